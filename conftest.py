@@ -1,0 +1,16 @@
+"""What holds for every test of the workspace, wherever it lives."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+# The machine that runs the tests may be busy, and a failure in CI must be the same on a desk.
+settings.register_profile("desk", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+# Tests choose their backends themselves: settings of the person who runs them do not count.
+for name in [name for name in os.environ if name.startswith("TENSORKEN_")]:
+    del os.environ[name]

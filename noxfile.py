@@ -1,0 +1,142 @@
+"""Every way to run something: `nox -l` lists the sessions; `python run.py SESSION` brings its own nox."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT))  # nox loads this file by its path
+
+from tools.workspace import distributions  # noqa: E402
+
+PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
+HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+PYTHONS = sorted(
+    {*nox.project.python_versions(PROJECT), HERE},
+    key=lambda version: [int(part) for part in version.split(".")],
+)
+WITH_EXTRAS = {
+    "nn": "[plot]"
+}  # by the folder's name: what an environment with everything adds to a distribution
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_venv = "yes"
+nox.options.error_on_missing_interpreters = False
+nox.options.sessions = ["lint", "typing", "features", "tests"]
+
+# pyenv puts on the PATH only those of its interpreters that are switched on; the others are present too.
+pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+os.environ["PATH"] = os.pathsep.join(
+    [os.environ["PATH"], *map(str, sorted(pyenv.glob("3.*/bin"), reverse=True))]
+)
+
+
+def requirements(*groups: str) -> list[str]:
+    """What the dependency groups of pyproject.toml ask for."""
+    return list(nox.project.dependency_groups(PROJECT, *groups))
+
+
+def editable() -> list[str]:
+    """The arguments of pip that install every distribution from its source folder."""
+    folders = [f"{folder}{WITH_EXTRAS.get(folder.name, '')}" for folder in distributions()]
+    return ["--no-build-isolation", *(argument for folder in folders for argument in ("--editable", folder))]
+
+
+def install_workspace(session: nox.Session, *groups: str) -> None:
+    """Put every distribution, and what the groups name, into the session's environment."""
+    session.install(*requirements("build", *groups))
+    session.install(*editable())
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Train the digit classifier: the arguments are those of `tensorken train digits`."""
+    install_workspace(session)
+    session.run("tensorken", "train", "digits", *session.posargs)
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """Run all tests on every Python from 3.11 up that is present; the arguments go to pytest."""
+    install_workspace(session, "test")
+    workers = [] if session.posargs else ["--numprocesses=auto", "--dist=loadgroup"]
+    session.run("pytest", *workers, *session.posargs, env=ONE_THREAD)
+
+
+@nox.session(venv_backend="none")
+def dev(session: nox.Session) -> None:
+    """Make .venv: one editable environment with all distributions and all tools."""
+    folder = ROOT / ".venv"
+    python = folder.joinpath(*(("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python")))
+    session.run(sys.executable, "-m", "virtualenv", "--quiet", str(folder))
+    pip = (str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
+    session.run(*pip, *requirements("dev"))
+    session.run(*pip, *editable())
+    session.log(f"ready: {python.relative_to(ROOT)}")
+
+
+@nox.session
+def typing(session: nox.Session) -> None:
+    """Check the types: mypy --strict on core, the backends and the tools."""
+    install_workspace(session, "typing")
+    session.install("nox")
+    session.run("mypy", *session.posargs)
+    session.run("mypy", "noxfile.py", "run.py", "tools")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style, format and who may import whom."""
+    install_workspace(session, "lint")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("lint-imports")
+
+
+@nox.session(name="format")
+def format_(session: nox.Session) -> None:
+    """Format the code, and mend what ruff can mend."""
+    session.install(*requirements("lint"))
+    session.run("ruff", "check", "--fix", ".")
+    session.run("ruff", "format", ".")
+
+
+@nox.session
+def features(session: nox.Session) -> None:
+    """Print the rows of docs/features.toml that no test shows."""
+    session.run("python", "-m", "tools.features", *session.posargs)
+
+
+@nox.session
+def wheels(session: nox.Session) -> None:
+    """Build all distributions into dist/, with what they need, for an installation without a network."""
+    session.install("pip", *requirements("build"))
+    session.run("python", "-m", "tools.wheels", *(session.posargs or ["dist"]))
+
+
+@nox.session
+def readme(session: nox.Session) -> None:
+    """Run what the README shows, in a copy of the workspace and with an empty home."""
+    session.install("pip")
+    session.run("python", "-m", "tools.readme", *session.posargs)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Run all tests and say which lines none of them reached."""
+    install_workspace(session, "test", "coverage")
+    session.run("coverage", "run", "-m", "pytest", *session.posargs, env=ONE_THREAD)
+    session.run("coverage", "report")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure; with `-- --check`, hold the figures against benchmarks/bounds.toml."""
+    install_workspace(session, "bench")
+    session.run("python", str(Path("benchmarks", "run.py")), *session.posargs, env=ONE_THREAD)

@@ -1,0 +1,166 @@
+"""The distributions as a user gets them: what the wheels say of themselves, and that they install offline."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from email.message import Message
+from email.parser import HeaderParser
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.conftest import Environment
+from tools.workspace import ROOT, distributions, version
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheels")]
+
+NAMES = {
+    "tensorken",
+    "tensorken-core",
+    "tensorken-numpy",
+    "tensorken-reference",
+    "tensorken-string",
+    "tensorken-nn",
+}
+
+
+def wheel(wheelhouse: Path, name: str) -> ZipFile:
+    """The wheel of one of our distributions."""
+    (found,) = wheelhouse.glob(f"{name.replace('-', '_')}-{version()}-py3-none-any.whl")
+    return ZipFile(found)
+
+
+def read(archive: ZipFile, file: str) -> str:
+    """The text of a file in the metadata folder of a wheel, or nothing."""
+    texts = [
+        archive.read(name).decode() for name in archive.namelist() if name.endswith(f".dist-info/{file}")
+    ]
+    return "".join(texts)
+
+
+def metadata(wheelhouse: Path, name: str) -> Message:
+    """What a wheel says of itself."""
+    return HeaderParser().parsestr(read(wheel(wheelhouse, name), "METADATA"))
+
+
+def requirements(wheelhouse: Path, name: str) -> list[Requirement]:
+    """What a wheel asks for, extras included."""
+    return [Requirement(line) for line in metadata(wheelhouse, name).get_all("Requires-Dist", [])]
+
+
+def test_every_distribution_is_built(wheelhouse: Path) -> None:
+    built = {path.name.split("-")[0].replace("_", "-") for path in wheelhouse.glob("tensorken*.whl")}
+    assert built == NAMES
+    assert len(distributions()) == len(NAMES) - 1  # all but the meta distribution have a folder
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_a_wheel_states_its_version_licence_and_python(wheelhouse: Path, name: str) -> None:
+    said = metadata(wheelhouse, name)
+    assert said["Version"] == version()
+    assert said["License-Expression"] == "MIT"
+    assert said["Requires-Python"] == ">=3.11"
+    assert said["Summary"]
+    licence = read(wheel(wheelhouse, name), "licenses/LICENSE")
+    assert licence == (ROOT / "LICENSE").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", sorted(NAMES - {"tensorken"}))
+def test_a_wheel_holds_one_typed_package(wheelhouse: Path, name: str) -> None:
+    package = "tensorken" if name == "tensorken-core" else name.replace("-", "_")
+    files = wheel(wheelhouse, name).namelist()
+    assert f"{package}/py.typed" in files
+    assert {file.split("/")[0] for file in files} == {
+        package,
+        f"{name.replace('-', '_')}-{version()}.dist-info",
+    }
+    assert not [file for file in files if "test_" in file or "__pycache__" in file]
+
+
+def test_core_needs_pluggy_and_nothing_else(wheelhouse: Path) -> None:
+    assert [need.name for need in requirements(wheelhouse, "tensorken-core")] == ["pluggy"]
+
+
+@pytest.mark.parametrize("name", sorted(NAMES - {"tensorken-core"}))
+def test_distributions_ask_for_each_other_in_the_version_they_have(wheelhouse: Path, name: str) -> None:
+    major, minor, _ = map(int, version().split("."))
+    ours = [need for need in requirements(wheelhouse, name) if need.name in NAMES - {"tensorken"}]
+    assert ours
+    for need in ours:
+        assert need.specifier.contains(version()), need
+        assert not need.specifier.contains(f"{major}.{minor + 1}.0"), need
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_nothing_else_has_an_upper_bound(wheelhouse: Path, name: str) -> None:
+    others = [need for need in requirements(wheelhouse, name) if need.name not in NAMES]
+    assert not [need for need in others for part in need.specifier if part.operator not in (">=", "!=")]
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "entries"),
+    [
+        ("tensorken-core", "console_scripts", {"tensorken": "tensorken.cli:main"}),
+        ("tensorken-numpy", "tensorken.backends", {"numpy": "tensorken_numpy.plugin"}),
+        ("tensorken-reference", "tensorken.backends", {"reference": "tensorken_reference.plugin"}),
+        ("tensorken-string", "tensorken.backends", {"string": "tensorken_string.plugin"}),
+        ("tensorken-nn", "tensorken.commands", {"train": "tensorken_nn.cli:main"}),
+    ],
+)
+@pytest.mark.feature(201, 202)
+def test_entry_points(wheelhouse: Path, name: str, group: str, entries: dict[str, str]) -> None:
+    said = configparser.ConfigParser()
+    said.read_string(read(wheel(wheelhouse, name), "entry_points.txt"))
+    assert {group: dict(said[group])} == {section: dict(said[section]) for section in said.sections()}
+    assert dict(said[group]) == entries
+
+
+def test_a_source_distribution_builds_without_the_workspace(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT / "core", check=True, capture_output=True)
+    source = tmp_path / f"tensorken_core-{version()}.tar.gz"
+    pip = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index"]
+    subprocess.run([*pip, "--wheel-dir", str(tmp_path), str(source)], check=True, capture_output=True)
+    assert metadata(tmp_path, "tensorken-core")["Version"] == version()
+
+
+def test_everything_installs_and_runs_offline(new_environment: Callable[..., Environment]) -> None:
+    environment = new_environment("tensorken[all]")
+    environment.run("python", "-m", "pip", "check")
+    assert environment.run("tensorken", "--version").split()[-1] == version()
+    listed = environment.run("tensorken", "backends")
+    assert all(name in listed for name in ("numpy", "reference", "string"))
+    assert "digits" in environment.run("tensorken", "train", "--help")
+    derivative = "import tensorken as tk; print(tk.grad(lambda x: (x * x).sum())(tk.tensor([1.0, 2.0])))"
+    assert environment.run("python", "-c", derivative).split() == ["[2.0", "4.0]"]
+
+
+def test_the_plain_distribution_computes_with_numpy_and_prints(
+    new_environment: Callable[..., Environment],
+) -> None:
+    environment = new_environment("tensorken")
+    listed = json.loads(environment.run("python", "-m", "pip", "list", "--format", "json"))
+    assert {row["name"] for row in listed} - {"pip", "setuptools", "wheel"} == {
+        "tensorken",
+        "tensorken-core",
+        "tensorken-numpy",
+        "tensorken-string",
+        "numpy",
+        "pluggy",
+    }
+
+
+def test_core_alone_installs_two_distributions_and_answers(
+    new_environment: Callable[..., Environment],
+) -> None:
+    environment = new_environment("tensorken-core")
+    listed = json.loads(environment.run("python", "-m", "pip", "list", "--format", "json"))
+    assert {row["name"] for row in listed} - {"pip", "setuptools", "wheel"} == {"tensorken-core", "pluggy"}
+    assert environment.run("tensorken", "--version").split()[-1] == version()
+    assert "numpy" in environment.run("tensorken", "backends")  # named, with the way to install it

@@ -1,0 +1,114 @@
+"""Prints the rows of docs/features.toml that no test shows: `nox -s features`.
+
+The tests are read, not run: the marker `pytest.mark.feature(66, 67)` in a test file shows rows 66 and 67.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.workspace import ROOT, distributions
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the rows and the tests say of each other, all by row number."""
+
+    titles: dict[int, str]
+    planned: frozenset[int]
+    shown: dict[int, list[str]]  # row -> the places ("file:line") of its markers
+
+    @property
+    def missing(self) -> list[int]:
+        """The rows that should have a test and have none."""
+        return [row for row in self.titles if row not in self.shown and row not in self.planned]
+
+    @property
+    def unknown(self) -> list[int]:
+        """The rows that a marker or the list of planned rows names and that do not exist."""
+        return sorted((self.shown.keys() | self.planned) - self.titles.keys())
+
+    @property
+    def early(self) -> list[int]:
+        """The planned rows that have a test already."""
+        return sorted(self.planned & self.shown.keys())
+
+
+def rows_in(source: str, name: str) -> Iterator[tuple[int, str]]:
+    """The rows that the markers in a test file name, each with its place.
+
+    Raises:
+        ValueError: if a marker's rows are not written as plain numbers.
+    """
+    for node in ast.walk(ast.parse(source, name)):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Attribute(attr="mark"), attr="feature"), args=arguments
+            ):
+                for argument in arguments:
+                    place = f"{name}:{argument.lineno}"
+                    match argument:
+                        case ast.Constant(value=int(row)):
+                            yield row, place
+                        case _:
+                            raise ValueError(f"{place}: write the rows of a feature marker as numbers")
+
+
+def test_files(root: Path) -> list[Path]:
+    """The test files below a folder: those that pytest collects."""
+    return sorted(path for path in root.rglob("test_*.py") if ".nox" not in path.parts)
+
+
+def report(table: Path, files: list[Path]) -> Report:
+    """Hold the markers in the files against the rows of the table."""
+    rows = tomllib.loads(table.read_text(encoding="utf-8"))
+    shown: dict[int, list[str]] = {}
+    for file in files:
+        for row, place in rows_in(file.read_text(encoding="utf-8"), file.as_posix()):
+            shown.setdefault(row, []).append(place)
+    return Report(
+        {int(row): title for row, title in rows["features"].items()}, frozenset(rows["planned"]), shown
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the report; 1 if a row lacks its test or does not exist."""
+    parser = argparse.ArgumentParser(prog="nox -s features --", description="rows of features without a test")
+    parser.add_argument("--planned", action="store_true", help="list the planned rows too")
+    parser.add_argument("--tests", action="store_true", help="list every row with the places of its tests")
+    options = parser.parse_args(arguments)
+    folders = [ROOT / "tests", *(folder / "tests" for folder in distributions())]
+    found = report(
+        ROOT / "docs" / "features.toml", [file for folder in folders for file in test_files(folder)]
+    )
+
+    def show(heading: str, rows: list[int]) -> None:
+        if rows:
+            print(f"{heading}:")
+        for row in rows:
+            print(f"  {row:3}  {found.titles.get(row, '(there is no such row)')}")
+            if options.tests or row not in found.titles:
+                print(*(f"         {place}" for place in found.shown.get(row, ())), sep="\n")
+
+    if options.tests:
+        show("rows with a test", sorted(found.shown.keys() & found.titles.keys()))
+    if options.planned:
+        show("planned rows", sorted(found.planned))
+    show("planned rows that have a test already (take them out of `planned`)", found.early)
+    show("markers and planned rows without a row", found.unknown)
+    show("rows without a test", found.missing)
+    late = sorted(found.planned - found.shown.keys())
+    shown = len(found.shown.keys() & found.titles.keys())
+    total, missing = len(found.titles), len(found.missing)
+    print(f"{total} rows: {shown} with a test, {len(late)} planned, {missing} without a test")
+    return 1 if found.missing or found.unknown else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

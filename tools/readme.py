@@ -1,0 +1,88 @@
+"""Runs the commands that README.md shows: `nox -s readme`.
+
+They run in a copy of the workspace and with an empty home folder, as on a machine that has Python and pip and
+nothing else. Blocks of the language `console` run everywhere; blocks of `sh` need a POSIX shell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.workspace import ROOT
+
+_FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block of a Markdown file."""
+
+    language: str
+    text: str
+    line: int  # of its first line of text
+
+    @property
+    def commands(self) -> list[str]:
+        """The lines that a prompt precedes, without the prompt."""
+        return [line.removeprefix("$ ") for line in self.text.splitlines() if line.startswith("$ ")]
+
+
+def blocks(markdown: str) -> list[Block]:
+    """The fenced blocks that name a language, in their order."""
+    return [
+        Block(found["language"], found["text"], markdown.count("\n", 0, found.start("text")) + 1)
+        for found in _FENCE.finditer(markdown)
+    ]
+
+
+def copy_workspace(target: Path) -> None:
+    """Copy the workspace without what .gitignore names."""
+    lines = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    patterns = [line.strip("/") for line in lines if line and not line.startswith("#")]
+    shutil.copytree(ROOT, target, ignore=shutil.ignore_patterns(".git", *patterns))
+
+
+def fresh_environment(home: Path) -> dict[str, str]:
+    """This process's environment, with that home and no settings of Python or Tensorken."""
+    ours = ("PYTHON", "TENSORKEN_", "NOX", "VIRTUAL_ENV", "XDG_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return kept | {"HOME": str(home), "USERPROFILE": str(home)}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the commands one after another; the first that fails ends it with its status."""
+    parser = argparse.ArgumentParser(prog="nox -s readme --", description="run what the README shows")
+    parser.add_argument("--only", metavar="TEXT", default="", help="only the commands that contain TEXT")
+    only: str = parser.parse_args(arguments).only
+    shown = blocks((ROOT / "README.md").read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory(prefix="tensorken-readme-", ignore_cleanup_errors=True) as folder:
+        home, workspace = Path(folder, "home"), Path(folder, "tensorken")
+        home.mkdir()
+        copy_workspace(workspace)
+        for block in shown:
+            for command in block.commands:
+                if only not in command:
+                    continue
+                if block.language == "sh" and sys.platform == "win32":
+                    print(f"README.md:{block.line}: needs a POSIX shell, not run: {command}", flush=True)
+                    continue
+                print(f"README.md:{block.line}: {command}", flush=True)
+                status = subprocess.run(
+                    command, shell=True, cwd=workspace, env=fresh_environment(home), check=False
+                ).returncode
+                if status:
+                    print(f"README.md:{block.line}: ended with status {status}: {command}", flush=True)
+                    return status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,18 @@
+"""Where the workspace is, and what belongs to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def distributions() -> list[Path]:
+    """The folders of all distributions that have modules, core first."""
+    families = ("core", "backends/*", "plugins/*", "conformance")
+    return [file.parent for family in families for file in sorted(ROOT.glob(f"{family}/pyproject.toml"))]
+
+
+def version() -> str:
+    """The version of every distribution."""
+    return (ROOT / "VERSION").read_text(encoding="utf-8").strip()
