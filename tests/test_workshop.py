@@ -1,0 +1,183 @@
+"""The workshop: nox sessions, what CI runs, the runner, and the report on features."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import run
+from tools import features
+from tools.readme import blocks
+from tools.workspace import ROOT, distributions
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def text(*path: str) -> str:
+    """The text of a file of the workspace."""
+    return ROOT.joinpath(*path).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def listed_by_nox() -> dict[str, str]:
+    """The sessions that `nox -l` lists, with their descriptions."""
+    command = [sys.executable, "-m", "nox", "--noxfile", str(ROOT / "noxfile.py"), "--list"]
+    listed = subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
+    return dict(re.findall(r"^[*-] (\S+) -> (.*)$", listed, re.MULTILINE))
+
+
+@pytest.fixture(scope="module")
+def sessions(listed_by_nox: dict[str, str]) -> dict[str, str]:
+    """The same, with one session for all the Pythons that it runs on."""
+    return {name.partition("-3.")[0]: description for name, description in listed_by_nox.items()}
+
+
+@pytest.mark.feature(205)
+def test_contributing_lists_the_sessions_of_nox(sessions: dict[str, str]) -> None:
+    table = re.findall(r"^\| `(\w+)` \| (.*) \|$", text("CONTRIBUTING.md"), re.MULTILINE)
+    assert dict(table) == sessions
+    assert [name for name, _ in table] == list(sessions)
+
+
+@pytest.mark.feature(205)
+def test_a_session_runs_the_tests_on_each_python_that_is_supported(listed_by_nox: dict[str, str]) -> None:
+    pythons = {"3.11", "3.12", "3.13", f"{sys.version_info.major}.{sys.version_info.minor}"}
+    assert {f"tests-{python}" for python in pythons} <= set(listed_by_nox)
+
+
+@pytest.mark.feature(194)
+def test_ci_runs_the_readme_test_command_and_the_checks(sessions: dict[str, str]) -> None:
+    script = text(".ci", "run")
+    (names,) = re.findall(r"^for session in (.*); do$", script, re.MULTILINE)
+    assert '"$python" run.py "$session"' in script
+    assert {"lint", "typing", "features", "tests"} == set(names.split()) <= set(sessions)
+    shown = [command for block in blocks(text("README.md")) for command in block.commands]
+    assert shown[:2] == ["python run.py demo", "python run.py tests"]
+
+
+@pytest.mark.feature(194)
+def test_the_public_ci_covers_three_systems_with_the_same_commands(sessions: dict[str, str]) -> None:
+    workflow = text(".github", "workflows", "ci.yml")
+    for system in ("ubuntu-latest", "macos-latest", "windows-latest"):
+        assert system in workflow
+    named = re.findall(r"run: python run\.py (\w+)", workflow)
+    assert set(named) <= set(sessions)
+    assert {"tests", "demo", "lint", "typing", "features", "wheels", "readme"} <= set(named)
+
+
+def test_nox_is_asked_for_in_one_version() -> None:
+    version = run.REQUIREMENT.removeprefix("nox")
+    assert f"nox{version}" in PROJECT["dependency-groups"]["test"]
+    assert f'nox.needs_version = "{version}"' in text("noxfile.py")
+
+
+def test_every_distribution_is_tested_and_checked() -> None:
+    folders = [folder.relative_to(ROOT).as_posix() for folder in distributions()]
+    for folder in folders:
+        assert any(
+            Path(folder).is_relative_to(path)
+            for path in PROJECT["tool"]["pytest"]["ini_options"]["testpaths"]
+        )
+    typed = {Path(path).parent.as_posix() for path in PROJECT["tool"]["mypy"]["files"]}
+    assert {folder for folder in folders if folder.startswith(("core", "backends"))} <= typed
+
+
+# ---- the runner --------------------------------------------------------------------------------------------
+
+
+def test_the_runner_refuses_an_old_python_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 10, 4, "final", 0))
+    with pytest.raises(SystemExit, match=r"^run\.py: needs Python 3\.11 or newer, this is \d"):
+        run.main(["tests"])
+
+
+def test_the_oldest_python_is_the_one_that_the_metadata_names() -> None:
+    assert PROJECT["project"]["requires-python"] == f">={'.'.join(map(str, run.OLDEST))}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "passed"),
+    [
+        (["tests"], ["-s", "tests", "--"]),
+        (["demo", "--epochs", "3"], ["-s", "demo", "--", "--epochs", "3"]),
+        (["-l"], ["-l"]),
+        (["-s", "lint", "typing"], ["-s", "lint", "typing"]),
+    ],
+)
+def test_the_runner_hands_over_its_arguments_and_the_status(
+    arguments: list[str], passed: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen = tmp_path / "seen.json"
+    package = tmp_path / "nox.py"  # stands in for nox in the process that the runner starts
+    package.write_text(
+        f"import json, sys\nopen({str(seen)!r}, 'w').write(json.dumps(sys.argv[1:]))\nsys.exit(7)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(run, "install_runner", lambda: None)
+    monkeypatch.setattr(run, "runner_python", lambda: Path(sys.executable))
+    assert run.main(arguments) == 7
+    assert json.loads(seen.read_text()) == ["-f", str(ROOT / "noxfile.py"), *passed]
+
+
+# ---- the report on features --------------------------------------------------------------------------------
+
+
+def report(tmp_path: Path, tests: str, planned: str = "[3]") -> features.Report:
+    """The report on three rows and one test file."""
+    table, file = tmp_path / "features.toml", tmp_path / "test_it.py"
+    table.write_text(f'planned = {planned}\n[features]\n1 = "one"\n2 = "two"\n3 = "three"\n')
+    file.write_text(tests)
+    return features.report(table, features.test_files(tmp_path))
+
+
+def test_rows_without_a_marker_are_missing_unless_planned(tmp_path: Path) -> None:
+    found = report(tmp_path, "@pytest.mark.feature(1)\ndef test_one(): ...\n")
+    assert (found.missing, found.unknown, found.early) == ([2], [], [])
+    assert found.shown == {1: [f"{(tmp_path / 'test_it.py').as_posix()}:1"]}
+
+
+def test_markers_count_on_classes_modules_and_parameters(tmp_path: Path) -> None:
+    module = "pytestmark = [pytest.mark.slow, pytest.mark.feature(1)]\n"
+    parameter = "rows = [pytest.param(1, marks=pytest.mark.feature(2, 3))]\n"
+    found = report(tmp_path, module + parameter)
+    assert (found.missing, found.early) == ([], [3])
+
+
+def test_rows_that_do_not_exist_are_told(tmp_path: Path) -> None:
+    found = report(tmp_path, "@pytest.mark.feature(1, 2, 44)\ndef test_one(): ...\n", planned="[55]")
+    assert found.unknown == [44, 55]
+    assert found.missing == [3]
+
+
+def test_a_row_must_be_a_number(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"test_it\.py:1: write the rows of a feature marker as numbers"):
+        report(tmp_path, "@pytest.mark.feature(*ROWS)\ndef test_one(): ...\n")
+
+
+def test_the_feature_list_is_numbered_without_gaps() -> None:
+    rows = tomllib.loads(text("docs", "features.toml"))
+    assert [int(row) for row in rows["features"]] == list(range(1, 206))
+    assert sorted(set(rows["planned"])) == rows["planned"]
+
+
+# ---- the README's commands ---------------------------------------------------------------------------------
+
+
+def test_blocks_and_their_commands_are_found() -> None:
+    found = blocks(
+        "# Title\n\n```console\n$ one\noutput\n$ two --x\n```\n\ntext `code`\n\n```python\nx = 1\n```\n"
+    )
+    assert [(block.language, block.line) for block in found] == [("console", 4), ("python", 12)]
+    assert found[0].commands == ["one", "two --x"]
+    assert found[1].commands == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the script is for a POSIX shell")
+def test_the_ci_script_is_sound() -> None:
+    subprocess.run(["bash", "-n", str(ROOT / ".ci" / "run")], check=True)
