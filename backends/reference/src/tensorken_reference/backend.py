@@ -1,0 +1,309 @@
+"""Reference: the backend that defines what every op means, in plain Python.
+
+Each result is the exact value rounded once to the dtype. Sums, sums of products and running sums are exact
+before they are rounded; integers wrap in two's complement; infinities, NaN and signed zeros follow IEEE 754;
+no op raises. Speed comes second, but the work is done by loops that run in C where Python has them.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from itertools import accumulate, chain
+from math import copysign, floor, inf, isfinite, nan, prod
+from typing import Any
+
+from tensorken.spec import scalar
+from tensorken.spec.dtypes import DType, bool_
+from tensorken.spec.op import Op
+from tensorken.spec.raw import RawTensor
+from tensorken.spec.shapes import Axes, Pairs, Shape, reduced
+from tensorken.view import View
+from tensorken_reference import circular, exponentials, logarithms, power
+from tensorken_reference.arrays import Array, applied, mapped, moved, repeated_along, row_numbers, rows_over
+from tensorken_reference.conversion import convert, unpack, wrap
+from tensorken_reference.sums import products, running_sums, sums, wrapped_products
+
+
+class Reference(RawTensor[Array]):
+    """The meaning of the language in plain Python.
+
+    >>> from tensorken.spec.dtypes import float32
+    >>> reference = Reference()
+    >>> x = reference.new((3,), [1e8, 1.0, -1e8], float32)
+    >>> reference.ravel(reference.sum(x, (0,)))
+    [1.0]
+    """
+
+    # ---- create, inspect -----------------------------------------------------------------------------------
+
+    def new(self, shape: Shape, data: Any, dtype: DType) -> Array:
+        """A tensor from row-major flat data: a C-contiguous buffer, or a sequence of Python numbers."""
+        return Array(shape, tuple(convert(unpack(data), dtype)), dtype)
+
+    def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Array:
+        """A tensor whose elements are all `value`."""
+        return Array(shape, tuple(convert([value], dtype)) * prod(shape), dtype)
+
+    def shape(self, x: Array) -> Shape:
+        """The shape of x."""
+        return x.shape
+
+    def dtype(self, x: Array) -> DType:
+        """The dtype of x."""
+        return x.dtype
+
+    def ravel(self, x: Array) -> list[Any]:
+        """The elements in row-major order, as a new list."""
+        return list(x.data)
+
+    # ---- elementwise ---------------------------------------------------------------------------------------
+
+    def exp(self, x: Array) -> Array:
+        return applied(exponentials.exp, x)
+
+    def log(self, x: Array) -> Array:
+        return applied(logarithms.log, x)
+
+    def sin(self, x: Array) -> Array:
+        return applied(circular.sin, x)
+
+    def cos(self, x: Array) -> Array:
+        return applied(circular.cos, x)
+
+    def sqrt(self, x: Array) -> Array:
+        return mapped(scalar.sqrt, x)
+
+    def floor(self, x: Array) -> Array:
+        return mapped(_floor, x)
+
+    def cast(self, x: Array, dtype: DType) -> Array:
+        return Array(x.shape, tuple(convert(x.data, dtype)), dtype)
+
+    # Double is wide enough that rounding its sums, products, quotients and roots of narrower floats once more
+    # is innocuous (S. A. Figueroa, "When is double rounding innocuous?", 1995).
+
+    def add(self, a: Array, b: Array) -> Array:
+        return mapped(operator.add, a, b)
+
+    def sub(self, a: Array, b: Array) -> Array:
+        return mapped(operator.sub, a, b)
+
+    def mul(self, a: Array, b: Array) -> Array:
+        return mapped(operator.mul, a, b)
+
+    def div(self, a: Array, b: Array) -> Array:
+        return mapped(scalar.div, a, b)
+
+    def pow(self, a: Array, b: Array) -> Array:
+        return applied(power.pow, a, b)
+
+    def eq(self, a: Array, b: Array) -> Array:
+        return Array(a.shape, tuple(map(operator.eq, a.data, b.data)), bool_)
+
+    def lt(self, a: Array, b: Array) -> Array:
+        return Array(a.shape, tuple(map(operator.lt, a.data, b.data)), bool_)
+
+    def where(self, condition: Array, a: Array, b: Array) -> Array:
+        chosen = [p if c else q for c, p, q in zip(condition.data, a.data, b.data, strict=True)]
+        return Array(a.shape, tuple(chosen), a.dtype)
+
+    # ---- integers ------------------------------------------------------------------------------------------
+
+    def floor_divide(self, a: Array, b: Array) -> Array:
+        return mapped(lambda p, q: p // q if q else 0, a, b)
+
+    def bitwise_and(self, a: Array, b: Array) -> Array:
+        return mapped(operator.and_, a, b)
+
+    def bitwise_or(self, a: Array, b: Array) -> Array:
+        return mapped(operator.or_, a, b)
+
+    def bitwise_xor(self, a: Array, b: Array) -> Array:
+        return mapped(operator.xor, a, b)
+
+    def shift_left(self, a: Array, b: Array) -> Array:
+        bits = 8 * a.dtype.itemsize
+        return mapped(lambda p, q: p << q if 0 <= q < bits else 0, a, b)
+
+    def shift_right(self, a: Array, b: Array) -> Array:
+        bits = 8 * a.dtype.itemsize
+        return mapped(lambda p, q: p % (1 << bits) >> q if 0 <= q < bits else 0, a, b)
+
+    # ---- the derived ops that are more exact than their bodies ---------------------------------------------
+
+    def reciprocal(self, x: Array) -> Array:
+        return mapped(lambda v: scalar.div(1.0, v), x)
+
+    def tan(self, x: Array) -> Array:
+        return applied(circular.tan, x)
+
+    def tanh(self, x: Array) -> Array:
+        return applied(exponentials.tanh, x)
+
+    def sigmoid(self, x: Array) -> Array:
+        return applied(exponentials.sigmoid, x)
+
+    def log1p(self, x: Array) -> Array:
+        return applied(logarithms.log1p, x)
+
+    def expm1(self, x: Array) -> Array:
+        return applied(exponentials.expm1, x)
+
+    def erf(self, x: Array) -> Array:
+        return applied(exponentials.erf, x)
+
+    def asin(self, x: Array) -> Array:
+        return applied(circular.asin, x)
+
+    def acos(self, x: Array) -> Array:
+        return applied(circular.acos, x)
+
+    def atan(self, x: Array) -> Array:
+        return applied(circular.atan, x)
+
+    def atan2(self, y: Array, x: Array) -> Array:
+        return applied(circular.atan2, y, x)
+
+    def sinh(self, x: Array) -> Array:
+        return applied(exponentials.sinh, x)
+
+    def cosh(self, x: Array) -> Array:
+        return applied(exponentials.cosh, x)
+
+    def asinh(self, x: Array) -> Array:
+        return applied(logarithms.asinh, x)
+
+    def acosh(self, x: Array) -> Array:
+        return applied(logarithms.acosh, x)
+
+    def atanh(self, x: Array) -> Array:
+        return applied(logarithms.atanh, x)
+
+    def cumsum(self, x: Array, axis: int) -> Array:
+        """Each running sum is exact before it is rounded, so none inherits the rounding of another."""
+        rows = [_running(row, x.dtype) for row in rows_over(x, (axis,))]
+        last = Array((*x.shape[:axis], *x.shape[axis + 1 :], x.shape[axis]), tuple(chain(*rows)), x.dtype)
+        return self.permute(last, (*range(axis), len(x.shape) - 1, *range(axis, len(x.shape) - 1)))
+
+    # ---- reductions ----------------------------------------------------------------------------------------
+
+    def sum(self, x: Array, axes: Axes) -> Array:
+        return Array(reduced(x.shape, axes), _totals(rows_over(x, axes), x.dtype), x.dtype)
+
+    def max(self, x: Array, axes: Axes) -> Array:
+        return Array(reduced(x.shape, axes), tuple(map(_largest, rows_over(x, axes))), x.dtype)
+
+    def fused_multiply_add(self, a: Array, b: Array, axes: Axes) -> Array:
+        """Rows of a times rows of b; which of them meet follows from the axes with size 1 in one operand."""
+        whole = tuple([n if m == 1 else m for m, n in zip(a.shape, b.shape, strict=True)])
+        left, right = (rows_over(repeated_along(x, axes, whole), axes) for x in (a, b))
+        i, j = (row_numbers(x.shape, axes, whole) for x in (a, b))
+        totals = products if a.dtype.kind == "float" else wrapped_products
+        return Array(reduced(whole, axes), tuple(totals(left, right, i, j, a.dtype)), a.dtype)
+
+    # ---- movement ------------------------------------------------------------------------------------------
+
+    def reshape(self, x: Array, shape: Shape) -> Array:
+        return Array(shape, x.data, x.dtype)
+
+    def permute(self, x: Array, order: Axes) -> Array:
+        return moved(x, View.contiguous(x.shape).permute(order))
+
+    def expand(self, x: Array, shape: Shape) -> Array:
+        return moved(x, View.contiguous(x.shape).expand(shape))
+
+    def flip(self, x: Array, axes: Axes) -> Array:
+        return moved(x, View.contiguous(x.shape).flip(axes))
+
+    def crop(self, x: Array, limits: Pairs) -> Array:
+        return moved(x, View.contiguous(x.shape).crop(limits))
+
+    def pad(self, x: Array, pads: Pairs) -> Array:
+        shape = tuple([before + n + after for n, (before, after) in zip(x.shape, pads, strict=True)])
+        inside = tuple([(before, before + n) for n, (before, _) in zip(x.shape, pads, strict=True)])
+        data = convert([0], x.dtype) * prod(shape)
+        for place, value in zip(View.contiguous(shape).crop(inside).indices(), x.data, strict=True):
+            data[place] = value
+        return Array(shape, tuple(data), x.dtype)
+
+    # ---- indexing ------------------------------------------------------------------------------------------
+
+    def gather(self, x: Array, indices: Array, axis: int) -> Array:
+        outer, inner = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
+        data: list[Any] = []
+        for i in range(outer):
+            for j in indices.data:
+                start = (i * x.shape[axis] + j) * inner
+                data += x.data[start : start + inner]
+        return Array((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), tuple(data), x.dtype)
+
+    def scatter_add(self, x: Array, indices: Array, axis: int, size: int) -> Array:
+        """The zero that a slice is added to is one of the terms, so that no sum is -0.0."""
+        count = x.shape[axis]
+        outer, inner = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
+        sources: list[list[int]] = [[] for _ in range(size)]
+        for place, index in enumerate(indices.data):
+            sources[index].append(place)
+        zero = convert([0], x.dtype)
+        rows = [
+            zero + [x.data[(i * count + place) * inner + k] for place in places]
+            for i in range(outer)
+            for places in sources
+            for k in range(inner)
+        ]
+        return Array((*x.shape[:axis], size, *x.shape[axis + 1 :]), _totals(rows, x.dtype), x.dtype)
+
+    # ---- any other op --------------------------------------------------------------------------------------
+
+    def has(self, op: Op) -> bool:
+        """Whether the op runs here without its body: by a method, or by its meaning on numbers."""
+        return super().has(op) or (op.elementwise and op.scalar is not None)
+
+    def interpret(self, op: Op, operands: Sequence[Array], params: tuple[Any, ...]) -> Any:
+        """Run the op's meaning on numbers, if it has one, on each element; else its body.
+
+        The result is the number that `op.scalar` gives, rounded to the dtype: infinity where that overflows,
+        NaN (0 for integers) where it is undefined.
+        """
+        meaning = op.scalar
+        if meaning is None or not op.elementwise:
+            return super().interpret(op, operands, params)
+        dtype = op.result_dtype(tuple([x.dtype for x in operands]), params)
+        rows = zip(*[x.data for x in operands], strict=True)
+        values = [_attempt(meaning, *row, *params) for row in rows]
+        return Array(operands[0].shape, tuple(convert(values, dtype)), dtype)
+
+
+# ---- on numbers --------------------------------------------------------------------------------------------
+
+
+def _floor(v: float) -> float:
+    """The largest whole number that is not above v; a zero keeps its sign."""
+    return (float(floor(v)) or copysign(0.0, v)) if isfinite(v) else v
+
+
+def _largest(row: Sequence[Any]) -> Any:
+    """The first of the largest values; NaN if one is."""
+    return nan if any(map(operator.ne, row, row)) else max(row)
+
+
+def _running(row: Sequence[Any], dtype: DType) -> list[Any]:
+    """The sums of the first value, of the first two, and so on."""
+    return running_sums(row, dtype) if dtype.kind == "float" else wrap(accumulate(row), dtype)
+
+
+def _totals(rows: Sequence[Sequence[Any]], dtype: DType) -> tuple[Any, ...]:
+    """The sum of each row."""
+    return tuple(sums(rows, dtype) if dtype.kind == "float" else wrap(map(sum, rows), dtype))
+
+
+def _attempt(meaning: Callable[..., Any], *operands: Any) -> Any:
+    """The meaning of an op on numbers, with a number for what Python raises."""
+    try:
+        value = meaning(*operands)
+    except OverflowError:
+        return inf
+    except (ArithmeticError, ValueError):
+        return nan
+    return nan if isinstance(value, complex) else value

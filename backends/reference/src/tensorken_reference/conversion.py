@@ -1,0 +1,71 @@
+"""From Python numbers and buffers to the elements of a dtype: bool, int in two's complement, or float."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tensorken.spec.dtypes import DType
+from tensorken_reference.rounding import round_doubles, round_integer
+
+
+def unpack(data: Any) -> Sequence[bool | int | float]:
+    """The numbers in a buffer, by its own format, or the sequence itself.
+
+    >>> import array
+    >>> unpack(array.array("f", [0.5, 2.0]))
+    (0.5, 2.0)
+    """
+    try:
+        view = memoryview(data)
+    except TypeError:
+        numbers: Sequence[bool | int | float] = data
+        return numbers
+    return struct.unpack(f"{view.nbytes // view.itemsize}{view.format}", view)
+
+
+def convert(values: Iterable[bool | int | float], dtype: DType) -> list[Any]:
+    """Each number as a number of the dtype.
+
+    To bool: whether it is not 0. To int: a float loses its fraction and saturates, NaN is 0; an integer
+    wraps. To float: the nearest.
+
+    >>> from tensorken.spec.dtypes import float32, int32
+    >>> convert([-1.9, 1e30, 2**31, True], int32)
+    [-1, 2147483647, -2147483648, 1]
+    >>> convert([0.1, 2**24 + 1], float32)
+    [0.10000000149011612, 16777216.0]
+    """
+    if dtype.kind == "bool":
+        return [v != 0 for v in values]
+    if dtype.kind == "int":
+        return wrap([v if isinstance(v, int) else _truncate(v, dtype) for v in values], dtype)
+    return round_doubles([v if isinstance(v, float) else round_integer(v, dtype) for v in values], dtype)
+
+
+def wrap(values: Iterable[int], dtype: DType) -> list[int]:
+    """Each integer modulo 2**bits, in two's complement.
+
+    >>> from tensorken.spec.dtypes import int64
+    >>> wrap([2**63, -1], int64)
+    [-9223372036854775808, -1]
+    """
+    half = 1 << (8 * dtype.itemsize - 1)
+    mask = 2 * half - 1
+    return [((v + half) & mask) - half for v in values]
+
+
+def fit(values: Iterable[Any], dtype: DType) -> list[Any]:
+    """The results of arithmetic on elements of a dtype as elements of it: floats round, integers wrap."""
+    return round_doubles(values, dtype) if dtype.kind == "float" else wrap(values, dtype)
+
+
+def _truncate(value: float, dtype: DType) -> int:
+    bound = 2.0 ** (8 * dtype.itemsize - 1)
+    if -bound <= value < bound:
+        return int(value)
+    if math.isnan(value):
+        return 0
+    return int(bound) - 1 if value > 0 else -int(bound)

@@ -1,0 +1,79 @@
+"""Function: a real function computed to the last bit, and the strategy that does it.
+
+A function is a row of three: where the C library computes it in double; the cases that have a name (specials,
+exact and saturated results); and an enclosure, `enclose(*operands, bits)`, which returns `(n, e, error)` such
+that the true value is within `error * 2**e` of `n * 2**e`, with about `bits` significant bits.
+
+float16 and float32 results are the rounded double, unless the double is close to a tie. Then, and always for
+float64, Ziv's strategy decides: enclose with growing precision until the whole enclosure rounds to one number
+(A. Ziv, "Fast evaluation of elementary mathematical functions with correctly rounded last bit", 1991). It
+ends: by the theorems of Lindemann, and of Siegel and Shidlovskii for erf, the named cases are the only
+operands whose result is a number of the dtype or half-way between two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tensorken.spec.dtypes import DType, float64
+from tensorken_reference.rounding import FORMATS, Format, decompose, round_enclosed, settle, shift
+
+Enclosure = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function of real numbers."""
+
+    double: Callable[..., float]  # near the true value, or an exception where the case is named
+    case: Callable[..., float | None]  # (*operands, format) -> the result, if the operands are a named case
+    enclose: Callable[..., Enclosure]  # (*operands, bits)
+
+    def exactly(self, *operands: float, form: Format) -> float:
+        """The true value rounded once."""
+        result = self.case(*operands, form)
+        bits = form.precision + 20
+        while result is None:
+            result = round_enclosed(*self.enclose(*operands, bits), form)
+            bits *= 2
+        return result
+
+    def __call__(self, dtype: DType, *operands: Sequence[float]) -> list[float]:
+        """The function of every element of sequences of one length."""
+        form = FORMATS[dtype]
+        if dtype is float64:
+            return [self.exactly(*xs, form=form) for xs in zip(*operands, strict=True)]
+        try:
+            estimates = list(map(self.double, *operands))
+        except (ValueError, OverflowError):
+            estimates = list(map(self._attempt, *operands))
+        return settle(estimates, dtype, lambda i: self.exactly(*[xs[i] for xs in operands], form=form))
+
+    def _attempt(self, *operands: float) -> float:
+        try:
+            return self.double(*operands)
+        except (ValueError, OverflowError):
+            return math.nan
+
+
+def exponent(x: float) -> int:
+    """The e with 2**(e-1) <= abs(x) < 2**e; 0 for x = 0."""
+    return math.frexp(x)[1]
+
+
+def small(x: float) -> int:
+    """How many bits lie between the point and the first digit of x; 0 if abs(x) >= 1/2."""
+    return max(0, -exponent(x))
+
+
+def to_fixed(x: float, w: int) -> int:
+    """x at `w` bits, rounded down."""
+    n, e = decompose(x)
+    return shift(n, e + w)
+
+
+def odd_case(x: float, form: Format) -> float | None:
+    """x itself where a function that is x * (1 + c * x**2 + ...), abs(c) <= 1/2, rounds to it; NaN stays."""
+    return x if x != x or abs(x) < 2.0 ** -(form.precision // 2 + 1) else None

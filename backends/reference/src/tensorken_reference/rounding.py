@@ -1,0 +1,132 @@
+"""Rounding: from an exact or enclosed value to the nearest number of a floating-point dtype, ties to even.
+
+A value is given as `n * 2**e` with integers `n` and `e`, or as a Python float (a double) that is rounded on.
+Every rule here is that of IEEE 754 in its default rounding: gradual underflow, infinity past the largest
+number, a zero keeps the sign of what underflowed.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tensorken.spec.dtypes import DType, float16, float32, float64
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A binary format of IEEE 754: the significand's bits (the hidden one counts), and two exponents."""
+
+    precision: int
+    least: int  # the least positive number is 2**least
+    limit: int  # every finite number is below 2**limit
+
+
+FORMATS = {float16: Format(11, -24, 16), float32: Format(24, -149, 128), float64: Format(53, -1074, 1024)}
+
+# An estimate in double, from the C library or from `math.fsum`, is trusted to 32 units in the last place.
+_BELOW, _ABOVE = 1 - 2.0**-48, 1 + 2.0**-48
+_HALF_PRECISION_OVERFLOW = 65520.0  # float16 rounds this and all beyond to infinity
+
+
+def decompose(x: float) -> tuple[int, int]:
+    """A finite float as integers `(n, e)` with `x == n * 2**e` and `abs(n) < 2**53`.
+
+    >>> decompose(-0.75)
+    (-6755399441055744, -53)
+    """
+    fraction, exponent = math.frexp(x)
+    return int(fraction * 9007199254740992.0), exponent - 53
+
+
+def shift(n: int, k: int) -> int:
+    """n * 2**k, rounded down."""
+    return n << k if k >= 0 else n >> -k
+
+
+def round_scaled(n: int, e: int, form: Format) -> float:
+    """The number of the format nearest to `n * 2**e`.
+
+    >>> round_scaled(2**24 + 1, 0, FORMATS[float32])
+    16777216.0
+    """
+    if n < 0:
+        return -round_scaled(-n, e, form)
+    size = n.bit_length()
+    dropped = max(size - form.precision, form.least - e)
+    if dropped > size:  # less than half of the least positive number
+        return 0.0
+    if dropped > 0:
+        half = 1 << (dropped - 1)
+        rest = n & (2 * half - 1)
+        n >>= dropped
+        e += dropped
+        n += rest > half or (rest == half and n & 1)
+    return math.ldexp(n, e) if n.bit_length() + e <= form.limit else math.inf
+
+
+def round_enclosed(n: int, e: int, error: int, form: Format) -> float | None:
+    """The rounding of every value within `error * 2**e` of `n * 2**e`, or None if they do not agree.
+
+    >>> round_enclosed(2**80 + 1, -80, 16, FORMATS[float64])
+    1.0
+    >>> round_enclosed(2**80 + 2**27, -80, 16, FORMATS[float64]) is None
+    True
+    """
+    magnitude = abs(n)
+    size = magnitude.bit_length()
+    dropped = max(size - form.precision, form.least - e)
+    if dropped < error.bit_length() + 3 or magnitude <= error:  # too coarse to say, or of unknown sign
+        return None
+    half = 1 << (dropped - 1)
+    rest = magnitude & (2 * half - 1)
+    if abs(rest - half) <= error:
+        return None
+    magnitude >>= dropped
+    e += dropped
+    magnitude += rest > half
+    result = math.ldexp(magnitude, e) if magnitude.bit_length() + e <= form.limit else math.inf
+    return result if n > 0 else -result
+
+
+def round_residual(estimate: float, residual: float, form: Format) -> float:
+    """The rounding of `estimate + residual`, where `estimate` is the double nearest to that exact sum.
+
+    Rounding the estimate alone would round twice; all that the first rounding lost is which side of a tie the
+    value was on, and the sign of the residual tells.
+    """
+    n, e = decompose(estimate)
+    return round_scaled(4 * n + (residual > 0) - (residual < 0), e - 2, form)
+
+
+def round_integer(value: int, dtype: DType) -> float:
+    """The number of a floating-point dtype nearest to an integer of any size."""
+    return round_scaled(value, 0, FORMATS[dtype])
+
+
+def round_doubles(values: Iterable[float], dtype: DType) -> list[float]:
+    """Each double rounded once to the dtype."""
+    if dtype is float32:
+        return array("f", values).tolist()
+    if dtype is float64:
+        return list(values)
+    bound = _HALF_PRECISION_OVERFLOW
+    clamped = [v if -bound < v < bound or v != v else math.copysign(math.inf, v) for v in values]
+    code = f"{len(clamped)}e"
+    return list(struct.unpack(code, struct.pack(code, *clamped)))
+
+
+def settle(estimates: Sequence[float], dtype: DType, decide: Callable[[int], float]) -> list[float]:
+    """Round each estimate to float16 or float32; `decide(i)` gives the result where the estimate cannot.
+
+    An estimate may be wrong in its last five bits. Where that could matter, next to a tie, and where the
+    estimate is NaN, the exact way decides.
+    """
+    low = round_doubles([y * _BELOW for y in estimates], dtype)
+    high = round_doubles([y * _ABOVE for y in estimates], dtype)
+    if low == high:
+        return low
+    return [a if a == b else decide(i) for i, (a, b) in enumerate(zip(low, high, strict=True))]
