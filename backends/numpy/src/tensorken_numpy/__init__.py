@@ -1,0 +1,1 @@
+"""The numpy backend of Tensorken: the language on the CPU."""

@@ -1,0 +1,214 @@
+"""Numpy: the language as numpy calls, one line an op where numpy has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.raw import RawTensor
+from tensorken.spec.shapes import Axes, Pairs, Shape
+from tensorken_numpy.contraction import Array, contract
+from tensorken_numpy.quiet import quiet
+
+_DTYPES: dict[Any, DType] = {np.dtype(name): dtype for name, dtype in DTYPES.items()}
+_OF: dict[DType, Any] = {dtype: np.dtype(name) for name, dtype in DTYPES.items()}
+_UNSIGNED = {np.dtype("int32"): np.dtype("uint32"), np.dtype("int64"): np.dtype("uint64")}
+_RANGE = {np.dtype("int32"): (-(2.0**31), 2.0**31 - 1), np.dtype("int64"): (-(2.0**63), 2.0**63 - 1024)}
+
+
+class Numpy(RawTensor[Array]):
+    """The numpy backend: arrays are never changed once made, so views of them are safe to hand on."""
+
+    broadcasts = True
+
+    def __repr__(self) -> str:
+        return "Numpy()"
+
+    # ---- create, inspect -------------------------------------------------------------------------------------
+
+    def new(self, shape: Shape, data: Any, dtype: DType) -> Array:
+        return np.array(data, _OF[dtype]).reshape(shape)
+
+    def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Array:
+        return np.full(shape, value, _OF[dtype])
+
+    def shape(self, x: Array) -> Shape:
+        return x.shape
+
+    def dtype(self, x: Array) -> DType:
+        return _DTYPES[x.dtype]
+
+    def ravel(self, x: Array) -> Array:
+        return np.array(x, order="C").reshape(-1)
+
+    # ---- elementwise -----------------------------------------------------------------------------------------
+
+    def exp(self, x: Array) -> Array:
+        return quiet.run(np.exp, x)
+
+    def log(self, x: Array) -> Array:
+        return quiet.run(np.log, x)
+
+    def sin(self, x: Array) -> Array:
+        return quiet.run(np.sin, x)
+
+    def cos(self, x: Array) -> Array:
+        return quiet.run(np.cos, x)
+
+    def tan(self, x: Array) -> Array:
+        return quiet.run(np.tan, x)
+
+    def tanh(self, x: Array) -> Array:
+        return quiet.run(np.tanh, x)
+
+    def sqrt(self, x: Array) -> Array:
+        return quiet.run(np.sqrt, x)
+
+    def log1p(self, x: Array) -> Array:
+        return quiet.run(np.log1p, x)
+
+    def expm1(self, x: Array) -> Array:
+        return quiet.run(np.expm1, x)
+
+    def floor(self, x: Array) -> Array:
+        return np.floor(x)
+
+    def neg(self, x: Array) -> Array:
+        return np.negative(x)
+
+    def abs(self, x: Array) -> Array:
+        return np.absolute(x)
+
+    def square(self, x: Array) -> Array:
+        return quiet.run(np.square, x)
+
+    def relu(self, x: Array) -> Array:
+        return np.maximum(x, x.dtype.type(0))
+
+    def add(self, a: Array, b: Array) -> Array:
+        return quiet.run(np.add, a, b)
+
+    def sub(self, a: Array, b: Array) -> Array:
+        return quiet.run(np.subtract, a, b)
+
+    def mul(self, a: Array, b: Array) -> Array:
+        return quiet.run(np.multiply, a, b)
+
+    def div(self, a: Array, b: Array) -> Array:
+        return quiet.run(np.divide, a, b)
+
+    def pow(self, a: Array, b: Array) -> Array:
+        return quiet.run(np.power, a, b)
+
+    def maximum(self, a: Array, b: Array) -> Array:
+        return quiet.run(np.maximum, a, b)
+
+    def minimum(self, a: Array, b: Array) -> Array:
+        return quiet.run(np.minimum, a, b)
+
+    def eq(self, a: Array, b: Array) -> Array:
+        return np.equal(a, b)
+
+    def lt(self, a: Array, b: Array) -> Array:
+        return quiet.run(np.less, a, b)
+
+    def where(self, condition: Array, a: Array, b: Array) -> Array:
+        return np.where(condition, a, b)
+
+    def cast(self, x: Array, dtype: DType) -> Array:
+        return quiet.run(_cast, x, _OF[dtype])
+
+    # ---- integers --------------------------------------------------------------------------------------------
+
+    def floor_divide(self, a: Array, b: Array) -> Array:
+        return quiet.run(np.floor_divide, a, b)
+
+    def bitwise_and(self, a: Array, b: Array) -> Array:
+        return np.bitwise_and(a, b)
+
+    def bitwise_or(self, a: Array, b: Array) -> Array:
+        return np.bitwise_or(a, b)
+
+    def bitwise_xor(self, a: Array, b: Array) -> Array:
+        return np.bitwise_xor(a, b)
+
+    def shift_left(self, a: Array, b: Array) -> Array:
+        return _shift(np.left_shift, a, b)
+
+    def shift_right(self, a: Array, b: Array) -> Array:
+        return _shift(np.right_shift, a, b)
+
+    # ---- reductions ------------------------------------------------------------------------------------------
+
+    def sum(self, x: Array, axes: Axes) -> Array:
+        return quiet.run(np.add.reduce, x, axes, None, None, True)
+
+    def max(self, x: Array, axes: Axes) -> Array:
+        return quiet.run(np.maximum.reduce, x, axes, None, None, True)
+
+    def min(self, x: Array, axes: Axes) -> Array:
+        return quiet.run(np.minimum.reduce, x, axes, None, None, True)
+
+    def argmax(self, x: Array, axis: int) -> Array:
+        return np.argmax(x, axis, keepdims=True).astype(np.int32)
+
+    def cumsum(self, x: Array, axis: int) -> Array:
+        return quiet.run(np.add.accumulate, x, axis)
+
+    def fused_multiply_add(self, a: Array, b: Array, axes: Axes) -> Array:
+        return quiet.run(contract, a, b, axes)
+
+    # ---- movement --------------------------------------------------------------------------------------------
+
+    def reshape(self, x: Array, shape: Shape) -> Array:
+        return x.reshape(shape)
+
+    def permute(self, x: Array, order: Axes) -> Array:
+        return x.transpose(order)
+
+    def expand(self, x: Array, shape: Shape) -> Array:
+        return np.broadcast_to(x, shape)
+
+    def flip(self, x: Array, axes: Axes) -> Array:
+        return np.flip(x, axes)
+
+    def pad(self, x: Array, pads: Pairs) -> Array:
+        y = np.zeros([n + before + after for n, (before, after) in zip(x.shape, pads, strict=True)], x.dtype)
+        y[tuple([slice(before, before + n) for n, (before, _) in zip(x.shape, pads, strict=True)])] = x
+        return y
+
+    def crop(self, x: Array, limits: Pairs) -> Array:
+        return x[tuple([slice(start, end) for start, end in limits])]
+
+    def concatenate(self, *args: Any) -> Array:
+        return np.concatenate(args[:-1], axis=args[-1])
+
+    # ---- indexing --------------------------------------------------------------------------------------------
+
+    def gather(self, x: Array, indices: Array, axis: int) -> Array:
+        return np.take(x, indices, axis)
+
+    def scatter_add(self, x: Array, indices: Array, axis: int, size: int) -> Array:
+        y = np.zeros((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
+        quiet.run(np.add.at, y, (slice(None),) * axis + (indices,), x)
+        return y
+
+
+def _cast(x: Array, dtype: Any) -> Array:
+    """To int: truncated, NaN as 0, values beyond the range as its ends; numpy leaves the last two open."""
+    if dtype.kind == "i" and x.dtype.kind == "f":
+        low, high = _RANGE[dtype]
+        inside = np.clip(np.nan_to_num(x, nan=0.0, posinf=np.inf, neginf=-np.inf).astype(np.float64), low, high)
+        y = inside.astype(dtype)
+        return np.where(inside >= high, np.iinfo(dtype).max, y).astype(dtype)
+    return x.astype(dtype)
+
+
+def _shift(shift: Callable[..., Array], a: Array, b: Array) -> Array:
+    """A shift of the bare bits; amounts outside [0, bits), negative ones being huge as unsigned, give 0."""
+    unsigned = _UNSIGNED[a.dtype]
+    bits, amount = np.asarray(a).view(unsigned), np.asarray(b).view(unsigned)
+    return np.where(amount < 8 * a.itemsize, shift(bits, amount), unsigned.type(0)).view(a.dtype)

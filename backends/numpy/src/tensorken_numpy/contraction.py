@@ -1,0 +1,130 @@
+"""Sums of products by BLAS: which axes are batched, contracted, or belong to one operand follows from two shapes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Sizes = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How two operands of given shapes are brought to `method`, and its result to shape."""
+
+    sum_a: Sizes  # axes that only the first operand has, and that are summed
+    sum_b: Sizes
+    order_a: Sizes | None  # None: as it is
+    order_b: Sizes | None
+    matrix_a: Sizes | None  # the shape in which `method` takes it; None: as it is
+    matrix_b: Sizes | None
+    swap: bool  # second @ first gives the axes in order
+    method: str  # dot, vecdot, matmul or multiply
+    split: Sizes  # the shape of the result, one size for each axis
+    order: Sizes | None  # of the result's axes, before those of size 1 come in
+    shape: Sizes
+
+
+def contract(a: Array, b: Array, axes: Sizes) -> Array:
+    """sum(a * b, axes), reduced axes staying with size 1; along each axis the sizes are equal or one is 1."""
+    plan = _plan(a.shape, b.shape, axes)
+    if plan.sum_a:
+        a = np.add.reduce(a, plan.sum_a, None, None, True)
+    if plan.sum_b:
+        b = np.add.reduce(b, plan.sum_b, None, None, True)
+    if plan.method == "multiply":
+        return np.multiply(a, b)
+    if plan.order_a is not None:
+        a = a.transpose(plan.order_a)
+    if plan.order_b is not None:
+        b = b.transpose(plan.order_b)
+    if plan.matrix_a is not None:
+        a = a.reshape(plan.matrix_a)
+    if plan.matrix_b is not None:
+        b = b.reshape(plan.matrix_b)
+    if plan.method == "dot":
+        y: Any = np.dot(a, b)
+    elif plan.method == "vecdot":
+        y = np.vecdot(a, b)
+    elif plan.swap:
+        y = np.matmul(_for_blas(b), _for_blas(a))
+    else:
+        y = np.matmul(_for_blas(a), _for_blas(b))
+    if plan.order is not None:
+        y = y.reshape(plan.split).transpose(plan.order)
+    return y.reshape(plan.shape)  # type: ignore[no-any-return]
+
+
+def _for_blas(x: Array) -> Array:
+    """The matrices with one axis contiguous: for others numpy falls back to a loop that is far slower than a copy."""
+    strides, itemsize = x.strides, x.itemsize
+    if strides[-1] == itemsize or (len(strides) > 1 and strides[-2] == itemsize):
+        return x
+    return np.ascontiguousarray(x)
+
+
+@lru_cache(maxsize=4096)
+def _plan(shape_a: Sizes, shape_b: Sizes, axes: Sizes) -> Plan:
+    batch, rows, columns, inner, sum_a, sum_b = [], [], [], [], [], []
+    for i, (n, m) in enumerate(zip(shape_a, shape_b, strict=True)):
+        if i in axes:
+            (inner if n != 1 != m else sum_a if n != 1 else sum_b if m != 1 else []).append(i)
+        else:
+            (batch if n != 1 != m else rows if n != 1 else columns if m != 1 else []).append(i)
+    full = tuple([m if n == 1 else n for n, m in zip(shape_a, shape_b, strict=True)])
+    shape = tuple([1 if i in axes else n for i, n in enumerate(full)])
+
+    def size(group: list[int]) -> int:
+        return math.prod([full[i] for i in group])
+
+    if not inner:
+        method = "multiply"
+    elif rows or columns:
+        method = "matmul"
+    else:
+        method = "vecdot" if batch else "dot"
+    swap = bool(rows and columns) and columns[0] < rows[0]
+    first, second = (columns, rows) if swap else (rows, columns)
+    lead = [size(batch)] if batch else []
+    if method == "matmul":
+        # The operand that comes first is (batch, its own axes, inner), the other (batch, inner, its own axes).
+        grouped_a = (batch, inner, rows) if swap else (batch, rows, inner)
+        grouped_b = (batch, columns, inner) if swap else (batch, inner, columns)
+        matrix_a = (*lead, *[size(g) for g in grouped_a[1:]])
+        matrix_b = (*lead, *[size(g) for g in grouped_b[1:]])
+    else:
+        grouped_a = grouped_b = (batch, inner)  # type: ignore[assignment]
+        matrix_a = matrix_b = (*lead, size(inner))
+    result = batch + first + second
+    ascending = sorted(result)
+    sizes_a = tuple([1 if i in sum_a else n for i, n in enumerate(shape_a)])
+    sizes_b = tuple([1 if i in sum_b else n for i, n in enumerate(shape_b)])
+    order_a, order_b = _order(grouped_a, len(full)), _order(grouped_b, len(full))
+    return Plan(
+        sum_a=tuple(sum_a),
+        sum_b=tuple(sum_b),
+        order_a=None if order_a == tuple(range(len(full))) else order_a,
+        order_b=None if order_b == tuple(range(len(full))) else order_b,
+        matrix_a=None if _permuted(sizes_a, order_a) == matrix_a else matrix_a,
+        matrix_b=None if _permuted(sizes_b, order_b) == matrix_b else matrix_b,
+        swap=swap,
+        method=method,
+        split=tuple([full[i] for i in result]),
+        order=None if result == ascending else tuple([result.index(i) for i in ascending]),
+        shape=shape,
+    )
+
+
+def _order(groups: tuple[list[int], ...], rank: int) -> Sizes:
+    """The axes group by group, then those of size 1."""
+    named = [i for group in groups for i in group]
+    return tuple(named + [i for i in range(rank) if i not in named])
+
+
+def _permuted(sizes: Sizes, order: Sizes) -> Sizes:
+    return tuple([sizes[i] for i in order])

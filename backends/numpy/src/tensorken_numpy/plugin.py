@@ -1,0 +1,19 @@
+"""The door through which the host finds this backend; numpy itself is imported only by `load`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken.plugin import BackendEntry, hookimpl
+
+
+@hookimpl
+def tensorken_backend() -> BackendEntry:
+    """The numpy backend."""
+
+    def load(device: str | None = None) -> Any:
+        from tensorken_numpy.backend import Numpy
+
+        return Numpy()
+
+    return BackendEntry("numpy", load, summary="numpy on the CPU, BLAS for every contraction", spec=">=1.0,<2", fuse=True)

@@ -1,0 +1,84 @@
+"""String: the language as text. An expression knows its shape and dtype, and has no value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensorken.errors import ConcretizationError
+from tensorken.spec.dtypes import DType, as_dtype, float32
+from tensorken.spec.op import Op
+from tensorken.spec.raw import RawTensor
+from tensorken.spec.shapes import Shape
+
+SHOWN = 8
+"""How many numbers of a constant are written out."""
+
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**", "eq": "==", "lt": "<"}
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A formula, with the shape and dtype of what it stands for."""
+
+    text: str
+    shape: Shape
+    dtype: DType
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class String(RawTensor[Expression]):
+    """The string backend: `str()` of a tensor is the expression that made it."""
+
+    def __repr__(self) -> str:
+        return "String()"
+
+    def symbol(self, name: str, shape: Shape = (), dtype: Any = float32) -> Expression:
+        """An expression known by its name."""
+        return Expression(name, shape, as_dtype(dtype))
+
+    def new(self, shape: Shape, data: Any, dtype: DType) -> Expression:
+        values = list(data)
+        shown = repr([float(v) for v in values] if dtype.kind == "float" else values) if len(values) <= SHOWN else len(values)
+        return Expression(f"new({list(shape)}, {shown})", shape, dtype)
+
+    def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Expression:
+        return Expression(repr(float(value) if dtype.kind == "float" else value), shape, dtype)
+
+    def shape(self, x: Expression) -> Shape:
+        return x.shape
+
+    def dtype(self, x: Expression) -> DType:
+        return x.dtype
+
+    def ravel(self, x: Expression) -> Any:
+        raise ConcretizationError(f"the string backend has no values, only the expression {x.text}; print it, or use another backend")
+
+    def has(self, op: Op) -> bool:
+        return True
+
+    def interpret(self, op: Op, operands: Sequence[Expression], params: tuple[Any, ...]) -> Any:
+        shape = op.shape(*[x.shape for x in operands], *params)
+        dtype = op.result_dtype(tuple([x.dtype for x in operands]), params)
+        first, *rest = [x.text for x in operands]
+        if op.name in _INFIX:
+            text = f"({first} {_INFIX[op.name]} {rest[0]})"
+        elif op.name == "neg":
+            text = f"-{first}"
+        else:
+            text = f"{first}.{op.name}({', '.join([*rest, *map(_written, params)])})"
+        if op.results == 1:
+            return Expression(text, shape, dtype)
+        return tuple([Expression(f"{text}[{i}]", s, d) for i, (s, d) in enumerate(zip(shape, dtype, strict=True))])
+
+
+def _written(param: Any) -> str:
+    """A param as it stands in an expression: sequences as lists, as in Rust and JSON."""
+    return str([_plain(p) for p in param]) if isinstance(param, tuple) else str(param)
+
+
+def _plain(param: Any) -> Any:
+    return [_plain(p) for p in param] if isinstance(param, tuple) else param

@@ -1,0 +1,19 @@
+"""The door through which the host finds this backend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken.plugin import BackendEntry, hookimpl
+
+
+@hookimpl
+def tensorken_backend() -> BackendEntry:
+    """The string backend."""
+
+    def load(device: str | None = None) -> Any:
+        from tensorken_string.backend import String
+
+        return String()
+
+    return BackendEntry("string", load, summary="prints expressions, with shapes and no numbers", spec=">=1.0,<2", fuse=False)

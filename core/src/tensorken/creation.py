@@ -1,0 +1,339 @@
+"""Creation: tensors from Python data, buffers and other backends.  Only creation asks the registry for a backend."""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from tensorken.errors import ArgumentError, BackendError, DTypeError, ScalarRangeError, ShapeError
+from tensorken.levels import lift, lower
+from tensorken.registry import resolve
+from tensorken.spec.dtypes import DTYPES, DType, as_dtype, bool_, check_scalar, float32, int32, of_scalar, promote, with_scalar
+from tensorken.spec.raw import RawTensor
+from tensorken.spec.shapes import Shape
+from tensorken.tensor import Scalar, Tensor
+
+ShapeLike = int | Sequence[int]
+
+# Buffer formats by kind and size: "l" is int32 on one platform and int64 on another.
+_KINDS = {"?": "bool", **dict.fromkeys("bhilqn", "int"), **dict.fromkeys("efd", "float")}
+
+
+def tensor(data: Any, dtype: Any = None, *, backend: Any = None, device: str | None = None) -> Tensor:
+    """A tensor of the given values, which are copied.
+
+    Args:
+        data: a number, nested sequences of numbers or tensors, a buffer (such as a numpy array), or a tensor.
+        dtype: of the result; by default a buffer's own, float32 for floats, int32 for ints.
+        backend: a name such as `"numpy"`, or an interpreter; the default backend if None.
+        device: one of the backend's devices.
+
+    Raises:
+        ShapeError: if nested sequences are ragged.
+        DTypeError: if the dtype is unknown.
+        ScalarRangeError: if a number does not fit the dtype.
+
+    >>> import tensorken as tk
+    >>> tk.tensor([[1, 2], [3, 4]]).shape
+    (2, 2)
+    """
+    wanted = None if dtype is None else as_dtype(dtype)
+    if isinstance(data, Tensor):
+        result = data if backend is None and device is None else data.to(backend, device)
+        return result if wanted is None else result.astype(wanted)
+    if type(data) in (list, tuple) and _holds_tensor(data):
+        return _stacked(data, wanted, backend, device)
+    shape, flat, found = _flat(data, wanted)
+    interpreter = resolve(backend, device)
+    return Tensor(interpreter, interpreter.new(shape, flat, found), shape, found)
+
+
+def new(shape: ShapeLike, data: Any, dtype: Any = None, *, backend: Any = None, device: str | None = None) -> Tensor:
+    """A tensor of this shape from flat row-major data.
+
+    Raises:
+        ShapeError: if the number of values is not the product of the shape.
+
+    >>> import tensorken as tk
+    >>> tk.new((2, 2), [1.0, 2.0, 3.0, 4.0]).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    sizes = _shape(shape)
+    flat = tensor(data, dtype, backend=backend, device=device)
+    if flat.shape != (math.prod(sizes),):
+        raise ShapeError(f"new: shape {sizes} needs {math.prod(sizes)} values in a flat sequence, got shape {flat.shape}")
+    return flat.reshape(sizes)
+
+
+def full(
+    shape: ShapeLike, value: Scalar, dtype: Any = None, *, backend: Any = None, device: str | None = None
+) -> Tensor:
+    """A tensor of this shape whose elements are all `value`."""
+    sizes = _shape(shape)
+    if isinstance(value, Tensor):
+        return value.astype(value.dtype if dtype is None else dtype).broadcast_to(sizes)
+    found = of_scalar(value) if dtype is None else as_dtype(dtype)
+    check_scalar(value, found)
+    interpreter = resolve(backend, device)
+    return Tensor(interpreter, interpreter.full(sizes, value, found), sizes, found)
+
+
+def zeros(shape: ShapeLike, dtype: Any = float32, *, backend: Any = None, device: str | None = None) -> Tensor:
+    """A tensor of zeros."""
+    return full(shape, 0, as_dtype(dtype), backend=backend, device=device)
+
+
+def ones(shape: ShapeLike, dtype: Any = float32, *, backend: Any = None, device: str | None = None) -> Tensor:
+    """A tensor of ones."""
+    return full(shape, 1, as_dtype(dtype), backend=backend, device=device)
+
+
+def full_like(x: Tensor, value: Scalar, dtype: Any = None) -> Tensor:
+    """A tensor of x's shape, dtype and backend whose elements are all `value`."""
+    return (x if dtype is None else x.astype(dtype)).scalar(value)
+
+
+def zeros_like(x: Tensor, dtype: Any = None) -> Tensor:
+    """Zeros of x's shape, dtype and backend."""
+    return full_like(x, 0, dtype)
+
+
+def ones_like(x: Tensor, dtype: Any = None) -> Tensor:
+    """Ones of x's shape, dtype and backend."""
+    return full_like(x, 1, dtype)
+
+
+def scalar(value: Scalar, dtype: Any = None, *, backend: Any = None, device: str | None = None) -> Tensor:
+    """A tensor of shape ()."""
+    return full((), value, dtype, backend=backend, device=device)
+
+
+def arange(
+    start: Scalar,
+    stop: Scalar | None = None,
+    step: Scalar = 1,
+    dtype: Any = None,
+    *,
+    backend: Any = None,
+    device: str | None = None,
+) -> Tensor:
+    """start, start + step, ... up to but without stop; 0, 1, ... if only one number is given.
+
+    >>> import tensorken as tk
+    >>> tk.arange(3).tolist()
+    [0, 1, 2]
+    """
+    if stop is None:
+        start, stop = 0, start
+    if step == 0:
+        raise ArgumentError("arange: the step must not be 0")
+    count = max(0, math.ceil((stop - start) / step))
+    found = of_scalar(start + stop + step) if dtype is None else as_dtype(dtype)
+    return tensor([start + i * step for i in range(count)], found, backend=backend, device=device)
+
+
+def linspace(
+    start: float, stop: float, num: int = 50, dtype: Any = float32, *, backend: Any = None, device: str | None = None
+) -> Tensor:
+    """`num` numbers evenly spaced from start to stop, both included; each is computed by itself, so nothing drifts."""
+    span = num - 1
+    values = [start + (stop - start) * (i / span) for i in range(span)] if num > 1 else []
+    return tensor([*values, stop if num > 1 else start][:num], dtype, backend=backend, device=device)
+
+
+def eye(n: int, m: int | None = None, dtype: Any = float32, *, backend: Any = None, device: str | None = None) -> Tensor:
+    """n rows, m columns (n by default), ones on the diagonal: a one and m zeros, repeated, cut to shape.
+
+    >>> import tensorken as tk
+    >>> tk.eye(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    m = n if m is None else m
+    if n == 0 or m == 0:
+        return zeros((n, m), dtype, backend=backend, device=device)
+    row = ones((1,), dtype, backend=backend, device=device).pad(((0, m),))
+    rows = row.reshape((1, m + 1)).expand((n, m + 1)).reshape((n * (m + 1),))
+    return rows.crop(((0, n * m),)).reshape((n, m))
+
+
+def randn(
+    shape: ShapeLike, rng: random.Random, dtype: Any = float32, *, backend: Any = None, device: str | None = None
+) -> Tensor:
+    """Numbers from the standard normal distribution, the same on every backend for the same `random.Random`."""
+    sizes = _shape(shape)
+    values = [rng.gauss(0.0, 1.0) for _ in range(math.prod(sizes))]
+    return tensor(values, dtype, backend=backend, device=device).reshape(sizes)
+
+
+def symbol(
+    name: str, shape: ShapeLike = (), dtype: Any = float32, *, backend: Any = "string", device: str | None = None
+) -> Tensor:
+    """A tensor without a value, known by its name, on a backend that prints expressions.
+
+    >>> import tensorken as tk
+    >>> print(tk.symbol("A").exp() + tk.symbol("B").log())
+    (A.exp() + B.log())
+    """
+    interpreter = resolve(backend, device)
+    make = getattr(interpreter, "symbol", None)
+    if make is None:
+        raise BackendError(f"symbol: the backend {interpreter!r} has no symbols; use backend='string'")
+    return Tensor(interpreter, make(name, _shape(shape), as_dtype(dtype)))
+
+
+# ---- what other modules need -------------------------------------------------------------------------------
+
+
+def as_tensor(data: Any) -> Tensor:
+    """A tensor as it is; anything else by `tensor`."""
+    return data if isinstance(data, Tensor) else tensor(data)
+
+
+def as_operand(op_name: str, data: Any, beside: Tensor) -> Tensor:
+    """Data as an operand beside a tensor, on its backend; a Python number takes its dtype if the kind allows."""
+    if isinstance(data, Tensor):
+        return data
+    if type(data) in (bool, int, float):
+        dtype = with_scalar(beside.dtype, data)
+        base = beside.interpreter.base
+        check_scalar(data, dtype)
+        return Tensor(base, base.full((), data, dtype), (), dtype)  # type: ignore[attr-defined]
+    try:
+        return tensor(data, backend=beside.interpreter.base)
+    except (ArgumentError, DTypeError) as error:
+        raise ArgumentError(f"{op_name}: cannot combine a tensor with {type(data).__name__}: {error}") from None
+
+
+def pair_of_operands(op_name: str, a: Any, b: Any, beside: Tensor) -> tuple[Tensor, Tensor]:
+    """Two operands of one dtype; numbers take the other's dtype, or their own kind's default beside each other."""
+    if isinstance(a, Tensor):
+        b = as_operand(op_name, b, a)
+    elif isinstance(b, Tensor):
+        a = as_operand(op_name, a, b)
+    else:
+        base = beside.interpreter.base
+        a, b = tensor(a, backend=base), tensor(b, backend=base)
+    dtype = promote(a.dtype, b.dtype)
+    return a.astype(dtype), b.astype(dtype)
+
+
+def move(x: Tensor, backend: Any, device: str | None) -> Tensor:
+    """The same values on another backend."""
+    interpreter = resolve(backend, device)
+    base, value = lower(x.representation, x.interpreter)
+    if base is interpreter:
+        return x
+    if x.interpreter.below is not None:
+        raise ArgumentError("to: a tensor inside a transform stays on its backend; move it before or after")
+    if not isinstance(base, RawTensor):
+        raise ArgumentError(f"to: {type(base).__name__} has no values to move")
+    return Tensor(interpreter, interpreter.new(x.shape, base.ravel(value), x.dtype), x.shape, x.dtype)
+
+
+def unpickle(shape: Shape, data: Any, dtype: DType, backend: str) -> Tensor:
+    """The tensor that was pickled, on the backend that held it."""
+    flat = memoryview(data).cast(dtype.format) if isinstance(data, bytes) else data
+    interpreter = resolve(backend, None)
+    return Tensor(interpreter, interpreter.new(shape, flat, dtype), shape, dtype)
+
+
+def constant_of(value: Any, like: Tensor) -> Tensor:
+    """Data as a tensor at the level of another."""
+    x = as_operand("constant", value, like)
+    return Tensor(like.interpreter, lift(x.representation, x.interpreter, like.interpreter), x.shape, x.dtype)
+
+
+def _shape(shape: ShapeLike) -> Shape:
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    for size in sizes:
+        if not hasattr(size, "__index__") or isinstance(size, bool):
+            raise ArgumentError(f"shape: sizes must be ints, got {shape!r}")
+        if size < 0:
+            raise ShapeError(f"shape: sizes must not be negative, got {shape!r}")
+    return tuple([int(size) for size in sizes])
+
+
+def _flat(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
+    """The shape, the row-major values and the dtype of anything that `tensor` takes."""
+    if type(data) in (bool, int, float):
+        found = of_scalar(data) if dtype is None else dtype
+        check_scalar(data, found)
+        return (), [data], found
+    if isinstance(data, list | tuple | range):
+        values: list[Any] = []
+        shape = _collect(data, values, ())
+        return shape, *_typed(values, dtype)
+    try:
+        view = memoryview(data)
+    except TypeError:
+        raise ArgumentError(
+            f"tensor: cannot make a tensor of {type(data).__name__}; give numbers, nested lists of them, or a buffer"
+        ) from None
+    return _from_buffer(view, dtype)
+
+
+def _collect(data: Any, values: list[Any], path: tuple[int, ...]) -> Shape:
+    """Append the numbers of nested sequences to `values`; their shape, which must be the same along each axis."""
+    if not isinstance(data, list | tuple | range):
+        if isinstance(data, bool | int | float):
+            values.append(data)
+            return ()
+        shape, flat, _ = _flat(data, None)
+        values.extend(flat if isinstance(flat, list) else flat.tolist())
+        return shape
+    shapes = [_collect(item, values, (*path, i)) for i, item in enumerate(data)]
+    for i, shape in enumerate(shapes):
+        if shape != shapes[0]:
+            place = "".join([f"[{k}]" for k in (*path, i)])
+            first = "".join([f"[{k}]" for k in (*path, 0)])
+            raise ShapeError(
+                f"tensor: ragged: data{place} has shape {shape}, data{first} has {shapes[0]}; pad the rows to one length"
+            )
+    return (len(shapes), *(shapes[0] if shapes else ()))
+
+
+def _typed(values: list[Any], dtype: DType | None) -> tuple[list[Any], DType]:
+    if dtype is None:
+        kinds = {type(value) for value in values}
+        dtype = bool_ if kinds == {bool} else int32 if kinds and kinds <= {bool, int} else float32
+    if dtype.kind == "int" and values:
+        for extreme in (max(values), min(values)):
+            if isinstance(extreme, float) and not math.isfinite(extreme):
+                raise ScalarRangeError(f"tensor: {extreme} does not fit {dtype}; use a floating-point dtype")
+            check_scalar(extreme, dtype)
+        values = [int(value) for value in values]
+    return values, dtype
+
+
+def _from_buffer(view: memoryview, dtype: DType | None) -> tuple[Shape, Any, DType]:
+    code = view.format.lstrip("@=<>!")
+    kind = _KINDS.get(code)
+    own = next((d for d in DTYPES.values() if d.kind == kind and d.itemsize == view.itemsize), None)
+    if own is None and dtype is None:
+        raise DTypeError(
+            f"tensor: the buffer's format {view.format!r} is none of {', '.join(DTYPES)}; pass dtype= to convert it"
+        )
+    swapped = view.format[0] in ("<" if sys.byteorder == "big" else ">!")
+    shape = tuple(view.shape or ())
+    if own is not None and not swapped:
+        flat = memoryview(view.tobytes()).cast(own.format)
+        return (shape, flat, own) if dtype in (None, own) else (shape, _typed(flat.tolist(), dtype)[0], dtype or own)
+    import struct
+
+    count = view.nbytes // view.itemsize
+    order = view.format if view.format[0] in "<>=!" else "=" + code
+    values = list(struct.unpack(f"{order[0]}{count}{code}", view.tobytes()))
+    return (shape, *_typed(values, dtype or own))
+
+
+def _holds_tensor(data: Any) -> bool:
+    return any(isinstance(x, Tensor) or (type(x) in (list, tuple) and _holds_tensor(x)) for x in data)
+
+
+def _stacked(data: Any, dtype: DType | None, backend: Any, device: str | None) -> Tensor:
+    from tensorken.functions import stack
+
+    return stack([tensor(x, dtype, backend=backend, device=device) for x in data])

@@ -1,0 +1,320 @@
+"""Fuse: an interpreter over a backend that holds work back until it is seen what becomes of it.
+
+Three things are held back:
+
+* an `expand`: the value keeps size 1 along repeated axes, and elementwise ops, reductions, permutes and reshapes that
+  only move axes of size 1 see the small value;
+* a product, or a sum or difference of up to four products;
+* a `sum` over such; a later sum adds its axes, also after a permute or a reshape that only moves axes of size 1.
+
+So the sum of a product reaches the backend as one `fused_multiply_add` of the small operands, and the product itself
+is never built: not by matmul, nor by its JVP and VJP.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from tensorken.spec.dtypes import DType
+from tensorken.spec.interpreter import R
+from tensorken.spec.op import OPS, Op, run
+from tensorken.spec.raw import RawTensor
+from tensorken.spec.shapes import Axes, Shape, multiplied
+from tensorken.tensor import Tensor
+
+LIMIT = 4
+"""How many products one sum may hold back."""
+
+Term = tuple[bool, Any, Any]
+"""Whether the product is added (or subtracted), and its two operands: values with size 1 along repeated axes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """The sum, over `axes`, of a sum of products of shape `full`; and how its axes are shown."""
+
+    terms: tuple[Term, ...]
+    full: Shape
+    axes: frozenset[int]
+    shown: tuple[int | None, ...]  # for each axis of the result, the axis of `full` there; None for one of size 1
+
+
+class Held(Generic[R]):
+    """A tensor whose value may still have size 1 along repeated axes, or not be computed yet."""
+
+    __slots__ = ("pending", "shape", "value")
+
+    def __init__(self, shape: Shape, value: R | None, pending: Pending | None = None) -> None:
+        self.shape = shape
+        self.value = value
+        self.pending = pending
+
+
+_ADD, _SUB, _MUL, _NEG = OPS["add"], OPS["sub"], OPS["mul"], OPS["neg"]
+_REDUCTIONS = (OPS["max"], OPS["min"])
+
+
+class Fuse(RawTensor[Held[R]]):
+    """A backend that computes what `raw` computes, with fewer and smaller steps.
+
+    >>> from tensorken_string.backend import String
+    >>> a, b = String().symbol("A", (2, 3)), String().symbol("B", (2, 3))
+    >>> fuse = Fuse(String())
+    >>> print(fuse.value(fuse.sum(fuse.mul(fuse.hold(a), fuse.hold(b)), (0, 1))))
+    A.fused_multiply_add(B, [0, 1])
+    """
+
+    def __init__(self, raw: RawTensor[R]) -> None:
+        self.raw = raw  # not `inner`: Fuse changes the representation, it is no level
+        self._constants: dict[Any, R] = {}
+
+    def __repr__(self) -> str:
+        return f"Fuse({self.raw!r})"
+
+    # ---- values ----------------------------------------------------------------------------------------------
+
+    def hold(self, value: R) -> Held[R]:
+        """A value of the backend below, as one of this."""
+        return Held(self.raw.shape(value), value)
+
+    def value(self, x: Held[R]) -> R:
+        """The value of the backend below, in full."""
+        value = self.small(x)
+        return value if self.raw.shape(value) == x.shape else self._expand(value, x.shape)
+
+    def small(self, x: Held[R]) -> R:
+        """The value with size 1 along repeated axes; a pending product is multiplied out, once."""
+        value = x.value
+        if value is None:
+            value = x.value = self._compute(x)
+            x.pending = None
+        return value
+
+    def shape(self, x: Held[R]) -> Shape:
+        return x.shape
+
+    def dtype(self, x: Held[R]) -> DType:
+        value = x.value
+        if value is None:
+            assert x.pending is not None
+            value = x.pending.terms[0][1]
+        return self.raw.dtype(value)
+
+    def new(self, shape: Shape, data: Any, dtype: DType) -> Held[R]:
+        return Held(shape, self.raw.new(shape, data, dtype))
+
+    def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Held[R]:
+        """One element, held back from repetition; the small numbers that programs are made of are kept."""
+        key = (len(shape), value, dtype)
+        constant = self._constants.get(key)
+        if constant is None or value == 0:  # 0.0 and -0.0 are one key
+            constant = self.raw.full((1,) * len(shape), value, dtype)
+            if len(self._constants) < 256 and value != 0:
+                self._constants[key] = constant
+        return Held(shape, constant)
+
+    def ravel(self, x: Held[R]) -> Any:
+        return self.raw.ravel(self.value(x))
+
+    def realize(self, x: Held[R]) -> Held[R]:
+        self.raw.realize(self.value(x))
+        return x
+
+    def has(self, op: Op) -> bool:
+        return self.raw.has(op)
+
+    # ---- ops -------------------------------------------------------------------------------------------------
+
+    def interpret(self, op: Op, operands: Sequence[Held[R]], params: tuple[Any, ...]) -> Any:
+        raw = self.raw
+        method = raw.overrides[op]
+        if method is None and op.body is not None and not raw.has(op):
+            tensor = Tensor
+            result = op.body(*[tensor(self, x) for x in operands], *params)
+            return result.representation if op.results == 1 else tuple([y.representation for y in result])
+        if op.elementwise:
+            values = [self.small(x) if x.value is None else x.value for x in operands]
+            if len(values) > 1 and not raw.broadcasts:
+                values = self._matched(values)
+            y = raw.interpret(op, values, params) if method is None else method(raw, *values)
+            return Held(operands[0].shape, y)
+        if op in _REDUCTIONS:
+            (x,), (axes,) = operands, params
+            value = self.small(x)
+            sizes = raw.shape(value)
+            real = tuple([i for i in axes if sizes[i] != 1])
+            return Held(op.shape(x.shape, axes), run(raw, op, (value,), (real,)) if real else value)
+        result = run(raw, op, [self.value(x) for x in operands], params)
+        if op.results == 1:
+            return Held(raw.shape(result), result)
+        return tuple([Held(raw.shape(y), y) for y in result])
+
+    def cast(self, x: Held[R], dtype: DType) -> Held[R]:
+        return Held(x.shape, self.raw.cast(self.small(x), dtype))
+
+    def mul(self, a: Held[R], b: Held[R]) -> Held[R]:
+        shape = a.shape
+        product = Pending(((True, self.small(a), self.small(b)),), shape, frozenset(), tuple(range(len(shape))))
+        return Held(shape, None, product)
+
+    def add(self, a: Held[R], b: Held[R]) -> Held[R]:
+        return self._combined(_ADD, a, b)
+
+    def sub(self, a: Held[R], b: Held[R]) -> Held[R]:
+        return self._combined(_SUB, a, b)
+
+    def _combined(self, op: Op, a: Held[R], b: Held[R]) -> Held[R]:
+        p, q = a.pending, b.pending
+        if p is not None and q is not None and len(p.terms) + len(q.terms) <= LIMIT:
+            if p.full == q.full and p.axes == q.axes and p.shown == q.shown:
+                right = q.terms if op is _ADD else tuple([(not plus, x, y) for plus, x, y in q.terms])
+                return Held(a.shape, None, Pending(p.terms + right, p.full, p.axes, p.shown))
+        result: Held[R] = self.interpret(op, (a, b), ())
+        return result
+
+    def sum(self, x: Held[R], axes: Axes) -> Held[R]:
+        shape = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
+        pending = x.pending
+        if pending is None:
+            return Held(shape, self._total(self.small(x), x.shape, axes))
+        summed = pending.axes.union([d for d in [pending.shown[i] for i in axes] if d is not None])
+        return Held(shape, None, Pending(pending.terms, pending.full, summed, pending.shown))
+
+    def fused_multiply_add(self, a: Held[R], b: Held[R], axes: Axes) -> Held[R]:
+        full = multiplied(a.shape, b.shape, ())
+        product = Pending(((True, self.small(a), self.small(b)),), full, frozenset(axes), tuple(range(len(full))))
+        return Held(multiplied(a.shape, b.shape, axes), None, product)
+
+    def expand(self, x: Held[R], shape: Shape) -> Held[R]:
+        return Held(shape, self.small(x))
+
+    def permute(self, x: Held[R], order: Axes) -> Held[R]:
+        shape = tuple([x.shape[i] for i in order])
+        if x.pending is None:
+            return Held(shape, self.raw.permute(self.small(x), order))
+        p = x.pending
+        return Held(shape, None, Pending(p.terms, p.full, p.axes, tuple([p.shown[i] for i in order])))
+
+    def reshape(self, x: Held[R], shape: Shape) -> Held[R]:
+        p = x.pending
+        if p is not None:
+            shown = _moved(p.shown, x.shape, shape, None)
+            if shown is not None:
+                return Held(shape, None, Pending(p.terms, p.full, p.axes, shown))
+        value = self.small(x)
+        sizes = self.raw.shape(value)
+        if sizes == x.shape:
+            return Held(shape, self.raw.reshape(value, shape))
+        moved = _moved(sizes, x.shape, shape, 1)
+        if moved is not None:
+            return Held(shape, self.raw.reshape(value, moved))
+        return Held(shape, self.raw.reshape(self._expand(value, x.shape), shape))
+
+    def flip(self, x: Held[R], axes: Axes) -> Held[R]:
+        value = self.small(x)
+        sizes = self.raw.shape(value)
+        real = tuple([i for i in axes if sizes[i] != 1])
+        return Held(x.shape, self.raw.flip(value, real) if real else value)
+
+    # ---- computing what was held back ------------------------------------------------------------------------
+
+    def _compute(self, x: Held[R]) -> R:
+        """The value of what is pending, with size 1 along repeated axes."""
+        p = x.pending
+        assert p is not None
+        raw, total = self.raw, None
+        for plus, a, b in p.terms:
+            part = self._contracted(a, b, p.full, p.axes)
+            if total is None:
+                total = part if plus else self._apply(_NEG, part)
+            else:
+                total = self._apply(_ADD if plus else _SUB, total, part)
+        assert total is not None
+        if p.shown == tuple(range(len(p.full))):
+            return total
+        kept = [d for d in p.shown if d is not None]
+        order = tuple(kept + [i for i in range(len(p.full)) if i not in kept])
+        if order != tuple(range(len(order))):
+            total = raw.permute(total, order)
+        sizes = iter(raw.shape(total))
+        return raw.reshape(total, tuple([1 if d is None else next(sizes) for d in p.shown]))
+
+    def _contracted(self, a: R, b: R, full: Shape, axes: frozenset[int]) -> R:
+        """sum(a * b, axes): an axis of one operand alone is summed in it first, one of neither multiplies."""
+        raw = self.raw
+        if not axes:
+            return self._apply(_MUL, a, b)
+        sizes_a, sizes_b = raw.shape(a), raw.shape(b)
+        only_a, only_b, both, repeated = [], [], [], 1
+        for i in sorted(axes):
+            in_a, in_b = sizes_a[i] != 1, sizes_b[i] != 1
+            if in_a and in_b:
+                both.append(i)
+            elif in_a:
+                only_a.append(i)
+            elif in_b:
+                only_b.append(i)
+            else:
+                repeated *= full[i]
+        if only_a:
+            a = raw.sum(a, tuple(only_a))
+        if only_b:
+            b = raw.sum(b, tuple(only_b))
+        y = raw.fused_multiply_add(a, b, tuple(both)) if both else self._apply(_MUL, a, b)
+        return y if repeated == 1 else self._scaled(y, repeated)
+
+    def _total(self, value: R, shape: Shape, axes: Axes) -> R:
+        """The sum of a value with size 1 along repeated axes."""
+        sizes = self.raw.shape(value)
+        if sizes == shape:
+            return self.raw.sum(value, axes)
+        real = tuple([i for i in axes if sizes[i] != 1])
+        repeated = math.prod([shape[i] for i in axes if sizes[i] == 1])
+        if real:
+            value = self.raw.sum(value, real)
+        return value if repeated == 1 else self._scaled(value, repeated)
+
+    def _scaled(self, value: R, count: int) -> R:
+        """The sum of `count` copies; zeros if there are none."""
+        shape, dtype = self.raw.shape(value), self.raw.dtype(value)
+        if count == 0:
+            return self._expand(self.raw.full((1,) * len(shape), 0, dtype), shape)
+        return self._apply(_MUL, value, self.raw.full((1,) * len(shape), count, dtype))
+
+    def _apply(self, op: Op, *values: R) -> R:
+        """An elementwise op of the backend on values that may have size 1 where others do not."""
+        raw = self.raw
+        matched = values if raw.broadcasts else self._matched(values)
+        return run(raw, op, matched, ())  # type: ignore[no-any-return]
+
+    def _matched(self, values: Sequence[R]) -> list[R]:
+        """Values expanded to one shape."""
+        shapes = [self.raw.shape(value) for value in values]
+        if all(shape == shapes[0] for shape in shapes):
+            return list(values)
+        common = tuple([next((n for n in sizes if n != 1), 1) for sizes in zip(*shapes, strict=True)])
+        return [v if s == common else self._expand(v, common) for v, s in zip(values, shapes, strict=True)]
+
+    def _expand(self, value: R, shape: Shape) -> R:
+        return value if self.raw.shape(value) == shape else self.raw.expand(value, shape)
+
+    def compile(self, program: Any) -> Callable[[Sequence[Held[R]]], Sequence[Held[R]]] | None:
+        compiled = self.raw.compile(program)
+        if compiled is None:
+            return None
+
+        def call(operands: Sequence[Held[R]]) -> list[Held[R]]:
+            return [self.hold(y) for y in compiled([self.value(x) for x in operands])]
+
+        return call
+
+
+def _moved(facts: tuple[Any, ...], old: Shape, new: Shape, blank: Any) -> tuple[Any, ...] | None:
+    """One fact for each axis, carried through a reshape that only moves axes of size 1; None if it does more."""
+    if [n for n in old if n != 1] != [n for n in new if n != 1]:
+        return None
+    rest = iter([fact for fact, n in zip(facts, old, strict=True) if n != 1])
+    return tuple([blank if n == 1 else next(rest) for n in new])

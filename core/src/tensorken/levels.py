@@ -1,0 +1,120 @@
+"""Levels: interpreters that stand on one another, the running one, and how values rise from level to level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from tensorken.errors import EscapedTensorError, MixedBackendError
+from tensorken.spec.diffable import Diffable
+from tensorken.spec.dtypes import DType
+from tensorken.spec.interpreter import Interpreter, R
+from tensorken.spec.shapes import Shape
+
+
+class Level(Diffable[R]):
+    """An interpreter that stands on another.
+
+    Each call of a transform makes a fresh one, so the object itself tells apart the values of nested calls; it is
+    closed when the function returns, and then refuses new ops.
+    """
+
+    transform: str = "transform"
+    """The name of the transform, for messages."""
+
+    base: Any = None
+    below: Any = None
+
+    def __init__(self, inner: Interpreter[Any]) -> None:
+        self.inner = self.below = inner
+        self.base = inner.base
+        self.depth = inner.depth + 1
+        self.chain: tuple[Interpreter[Any], ...] = (*chain_of(inner), self)
+        self.closed = False
+
+    def shape(self, x: R) -> Shape:
+        return self.inner.shape(self.lower(x))
+
+    def dtype(self, x: R) -> DType:
+        return self.inner.dtype(self.lower(x))
+
+    def refuse(self) -> EscapedTensorError:
+        """The error of an op on a closed level."""
+        return EscapedTensorError(
+            f"a tensor made inside {self.transform} was used after {self.transform} returned; "
+            f"return it from the function (has_aux=True for extra results) instead of keeping it aside"
+        )
+
+
+def chain_of(interpreter: Interpreter[Any]) -> tuple[Interpreter[Any], ...]:
+    """All levels from the backend up to this interpreter."""
+    return interpreter.chain if isinstance(interpreter, Level) else (interpreter,)
+
+
+_running: ContextVar[Level[Any] | None] = ContextVar("tensorken_running_level", default=None)
+
+
+@contextmanager
+def running(level: Level[Any]) -> Iterator[None]:
+    """Make this the running level; close it at the end, however the end comes."""
+    token = _running.set(level)
+    try:
+        yield
+    finally:
+        _running.reset(token)
+        level.closed = True
+
+
+def ground(interpreters: Sequence[Interpreter[Any]]) -> Interpreter[Any]:
+    """What a new level stands on: the running level if the operands can rise to it, else the deepest of theirs."""
+    deepest = max(interpreters, key=lambda interpreter: interpreter.depth)
+    level = _running.get()
+    if level is not None and level.base is deepest.base and (deepest is level.base or deepest in level.chain):
+        return level
+    if isinstance(deepest, Level) and deepest.closed:
+        raise deepest.refuse()
+    return deepest
+
+
+def meet(interpreters: Sequence[Interpreter[Any]], op_name: str) -> Interpreter[Any]:
+    """The deepest of the operands' interpreters, to which all others can rise.
+
+    Raises:
+        MixedBackendError: if two operands live on different backends.
+        EscapedTensorError: if one escaped the transform that made it.
+    """
+    deepest = max(interpreters, key=lambda interpreter: interpreter.depth)
+    chain = chain_of(deepest)
+    for interpreter in interpreters:
+        if chain[interpreter.depth] is interpreter:
+            continue
+        if interpreter.base is not deepest.base:
+            raise MixedBackendError(
+                f"{op_name}: operands live on different backends, {interpreter.base!r} and {deepest.base!r}; "
+                f"move one with x.to(name)"
+            )
+        for level in (interpreter, deepest):
+            if isinstance(level, Level) and level.closed:
+                raise level.refuse()
+        raise EscapedTensorError(
+            f"{op_name}: the operands belong to two transforms that do not enclose one another; "
+            f"return values from the inner function instead of passing them sideways"
+        )
+    return deepest
+
+
+def lift(representation: Any, start: Interpreter[Any], to: Interpreter[Any]) -> Any:
+    """Raise a representation as a constant from a level to one above it, one step a level."""
+    for level in chain_of(to)[start.depth + 1 :]:
+        representation = level.lift(representation)  # type: ignore[attr-defined]
+    return representation
+
+
+def lower(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpreter[Any], Any]:
+    """The backend below, and the value there that the representation stands for."""
+    while interpreter.below is not None:
+        representation = interpreter.lower(representation)
+        interpreter = interpreter.below
+    return interpreter, representation

@@ -1,0 +1,218 @@
+"""Reverse: an interpreter that records a tape (Wengert list) while it computes, and pulls cotangents back along it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from tensorken.levels import Level, lift
+from tensorken.spec.dtypes import DType, bool_, float32, int32
+from tensorken.spec.interpreter import Interpreter, R
+from tensorken.spec.op import Op, run
+from tensorken.spec.shapes import Shape
+from tensorken.tensor import Tensor
+
+
+@dataclass(slots=True)  # not frozen: made once an op, and a frozen one takes twice as long to make
+class Traced(Generic[R]):
+    """A value of the level below, and its place on the tape."""
+
+    primal: R
+    index: int | None  # None is a constant
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What the tape keeps of a value whose elements no rule needs."""
+
+    shape: Shape
+    dtype: DType
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+
+Record = tuple[Op, list[int | None], list[Any], tuple[Any, ...]]
+"""An op on the tape: the places of its operands, what its rules need of result and operands, its params."""
+
+NOTHING, OUTLINE, VALUE = 0, 1, 2
+"""How much of a value a rule needs."""
+
+_ROLES = {"data": float32, "condition": bool_, "indices": int32}
+
+
+class Reverse(Level[Traced[R]]):
+    """Computes at once, and records what the VJP rules will need."""
+
+    transform = "vjp"
+
+    def __init__(self, inner: Interpreter[Any]) -> None:
+        super().__init__(inner)
+        self.tape: list[Record | None] = []  # None is a variable, or a further result of the record before it
+
+    def lift(self, x: R) -> Traced[R]:
+        return Traced(x, None)
+
+    def lower(self, x: Traced[R]) -> R:
+        return x.primal
+
+    def variable(self, x: R) -> Traced[R]:
+        """A value whose cotangent will be asked for."""
+        self.tape.append(None)
+        return Traced(x, len(self.tape) - 1)
+
+    def interpret(self, op: Op, operands: Sequence[Traced[R]], params: tuple[Any, ...]) -> Any:
+        if self.closed:
+            raise self.refuse()
+        inner = self.inner
+        primals = [x.primal for x in operands]
+        y = run(inner, op, primals, params)
+        places = [x.index for x in operands]
+        active = tuple([place is not None for place in places])
+        needs = op.saves.get(active)
+        if needs is None:
+            needs = op.saves[active] = _needs(op, active)
+        tape = self.tape
+        if not needs:
+            return Traced(y, None) if op.results == 1 else tuple([Traced(r, None) for r in y])
+        if op.results == 1:
+            values = (y, *primals)
+        else:
+            values = (*y, *primals)
+        if len(needs) != len(values):  # any number of operands: one need for all
+            needs = (VALUE,) * len(values)
+        kept: list[Any] = []
+        for need, value in zip(needs, values, strict=True):
+            if need == NOTHING:
+                kept.append(None)
+            elif need == VALUE:
+                kept.append(value)
+            else:
+                kept.append(Outline(inner.shape(value), inner.dtype(value)))
+        tape.append((op, places, kept, params))
+        if op.results == 1:
+            return Traced(y, len(tape) - 1)
+        first = len(tape) - 1
+        tape.extend([None] * (op.results - 1))
+        return tuple([Traced(r, first + i) for i, r in enumerate(y)])
+
+    def pull_back(self, cotangents: dict[int, Tensor], *, consume: bool = False) -> dict[int, Tensor]:
+        """The cotangents of the variables, by their place, from those of results.
+
+        Each cotangent is initialised by its first contribution, accumulates the others, is propagated once, after
+        all of them, and then freed.
+
+        Args:
+            consume: forget each record after use, so that its values can be freed; the tape serves once.
+        """
+        tape, inner = self.tape, self.inner
+        for place in range(max(cotangents, default=-1), -1, -1):
+            record = tape[place]
+            if record is None:
+                continue
+            op, parents, kept, params = record
+            if consume:
+                tape[place] = None
+            if op.results == 1:
+                t = cotangents.pop(place, None)
+                if t is None:
+                    continue
+                if op.vjp_all is None:
+                    values = [x if x is None or type(x) is Outline else Tensor(inner, x) for x in kept]
+                    for parent, pull in zip(parents, op.vjp, strict=True):
+                        if parent is not None and pull is not None:
+                            pulled = pull(t, *values, *params)
+                            if pulled is not None:
+                                known = cotangents.get(parent)
+                                cotangents[parent] = pulled if known is None else known + pulled
+                    continue
+                given: list[Tensor | None] = [t]
+            else:
+                given = [cotangents.pop(place + i, None) for i in range(op.results)]
+                if all(t is None for t in given) or op.vjp_all is None:
+                    continue
+            values = [x if x is None or type(x) is Outline else Tensor(inner, x) for x in kept]
+            pulled_all = op.vjp_all(given, values[: op.results], values[op.results :], params)
+            for parent, pulled in zip(parents, pulled_all, strict=True):
+                if parent is not None and pulled is not None:
+                    known = cotangents.get(parent)
+                    cotangents[parent] = pulled if known is None else known + pulled
+        return cotangents
+
+    def at_inner(self, x: Tensor) -> Tensor:
+        """A tensor at the level below."""
+        if x.interpreter is self.inner:
+            return x
+        return Tensor(self.inner, lift(x.representation, x.interpreter, self.inner), x.shape, x.dtype)
+
+
+# ---- what the tape must keep -------------------------------------------------------------------------------
+
+
+class _Probe(Interpreter[Any]):
+    """Runs rules on shapes and dtypes alone, and notes which values they read."""
+
+    def __init__(self) -> None:
+        self.used: set[int] = set()
+        self.outlined: set[int] = set()
+
+    def shape(self, x: Any) -> Shape:
+        self.outlined.add(id(x))
+        return x.shape  # type: ignore[no-any-return]
+
+    def dtype(self, x: Any) -> DType:
+        self.outlined.add(id(x))
+        return x.dtype  # type: ignore[no-any-return]
+
+    def full(self, shape: Shape, value: Any, dtype: DType) -> Outline:
+        return Outline(shape, dtype)
+
+    def new(self, shape: Shape, data: Any, dtype: DType) -> Outline:
+        return Outline(shape, dtype)
+
+    def interpret(self, op: Op, operands: Sequence[Any], params: tuple[Any, ...]) -> Any:
+        self.used.update(map(id, operands))
+        outlines = [op.shape(*[x.shape for x in operands], *params)]
+        dtypes = [op.result_dtype(tuple([x.dtype for x in operands]), params)]
+        if op.results == 1:
+            return Outline(outlines[0], dtypes[0])
+        return tuple([Outline(*facts) for facts in zip(outlines[0], dtypes[0], strict=True)])
+
+
+def _needs(op: Op, active: tuple[bool, ...]) -> tuple[int, ...]:
+    """How much of the result and of each operand the VJP needs when these operands are active.
+
+    Found by running the rules on the op's samples; () if nothing is to be recorded.
+    """
+    if op.vjp_all is None and not any(
+        is_active and rule is not None for is_active, rule in zip(active, op.vjp, strict=False)
+    ):
+        return ()
+    if op.vjp_all is not None and not any(active):
+        return ()
+    count = op.results + len(active)
+    if op.vjp_all is not None or not op.samples:
+        return (VALUE,) * count
+    needs = [NOTHING] * count
+    dtypes = [_ROLES[role] for role in op.roles] or [float32] * len(active)
+    for shapes, params in op.samples:
+        probe = _Probe()
+        xs = [Outline(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
+        y = Outline(op.shape(*shapes, *params), op.result_dtype(tuple(dtypes), params))
+        values = [y, *xs]
+        t = Outline(y.shape, y.dtype)
+        for is_active, rule in zip(active, op.vjp, strict=True):
+            if is_active and rule is not None:
+                result = rule(Tensor(probe, t, t.shape, t.dtype), *[Tensor(probe, v) for v in values], *params)
+                if result is not None:
+                    probe.used.add(id(result.representation))
+        for i, value in enumerate(values):
+            if id(value) in probe.used:
+                needs[i] = VALUE
+            elif id(value) in probe.outlined:
+                needs[i] = max(needs[i], OUTLINE)
+    return tuple(needs)
+

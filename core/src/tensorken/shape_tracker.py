@@ -1,0 +1,71 @@
+"""ShapeTracker: an interpreter over a backend that knows shapes and dtypes by itself, without asking the backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from tensorken.spec.dtypes import DType
+from tensorken.spec.interpreter import R
+from tensorken.spec.op import Op, run
+from tensorken.spec.raw import RawTensor
+from tensorken.spec.shapes import Shape
+from tensorken.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked(Generic[R]):
+    """A value, with what is known of it."""
+
+    value: R
+    shape: Shape
+    dtype: DType
+
+
+class ShapeTracker(RawTensor[Tracked[R]]):
+    """Puts the shape and dtype rules of the language beside a backend, which is never asked for a shape.
+
+    With a backend that delays work, shapes then cost nothing; with one that has no values, they are all there is.
+    """
+
+    def __init__(self, raw: RawTensor[R]) -> None:
+        self.raw = raw  # not `inner`: ShapeTracker changes the representation, it is no level
+
+    def __repr__(self) -> str:
+        return f"ShapeTracker({self.raw!r})"
+
+    def shape(self, x: Tracked[R]) -> Shape:
+        return x.shape
+
+    def dtype(self, x: Tracked[R]) -> DType:
+        return x.dtype
+
+    def new(self, shape: Shape, data: Any, dtype: DType) -> Tracked[R]:
+        return Tracked(self.raw.new(shape, data, dtype), shape, dtype)
+
+    def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Tracked[R]:
+        return Tracked(self.raw.full(shape, value, dtype), shape, dtype)
+
+    def ravel(self, x: Tracked[R]) -> Any:
+        return self.raw.ravel(x.value)
+
+    def realize(self, x: Tracked[R]) -> Tracked[R]:
+        return Tracked(self.raw.realize(x.value), x.shape, x.dtype)
+
+    def has(self, op: Op) -> bool:
+        return self.raw.has(op)
+
+    def interpret(self, op: Op, operands: Sequence[Tracked[R]], params: tuple[Any, ...]) -> Any:
+        if not self.raw.has(op) and op.body is not None:
+            result = op.body(*[Tensor(self, x, x.shape, x.dtype) for x in operands], *params)
+            return result.representation if op.results == 1 else tuple([y.representation for y in result])
+        shape = op.shape(*[x.shape for x in operands], *params)
+        dtype = op.result_dtype(tuple([x.dtype for x in operands]), params)
+        value = run(self.raw, op, [x.value for x in operands], params)
+        if op.results == 1:
+            return Tracked(value, shape, dtype)
+        return tuple([Tracked(*facts) for facts in zip(value, shape, dtype, strict=True)])
+
+    def compile(self, program: Any) -> Callable[[Sequence[Tracked[R]]], Sequence[Tracked[R]]] | None:
+        return None

@@ -1,0 +1,76 @@
+"""Interpreter: what every meaning of the language has, be it a backend or a level above one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+from tensorken.errors import MissingOpError
+from tensorken.spec.dtypes import DType
+from tensorken.spec.op import Op
+from tensorken.spec.shapes import Shape
+
+R = TypeVar("R")
+"""The representation of tensors: np.ndarray, str, Dual, ..."""
+
+
+class Overrides(dict[Op, "Callable[..., Any] | None"]):
+    """For each op the method with which a class of interpreters overrides it, or None; found at first use."""
+
+    def __init__(self, interpreter: type[Any]) -> None:
+        self.interpreter = interpreter
+
+    def __missing__(self, op: Op) -> Callable[..., Any] | None:
+        method = getattr(self.interpreter, op.name, None) if op.method else None
+        # The language's own method carries its op: it is no override, and leads to `interpret`.
+        self[op] = None if getattr(method, "op", None) is op else method
+        return self[op]
+
+
+class Interpreter(Generic[R]):
+    """A meaning of the language over representations of type R.
+
+    A subclass overrides the ops that it treats specially; every other op arrives at `interpret`, so an interpreter
+    over *any* op is one method.
+    """
+
+    overrides: ClassVar[Overrides]
+    tensor_type: ClassVar[type[Any]]
+    """What rules and bodies compute with; tensor.py puts Tensor here, so that the spec need not import it."""
+
+    depth: int = 0
+    """The number of levels below this one."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls.overrides = Overrides(cls)
+
+    @property
+    def below(self) -> Interpreter[Any] | None:
+        """The level that this one stands on; None for a backend."""
+        return None
+
+    @property
+    def base(self) -> Interpreter[Any]:
+        """The backend at the bottom of the levels; a backend is its own."""
+        return self
+
+    def interpret(self, op: Op, operands: Sequence[R], params: tuple[Any, ...]) -> Any:
+        """Give the op its meaning."""
+        raise MissingOpError(f"{op.name}: {type(self).__name__} does not implement it")
+
+    def shape(self, x: R) -> Shape:
+        """The shape of x: free at any time, never runs delayed work."""
+        raise NotImplementedError(f"{type(self).__name__} must define shape(x)")
+
+    def dtype(self, x: R) -> DType:
+        """The dtype of x: free at any time, never runs delayed work."""
+        raise NotImplementedError(f"{type(self).__name__} must define dtype(x)")
+
+    def lift(self, x: Any) -> R:
+        """Raise a value of the level below to this level, as a constant."""
+        raise NotImplementedError(f"{type(self).__name__} is no level")
+
+    def lower(self, x: R) -> Any:
+        """The value at the level below that x stands for; its derivative, if any, is dropped."""
+        raise NotImplementedError(f"{type(self).__name__} is no level")

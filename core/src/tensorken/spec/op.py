@@ -1,0 +1,163 @@
+"""Op: all that is known of one operation; the decorators that declare ops; `run`, which calls them at every level.
+
+A fact about an op stands in its decorator and nowhere else.  Derivative rules and bodies are written with Tensor
+operators, so they can be differentiated, batched and traced again, and this module need not know Tensor.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from tensorken.spec.dtypes import DType
+from tensorken.spec.shapes import Shape, same
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+Rule = Callable[..., Any]
+"""`(t, y, *operands, *params) -> Tensor | None`: linear in the tangent or cotangent `t`; None is an exact zero."""
+
+Sample = tuple[tuple[Shape, ...], tuple[Any, ...]]
+"""Operand shapes and params with which tests and the conformance kit exercise an op."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Op:
+    """What every interpreter needs to know of one operation.
+
+    An op need not be a method of the language: custom derivative rules, and the ops that plugins bring, are `Op`
+    values as well, and go through `run` like all others.
+    """
+
+    name: str
+    arity: int | None  # None: any number of operands
+    shape: Callable[..., Any]  # (*operand shapes, *params) -> Shape; a tuple of shapes if results > 1
+    dtype: Callable[..., Any]  # (*operand dtypes, *params) -> DType; a tuple of dtypes if results > 1
+    params: tuple[str, ...] = ()  # the kind of each: axes axis shape order pairs size dtype data program
+    roles: tuple[str, ...] = ()  # of each operand: data, condition or indices; () if all are data
+    jvp: tuple[Rule | None, ...] = ()  # one rule an operand: push its tangent forward
+    vjp: tuple[Rule | None, ...] = ()  # one rule an operand: pull the cotangent back to it
+    jvp_all: Callable[..., Any] | None = None  # (tangents, ys, xs, params) -> the tangents of the results
+    vjp_all: Callable[..., Any] | None = None  # (cotangents, ys, xs, params) -> the cotangents of the operands
+    body: Callable[..., Any] | None = None  # (*operands, *params) -> Tensor: the op in terms of others
+    scalar: Callable[..., Any] | None = None  # an elementwise op on Python numbers: its meaning in real arithmetic
+    elementwise: bool = False
+    results: int = 1
+    method: bool = False  # backends may override it with a method of its name
+    domain: tuple[float, float] = (-2.0, 2.0)  # where tests and the conformance kit draw floating-point operands
+    samples: Sequence[Sample] = ()
+    saves: dict[tuple[bool, ...], tuple[int, ...]] = field(default_factory=dict)  # filled in by reverse.py
+    dtypes: dict[Any, Any] = field(default_factory=dict)  # results of the dtype rule
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether any operand has a derivative rule."""
+        return self.vjp_all is not None or any(rule is not None for rule in self.vjp)
+
+    def result_dtype(self, dtypes: tuple[DType, ...], params: tuple[Any, ...]) -> Any:
+        """The dtype of the result, or a DTypeError; remembered, since few combinations occur."""
+        key = (dtypes, params) if "dtype" in self.params else dtypes
+        found = self.dtypes.get(key)
+        if found is None:
+            found = self.dtypes[key] = self.dtype(*dtypes, *params)
+        return found
+
+    def __repr__(self) -> str:
+        return f"Op({self.name})"
+
+    def __reduce__(self) -> Any:
+        if OPS.get(self.name) is not self:
+            raise TypeError(f"the op {self.name!r} is not in the op table, so it cannot be pickled")
+        return OPS.__getitem__, (self.name,)
+
+
+OPS: dict[str, Op] = {}
+"""The op table."""
+
+
+def register(op: Op) -> Op:
+    """Add an op to the table, so that every interpreter and every law knows it.
+
+    Raises:
+        ValueError: if the table has another op of that name.
+    """
+    if OPS.setdefault(op.name, op) is not op:
+        raise ValueError(f"the op table has an op {op.name!r} already; give yours another name")
+    return op
+
+
+def run(interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ...]) -> Any:
+    """Call an op at any level: the interpreter's own method if it has one, else its `interpret`."""
+    override = interpreter.overrides[op]
+    if override is None:
+        return interpreter.interpret(op, operands, params)
+    return override(interpreter, *operands, *params)
+
+
+# ---- declaring ops -----------------------------------------------------------------------------------------
+
+
+def primitive(
+    *,
+    arity: int | None,
+    shape: Callable[..., Any],
+    dtype: Callable[..., Any],
+    **facts: Any,
+) -> Callable[[Method], Method]:
+    """Declare a method of the language as an op; its call arrives at `interpret`."""
+
+    def define(method: Method) -> Method:
+        op = register(Op(method.__name__, arity, shape, dtype, method=True, **facts))
+
+        @functools.wraps(method)
+        def call(self: Any, *args: Any) -> Any:
+            count = len(args) - len(op.params) if arity is None else arity
+            return self.interpret(op, args[:count], args[count:])
+
+        call.op = op  # type: ignore[attr-defined]
+        return cast(Method, call)
+
+    return define
+
+
+def elementwise(
+    scalar: Callable[..., Any],
+    *partials: Rule | None,
+    dtype: Callable[..., DType],
+    arity: int | None = None,
+    **facts: Any,
+) -> Callable[[Method], Method]:
+    """Declare an op on operands of one shape.
+
+    Its Jacobian is diagonal, so each partial derivative is one rule that serves as JVP and as VJP.
+    """
+    count = arity or len(partials)
+    samples: tuple[Sample, ...] = tuple((((s,) * count), ()) for s in ((), (3,), (2, 3)))
+    facts = {"samples": samples, **facts}
+    return primitive(
+        arity=count, shape=same, dtype=dtype, jvp=partials, vjp=partials, scalar=scalar, elementwise=True, **facts
+    )
+
+
+def linear(
+    shape: Callable[..., Shape],
+    transpose: Rule,
+    *samples: Sample,
+    dtype: Callable[..., DType],
+    params: tuple[str, ...],
+    **facts: Any,
+) -> Callable[[Method], Method]:
+    """Declare an op that is linear in its one operand: its JVP is itself, only its transpose is written."""
+
+    def define(method: Method) -> Method:
+        def push(t: Any, y: Any, x: Any, *params: Any) -> Any:
+            return t.apply(OPS[method.__name__], *params)
+
+        declare = primitive(
+            arity=1, shape=shape, dtype=dtype, params=params, jvp=(push,), vjp=(transpose,), samples=samples, **facts
+        )
+        return declare(method)
+
+    return define
