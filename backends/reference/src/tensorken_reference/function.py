@@ -22,6 +22,8 @@ from tensorken_reference.rounding import FORMATS, Format, decompose, round_enclo
 
 Enclosure = tuple[int, int, int]
 
+_FIRST_BITS = 73  # 20 more than double: one enclosure in ten thousand is not enough
+
 
 @dataclass(frozen=True, slots=True)
 class Function:
@@ -34,7 +36,7 @@ class Function:
     def exactly(self, *operands: float, form: Format) -> float:
         """The true value rounded once."""
         result = self.case(*operands, form)
-        bits = form.precision + 20
+        bits = _FIRST_BITS
         while result is None:
             result = round_enclosed(*self.enclose(*operands, bits), form)
             bits *= 2
