@@ -32,7 +32,7 @@ Term = tuple[bool, Any, Any]
 """Whether the product is added (or subtracted), and its two operands: values with size 1 along repeated axes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every product, and a frozen one takes three times as long to make
 class Pending:
     """The sum, over `axes`, of a sum of products of shape `full`; and how its axes are shown."""
 
@@ -54,6 +54,8 @@ class Held(Generic[R]):
 
 
 _ADD, _SUB, _MUL, _NEG = OPS["add"], OPS["sub"], OPS["mul"], OPS["neg"]
+_NO_AXES: frozenset[int] = frozenset()
+_ALL_AXES = [tuple(range(rank)) for rank in range(65)]  # 64 axes are the most that numpy has
 _REDUCTIONS = (OPS["max"], OPS["min"])
 
 
@@ -157,8 +159,9 @@ class Fuse(RawTensor[Held[R]]):
 
     def mul(self, a: Held[R], b: Held[R]) -> Held[R]:
         shape = a.shape
-        product = Pending(((True, self.small(a), self.small(b)),), shape, frozenset(), tuple(range(len(shape))))
-        return Held(shape, None, product)
+        small_a = a.value if a.value is not None else self.small(a)
+        small_b = b.value if b.value is not None else self.small(b)
+        return Held(shape, None, Pending(((True, small_a, small_b),), shape, _NO_AXES, _ALL_AXES[len(shape)]))
 
     def add(self, a: Held[R], b: Held[R]) -> Held[R]:
         return self._combined(_ADD, a, b)
@@ -185,7 +188,7 @@ class Fuse(RawTensor[Held[R]]):
 
     def fused_multiply_add(self, a: Held[R], b: Held[R], axes: Axes) -> Held[R]:
         full = multiplied(a.shape, b.shape, ())
-        product = Pending(((True, self.small(a), self.small(b)),), full, frozenset(axes), tuple(range(len(full))))
+        product = Pending(((True, self.small(a), self.small(b)),), full, frozenset(axes), _ALL_AXES[len(full)])
         return Held(multiplied(a.shape, b.shape, axes), None, product)
 
     def expand(self, x: Held[R], shape: Shape) -> Held[R]:
@@ -233,11 +236,11 @@ class Fuse(RawTensor[Held[R]]):
             else:
                 total = self._apply(_ADD if plus else _SUB, total, part)
         assert total is not None
-        if p.shown == tuple(range(len(p.full))):
+        if p.shown == _ALL_AXES[len(p.full)]:
             return total
         kept = [d for d in p.shown if d is not None]
         order = tuple(kept + [i for i in range(len(p.full)) if i not in kept])
-        if order != tuple(range(len(order))):
+        if order != _ALL_AXES[len(order)]:
             total = raw.permute(total, order)
         sizes = iter(raw.shape(total))
         return raw.reshape(total, tuple([1 if d is None else next(sizes) for d in p.shown]))

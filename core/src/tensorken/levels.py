@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -56,15 +55,20 @@ def chain_of(interpreter: Interpreter[Any]) -> tuple[Interpreter[Any], ...]:
 _running: ContextVar[Level[Any] | None] = ContextVar("tensorken_running_level", default=None)
 
 
-@contextmanager
-def running(level: Level[Any]) -> Iterator[None]:
-    """Make this the running level; close it at the end, however the end comes."""
-    token = _running.set(level)
-    try:
-        yield
-    finally:
-        _running.reset(token)
-        level.closed = True
+class running:
+    """`with running(level):` makes this the running level, and closes it at the end, however the end comes."""
+
+    __slots__ = ("_level", "_token")
+
+    def __init__(self, level: Level[Any]) -> None:
+        self._level = level
+
+    def __enter__(self) -> None:
+        self._token = _running.set(self._level)
+
+    def __exit__(self, *exception: object) -> None:
+        _running.reset(self._token)
+        self._level.closed = True
 
 
 def ground(interpreters: Sequence[Interpreter[Any]]) -> Interpreter[Any]:

@@ -9,7 +9,7 @@ from typing import Any, Generic
 from tensorken.levels import Level, lift
 from tensorken.spec.dtypes import DType, bool_, float32, int32
 from tensorken.spec.interpreter import Interpreter, R
-from tensorken.spec.op import Op, run
+from tensorken.spec.op import Op
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
 
@@ -69,35 +69,35 @@ class Reverse(Level[Traced[R]]):
             raise self.refuse()
         inner = self.inner
         primals = [x.primal for x in operands]
-        y = run(inner, op, primals, params)
+        override = inner.overrides[op]
+        y = inner.interpret(op, primals, params) if override is None else override(inner, *primals, *params)
         places = [x.index for x in operands]
         active = tuple([place is not None for place in places])
         needs = op.saves.get(active)
         if needs is None:
             needs = op.saves[active] = _needs(op, active)
-        tape = self.tape
+        if op.results > 1:
+            return self._record_results(op, places, needs, primals, y, params)
         if not needs:
-            return Traced(y, None) if op.results == 1 else tuple([Traced(r, None) for r in y])
-        if op.results == 1:
-            values = (y, *primals)
-        else:
-            values = (*y, *primals)
-        if len(needs) != len(values):  # any number of operands: one need for all
-            needs = (VALUE,) * len(values)
-        kept: list[Any] = []
-        for need, value in zip(needs, values, strict=True):
-            if need == NOTHING:
-                kept.append(None)
-            elif need == VALUE:
-                kept.append(value)
-            else:
-                kept.append(Outline(inner.shape(value), inner.dtype(value)))
+            return Traced(y, None)
+        kept = [
+            value if need == VALUE else None if need == NOTHING else Outline(inner.shape(value), inner.dtype(value))
+            for need, value in zip(needs, (y, *primals), strict=True)
+        ]
+        tape = self.tape
         tape.append((op, places, kept, params))
-        if op.results == 1:
-            return Traced(y, len(tape) - 1)
-        first = len(tape) - 1
-        tape.extend([None] * (op.results - 1))
-        return tuple([Traced(r, first + i) for i, r in enumerate(y)])
+        return Traced(y, len(tape) - 1)
+
+    def _record_results(
+        self, op: Op, places: list[int | None], needs: tuple[int, ...], primals: list[R], ys: Any, params: Any
+    ) -> tuple[Traced[R], ...]:
+        """An op with several results takes as many places; the record stands at the first."""
+        if not needs:
+            return tuple([Traced(y, None) for y in ys])
+        first = len(self.tape)
+        self.tape.append((op, places, [*ys, *primals], params))
+        self.tape.extend([None] * (op.results - 1))
+        return tuple([Traced(y, first + i) for i, y in enumerate(ys)])
 
     def pull_back(self, cotangents: dict[int, Tensor], *, consume: bool = False) -> dict[int, Tensor]:
         """The cotangents of the variables, by their place, from those of results.
@@ -116,31 +116,33 @@ class Reverse(Level[Traced[R]]):
             op, parents, kept, params = record
             if consume:
                 tape[place] = None
-            if op.results == 1:
+            if op.vjp_all is not None:
+                pulled = self._pull_all(place, record, cotangents)
+            else:
                 t = cotangents.pop(place, None)
                 if t is None:
                     continue
-                if op.vjp_all is None:
-                    values = [x if x is None or type(x) is Outline else Tensor(inner, x) for x in kept]
-                    for parent, pull in zip(parents, op.vjp, strict=True):
-                        if parent is not None and pull is not None:
-                            pulled = pull(t, *values, *params)
-                            if pulled is not None:
-                                known = cotangents.get(parent)
-                                cotangents[parent] = pulled if known is None else known + pulled
-                    continue
-                given: list[Tensor | None] = [t]
-            else:
-                given = [cotangents.pop(place + i, None) for i in range(op.results)]
-                if all(t is None for t in given) or op.vjp_all is None:
-                    continue
-            values = [x if x is None or type(x) is Outline else Tensor(inner, x) for x in kept]
-            pulled_all = op.vjp_all(given, values[: op.results], values[op.results :], params)
-            for parent, pulled in zip(parents, pulled_all, strict=True):
-                if parent is not None and pulled is not None:
+                values = [x if x is None or type(x) is Outline else Tensor(inner, x) for x in kept]
+                pulled = [
+                    pull(t, *values, *params) if parent is not None and pull is not None else None
+                    for parent, pull in zip(parents, op.vjp, strict=True)
+                ]
+            for parent, contribution in zip(parents, pulled, strict=True):
+                if parent is not None and contribution is not None:
                     known = cotangents.get(parent)
-                    cotangents[parent] = pulled if known is None else known + pulled
+                    cotangents[parent] = contribution if known is None else known + contribution
         return cotangents
+
+    def _pull_all(self, place: int, record: Record, cotangents: dict[int, Tensor]) -> Sequence[Tensor | None]:
+        """An op with one rule for all operands, or with several results."""
+        op, parents, kept, params = record
+        given = [cotangents.pop(place + i, None) for i in range(op.results)]
+        if not any([t is not None for t in given]):
+            return [None] * len(parents)
+        assert op.vjp_all is not None
+        values = [Tensor(self.inner, x) for x in kept]
+        pulled: Sequence[Tensor | None] = op.vjp_all(given, values[: op.results], values[op.results :], params)
+        return pulled
 
     def at_inner(self, x: Tensor) -> Tensor:
         """A tensor at the level below."""

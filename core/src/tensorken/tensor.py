@@ -18,7 +18,7 @@ from tensorken.errors import (
 from tensorken.levels import lift, lower, meet
 from tensorken.spec.dtypes import DType, as_dtype, bool_, check_scalar, float32, promote, with_scalar
 from tensorken.spec.interpreter import Interpreter
-from tensorken.spec.op import OPS, Op, run
+from tensorken.spec.op import OPS, Op
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Axes, Shape, broadcast, normalize_axes, normalize_axis
 
@@ -39,64 +39,70 @@ def apply(op: Op, operands: Sequence[Tensor], params: tuple[Any, ...] = ()) -> A
     representations = [x.representation for x in operands]
     for x in operands:
         if x.interpreter is not interpreter:
-            interpreter = meet([x.interpreter for x in operands], op.name)
-            representations = [lift(x.representation, x.interpreter, interpreter) for x in operands]
+            interpreter, representations = _at_one_level(op, operands)
             break
     try:
         shape = op.shape(*[x.shape for x in operands], *params)
-        dtype = op.result_dtype(tuple([x.dtype for x in operands]), params)
+        dtypes = tuple([x.dtype for x in operands])
+        dtype = op.dtypes.get(dtypes) or op.result_dtype(dtypes, params)
     except TensorkenError as error:
         raise type(error)(f"{op.name}: {error}") from None
-    result = run(interpreter, op, representations, params)
+    override = interpreter.overrides[op]
+    if override is None:
+        result = interpreter.interpret(op, representations, params)
+    else:
+        result = override(interpreter, *representations, *params)
     if op.results == 1:
         return Tensor(interpreter, result, shape, dtype)
     return tuple([Tensor(interpreter, *facts) for facts in zip(result, shape, dtype, strict=True)])
 
 
+def _at_one_level(op: Op, operands: Sequence[Tensor]) -> tuple[Interpreter[Any], list[Any]]:
+    """The interpreter to which all operands can rise, and their representations there."""
+    interpreter = meet([x.interpreter for x in operands], op.name)
+    return interpreter, [lift(x.representation, x.interpreter, interpreter) for x in operands]
+
+
 def _unary(op: Op, x: Tensor) -> Tensor:
-    """`apply` for one operand, whose shape the result has."""
-    interpreter = x.interpreter
+    """`apply` for an elementwise op on one operand: the shape is known, so no rule is asked."""
     dtype = op.dtypes.get((x.dtype,))
     if dtype is None:
-        result: Tensor = apply(op, (x,))
-        return result
+        return apply(op, (x,))  # type: ignore[no-any-return]
+    interpreter = x.interpreter
     override = interpreter.overrides[op]
-    operands = (x.representation,)
-    result_representation = (
-        interpreter.interpret(op, operands, ()) if override is None else override(interpreter, *operands)
-    )
-    return Tensor(interpreter, result_representation, x.shape, dtype)
+    if override is None:
+        result = interpreter.interpret(op, (x.representation,), ())
+    else:
+        result = override(interpreter, x.representation)
+    return Tensor(interpreter, result, x.shape, dtype)
 
 
 def _binary(op: Op, a: Tensor, b: Any) -> Tensor:
-    """An elementwise op on two operands, promoted to one dtype and broadcast to one shape."""
+    """`apply` for an elementwise op on two operands, promoted to one dtype and broadcast to one shape first."""
     if not isinstance(b, Tensor):
         a, b = _with_operand(op, a, b)
-    if a.dtype is not b.dtype:
-        dtype = promote(a.dtype, b.dtype)
+    dtype = a.dtype
+    if dtype is not b.dtype:
+        dtype = promote(dtype, b.dtype)
         a, b = a.astype(dtype), b.astype(dtype)
-    if a.shape != b.shape:
+    shape = a.shape
+    if shape != b.shape:
         try:
-            shape = broadcast(a.shape, b.shape)
+            shape = broadcast(shape, b.shape)
         except ShapeError as error:
             raise ShapeError(f"{op.name}: {error}") from None
         a, b = a.broadcast_to(shape), b.broadcast_to(shape)
+    result_dtype = op.dtypes.get((dtype, dtype))
+    if result_dtype is None:
+        return apply(op, (a, b))  # type: ignore[no-any-return]
     interpreter = a.interpreter
-    if interpreter is not b.interpreter:
-        interpreter = meet((interpreter, b.interpreter), op.name)
-        operands = [
-            x.representation if x.interpreter is interpreter else lift(x.representation, x.interpreter, interpreter)
-            for x in (a, b)
-        ]
-    else:
+    if interpreter is b.interpreter:
         operands = [a.representation, b.representation]
-    dtype = op.dtypes.get((a.dtype, b.dtype))
-    if dtype is None:
-        result: Tensor = apply(op, (a, b))
-        return result
+    else:
+        interpreter, operands = _at_one_level(op, (a, b))
     override = interpreter.overrides[op]
-    representation = interpreter.interpret(op, operands, ()) if override is None else override(interpreter, *operands)
-    return Tensor(interpreter, representation, a.shape, dtype)
+    result = interpreter.interpret(op, operands, ()) if override is None else override(interpreter, *operands)
+    return Tensor(interpreter, result, shape, result_dtype)
 
 
 def _with_operand(op: Op, a: Tensor, b: Any) -> tuple[Tensor, Tensor]:
@@ -447,10 +453,10 @@ class Tensor:
         return _binary(EQ, self, other)
 
     def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
-        return _binary(EQ, self, other)
+        return NotImplemented if other is None or isinstance(other, str) else _binary(EQ, self, other)
 
     def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
-        return ~_binary(EQ, self, other)
+        return NotImplemented if other is None or isinstance(other, str) else ~_binary(EQ, self, other)
 
     def __lt__(self, other: Any) -> Tensor:
         return _binary(LT, self, other)

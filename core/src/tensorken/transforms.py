@@ -80,7 +80,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     >>> [t.item() for t in pull_back(1.0)]
     [5.0, 2.0]
     """
-    arguments, structure = tree.flatten(tuple(primals))
+    arguments, structure = _leaves(primals)
     values = [_variable("vjp", x, i) for i, x in enumerate(arguments)]
     level, outputs, out_structure, aux = _record(f, values, structure, has_aux)
     inner = level.inner
@@ -95,7 +95,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         pulled = [
             found[i] if i in found else Tensor(inner, _raised(x.zeros_like(), inner)) for i, x in enumerate(values)
         ]
-        return tree.unflatten(structure, pulled)  # type: ignore[no-any-return]
+        return _arguments(structure, pulled)  # type: ignore[no-any-return]
 
     result = tree.unflatten(out_structure, results)
     return (result, pull_back, _dropped(aux, level)) if has_aux else (result, pull_back)
@@ -305,8 +305,11 @@ def _differentiated(
             partial, chosen = f, arguments
         else:
             partial, chosen = _partial(f, arguments, places, keywords), tuple([arguments[i] for i in places])
-        leaves, structure = tree.flatten(chosen)
-        values = [_variable(name, x, i, structure) for i, x in enumerate(leaves)]
+        leaves, structure = _leaves(chosen)
+        values = [
+            x if type(x) is Tensor and x.dtype.kind == "float" else _variable(name, x, i, structure)
+            for i, x in enumerate(leaves)
+        ]
         level, outputs, out_structure, aux = _record(partial, values, structure, has_aux)
         inner = level.inner
         if scalar:
@@ -314,7 +317,7 @@ def _differentiated(
         results = [Tensor(inner, y.representation.primal, y.shape, y.dtype) for y in outputs]
         found = _pull(level, outputs, [y.ones_like() for y in results], consume=True)
         if not allow_unused:
-            for i, (path, _) in enumerate(tree.flatten_with_path(chosen)[0]):
+            for i, (path, _) in enumerate(tree.leaves_with_path(chosen)):
                 if i not in found:
                     raise GradientError(
                         f"{name}: the value does not depend on argument {path}; drop it, or pass allow_unused=True for zeros"
@@ -323,11 +326,23 @@ def _differentiated(
             found[i] if i in found else Tensor(inner, _raised(x.zeros_like(), inner), x.shape, x.dtype)
             for i, x in enumerate(values)
         ]
-        gradients = _over_inputs(tree.unflatten(structure, pulled), argnums)
+        gradients = _over_inputs(_arguments(structure, pulled), argnums)
         value = tree.unflatten(out_structure, results)
         return ((value, _dropped(aux, level)) if has_aux else value), gradients
 
     return differentiated
+
+
+def _leaves(arguments: tuple[Any, ...]) -> tuple[list[Any], Any]:
+    """The leaves of the arguments and their structure; None if each argument is one tensor, the commonest case."""
+    if all([type(x) is Tensor for x in arguments]):
+        return list(arguments), None
+    return tree.flatten(arguments)
+
+
+def _arguments(structure: Any, leaves: list[Tensor]) -> Any:
+    """The inverse of `_leaves`."""
+    return tuple(leaves) if structure is None else tree.unflatten(structure, leaves)
 
 
 def _record(
@@ -338,7 +353,7 @@ def _record(
     level: Reverse[Any] = Reverse(inner)
     with running(level):
         variables = [Tensor(level, level.variable(_raised(x, inner)), x.shape, x.dtype) for x in values]
-        result, aux = _split(level.transform, f(*tree.unflatten(structure, variables)), has_aux)
+        result, aux = _split(level.transform, f(*_arguments(structure, variables)), has_aux)
         outputs, out_structure = tree.flatten(result)
         return level, [_result_at(level, y) for y in outputs], out_structure, aux
 
@@ -371,8 +386,8 @@ def _variable(name: str, x: Any, index: int, structure: Any = None) -> Tensor:
 
 
 def _path(structure: Any, index: int) -> str:
-    places = tree.unflatten(structure, list(range(structure.size)))
-    return next((str(path) for path, leaf in tree.flatten_with_path(places)[0] if leaf == index), str(index))
+    """Where a leaf stands among the arguments."""
+    return tree.leaves_with_path(tree.unflatten(structure, range(structure.leaf_count)))[index][0]
 
 
 def _raised(x: Tensor, inner: Interpreter[Any]) -> Any:
