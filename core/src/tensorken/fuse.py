@@ -53,7 +53,7 @@ class Held(Generic[R]):
         self.pending = pending
 
 
-_ADD, _SUB, _MUL, _NEG = OPS["add"], OPS["sub"], OPS["mul"], OPS["neg"]
+_ADD, _SUB = OPS["add"], OPS["sub"]
 _NO_AXES: frozenset[int] = frozenset()
 _ALL_AXES = [tuple(range(rank)) for rank in range(65)]  # 64 axes are the most that numpy has
 _REDUCTIONS = (OPS["max"], OPS["min"])
@@ -230,11 +230,11 @@ class Fuse(RawTensor[Held[R]]):
         assert p is not None
         raw, total = self.raw, None
         for plus, a, b in p.terms:
-            part = self._contracted(a, b, p.full, p.axes)
+            part = self._contracted(a, b, p.full, p.axes) if p.axes else self._apply(raw.mul, a, b)
             if total is None:
-                total = part if plus else self._apply(_NEG, part)
+                total = part if plus else raw.neg(part)
             else:
-                total = self._apply(_ADD if plus else _SUB, total, part)
+                total = self._apply(raw.add if plus else raw.sub, total, part)
         assert total is not None
         if p.shown == _ALL_AXES[len(p.full)]:
             return total
@@ -248,8 +248,6 @@ class Fuse(RawTensor[Held[R]]):
     def _contracted(self, a: R, b: R, full: Shape, axes: frozenset[int]) -> R:
         """sum(a * b, axes): an axis of one operand alone is summed in it first, one of neither multiplies."""
         raw = self.raw
-        if not axes:
-            return self._apply(_MUL, a, b)
         sizes_a, sizes_b = raw.shape(a), raw.shape(b)
         only_a, only_b, both, repeated = [], [], [], 1
         for i in sorted(axes):
@@ -266,7 +264,7 @@ class Fuse(RawTensor[Held[R]]):
             a = raw.sum(a, tuple(only_a))
         if only_b:
             b = raw.sum(b, tuple(only_b))
-        y = raw.fused_multiply_add(a, b, tuple(both)) if both else self._apply(_MUL, a, b)
+        y = raw.fused_multiply_add(a, b, tuple(both)) if both else self._apply(raw.mul, a, b)
         return y if repeated == 1 else self._scaled(y, repeated)
 
     def _total(self, value: R, shape: Shape, axes: Axes) -> R:
@@ -285,13 +283,11 @@ class Fuse(RawTensor[Held[R]]):
         shape, dtype = self.raw.shape(value), self.raw.dtype(value)
         if count == 0:
             return self._expand(self.raw.full((1,) * len(shape), 0, dtype), shape)
-        return self._apply(_MUL, value, self.raw.full((1,) * len(shape), count, dtype))
+        return self._apply(self.raw.mul, value, self.raw.full((1,) * len(shape), count, dtype))
 
-    def _apply(self, op: Op, *values: R) -> R:
-        """An elementwise op of the backend on values that may have size 1 where others do not."""
-        raw = self.raw
-        matched = values if raw.broadcasts else self._matched(values)
-        return run(raw, op, matched, ())  # type: ignore[no-any-return]
+    def _apply(self, method: Callable[[R, R], R], a: R, b: R) -> R:
+        """An elementwise method of the backend on values that may have size 1 where the other does not."""
+        return method(a, b) if self.raw.broadcasts else method(*self._matched((a, b)))
 
     def _matched(self, values: Sequence[R]) -> list[R]:
         """Values expanded to one shape."""
@@ -317,7 +313,10 @@ class Fuse(RawTensor[Held[R]]):
 
 def _moved(facts: tuple[Any, ...], old: Shape, new: Shape, blank: Any) -> tuple[Any, ...] | None:
     """One fact for each axis, carried through a reshape that only moves axes of size 1; None if it does more."""
-    if [n for n in old if n != 1] != [n for n in new if n != 1]:
+    real = [n for n in old if n != 1]
+    if real != [n for n in new if n != 1]:
         return None
+    if not real:
+        return (blank,) * len(new)
     rest = iter([fact for fact, n in zip(facts, old, strict=True) if n != 1])
     return tuple([blank if n == 1 else next(rest) for n in new])

@@ -30,7 +30,8 @@ class Level(Diffable[R]):
         self.inner = self.below = inner
         self.base = inner.base
         self.depth = inner.depth + 1
-        self.chain: tuple[Interpreter[Any], ...] = (*chain_of(inner), self)
+        # All levels below, the backend first. Not this one too: a reference to itself would keep its tape alive.
+        self.foundation: tuple[Interpreter[Any], ...] = (*inner.foundation, inner)
         self.closed = False
 
     def shape(self, x: R) -> Shape:
@@ -45,11 +46,6 @@ class Level(Diffable[R]):
             f"a tensor made inside {self.transform} was used after {self.transform} returned; "
             f"return it from the function (has_aux=True for extra results) instead of keeping it aside"
         )
-
-
-def chain_of(interpreter: Interpreter[Any]) -> tuple[Interpreter[Any], ...]:
-    """All levels from the backend up to this interpreter."""
-    return interpreter.chain if isinstance(interpreter, Level) else (interpreter,)
 
 
 _running: ContextVar[Level[Any] | None] = ContextVar("tensorken_running_level", default=None)
@@ -75,7 +71,7 @@ def ground(interpreters: Sequence[Interpreter[Any]]) -> Interpreter[Any]:
     """What a new level stands on: the running level if the operands can rise to it, else the deepest of theirs."""
     deepest = max(interpreters, key=lambda interpreter: interpreter.depth)
     level = _running.get()
-    if level is not None and level.base is deepest.base and (deepest is level.base or deepest in level.chain):
+    if level is not None and level.base is deepest.base and (deepest is level or deepest in level.foundation):
         return level
     if isinstance(deepest, Level) and deepest.closed:
         raise deepest.refuse()
@@ -90,9 +86,8 @@ def meet(interpreters: Sequence[Interpreter[Any]], op_name: str) -> Interpreter[
         EscapedTensorError: if one escaped the transform that made it.
     """
     deepest = max(interpreters, key=lambda interpreter: interpreter.depth)
-    chain = chain_of(deepest)
     for interpreter in interpreters:
-        if chain[interpreter.depth] is interpreter:
+        if interpreter is deepest or interpreter in deepest.foundation:
             continue
         if interpreter.base is not deepest.base:
             raise MixedBackendError(
@@ -110,10 +105,12 @@ def meet(interpreters: Sequence[Interpreter[Any]], op_name: str) -> Interpreter[
 
 
 def lift(representation: Any, start: Interpreter[Any], to: Interpreter[Any]) -> Any:
-    """Raise a representation as a constant from a level to one above it, one step a level."""
-    for level in chain_of(to)[start.depth + 1 :]:
-        representation = level.lift(representation)  # type: ignore[attr-defined]
-    return representation
+    """Raise a representation as a constant from a level to the same or one above it, one step a level."""
+    if start is to:
+        return representation
+    for level in to.foundation[start.depth + 1 :]:
+        representation = level.lift(representation)
+    return to.lift(representation)
 
 
 def lower(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpreter[Any], Any]:

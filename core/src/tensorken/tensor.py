@@ -63,18 +63,24 @@ def _at_one_level(op: Op, operands: Sequence[Tensor]) -> tuple[Interpreter[Any],
     return interpreter, [lift(x.representation, x.interpreter, interpreter) for x in operands]
 
 
-def _unary(op: Op, x: Tensor) -> Tensor:
-    """`apply` for an elementwise op on one operand: the shape is known, so no rule is asked."""
+def _unary(op: Op, x: Tensor, params: tuple[Any, ...] = ()) -> Tensor:
+    """`apply` for one operand: nothing has to meet."""
     dtype = op.dtypes.get((x.dtype,))
     if dtype is None:
-        return apply(op, (x,))  # type: ignore[no-any-return]
+        return apply(op, (x,), params)  # type: ignore[no-any-return]
+    shape = x.shape
+    if params:
+        try:
+            shape = op.shape(shape, *params)
+        except TensorkenError as error:
+            raise type(error)(f"{op.name}: {error}") from None
     interpreter = x.interpreter
     override = interpreter.overrides[op]
     if override is None:
-        result = interpreter.interpret(op, (x.representation,), ())
+        result = interpreter.interpret(op, (x.representation,), params)
     else:
-        result = override(interpreter, x.representation)
-    return Tensor(interpreter, result, x.shape, dtype)
+        result = override(interpreter, x.representation, *params)
+    return Tensor(interpreter, result, shape, dtype)
 
 
 def _binary(op: Op, a: Tensor, b: Any) -> Tensor:
@@ -498,8 +504,7 @@ class Tensor:
         dtype = dtype if isinstance(dtype, DType) else as_dtype(dtype)
         if dtype is self.dtype:
             return self
-        result: Tensor = apply(CAST, (self,), (dtype,))
-        return result
+        return _unary(CAST, self, (dtype,))
 
     def __matmul__(self, other: Any) -> Tensor:
         from tensorken.functions import matmul
@@ -538,7 +543,7 @@ class Tensor:
             flat = self.reshape(self.size).argmax(0)
             return flat.reshape((1,) * self.ndim) if keepdims else flat
         axis = _axis("argmax", self, axis)
-        result: Tensor = apply(OPS["argmax"], (self,), (axis,))
+        result = _unary(OPS["argmax"], self, (axis,))
         return result if keepdims else result.reshape(self.shape[:axis] + self.shape[axis + 1 :])
 
     def cumsum(self, axis: int | None = None) -> Tensor:
@@ -546,8 +551,7 @@ class Tensor:
         x = self.astype("int32") if self.dtype is bool_ else self
         if axis is None:
             return x.reshape(x.size).cumsum(0)
-        result: Tensor = apply(OPS["cumsum"], (x,), (_axis("cumsum", x, axis),))
-        return result
+        return _unary(OPS["cumsum"], x, (_axis("cumsum", x, axis),))
 
     # ---- movement --------------------------------------------------------------------------------------------
 
@@ -559,8 +563,7 @@ class Tensor:
             new = _fill_in(self.shape, new)
         if new == self.shape:
             return self
-        result: Tensor = apply(RESHAPE, (self,), (new,))
-        return result
+        return _unary(RESHAPE, self, (new,))
 
     def ravel(self) -> Tensor:
         """All elements along one axis, in row-major order."""
@@ -572,8 +575,7 @@ class Tensor:
         axes = tuple([_axis("permute", self, axis) for axis in axes])
         if axes == tuple(range(self.ndim)):
             return self
-        result: Tensor = apply(PERMUTE, (self,), (axes,))
-        return result
+        return _unary(PERMUTE, self, (axes,))
 
     def transpose(self, *axes: Any) -> Tensor:
         """The axes in another order; reversed by default, as in numpy."""
@@ -597,8 +599,7 @@ class Tensor:
         """Axes of size 1 repeated to the sizes of shape; no axis is added."""
         if shape == self.shape:
             return self
-        result: Tensor = apply(EXPAND, (self,), (shape,))
-        return result
+        return _unary(EXPAND, self, (shape,))
 
     def broadcast_to(self, shape: Shape) -> Tensor:
         """This tensor repeated to a shape, by numpy's rules."""
@@ -612,18 +613,15 @@ class Tensor:
     def flip(self, axis: Axis = None) -> Tensor:
         """The elements in reverse order along axes, all by default."""
         axes = _axes("flip", self, axis)
-        result: Tensor = apply(OPS["flip"], (self,), (axes,))
-        return result
+        return _unary(OPS["flip"], self, (axes,))
 
     def pad(self, pads: Sequence[Sequence[int]]) -> Tensor:
         """Zeros before and after along each axis: one (before, after) pair an axis."""
-        result: Tensor = apply(OPS["pad"], (self,), (_pairs("pad", pads),))
-        return result
+        return _unary(OPS["pad"], self, (_pairs("pad", pads),))
 
     def crop(self, limits: Sequence[Sequence[int]]) -> Tensor:
         """The elements from start to end (exclusive) along each axis: one (start, end) pair an axis."""
-        result: Tensor = apply(OPS["crop"], (self,), (_pairs("crop", limits),))
-        return result
+        return _unary(OPS["crop"], self, (_pairs("crop", limits),))
 
     def concatenate(self, *others: Tensor, axis: int = 0) -> Tensor:
         """This tensor and others, one after the other along an axis."""
@@ -715,7 +713,7 @@ def _pairs(name: str, pairs: Sequence[Sequence[int]]) -> tuple[tuple[int, int], 
 
 def _reduce(op: Op, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     axes = _axes(op.name, x, axis)
-    result: Tensor = apply(op, (x,), (axes,))
+    result = _unary(op, x, (axes,))
     return result if keepdims else result.reshape(tuple([n for i, n in enumerate(x.shape) if i not in axes]))
 
 

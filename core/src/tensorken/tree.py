@@ -192,7 +192,7 @@ def flatten_up_to(structure: Structure, tree: Any, what: str = "tree") -> list[A
     """What `tree` has at the places where `structure` has leaves: leaves or whole subtrees.
 
     Raises:
-        StructureError: if the tree differs from the structure above those places; the message begins with `what`.
+        StructureError: if the tree differs from the structure above those places; it begins with `what`.
 
     >>> flatten_up_to(structure({"a": 0, "b": 0}), {"a": 1, "b": [2, 3]})
     [1, [2, 3]]

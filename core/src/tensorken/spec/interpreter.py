@@ -41,6 +41,9 @@ class Interpreter(Generic[R]):
     depth: int = 0
     """The number of levels below this one."""
 
+    foundation: tuple[Interpreter[Any], ...] = ()
+    """The levels below this one, the backend first."""
+
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.overrides = Overrides(cls)

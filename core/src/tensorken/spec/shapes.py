@@ -39,7 +39,7 @@ def reduced_nonempty(x: Shape, axes: Axes) -> Shape:
 
 def reshaped(x: Shape, new: Shape) -> Shape:
     """Reshape: the same number of elements."""
-    if math.prod(x) != math.prod(new) or any(n < 0 for n in new):
+    if math.prod(x) != math.prod(new) or (new and min(new) < 0):
         raise ShapeError(f"cannot reshape {x} ({math.prod(x)} elements) to {new} ({math.prod(new)}); sizes must agree")
     return new
 
@@ -140,7 +140,7 @@ def check_axes(x: Shape, axes: Sequence[int]) -> None:
     for axis in axes:
         if not 0 <= axis < len(x):
             raise AxisError(f"axis {axis} is out of range for shape {x}")
-    if len(set(axes)) != len(axes):
+    if len(axes) > 1 and len(set(axes)) != len(axes):
         raise AxisError(f"axes {tuple(axes)} name an axis twice")
 
 
