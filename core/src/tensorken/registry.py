@@ -23,11 +23,11 @@ from tensorken import plugin as hooks
 from tensorken.errors import BackendError, TensorkenError
 from tensorken.plugin import SPEC_VERSION, BackendEntry, place_in_range
 from tensorken.selection import Selection, did_you_mean, normalized
+from tensorken.spec.op import OPS, Op, register
+from tensorken.spec.raw import RawTensor
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
-
-    from tensorken.spec.raw import RawTensor
 
 Group = Literal["backends", "plugins", "commands"]
 Status = Literal["available", "broken", "incompatible", "clash"]
@@ -94,6 +94,7 @@ class Registry:
         self._devices: dict[tuple[str, str], tuple[str, ...]] = {}
         self._interpreters: dict[tuple[str, str, str], RawTensor[Any]] = {}
         self._attributes: dict[tuple[str, str | None], RawTensor[Any]] = {}
+        self._verdicts: dict[tuple[Group, str, str, str], tuple[Status, str]] = {}
         self._names: dict[int, tuple[Any, str, str]] = {}
         self._lock = threading.RLock()
         self._plugins = pluggy.PluginManager("tensorken")
@@ -125,6 +126,10 @@ class Registry:
                 except Exception as error:  # noqa: BLE001, it must not hide the others
                     self._note(distribution, error)
             self._records = {group: _in_order(records) for group, records in found.items()}
+            for (group, *wanted), verdict in self._verdicts.items():
+                for record in self._records[group]:
+                    if [*record.key, record.version] == wanted and record.status in ("available", "clash"):
+                        self._mark(record, *verdict)
             return self._records
 
     def _distributions(self) -> Iterator[Distribution]:
@@ -165,6 +170,8 @@ class Registry:
         return next((r for r in self.records(record.group) if r.key == record.key), record)
 
     def _mark(self, record: PluginRecord, status: Status, reason: str) -> None:
+        """Note what loading has shown; this holds until it is loaded again."""
+        self._verdicts[record.group, *record.key, record.version] = status, reason
         if self._records is not None:
             self._records[record.group] = [
                 replace(r, status=status, reason=reason) if r.key == record.key else r
@@ -179,6 +186,8 @@ class Registry:
         whose = f"{record.group[:-1]} {record.name!r} of {record.distribution} {record.version}"
         if record.entry_point is None or record.status == "incompatible":
             raise BackendError(f"{whose} cannot be loaded: {record.reason}")
+        if record.status == "broken":
+            importlib.invalidate_caches()  # the user may have mended it
         try:
             with _timed(f"loaded {whose}"):
                 yield
@@ -188,8 +197,8 @@ class Registry:
             reason = "; ".join(filter(None, (told(error), _way_out(error, record))))
             self._mark(record, "incompatible" if isinstance(error, _IncompatibleError) else "broken", reason)
             raise BackendError(f"{whose} cannot be loaded: {reason}") from error
-        if record.status == "broken":  # it was; the user has mended it
-            self._mark(record, "clash" if record.shared else "available", "")
+        if self._verdicts.pop((record.group, *record.key, record.version), None):
+            self.refresh()
 
     def _attempt(self, record: PluginRecord, load: Callable[[PluginRecord], object]) -> None:
         """Load what nobody has selected: a failure is noted and otherwise does not matter."""
@@ -230,8 +239,6 @@ class Registry:
         return [h.function() for h in getattr(self.hook, hook).get_hookimpls() if h.plugin is plugin]
 
     def _add_ops(self, plugin: Any) -> None:
-        from tensorken.spec.op import OPS, Op, register
-
         added: list[str] = []
         try:
             for op in [op for ops in self._own(plugin, "tensorken_ops") for op in ops]:
@@ -527,8 +534,6 @@ def pick_device(names: Sequence[str], device: str | None, backend: str) -> str:
 
 def interpreter_of(entry: BackendEntry, device: str) -> RawTensor[Any]:
     """Load a backend on a device, and wrap it in Fuse if it asks for that."""
-    from tensorken.spec.raw import RawTensor
-
     interpreter = entry.load(None if entry.devices is None else device)
     if not isinstance(interpreter, RawTensor):
         raise _PluginError(f"its load() gives {interpreter!r}, which is no RawTensor")
@@ -541,8 +546,6 @@ def interpreter_of(entry: BackendEntry, device: str) -> RawTensor[Any]:
 
 def _made(target: Any, device: str | None, text: str) -> tuple[RawTensor[Any], str]:
     """The interpreter, and its device, that an attribute is, makes or describes."""
-    from tensorken.spec.raw import RawTensor
-
     if callable(target) and not isinstance(target, RawTensor):
         target = target()
     if isinstance(target, BackendEntry):

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tensorken.errors import ArgumentError, BackendError, UnknownBackendError
+from tensorken.spec.raw import RawTensor
 
 if TYPE_CHECKING:
     from tensorken.registry import Group, PluginRecord, Registry
@@ -57,7 +58,7 @@ class Choice:
     record: PluginRecord | None = field(default=None, repr=False)  # None: not an installed backend
 
     def __str__(self) -> str:
-        device = "" if self.device in (None, "default") else f":{self.device}"
+        device = "" if self.device in (None, "cpu", "default") else f":{self.device}"
         return f"{self.name}{device} ({self.why})"
 
 
@@ -122,7 +123,7 @@ class Selection:
 
         >>> with use_backend("numpy") as choice:
         ...     print(choice)
-        numpy:cpu (use_backend('numpy'))
+        numpy (use_backend('numpy'))
         """
         with self._lock:
             former = self._process
@@ -192,6 +193,8 @@ class Selection:
             chosen = self._found.get((backend, device))
             if chosen is not None and (chosen.record is None or chosen.record.installed):
                 return chosen.interpreter
+        elif isinstance(backend, RawTensor) and device is None:
+            return backend
         if not _is_unset(backend):
             return self._choose(backend, f"backend={_shown(backend)}", device).interpreter
         chosen = self.current()
@@ -251,6 +254,9 @@ class Selection:
         if not isinstance(choice, str):
             return self._given(choice, why, device)
         key = choice, device
+        known = self._found.get(key)
+        if known is not None and (known.record is None or known.record.installed):
+            return replace(known, why=why)
         device = None if device is None else str(device)
         names = [name.strip() for name in choice.split(",") if name.strip()]
         if len(names) > 1 and device is not None:
@@ -314,8 +320,6 @@ class Selection:
         return Choice(*self.name_of(interpreter), "", interpreter, record)
 
     def _given(self, interpreter: Any, why: str, device: str | int | None) -> Choice:
-        from tensorken.spec.raw import RawTensor
-
         if not isinstance(interpreter, RawTensor):
             raise ArgumentError(
                 f"{why}: a backend is chosen by name or by an interpreter, not a {type(interpreter).__name__}"

@@ -1,0 +1,268 @@
+"""The command `tensorken`: what is installed, what is wrong with it, and the subcommands that plugins bring.
+
+Users see no traceback (TENSORKEN_TRACE_PLUGINS=1 shows it), and plain ASCII, whatever their console can do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import sys
+import traceback
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tensorken.errors import BackendError, TensorkenError
+from tensorken.plugin import SPEC_VERSION
+from tensorken.registry import REGISTRY, SELECTION, PluginRecord, core_version, told, traced
+from tensorken.selection import VARIABLES, Choice, near, normalized
+
+COMMANDS = {"train": "tensorken-nn", "conformance": "tensorken-conformance"}
+"""Where the subcommands that we know come from."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command `tensorken` with these arguments (None: those of the process); returns its exit status.
+
+    >>> main(["backends", "--colour"])
+    Traceback (most recent call last):
+    SystemExit: 2
+    """
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except KeyboardInterrupt:
+        _say_error("interrupted")
+        return 130
+    except BrokenPipeError:  # `tensorken ... | head`
+        _abandon_output()
+        return 1
+    except TensorkenError as error:
+        _show_traceback()
+        _say_error(str(error))
+        return 1
+    except Exception as error:  # noqa: BLE001, users see no traceback
+        _show_traceback()
+        hint = "" if traced() else "; TENSORKEN_TRACE_PLUGINS=1 shows where"
+        _say_error(f"{' '.join(arguments[:1]) or 'help'}: {told(error)}{hint}")
+        return 1
+
+
+def _run(arguments: list[str]) -> int:
+    parser = _parser()
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in OWN_COMMANDS:
+        return _run_plugin(arguments[0], arguments[1:])
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return 0
+    return int(OWN_COMMANDS[options.command](options))
+
+
+def _parser() -> argparse.ArgumentParser:
+    from_plugins = [
+        f"  {_ascii(r.selector):<14} from {r.distribution} {r.version}" for r in REGISTRY.records("commands")
+    ]
+    parser = argparse.ArgumentParser(
+        prog="tensorken",
+        description="A small language of tensor operations with many interpreters.",
+        epilog="\n".join(["subcommands of plugins:", *from_plugins]) if from_plugins else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    version = f"tensorken-core {core_version() or '(not installed)'}, language {SPEC_VERSION}"
+    python = f"Python {platform.python_version()}"
+    parser.add_argument("--version", action="version", version=f"{version}, {python}")
+    commands = parser.add_subparsers(dest="command", metavar="subcommand")
+    backends = commands.add_parser("backends", help="list the installed backends; nothing is imported")
+    backends.add_argument("--json", action="store_true", help="print JSON")
+    backends.add_argument("--probe", action="store_true", help="try to load each")
+    commands.add_parser("doctor", help="try everything, and say what is wrong and how to mend it")
+    return parser
+
+
+# ---- tensorken backends ------------------------------------------------------------------------------------
+
+
+def _list_backends(options: argparse.Namespace) -> int:
+    records = [_probed(r) if options.probe else r for r in SELECTION.backends()]
+    devices = {r.key: _devices(r) for r in records if options.probe and r.status in ("available", "clash")}
+    chosen, why_not = _default()
+    if options.json:
+        print(json.dumps(_as_data(records, devices, chosen, why_not), indent=2))
+        return 0
+    rows = [
+        (
+            f"{record.name} *"
+            if chosen and chosen.record and chosen.record.key == record.key
+            else record.name,
+            record.distribution,
+            record.version,
+            record.needs or "any",
+            _status(record, devices.get(record.key)),
+        )
+        for record in records
+    ]
+    _print_table(("name", "distribution", "version", "needs core", "status"), rows)
+    _say(f"\n* default: {chosen}" if chosen else f"\nno default: {why_not}")
+    return 0
+
+
+def _status(record: PluginRecord, devices: Sequence[str] | None) -> str:
+    if devices is not None:
+        return f"loads; devices: {', '.join(devices)}"
+    return f"{record.status}: {record.reason}" if record.reason else record.status
+
+
+def _as_data(
+    records: Iterable[PluginRecord], devices: dict[Any, list[str]], chosen: Choice | None, why_not: str
+) -> dict[str, Any]:
+    """What `--json` prints; "schema" counts its changes."""
+    facts = ("name", "distribution", "version", "needs", "status", "reason")
+    return {
+        "schema": 1,
+        "core": core_version(),
+        "language": SPEC_VERSION,
+        "default": {"name": chosen.name, "device": chosen.device, "why": chosen.why} if chosen else None,
+        "error": why_not or None,
+        "backends": [
+            {fact: getattr(record, fact) for fact in facts} | {"devices": devices.get(record.key)}
+            for record in records
+        ],
+    }
+
+
+def _default() -> tuple[Choice | None, str]:
+    """The choice that metadata foretell, or why there is none."""
+    try:
+        return SELECTION.default_backend(), ""
+    except BackendError as error:
+        return None, str(error)
+
+
+def _probed(record: PluginRecord) -> PluginRecord:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return REGISTRY.probe(record)
+
+
+def _devices(record: PluginRecord) -> list[str]:
+    return list(REGISTRY.devices(record))
+
+
+# ---- tensorken doctor --------------------------------------------------------------------------------------
+
+
+def _examine(_: argparse.Namespace) -> int:
+    _say(f"Python       {platform.python_version()} ({platform.python_implementation()}), {sys.executable}")
+    _say(f"platform     {platform.platform()}")
+    _say(f"core         {core_version() or 'not installed, runs from a folder'}, language {SPEC_VERSION}")
+    _say("\nbackends")
+    backends = [_probed(record) for record in SELECTION.backends()]
+    _print_table(("name", "distribution", "version", "status"), map(_examined, backends))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plugins = REGISTRY.load_plugins() + REGISTRY.records("commands")
+    _say("\nplugins and subcommands")
+    _print_table(("name", "distribution", "version", "status"), map(_examined, plugins))
+    for line in REGISTRY.report_header():
+        _say(f"  {line}")
+    with warnings.catch_warnings(record=True) as told_on_the_way:
+        warnings.simplefilter("always")
+        try:
+            verdict = f"in use       {SELECTION.current()}"
+            status = 0
+        except BackendError as error:
+            verdict, status = f"in use       none: {error}", 1
+    _say(
+        "\nvariables    "
+        + (", ".join(f"{v}={os.environ[v]!r}" for v in VARIABLES if v in os.environ) or "none set")
+    )
+    _say(verdict)
+    unknown = [
+        f"{v} is read by nobody{_meant(likely)}" for v, likely in SELECTION.unknown_variables().items()
+    ]
+    fallbacks = [
+        str(w.message) for w in told_on_the_way if not str(w.message).startswith("Tensorken reads no")
+    ]
+    faulty = [f"{r}: {r.reason}" for r in (*backends, *plugins) if r.reason]
+    notes = [*unknown, *fallbacks, *faulty, *REGISTRY.problems]
+    _say("\nto mend\n" + "\n".join(f"  {note}" for note in notes) if notes else "\nnothing to mend")
+    return status
+
+
+def _examined(record: PluginRecord) -> tuple[str, ...]:
+    loaded = record.group != "commands" and record.status == "available"
+    return record.name, record.distribution, record.version, "loads" if loaded else record.status
+
+
+def _meant(likely: list[str]) -> str:
+    return f"; did you mean {' or '.join(likely)}?" if likely else ""
+
+
+# ---- subcommands of plugins --------------------------------------------------------------------------------
+
+
+def _run_plugin(command: str, arguments: list[str]) -> int:
+    name, _, distribution = command.partition("@")
+    found = REGISTRY.find("commands", name, distribution)
+    if len(found) > 1:
+        _say_error(
+            f"{name} comes from {len(found)} distributions; write {' or '.join(r.selector for r in found)}"
+        )
+        return 2
+    if found:
+        return REGISTRY.load_command(found[0])(arguments) or 0
+    known = COMMANDS.get(normalized(name))
+    if known:
+        _say_error(f"{name} is a subcommand of {known}, which is not installed: pip install {known}")
+        return 2
+    names = {*OWN_COMMANDS, *COMMANDS, *(record.name for record in REGISTRY.records("commands"))}
+    likely = near(normalized(name), names)
+    _say_error(f"there is no subcommand {command!r}{_meant(likely)} (tensorken --help lists them)")
+    return 2
+
+
+OWN_COMMANDS = {"backends": _list_backends, "doctor": _examine}
+
+
+# ---- output ------------------------------------------------------------------------------------------------
+
+
+def _ascii(text: str) -> str:
+    return text.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def _say(text: str) -> None:
+    print(_ascii(text))
+
+
+def _say_error(text: str) -> None:
+    with contextlib.suppress(OSError):
+        print(_ascii(f"tensorken: {text}"), file=sys.stderr)
+
+
+def _print_table(titles: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+    lines = [titles, *rows]
+    widths = [max(len(_ascii(line[i])) for line in lines) for i in range(len(titles) - 1)]
+    for line in lines:
+        cells = [_ascii(cell).ljust(width) for cell, width in zip(line, [*widths, 0], strict=True)]
+        _say(f"  {'  '.join(cells).rstrip()}")
+
+
+def _show_traceback() -> None:
+    if traced():
+        traceback.print_exc()
+
+
+def _abandon_output() -> None:
+    """Nobody reads the output any more: give the flush at exit somewhere to go."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
