@@ -57,9 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    parser = _parser()
     if arguments and not arguments[0].startswith("-") and arguments[0] not in OWN_COMMANDS:
         return _run_plugin(arguments[0], arguments[1:])
+    parser = _parser()
     options = parser.parse_args(arguments)
     if options.command is None:
         parser.print_help()
@@ -93,16 +93,16 @@ def _parser() -> argparse.ArgumentParser:
 
 def _list_backends(options: argparse.Namespace) -> int:
     records = [_probed(r) if options.probe else r for r in SELECTION.backends()]
-    devices = {r.key: _devices(r) for r in records if options.probe and r.status in ("available", "clash")}
+    loaded = [r for r in records if options.probe and r.status in ("available", "clash")]
+    devices = {record.key: list(REGISTRY.devices(record)) for record in loaded}
     chosen, why_not = _default()
     if options.json:
         print(json.dumps(_as_data(records, devices, chosen, why_not), indent=2))
         return 0
+    default = chosen.record.key if chosen and chosen.record else None
     rows = [
         (
-            f"{record.name} *"
-            if chosen and chosen.record and chosen.record.key == record.key
-            else record.name,
+            f"{record.name} *" if record.key == default else record.name,
             record.distribution,
             record.version,
             record.needs or "any",
@@ -110,7 +110,7 @@ def _list_backends(options: argparse.Namespace) -> int:
         )
         for record in records
     ]
-    _print_table(("name", "distribution", "version", "needs core", "status"), rows)
+    _print_table([("name", "distribution", "version", "needs core", "status"), *rows])
     _say(f"\n* default: {chosen}" if chosen else f"\nno default: {why_not}")
     return 0
 
@@ -153,48 +153,39 @@ def _probed(record: PluginRecord) -> PluginRecord:
         return REGISTRY.probe(record)
 
 
-def _devices(record: PluginRecord) -> list[str]:
-    return list(REGISTRY.devices(record))
-
-
 # ---- tensorken doctor --------------------------------------------------------------------------------------
 
 
 def _examine(_: argparse.Namespace) -> int:
-    _say(f"Python       {platform.python_version()} ({platform.python_implementation()}), {sys.executable}")
-    _say(f"platform     {platform.platform()}")
-    _say(f"core         {core_version() or 'not installed, runs from a folder'}, language {SPEC_VERSION}")
-    _say("\nbackends")
+    _say(f"Python     {platform.python_version()} ({platform.python_implementation()}), {sys.executable}")
+    _say(f"platform   {platform.platform()}")
+    _say(f"core       {core_version() or 'not installed, runs from a folder'}, language {SPEC_VERSION}")
+    _say(f"variables  {', '.join(f'{v}={os.environ[v]!r}' for v in VARIABLES if v in os.environ) or 'none'}")
     backends = [_probed(record) for record in SELECTION.backends()]
-    _print_table(("name", "distribution", "version", "status"), map(_examined, backends))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        plugins = REGISTRY.load_plugins() + REGISTRY.records("commands")
-    _say("\nplugins and subcommands")
-    _print_table(("name", "distribution", "version", "status"), map(_examined, plugins))
-    for line in REGISTRY.report_header():
-        _say(f"  {line}")
-    with warnings.catch_warnings(record=True) as told_on_the_way:
+        plugins = REGISTRY.load_plugins()
+    commands = REGISTRY.records("commands")
+    for title, records in (("backends", backends), ("plugins", plugins), ("subcommands", commands)):
+        _say(f"\n{title}" if records else f"\n{title}: none")
+        _print_table(map(_examined, records))
+    _say("".join(f"\n  {line}" for line in REGISTRY.report_header()))
+    notes = [f"nobody reads {v}{_meant(likely)}" for v, likely in SELECTION.unknown_variables().items()]
+    notes += [f"{record}: {record.reason}" for record in (*backends, *plugins, *commands) if record.reason]
+    notes += REGISTRY.problems
+    status = 0
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            verdict = f"in use       {SELECTION.current()}"
-            status = 0
+            _say(f"in use: {SELECTION.current()}")
+            notes += [str(w.message) for w in caught if ": using " in str(w.message)]
         except BackendError as error:
-            verdict, status = f"in use       none: {error}", 1
-    _say(
-        "\nvariables    "
-        + (", ".join(f"{v}={os.environ[v]!r}" for v in VARIABLES if v in os.environ) or "none set")
-    )
-    _say(verdict)
-    unknown = [
-        f"{v} is read by nobody{_meant(likely)}" for v, likely in SELECTION.unknown_variables().items()
-    ]
-    fallbacks = [
-        str(w.message) for w in told_on_the_way if not str(w.message).startswith("Tensorken reads no")
-    ]
-    faulty = [f"{r}: {r.reason}" for r in (*backends, *plugins) if r.reason]
-    notes = [*unknown, *fallbacks, *faulty, *REGISTRY.problems]
-    _say("\nto mend\n" + "\n".join(f"  {note}" for note in notes) if notes else "\nnothing to mend")
+            _say("in use: nothing")
+            notes.append(str(error))
+            status = 1
+    _say("to mend:" if notes else "nothing to mend")
+    for note in notes:
+        _say(f"  {note}".replace("\n", "\n  "))
     return status
 
 
@@ -249,12 +240,13 @@ def _say_error(text: str) -> None:
         print(_ascii(f"tensorken: {text}"), file=sys.stderr)
 
 
-def _print_table(titles: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
-    lines = [titles, *rows]
-    widths = [max(len(_ascii(line[i])) for line in lines) for i in range(len(titles) - 1)]
+def _print_table(rows: Iterable[tuple[str, ...]]) -> None:
+    """Print rows in columns as wide as need be; the last column is as it is."""
+    lines = [tuple(map(_ascii, row)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)][:-1]
     for line in lines:
-        cells = [_ascii(cell).ljust(width) for cell, width in zip(line, [*widths, 0], strict=True)]
-        _say(f"  {'  '.join(cells).rstrip()}")
+        cells = [cell.ljust(width) for cell, width in zip(line, [*widths, 0], strict=True)]
+        _say(f"  {'  '.join(cells)}")
 
 
 def _show_traceback() -> None:

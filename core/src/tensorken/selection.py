@@ -57,6 +57,11 @@ class Choice:
     interpreter: Any = field(default=None, repr=False)  # None: not loaded yet
     record: PluginRecord | None = field(default=None, repr=False)  # None: not an installed backend
 
+    @property
+    def installed(self) -> bool:
+        """Whether its plugin, if it came from one, still lies where it was found."""
+        return self.record is None or self.record.installed
+
     def __str__(self) -> str:
         device = "" if self.device in (None, "cpu", "default") else f":{self.device}"
         return f"{self.name}{device} ({self.why})"
@@ -191,7 +196,7 @@ class Selection:
             return chosen.interpreter
         if isinstance(backend, str):
             chosen = self._found.get((backend, device))
-            if chosen is not None and (chosen.record is None or chosen.record.installed):
+            if chosen is not None and chosen.installed:
                 return chosen.interpreter
         elif isinstance(backend, RawTensor) and device is None:
             return backend
@@ -255,7 +260,7 @@ class Selection:
             return self._given(choice, why, device)
         key = choice, device
         known = self._found.get(key)
-        if known is not None and (known.record is None or known.record.installed):
+        if known is not None and known.installed:
             return replace(known, why=why)
         device = None if device is None else str(device)
         names = [name.strip() for name in choice.split(",") if name.strip()]

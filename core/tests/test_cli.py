@@ -1,0 +1,390 @@
+"""The command `tensorken`, as users run it: in a process of its own, in an installation made for the test.
+
+The installation is a folder with copies of the core and of pluggy, and the test's own plugins; `-S` hides all
+others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pluggy
+import pytest
+
+import tensorken
+
+BACKEND = """
+from tensorken.plugin import BackendEntry, hookimpl
+
+@hookimpl
+def tensorken_backend():
+    def load(device=None):
+        from tensorken.spec.raw import RawTensor
+        class Toy(RawTensor): pass
+        return Toy()
+    return BackendEntry({name!r}, load, fuse=False)
+"""
+
+COMMAND = """
+import os, signal, sys, time
+
+def main(arguments):
+    print("called with", arguments)
+    return len(arguments)
+
+def fails(arguments):
+    raise RuntimeError("out of \\N{GREEK SMALL LETTER OMEGA}\\nand more")
+
+def refuses(arguments):
+    from tensorken.errors import ShapeError
+    raise ShapeError("shapes do not fit\\n  second line")
+
+def waits(arguments):
+    print("ready", flush=True)
+    time.sleep(60)
+
+def imported(arguments):
+    print(sorted(name for name in sys.modules if name.startswith("fake_")))
+"""
+
+
+class Installation:
+    """A folder that a Python finds packages in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def install(
+        self, distribution: str, entry_points: str = "", version: str = "1.0", needs: str = "", **modules: str
+    ) -> None:
+        info = self.folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        metadata = f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"
+        if needs:
+            metadata += f"Requires-Dist: tensorken-core{needs}\n"
+        (info / "METADATA").write_text(metadata, encoding="utf-8")
+        (info / "entry_points.txt").write_text(textwrap.dedent(entry_points), encoding="utf-8")
+        for name, source in modules.items():
+            (self.folder / f"{name}.py").write_text(source, encoding="utf-8")
+
+    def backend(self, name: str, version: str = "1.0", needs: str = "") -> None:
+        module = f"fake_{name}"
+        point = f"[tensorken.backends]\n{name} = {module}\n"
+        self.install(f"dist-{name}", point, version, needs, **{module: BACKEND.format(name=name)})
+
+    def commands(self) -> None:
+        points = "\n".join(
+            f"{name} = fake_commands:{name}" for name in ("main", "fails", "refuses", "waits", "imported")
+        )
+        self.install("dist-commands", f"[tensorken.commands]\n{points}\n", fake_commands=COMMAND)
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-S", "-m", "tensorken", *arguments]
+
+    def environment(self, **variables: str) -> dict[str, str]:
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("TENSORKEN_", "PYTHON"))}
+        return {**inherited, "PYTHONPATH": str(self.folder), "PYTHONIOENCODING": "ascii", **variables}
+
+    def run(self, *arguments: str, status: int = 0, **variables: str) -> str:
+        """Run the command; returns what it wrote, stderr after stdout, and fails at another exit status."""
+        done = subprocess.run(
+            self.command(*arguments),
+            cwd=self.folder,
+            env=self.environment(**variables),
+            capture_output=True,
+            encoding="ascii",
+            check=False,
+        )
+        assert done.returncode == status, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+        return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="session")
+def core_and_pluggy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("core")
+    for package in (tensorken, pluggy):
+        source = Path(package.__file__).parent  # type: ignore[arg-type]
+        shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+@pytest.fixture
+def here(core_and_pluggy: Path, tmp_path: Path) -> Installation:
+    made = Installation(tmp_path / "site")
+    shutil.copytree(core_and_pluggy, made.folder)
+    made.install("tensorken-core", version="1.4.2")
+    return made
+
+
+def lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+# ---- tensorken backends ------------------------------------------------------------------------------------
+
+
+@pytest.mark.feature(201)
+def test_backends_are_listed_with_what_is_wrong_and_which_is_the_default(here: Installation) -> None:
+    here.backend("numpy", version="1.4.2", needs=">=1.4,<2")
+    here.backend("old", version="0.3", needs="<1")
+    here.backend("young", needs=">=2")
+    here.install("acme", "[tensorken.backends]\ntwin = a\n")
+    here.install("bolt", "[tensorken.backends]\ntwin = b\nodd = not a module\n")
+    assert lines(here.run("backends")) == [
+        "name distribution version needs core status",
+        "numpy * dist-numpy 1.4.2 >=1.4,<2 available",
+        "odd bolt 1.0 any broken: its entry point 'not a module' is no module or module:attribute; "
+        "update it, pip install -U bolt",
+        "old dist-old 0.3 <1 incompatible: it needs tensorken-core <1, this is 1.4.2; pip install -U dist-old",
+        "twin acme 1.0 any clash: bolt brings it, too; write twin@acme for this one",
+        "twin bolt 1.0 any clash: acme brings it, too; write twin@bolt for this one",
+        "young dist-young 1.0 >=2 incompatible: it needs tensorken-core >=2, this is 1.4.2; "
+        "pip install -U tensorken-core",
+        "",
+        "* default: numpy (the default: the first installed of numpy, reference, wgpu, string)",
+    ]
+
+
+def test_probing_loads_each_and_survives_what_does_not_load(here: Installation) -> None:
+    here.backend("numpy")
+    here.install("bad", "[tensorken.backends]\nbad = fake_bad\n", fake_bad="raise RuntimeError('no luck')")
+    here.install("exits", "[tensorken.backends]\nexits = fake_exits\n", fake_exits="raise SystemExit(4)")
+    unprobed, probed = lines(here.run("backends")), lines(here.run("backends", "--probe"))
+    assert unprobed[1:4] == [
+        "bad bad 1.0 any available",
+        "exits exits 1.0 any available",
+        "numpy * dist-numpy 1.0 any available",
+    ]
+    assert probed[1].startswith("bad bad 1.0 any broken: RuntimeError: no luck; update it, ")
+    assert probed[2].startswith("exits exits 1.0 any broken: it called sys.exit(4); ")
+    assert probed[3] == "numpy * dist-numpy 1.0 any loads; devices: cpu"
+
+
+def test_json_tells_the_same(here: Installation) -> None:
+    here.backend("numpy", needs=">=1,<2")
+    here.install("bad", "[tensorken.backends]\nbad = fake_bad\n", fake_bad="raise RuntimeError('no luck')")
+    plain = json.loads(here.run("backends", "--json", TENSORKEN_BACKEND="numpy:0"))
+    assert plain["default"] == {"name": "numpy", "device": "0", "why": "TENSORKEN_BACKEND='numpy:0'"}
+    assert (plain["schema"], plain["core"], plain["language"], plain["error"]) == (1, "1.4.2", "1.0", None)
+    assert plain["backends"][1] == {
+        "name": "numpy",
+        "distribution": "dist-numpy",
+        "version": "1.0",
+        "needs": ">=1,<2",
+        "status": "available",
+        "reason": "",
+        "devices": None,
+    }
+    probed = json.loads(here.run("backends", "--json", "--probe", TENSORKEN_BACKEND="nunpy"))
+    assert probed["default"] is None
+    assert probed["error"].startswith("unknown backend 'nunpy'\n  did you mean: numpy\n")
+    assert [(b["status"], b["devices"]) for b in probed["backends"]] == [
+        ("broken", None),
+        ("available", ["cpu"]),
+    ]
+
+
+@pytest.mark.feature(204)
+@pytest.mark.parametrize(
+    ("variable", "last"),
+    [
+        ("numpy", "* default: numpy (TENSORKEN_BACKEND='numpy')"),
+        ("wgpu,numpy", "* default: numpy (TENSORKEN_BACKEND='wgpu,numpy')"),
+        ("fake_numpy:x", "* default: fake_numpy:x (TENSORKEN_BACKEND='fake_numpy:x')"),
+        ("nunpy", "  chosen by TENSORKEN_BACKEND='nunpy'"),
+    ],
+)
+def test_the_list_says_why_the_default_is_what_it_is(here: Installation, variable: str, last: str) -> None:
+    here.backend("numpy")
+    assert here.run("backends", TENSORKEN_BACKEND=variable).splitlines()[-1] == last
+
+
+def test_without_backends_the_list_says_what_to_install(here: Installation) -> None:
+    assert "pip install tensorken-numpy" in here.run("backends")
+
+
+# ---- tensorken doctor --------------------------------------------------------------------------------------
+
+
+def test_a_healthy_installation_has_nothing_to_mend(here: Installation) -> None:
+    here.backend("numpy")
+    here.commands()
+    plugin = "from tensorken.plugin import hookimpl\n@hookimpl\ndef tensorken_report_header(): return 'report: fine'"
+    here.install("report", "[tensorken.plugins]\nreport = fake_report\n", fake_report=plugin)
+    told = lines(here.run("doctor", TENSORKEN_BACKEND="numpy"))
+    assert told[0].startswith("Python 3.")
+    assert told[2] == "core 1.4.2, language 1.0"
+    assert told[3] == "variables TENSORKEN_BACKEND='numpy'"
+    assert "numpy dist-numpy 1.0 loads" in told
+    assert "report report 1.0 loads" in told
+    assert "report: fine" in told
+    assert "main dist-commands 1.0 available" in told
+    assert told[-2:] == ["in use: numpy (TENSORKEN_BACKEND='numpy')", "nothing to mend"]
+
+
+def test_the_doctor_names_every_fault_and_its_cure(here: Installation) -> None:
+    here.backend("numpy")
+    here.install("bad", "[tensorken.backends]\nbad = fake_bad\n", fake_bad="import no_such_dependency")
+    here.install("worse", "[tensorken.plugins]\nworse = fake_worse\n", fake_worse="1 / 0")
+    here.install("unreadable", "[tensorken.backends]\nno equals sign\n")
+    told = here.run("doctor", TENSORKEN_BACKEND="bad,numpy", TENSORKEN_BACKENDS="x")
+    in_use, mend = told[told.index("in use:") :].split("to mend:\n")
+    assert in_use == "in use: numpy (TENSORKEN_BACKEND='bad,numpy')\n"
+    expected = [
+        "nobody reads TENSORKEN_BACKENDS; did you mean TENSORKEN_BACKEND?",
+        "bad (bad 1.0): ModuleNotFoundError: No module named 'no_such_dependency'; install no_such_dependency",
+        "worse (worse 1.0): ZeroDivisionError: division by zero; update it, pip install -U worse, or ",
+        "the metadata in ",
+        "TENSORKEN_BACKEND='bad,numpy': using numpy, since backend 'bad' of bad 1.0 cannot be loaded: ",
+    ]
+    for line, start in zip(lines(mend), expected, strict=True):
+        assert line.startswith(start)
+
+
+@pytest.mark.parametrize("variable", ["", "bad", "no-such", "numpy:9"])
+def test_the_doctor_fails_if_the_chosen_backend_cannot_be_used(here: Installation, variable: str) -> None:
+    here.install("bad", "[tensorken.backends]\nbad = fake_bad\n", fake_bad="1 / 0")
+    if variable:
+        here.backend("numpy")
+    assert "in use: nothing\nto mend:\n" in here.run("doctor", status=1, TENSORKEN_BACKEND=variable)
+
+
+# ---- subcommands of plugins --------------------------------------------------------------------------------
+
+
+def test_a_subcommand_gets_its_arguments_and_gives_the_exit_status(here: Installation) -> None:
+    here.commands()
+    assert here.run("main", "--flag", "-h", "x", status=3) == "called with ['--flag', '-h', 'x']\n"
+    assert here.run("MAIN") == "called with []\n"
+    assert here.run("main@dist-commands") == "called with []\n"
+
+
+def test_only_the_chosen_subcommand_is_loaded(here: Installation) -> None:
+    here.commands()
+    here.backend("numpy")
+    here.install("bad", "[tensorken.commands]\nbad = fake_bad:main\n", fake_bad="1 / 0")
+    assert here.run("imported") == "['fake_commands']\n"
+    told = here.run("bad", status=1)
+    assert told.startswith("tensorken: command 'bad' of bad 1.0 cannot be loaded: ZeroDivisionError: ")
+    assert len(told.splitlines()) == 1
+
+
+def test_a_subcommand_that_is_no_function_or_for_another_core_is_refused_in_one_line(
+    here: Installation,
+) -> None:
+    here.install("odd", "[tensorken.commands]\nodd = fake_odd\n", fake_odd="")
+    here.install("old", "[tensorken.commands]\nold = fake_old:main\n", "1.0", "<1", fake_old="1 / 0")
+    for name, expected in (("odd", "which is no function"), ("old", "it needs tensorken-core <1")):
+        told = here.run(name, status=1)
+        assert expected in told
+        assert len(told.splitlines()) == 1
+
+
+def test_a_subcommand_that_fails_shows_no_traceback(here: Installation) -> None:
+    here.commands()
+    assert here.run("fails", status=1) == (
+        "tensorken: fails: RuntimeError: out of \\u03c9; TENSORKEN_TRACE_PLUGINS=1 shows where\n"
+    )
+    assert here.run("refuses", status=1) == "tensorken: shapes do not fit\n  second line\n"
+    done = subprocess.run(
+        here.command("fails"),
+        env=here.environment(TENSORKEN_TRACE_PLUGINS="1"),
+        capture_output=True,
+        encoding="ascii",
+        check=False,
+    )
+    assert "Traceback (most recent call last)" in done.stderr
+    assert "fake_commands.py" in done.stderr
+
+
+def test_two_distributions_with_one_subcommand_clash(here: Installation) -> None:
+    for name in ("acme", "bolt"):
+        here.install(name, f"[tensorken.commands]\ndo = fake_{name}:main\n", **{f"fake_{name}": COMMAND})
+    assert "do comes from 2 distributions; write do@acme or do@bolt" in here.run("do", status=2)
+    assert here.run("do@acme") == "called with []\n"
+
+
+def test_a_subcommand_that_we_know_says_what_to_install(here: Installation) -> None:
+    expected = (
+        "tensorken: train is a subcommand of tensorken-nn, which is not installed: pip install tensorken-nn\n"
+    )
+    assert here.run("train", "digits", status=2) == expected
+
+
+def test_an_unknown_subcommand_gives_near_matches(here: Installation) -> None:
+    here.commands()
+    for typo, meant in (("backend", "backends"), ("doktor", "doctor"), ("tran", "train"), ("mian", "main")):
+        assert f"did you mean {meant}" in here.run(typo, status=2)
+    assert (
+        here.run("xyz", status=2) == "tensorken: there is no subcommand 'xyz' (tensorken --help lists them)\n"
+    )
+
+
+# ---- the command itself ------------------------------------------------------------------------------------
+
+
+def test_help_lists_the_subcommands_of_plugins_and_imports_none(here: Installation) -> None:
+    here.commands()
+    here.install("bad", "[tensorken.commands]\nbad = fake_bad:main\n", fake_bad="1 / 0")
+    for arguments in ([], ["--help"]):
+        told = lines(here.run(*arguments))
+        assert told[0].startswith("usage: tensorken")
+        assert "bad from bad 1.0" in told
+        assert "main from dist-commands 1.0" in told
+
+
+def test_the_version_is_the_cores(here: Installation) -> None:
+    python = ".".join(map(str, sys.version_info[:3]))
+    assert here.run("--version").strip().startswith(f"tensorken-core 1.4.2, language 1.0, Python {python}")
+
+
+@pytest.mark.parametrize("arguments", [["--colour"], ["backends", "--colour"], ["doctor", "x"]])
+def test_wrong_options_exit_with_2(here: Installation, arguments: list[str]) -> None:
+    assert "usage: tensorken" in here.run(*arguments, status=2)
+
+
+def test_names_that_the_console_cannot_show_are_spelled_out(here: Installation) -> None:
+    here.install(
+        "dist", "[tensorken.backends]\n\u03c9-gpu = fake\n[tensorken.commands]\n\u03c9 = fake:main\n"
+    )
+    assert "\\u03c9-gpu" in here.run("backends")
+    assert "\\u03c9" in here.run("--help")
+    assert json.loads(here.run("backends", "--json"))["backends"][0]["name"] == "\u03c9-gpu"
+
+
+def test_a_reader_that_goes_away_is_no_error(here: Installation) -> None:
+    for i in range(30):
+        here.backend(f"toy{i}")
+    for arguments in (["backends"], ["--help"]):
+        process = subprocess.Popen(
+            here.command(*arguments), env=here.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 1
+        process.stderr.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
+def test_ctrl_c_ends_with_a_clean_line_and_130(here: Installation) -> None:
+    here.commands()
+    process = subprocess.Popen(
+        here.command("waits"), env=here.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout
+    assert process.stdout.readline() == b"ready\n"
+    time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert (process.returncode, told) == (130, b"tensorken: interrupted\n")
