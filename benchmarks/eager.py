@@ -28,7 +28,9 @@ def gradient_of_three() -> Workload:
 
 def logistic_regression() -> Workload:
     """Loss gradients of a logistic regression of four examples with three features."""
-    inputs = np.array([[0.52, 1.12, 0.77], [0.88, -1.08, 0.15], [0.52, 0.06, -1.3], [0.74, -2.49, 1.39]], np.float32)
+    inputs = np.array(
+        [[0.52, 1.12, 0.77], [0.88, -1.08, 0.15], [0.52, 0.06, -1.3], [0.74, -2.49, 1.39]], np.float32
+    )
     targets = np.array([1.0, 1.0, 0.0, 1.0], np.float32)
     weights, bias = np.array([0.712813, 0.85833144, -2.4362438], np.float32), np.float32(0.16334426)
 
@@ -45,7 +47,11 @@ def logistic_regression() -> Workload:
     ours, theirs = tk.grad(our_loss, (0, 1)), autograd.grad(their_loss, (0, 1))
     own = tk.tensor(weights), tk.tensor(bias)
     return Workload(
-        "logistic_regression", "autograd", lambda: _realized(ours(*own)), lambda: theirs(weights, bias), _numbers
+        "logistic_regression",
+        "autograd",
+        lambda: _realized(ours(*own)),
+        lambda: theirs(weights, bias),
+        _numbers,
     )
 
 
@@ -66,7 +72,9 @@ def three_layer_mlp() -> Workload:
             x = anp.dot(x, weights) + bias
             x = anp.tanh(x) if i < 2 else x
         top = anp.max(x, axis=1, keepdims=True)
-        return -anp.sum((x - top - anp.log(anp.sum(anp.exp(x - top), axis=1, keepdims=True))) * targets) / 32.0
+        return (
+            -anp.sum((x - top - anp.log(anp.sum(anp.exp(x - top), axis=1, keepdims=True))) * targets) / 32.0
+        )
 
     own_inputs, own_targets = tk.tensor(inputs), tk.tensor(targets)
 
@@ -79,7 +87,9 @@ def three_layer_mlp() -> Workload:
 
     ours, theirs = tk.grad(our_loss), autograd.grad(their_loss)
     own = [(tk.tensor(weights), tk.tensor(bias)) for weights, bias in layers]
-    return Workload("three_layer_mlp", "autograd", lambda: _realized(ours(own)), lambda: theirs(layers), _numbers)
+    return Workload(
+        "three_layer_mlp", "autograd", lambda: _realized(ours(own)), lambda: theirs(layers), _numbers
+    )
 
 
 def matmul_256() -> Workload:

@@ -46,12 +46,16 @@ def compare(workload: Workload) -> Figure:
     """Check that both compute the same, then time them in turn: load from elsewhere then hits both alike."""
     ours, theirs = workload.numbers(workload.ours()), workload.numbers(workload.theirs())
     if len(ours) != len(theirs):
-        raise AssertionError(f"{workload.name}: {len(ours)} numbers of ours, {len(theirs)} of {workload.peer}")
+        raise AssertionError(
+            f"{workload.name}: {len(ours)} numbers of ours, {len(theirs)} of {workload.peer}"
+        )
     for a, b in zip(ours, theirs, strict=True):
         if not abs(a - b) <= workload.tolerance * max(1.0, abs(b)):
             raise AssertionError(f"{workload.name}: we compute {a}, {workload.peer} computes {b}")
     calls_ours, calls_theirs = _calls(workload.ours), _calls(workload.theirs)
-    pairs = [(_seconds(workload.ours, calls_ours), _seconds(workload.theirs, calls_theirs)) for _ in range(ROUNDS)]
+    pairs = [
+        (_seconds(workload.ours, calls_ours), _seconds(workload.theirs, calls_theirs)) for _ in range(ROUNDS)
+    ]
     return Figure(
         workload.name,
         workload.peer,

@@ -22,7 +22,9 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     bounds = tomllib.loads(Path(__file__).with_name("bounds.toml").read_text(encoding="utf-8"))
     pin()
-    print(f"Python {platform.python_version()}, one thread, CPU time; ratio = ours / peer's, the median of paired rounds")
+    print(
+        f"Python {platform.python_version()}, one thread, CPU time; ratio = ours / peer's, the median of paired rounds"
+    )
     print(f"{'workload':<24}{'ours':>12}{'peer':>12}  {'':<10}{'ratio':>7}{'bound':>7}")
     beyond = []
     for suite, make in SUITES.items():

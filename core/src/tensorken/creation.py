@@ -9,9 +9,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorken.errors import ArgumentError, BackendError, DTypeError, ScalarRangeError, ShapeError
-from tensorken.levels import lift, lower
+from tensorken.levels import lower
 from tensorken.registry import resolve
-from tensorken.spec.dtypes import DTYPES, DType, as_dtype, bool_, check_scalar, float32, int32, of_scalar, promote, with_scalar
+from tensorken.spec.dtypes import (
+    DTYPES,
+    DType,
+    as_dtype,
+    bool_,
+    check_scalar,
+    float32,
+    int32,
+    of_scalar,
+    promote,
+    with_scalar,
+)
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Scalar, Tensor
@@ -51,7 +62,9 @@ def tensor(data: Any, dtype: Any = None, *, backend: Any = None, device: str | N
     return Tensor(interpreter, interpreter.new(shape, flat, found), shape, found)
 
 
-def new(shape: ShapeLike, data: Any, dtype: Any = None, *, backend: Any = None, device: str | None = None) -> Tensor:
+def new(
+    shape: ShapeLike, data: Any, dtype: Any = None, *, backend: Any = None, device: str | None = None
+) -> Tensor:
     """A tensor of this shape from flat row-major data.
 
     Raises:
@@ -64,12 +77,19 @@ def new(shape: ShapeLike, data: Any, dtype: Any = None, *, backend: Any = None, 
     sizes = _shape(shape)
     flat = tensor(data, dtype, backend=backend, device=device)
     if flat.shape != (math.prod(sizes),):
-        raise ShapeError(f"new: shape {sizes} needs {math.prod(sizes)} values in a flat sequence, got shape {flat.shape}")
+        raise ShapeError(
+            f"new: shape {sizes} needs {math.prod(sizes)} values in a flat sequence, got shape {flat.shape}"
+        )
     return flat.reshape(sizes)
 
 
 def full(
-    shape: ShapeLike, value: Scalar, dtype: Any = None, *, backend: Any = None, device: str | None = None
+    shape: ShapeLike,
+    value: Scalar | Tensor,
+    dtype: Any = None,
+    *,
+    backend: Any = None,
+    device: str | None = None,
 ) -> Tensor:
     """A tensor of this shape whose elements are all `value`."""
     sizes = _shape(shape)
@@ -81,7 +101,9 @@ def full(
     return Tensor(interpreter, interpreter.full(sizes, value, found), sizes, found)
 
 
-def zeros(shape: ShapeLike, dtype: Any = float32, *, backend: Any = None, device: str | None = None) -> Tensor:
+def zeros(
+    shape: ShapeLike, dtype: Any = float32, *, backend: Any = None, device: str | None = None
+) -> Tensor:
     """A tensor of zeros."""
     return full(shape, 0, as_dtype(dtype), backend=backend, device=device)
 
@@ -136,7 +158,13 @@ def arange(
 
 
 def linspace(
-    start: float, stop: float, num: int = 50, dtype: Any = float32, *, backend: Any = None, device: str | None = None
+    start: float,
+    stop: float,
+    num: int = 50,
+    dtype: Any = float32,
+    *,
+    backend: Any = None,
+    device: str | None = None,
 ) -> Tensor:
     """`num` numbers evenly spaced from start to stop, both included; each is computed by itself, so nothing drifts."""
     span = num - 1
@@ -144,7 +172,9 @@ def linspace(
     return tensor([*values, stop if num > 1 else start][:num], dtype, backend=backend, device=device)
 
 
-def eye(n: int, m: int | None = None, dtype: Any = float32, *, backend: Any = None, device: str | None = None) -> Tensor:
+def eye(
+    n: int, m: int | None = None, dtype: Any = float32, *, backend: Any = None, device: str | None = None
+) -> Tensor:
     """n rows, m columns (n by default), ones on the diagonal: a one and m zeros, repeated, cut to shape.
 
     >>> import tensorken as tk
@@ -160,7 +190,12 @@ def eye(n: int, m: int | None = None, dtype: Any = float32, *, backend: Any = No
 
 
 def randn(
-    shape: ShapeLike, rng: random.Random, dtype: Any = float32, *, backend: Any = None, device: str | None = None
+    shape: ShapeLike,
+    rng: random.Random,
+    dtype: Any = float32,
+    *,
+    backend: Any = None,
+    device: str | None = None,
 ) -> Tensor:
     """Numbers from the standard normal distribution, the same on every backend for the same `random.Random`."""
     sizes = _shape(shape)
@@ -169,7 +204,12 @@ def randn(
 
 
 def symbol(
-    name: str, shape: ShapeLike = (), dtype: Any = float32, *, backend: Any = "string", device: str | None = None
+    name: str,
+    shape: ShapeLike = (),
+    dtype: Any = float32,
+    *,
+    backend: Any = "string",
+    device: str | None = None,
 ) -> Tensor:
     """A tensor without a value, known by its name, on a backend that prints expressions.
 
@@ -204,7 +244,9 @@ def as_operand(op_name: str, data: Any, beside: Tensor) -> Tensor:
     try:
         return tensor(data, backend=beside.interpreter.base)
     except (ArgumentError, DTypeError) as error:
-        raise ArgumentError(f"{op_name}: cannot combine a tensor with {type(data).__name__}: {error}") from None
+        raise ArgumentError(
+            f"{op_name}: cannot combine a tensor with {type(data).__name__}: {error}"
+        ) from None
 
 
 def pair_of_operands(op_name: str, a: Any, b: Any, beside: Tensor) -> tuple[Tensor, Tensor]:
@@ -235,15 +277,10 @@ def move(x: Tensor, backend: Any, device: str | None) -> Tensor:
 
 def unpickle(shape: Shape, data: Any, dtype: DType, backend: str) -> Tensor:
     """The tensor that was pickled, on the backend that held it."""
-    flat = memoryview(data).cast(dtype.format) if isinstance(data, bytes) else data
+    view: Any = memoryview(data) if isinstance(data, bytes) else None
+    flat = data if view is None else view.cast(dtype.format)
     interpreter = resolve(backend, None)
     return Tensor(interpreter, interpreter.new(shape, flat, dtype), shape, dtype)
-
-
-def constant_of(value: Any, like: Tensor) -> Tensor:
-    """Data as a tensor at the level of another."""
-    x = as_operand("constant", value, like)
-    return Tensor(like.interpreter, lift(x.representation, x.interpreter, like.interpreter), x.shape, x.dtype)
 
 
 def _shape(shape: ShapeLike) -> Shape:
@@ -319,8 +356,12 @@ def _from_buffer(view: memoryview, dtype: DType | None) -> tuple[Shape, Any, DTy
     swapped = view.format[0] in ("<" if sys.byteorder == "big" else ">!")
     shape = tuple(view.shape or ())
     if own is not None and not swapped:
-        flat = memoryview(view.tobytes()).cast(own.format)
-        return (shape, flat, own) if dtype in (None, own) else (shape, _typed(flat.tolist(), dtype)[0], dtype or own)
+        flat = memoryview(view.tobytes()).cast(own.format)  # type: ignore[call-overload]
+        return (
+            (shape, flat, own)
+            if dtype in (None, own)
+            else (shape, _typed(flat.tolist(), dtype)[0], dtype or own)
+        )
     import struct
 
     count = view.nbytes // view.itemsize

@@ -51,7 +51,9 @@ class Forward(Level[Dual[R]]):
                 tangent = pushed if tangent is None else tangent + pushed
         return Dual(y, None if tangent is None else self._at_inner(tangent))
 
-    def _push_all(self, op: Op, operands: Sequence[Dual[R]], primals: list[R], y: Any, params: tuple[Any, ...]) -> Any:
+    def _push_all(
+        self, op: Op, operands: Sequence[Dual[R]], primals: list[R], y: Any, params: tuple[Any, ...]
+    ) -> Any:
         """Ops with a rule for all operands at once, or with several results."""
         inner = self.inner
         results = (y,) if op.results == 1 else y

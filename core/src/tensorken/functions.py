@@ -162,7 +162,11 @@ def where(condition: Any, a: Any, b: Any) -> Tensor:
     >>> tk.where(tk.tensor([True, False]), 1.0, 2.0).tolist()
     [1.0, 2.0]
     """
-    test = as_operand("where", condition, _some(a, b)) if isinstance(a, Tensor) or isinstance(b, Tensor) else as_tensor(condition)
+    test = (
+        as_operand("where", condition, _some(a, b))
+        if isinstance(a, Tensor) or isinstance(b, Tensor)
+        else as_tensor(condition)
+    )
     return test.where(a, b)
 
 
@@ -260,9 +264,13 @@ def matmul(a: Any, b: Any) -> Tensor:
     """
     a, b = pair_of_operands("matmul", a, b, _some(a, b))
     if a.ndim == 0 or b.ndim == 0:
-        raise ShapeError(f"matmul: need at least one axis each, got shapes {a.shape} and {b.shape}; use * to scale")
+        raise ShapeError(
+            f"matmul: need at least one axis each, got shapes {a.shape} and {b.shape}; use * to scale"
+        )
     if a.dtype is bool_:
-        raise DTypeError(f"matmul: not defined for bool, got shapes {a.shape} and {b.shape}; cast first (x.astype)")
+        raise DTypeError(
+            f"matmul: not defined for bool, got shapes {a.shape} and {b.shape}; cast first (x.astype)"
+        )
     inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
     if a.shape[-1] != inner:
         raise ShapeError(
@@ -315,7 +323,9 @@ def broadcast_to(x: Any, shape: Sequence[int]) -> Tensor:
     """x repeated to a shape, by numpy's rules."""
     x, shape = as_tensor(x), tuple(shape)
     if shapes.broadcast(x.shape, shape) != shape:
-        raise ShapeError(f"broadcast_to: shape {x.shape} does not broadcast to {shape}; sizes must be equal or 1")
+        raise ShapeError(
+            f"broadcast_to: shape {x.shape} does not broadcast to {shape}; sizes must be equal or 1"
+        )
     return x.broadcast_to(shape)
 
 
@@ -344,7 +354,9 @@ def squeeze(x: Any, axis: Axis = None) -> Tensor:
     axes = shapes.normalize_axes(axis, x.shape)
     for i in axes:
         if x.shape[i] != 1:
-            raise ShapeError(f"squeeze: axis {i} of shape {x.shape} has size {x.shape[i]}, need 1; leave it out")
+            raise ShapeError(
+                f"squeeze: axis {i} of shape {x.shape} has size {x.shape[i]}, need 1; leave it out"
+            )
     return x.reshape(tuple([n for i, n in enumerate(x.shape) if i not in axes]))
 
 
@@ -358,7 +370,9 @@ def concatenate(tensors: Sequence[Any], axis: int = 0) -> Tensor:
     pieces = _promoted("concatenate", tensors)
     if len(pieces) == 1:
         return pieces[0]
-    result: Tensor = apply(OPS["concatenate"], pieces, (normalize_axis(axis, pieces[0].ndim, pieces[0].shape),))
+    result: Tensor = apply(
+        OPS["concatenate"], pieces, (normalize_axis(axis, pieces[0].ndim, pieces[0].shape),)
+    )
     return result
 
 
@@ -367,7 +381,9 @@ def stack(tensors: Sequence[Any], axis: int = 0) -> Tensor:
     pieces = _promoted("stack", tensors)
     for piece in pieces:
         if piece.shape != pieces[0].shape:
-            raise ShapeError(f"stack: tensors need one shape, got {pieces[0].shape} and {piece.shape}; reshape one")
+            raise ShapeError(
+                f"stack: tensors need one shape, got {pieces[0].shape} and {piece.shape}; reshape one"
+            )
     return concatenate([expand_dims(piece, axis) for piece in pieces], axis)
 
 

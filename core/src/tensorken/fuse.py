@@ -32,14 +32,18 @@ Term = tuple[bool, Any, Any]
 """Whether the product is added (or subtracted), and its two operands: values with size 1 along repeated axes."""
 
 
-@dataclass(slots=True)  # not frozen: made for every product, and a frozen one takes three times as long to make
+@dataclass(
+    slots=True
+)  # not frozen: made for every product, and a frozen one takes three times as long to make
 class Pending:
     """The sum, over `axes`, of a sum of products of shape `full`; and how its axes are shown."""
 
     terms: tuple[Term, ...]
     full: Shape
     axes: frozenset[int]
-    shown: tuple[int | None, ...]  # for each axis of the result, the axis of `full` there; None for one of size 1
+    shown: tuple[
+        int | None, ...
+    ]  # for each axis of the result, the axis of `full` there; None for one of size 1
 
 
 class Held(Generic[R]):
@@ -188,7 +192,9 @@ class Fuse(RawTensor[Held[R]]):
 
     def fused_multiply_add(self, a: Held[R], b: Held[R], axes: Axes) -> Held[R]:
         full = multiplied(a.shape, b.shape, ())
-        product = Pending(((True, self.small(a), self.small(b)),), full, frozenset(axes), _ALL_AXES[len(full)])
+        product = Pending(
+            ((True, self.small(a), self.small(b)),), full, frozenset(axes), _ALL_AXES[len(full)]
+        )
         return Held(multiplied(a.shape, b.shape, axes), None, product)
 
     def expand(self, x: Held[R], shape: Shape) -> Held[R]:

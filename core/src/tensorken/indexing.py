@@ -84,7 +84,9 @@ class Part:
         if new.dtype is not x.dtype:
             new = new.astype(x.dtype)
         if broadcast(new.shape, old.shape) != old.shape:
-            raise ShapeError(f"at: a value of shape {new.shape} does not fit the part of shape {old.shape}; reshape it")
+            raise ShapeError(
+                f"at: a value of shape {new.shape} does not fit the part of shape {old.shape}; reshape it"
+            )
         whole = self._whole(new.broadcast_to(old.shape))
         place = self._whole(x.constant([True], bool_, (1,)).reshape(()).broadcast_to(old.shape))
         return place.where(whole, x)
@@ -102,11 +104,12 @@ class Part:
 _INVERSE: dict[str, tuple[str, Callable[[Shape, Any], Any]]] = {
     "flip": ("flip", lambda shape, axes: axes),
     "reshape": ("reshape", lambda shape, new: shape),
-    "crop": ("pad", lambda shape, limits: tuple([(s, n - e) for n, (s, e) in zip(shape, limits, strict=True)])),
+    "crop": (
+        "pad",
+        lambda shape, limits: tuple([(s, n - e) for n, (s, e) in zip(shape, limits, strict=True)]),
+    ),
     "pad": ("crop", lambda shape, pads: tuple([(p, p + n) for n, (p, _) in zip(shape, pads, strict=True)])),
 }
-
-
 
 
 def _plan(shape: Shape, key: Any) -> list[Step]:
@@ -175,7 +178,9 @@ def _filled(shape: Shape, key: tuple[Any, ...]) -> list[Any]:
     named = [_checked(entry, shape) for entry in key if entry is not None and entry is not Ellipsis]
     missing = len(shape) - len(named)
     if missing < 0:
-        raise IndexingError(f"index: {len(named)} indices for shape {shape}, which has {len(shape)} axes; name fewer")
+        raise IndexingError(
+            f"index: {len(named)} indices for shape {shape}, which has {len(shape)} axes; name fewer"
+        )
     rest: list[Any] = [slice(None)] * missing
     entries: list[Any] = []
     found = iter(named)
@@ -213,5 +218,7 @@ def _slice_limits(entry: slice, size: int) -> tuple[int, int, int]:
 def _in_range(index: int, axis: int, shape: Shape) -> int:
     size = shape[axis]
     if not -size <= index < size:
-        raise IndexingError(f"index: {index} is out of range for axis {axis} of shape {shape}; it has {size} elements")
+        raise IndexingError(
+            f"index: {index} is out of range for axis {axis} of shape {shape}; it has {size} elements"
+        )
     return index % size

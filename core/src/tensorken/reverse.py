@@ -81,7 +81,11 @@ class Reverse(Level[Traced[R]]):
         if not needs:
             return Traced(y, None)
         kept = [
-            value if need == VALUE else None if need == NOTHING else Outline(inner.shape(value), inner.dtype(value))
+            value
+            if need == VALUE
+            else None
+            if need == NOTHING
+            else Outline(inner.shape(value), inner.dtype(value))
             for need, value in zip(needs, (y, *primals), strict=True)
         ]
         tape = self.tape
@@ -141,7 +145,9 @@ class Reverse(Level[Traced[R]]):
             return [None] * len(parents)
         assert op.vjp_all is not None
         values = [Tensor(self.inner, x) for x in kept]
-        pulled: Sequence[Tensor | None] = op.vjp_all(given, values[: op.results], values[op.results :], params)
+        pulled: Sequence[Tensor | None] = op.vjp_all(
+            given, values[: op.results], values[op.results :], params
+        )
         return pulled
 
     def at_inner(self, x: Tensor) -> Tensor:
@@ -208,7 +214,9 @@ def _needs(op: Op, active: tuple[bool, ...]) -> tuple[int, ...]:
         t = Outline(y.shape, y.dtype)
         for is_active, rule in zip(active, op.vjp, strict=True):
             if is_active and rule is not None:
-                result = rule(Tensor(probe, t, t.shape, t.dtype), *[Tensor(probe, v) for v in values], *params)
+                result = rule(
+                    Tensor(probe, t, t.shape, t.dtype), *[Tensor(probe, v) for v in values], *params
+                )
                 if result is not None:
                     probe.used.add(id(result.representation))
         for i, value in enumerate(values):
@@ -217,4 +225,3 @@ def _needs(op: Op, active: tuple[bool, ...]) -> tuple[int, ...]:
             elif id(value) in probe.outlined:
                 needs[i] = max(needs[i], OUTLINE)
     return tuple(needs)
-

@@ -139,7 +139,11 @@ class Tensor:
     __hash__ = object.__hash__
 
     def __init__(
-        self, interpreter: Interpreter[Any], representation: Any, shape: Shape | None = None, dtype: DType | None = None
+        self,
+        interpreter: Interpreter[Any],
+        representation: Any,
+        shape: Shape | None = None,
+        dtype: DType | None = None,
     ) -> None:
         self.interpreter = interpreter
         self.representation = representation
@@ -224,7 +228,9 @@ class Tensor:
             ShapeError: if there is not exactly one element.
         """
         if self.size != 1:
-            raise ShapeError(f"item: shape {self.shape} has {self.size} elements, need exactly 1; use tolist()")
+            raise ShapeError(
+                f"item: shape {self.shape} has {self.size} elements, need exactly 1; use tolist()"
+            )
         return self.flat()[0].item() if hasattr(self.flat(), "dtype") else self.flat()[0]
 
     def __float__(self) -> float:
@@ -242,7 +248,9 @@ class Tensor:
 
     def __index__(self) -> int:
         if self.shape or self.dtype.kind != "int":
-            raise ArgumentError(f"index: need an integer of shape (), got {self.dtype} of shape {self.shape}; use int(x)")
+            raise ArgumentError(
+                f"index: need an integer of shape (), got {self.dtype} of shape {self.shape}; use int(x)"
+            )
         return int(self.item())
 
     def __len__(self) -> int:
@@ -252,7 +260,9 @@ class Tensor:
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self.shape:
-            raise ArgumentError("iteration: a tensor of shape () has no axis to run over; use x.item() for its value")
+            raise ArgumentError(
+                "iteration: a tensor of shape () has no axis to run over; use x.item() for its value"
+            )
         return iter([self[i] for i in range(self.shape[0])])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -284,9 +294,16 @@ class Tensor:
         from tensorken.creation import unpickle
 
         if self.interpreter.below is not None:
-            raise ArgumentError("pickle: a tensor inside a transform cannot be pickled; return it from the function first")
+            raise ArgumentError(
+                "pickle: a tensor inside a transform cannot be pickled; return it from the function first"
+            )
         flat = self.flat()
-        return unpickle, (self.shape, flat if isinstance(flat, list) else bytes(flat), self.dtype, self.backend)
+        return unpickle, (
+            self.shape,
+            flat if isinstance(flat, list) else bytes(flat),
+            self.dtype,
+            self.backend,
+        )
 
     # ---- constants beside it ---------------------------------------------------------------------------------
 
@@ -415,20 +432,28 @@ class Tensor:
         return _binary(POW, b, a)
 
     def __floordiv__(self, other: Any) -> Tensor:
-        if self.dtype.kind == "int" and type(other) is not float and getattr(other, "dtype", self.dtype).kind == "int":
+        if (
+            self.dtype.kind == "int"
+            and type(other) is not float
+            and getattr(other, "dtype", self.dtype).kind == "int"
+        ):
             return _binary(OPS["floor_divide"], self, other)
-        return (self / other).floor()
+        quotient: Tensor = self / other
+        return quotient.floor()
 
     def __rfloordiv__(self, other: Any) -> Tensor:
         a, b = _with_operand(OPS["floor_divide"], self, other)
-        return b // a
+        quotient: Tensor = b // a
+        return quotient
 
     def __mod__(self, other: Any) -> Tensor:
-        return self - (self // other) * other
+        multiple: Tensor = self.__floordiv__(other) * other
+        return self - multiple
 
     def __rmod__(self, other: Any) -> Tensor:
         a, b = _with_operand(OPS["floor_divide"], self, other)
-        return b % a
+        remainder: Tensor = b % a
+        return remainder
 
     def __and__(self, other: Any) -> Tensor:
         return _logical(self, other, "bitwise_and", lambda a, b: a.where(b, False))
@@ -452,7 +477,9 @@ class Tensor:
     def __rshift__(self, other: Any) -> Tensor:
         """The bits moved down, the sign coming in, as in numpy."""
         negative = self < 0
-        return negative.where(~_binary(OPS["shift_right"], ~self, other), _binary(OPS["shift_right"], self, other))
+        return negative.where(
+            ~_binary(OPS["shift_right"], ~self, other), _binary(OPS["shift_right"], self, other)
+        )
 
     def eq(self, other: Any) -> Tensor:
         """Elementwise equality, as bool."""
@@ -472,10 +499,10 @@ class Tensor:
         return _binary(LT, b, a)
 
     def __le__(self, other: Any) -> Tensor:
-        return (self < other).where(True, self.eq(other))
+        return self.__lt__(other).where(True, self.eq(other))
 
     def __ge__(self, other: Any) -> Tensor:
-        return (self > other).where(True, self.eq(other))
+        return self.__gt__(other).where(True, self.eq(other))
 
     def maximum(self, other: Any) -> Tensor:
         return _binary(OPS["maximum"], self, other)
@@ -535,7 +562,11 @@ class Tensor:
         """The arithmetic mean over axes, all by default; of ints and bools in float32."""
         x = _floating(self)
         total = x.sum(axis, keepdims)
-        return total / (x.size // total.size if total.size else math.prod(x.shape[a] for a in normalize_axes(axis, x.shape)))
+        return total / (
+            x.size // total.size
+            if total.size
+            else math.prod(x.shape[a] for a in normalize_axes(axis, x.shape))
+        )
 
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
         """The int32 index of the first maximum along an axis, or in the flat tensor."""
@@ -649,7 +680,9 @@ class Tensor:
         return indexing.get(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise ImmutableError("assignment: tensors are immutable; x.at[i].set(v) gives a new tensor with v at i")
+        raise ImmutableError(
+            "assignment: tensors are immutable; x.at[i].set(v) gives a new tensor with v at i"
+        )
 
     @property
     def at(self) -> indexing.At:
@@ -674,7 +707,9 @@ def _integer_power(x: Tensor, exponent: int) -> Tensor:
     if exponent == 2:
         return x.square()
     if exponent < 0:
-        raise DTypeError(f"pow: {x.dtype} to the negative power {exponent} is not whole; cast first (x.astype)")
+        raise DTypeError(
+            f"pow: {x.dtype} to the negative power {exponent} is not whole; cast first (x.astype)"
+        )
     result, factor = x.ones_like(), x
     while exponent:
         if exponent & 1:

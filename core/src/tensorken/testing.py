@@ -45,12 +45,17 @@ def check_grads(
     >>> check_grads(lambda x: tk.tanh(x) * x, (tk.tensor([0.3, -1.2], "float64"),))
     """
     if order < 1 or not modes or any(mode not in MODES for mode in modes):
-        raise ArgumentError(f"check_grads: need order >= 1 and modes among {MODES}, got order={order}, modes={tuple(modes)}")
+        raise ArgumentError(
+            f"check_grads: need order >= 1 and modes among {MODES}, got order={order}, modes={tuple(modes)}"
+        )
     at = tuple([tree.map(as_tensor, a) for a in args])
     leaves = tree.leaves(at)
     narrow = any(x.dtype.name != "float64" for x in leaves)
     step = eps if eps is not None else 5e-3 if narrow else 6e-6
-    tolerance = (rtol if rtol is not None else 3e-2 if narrow else 1e-5, atol if atol is not None else 1e-2 if narrow else 1e-6)
+    tolerance = (
+        rtol if rtol is not None else 3e-2 if narrow else 1e-5,
+        atol if atol is not None else 1e-2 if narrow else 1e-6,
+    )
     _check(f, at, order, modes, step, tolerance, random.Random(seed), "")
 
 
@@ -66,7 +71,9 @@ def _check(
 ) -> None:
     direction = tree.map(lambda x: _random_like(x, rng), at)
     slope = tree.map(
-        lambda high, low: (high - low) / (2.0 * step), f(*_moved(at, direction, step)), f(*_moved(at, direction, -step))
+        lambda high, low: (high - low) / (2.0 * step),
+        f(*_moved(at, direction, step)),
+        f(*_moved(at, direction, -step)),
     )
     cotangent = tree.map(lambda y: _random_like(y, rng), slope)
     expected = _inner(cotangent, slope)

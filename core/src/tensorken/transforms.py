@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken import tree
-from tensorken.creation import as_tensor
+from tensorken.creation import as_tensor, tensor
 from tensorken.errors import ArgumentError, GradientError, ShapeError, StructureError
 from tensorken.forward import Dual, Forward
 from tensorken.functions import stack
-from tensorken.levels import ground, lift, running
+from tensorken.levels import ground, lift, meet, running
 from tensorken.reverse import Reverse
 from tensorken.spec.interpreter import Interpreter
 from tensorken.tensor import Tensor
@@ -50,7 +50,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
     values = [_variable("jvp", x, i) for i, x in enumerate(arguments)]
     directions = [_matching("jvp", "tangent", x, t) for x, t in zip(values, pushes, strict=True)]
     inner = ground([x.interpreter for x in (*values, *directions)] or [as_tensor(0.0).interpreter])
-    level = Forward(inner)
+    level: Forward[Any] = Forward(inner)
     with running(level):
         duals = [
             Tensor(level, Dual(_raised(x, inner), _raised(t, inner)), x.shape, x.dtype)
@@ -61,7 +61,9 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
         outputs = [_result_at(level, y) for y in outputs]
     primals_out = [Tensor(inner, y.representation.primal, y.shape, y.dtype) for y in outputs]
     tangents_out = [
-        p.zeros_like() if y.representation.tangent is None else Tensor(inner, y.representation.tangent, y.shape, y.dtype)
+        p.zeros_like()
+        if y.representation.tangent is None
+        else Tensor(inner, y.representation.tangent, y.shape, y.dtype)
         for p, y in zip(primals_out, outputs, strict=True)
     ]
     pair = tree.unflatten(out_structure, primals_out), tree.unflatten(out_structure, tangents_out)
@@ -93,7 +95,8 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         seeds = [_matching("vjp", "cotangent", y, t) for y, t in zip(results, given, strict=True)]
         found = _pull(level, outputs, seeds, consume=False)
         pulled = [
-            found[i] if i in found else Tensor(inner, _raised(x.zeros_like(), inner)) for i, x in enumerate(values)
+            found[i] if i in found else Tensor(inner, _raised(x.zeros_like(), inner))
+            for i, x in enumerate(values)
         ]
         return _arguments(structure, pulled)  # type: ignore[no-any-return]
 
@@ -207,7 +210,9 @@ def jacfwd(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
             columns.append([])
             for direction in _basis(x):
                 directions = [direction if i == k else z.zeros_like() for i, z in enumerate(inputs)]
-                pushed = jvp(partial, tree.unflatten(structure, inputs), tree.unflatten(structure, directions))[1]
+                pushed = jvp(
+                    partial, tree.unflatten(structure, inputs), tree.unflatten(structure, directions)
+                )[1]
                 outputs, out_structure = tree.flatten(pushed)
                 columns[k].append(outputs)
         if out_structure is None:
@@ -317,7 +322,7 @@ def _differentiated(
         results = [Tensor(inner, y.representation.primal, y.shape, y.dtype) for y in outputs]
         found = _pull(level, outputs, [y.ones_like() for y in results], consume=True)
         if not allow_unused:
-            for i, (path, _) in enumerate(tree.leaves_with_path(chosen)):
+            for i, (path, _) in enumerate(tree.flatten_with_path(chosen)[0]):
                 if i not in found:
                     raise GradientError(
                         f"{name}: the value does not depend on argument {path}; drop it, or pass allow_unused=True for zeros"
@@ -358,7 +363,9 @@ def _record(
         return level, [_result_at(level, y) for y in outputs], out_structure, aux
 
 
-def _pull(level: Reverse[Any], outputs: list[Tensor], seeds: list[Tensor], *, consume: bool) -> dict[int, Tensor]:
+def _pull(
+    level: Reverse[Any], outputs: list[Tensor], seeds: list[Tensor], *, consume: bool
+) -> dict[int, Tensor]:
     """Pull one cotangent of each output back to the variables; an int or bool output has none."""
     cotangents: dict[int, Tensor] = {}
     for y, seed in zip(outputs, seeds, strict=True):
@@ -370,10 +377,10 @@ def _pull(level: Reverse[Any], outputs: list[Tensor], seeds: list[Tensor], *, co
     return {place: level.at_inner(t) for place, t in found.items()}
 
 
-def _variable(name: str, x: Any, index: int, structure: Any = None) -> Tensor:
+def _variable(name: str, leaf: Any, index: int, structure: Any = None) -> Tensor:
     """A leaf of the arguments as a floating-point tensor."""
     try:
-        x = as_tensor(x)
+        x = as_tensor(leaf)
     except ArgumentError as error:
         raise ArgumentError(f"{name}: argument leaf {index}: {error}") from None
     if x.dtype.kind != "float":
@@ -382,12 +389,13 @@ def _variable(name: str, x: Any, index: int, structure: Any = None) -> Tensor:
             f"{name}: cannot differentiate {x.dtype} of shape {x.shape}{where}; pass floats (x.astype('float32')), "
             f"or leave the argument out of argnums"
         )
-    return x  # type: ignore[no-any-return]
+    return x
 
 
 def _path(structure: Any, index: int) -> str:
     """Where a leaf stands among the arguments."""
-    return tree.leaves_with_path(tree.unflatten(structure, range(structure.leaf_count)))[index][0]
+    path: str = tree.flatten_with_path(tree.unflatten(structure, range(structure.leaf_count)))[0][index][0]
+    return path
 
 
 def _raised(x: Tensor, inner: Interpreter[Any]) -> Any:
@@ -396,33 +404,31 @@ def _raised(x: Tensor, inner: Interpreter[Any]) -> Any:
 
 def _result_at(level: Any, y: Any) -> Tensor:
     """A leaf of f's result at the level; a number becomes a tensor of the level's backend."""
-    if not isinstance(y, Tensor):
-        from tensorken.creation import tensor
-
-        y = tensor(y, backend=level.base)
-    if y.interpreter is level:
-        return y
-    from tensorken.levels import meet
-
-    meet((y.interpreter, level), level.transform)
-    return Tensor(level, lift(y.representation, y.interpreter, level), y.shape, y.dtype)
+    result = y if isinstance(y, Tensor) else tensor(y, backend=level.base)
+    if result.interpreter is level:
+        return result
+    meet((result.interpreter, level), level.transform)
+    return Tensor(level, _raised(result, level), result.shape, result.dtype)
 
 
 def _dropped(aux: Any, level: Any) -> Any:
     """Extra results, one level down: their derivatives are not asked for."""
-    return tree.map(
-        lambda x: Tensor(level.inner, level.lower(x.representation), x.shape, x.dtype)
-        if isinstance(x, Tensor) and x.interpreter is level
-        else x,
-        aux,
-    )
+
+    def drop(x: Any) -> Any:
+        if not isinstance(x, Tensor) or x.interpreter is not level:
+            return x
+        return Tensor(level.inner, level.lower(x.representation), x.shape, x.dtype)
+
+    return tree.map(drop, aux)
 
 
 def _split(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
     if not has_aux:
         return result, None
     if not isinstance(result, tuple) or len(result) != 2:
-        raise ArgumentError(f"{name}: has_aux=True needs a function that returns (result, aux), got {type(result).__name__}")
+        raise ArgumentError(
+            f"{name}: has_aux=True needs a function that returns (result, aux), got {type(result).__name__}"
+        )
     return result
 
 
@@ -437,39 +443,51 @@ def _check_scalar_output(name: str, outputs: list[Tensor]) -> None:
             f"{name} needs a scalar-valued function, got shape {y.shape}; use jacrev, vjp or elementwise_grad"
         )
     if y.dtype.kind != "float":
-        raise GradientError(f"{name} needs a floating-point value, got {y.dtype}; cast it (y.astype('float32'))")
+        raise GradientError(
+            f"{name} needs a floating-point value, got {y.dtype}; cast it (y.astype('float32'))"
+        )
 
 
 def _matching(name: str, what: str, x: Tensor, t: Any) -> Tensor:
     """A tangent or cotangent, which must have x's shape and dtype; a Python number takes the dtype."""
-    if not isinstance(t, Tensor) and type(t) in (bool, int, float):
-        t = x.scalar(float(t)) if x.shape == () else as_tensor(t)
-    t = as_tensor(t)
-    if t.shape != x.shape:
-        raise ShapeError(f"{name}: the {what} has shape {t.shape}, need {x.shape}, that of its primal; reshape it")
-    if t.dtype is not x.dtype:
-        raise GradientError(f"{name}: the {what} is {t.dtype}, need {x.dtype}, that of its primal; cast it (t.astype)")
-    return t
+    found = x.scalar(float(t)) if type(t) in (bool, int, float) and x.shape == () else as_tensor(t)
+    if found.shape != x.shape:
+        raise ShapeError(
+            f"{name}: the {what} has shape {found.shape}, need {x.shape}, that of its primal; reshape it"
+        )
+    if found.dtype is not x.dtype:
+        raise GradientError(
+            f"{name}: the {what} is {found.dtype}, need {x.dtype}, that of its primal; cast it (t.astype)"
+        )
+    return found
 
 
 def _check_sequences(name: str, primals: Any, tangents: Any) -> None:
     for what, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, tuple | list):
-            raise ArgumentError(f"{name}: {what} must be a tuple or list, one entry for each argument, got {type(given).__name__}")
+            raise ArgumentError(
+                f"{name}: {what} must be a tuple or list, one entry for each argument, got {type(given).__name__}"
+            )
     if len(primals) != len(tangents):
-        raise StructureError(f"{name}: {len(primals)} primals and {len(tangents)} tangents; need one tangent for each primal")
+        raise StructureError(
+            f"{name}: {len(primals)} primals and {len(tangents)} tangents; need one tangent for each primal"
+        )
 
 
-def _places(name: str, argnums: Argnums, count: int) -> tuple[int, ...]:
+def _places(name: str, argnums: Any, count: int) -> tuple[int, ...]:
     """Non-negative positions of the chosen arguments."""
-    chosen = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    chosen = tuple(argnums) if isinstance(argnums, tuple | list) else (argnums,)
     for i in chosen:
         if not isinstance(i, int) or not -count <= i < count:
-            raise ArgumentError(f"{name}: argnums {argnums!r} does not fit a call with {count} positional arguments")
+            raise ArgumentError(
+                f"{name}: argnums {argnums!r} does not fit a call with {count} positional arguments"
+            )
     return tuple([i % count for i in chosen])
 
 
-def _partial(f: Function, arguments: Sequence[Any], places: Sequence[int], keywords: dict[str, Any]) -> Function:
+def _partial(
+    f: Function, arguments: Sequence[Any], places: Sequence[int], keywords: dict[str, Any]
+) -> Function:
     """f as a function of the chosen arguments alone."""
 
     def partial(*chosen: Any) -> Any:

@@ -47,7 +47,7 @@ class Container:
     show: Callable[[Any, list[str]], str]  # from (metadata, children as text): the container as text
 
     def __reduce__(self) -> tuple[Callable[[type], Container | None], tuple[type]]:
-        return _containers.__getitem__, (self.kind,)
+        return _container_of, (self.kind,)  # so structures can be pickled
 
 
 Node: TypeAlias = (
@@ -266,16 +266,15 @@ def _difference(expected: Structure, position: int, got: Node, what: str) -> str
     path = next(path for i, path in enumerate(_paths(expected.nodes)) if i == position)
     needed, came, note = _kind(node), _kind(got), ""
     if node and got and node[0] is got[0]:
-        missing, unexpected = [*node[0].steps(*node[1:])], [*got[0].steps(*got[1:])]
-        if node[2] == got[2] and missing == unexpected:  # only the static data differ
+        steps, own_steps = [*node[0].steps(*node[1:])], [*got[0].steps(*got[1:])]
+        if steps == own_steps:  # then the static data differ
             needed, came = (n[0].show(n[1], ["*"] * n[2]) for n in (node, got))
-        elif isinstance(node[1], tuple):  # the children have names
-            notes = {
-                "missing": [step for step in missing if step not in unexpected],
-                "unexpected": [step for step in unexpected if step not in missing],
-            }
-            note = "; ".join(f"{name} {', '.join(steps)}" for name, steps in notes.items() if steps)
-            note = f" ({note or 'in another order'})"
+        elif set(steps) == set(own_steps):
+            note = " (in another order)"
+        elif node[1] is not None:  # the children have names
+            missing = [f"no {step}" for step in steps if step not in own_steps]
+            unexpected = [f"an unexpected {step}" for step in own_steps if step not in steps]
+            note = f" (with {', '.join(missing + unexpected)})"
     elif needed == came and node and got:  # two classes of one name
         needed, came = (f"a {n[0].kind.__module__}.{n[0].kind.__qualname__}" for n in (node, got))
     return (
@@ -310,6 +309,10 @@ class _Containers(dict[type, Container | None]):
         else:
             self[kind] = None
         return self[kind]
+
+
+def _container_of(kind: type) -> Container | None:
+    return _containers[kind]
 
 
 def register(
@@ -480,3 +483,5 @@ for _container in (
     ),
 ):
     _add(_container.kind, _container)
+register_leaf(Container)
+register_leaf(Structure)

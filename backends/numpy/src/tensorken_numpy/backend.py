@@ -15,8 +15,11 @@ from tensorken_numpy.quiet import quiet
 
 _DTYPES: dict[Any, DType] = {np.dtype(name): dtype for name, dtype in DTYPES.items()}
 _OF: dict[DType, Any] = {dtype: np.dtype(name) for name, dtype in DTYPES.items()}
-_UNSIGNED = {np.dtype("int32"): np.dtype("uint32"), np.dtype("int64"): np.dtype("uint64")}
-_RANGE = {np.dtype("int32"): (-(2.0**31), 2.0**31 - 1), np.dtype("int64"): (-(2.0**63), 2.0**63 - 1024)}
+_UNSIGNED: dict[Any, Any] = {np.dtype("int32"): np.dtype("uint32"), np.dtype("int64"): np.dtype("uint64")}
+_RANGE: dict[Any, tuple[float, float]] = {
+    np.dtype("int32"): (-(2.0**31), 2.0**31 - 1),
+    np.dtype("int64"): (-(2.0**63), 2.0**63 - 1024),
+}
 
 
 class Numpy(RawTensor[Array]):
@@ -36,7 +39,8 @@ class Numpy(RawTensor[Array]):
         return np.full(shape, value, _OF[dtype])
 
     def shape(self, x: Array) -> Shape:
-        return x.shape
+        shape: Shape = x.shape
+        return shape
 
     def dtype(self, x: Array) -> DType:
         return _DTYPES[x.dtype]
@@ -86,7 +90,8 @@ class Numpy(RawTensor[Array]):
         return quiet.run(np.square, x)
 
     def relu(self, x: Array) -> Array:
-        return np.maximum(x, x.dtype.type(0))
+        y: Array = np.maximum(x, x.dtype.type(0))
+        return y
 
     def add(self, a: Array, b: Array) -> Array:
         return quiet.run(np.add, a, b)
@@ -153,7 +158,8 @@ class Numpy(RawTensor[Array]):
         return quiet.run(np.minimum.reduce, x, axes, None, None, True)
 
     def argmax(self, x: Array, axis: int) -> Array:
-        return np.argmax(x, axis, keepdims=True).astype(np.int32)
+        places: Array = np.argmax(x, axis, keepdims=True)
+        return places.astype(np.int32)
 
     def cumsum(self, x: Array, axis: int) -> Array:
         return quiet.run(np.add.accumulate, x, axis)
@@ -201,7 +207,9 @@ def _cast(x: Array, dtype: Any) -> Array:
     """To int: truncated, NaN as 0, values beyond the range as its ends; numpy leaves the last two open."""
     if dtype.kind == "i" and x.dtype.kind == "f":
         low, high = _RANGE[dtype]
-        inside = np.clip(np.nan_to_num(x, nan=0.0, posinf=np.inf, neginf=-np.inf).astype(np.float64), low, high)
+        inside = np.clip(
+            np.nan_to_num(x, nan=0.0, posinf=np.inf, neginf=-np.inf).astype(np.float64), low, high
+        )
         y = inside.astype(dtype)
         return np.where(inside >= high, np.iinfo(dtype).max, y).astype(dtype)
     return x.astype(dtype)

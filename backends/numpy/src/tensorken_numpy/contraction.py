@@ -34,9 +34,9 @@ def contract(a: Array, b: Array, axes: Sizes) -> Array:
     """sum(a * b, axes), reduced axes staying with size 1; along each axis the sizes are equal or one is 1."""
     plan = _plan(a.shape, b.shape, axes)
     if plan.sum_a:
-        a = np.add.reduce(a, plan.sum_a, None, None, True)
+        a = np.add.reduce(a, plan.sum_a, keepdims=True)
     if plan.sum_b:
-        b = np.add.reduce(b, plan.sum_b, None, None, True)
+        b = np.add.reduce(b, plan.sum_b, keepdims=True)
     if plan.method == "multiply":
         return np.multiply(a, b)
     if plan.order_a is not None:
@@ -70,12 +70,13 @@ def _for_blas(x: Array) -> Array:
 
 @lru_cache(maxsize=4096)
 def _plan(shape_a: Sizes, shape_b: Sizes, axes: Sizes) -> Plan:
-    batch, rows, columns, inner, sum_a, sum_b = [], [], [], [], [], []
+    groups: dict[str, list[int]] = {
+        name: [] for name in ("batch", "rows", "columns", "inner", "sum_a", "sum_b", "none")
+    }
     for i, (n, m) in enumerate(zip(shape_a, shape_b, strict=True)):
-        if i in axes:
-            (inner if n != 1 != m else sum_a if n != 1 else sum_b if m != 1 else []).append(i)
-        else:
-            (batch if n != 1 != m else rows if n != 1 else columns if m != 1 else []).append(i)
+        both, only_a, only_b = ("inner", "sum_a", "sum_b") if i in axes else ("batch", "rows", "columns")
+        groups[both if n != 1 != m else only_a if n != 1 else only_b if m != 1 else "none"].append(i)
+    batch, rows, columns, inner, sum_a, sum_b, _ = groups.values()
     full = tuple([m if n == 1 else n for n, m in zip(shape_a, shape_b, strict=True)])
     shape = tuple([1 if i in axes else n for i, n in enumerate(full)])
 
@@ -91,15 +92,13 @@ def _plan(shape_a: Sizes, shape_b: Sizes, axes: Sizes) -> Plan:
     swap = bool(rows and columns) and columns[0] < rows[0]
     first, second = (columns, rows) if swap else (rows, columns)
     lead = [size(batch)] if batch else []
+    grouped_a = grouped_b = [batch, inner]
     if method == "matmul":
         # The operand that comes first is (batch, its own axes, inner), the other (batch, inner, its own axes).
-        grouped_a = (batch, inner, rows) if swap else (batch, rows, inner)
-        grouped_b = (batch, columns, inner) if swap else (batch, inner, columns)
-        matrix_a = (*lead, *[size(g) for g in grouped_a[1:]])
-        matrix_b = (*lead, *[size(g) for g in grouped_b[1:]])
-    else:
-        grouped_a = grouped_b = (batch, inner)  # type: ignore[assignment]
-        matrix_a = matrix_b = (*lead, size(inner))
+        grouped_a = [batch, inner, rows] if swap else [batch, rows, inner]
+        grouped_b = [batch, columns, inner] if swap else [batch, inner, columns]
+    matrix_a = (*lead, *[size(group) for group in grouped_a[1:]])
+    matrix_b = (*lead, *[size(group) for group in grouped_b[1:]])
     result = batch + first + second
     ascending = sorted(result)
     sizes_a = tuple([1 if i in sum_a else n for i, n in enumerate(shape_a)])
@@ -120,7 +119,7 @@ def _plan(shape_a: Sizes, shape_b: Sizes, axes: Sizes) -> Plan:
     )
 
 
-def _order(groups: tuple[list[int], ...], rank: int) -> Sizes:
+def _order(groups: list[list[int]], rank: int) -> Sizes:
     """The axes group by group, then those of size 1."""
     named = [i for group in groups for i in group]
     return tuple(named + [i for i in range(rank) if i not in named])

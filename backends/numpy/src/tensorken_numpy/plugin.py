@@ -16,4 +16,6 @@ def tensorken_backend() -> BackendEntry:
 
         return Numpy()
 
-    return BackendEntry("numpy", load, summary="numpy on the CPU, BLAS for every contraction", spec=">=1.0,<2", fuse=True)
+    return BackendEntry(
+        "numpy", load, summary="numpy on the CPU, BLAS for every contraction", spec=">=1.0,<2", fuse=True
+    )

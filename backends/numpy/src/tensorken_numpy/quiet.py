@@ -16,7 +16,7 @@ class _Quiet(threading.local):
     numpy keeps its error settings in a context variable, and entering a context costs a fifth of `np.errstate`.
     """
 
-    run: Callable[..., Any]
+    run: Callable[..., np.ndarray[Any, np.dtype[Any]]]
 
     def __init__(self) -> None:
         context = contextvars.Context()

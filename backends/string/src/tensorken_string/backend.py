@@ -42,7 +42,11 @@ class String(RawTensor[Expression]):
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Expression:
         values = list(data)
-        shown = repr([float(v) for v in values] if dtype.kind == "float" else values) if len(values) <= SHOWN else len(values)
+        shown = (
+            repr([float(v) for v in values] if dtype.kind == "float" else values)
+            if len(values) <= SHOWN
+            else len(values)
+        )
         return Expression(f"new({list(shape)}, {shown})", shape, dtype)
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Expression:
@@ -55,7 +59,9 @@ class String(RawTensor[Expression]):
         return x.dtype
 
     def ravel(self, x: Expression) -> Any:
-        raise ConcretizationError(f"the string backend has no values, only the expression {x.text}; print it, or use another backend")
+        raise ConcretizationError(
+            f"the string backend has no values, only the expression {x.text}; print it, or use another backend"
+        )
 
     def has(self, op: Op) -> bool:
         return True
@@ -72,7 +78,9 @@ class String(RawTensor[Expression]):
             text = f"{first}.{op.name}({', '.join([*rest, *map(_written, params)])})"
         if op.results == 1:
             return Expression(text, shape, dtype)
-        return tuple([Expression(f"{text}[{i}]", s, d) for i, (s, d) in enumerate(zip(shape, dtype, strict=True))])
+        return tuple(
+            [Expression(f"{text}[{i}]", s, d) for i, (s, d) in enumerate(zip(shape, dtype, strict=True))]
+        )
 
 
 def _written(param: Any) -> str:

@@ -16,4 +16,6 @@ def tensorken_backend() -> BackendEntry:
 
         return String()
 
-    return BackendEntry("string", load, summary="prints expressions, with shapes and no numbers", spec=">=1.0,<2", fuse=False)
+    return BackendEntry(
+        "string", load, summary="prints expressions, with shapes and no numbers", spec=">=1.0,<2", fuse=False
+    )

@@ -114,7 +114,11 @@ class Diffable(Derived[R]):
         """a * b."""
 
     @elementwise(
-        scalar.div, lambda t, y, a, b: t / b, lambda t, y, a, b: -(t * y / b), dtype=floating, domain=(0.5, 2.0)
+        scalar.div,
+        lambda t, y, a, b: t / b,
+        lambda t, y, a, b: -(t * y / b),
+        dtype=floating,
+        domain=(0.5, 2.0),
     )
     def div(self, a: R, b: R) -> R:
         """a / b."""

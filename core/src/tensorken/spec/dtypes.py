@@ -109,12 +109,16 @@ def check_scalar(value: bool | int | float, dtype: DType) -> None:
     if dtype.kind == "int":
         bits = 8 * dtype.itemsize - 1
         if not -(1 << bits) <= value < (1 << bits):
-            raise ScalarRangeError(f"{value} does not fit {dtype}: its range is -2**{bits} to 2**{bits} - 1; use a wider dtype")
+            raise ScalarRangeError(
+                f"{value} does not fit {dtype}: its range is -2**{bits} to 2**{bits} - 1; use a wider dtype"
+            )
     elif dtype.kind == "float" and isinstance(value, int):
         try:
             float(value)
         except OverflowError:
-            raise ScalarRangeError(f"an integer of {value.bit_length()} bits does not fit {dtype}; use a float") from None
+            raise ScalarRangeError(
+                f"an integer of {value.bit_length()} bits does not fit {dtype}; use a float"
+            ) from None
 
 
 def round_float(value: float, dtype: DType) -> float:

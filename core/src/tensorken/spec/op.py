@@ -40,13 +40,20 @@ class Op:
     jvp: tuple[Rule | None, ...] = ()  # one rule an operand: push its tangent forward
     vjp: tuple[Rule | None, ...] = ()  # one rule an operand: pull the cotangent back to it
     jvp_all: Callable[..., Any] | None = None  # (tangents, ys, xs, params) -> the tangents of the results
-    vjp_all: Callable[..., Any] | None = None  # (cotangents, ys, xs, params) -> the cotangents of the operands
+    vjp_all: Callable[..., Any] | None = (
+        None  # (cotangents, ys, xs, params) -> the cotangents of the operands
+    )
     body: Callable[..., Any] | None = None  # (*operands, *params) -> Tensor: the op in terms of others
-    scalar: Callable[..., Any] | None = None  # an elementwise op on Python numbers: its meaning in real arithmetic
+    scalar: Callable[..., Any] | None = (
+        None  # an elementwise op on Python numbers: its meaning in real arithmetic
+    )
     elementwise: bool = False
     results: int = 1
     method: bool = False  # backends may override it with a method of its name
-    domain: tuple[float, float] = (-2.0, 2.0)  # where tests and the conformance kit draw floating-point operands
+    domain: tuple[float, float] = (
+        -2.0,
+        2.0,
+    )  # where tests and the conformance kit draw floating-point operands
     samples: Sequence[Sample] = ()
     saves: dict[tuple[bool, ...], tuple[int, ...]] = field(default_factory=dict)  # filled in by reverse.py
     dtypes: dict[Any, Any] = field(default_factory=dict)  # results of the dtype rule
@@ -137,7 +144,14 @@ def elementwise(
     samples: tuple[Sample, ...] = tuple((((s,) * count), ()) for s in ((), (3,), (2, 3)))
     facts = {"samples": samples, **facts}
     return primitive(
-        arity=count, shape=same, dtype=dtype, jvp=partials, vjp=partials, scalar=scalar, elementwise=True, **facts
+        arity=count,
+        shape=same,
+        dtype=dtype,
+        jvp=partials,
+        vjp=partials,
+        scalar=scalar,
+        elementwise=True,
+        **facts,
     )
 
 
@@ -156,7 +170,14 @@ def linear(
             return t.apply(OPS[method.__name__], *params)
 
         declare = primitive(
-            arity=1, shape=shape, dtype=dtype, params=params, jvp=(push,), vjp=(transpose,), samples=samples, **facts
+            arity=1,
+            shape=shape,
+            dtype=dtype,
+            params=params,
+            jvp=(push,),
+            vjp=(transpose,),
+            samples=samples,
+            **facts,
         )
         return declare(method)
 

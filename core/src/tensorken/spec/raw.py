@@ -48,7 +48,9 @@ class RawTensor(Diffable[R]):
     def interpret(self, op: Op, operands: Sequence[R], params: tuple[Any, ...]) -> Any:
         """Run the op's body on this backend."""
         if op.body is None:
-            raise MissingOpError(f"{op.name}: {type(self).__name__} has no method for it; it is required of a backend")
+            raise MissingOpError(
+                f"{op.name}: {type(self).__name__} has no method for it; it is required of a backend"
+            )
         tensor = self.tensor_type
         result = op.body(*[tensor(self, x) for x in operands], *params)
         return result.representation if op.results == 1 else tuple([y.representation for y in result])
@@ -59,7 +61,11 @@ class RawTensor(Diffable[R]):
         dtype=numeric_with(1),
         params=("axes",),
         body=lambda a, b, axes: (a * b).sum(axes, keepdims=True),
-        samples=((((2, 3), (2, 3)), ((1,),)), (((2, 3, 1), (1, 3, 4)), ((1,),)), (((2, 1, 3), (2, 1, 1)), ((0, 2),))),
+        samples=(
+            (((2, 3), (2, 3)), ((1,),)),
+            (((2, 3, 1), (1, 3, 4)), ((1,),)),
+            (((2, 1, 3), (2, 1, 1)), ((0, 2),)),
+        ),
     )
     def fused_multiply_add(self, a: R, b: R, axes: Axes) -> R:  # type: ignore[empty-body]
         """sum(a * b, axes), where along each axis the sizes are equal or one is 1, which is repeated.

@@ -6,7 +6,9 @@ The caller puts the op's name before the message of an error.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
+from typing import Any
 
 from tensorken.errors import AxisError, ShapeError
 
@@ -40,14 +42,18 @@ def reduced_nonempty(x: Shape, axes: Axes) -> Shape:
 def reshaped(x: Shape, new: Shape) -> Shape:
     """Reshape: the same number of elements."""
     if math.prod(x) != math.prod(new) or (new and min(new) < 0):
-        raise ShapeError(f"cannot reshape {x} ({math.prod(x)} elements) to {new} ({math.prod(new)}); sizes must agree")
+        raise ShapeError(
+            f"cannot reshape {x} ({math.prod(x)} elements) to {new} ({math.prod(new)}); sizes must agree"
+        )
     return new
 
 
 def permuted(x: Shape, order: Axes) -> Shape:
     """Permute: the order names every axis once."""
     if sorted(order) != list(range(len(x))):
-        raise AxisError(f"the order {order} is not a permutation of the axes of shape {x}; name each of 0..{len(x) - 1} once")
+        raise AxisError(
+            f"the order {order} is not a permutation of the axes of shape {x}; name each of 0..{len(x) - 1} once"
+        )
     return tuple([x[i] for i in order])
 
 
@@ -57,7 +63,9 @@ def expanded(x: Shape, new: Shape) -> Shape:
         raise ShapeError(f"cannot expand {x} to {new}: the number of axes differs; reshape first")
     for i, (a, b) in enumerate(zip(x, new, strict=True)):
         if a not in (1, b) or b < 0:
-            raise ShapeError(f"cannot expand {x} to {new}: axis {i} has size {a}, and only size 1 can be repeated")
+            raise ShapeError(
+                f"cannot expand {x} to {new}: axis {i} has size {a}, and only size 1 can be repeated"
+            )
     return new
 
 
@@ -82,7 +90,9 @@ def cropped(x: Shape, limits: Pairs) -> Shape:
         raise ShapeError(f"shape {x} needs {len(x)} (start, end) pairs, got {len(limits)}")
     for i, (n, (start, end)) in enumerate(zip(x, limits, strict=True)):
         if not 0 <= start <= end <= n:
-            raise ShapeError(f"limits ({start}, {end}) of axis {i} do not fit shape {x}; need 0 <= start <= end <= {n}")
+            raise ShapeError(
+                f"limits ({start}, {end}) of axis {i} do not fit shape {x}; need 0 <= start <= end <= {n}"
+            )
     return tuple([end - start for start, end in limits])
 
 
@@ -165,13 +175,14 @@ def broadcast(a: Shape, b: Shape) -> Shape:
     return tuple([q if p == 1 else p for p, q in zip(long_a, long_b, strict=True)])
 
 
-def normalize_axis(axis: int, rank: int, shape: Shape) -> int:
+def normalize_axis(axis: Any, rank: int, shape: Shape) -> int:
     """A non-negative axis; negative ones count from the end."""
-    if not isinstance(axis, int) or isinstance(axis, bool):
+    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
         raise AxisError(f"an axis must be an int, got {axis!r}")
+    axis = operator.index(axis)
     if not -rank <= axis < rank:
         raise AxisError(f"axis {axis} is out of range for shape {shape}; axes run from {-rank} to {rank - 1}")
-    return axis % rank
+    return int(axis % rank)
 
 
 def normalize_axes(axis: int | Sequence[int] | None, shape: Shape) -> Axes:
@@ -179,7 +190,7 @@ def normalize_axes(axis: int | Sequence[int] | None, shape: Shape) -> Axes:
     rank = len(shape)
     if axis is None:
         return tuple(range(rank))
-    if isinstance(axis, int):
+    if not isinstance(axis, Sequence):
         return (normalize_axis(axis, rank, shape),)
     axes = tuple(sorted([normalize_axis(a, rank, shape) for a in axis]))
     if len(set(axes)) != len(axes):
