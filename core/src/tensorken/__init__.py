@@ -22,6 +22,7 @@ from tensorken.creation import (
     zeros,
     zeros_like,
 )
+from tensorken.custom import elementwise
 from tensorken.functions import (
     abs,
     add,

@@ -413,11 +413,12 @@ def _result_at(level: Any, y: Any) -> Tensor:
 
 def _dropped(aux: Any, level: Any) -> Any:
     """Extra results, one level down: their derivatives are not asked for."""
+    inner = level.inner
 
     def drop(x: Any) -> Any:
         if not isinstance(x, Tensor) or x.interpreter is not level:
             return x
-        return Tensor(level.inner, level.lower(x.representation), x.shape, x.dtype)
+        return Tensor(inner, x.interpreter.lower(x.representation), x.shape, x.dtype)
 
     return tree.map(drop, aux)
 
