@@ -95,7 +95,10 @@ class Fuse(RawTensor[Held[R]]):
         """The value with size 1 along repeated axes; a pending product is multiplied out, once."""
         value = x.value
         if value is None:
-            value = x.value = self._compute(x)
+            pending = x.pending
+            if pending is None:  # another thread has just finished
+                return x.value  # type: ignore[return-value]
+            value = x.value = self._compute(pending)
             x.pending = None
         return value
 
@@ -103,10 +106,8 @@ class Fuse(RawTensor[Held[R]]):
         return x.shape
 
     def dtype(self, x: Held[R]) -> DType:
-        value = x.value
-        if value is None:
-            assert x.pending is not None
-            value = x.pending.terms[0][1]
+        pending = x.pending
+        value: Any = x.value if pending is None else pending.terms[0][1]
         return self.raw.dtype(value)
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Held[R]:
@@ -202,9 +203,9 @@ class Fuse(RawTensor[Held[R]]):
 
     def permute(self, x: Held[R], order: Axes) -> Held[R]:
         shape = tuple([x.shape[i] for i in order])
-        if x.pending is None:
-            return Held(shape, self.raw.permute(self.small(x), order))
         p = x.pending
+        if p is None:
+            return Held(shape, self.raw.permute(self.small(x), order))
         return Held(shape, None, Pending(p.terms, p.full, p.axes, tuple([p.shown[i] for i in order])))
 
     def reshape(self, x: Held[R], shape: Shape) -> Held[R]:
@@ -230,10 +231,8 @@ class Fuse(RawTensor[Held[R]]):
 
     # ---- computing what was held back ------------------------------------------------------------------------
 
-    def _compute(self, x: Held[R]) -> R:
+    def _compute(self, p: Pending) -> R:
         """The value of what is pending, with size 1 along repeated axes."""
-        p = x.pending
-        assert p is not None
         raw, total = self.raw, None
         for plus, a, b in p.terms:
             part = self._contracted(a, b, p.full, p.axes) if p.axes else self._apply(raw.mul, a, b)
