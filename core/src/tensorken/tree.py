@@ -272,9 +272,10 @@ def _difference(expected: Structure, position: int, got: Node, what: str) -> str
         elif set(steps) == set(own_steps):
             note = " (in another order)"
         elif node[1] is not None:  # the children have names
-            missing = [f"no {step}" for step in steps if step not in own_steps]
-            unexpected = [f"an unexpected {step}" for step in own_steps if step not in steps]
-            note = f" (with {', '.join(missing + unexpected)})"
+            clashes = [f"no {step}" for step in steps if step not in own_steps]
+            clashes += [f"an unexpected {step}" for step in own_steps if step not in steps]
+            more = f" and {len(clashes) - 5} more" if len(clashes) > 5 else ""
+            note = f" (with {', '.join(clashes[:5])}{more})"
     elif needed == came and node and got:  # two classes of one name
         needed, came = (f"a {n[0].kind.__module__}.{n[0].kind.__qualname__}" for n in (node, got))
     return (
@@ -287,7 +288,10 @@ def _kind(node: Node) -> str:
     if node is None:
         return "a leaf"
     container, _metadata, count = node
-    return "None" if container.kind is type(None) else f"a {container.kind.__name__} of {count}"
+    name = container.kind.__name__
+    return (
+        "None" if container.kind is type(None) else f"{'an' if name[0] in 'AEIOU' else 'a'} {name} of {count}"
+    )
 
 
 def _brief(structure: Structure, width: int = 120) -> str:
