@@ -33,10 +33,10 @@ class Numpy(RawTensor[Array]):
     # ---- create, inspect -------------------------------------------------------------------------------------
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Array:
-        return np.array(data, _OF[dtype]).reshape(shape)
+        return quiet.run(np.array, data, _OF[dtype]).reshape(shape)
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Array:
-        return np.full(shape, value, _OF[dtype])
+        return quiet.run(np.full, shape, value, _OF[dtype])
 
     def shape(self, x: Array) -> Shape:
         shape: Shape = x.shape
@@ -149,7 +149,7 @@ class Numpy(RawTensor[Array]):
     # ---- reductions ------------------------------------------------------------------------------------------
 
     def sum(self, x: Array, axes: Axes) -> Array:
-        return quiet.run(np.add.reduce, x, axes, None, None, True)
+        return quiet.run(np.add.reduce, x, axes, x.dtype, None, True)  # by itself numpy widens int32
 
     def max(self, x: Array, axes: Axes) -> Array:
         return quiet.run(np.maximum.reduce, x, axes, None, None, True)
@@ -162,7 +162,7 @@ class Numpy(RawTensor[Array]):
         return places.astype(np.int32)
 
     def cumsum(self, x: Array, axis: int) -> Array:
-        return quiet.run(np.add.accumulate, x, axis)
+        return quiet.run(np.add.accumulate, x, axis, x.dtype)
 
     def fused_multiply_add(self, a: Array, b: Array, axes: Axes) -> Array:
         return quiet.run(contract, a, b, axes)
@@ -211,7 +211,7 @@ def _cast(x: Array, dtype: Any) -> Array:
             np.nan_to_num(x, nan=0.0, posinf=np.inf, neginf=-np.inf).astype(np.float64), low, high
         )
         y = inside.astype(dtype)
-        return np.where(inside >= high, np.iinfo(dtype).max, y).astype(dtype)
+        return np.where(x >= -low, np.iinfo(dtype).max, y).astype(dtype)
     return x.astype(dtype)
 
 

@@ -34,9 +34,9 @@ def contract(a: Array, b: Array, axes: Sizes) -> Array:
     """sum(a * b, axes), reduced axes staying with size 1; along each axis the sizes are equal or one is 1."""
     plan = _plan(a.shape, b.shape, axes)
     if plan.sum_a:
-        a = np.add.reduce(a, plan.sum_a, keepdims=True)
+        a = np.add.reduce(a, plan.sum_a, a.dtype, keepdims=True)
     if plan.sum_b:
-        b = np.add.reduce(b, plan.sum_b, keepdims=True)
+        b = np.add.reduce(b, plan.sum_b, b.dtype, keepdims=True)
     if plan.method == "multiply":
         return np.multiply(a, b)
     if plan.order_a is not None:
