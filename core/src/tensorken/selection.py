@@ -105,7 +105,8 @@ class Selection:
     def backends(self) -> list[PluginRecord]:
         """The installed backends, as their metadata describes them; none is imported.
 
-        >>> [record.status for record in backends() if record.name == "numpy"]
+        >>> import tensorken as tk
+        >>> [record.status for record in tk.backends() if record.name == "numpy"]
         ['available']
         """
         return self.registry.records("backends")
@@ -126,9 +127,10 @@ class Selection:
             BackendError: if the backend cannot be loaded, or has no such device.
             ArgumentError: if `choice` is of another kind.
 
-        >>> with use_backend("numpy") as choice:
-        ...     print(choice)
-        numpy (use_backend('numpy'))
+        >>> import tensorken as tk
+        >>> with tk.use_backend("numpy") as choice:
+        ...     print(choice, tk.tensor([1.0]).backend)
+        numpy (use_backend('numpy')) numpy
         """
         with self._lock:
             former = self._process
@@ -161,7 +163,8 @@ class Selection:
         Raises:
             BackendError: if there is none, or what was chosen cannot be used.
 
-        >>> default_backend().name
+        >>> import tensorken as tk
+        >>> tk.default_backend().name
         'numpy'
         """
         stack = self._inside.get()
@@ -174,7 +177,8 @@ class Selection:
         Raises:
             BackendError: if the backend cannot be loaded.
 
-        >>> devices("numpy")
+        >>> import tensorken as tk
+        >>> tk.devices("numpy")
         ['cpu']
         """
         chosen = self.current() if backend is None else self._choose(backend, f"devices({backend!r})", None)
