@@ -24,10 +24,11 @@ WITH_EXTRAS = {
 }  # by the folder's name: what an environment with everything adds to a distribution
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-nox.needs_version = ">=2025.2.9"
+nox.needs_version = ">=2025.11.12"
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = False
+nox.options.download_python = "never"
 nox.options.sessions = ["lint", "typing", "features", "tests"]
 
 # pyenv puts on the PATH only those of its interpreters that are switched on; the others are present too.

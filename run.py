@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 RUNNER = ROOT / ".nox" / "runner"
-REQUIREMENT = "nox>=2025.2.9"
+REQUIREMENT = "nox>=2025.11.12"
 OLDEST = (3, 11)
 
 
