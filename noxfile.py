@@ -97,7 +97,7 @@ def lint(session: nox.Session) -> None:
     install_workspace(session, "lint")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
-    session.run("lint-imports")
+    session.run("lint-imports", env={"PYTHONUTF8": "1"})  # it draws its name
 
 
 @nox.session(name="format")

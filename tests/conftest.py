@@ -30,6 +30,7 @@ class Environment:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",
+            errors="replace",
             check=False,
         )
         assert done.returncode == 0, f"{program} {' '.join(arguments)}\n{done.stdout}"
