@@ -387,6 +387,30 @@ def test_atan2_is_rounded_once(dtype: DType, nearest: Nearest) -> None:
         checked += 1
 
 
+@pytest.mark.parametrize(
+    ("function", "oracle"),
+    [(power.pow, lambda a, b: a**b), (circular.atan2, mpmath.atan2)],
+    ids=["pow", "atan2"],
+)
+def test_enclosures_of_two_operands_keep_their_word(function: Function, oracle: Callable[..., Any]) -> None:
+    rng = random.Random(0)
+    for bits in (73, 146, 292):
+        checked = 0
+        while checked < 60:
+            a, b = abs(drawn(rng, (1.0, 2.0), float64)), drawn(rng, (0.5, 700.0, 1e6, 1e15), float64)
+            if not math.isfinite(a) or not math.isfinite(b):
+                continue
+            if rng.random() < 0.3:  # powers of numbers next to one
+                a, b = 1.0 + a % 1.0 * 2.0**-30, rng.uniform(-1e9, 1e9)
+            if function.case(a, b, FORMATS[float64]) is not None:
+                continue
+            n, e, error = function.enclose(a, b, bits)
+            with mpmath.workprec(3000):
+                distance = abs(oracle(mpmath.mpf(a), mpmath.mpf(b)) - mpmath.ldexp(mpmath.mpf(n), e))
+                assert distance <= mpmath.ldexp(mpmath.mpf(error), e), (a, b, bits)
+            checked += 1
+
+
 @pytest.mark.parametrize("y", [0.0, -0.0, 1.0, -1.0, inf, -inf, nan])
 @pytest.mark.parametrize("x", [0.0, -0.0, 1.0, -1.0, inf, -inf, nan])
 def test_specials_of_atan2(y: float, x: float) -> None:

@@ -118,6 +118,8 @@ def test_sums_whatever_the_order(row: list[float], dtype: DType, expected: float
     ("left", "right", "dtype", "expected"),
     [
         ([1e200, 1.0, 1e200], [1e200, 3.0, -1e200], float64, 3.0),  # overflows on the way
+        ([2.0**550, 1.0, 2.0**550], [2.0**550, 3.0, -(2.0**550)], float64, 3.0),
+        ([2.0**-537 * (1 + 2.0**-40)], [2.0**-537 * 2.5], float64, 15e-324),  # just above a tie of subnormals
         ([1e-200, 1e-200], [1e-200, -1e-200], float64, 0.0),
         ([1e-200], [-1e-200], float64, -0.0),  # underflows
         ([5e-324] * 4, [0.25] * 4, float64, 5e-324),  # each underflows, the sum does not
