@@ -33,7 +33,7 @@ class Forward(Level[Dual[R]]):
 
     def interpret(self, op: Op, operands: Sequence[Dual[R]], params: tuple[Any, ...]) -> Any:
         if self.closed:
-            raise self.refuse()
+            raise self.refuse(op.name)
         inner = self.inner
         primals = [x.primal for x in operands]
         y = run(inner, op, primals, params)

@@ -40,10 +40,10 @@ class Level(Diffable[R]):
     def dtype(self, x: R) -> DType:
         return self.inner.dtype(self.lower(x))
 
-    def refuse(self) -> EscapedTensorError:
+    def refuse(self, op_name: str) -> EscapedTensorError:
         """The error of an op on a closed level."""
         return EscapedTensorError(
-            f"a tensor made inside {self.transform} was used after {self.transform} returned; "
+            f"{op_name}: this tensor was made inside {self.transform}, which has returned; "
             f"return it from the function (has_aux=True for extra results) instead of keeping it aside"
         )
 
@@ -67,14 +67,18 @@ class running:
         self._level.closed = True
 
 
-def ground(interpreters: Sequence[Interpreter[Any]]) -> Interpreter[Any]:
-    """What a new level stands on: the running level if the operands can rise to it, else the deepest of theirs."""
-    deepest = max(interpreters, key=lambda interpreter: interpreter.depth)
+def ground(interpreters: Sequence[Interpreter[Any]], transform: str) -> Interpreter[Any]:
+    """What a new level stands on: the running level if the operands can rise to it, else the deepest of theirs.
+
+    Raises:
+        MixedBackendError, EscapedTensorError: if they cannot meet.
+    """
+    deepest = meet(interpreters, transform)
     level = _running.get()
+    while level is not None and level.closed:  # in a task or thread that outlives what it was started in
+        level = level.inner if isinstance(level.inner, Level) else None
     if level is not None and level.base is deepest.base and (deepest is level or deepest in level.foundation):
         return level
-    if isinstance(deepest, Level) and deepest.closed:
-        raise deepest.refuse()
     return deepest
 
 
@@ -86,6 +90,8 @@ def meet(interpreters: Sequence[Interpreter[Any]], op_name: str) -> Interpreter[
         EscapedTensorError: if one escaped the transform that made it.
     """
     deepest = max(interpreters, key=lambda interpreter: interpreter.depth)
+    if isinstance(deepest, Level) and deepest.closed:
+        raise deepest.refuse(op_name)
     for interpreter in interpreters:
         if interpreter is deepest or interpreter in deepest.foundation:
             continue
@@ -94,12 +100,11 @@ def meet(interpreters: Sequence[Interpreter[Any]], op_name: str) -> Interpreter[
                 f"{op_name}: operands live on different backends, {interpreter.base!r} and {deepest.base!r}; "
                 f"move one with x.to(name)"
             )
-        for level in (interpreter, deepest):
-            if isinstance(level, Level) and level.closed:
-                raise level.refuse()
+        if isinstance(interpreter, Level) and interpreter.closed:
+            raise interpreter.refuse(op_name)
         raise EscapedTensorError(
-            f"{op_name}: the operands belong to two transforms that do not enclose one another; "
-            f"return values from the inner function instead of passing them sideways"
+            f"{op_name}: the operands belong to two transforms that do not enclose one another; return values "
+            f"instead of passing them sideways, and start threads in contextvars.copy_context()"
         )
     return deepest
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from tensorken.levels import Level, lift
+from tensorken.levels import Level, lift, meet
 from tensorken.spec.dtypes import DType, bool_, float32, int32
 from tensorken.spec.interpreter import Interpreter, R
 from tensorken.spec.op import Op
@@ -33,6 +34,11 @@ class Outline:
     def ndim(self) -> int:
         """The number of axes."""
         return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
 
 
 Record = tuple[Op, list[int | None], list[Any], tuple[Any, ...]]
@@ -66,7 +72,7 @@ class Reverse(Level[Traced[R]]):
 
     def interpret(self, op: Op, operands: Sequence[Traced[R]], params: tuple[Any, ...]) -> Any:
         if self.closed:
-            raise self.refuse()
+            raise self.refuse(op.name)
         inner = self.inner
         primals = [x.primal for x in operands]
         override = inner.overrides[op]
@@ -88,9 +94,15 @@ class Reverse(Level[Traced[R]]):
             else Outline(inner.shape(value), inner.dtype(value))
             for need, value in zip(needs, (y, *primals), strict=True)
         ]
+        record = (op, places, kept, params)
         tape = self.tape
-        tape.append((op, places, kept, params))
-        return Traced(y, len(tape) - 1)
+        tape.append(record)
+        place = len(tape) - 1
+        return Traced(y, place if tape[place] is record else self._place_of(record))
+
+    def _place_of(self, record: Record) -> int:
+        """Where a new record stands, others of other threads perhaps behind it."""
+        return next(place for place in range(len(self.tape) - 1, -1, -1) if self.tape[place] is record)
 
     def _record_results(
         self, op: Op, places: list[int | None], needs: tuple[int, ...], primals: list[R], ys: Any, params: Any
@@ -98,9 +110,9 @@ class Reverse(Level[Traced[R]]):
         """An op with several results takes as many places; the record stands at the first."""
         if not needs:
             return tuple([Traced(y, None) for y in ys])
-        first = len(self.tape)
-        self.tape.append((op, places, [*ys, *primals], params))
-        self.tape.extend([None] * (op.results - 1))
+        record = (op, places, [*ys, *primals], params)
+        self.tape.extend([record, *[None] * (op.results - 1)])  # in one step, as other threads may record too
+        first = self._place_of(record)
         return tuple([Traced(y, first + i) for i, y in enumerate(ys)])
 
     def pull_back(self, cotangents: dict[int, Tensor], *, consume: bool = False) -> dict[int, Tensor]:
@@ -151,8 +163,8 @@ class Reverse(Level[Traced[R]]):
         return pulled
 
     def at_inner(self, x: Tensor) -> Tensor:
-        """A tensor at the level below."""
-        if x.interpreter is self.inner:
+        """A tensor at the level below; one above it stays, as a pullback may be differentiated itself."""
+        if x.interpreter is self.inner or meet((x.interpreter, self.inner), self.transform) is not self.inner:
             return x
         return Tensor(self.inner, lift(x.representation, x.interpreter, self.inner), x.shape, x.dtype)
 

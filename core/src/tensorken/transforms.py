@@ -43,13 +43,14 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
     >>> y.item(), t.item()
     (9.0, 6.0)
     """
+    _function("jvp", f)
     _check_sequences("jvp", primals, tangents)
     arguments, structure = tree.flatten(tuple(primals))
     pushes, pushed_structure = tree.flatten(tuple(tangents))
     tree.check_same(structure, pushed_structure, "jvp: tangents")
     values = [_variable("jvp", x, i) for i, x in enumerate(arguments)]
     directions = [_matching("jvp", "tangent", x, t) for x, t in zip(values, pushes, strict=True)]
-    inner = ground([x.interpreter for x in (*values, *directions)] or [as_tensor(0.0).interpreter])
+    inner = ground([x.interpreter for x in (*values, *directions)] or [as_tensor(0.0).interpreter], "jvp")
     level: Forward[Any] = Forward(inner)
     with running(level):
         duals = [
@@ -82,9 +83,10 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     >>> [t.item() for t in pull_back(1.0)]
     [5.0, 2.0]
     """
+    _function("vjp", f)
     arguments, structure = _leaves(primals)
     values = [_variable("vjp", x, i) for i, x in enumerate(arguments)]
-    level, outputs, out_structure, aux = _record(f, values, structure, has_aux)
+    level, outputs, out_structure, aux = _record("vjp", f, values, structure, has_aux)
     inner = level.inner
     results = [Tensor(inner, y.representation.primal, y.shape, y.dtype) for y in outputs]
 
@@ -172,7 +174,7 @@ def derivative(f: Function, argnum: int = 0) -> Callable[..., Any]:
     -0.0
     """
 
-    @functools.wraps(f)
+    @functools.wraps(_function("derivative", f))
     def differentiated(*arguments: Any, **keywords: Any) -> Any:
         (place,) = _places("derivative", argnum, len(arguments))
         at = tree.map(as_tensor, arguments[place])
@@ -197,7 +199,7 @@ def jacfwd(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
     [[2.0, 0.0], [0.0, 4.0]]
     """
 
-    @functools.wraps(f)
+    @functools.wraps(_function("jacfwd", f))
     def jacobian(*arguments: Any, **keywords: Any) -> Any:
         places = _places("jacfwd", argnums, len(arguments))
         at = tuple([tree.map(as_tensor, arguments[i]) for i in places])
@@ -245,7 +247,7 @@ def jacrev(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
     [[2.0, 0.0], [0.0, 4.0]]
     """
 
-    @functools.wraps(f)
+    @functools.wraps(_function("jacrev", f))
     def jacobian(*arguments: Any, **keywords: Any) -> Any:
         places = _places("jacrev", argnums, len(arguments))
         at = tuple([tree.map(as_tensor, arguments[i]) for i in places])
@@ -303,10 +305,10 @@ def _differentiated(
 ) -> Callable[..., Any]:
     """The function that returns f's value and the cotangents of the chosen arguments."""
 
-    @functools.wraps(f)
+    @functools.wraps(_function(name, f))
     def differentiated(*arguments: Any, **keywords: Any) -> Any:
         places = _places(name, argnums, len(arguments))
-        if len(arguments) == 1 and not keywords:
+        if len(arguments) == len(places) == 1 and not keywords:
             partial, chosen = f, arguments
         else:
             partial, chosen = _partial(f, arguments, places, keywords), tuple([arguments[i] for i in places])
@@ -315,7 +317,7 @@ def _differentiated(
             x if type(x) is Tensor and x.dtype.kind == "float" else _variable(name, x, i, structure)
             for i, x in enumerate(leaves)
         ]
-        level, outputs, out_structure, aux = _record(partial, values, structure, has_aux)
+        level, outputs, out_structure, aux = _record(name, partial, values, structure, has_aux)
         inner = level.inner
         if scalar:
             _check_scalar_output(name, outputs)
@@ -338,6 +340,15 @@ def _differentiated(
     return differentiated
 
 
+def _function(name: str, f: Any) -> Function:
+    """f, which must be callable."""
+    if not callable(f):
+        raise ArgumentError(
+            f"{name}: need a function, got {type(f).__name__}; write {name}(f), not {name}(f(x))"
+        )
+    return f  # type: ignore[no-any-return]
+
+
 def _leaves(arguments: tuple[Any, ...]) -> tuple[list[Any], Any]:
     """The leaves of the arguments and their structure; None if each argument is one tensor, the commonest case."""
     if all([type(x) is Tensor for x in arguments]):
@@ -351,14 +362,15 @@ def _arguments(structure: Any, leaves: list[Tensor]) -> Any:
 
 
 def _record(
-    f: Function, values: list[Tensor], structure: Any, has_aux: bool
+    name: str, f: Function, values: list[Tensor], structure: Any, has_aux: bool
 ) -> tuple[Reverse[Any], list[Tensor], Any, Any]:
     """Run f on a fresh tape; the level, and f's results there."""
-    inner = ground([x.interpreter for x in values] or [as_tensor(0.0).interpreter])
+    inner = ground([x.interpreter for x in values] or [as_tensor(0.0).interpreter], name)
     level: Reverse[Any] = Reverse(inner)
+    level.transform = name
     with running(level):
         variables = [Tensor(level, level.variable(_raised(x, inner)), x.shape, x.dtype) for x in values]
-        result, aux = _split(level.transform, f(*_arguments(structure, variables)), has_aux)
+        result, aux = _split(name, f(*_arguments(structure, variables)), has_aux)
         outputs, out_structure = tree.flatten(result)
         return level, [_result_at(level, y) for y in outputs], out_structure, aux
 
@@ -407,7 +419,9 @@ def _result_at(level: Any, y: Any) -> Tensor:
     result = y if isinstance(y, Tensor) else tensor(y, backend=level.base)
     if result.interpreter is level:
         return result
-    meet((result.interpreter, level), level.transform)
+    deepest: Any = meet((result.interpreter, level), level.transform)
+    if deepest is not level:
+        raise deepest.refuse(level.transform)
     return Tensor(level, _raised(result, level), result.shape, result.dtype)
 
 
@@ -479,11 +493,15 @@ def _places(name: str, argnums: Any, count: int) -> tuple[int, ...]:
     """Non-negative positions of the chosen arguments."""
     chosen = tuple(argnums) if isinstance(argnums, tuple | list) else (argnums,)
     for i in chosen:
-        if not isinstance(i, int) or not -count <= i < count:
+        if type(i) is not int or not -count <= i < count:
             raise ArgumentError(
-                f"{name}: argnums {argnums!r} does not fit a call with {count} positional arguments"
+                f"{name}: argnums {argnums!r} does not fit a call with {count} positional arguments; "
+                f"give their places, from 0, and pass what is to be differentiated by position"
             )
-    return tuple([i % count for i in chosen])
+    places = tuple([i % count for i in chosen])
+    if len(set(places)) != len(places):
+        raise ArgumentError(f"{name}: argnums {argnums!r} names an argument twice; name each once")
+    return places
 
 
 def _partial(
