@@ -75,12 +75,21 @@ def new(
     [[1.0, 2.0], [3.0, 4.0]]
     """
     sizes = _shape(shape)
-    flat = tensor(data, dtype, backend=backend, device=device)
-    if flat.shape != (math.prod(sizes),):
+    if isinstance(data, Tensor) or (type(data) in (list, tuple) and _holds_tensor(data)):
+        flat = tensor(data, dtype, backend=backend, device=device)
+        _check_filled(sizes, flat.shape)
+        return flat.reshape(sizes)
+    given, values, found = _flat(data, None if dtype is None else as_dtype(dtype))
+    _check_filled(sizes, given)
+    interpreter = resolve(backend, device)
+    return Tensor(interpreter, interpreter.new(sizes, values, found), sizes, found)
+
+
+def _check_filled(shape: Shape, given: Shape) -> None:
+    if given != (math.prod(shape),):
         raise ShapeError(
-            f"new: shape {sizes} needs {math.prod(sizes)} values in a flat sequence, got shape {flat.shape}"
+            f"new: shape {shape} needs {math.prod(shape)} values in a flat sequence, got shape {given}"
         )
-    return flat.reshape(sizes)
 
 
 def full(

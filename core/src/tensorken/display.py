@@ -42,7 +42,7 @@ def text(x: Any, spec: str = "") -> str:
     try:
         elements = x.flat()
     except ConcretizationError:
-        return str(lower(x.representation, x.interpreter)[1])
+        return _formula(x)
     return display_text(x.shape, elements, x.dtype, spec)
 
 
@@ -51,9 +51,16 @@ def representation(x: Any) -> str:
     try:
         shown = repr_text(x.shape, x.flat(), x.dtype)
     except ConcretizationError:
-        formula = lower(x.representation, x.interpreter)[1]
-        shown = f"<tensor {formula}, shape={x.shape}, dtype={x.dtype}>"
+        shown = f"<tensor {_formula(x)}, shape={x.shape}, dtype={x.dtype}>"
     return f"<{shown} inside {x.interpreter.transform}>" if x.interpreter.below is not None else shown
+
+
+def _formula(x: Any) -> str:
+    """What a tensor without values stands for, as the backend puts it below what only wraps its values."""
+    base, value = lower(x.representation, x.interpreter)
+    while hasattr(base, "raw"):  # Fuse, ShapeTracker
+        base, value = base.raw, base.value(value)
+    return str(value)
 
 
 # Text for people.

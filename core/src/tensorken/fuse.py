@@ -5,7 +5,8 @@ Three things are held back:
 * an `expand`: the value keeps size 1 along repeated axes, and elementwise ops, reductions, permutes and reshapes that
   only move axes of size 1 see the small value;
 * a product, or a sum or difference of up to four products;
-* a `sum` over such; a later sum adds its axes, also after a permute or a reshape that only moves axes of size 1.
+* a `sum`, of such or of any value; a later sum adds its axes, also after a permute or reshape that only moves axes
+  of size 1.
 
 So the sum of a product reaches the backend as one `fused_multiply_add` of the small operands, and the product itself
 is never built: not by matmul, nor by its JVP and VJP.
@@ -29,7 +30,10 @@ LIMIT = 4
 """How many products one sum may hold back."""
 
 Term = tuple[bool, Any, Any]
-"""Whether the product is added (or subtracted), and its two operands: values with size 1 along repeated axes."""
+"""Whether the product is added (or subtracted), and its two operands: values with size 1 along repeated axes.
+
+The second operand is None for a value that is summed without being a product.
+"""
 
 
 @dataclass(
@@ -187,7 +191,7 @@ class Fuse(RawTensor[Held[R]]):
         shape = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
         pending = x.pending
         if pending is None:
-            return Held(shape, self._total(self.small(x), x.shape, axes))
+            pending = Pending(((True, self.small(x), None),), x.shape, _NO_AXES, _ALL_AXES[len(shape)])
         summed = pending.axes.union([d for d in [pending.shown[i] for i in axes] if d is not None])
         return Held(shape, None, Pending(pending.terms, pending.full, summed, pending.shown))
 
@@ -235,7 +239,10 @@ class Fuse(RawTensor[Held[R]]):
         """The value of what is pending, with size 1 along repeated axes."""
         raw, total = self.raw, None
         for plus, a, b in p.terms:
-            part = self._contracted(a, b, p.full, p.axes) if p.axes else self._apply(raw.mul, a, b)
+            if b is None:
+                part = self._total(a, p.full, tuple(sorted(p.axes)))
+            else:
+                part = self._contracted(a, b, p.full, p.axes) if p.axes else self._apply(raw.mul, a, b)
             if total is None:
                 total = part if plus else raw.neg(part)
             else:
@@ -243,12 +250,11 @@ class Fuse(RawTensor[Held[R]]):
         assert total is not None
         if p.shown == _ALL_AXES[len(p.full)]:
             return total
+        sizes = raw.shape(total)
         kept = [d for d in p.shown if d is not None]
-        order = tuple(kept + [i for i in range(len(p.full)) if i not in kept])
-        if order != _ALL_AXES[len(order)]:
-            total = raw.permute(total, order)
-        sizes = iter(raw.shape(total))
-        return raw.reshape(total, tuple([1 if d is None else next(sizes) for d in p.shown]))
+        if kept != sorted(kept):  # all other axes have size 1, so a reshape moves them
+            total = raw.permute(total, (*kept, *[i for i in range(len(p.full)) if i not in kept]))
+        return raw.reshape(total, tuple([1 if d is None else sizes[d] for d in p.shown]))
 
     def _contracted(self, a: R, b: R, full: Shape, axes: frozenset[int]) -> R:
         """sum(a * b, axes): an axis of one operand alone is summed in it first, one of neither multiplies."""

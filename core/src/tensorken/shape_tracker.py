@@ -35,6 +35,10 @@ class ShapeTracker(RawTensor[Tracked[R]]):
     def __repr__(self) -> str:
         return f"ShapeTracker({self.raw!r})"
 
+    def value(self, x: Tracked[R]) -> R:
+        """The value of the backend below."""
+        return x.value
+
     def shape(self, x: Tracked[R]) -> Shape:
         return x.shape
 
