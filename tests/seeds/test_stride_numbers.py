@@ -70,7 +70,7 @@ def test_crop_moves_the_offset() -> None:
 @pytest.mark.feature(28, 44)
 @pytest.mark.parametrize(("case", "copies"), RESHAPES, ids=str)
 def test_a_reshape_copies_only_if_no_strides_can_say_it(case: dict[str, Any], copies: bool) -> None:
-    """The article would copy for (2, 6) transposed to (2, 2, 3); the strides (1, 6, 2) do, so it is in the first list."""
+    """The article would copy for a transpose of shape (2, 6) to (2, 2, 3); the strides (1, 6, 2) save the copy."""
     base, to = tuple(case["base"]), tuple(case["to"])
     array = numpy.arange(math.prod(base)).reshape(base)
     view = View.contiguous(base)
