@@ -265,8 +265,7 @@ def pair_of_operands(op_name: str, a: Any, b: Any, beside: Tensor) -> tuple[Tens
     elif isinstance(b, Tensor):
         a = as_operand(op_name, a, b)
     else:
-        base = beside.interpreter.base
-        a, b = tensor(a, backend=base), tensor(b, backend=base)
+        a, b = as_operand(op_name, a, beside), as_operand(op_name, b, beside)
     dtype = promote(a.dtype, b.dtype)
     return a.astype(dtype), b.astype(dtype)
 

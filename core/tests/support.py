@@ -1,0 +1,139 @@
+"""Backends that the tests of core are run on, and short ways to make and to read tensors."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from tensorken_numpy.backend import Numpy
+
+import tensorken as tk
+from tensorken.fuse import Fuse
+from tensorken.shape_tracker import ShapeTracker
+from tensorken.spec.op import OPS, Op
+from tensorken.spec.raw import RawTensor
+from tensorken.tensor import Tensor
+
+
+class Strideless(Numpy):
+    """Numpy as a device without strides would be: every movement copies, and nothing broadcasts."""
+
+    broadcasts = False
+
+    def __repr__(self) -> str:
+        return "Strideless()"
+
+    def expand(self, x: Any, shape: Any) -> Any:
+        return np.array(np.broadcast_to(x, shape))
+
+    def permute(self, x: Any, order: Any) -> Any:
+        return np.ascontiguousarray(x.transpose(order))
+
+    def crop(self, x: Any, limits: Any) -> Any:
+        return np.array(super().crop(x, limits))
+
+    def flip(self, x: Any, axes: Any) -> Any:
+        return np.array(np.flip(x, axes))
+
+
+class Strict(Strideless):
+    """A strideless numpy that checks what core promises a backend: equal shapes, one dtype, normalised params."""
+
+    def __repr__(self) -> str:
+        return "Strict()"
+
+
+def _checked(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Any, *args: Any) -> Any:
+        count = len(args) - len(op.params) if op.arity is None else op.arity
+        operands, params = args[:count], args[count:]
+        for x in operands:
+            assert isinstance(x, np.ndarray | np.generic), f"{op.name} got {type(x).__name__}"
+        shape = op.shape(*[x.shape for x in operands], *params)  # raises where an operand would have to broadcast
+        dtype = op.dtype(*[self.dtype(x) for x in operands], *params)
+        hash(params)  # tuples, not lists
+        if op.params == ("axes",):
+            assert params[0] == tuple(sorted(set(params[0]))), f"{op.name} got axes {params[0]}"
+        y = method(self, *args)
+        assert y.shape == shape, f"{op.name} gives shape {y.shape}, its rule says {shape}"
+        assert self.dtype(y) is dtype, f"{op.name} gives {y.dtype}, its rule says {dtype}"
+        return y
+
+    return call
+
+
+for _op in OPS.values():
+    if _op.method and Numpy().has(_op):
+        setattr(Strict, _op.name, _checked(_op, getattr(Strideless, _op.name)))
+
+
+class Counting(Numpy):
+    """Numpy that counts the calls of each op, by name and by (name, shape of the result)."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self.sizes: Counter[tuple[str, tuple[int, ...]]] = Counter()
+
+    def __repr__(self) -> str:
+        return "Counting()"
+
+    def clear(self) -> None:
+        self.calls.clear()
+        self.sizes.clear()
+
+
+def _counted(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Any, *args: Any) -> Any:
+        y = method(self, *args)
+        self.calls[name] += 1
+        self.sizes[name, y.shape] += 1
+        return y
+
+    return call
+
+
+for _op in OPS.values():
+    if _op.method and Numpy().has(_op):
+        setattr(Counting, _op.name, _counted(_op.name, getattr(Numpy, _op.name)))
+
+FUSED: Fuse[Any] = Fuse(Numpy())
+
+STACKS: dict[str, RawTensor[Any]] = {
+    "Fuse(Numpy())": FUSED,
+    "Numpy()": Numpy(),
+    "Fuse(Strideless())": Fuse(Strideless()),
+    "Fuse(Strict())": Fuse(Strict()),
+    "Strict()": Strict(),
+    "ShapeTracker(Fuse(Numpy()))": ShapeTracker(Fuse(Numpy())),
+    "Fuse(ShapeTracker(Numpy()))": Fuse(ShapeTracker(Numpy())),
+    "Fuse(Fuse(Strideless()))": Fuse(Fuse(Strideless())),
+}
+"""Every way to stack the interpreters of core over numpy; all mean the same."""
+
+
+def f64(values: Any, backend: Any = FUSED) -> Tensor:
+    """A float64 tensor."""
+    return tk.tensor(values, "float64", backend=backend)
+
+
+def array(x: Any) -> np.ndarray[Any, Any]:
+    """The values of a tensor, at whatever level it is."""
+    return np.array(x)
+
+
+def peak_of(call: Callable[[], Any]) -> int:
+    """The most bytes that were allocated at one time during the call, beyond those before it."""
+    tracemalloc.start()
+    try:
+        call()
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        result = call()
+        peak = tracemalloc.get_traced_memory()[1]
+        del result
+        return peak - before
+    finally:
+        tracemalloc.stop()
