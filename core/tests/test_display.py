@@ -187,6 +187,28 @@ CUT = """\
 [9800 9801 9802 ... 9897 9898 9899]
 [9900 9901 9902 ... 9997 9998 9999]"""
 
+ONE_BOX = """\
++---------+
+|         |
+|  [0 1]  |
+|         |
++---------+"""
+
+NARROW_BOX = """\
++-------+
+|       |
+|  [0   |
+|   1]  |
+|       |
++-------+"""
+
+WIDE_GUTTERS = """\
++----------------------------------------+
+|                                        |
+|   [0 1 2 3 4 5]      [6 7 8 9 10 11]   |
+|                                        |
++----------------------------------------+"""
+
 CUT_BOX = """\
 +---------------------------+
 |                           |
@@ -209,6 +231,12 @@ CUT_BOX = """\
         ((5000,), "[0 1 2 ... 4997 4998 4999]", Limits()),
         ((10, 2, 2), CUT_BOX, Limits(elements=9, edge=1)),
         ((4,), "[0 1 2 3]", Limits(elements=4, edge=1)),  # as many as allowed
+        ((1, 4), "[0 1 2 3]", Limits(width=9)),  # just as wide as allowed
+        ((1, 4), "[0 1 2\n 3]", Limits(width=8)),
+        ((2,), "[0\n 1]", Limits(width=0)),  # a number is never broken
+        ((1, 1, 2), ONE_BOX, Limits(width=11)),
+        ((1, 1, 2), NARROW_BOX, Limits(width=10)),
+        ((2, 1, 6), WIDE_GUTTERS, Limits()),
         # Dots in place of one row would save nothing.
         ((3, 9), "[ 0 ...  8]\n[ 9 ... 17]\n[18 ... 26]", Limits(elements=9, edge=1)),
     ],
@@ -289,6 +317,7 @@ def test_every_element_is_shown_once_and_rows_keep_their_order(shape):
 @example(3.4028234663852886e38)
 @example(16777216.0)
 @example(-0.0)
+@example(0.12020188570022583)  # needs nine digits
 def test_float32_reads_back_and_is_as_short_as_numpys(value):
     shown = number_text(value, float32)
     if math.isnan(value):
@@ -409,6 +438,13 @@ def test_format_spec_of_a_number_and_of_a_box():
 )
 def test_repr(shape, elements, dtype, shown):
     assert repr_text(shape, elements, dtype) == shown
+
+
+@pytest.mark.feature(50)
+@pytest.mark.parametrize(("shape", "width"), [((2, 2, 15), 70), ((2, 2, 30), 60), ((2, 2, 2, 12), 60)])
+def test_repr_leaves_room_for_the_closing_brackets(shape, width):
+    shown = repr_text(shape, range(math.prod(shape)), int32, Limits(width=width))
+    assert max(map(len, shown.splitlines())) <= width
 
 
 @pytest.mark.feature(50)

@@ -239,6 +239,11 @@ def test_contiguity_of_each_movement(view, flag):
         (View.contiguous((6, 2)).permute((1, 0)), (2, 2, 3), (1, 6, 2)),  # splits an axis: no copy is needed
         (View.contiguous((1, 1)).expand((2, 3)), (3, 2), (0, 0)),
         (View.contiguous((2, 3)).flip((0, 1)), (6,), (-1,)),
+        (
+            View.contiguous((1, 2, 3)).permute((1, 0, 2)),
+            (6,),
+            (1,),
+        ),  # the stride of a size of 1 is no obstacle
         (View.contiguous((1,)), (), ()),
         (View.contiguous(()), (1, 1), (1, 1)),
     ],
@@ -273,6 +278,13 @@ def test_inverse_where_peeling_by_the_axes_own_order_fails():
         View((2, 2), (3, 1), 1).tensor_index(3)  # cropped away
     assert list(View((2, 2), (0, 1), 0).tensor_indices(1)) == [(0, 1), (1, 1)]
     assert View((2, 3), (-3, -1), 5).tensor_index(0) == (1, 2)
+
+
+@pytest.mark.feature(52, 62)
+def test_overlapping_elements_are_found_in_row_major_order():
+    assert list(View.as_strided((3, 3), (1, 2), 0, 7).tensor_indices(2)) == [(0, 1), (2, 0)]
+    assert list(View.as_strided((3, 3), (1, 1), 0, 5).tensor_indices(2)) == [(0, 2), (1, 1), (2, 0)]
+    assert View.as_strided((3, 3), (1, 2), 0, 7).tensor_index(2) == (0, 1)
 
 
 @pytest.mark.feature(62)
@@ -328,6 +340,8 @@ MATRIX = View.contiguous((2, 3))
         ),
         (ShapeError, lambda: MATRIX.crop(((0, 1), (2, 4))), r"(2, 4) does not fit axis 1 of shape (2, 3)"),
         (ShapeError, lambda: MATRIX.crop(((0, 1), (2, 1))), r"0 <= start <= end <= 3"),
+        (ShapeError, lambda: MATRIX.crop(((0, 3), (0, 3))), r"(0, 3) does not fit axis 0 of shape (2, 3)"),
+        (ShapeError, lambda: MATRIX.crop(((-1, 1), (0, 3))), r"(-1, 1) does not fit axis 0 of shape (2, 3)"),
         (ShapeError, lambda: MATRIX.slice_axes([slice(None, None, 0)]), r"the step of axis 0 is zero"),
         (ShapeError, lambda: MATRIX.slice_axes([slice(None)] * 3), r"3 slices for the 2 axes of (2, 3)"),
         (

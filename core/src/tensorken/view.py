@@ -322,7 +322,7 @@ class View:
                 )
             part = range(shape[axis])[wanted]
             shape[axis] = len(part)
-            offset += part.start * strides[axis] if part else 0  # an empty part begins nowhere
+            offset += part.start * strides[axis]  # of an empty part anything: there is nothing to find
             strides[axis] *= part.step
         return View(tuple(shape), tuple(strides), offset)
 
