@@ -130,6 +130,10 @@ class Fuse(RawTensor[Held[R]]):
     def ravel(self, x: Held[R]) -> Any:
         return self.raw.ravel(self.value(x))
 
+    def settle(self, x: Held[R]) -> Held[R]:
+        self.raw.settle(self.small(x))
+        return x
+
     def realize(self, x: Held[R]) -> Held[R]:
         self.raw.realize(self.value(x))
         return x
@@ -189,11 +193,16 @@ class Fuse(RawTensor[Held[R]]):
 
     def sum(self, x: Held[R], axes: Axes) -> Held[R]:
         shape = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
+        done = shape.count(1) == len(shape)  # no later sum has anything to add, so the operands can go
         pending = x.pending
         if pending is None:
-            pending = Pending(((True, self.small(x), None),), x.shape, _NO_AXES, _ALL_AXES[len(shape)])
+            value = self.small(x)
+            if done:
+                return Held(shape, self._total(value, x.shape, axes))
+            pending = Pending(((True, value, None),), x.shape, _NO_AXES, _ALL_AXES[len(shape)])
         summed = pending.axes.union([d for d in [pending.shown[i] for i in axes] if d is not None])
-        return Held(shape, None, Pending(pending.terms, pending.full, summed, pending.shown))
+        pending = Pending(pending.terms, pending.full, summed, pending.shown)
+        return Held(shape, self._compute(pending)) if done else Held(shape, None, pending)
 
     def fused_multiply_add(self, a: Held[R], b: Held[R], axes: Axes) -> Held[R]:
         full = multiplied(a.shape, b.shape, ())
@@ -260,6 +269,8 @@ class Fuse(RawTensor[Held[R]]):
         """sum(a * b, axes): an axis of one operand alone is summed in it first, one of neither multiplies."""
         raw = self.raw
         sizes_a, sizes_b = raw.shape(a), raw.shape(b)
+        if sizes_a == sizes_b == full:
+            return raw.fused_multiply_add(a, b, tuple(sorted(axes)))
         only_a, only_b, both, repeated = [], [], [], 1
         for i in sorted(axes):
             in_a, in_b = sizes_a[i] != 1, sizes_b[i] != 1

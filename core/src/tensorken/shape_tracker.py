@@ -54,6 +54,10 @@ class ShapeTracker(RawTensor[Tracked[R]]):
     def ravel(self, x: Tracked[R]) -> Any:
         return self.raw.ravel(x.value)
 
+    def settle(self, x: Tracked[R]) -> Tracked[R]:
+        self.raw.settle(x.value)
+        return x
+
     def realize(self, x: Tracked[R]) -> Tracked[R]:
         return Tracked(self.raw.realize(x.value), x.shape, x.dtype)
 

@@ -231,7 +231,8 @@ class Tensor:
             raise ShapeError(
                 f"item: shape {self.shape} has {self.size} elements, need exactly 1; use tolist()"
             )
-        return self.flat()[0].item() if hasattr(self.flat(), "dtype") else self.flat()[0]
+        value = self.flat()[0]
+        return value.item() if hasattr(value, "item") else value
 
     def __float__(self) -> float:
         return float(self.item())
@@ -668,6 +669,13 @@ class Tensor:
         """Zeros of `size` along the axis, with the slices of this tensor added at 1-D indices."""
         result: Tensor = apply(OPS["scatter_add"], (self, indices), (_axis("scatter_add", self, axis), size))
         return result
+
+    def settle(self) -> Tensor:
+        """This tensor, with nothing of it held back to be fused; work that a device delays stays delayed."""
+        base, value = lower(self.representation, self.interpreter)
+        if isinstance(base, RawTensor):
+            base.settle(value)
+        return self
 
     def realize(self) -> Tensor:
         """This tensor, with all delayed work of its backend done."""

@@ -14,6 +14,7 @@ from tensorken.functions import stack
 from tensorken.levels import ground, lift, meet, running
 from tensorken.reverse import Reverse
 from tensorken.spec.interpreter import Interpreter
+from tensorken.spec.raw import RawTensor
 from tensorken.tensor import Tensor
 
 Function = Callable[..., Any]
@@ -67,6 +68,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
         else Tensor(inner, y.representation.tangent, y.shape, y.dtype)
         for p, y in zip(primals_out, outputs, strict=True)
     ]
+    _settle(inner, primals_out, tangents_out)
     pair = tree.unflatten(out_structure, primals_out), tree.unflatten(out_structure, tangents_out)
     return (*pair, _dropped(aux, level)) if has_aux else pair
 
@@ -100,6 +102,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
             found[i] if i in found else Tensor(inner, _raised(x.zeros_like(), inner))
             for i, x in enumerate(values)
         ]
+        _settle(inner, pulled)
         return _arguments(structure, pulled)  # type: ignore[no-any-return]
 
     result = tree.unflatten(out_structure, results)
@@ -333,6 +336,7 @@ def _differentiated(
             found[i] if i in found else Tensor(inner, _raised(x.zeros_like(), inner), x.shape, x.dtype)
             for i, x in enumerate(values)
         ]
+        _settle(inner, results, pulled)
         gradients = _over_inputs(_arguments(structure, pulled), argnums)
         value = tree.unflatten(out_structure, results)
         return ((value, _dropped(aux, level)) if has_aux else value), gradients
@@ -408,6 +412,15 @@ def _path(structure: Any, index: int) -> str:
     """Where a leaf stands among the arguments."""
     path: str = tree.flatten_with_path(tree.unflatten(structure, range(structure.leaf_count)))[0][index][0]
     return path
+
+
+def _settle(inner: Interpreter[Any], *results: list[Tensor]) -> None:
+    """Have nothing of the results of an outermost transform held back: the tape's values can then go."""
+    if isinstance(inner, RawTensor):
+        for tensors in results:
+            for x in tensors:
+                if x.interpreter is inner:
+                    inner.settle(x.representation)
 
 
 def _raised(x: Tensor, inner: Interpreter[Any]) -> Any:

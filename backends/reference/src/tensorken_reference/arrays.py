@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -11,7 +12,6 @@ from tensorken.spec.dtypes import DType
 from tensorken.spec.shapes import Axes, Shape
 from tensorken.view import View
 from tensorken_reference.conversion import fit
-from tensorken_reference.function import Function
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ def mapped(function: Callable[..., Any], *operands: Array) -> Array:
     return Array(x.shape, tuple(fit(map(function, *[y.data for y in operands]), x.dtype)), x.dtype)
 
 
-def applied(function: Function, *operands: Array) -> Array:
-    """A function that rounds by itself, on elements."""
+def applied(function: Callable[..., list[float]], *operands: Array) -> Array:
+    """A function `(dtype, *operands)` on all elements, which rounds by itself."""
     x = operands[0]
     return Array(x.shape, tuple(function(x.dtype, *[y.data for y in operands])), x.dtype)
 
@@ -46,6 +46,14 @@ def rows_over(x: Array, axes: Axes) -> list[tuple[Any, ...]]:
     data = moved(x, View.contiguous(x.shape).permute((*kept, *axes))).data
     count, length = prod([x.shape[i] for i in kept]), prod([x.shape[i] for i in axes])
     return [data[t * length : (t + 1) * length] for t in range(count)]
+
+
+def along(x: Array, axis: int, function: Callable[[tuple[Any, ...]], list[Any]], dtype: DType) -> Array:
+    """A function from row to row of one length, on the rows along an axis."""
+    rows = [function(row) for row in rows_over(x, (axis,))]
+    last = Array((*x.shape[:axis], *x.shape[axis + 1 :], x.shape[axis]), tuple(chain(*rows)), dtype)
+    rank = len(x.shape)
+    return moved(last, View.contiguous(last.shape).permute((*range(axis), rank - 1, *range(axis, rank - 1))))
 
 
 def repeated_along(x: Array, axes: Axes, shape: Shape) -> Array:

@@ -14,13 +14,22 @@ from math import copysign, floor, inf, isfinite, nan, prod
 from typing import Any
 
 from tensorken.spec import scalar
-from tensorken.spec.dtypes import DType, bool_
+from tensorken.spec.dtypes import DType, bool_, int32
 from tensorken.spec.op import Op
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Axes, Pairs, Shape, reduced
 from tensorken.view import View
 from tensorken_reference import circular, exponentials, logarithms, power
-from tensorken_reference.arrays import Array, applied, mapped, moved, repeated_along, row_numbers, rows_over
+from tensorken_reference.arrays import (
+    Array,
+    along,
+    applied,
+    mapped,
+    moved,
+    repeated_along,
+    row_numbers,
+    rows_over,
+)
 from tensorken_reference.conversion import convert, unpack, wrap
 from tensorken_reference.sums import products, running_sums, sums, wrapped_products
 
@@ -35,7 +44,7 @@ class Reference(RawTensor[Array]):
     [1.0]
     """
 
-    # ---- create, inspect -----------------------------------------------------------------------------------
+    # ---- create, inspect ----------------------------------------------------------------------------------
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Array:
         """A tensor from row-major flat data: a C-contiguous buffer, or a sequence of Python numbers."""
@@ -57,7 +66,7 @@ class Reference(RawTensor[Array]):
         """The elements in row-major order, as a new list."""
         return list(x.data)
 
-    # ---- elementwise ---------------------------------------------------------------------------------------
+    # ---- elementwise --------------------------------------------------------------------------------------
 
     def exp(self, x: Array) -> Array:
         return applied(exponentials.exp, x)
@@ -108,7 +117,7 @@ class Reference(RawTensor[Array]):
         chosen = [p if c else q for c, p, q in zip(condition.data, a.data, b.data, strict=True)]
         return Array(a.shape, tuple(chosen), a.dtype)
 
-    # ---- integers ------------------------------------------------------------------------------------------
+    # ---- integers -----------------------------------------------------------------------------------------
 
     def floor_divide(self, a: Array, b: Array) -> Array:
         return mapped(lambda p, q: p // q if q else 0, a, b)
@@ -130,7 +139,7 @@ class Reference(RawTensor[Array]):
         bits = 8 * a.dtype.itemsize
         return mapped(lambda p, q: p % (1 << bits) >> q if 0 <= q < bits else 0, a, b)
 
-    # ---- the derived ops that are more exact than their bodies ---------------------------------------------
+    # ---- the derived ops that are more exact than their bodies --------------------------------------------
 
     def reciprocal(self, x: Array) -> Array:
         return mapped(lambda v: scalar.div(1.0, v), x)
@@ -180,19 +189,39 @@ class Reference(RawTensor[Array]):
     def atanh(self, x: Array) -> Array:
         return applied(logarithms.atanh, x)
 
-    def cumsum(self, x: Array, axis: int) -> Array:
-        """Each running sum is exact before it is rounded, so none inherits the rounding of another."""
-        rows = [_running(row, x.dtype) for row in rows_over(x, (axis,))]
-        last = Array((*x.shape[:axis], *x.shape[axis + 1 :], x.shape[axis]), tuple(chain(*rows)), x.dtype)
-        return self.permute(last, (*range(axis), len(x.shape) - 1, *range(axis, len(x.shape) - 1)))
+    def exp2(self, x: Array) -> Array:
+        return applied(power.exp2, x)
 
-    # ---- reductions ----------------------------------------------------------------------------------------
+    def log2(self, x: Array) -> Array:
+        return applied(logarithms.log2, x)
+
+    def log10(self, x: Array) -> Array:
+        return applied(logarithms.log10, x)
+
+    def logaddexp(self, a: Array, b: Array) -> Array:
+        return applied(logarithms.logaddexp, a, b)
+
+    def hypot(self, a: Array, b: Array) -> Array:
+        return applied(power.hypot, a, b)
+
+    # ---- reductions ---------------------------------------------------------------------------------------
 
     def sum(self, x: Array, axes: Axes) -> Array:
         return Array(reduced(x.shape, axes), _totals(rows_over(x, axes), x.dtype), x.dtype)
 
     def max(self, x: Array, axes: Axes) -> Array:
         return Array(reduced(x.shape, axes), tuple(map(_largest, rows_over(x, axes))), x.dtype)
+
+    def min(self, x: Array, axes: Axes) -> Array:
+        return Array(reduced(x.shape, axes), tuple(map(_smallest, rows_over(x, axes))), x.dtype)
+
+    def argmax(self, x: Array, axis: int) -> Array:
+        places = [_place(row, _largest(row)) for row in rows_over(x, (axis,))]
+        return Array(reduced(x.shape, (axis,)), tuple(places), int32)
+
+    def argmin(self, x: Array, axis: int) -> Array:
+        places = [_place(row, _smallest(row)) for row in rows_over(x, (axis,))]
+        return Array(reduced(x.shape, (axis,)), tuple(places), int32)
 
     def fused_multiply_add(self, a: Array, b: Array, axes: Axes) -> Array:
         """Rows of a times rows of b; which of them meet follows from the axes with size 1 in one operand."""
@@ -202,7 +231,19 @@ class Reference(RawTensor[Array]):
         totals = products if a.dtype.kind == "float" else wrapped_products
         return Array(reduced(whole, axes), tuple(totals(left, right, i, j, a.dtype)), a.dtype)
 
-    # ---- movement ------------------------------------------------------------------------------------------
+    # ---- along an axis ------------------------------------------------------------------------------------
+
+    def cumsum(self, x: Array, axis: int) -> Array:
+        """Each running sum is exact before it is rounded, so none inherits the rounding of another."""
+        return along(x, axis, lambda row: _running(row, x.dtype), x.dtype)
+
+    def sort(self, x: Array, axis: int) -> Array:
+        return along(x, axis, lambda row: [row[i] for i in _ascending(row)], x.dtype)
+
+    def argsort(self, x: Array, axis: int) -> Array:
+        return along(x, axis, _ascending, int32)
+
+    # ---- movement -----------------------------------------------------------------------------------------
 
     def reshape(self, x: Array, shape: Shape) -> Array:
         return Array(shape, x.data, x.dtype)
@@ -227,7 +268,17 @@ class Reference(RawTensor[Array]):
             data[place] = value
         return Array(shape, tuple(data), x.dtype)
 
-    # ---- indexing ------------------------------------------------------------------------------------------
+    def concatenate(self, *operands: Any) -> Array:
+        """Of each operand in turn, the block that one index over the axes before `axis` selects."""
+        *pieces, axis = operands
+        first: Array = pieces[0]
+        shape = (*first.shape[:axis], sum([x.shape[axis] for x in pieces]), *first.shape[axis + 1 :])
+        blocks = [(x.data, prod(x.shape[axis:])) for x in pieces]
+        outer = range(prod(first.shape[:axis]))
+        data = chain(*[block[i * n : (i + 1) * n] for i in outer for block, n in blocks])
+        return Array(shape, tuple(data), first.dtype)
+
+    # ---- indexing -----------------------------------------------------------------------------------------
 
     def gather(self, x: Array, indices: Array, axis: int) -> Array:
         outer, inner = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
@@ -254,7 +305,7 @@ class Reference(RawTensor[Array]):
         ]
         return Array((*x.shape[:axis], size, *x.shape[axis + 1 :]), _totals(rows, x.dtype), x.dtype)
 
-    # ---- any other op --------------------------------------------------------------------------------------
+    # ---- any other op -------------------------------------------------------------------------------------
 
     def has(self, op: Op) -> bool:
         """Whether the op runs here without its body: by a method, or by its meaning on numbers."""
@@ -275,7 +326,7 @@ class Reference(RawTensor[Array]):
         return Array(operands[0].shape, tuple(convert(values, dtype)), dtype)
 
 
-# ---- on numbers --------------------------------------------------------------------------------------------
+# ---- on numbers ------------------------------------------------------------------------------------------
 
 
 def _floor(v: float) -> float:
@@ -286,6 +337,21 @@ def _floor(v: float) -> float:
 def _largest(row: Sequence[Any]) -> Any:
     """The first of the largest values; NaN if one is."""
     return nan if any(map(operator.ne, row, row)) else max(row)
+
+
+def _smallest(row: Sequence[Any]) -> Any:
+    """The first of the smallest values; NaN if one is."""
+    return nan if any(map(operator.ne, row, row)) else min(row)
+
+
+def _place(row: Sequence[Any], value: Any) -> int:
+    """Where a value stands first in a row; NaN stands where any NaN does."""
+    return row.index(value) if value == value else [v == v for v in row].index(False)
+
+
+def _ascending(row: Sequence[Any]) -> list[int]:
+    """The places of a row's values in ascending order, equal ones in theirs, NaN last."""
+    return sorted(range(len(row)), key=lambda i: (row[i] != row[i], row[i]))
 
 
 def _running(row: Sequence[Any], dtype: DType) -> list[Any]:

@@ -62,7 +62,7 @@ def _asin_case(x: float, form: Format) -> float | None:
 def _enclose_asin(x: float, bits: int) -> Enclosure:
     w = bits + small(x)
     n = to_fixed(x, w)
-    return fixed.atan2(n, math.isqrt((1 << 2 * w) - n * n), w), -w, 20
+    return fixed.atan2(n, math.isqrt((1 << 2 * w) - n * n), w), -w, 36
 
 
 def _acos_case(x: float, form: Format) -> float | None:
@@ -74,7 +74,7 @@ def _acos_case(x: float, form: Format) -> float | None:
 def _enclose_acos(x: float, bits: int) -> Enclosure:
     w = bits + small(math.acos(x))
     n = to_fixed(x, w)
-    return fixed.atan2(math.isqrt((1 << 2 * w) - n * n), n, w), -w, 20
+    return fixed.atan2(math.isqrt((1 << 2 * w) - n * n), n, w), -w, 36
 
 
 def _atan2_case(y: float, x: float, form: Format) -> float | None:
@@ -108,7 +108,7 @@ def _enclose_atan2(y: float, x: float, bits: int) -> Enclosure:
     w = bits + small(math.atan2(y, x))
     scale = max(exponent(x), exponent(y))
     (n, e), (d, f) = decompose(y), decompose(x)
-    return fixed.atan2(shift(n, e - scale + w), shift(d, f - scale + w), w), -w, 24
+    return fixed.atan2(shift(n, e - scale + w), shift(d, f - scale + w), w), -w, 40
 
 
 def _atan_case(x: float, form: Format) -> float | None:

@@ -1,7 +1,7 @@
 """Elementary functions in fixed point, to any number of bits.
 
 An integer `n` at `w` bits stands for `n / 2**w`; a unit is `2**-w`. Each function states a bound of its error
-in units, which counts every truncation on the way, for `w` from 60 to 1000 and operands in the range it
+in units, which counts every truncation on the way, for `w` from 60 to 2000 and operands in the range it
 names. How many bits are needed, and what to do where a value is too close to call, is decided in
 `function.py`.
 
@@ -100,7 +100,7 @@ def _near_zero(d: int, factor: int, step: int, w: int) -> int:
 
 
 def log(x: int, w: int) -> int:
-    """The natural logarithm, for x in [1/2, 2]: within 40 units."""
+    """The natural logarithm, for x in [1/2, 2]: within 64 units."""
     start = int(math.log(x / (1 << w)) * 9007199254740992.0) << (w - 53)
     n, k = exp(-start, w)
     d = (x * n >> (w - k)) - (1 << w)
@@ -108,14 +108,14 @@ def log(x: int, w: int) -> int:
 
 
 def log_scaled(n: int, e: int, w: int) -> int:
-    """The natural logarithm of n * 2**e, for n > 0 and e of at most 16 bits: within 48 units."""
+    """The natural logarithm of n * 2**e, for n > 0 and e of at most 16 bits: within 72 units."""
     size = n.bit_length()
     mantissa = n << (w - size) if size <= w else n >> (size - w)
     return log(mantissa, w) + ((size + e) * constant("ln2", w + 20) >> 20)
 
 
 def atan2(y: int, x: int, w: int) -> int:
-    """The angle of the point (x, y), given in any common unit: within 16 units, for x and y not both 0."""
+    """The angle of the point (x, y), given in any common unit: within 32 units, for x and y not both 0."""
     near, far = sorted((abs(x), abs(y)))
     excess = max(0, far.bit_length() - 64)
     start = int(math.atan((near >> excess) / (far >> excess)) * 9007199254740992.0) << (w - 53)

@@ -1,12 +1,15 @@
-"""The logarithm and its kin, each correctly rounded: log log1p asinh acosh atanh."""
+"""The logarithm and its kin, correctly rounded: log log2 log10 log1p logaddexp asinh acosh atanh."""
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from tensorken_reference import fixed
 from tensorken_reference.function import Enclosure, Function, exponent, odd_case, small, to_fixed
 from tensorken_reference.rounding import Format, decompose, shift
+
+_POWERS_OF_TEN = {float(10**k): k for k in range(23)}  # those that are doubles; 10**-k never is
 
 
 def _log_case(x: float, form: Format) -> float | None:
@@ -19,7 +22,34 @@ def _log_case(x: float, form: Format) -> float | None:
 
 def _enclose_log(x: float, bits: int) -> Enclosure:
     w = bits + small(math.log(x))
-    return fixed.log_scaled(*decompose(x), w), -w, 48
+    return fixed.log_scaled(*decompose(x), w), -w, 72
+
+
+def _log2_case(x: float, form: Format) -> float | None:
+    fraction, e = math.frexp(x)
+    return float(e - 1) if fraction == 0.5 else _log_case(x, form)
+
+
+def _enclose_log2(x: float, bits: int) -> Enclosure:
+    w = bits + small(math.log2(x))
+    n = fixed.log_scaled(*decompose(x), w)
+    return (n << w + 12) // fixed.constant("ln2", w + 12), -w, 128
+
+
+def _log10_case(x: float, form: Format) -> float | None:
+    k = _POWERS_OF_TEN.get(x)
+    return _log_case(x, form) if k is None else float(k)
+
+
+def _enclose_log10(x: float, bits: int) -> Enclosure:
+    w = bits + small(math.log10(x))
+    n = fixed.log_scaled(*decompose(x), w)
+    return (n << w + 12) // _ln10(w + 12), -w, 128
+
+
+@lru_cache(64)
+def _ln10(w: int) -> int:
+    return fixed.log_scaled(10, 0, w)
 
 
 def _log1p_case(x: float, form: Format) -> float | None:
@@ -32,8 +62,35 @@ def _enclose_log1p(x: float, bits: int) -> Enclosure:
     w = bits + small(x)
     n, e = decompose(x)
     if e < 0:
-        return fixed.log_scaled(n + (1 << -e), e, w), -w, 48
-    return fixed.log_scaled((n << e) + 1, 0, w), -w, 48
+        return fixed.log_scaled(n + (1 << -e), e, w), -w, 72
+    return fixed.log_scaled((n << e) + 1, 0, w), -w, 72
+
+
+def _logaddexp_estimate(a: float, b: float) -> float:
+    """In double; NaN where two terms of different sign cancel, so that few digits are left."""
+    larger = max(a, b)
+    y = larger + math.log1p(math.exp(-abs(a - b)))
+    return y if larger >= 0.0 or abs(y) > -larger / 8 else math.nan
+
+
+def _logaddexp_case(a: float, b: float, form: Format) -> float | None:
+    if a != a or b != b:
+        return math.nan
+    larger, distance = max(a, b), abs(a - b)
+    if abs(larger) == math.inf:
+        return larger
+    if larger == 0.0:
+        return 0.0 if distance > 750.0 else None
+    # What the smaller adds, at most exp(-distance), is less than a quarter of the last place of the larger.
+    return larger if distance > 0.7 * (form.precision + 3) - math.log(abs(larger)) else None
+
+
+def _enclose_logaddexp(a: float, b: float, bits: int) -> Enclosure:
+    """The larger + log(1 + exp(smaller - larger))."""
+    larger, smaller = max(a, b), min(a, b)
+    w = bits + small(larger + math.log1p(math.exp(smaller - larger)))
+    n, k = fixed.exp(to_fixed(smaller, w) - to_fixed(larger, w), w)
+    return to_fixed(larger, w) + fixed.log_scaled((1 << w) + shift(n, k), -w, w), -w, 96
 
 
 def _asinh_case(x: float, form: Format) -> float | None:
@@ -44,7 +101,7 @@ def _enclose_asinh(x: float, bits: int) -> Enclosure:
     """log(x + sqrt(x**2 + 1)), x being scaled to below 1."""
     w = bits + small(x)
     y = _log_with_root(abs(x), w, 1)
-    return (y if x > 0 else -y), -w, 64
+    return (y if x > 0 else -y), -w, 96
 
 
 def _acosh_case(x: float, form: Format) -> float | None:
@@ -57,7 +114,7 @@ def _acosh_case(x: float, form: Format) -> float | None:
 
 def _enclose_acosh(x: float, bits: int) -> Enclosure:
     w = bits + small(math.acosh(x))
-    return _log_with_root(x, w, -1), -w, 64
+    return _log_with_root(x, w, -1), -w, 96
 
 
 def _log_with_root(x: float, w: int, sign: int) -> int:
@@ -80,11 +137,14 @@ def _enclose_atanh(x: float, bits: int) -> Enclosure:
     n, e = decompose(x)
     one = 1 << -e
     ratio = ((one + n) << w + 54) // (one - n)
-    return fixed.log_scaled(ratio, -w - 54, w), -w - 1, 52
+    return fixed.log_scaled(ratio, -w - 54, w), -w - 1, 80
 
 
 log = Function(math.log, _log_case, _enclose_log)
+log2 = Function(math.log2, _log2_case, _enclose_log2)
+log10 = Function(math.log10, _log10_case, _enclose_log10)
 log1p = Function(math.log1p, _log1p_case, _enclose_log1p)
+logaddexp = Function(_logaddexp_estimate, _logaddexp_case, _enclose_logaddexp)
 asinh = Function(math.asinh, _asinh_case, _enclose_asinh)
 acosh = Function(math.acosh, _acosh_case, _enclose_acosh)
 atanh = Function(math.atanh, _atanh_case, _enclose_atanh)

@@ -1,12 +1,14 @@
-"""The power function a**b, correctly rounded, with the specials of IEEE 754 and C."""
+"""The powers a**b and 2**b, and the hypotenuse, correctly rounded, with the specials of IEEE 754 and C."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+from tensorken.spec.dtypes import DType, float64
 from tensorken_reference import fixed
 from tensorken_reference.function import Enclosure, Function, exponent
-from tensorken_reference.rounding import Format, decompose, round_scaled, shift
+from tensorken_reference.rounding import FORMATS, Format, decompose, round_scaled, settle, shift
 
 
 def _is_odd(b: float) -> bool:
@@ -72,4 +74,23 @@ def _enclose(a: float, b: float, bits: int) -> Enclosure:
     return (-n if a < 0.0 and _is_odd(b) else n), e - bits, 16
 
 
+def hypot(dtype: DType, a: Sequence[float], b: Sequence[float]) -> list[float]:
+    """sqrt(a**2 + b**2) of every pair, from integers: it can be a tie, which no enclosure would decide."""
+    form = FORMATS[dtype]
+    if dtype is float64:
+        return [_hypot(p, q, form) for p, q in zip(a, b, strict=True)]
+    return settle(list(map(math.hypot, a, b)), dtype, lambda i: _hypot(a[i], b[i], form))
+
+
+def _hypot(a: float, b: float, form: Format) -> float:
+    if not (math.isfinite(a) and math.isfinite(b)):
+        return math.hypot(a, b)
+    (n, e), (m, f) = decompose(a), decompose(b)
+    least = min(e, f) - 64  # enough places for the root of the smaller alone
+    square = shift(n, e - least) ** 2 + shift(m, f - least) ** 2
+    root = math.isqrt(square)
+    return round_scaled(2 * root + (root * root != square), least - 1, form)
+
+
 pow = Function(math.pow, _case, _enclose)
+exp2 = Function(math.exp2, lambda b, form: _case(2.0, b, form), lambda b, bits: _enclose(2.0, b, bits))
