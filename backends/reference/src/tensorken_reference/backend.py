@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from itertools import accumulate, chain
+from itertools import chain
 from math import copysign, floor, inf, isfinite, nan, prod
 from typing import Any
 
@@ -30,8 +30,9 @@ from tensorken_reference.arrays import (
     row_numbers,
     rows_over,
 )
-from tensorken_reference.conversion import convert, unpack, wrap
-from tensorken_reference.sums import products, running_sums, sums, wrapped_products
+from tensorken_reference.conversion import convert, unpack
+from tensorken_reference.rows import ascending, largest, place, running, smallest, totals
+from tensorken_reference.sums import products, wrapped_products
 
 
 class Reference(RawTensor[Array]):
@@ -43,6 +44,9 @@ class Reference(RawTensor[Array]):
     >>> reference.ravel(reference.sum(x, (0,)))
     [1.0]
     """
+
+    def __repr__(self) -> str:
+        return "Reference()"
 
     # ---- create, inspect ----------------------------------------------------------------------------------
 
@@ -207,20 +211,20 @@ class Reference(RawTensor[Array]):
     # ---- reductions ---------------------------------------------------------------------------------------
 
     def sum(self, x: Array, axes: Axes) -> Array:
-        return Array(reduced(x.shape, axes), _totals(rows_over(x, axes), x.dtype), x.dtype)
+        return Array(reduced(x.shape, axes), totals(rows_over(x, axes), x.dtype), x.dtype)
 
     def max(self, x: Array, axes: Axes) -> Array:
-        return Array(reduced(x.shape, axes), tuple(map(_largest, rows_over(x, axes))), x.dtype)
+        return Array(reduced(x.shape, axes), tuple(map(largest, rows_over(x, axes))), x.dtype)
 
     def min(self, x: Array, axes: Axes) -> Array:
-        return Array(reduced(x.shape, axes), tuple(map(_smallest, rows_over(x, axes))), x.dtype)
+        return Array(reduced(x.shape, axes), tuple(map(smallest, rows_over(x, axes))), x.dtype)
 
     def argmax(self, x: Array, axis: int) -> Array:
-        places = [_place(row, _largest(row)) for row in rows_over(x, (axis,))]
+        places = [place(row, largest(row)) for row in rows_over(x, (axis,))]
         return Array(reduced(x.shape, (axis,)), tuple(places), int32)
 
     def argmin(self, x: Array, axis: int) -> Array:
-        places = [_place(row, _smallest(row)) for row in rows_over(x, (axis,))]
+        places = [place(row, smallest(row)) for row in rows_over(x, (axis,))]
         return Array(reduced(x.shape, (axis,)), tuple(places), int32)
 
     def fused_multiply_add(self, a: Array, b: Array, axes: Axes) -> Array:
@@ -228,20 +232,20 @@ class Reference(RawTensor[Array]):
         whole = tuple([n if m == 1 else m for m, n in zip(a.shape, b.shape, strict=True)])
         left, right = (rows_over(repeated_along(x, axes, whole), axes) for x in (a, b))
         i, j = (row_numbers(x.shape, axes, whole) for x in (a, b))
-        totals = products if a.dtype.kind == "float" else wrapped_products
-        return Array(reduced(whole, axes), tuple(totals(left, right, i, j, a.dtype)), a.dtype)
+        multiply = products if a.dtype.kind == "float" else wrapped_products
+        return Array(reduced(whole, axes), tuple(multiply(left, right, i, j, a.dtype)), a.dtype)
 
     # ---- along an axis ------------------------------------------------------------------------------------
 
     def cumsum(self, x: Array, axis: int) -> Array:
         """Each running sum is exact before it is rounded, so none inherits the rounding of another."""
-        return along(x, axis, lambda row: _running(row, x.dtype), x.dtype)
+        return along(x, axis, lambda row: running(row, x.dtype), x.dtype)
 
     def sort(self, x: Array, axis: int) -> Array:
-        return along(x, axis, lambda row: [row[i] for i in _ascending(row)], x.dtype)
+        return along(x, axis, lambda row: [row[i] for i in ascending(row)], x.dtype)
 
     def argsort(self, x: Array, axis: int) -> Array:
-        return along(x, axis, _ascending, int32)
+        return along(x, axis, ascending, int32)
 
     # ---- movement -----------------------------------------------------------------------------------------
 
@@ -303,7 +307,7 @@ class Reference(RawTensor[Array]):
             for places in sources
             for k in range(inner)
         ]
-        return Array((*x.shape[:axis], size, *x.shape[axis + 1 :]), _totals(rows, x.dtype), x.dtype)
+        return Array((*x.shape[:axis], size, *x.shape[axis + 1 :]), totals(rows, x.dtype), x.dtype)
 
     # ---- any other op -------------------------------------------------------------------------------------
 
@@ -332,36 +336,6 @@ class Reference(RawTensor[Array]):
 def _floor(v: float) -> float:
     """The largest whole number that is not above v; a zero keeps its sign."""
     return (float(floor(v)) or copysign(0.0, v)) if isfinite(v) else v
-
-
-def _largest(row: Sequence[Any]) -> Any:
-    """The first of the largest values; NaN if one is."""
-    return nan if any(map(operator.ne, row, row)) else max(row)
-
-
-def _smallest(row: Sequence[Any]) -> Any:
-    """The first of the smallest values; NaN if one is."""
-    return nan if any(map(operator.ne, row, row)) else min(row)
-
-
-def _place(row: Sequence[Any], value: Any) -> int:
-    """Where a value stands first in a row; NaN stands where any NaN does."""
-    return row.index(value) if value == value else [v == v for v in row].index(False)
-
-
-def _ascending(row: Sequence[Any]) -> list[int]:
-    """The places of a row's values in ascending order, equal ones in theirs, NaN last."""
-    return sorted(range(len(row)), key=lambda i: (row[i] != row[i], row[i]))
-
-
-def _running(row: Sequence[Any], dtype: DType) -> list[Any]:
-    """The sums of the first value, of the first two, and so on."""
-    return running_sums(row, dtype) if dtype.kind == "float" else wrap(accumulate(row), dtype)
-
-
-def _totals(rows: Sequence[Sequence[Any]], dtype: DType) -> tuple[Any, ...]:
-    """The sum of each row."""
-    return tuple(sums(rows, dtype) if dtype.kind == "float" else wrap(map(sum, rows), dtype))
 
 
 def _attempt(meaning: Callable[..., Any], *operands: Any) -> Any:
