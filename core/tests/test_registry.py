@@ -445,6 +445,15 @@ def test_a_plugin_that_fails_is_not_left_half_registered(site: Site) -> None:
     assert site.registry.report_header() == []
 
 
+def test_a_backend_that_is_refused_leaves_no_ops(site: Site, op_table: dict[str, Op]) -> None:
+    ops = OPS_PLUGIN.format(first="fake_f", second="fake_g")
+    site.backend("toy", fake_dist_toy=PLUGIN.format(module="x", name="toy", facts="spec='>=9'") + ops)
+    with pytest.raises(BackendError, match="speaks language >=9"):
+        site.selection.resolve("toy")
+    assert "fake_f" not in op_table
+    assert site.registry.hook.tensorken_ops() == []
+
+
 def test_a_module_whose_files_are_gone_is_to_be_installed_again(site: Site) -> None:
     site.install("bad", {"backends": {"bad": "no_such_module.plugin"}})
     with pytest.raises(BackendError, match="pip install --force-reinstall bad"):
@@ -625,6 +634,17 @@ def test_the_variable_is_read_at_first_use_and_a_later_change_warns_once(
     assert chosen_name(site) == "other"
 
 
+def test_without_a_choice_the_variable_counts_again(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.backend("numpy")
+    site.backend("toy")
+    site.selection.use_backend("toy")
+    site.selection.use_backend(None)
+    assert chosen_name(site) == "numpy"
+    monkeypatch.setenv("TENSORKEN_BACKEND", "toy")
+    with pytest.warns(RuntimeWarning, match="TENSORKEN_BACKEND is now 'toy'; in use is still numpy"):
+        assert chosen_name(site) == "numpy"
+
+
 def test_a_changed_variable_does_not_matter_to_who_has_chosen(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -769,6 +789,7 @@ def test_an_entry_of_a_module_is_treated_as_if_it_were_installed(site: Site) -> 
         ("fake_broken:x", None, BackendError, "ModuleNotFoundError: No module named 'not_there'"),
         ("no_such_module:x", None, UnknownBackendError, "unknown backend 'no_such_module:x'"),
         ("fake_module.inner:x", None, UnknownBackendError, "unknown backend"),
+        (".relative:x", None, UnknownBackendError, "unknown backend"),
         ("C:/some/path", None, UnknownBackendError, "unknown backend"),
         ("no_such_backend:1", None, UnknownBackendError, "unknown backend 'no_such_backend'"),
         ("nunpy:cpu", None, UnknownBackendError, "did you mean: numpy"),
@@ -789,6 +810,14 @@ def test_before_the_colon_an_installed_backend_goes_before_a_module(site: Site) 
     site.registry.refresh()
     with pytest.raises(BackendError, match="'fake-module' has no device 'Mine'"):
         site.selection.resolve("fake_module:Mine")
+
+
+def test_before_the_colon_a_known_backend_goes_before_a_module_even_if_it_is_not_installed(
+    site: Site,
+) -> None:
+    site.install("other", {}, wgpu=MODULE)
+    with pytest.raises(UnknownBackendError, match="pip install tensorken-wgpu"):
+        site.selection.resolve("wgpu:Mine")
 
 
 def test_interpreters_are_used_as_they_are(site: Site) -> None:
@@ -880,6 +909,14 @@ def test_what_a_plain_call_gives_can_be_entered_later_and_again(abc: Site) -> No
     assert chosen_name(abc) == "numpy"
 
 
+def test_entering_later_does_not_undo_what_was_chosen_since(abc: Site) -> None:
+    early = abc.selection.use_backend("a")
+    abc.selection.use_backend("b")
+    with early:
+        assert chosen_name(abc) == "a"
+    assert chosen_name(abc) == "b"
+
+
 def in_thread(function: Callable[[], Any]) -> Any:
     results: list[Any] = []
     thread = threading.Thread(target=lambda: results.append(function()))
@@ -931,6 +968,25 @@ def test_generators_that_end_in_any_order_leave_the_choice_right(abc: Site) -> N
     in_thread(lambda: next(abandoned))
     abandoned.close()  # type: ignore[attr-defined]
     assert chosen_name(abc) == "numpy"
+
+
+def test_a_backend_may_create_tensors_while_it_loads(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In two threads at once, each of which holds what the other asks for."""
+    site.backend("numpy", fake_dist_numpy_heavy="import time\ntime.sleep(0.05)\n" + HEAVY)
+    eager = "import host_under_test\nhost_under_test.selection.resolve()\n" + HEAVY
+    site.backend("eager", fake_dist_eager_heavy="import time\ntime.sleep(0.02)\n" + eager)
+    monkeypatch.setitem(sys.modules, "host_under_test", site)
+    record = one(site, "eager")
+    threads = [
+        threading.Thread(target=function, args=arguments, daemon=True)
+        for function, arguments in ((site.registry.load, (record,)), (site.selection.resolve, ()))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=20)
+    assert not any(thread.is_alive() for thread in threads)
+    assert site.status() == {"eager": "available", "numpy": "available"}
 
 
 def test_threads_that_ask_at_once_get_one_interpreter(site: Site) -> None:

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import pluggy
 
@@ -29,6 +29,7 @@ from tensorken.spec.raw import RawTensor
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
 
+T = TypeVar("T")
 Group = Literal["backends", "plugins", "commands"]
 Status = Literal["available", "broken", "incompatible", "clash"]
 
@@ -96,7 +97,8 @@ class Registry:
         self._attributes: dict[tuple[str, str | None], RawTensor[Any]] = {}
         self._verdicts: dict[tuple[Group, str, str, str], tuple[Status, str]] = {}
         self._names: dict[int, tuple[Any, str, str]] = {}
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
+        """Held while something is loaded or chosen: one for both, as each may lead to the other."""
         self._plugins = pluggy.PluginManager("tensorken")
         self._plugins.add_hookspecs(hooks)
         self.hook = self._plugins.hook
@@ -114,7 +116,7 @@ class Registry:
 
     def refresh(self) -> dict[Group, list[PluginRecord]]:
         """Look again at what is installed; what is loaded stays loaded."""
-        with self._lock, _timed("looked for plugins"):
+        with self.lock, _timed("looked for plugins"):
             importlib.invalidate_caches()
             self.problems = []
             found: dict[Group, list[PluginRecord]] = {group: [] for group in get_args(Group)}
@@ -210,18 +212,22 @@ class Registry:
         except SystemExit as error:
             self._mark(record, "broken", f"it called sys.exit({error.code!r}); {_way_out(error, record)}")
 
-    def _register(self, plugin: Any, record: PluginRecord) -> Any:
-        """Hand a plugin to pluggy, check its hooks, and add its ops to the table."""
-        if not self._plugins.is_registered(plugin):
-            try:
+    def _register(self, record: PluginRecord, examine: Callable[[Any], T]) -> T:
+        """Import a plugin, hand it to pluggy, examine it, and add its ops to the table, or leave no trace."""
+        plugin = _imported(record)
+        former = self._plugins.is_registered(plugin)  # as a plugin of another group
+        try:
+            if not former:
                 self._plugins.register(plugin, f"{record.group}:{record.name}@{record.distribution}")
                 self._check_hooks(plugin)
+            found = examine(plugin)
+            if not former:
                 self._add_ops(plugin)
-            except BaseException:
-                if self._plugins.is_registered(plugin):
-                    self._plugins.unregister(plugin)
-                raise
-        return plugin
+        except BaseException:
+            if not former and self._plugins.is_registered(plugin):
+                self._plugins.unregister(plugin)
+            raise
+        return found
 
     def _check_hooks(self, plugin: Any) -> None:
         callers = self._plugins.get_hookcallers(plugin) or []
@@ -258,14 +264,13 @@ class Registry:
         Raises:
             BackendError: if the plugin is incompatible or broken.
         """
-        with self._lock:
+        with self.lock:
             if record.key not in self._entries:
                 with self._guarded(record):
-                    self._entries[record.key] = self._described(record)
+                    self._entries[record.key] = self._register(record, lambda p: self._described(p, record))
             return self._entries[record.key]
 
-    def _described(self, record: PluginRecord) -> BackendEntry:
-        plugin = self._register(_imported(record), record)
+    def _described(self, plugin: Any, record: PluginRecord) -> BackendEntry:
         entries = self._own(plugin, "tensorken_backend")
         if len(entries) != 1 or not isinstance(entries[0], BackendEntry):
             raise _PluginError(f"its tensorken_backend() must give one BackendEntry, not {entries!r}")
@@ -282,7 +287,7 @@ class Registry:
             BackendError: if the plugin is incompatible or broken.
         """
         entry = self.entry(record)
-        with self._lock:
+        with self.lock:
             if not self._devices.get(record.key):
                 with self._guarded(record):
                     self._devices[record.key] = devices_of(entry)
@@ -294,7 +299,7 @@ class Registry:
         Raises:
             BackendError: if the backend is incompatible or broken, or has no such device.
         """
-        with self._lock:
+        with self.lock:
             entry = self.entry(record)
             name = pick_device(self.devices(record), device, record.selector)
             key = *record.key, name
@@ -323,7 +328,7 @@ class Registry:
         if not all(part.isidentifier() for part in f"{module}.{attribute}".split(".")):
             return None
         key = f"{module}:{attribute}", device
-        with self._lock:
+        with self.lock:
             if key not in self._attributes:
                 try:
                     target: Any = importlib.import_module(module)
@@ -364,9 +369,9 @@ class Registry:
 
         def load(record: PluginRecord) -> None:
             with self._guarded(record):
-                self._register(_imported(record), record)
+                self._register(record, lambda plugin: None)
 
-        with self._lock:
+        with self.lock:
             for record in self.records("plugins"):
                 self._attempt(record, load)
             return self.records("plugins")

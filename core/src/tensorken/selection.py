@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import threading
 import warnings
 from collections.abc import Iterable
 from contextvars import ContextVar
@@ -100,7 +99,7 @@ class Selection:
         self._ambient_text: Any = None  # ... and the variable as it was then
         self._warned: set[str] = set()
         self._found: dict[tuple[Any, Any], Choice] = {}  # by the text of the choice, and the device
-        self._lock = threading.RLock()
+        self._lock = registry.lock
 
     def backends(self) -> list[PluginRecord]:
         """The installed backends, as their metadata describes them; none is imported.
@@ -270,18 +269,17 @@ class Selection:
         names = [name.strip() for name in choice.split(",") if name.strip()]
         if len(names) > 1 and device is not None:
             raise ArgumentError(f"device={device!r} is for one backend; write {names[0]}:{device},{names[1]}")
-        with self._lock:
-            failures: list[BackendError] = []
-            for name in names:
-                try:
-                    chosen = replace(self._named(name, device), why=why)
-                except BackendError as error:
-                    failures.append(error)
-                else:
-                    self._found[key] = chosen
-                    if failures:
-                        _warn(f"{why}: using {chosen.name}, since {'; '.join(map(_first_line, failures))}")
-                    return chosen
+        failures: list[BackendError] = []
+        for name in names:
+            try:
+                chosen = replace(self._named(name, device), why=why)
+            except BackendError as error:
+                failures.append(error)
+            else:
+                self._found[key] = chosen
+                if failures:
+                    _warn(f"{why}: using {chosen.name}, since {'; '.join(map(_first_line, failures))}")
+                return chosen
         if len(failures) == 1:
             raise type(failures[0])(f"{failures[0]}\n  chosen by {why}") from failures[0].__cause__
         lines = [f"none of the backends {', '.join(names)} can be used", *map(_first_line, failures[:5])]
