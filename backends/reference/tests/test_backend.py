@@ -175,19 +175,21 @@ def test_quotients_are_rounded_once_down_to_subnormals(
 def test_elementary_functions_are_wired_to_their_names(reference: Reference) -> None:
     x = [0.25, 0.75]
     for name in ("exp", "log", "sin", "cos", "tan", "tanh", "log1p", "expm1", "erf", "asin", "acos", "atan",
-                 "sinh", "cosh", "asinh", "atanh"):  # fmt: skip
+                 "sinh", "cosh", "asinh", "atanh", "exp2", "log2", "log10"):  # fmt: skip
         expected = [getattr(math, name)(v) for v in x]
         assert values(reference, name, float64, x) == pytest.approx(expected, rel=1e-15), name
     assert values(reference, "acosh", float64, [1.5]) == pytest.approx([math.acosh(1.5)], rel=1e-15)
     assert values(reference, "sigmoid", float64, x) == pytest.approx([1 / (1 + math.exp(-v)) for v in x])
     assert values(reference, "pow", float64, x, [2.0, 0.5]) == [0.0625, 0.75**0.5]
+    assert values(reference, "hypot", float64, [3.0], [4.0]) == [5.0]
+    assert values(reference, "logaddexp", float64, [0.0], [0.0]) == [math.log(2.0)]
     assert values(reference, "atan2", float64, [1.0], [-2.0]) == pytest.approx([math.atan2(1.0, -2.0)])
 
 
 @EVERY_FLOAT
 @pytest.mark.parametrize(
     "op", ["exp", "log", "sin", "cos", "sqrt", "floor", "tan", "tanh", "sigmoid", "log1p", "expm1", "erf",
-           "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "reciprocal"],
+           "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "reciprocal", "exp2", "log2", "log10"],
 )  # fmt: skip
 def test_nothing_raises_and_nothing_leaves_the_dtype(op: str, dtype: DType, reference: Reference) -> None:
     extremes = [*AWKWARD, 1e308, -1e308, 5e-324, 1e5, -1e5, 710.0, -746.0]
@@ -352,6 +354,51 @@ def test_cumsum_is_exact_at_each_step(dtype: DType, reference: Reference) -> Non
         assert equals(reference.cumsum(y, axis), to_numpy(y).cumsum(axis))
 
 
+@pytest.mark.feature(22)
+@EVERY_DTYPE
+def test_extremes_and_orders_along_an_axis(dtype: DType, reference: Reference) -> None:
+    data = [(7 * i) % 10 - 4 for i in range(24)]
+    x = reference.new((2, 3, 4), [v > 2 for v in data] if dtype is bool_ else data, dtype)
+    y = to_numpy(x)
+    for axis in range(3):
+        assert equals(reference.argmax(x, axis), y.argmax(axis, keepdims=True).astype("int32"))
+        assert equals(reference.argmin(x, axis), y.argmin(axis, keepdims=True).astype("int32"))
+        assert equals(reference.sort(x, axis), np.sort(y, axis))
+        assert equals(reference.argsort(x, axis), np.argsort(y, axis, stable=True).astype("int32"))
+        assert equals(reference.min(x, (axis,)), y.min(axis, keepdims=True))
+    assert equals(reference.min(x, (0, 2)), y.min((0, 2), keepdims=True))
+    empty = reference.full((2, 0), 1, dtype)
+    assert equals(reference.sort(empty, 1), to_numpy(empty))
+    assert equals(reference.argsort(empty, 0), np.zeros((2, 0), "int32"))
+
+
+@EVERY_FLOAT
+def test_specials_in_an_order(dtype: DType, reference: Reference) -> None:
+    x = reference.new((7,), [nan, 0.0, inf, -0.0, -inf, nan, 1.0], dtype)
+    assert equals(reference.sort(x, 0), np.array([-inf, 0.0, -0.0, 1.0, inf, nan, nan], dtype.name))
+    assert reference.ravel(reference.argsort(x, 0)) == [4, 1, 3, 6, 2, 0, 5]
+    assert reference.ravel(reference.argmax(x, 0)) == reference.ravel(reference.argmin(x, 0)) == [0]
+    assert math.isnan(reference.ravel(reference.min(x, (0,)))[0])
+    late = reference.new((3,), [1.0, nan, nan], dtype)
+    assert reference.ravel(reference.argmin(late, 0)) == [1]
+    zeros = reference.new((2,), [-0.0, 0.0], dtype)
+    assert same(reference.ravel(reference.max(zeros, (0,)))[0], -0.0)  # equal: the first stays
+    assert reference.ravel(reference.argmax(zeros, 0)) == [0]
+
+
+@EVERY_DTYPE
+def test_concatenate(dtype: DType, reference: Reference) -> None:
+    for axis in range(3):
+        pieces = [
+            numbered(reference, tuple(n if i == axis else 2 for i in range(3)), dtype) for n in (1, 3, 0, 2)
+        ]
+        assert equals(
+            reference.concatenate(*pieces, axis), np.concatenate([to_numpy(x) for x in pieces], axis)
+        )
+    one = numbered(reference, (2,), dtype)
+    assert equals(reference.concatenate(one, 0), to_numpy(one))
+
+
 # ---- movement ----------------------------------------------------------------------------------------------
 
 
@@ -465,6 +512,12 @@ def test_derived_ops_that_have_no_method_here(dtype: DType, reference: Reference
     assert equals(reference.sign(x), np.array([-0.0, 1.0, -1.0, 1.0, nan], dtype.name))
     assert equals(reference.maximum(x, y), np.array([-0.0, nan, 1.0, inf, nan], dtype.name))
     assert equals(reference.minimum(x, y), np.array([-0.0, nan, -3.0, -inf, nan], dtype.name))
+    for name in ("ceil", "trunc"):
+        assert equals(getattr(reference, name)(x), getattr(np, name)(a)), name
+    halves = reference.new((6,), [0.5, 1.5, 2.5, -0.5, -1.5, inf], dtype)
+    assert equals(reference.round(halves), np.array([0.0, 2.0, 2.0, -0.0, -2.0, inf], dtype.name))
+    divisor = reference.new((5,), [3.0, -2.0, 2.0, 1.0, 1.0], dtype)
+    assert equals(reference.remainder(x, divisor), np.array([0.0, -1.5, 1.0, nan, nan], dtype.name))
     assert equals(reference.relu(x), np.array([0.0, 2.5, 0.0, inf, nan], dtype.name))
 
 

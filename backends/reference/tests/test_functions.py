@@ -95,6 +95,45 @@ ROWS = {
         (1.0, 2.0, 1e300, 0.0),
         ((1.0, 0.0), (0.0, -inf), (-0.0, -inf), (-1.0, nan), (inf, inf), (-inf, nan), (-1e-3, nan)),
     ),
+    "exp2": Row(
+        power.exp2,
+        lambda x: mpmath.mpf(2) ** x,
+        lambda y: mpmath.log(y, 2),
+        (0.0, 1.0, 1023.9, -1074.5, 127.9, -149.5, 15.9, -24.5),
+        (
+            (0.0, 1.0),
+            (-0.0, 1.0),
+            (3.0, 8.0),
+            (-2.0, 0.25),
+            (inf, inf),
+            (-inf, 0.0),
+            (1e300, inf),
+            (-1e300, 0.0),
+        ),
+    ),
+    "log2": Row(
+        logarithms.log2,
+        lambda x: mpmath.log(x, 2),
+        lambda y: mpmath.mpf(2) ** y,
+        (1.0, 2.0, 1e300, 0.0),
+        (
+            (1.0, 0.0),
+            (8.0, 3.0),
+            (2.0**-24, -24.0),
+            (0.0, -inf),
+            (-0.0, -inf),
+            (-1.0, nan),
+            (inf, inf),
+            (-inf, nan),
+        ),
+    ),
+    "log10": Row(
+        logarithms.log10,
+        lambda x: mpmath.log10(x),
+        lambda y: mpmath.mpf(10) ** y,
+        (1.0, 10.0, 1e300, 0.0),
+        ((1.0, 0.0), (10.0, 1.0), (1000.0, 3.0), (0.0, -inf), (-1.0, nan), (inf, inf), (-inf, nan)),
+    ),
     "log1p": Row(
         logarithms.log1p,
         mpmath.log1p,
@@ -387,12 +426,32 @@ def test_atan2_is_rounded_once(dtype: DType, nearest: Nearest) -> None:
         checked += 1
 
 
-@pytest.mark.parametrize(
-    ("function", "oracle"),
-    [(power.pow, lambda a, b: a**b), (circular.atan2, mpmath.atan2)],
-    ids=["pow", "atan2"],
-)
-def test_enclosures_of_two_operands_keep_their_word(function: Function, oracle: Callable[..., Any]) -> None:
+def near_sums(rng: random.Random, dtype: DType) -> tuple[float, float]:
+    """Operands of logaddexp: of some size, or such that the result is next to 0, or with one next to 0."""
+    a = rng.choice((0.0, 1.0, -0.6931471805599453, -0.1, -1e-3, 1e-30, 300.0)) * rng.choice(
+        (1.0, rng.random())
+    )
+    b = a - rng.choice((0.0, 2.0 ** rng.uniform(-30, 9)))
+    if a < 0 and rng.random() < 0.6:  # e**a + e**b is next to 1
+        b = math.log(-math.expm1(a))
+    a, b = round_doubles([a, b], dtype)
+    return (a, b) if rng.random() < 0.5 else (b, a)
+
+
+def _logaddexp(a: Any, b: Any) -> Any:
+    return mpmath.log(mpmath.exp(a) + mpmath.exp(b))
+
+
+PAIRS = {
+    "pow": (power.pow, lambda a, b: a**b),
+    "atan2": (circular.atan2, mpmath.atan2),
+    "logaddexp": (logarithms.logaddexp, _logaddexp),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_enclosures_of_two_operands_keep_their_word(name: str) -> None:
+    function, oracle = PAIRS[name]
     rng = random.Random(0)
     for bits in (73, 146, 292):
         checked = 0
@@ -400,7 +459,9 @@ def test_enclosures_of_two_operands_keep_their_word(function: Function, oracle: 
             a, b = abs(drawn(rng, (1.0, 2.0), float64)), drawn(rng, (0.5, 700.0, 1e6, 1e15), float64)
             if not math.isfinite(a) or not math.isfinite(b):
                 continue
-            if rng.random() < 0.3:  # powers of numbers next to one
+            if name == "logaddexp":
+                a, b = near_sums(rng, float64)
+            elif rng.random() < 0.3:  # powers of numbers next to one
                 a, b = 1.0 + a % 1.0 * 2.0**-30, rng.uniform(-1e9, 1e9)
             if function.case(a, b, FORMATS[float64]) is not None:
                 continue
@@ -409,6 +470,72 @@ def test_enclosures_of_two_operands_keep_their_word(function: Function, oracle: 
                 distance = abs(oracle(mpmath.mpf(a), mpmath.mpf(b)) - mpmath.ldexp(mpmath.mpf(n), e))
                 assert distance <= mpmath.ldexp(mpmath.mpf(error), e), (a, b, bits)
             checked += 1
+
+
+@DTYPES
+def test_logaddexp_is_rounded_once(dtype: DType, nearest: Nearest) -> None:
+    rng = random.Random(str(dtype))
+    for _ in range(600):
+        a, b = near_sums(rng, dtype)
+        with mpmath.workprec(3000):
+            value = _logaddexp(mpmath.mpf(a), mpmath.mpf(b))
+        assert logarithms.logaddexp(dtype, [a], [b])[0] == nearest(as_fraction(value), dtype), (a, b)
+
+
+@DTYPES
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        (inf, inf, inf),
+        (-inf, -inf, -inf),
+        (inf, -inf, inf),
+        (-inf, 2.0, 2.0),
+        (-inf, 0.0, 0.0),
+        (0.0, -1e4, 0.0),
+        (5.0, -1e4, 5.0),
+        (nan, 1.0, nan),
+        (nan, inf, nan),
+    ],
+)
+def test_specials_of_logaddexp(a: float, b: float, expected: float, dtype: DType) -> None:
+    assert same(logarithms.logaddexp(dtype, [a], [b])[0], expected)
+    assert same(logarithms.logaddexp(dtype, [b], [a])[0], expected)
+
+
+def test_logaddexp_where_only_the_smaller_can_be_seen() -> None:
+    value = logarithms.logaddexp(float64, [0.0], [-740.0])
+    assert value == exponentials.exp(float64, [-740.0])
+    assert logarithms.logaddexp(float64, [1e308], [1e308]) == [1e308]
+
+
+@DTYPES
+def test_hypot_is_rounded_once(dtype: DType, nearest: Nearest) -> None:
+    rng, checked = random.Random(str(dtype)), 0
+    while checked < 400:
+        a, b = (drawn(rng, (0.0, 1.0, 3.0), dtype) for _ in range(2))
+        if not (math.isfinite(a) and math.isfinite(b)):
+            continue
+        with mpmath.workprec(5000):
+            value = mpmath.sqrt(mpmath.mpf(a) ** 2 + mpmath.mpf(b) ** 2)
+        assert power.hypot(dtype, [a], [b])[0] == nearest(as_fraction(value), dtype), (a, b)
+        checked += 1
+
+
+@DTYPES
+def test_exact_hypotenuses_ties_and_specials(dtype: DType, nearest: Nearest) -> None:
+    def hypot(a: float, b: float) -> float:
+        return power.hypot(dtype, [a], [b])[0]
+
+    assert hypot(3.0, -4.0) == 5.0
+    assert hypot(0.0, -0.0) == 0.0
+    assert hypot(-7.0, 0.0) == 7.0
+    # Pythagorean triples whose hypotenuse is odd and has one bit too many: half-way between two numbers.
+    m, n = {float16: (40, 25), float32: (3500, 2499), float64: (90000000, 50000001)}[dtype]
+    tie = m * m + n * n
+    assert tie.bit_length() == FORMATS[dtype].precision + 1
+    assert hypot(float(m * m - n * n), float(2 * m * n)) == nearest(Fraction(tie), dtype)
+    assert hypot(nan, inf) == hypot(-inf, 1.0) == inf
+    assert math.isnan(hypot(nan, 1.0))
 
 
 @pytest.mark.parametrize("y", [0.0, -0.0, 1.0, -1.0, inf, -inf, nan])

@@ -31,7 +31,7 @@ from tensorken_reference.arrays import (
     rows_over,
 )
 from tensorken_reference.conversion import convert, unpack
-from tensorken_reference.rows import ascending, largest, place, running, smallest, totals
+from tensorken_reference.rows import ascending, largest, place_of, running, smallest, totals
 from tensorken_reference.sums import products, wrapped_products
 
 
@@ -220,11 +220,11 @@ class Reference(RawTensor[Array]):
         return Array(reduced(x.shape, axes), tuple(map(smallest, rows_over(x, axes))), x.dtype)
 
     def argmax(self, x: Array, axis: int) -> Array:
-        places = [place(row, largest(row)) for row in rows_over(x, (axis,))]
+        places = [place_of(row, largest(row)) for row in rows_over(x, (axis,))]
         return Array(reduced(x.shape, (axis,)), tuple(places), int32)
 
     def argmin(self, x: Array, axis: int) -> Array:
-        places = [place(row, smallest(row)) for row in rows_over(x, (axis,))]
+        places = [place_of(row, smallest(row)) for row in rows_over(x, (axis,))]
         return Array(reduced(x.shape, (axis,)), tuple(places), int32)
 
     def fused_multiply_add(self, a: Array, b: Array, axes: Axes) -> Array:
