@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import json
 import os
 import platform
@@ -42,17 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say_error("interrupted")
         return 130
-    except BrokenPipeError:  # `tensorken ... | head`
-        _abandon_output()
-        return 1
-    except TensorkenError as error:
-        _show_traceback()
-        _say_error(str(error))
-        return 1
     except Exception as error:  # noqa: BLE001, users see no traceback
-        _show_traceback()
-        hint = "" if traced() else "; TENSORKEN_TRACE_PLUGINS=1 shows where"
-        _say_error(f"{' '.join(arguments[:1]) or 'help'}: {told(error)}{hint}")
+        if _reader_is_gone(error):
+            _abandon_output()
+        else:
+            _report(error, arguments[0] if arguments else "help")
         return 1
 
 
@@ -249,12 +244,23 @@ def _print_table(rows: Iterable[tuple[str, ...]]) -> None:
         _say(f"  {'  '.join(cells)}")
 
 
-def _show_traceback() -> None:
+def _report(error: Exception, command: str) -> None:
     if traced():
-        traceback.print_exc()
+        traceback.print_exception(error)
+    if isinstance(error, TensorkenError):
+        _say_error(str(error))
+    else:
+        hint = "" if traced() else "; TENSORKEN_TRACE_PLUGINS=1 shows where"
+        _say_error(f"{command}: {told(error)}{hint}")
+
+
+def _reader_is_gone(error: Exception) -> bool:
+    """Whether the error is that of `tensorken ... | head`; Windows has no number of its own for it."""
+    on_windows = sys.platform == "win32" and isinstance(error, OSError) and error.errno == errno.EINVAL
+    return isinstance(error, BrokenPipeError) or on_windows
 
 
 def _abandon_output() -> None:
-    """Nobody reads the output any more: give the flush at exit somewhere to go."""
+    """Give the flush at exit somewhere to go."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

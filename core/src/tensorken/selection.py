@@ -142,7 +142,10 @@ class Selection:
             return Use(self, chosen, former, self._process)
 
     def confine(self, choice: Choice, former: Choice | None, now: Choice | None) -> None:
-        """Let a choice that was made for the process hold in this context alone."""
+        """Let a choice that was made for the process hold in this context alone.
+
+        Between the call of `use_backend` and this one, other threads see the choice for an instant.
+        """
         with self._lock:
             if self._process is now:
                 self._process = former
