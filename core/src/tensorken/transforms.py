@@ -13,9 +13,14 @@ from tensorken.forward import Dual, Forward
 from tensorken.functions import stack
 from tensorken.levels import ground, lift, meet, running
 from tensorken.reverse import Reverse
+from tensorken.spec.dtypes import DType
 from tensorken.spec.interpreter import Interpreter
+from tensorken.spec.op import Op
 from tensorken.spec.raw import RawTensor
 from tensorken.tensor import Tensor
+
+for record in (DType, Op):  # dataclasses, but no containers of tensors
+    tree.register_leaf(record)
 
 Function = Callable[..., Any]
 Argnums = int | Sequence[int]
