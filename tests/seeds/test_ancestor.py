@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import tensorken as tk
+from tensorken.view import View
 
 
 def counting(*shape: int, start: float = 1.0) -> tk.Tensor:
@@ -155,6 +156,9 @@ def test_a_crop_after_a_flip(backend: str) -> None:
     assert x[::-1][0:2].tolist() == [4.0, 3.0]
     assert x.flip(0).crop([(0, 2)]).tolist() == [4.0, 3.0]
     assert counting(2, 3).flip((0, 1)).crop([(0, 1), (1, 3)]).tolist() == [[5.0, 4.0]]
+    flipped = View.contiguous((2, 3)).flip((0, 1))
+    assert list(flipped.crop(((0, 1), (1, 3))).indices()) == [4, 3]
+    assert list(flipped.crop(((1, 2), (0, 2))).flip((1,)).indices()) == [1, 2]
 
 
 @pytest.mark.feature(22)
@@ -196,6 +200,7 @@ def test_linspace_ends_where_it_should(backend: str) -> None:
     nearest = tk.tensor([k / 10 for k in range(11)]).tolist()
     assert found == nearest
     assert found[-1] == 1.0
+    assert tk.linspace(0.0, 1.0, 11, dtype="float64").tolist() == [k / 10 for k in range(11)]
 
 
 @pytest.mark.feature(166)

@@ -80,6 +80,19 @@ def test_value_jvp_and_vjp(name: str, dtype: str, backend: str, close: Callable[
     )
 
 
+@pytest.mark.feature(30, 107)
+@pytest.mark.parametrize("order", [(1, 2, 0), (2, 0, 1), (0, 2, 1)], ids=str)
+def test_permute_is_undone_by_the_inverse_order(
+    order: tuple[int, ...], backend: str, close: Callable[..., None]
+) -> None:
+    """An order of two axes is its own inverse, and so could hide a rule that forgets to invert it."""
+    x = tk.linspace(0.0, 23.0, 24).reshape(2, 3, 4)
+    y, pull_back = tk.vjp(lambda x: x.permute(order), x)
+    assert y.shape == tuple(x.shape[axis] for axis in order)
+    close(pull_back(y)[0], x.tolist(), rtol=0.0)
+    close(tk.jvp(lambda x: x.permute(order), (x,), (x,))[1], y.tolist(), rtol=0.0)
+
+
 @pytest.mark.feature(16, 104, 167)
 def test_equality_has_no_derivative(backend: str, close: Callable[..., None]) -> None:
     a, b = tk.tensor([1.0, 2.0, 3.0]), tk.tensor([1.0, 5.0, 3.0])
