@@ -1,7 +1,7 @@
 """The command `tensorken`, as users run it: in a process of its own, in an installation made for the test.
 
-The installation is a folder with copies of the core and of pluggy, and the test's own plugins; `-S` hides all
-others.
+The installation is the test's own plugins in a folder, beside copies of the core and of pluggy; `-S` hides what
+else is installed.
 """
 
 from __future__ import annotations
@@ -59,8 +59,9 @@ def imported(arguments):
 class Installation:
     """A folder that a Python finds packages in."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, core_and_pluggy: Path) -> None:
         self.folder = folder
+        self.path = os.pathsep.join(map(str, (folder, core_and_pluggy)))
 
     def install(
         self, distribution: str, entry_points: str = "", version: str = "1.0", needs: str = "", **modules: str
@@ -91,7 +92,7 @@ class Installation:
 
     def environment(self, **variables: str) -> dict[str, str]:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("TENSORKEN_", "PYTHON"))}
-        return {**inherited, "PYTHONPATH": str(self.folder), "PYTHONIOENCODING": "ascii", **variables}
+        return {**inherited, "PYTHONPATH": self.path, "PYTHONIOENCODING": "ascii", **variables}
 
     def run(self, *arguments: str, status: int = 0, **variables: str) -> str:
         """Run the command; returns what it wrote, stderr after stdout, and fails at another exit status."""
@@ -119,8 +120,7 @@ def core_and_pluggy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def here(core_and_pluggy: Path, tmp_path: Path) -> Installation:
-    made = Installation(tmp_path / "site")
-    shutil.copytree(core_and_pluggy, made.folder)
+    made = Installation(tmp_path, core_and_pluggy)
     made.install("tensorken-core", version="1.4.2")
     return made
 
