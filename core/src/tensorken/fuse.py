@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from tensorken.spec.dtypes import DType
+from tensorken.spec.dtypes import DType, float16, wrap_integer
 from tensorken.spec.interpreter import R
 from tensorken.spec.op import OPS, Op, run
 from tensorken.spec.raw import RawTensor
@@ -29,10 +29,11 @@ from tensorken.tensor import Tensor
 LIMIT = 4
 """How many products one sum may hold back."""
 
-Term = tuple[bool, Any, Any]
-"""Whether the product is added (or subtracted), and its two operands: values with size 1 along repeated axes.
+Term = tuple[bool, Any, Any, dict[frozenset[int], Any]]
+"""Whether the product is added (or subtracted), its two operands, and its sums over axes that are known already.
 
-The second operand is None for a value that is summed without being a product.
+The operands are values with size 1 along repeated axes; the second is None for a value that is summed without being
+a product.  All that comes from one product shares what is known, so nothing is multiplied out or summed twice.
 """
 
 
@@ -174,7 +175,8 @@ class Fuse(RawTensor[Held[R]]):
         shape = a.shape
         small_a = a.value if a.value is not None else self.small(a)
         small_b = b.value if b.value is not None else self.small(b)
-        return Held(shape, None, Pending(((True, small_a, small_b),), shape, _NO_AXES, _ALL_AXES[len(shape)]))
+        terms: tuple[Term, ...] = ((True, small_a, small_b, {}),)
+        return Held(shape, None, Pending(terms, shape, _NO_AXES, _ALL_AXES[len(shape)]))
 
     def add(self, a: Held[R], b: Held[R]) -> Held[R]:
         return self._combined(_ADD, a, b)
@@ -186,7 +188,7 @@ class Fuse(RawTensor[Held[R]]):
         p, q = a.pending, b.pending
         if p is not None and q is not None and len(p.terms) + len(q.terms) <= LIMIT:
             if p.full == q.full and p.axes == q.axes and p.shown == q.shown:
-                right = q.terms if op is _ADD else tuple([(not plus, x, y) for plus, x, y in q.terms])
+                right = q.terms if op is _ADD else tuple([(not plus, *rest) for plus, *rest in q.terms])
                 return Held(a.shape, None, Pending(p.terms + right, p.full, p.axes, p.shown))
         result: Held[R] = self.interpret(op, (a, b), ())
         return result
@@ -199,16 +201,15 @@ class Fuse(RawTensor[Held[R]]):
             value = self.small(x)
             if done:
                 return Held(shape, self._total(value, x.shape, axes))
-            pending = Pending(((True, value, None),), x.shape, _NO_AXES, _ALL_AXES[len(shape)])
+            pending = Pending(((True, value, None, {}),), x.shape, _NO_AXES, _ALL_AXES[len(shape)])
         summed = pending.axes.union([d for d in [pending.shown[i] for i in axes] if d is not None])
         pending = Pending(pending.terms, pending.full, summed, pending.shown)
         return Held(shape, self._compute(pending)) if done else Held(shape, None, pending)
 
     def fused_multiply_add(self, a: Held[R], b: Held[R], axes: Axes) -> Held[R]:
         full = multiplied(a.shape, b.shape, ())
-        product = Pending(
-            ((True, self.small(a), self.small(b)),), full, frozenset(axes), _ALL_AXES[len(full)]
-        )
+        terms: tuple[Term, ...] = ((True, self.small(a), self.small(b), {}),)
+        product = Pending(terms, full, frozenset(axes), _ALL_AXES[len(full)])
         return Held(multiplied(a.shape, b.shape, axes), None, product)
 
     def expand(self, x: Held[R], shape: Shape) -> Held[R]:
@@ -247,11 +248,14 @@ class Fuse(RawTensor[Held[R]]):
     def _compute(self, p: Pending) -> R:
         """The value of what is pending, with size 1 along repeated axes."""
         raw, total = self.raw, None
-        for plus, a, b in p.terms:
-            if b is None:
-                part = self._total(a, p.full, tuple(sorted(p.axes)))
-            else:
-                part = self._contracted(a, b, p.full, p.axes) if p.axes else self._apply(raw.mul, a, b)
+        for plus, a, b, known in p.terms:
+            part = known.get(p.axes)
+            if part is None:
+                if b is None:
+                    part = self._total(a, p.full, tuple(sorted(p.axes)))
+                else:
+                    part = self._contracted(a, b, p.full, p.axes) if p.axes else self._apply(raw.mul, a, b)
+                known[p.axes] = part
             if total is None:
                 total = part if plus else raw.neg(part)
             else:
@@ -305,7 +309,9 @@ class Fuse(RawTensor[Held[R]]):
         shape, dtype = self.raw.shape(value), self.raw.dtype(value)
         if count == 0:
             return self._expand(self.raw.full((1,) * len(shape), 0, dtype), shape)
-        return self._apply(self.raw.mul, value, self.raw.full((1,) * len(shape), count, dtype))
+        for factor in _factors(count, dtype):
+            value = self._apply(self.raw.mul, value, self.raw.full((1,) * len(shape), factor, dtype))
+        return value
 
     def _apply(self, method: Callable[[R, R], R], a: R, b: R) -> R:
         """An elementwise method of the backend on values that may have size 1 where the other does not."""
@@ -331,6 +337,18 @@ class Fuse(RawTensor[Held[R]]):
             return [self.hold(y) for y in compiled([self.value(x) for x in operands])]
 
         return call
+
+
+def _factors(count: int, dtype: DType) -> list[int | float]:
+    """Numbers of the dtype whose product is the count, which itself may be beyond it."""
+    if dtype.kind == "int":
+        return [wrap_integer(count, dtype)]
+    factors: list[int | float] = []
+    rest: int | float = count
+    while dtype is float16 and rest > 2.0**15:
+        factors.append(2.0**15)
+        rest /= 2.0**15
+    return [*factors, rest]
 
 
 def _moved(facts: tuple[Any, ...], old: Shape, new: Shape, blank: Any) -> tuple[Any, ...] | None:
