@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import tensorken as tk
 from tensorken.forward import Dual, Forward
-from tensorken_string.backend import String
+from tensorken.reverse import Reverse
+from tensorken_string.backend import Expression, String
 
 # ---- what is differentiated --------------------------------------------------------------------------------
 
@@ -205,15 +206,17 @@ def levels() -> None:
     print("(3, 4) * (5, 7) =", (value.item(), tangent.item()))
 
     # The same without the wrapping. A constant has no tangent, not even one of zeros, and none is multiplied.
-    forward = Forward(String())
-    x = Dual(forward.inner.symbol("x"), forward.inner.symbol("dx"))
-    c = Dual(forward.inner.symbol("c"), None)
+    string = String()
+    forward: Forward[Expression] = Forward(string)
+    x = Dual(string.symbol("x"), string.symbol("dx"))
+    c: Dual[Expression] = Dual(string.symbol("c"), None)
     print("the tangent of x * c:", forward.mul(x, c).tangent)
     print("the tangent of c * c:", forward.mul(c, c).tangent)
 
     # Reverse computes at once, and keeps a tape of what it did for the way back.
     def recorded(x: tk.Tensor) -> tk.Tensor:
         y = (x * x).sin() + 1.0
+        assert isinstance(y.interpreter, Reverse)
         print("on the tape:", [record[0].name for record in y.interpreter.tape if record is not None])
         return y
 
@@ -239,10 +242,11 @@ def levels() -> None:
 def fusion() -> None:
     """A matrix product is a product and a sum, and must never build the product; Fuse sees to that."""
     title("An interpreter that fuses")
-    fuse = tk.Fuse(String())
+    string = String()
+    fuse = tk.Fuse(string)
 
     def symbol(name: str, shape: tuple[int, ...]) -> tk.Tensor:
-        return tk.Tensor(fuse, fuse.hold(fuse.raw.symbol(name, shape)))
+        return tk.Tensor(fuse, fuse.hold(string.symbol(name, shape)))
 
     a, b = symbol("A", (2, 3)), symbol("B", (2, 3))
     print((a * b).sum(0, keepdims=True))

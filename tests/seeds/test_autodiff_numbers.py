@@ -11,7 +11,7 @@ import pytest
 import tensorken as tk
 from tensorken.forward import Dual, Forward
 
-FIRST_DERIVATIVES = {"forward": tk.derivative, "reverse": tk.grad}
+FIRST_DERIVATIVES: dict[str, Callable[..., Any]] = {"forward": tk.derivative, "reverse": tk.grad}
 JACOBIANS = {"forward": tk.jacfwd, "reverse": tk.jacrev}
 
 
@@ -92,7 +92,7 @@ def test_dual_numbers_multiply_by_the_product_rule(
         close(part, expected, rtol=0.0)
     # The same inside the interpreter, where a constant has no tangent at all, not one of zeros.
     inner = tk.scalar(0.0).interpreter
-    level = Forward(inner)
+    level: Forward[Any] = Forward(inner)
 
     def dual(*parts: float | None) -> Dual[Any]:
         return Dual(*[None if part is None else tk.scalar(part).representation for part in parts])

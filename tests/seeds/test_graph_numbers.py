@@ -36,7 +36,7 @@ def test_the_quadratic(seeds: dict[str, Any], backend: str, dtype: str, close: C
     """The article ends on 2 a b + b for the derivative by x, a slip of the pen: it is 2 a x + b, as its steps say."""
     numbers = seeds["s002_quadratic"]
     rtol = numbers["tol"]  # every number here is exact in float32
-    at = [tk.scalar(numbers[name], dtype) for name in "abcx"]
+    at: list[Any] = [tk.scalar(numbers[name], dtype) for name in "abcx"]
     nudge = {name: tk.scalar(0.0, dtype) for name in numbers["levels"]}
     levels: dict[str, tk.Tensor] = {}
     close(quadratic(*at, nudge, levels), numbers["y"], rtol=rtol)
