@@ -88,6 +88,19 @@ def test_every_distribution_is_tested_and_checked() -> None:
     assert {folder for folder in folders if folder.startswith(("core", "backends"))} <= typed
 
 
+def test_the_index_of_decisions_lists_every_page_with_its_title_and_status() -> None:
+    pages = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
+    rows = []
+    for page in pages:
+        title, _, status, *_ = page.read_text(encoding="utf-8").splitlines()
+        assert title.startswith(f"# {page.name[:4]}: "), page
+        rows.append((title.removeprefix("# "), page.name, status.removeprefix("Status: ")))
+    assert (
+        re.findall(r"^\| \[(.*)\]\((.*)\) \| (.*) \|$", text("docs", "adr", "README.md"), re.MULTILINE)
+        == rows
+    )
+
+
 # ---- the runner --------------------------------------------------------------------------------------------
 
 
