@@ -77,22 +77,12 @@ from tensorken.functions import (
     where,
 )
 from tensorken.fuse import Fuse
+from tensorken.jacobians import hessian, hvp, jacfwd, jacrev
 from tensorken.registry import backends, default_backend, devices, use_backend
 from tensorken.shape_tracker import ShapeTracker
 from tensorken.spec.dtypes import DType, bool_, float16, float32, float64, int32, int64
 from tensorken.tensor import Tensor
-from tensorken.transforms import (
-    derivative,
-    elementwise_grad,
-    grad,
-    hessian,
-    hvp,
-    jacfwd,
-    jacrev,
-    jvp,
-    value_and_grad,
-    vjp,
-)
+from tensorken.transforms import derivative, elementwise_grad, grad, jvp, value_and_grad, vjp
 
 bool = bool_
 concat = concatenate

@@ -1,4 +1,4 @@
-"""The derivatives that users call: functions in, functions out.  Arguments and results are pytrees."""
+"""The derivatives that users call, functions in, functions out: the two modes, and gradients by them."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken import tree
+from tensorken.arguments import (
+    Argnums,
+    Function,
+    check_function,
+    check_sequences,
+    matching,
+    over_inputs,
+    partial_of,
+    places_of,
+    variable,
+)
 from tensorken.creation import as_tensor, tensor
-from tensorken.errors import ArgumentError, GradientError, ShapeError, StructureError
+from tensorken.errors import ArgumentError, GradientError
 from tensorken.forward import Dual, Forward
-from tensorken.functions import stack
 from tensorken.levels import ground, lift, meet, running
 from tensorken.reverse import Reverse
-from tensorken.spec.dtypes import DType
 from tensorken.spec.interpreter import Interpreter
-from tensorken.spec.op import Op
 from tensorken.spec.raw import RawTensor
 from tensorken.tensor import Tensor
-
-for record in (DType, Op):  # dataclasses, but no containers of tensors
-    tree.register_leaf(record)
-
-Function = Callable[..., Any]
-Argnums = int | Sequence[int]
-
 
 # ---- the two modes -----------------------------------------------------------------------------------------
 
@@ -49,13 +50,13 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
     >>> y.item(), t.item()
     (9.0, 6.0)
     """
-    _function("jvp", f)
-    _check_sequences("jvp", primals, tangents)
+    check_function("jvp", f)
+    check_sequences("jvp", primals, tangents)
     arguments, structure = tree.flatten(tuple(primals))
     pushes, pushed_structure = tree.flatten(tuple(tangents))
     tree.check_same(structure, pushed_structure, "jvp: tangents")
-    values = [_variable("jvp", x, i) for i, x in enumerate(arguments)]
-    directions = [_matching("jvp", "tangent", x, t) for x, t in zip(values, pushes, strict=True)]
+    values = [variable("jvp", x, i) for i, x in enumerate(arguments)]
+    directions = [matching("jvp", "tangent", x, t) for x, t in zip(values, pushes, strict=True)]
     inner = ground([x.interpreter for x in (*values, *directions)] or [as_tensor(0.0).interpreter], "jvp")
     level: Forward[Any] = Forward(inner)
     with running(level):
@@ -90,9 +91,9 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     >>> [t.item() for t in pull_back(1.0)]
     [5.0, 2.0]
     """
-    _function("vjp", f)
+    check_function("vjp", f)
     arguments, structure = _leaves(primals)
-    values = [_variable("vjp", x, i) for i, x in enumerate(arguments)]
+    values = [variable("vjp", x, i) for i, x in enumerate(arguments)]
     level, outputs, out_structure, aux = _record("vjp", f, values, structure, has_aux)
     inner = level.inner
     results = [Tensor(inner, y.representation.primal, y.shape, y.dtype) for y in outputs]
@@ -101,7 +102,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         """The cotangents of the primals."""
         given, given_structure = tree.flatten(cotangent)
         tree.check_same(out_structure, given_structure, "vjp: cotangent")
-        seeds = [_matching("vjp", "cotangent", y, t) for y, t in zip(results, given, strict=True)]
+        seeds = [matching("vjp", "cotangent", y, t) for y, t in zip(results, given, strict=True)]
         found = _pull(level, outputs, seeds, consume=False)
         pulled = [
             found[i] if i in found else Tensor(inner, _raised(x.zeros_like(), inner))
@@ -182,127 +183,14 @@ def derivative(f: Function, argnum: int = 0) -> Callable[..., Any]:
     -0.0
     """
 
-    @functools.wraps(_function("derivative", f))
+    @functools.wraps(check_function("derivative", f))
     def differentiated(*arguments: Any, **keywords: Any) -> Any:
-        (place,) = _places("derivative", argnum, len(arguments))
+        (place,) = places_of("derivative", argnum, len(arguments))
         at = tree.map(as_tensor, arguments[place])
-        ones = tree.map(lambda x: _variable("derivative", x, 0).ones_like(), at)
-        return jvp(_partial(f, arguments, (place,), keywords), (at,), (ones,))[1]
+        ones = tree.map(lambda x: variable("derivative", x, 0).ones_like(), at)
+        return jvp(partial_of(f, arguments, (place,), keywords), (at,), (ones,))[1]
 
     return differentiated
-
-
-# ---- Jacobians ---------------------------------------------------------------------------------------------
-
-
-def jacfwd(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
-    """The Jacobian of f by forward mode, one push for each input element: for few inputs and many outputs.
-
-    Returns:
-        A function that gives, for each output and each input of the pytrees, a tensor of shape
-        `output.shape + input.shape`.
-
-    >>> import tensorken as tk
-    >>> tk.jacfwd(tk.square)(tk.tensor([1.0, 2.0])).tolist()
-    [[2.0, 0.0], [0.0, 4.0]]
-    """
-
-    @functools.wraps(_function("jacfwd", f))
-    def jacobian(*arguments: Any, **keywords: Any) -> Any:
-        places = _places("jacfwd", argnums, len(arguments))
-        at = tuple([tree.map(as_tensor, arguments[i]) for i in places])
-        inputs, structure = tree.flatten(at)
-        inputs = [_variable("jacfwd", x, i) for i, x in enumerate(inputs)]
-        partial = _partial(f, arguments, places, keywords)
-        columns: list[list[list[Tensor]]] = []  # [input][element of the input][output]
-        out_structure: Any = None
-        for k, x in enumerate(inputs):
-            columns.append([])
-            for direction in _basis(x):
-                directions = [direction if i == k else z.zeros_like() for i, z in enumerate(inputs)]
-                pushed = jvp(
-                    partial, tree.unflatten(structure, inputs), tree.unflatten(structure, directions)
-                )[1]
-                outputs, out_structure = tree.flatten(pushed)
-                columns[k].append(outputs)
-        if out_structure is None:
-            outputs, out_structure = tree.flatten(partial(*tree.unflatten(structure, inputs)))
-        else:
-            outputs = next(column for column in columns if column)[0]
-        blocks = []
-        for o, y in enumerate(outputs):
-            row = []
-            for x, column in zip(inputs, columns, strict=True):
-                shape = y.shape + x.shape
-                row.append(
-                    stack([out[o] for out in column], y.ndim).reshape(shape) if column else _zeros(y, shape)
-                )
-            blocks.append(_over_inputs(tree.unflatten(structure, row), argnums))
-        return tree.unflatten(out_structure, blocks)
-
-    return jacobian
-
-
-def jacrev(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
-    """The Jacobian of f by reverse mode, one pull for each output element: for many inputs and few outputs.
-
-    Returns:
-        A function that gives, for each output and each input of the pytrees, a tensor of shape
-        `output.shape + input.shape`.
-
-    >>> import tensorken as tk
-    >>> tk.jacrev(tk.square)(tk.tensor([1.0, 2.0])).tolist()
-    [[2.0, 0.0], [0.0, 4.0]]
-    """
-
-    @functools.wraps(_function("jacrev", f))
-    def jacobian(*arguments: Any, **keywords: Any) -> Any:
-        places = _places("jacrev", argnums, len(arguments))
-        at = tuple([tree.map(as_tensor, arguments[i]) for i in places])
-        inputs, structure = tree.flatten(at)
-        result, pull_back = vjp(_partial(f, arguments, places, keywords), *at)
-        outputs, out_structure = tree.flatten(result)
-        blocks = []
-        for k, y in enumerate(outputs):
-            rows: list[list[Tensor]] = []  # [element of the output][input]
-            for cotangent in _basis(_variable("jacrev", y, k)):
-                seeds = [cotangent if i == k else z.zeros_like() for i, z in enumerate(outputs)]
-                rows.append(tree.flatten(pull_back(tree.unflatten(out_structure, seeds)))[0])
-            block = [
-                stack([row[i] for row in rows], 0).reshape(y.shape + x.shape)
-                if rows
-                else _zeros(x, y.shape + x.shape)
-                for i, x in enumerate(inputs)
-            ]
-            blocks.append(_over_inputs(tree.unflatten(structure, block), argnums))
-        return tree.unflatten(out_structure, blocks)
-
-    return jacobian
-
-
-def hessian(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
-    """The second derivatives of f, forward over reverse: tensors of shape `output.shape + input.shape * 2`.
-
-    >>> import tensorken as tk
-    >>> tk.hessian(lambda x: (x * x * x).sum())(tk.tensor([1.0, 2.0])).tolist()
-    [[6.0, 0.0], [0.0, 12.0]]
-    """
-    return jacfwd(jacrev(f, argnums), argnums)
-
-
-def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    """The Hessian of scalar-valued f at the primals times the tangents, without ever building the Hessian.
-
-    Returns:
-        For one primal its product; for several a tuple.
-
-    >>> import tensorken as tk
-    >>> tk.hvp(lambda x: (x * x * x).sum(), (tk.tensor([1.0, 2.0]),), (tk.tensor([1.0, 0.0]),)).tolist()
-    [6.0, 0.0]
-    """
-    _check_sequences("hvp", primals, tangents)
-    argnums: Argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
-    return jvp(grad(f, argnums), primals, tangents)[1]
 
 
 # ---- pieces ------------------------------------------------------------------------------------------------
@@ -313,16 +201,19 @@ def _differentiated(
 ) -> Callable[..., Any]:
     """The function that returns f's value and the cotangents of the chosen arguments."""
 
-    @functools.wraps(_function(name, f))
+    @functools.wraps(check_function(name, f))
     def differentiated(*arguments: Any, **keywords: Any) -> Any:
-        places = _places(name, argnums, len(arguments))
+        places = places_of(name, argnums, len(arguments))
         if len(arguments) == len(places) == 1 and not keywords:
             partial, chosen = f, arguments
         else:
-            partial, chosen = _partial(f, arguments, places, keywords), tuple([arguments[i] for i in places])
+            partial, chosen = (
+                partial_of(f, arguments, places, keywords),
+                tuple([arguments[i] for i in places]),
+            )
         leaves, structure = _leaves(chosen)
         values = [
-            x if type(x) is Tensor and x.dtype.kind == "float" else _variable(name, x, i, structure)
+            x if type(x) is Tensor and x.dtype.kind == "float" else variable(name, x, i, structure)
             for i, x in enumerate(leaves)
         ]
         level, outputs, out_structure, aux = _record(name, partial, values, structure, has_aux)
@@ -335,27 +226,19 @@ def _differentiated(
             for i, (path, _) in enumerate(tree.flatten_with_path(chosen)[0]):
                 if i not in found:
                     raise GradientError(
-                        f"{name}: the value does not depend on argument {path}; drop it, or pass allow_unused=True for zeros"
+                        f"{name}: the value does not depend on argument {path}; drop it, "
+                        f"or pass allow_unused=True for zeros"
                     )
         pulled = [
             found[i] if i in found else Tensor(inner, _raised(x.zeros_like(), inner), x.shape, x.dtype)
             for i, x in enumerate(values)
         ]
         _settle(inner, results, pulled)
-        gradients = _over_inputs(_arguments(structure, pulled), argnums)
+        gradients = over_inputs(_arguments(structure, pulled), argnums)
         value = tree.unflatten(out_structure, results)
         return ((value, _dropped(aux, level)) if has_aux else value), gradients
 
     return differentiated
-
-
-def _function(name: str, f: Any) -> Function:
-    """f, which must be callable."""
-    if not callable(f):
-        raise ArgumentError(
-            f"{name}: need a function, got {type(f).__name__}; write {name}(f), not {name}(f(x))"
-        )
-    return f  # type: ignore[no-any-return]
 
 
 def _leaves(arguments: tuple[Any, ...]) -> tuple[list[Any], Any]:
@@ -396,27 +279,6 @@ def _pull(
             cotangents[place] = cotangents[place] + seed if place in cotangents else seed
     found = level.pull_back(cotangents, consume=consume)
     return {place: level.at_inner(t) for place, t in found.items()}
-
-
-def _variable(name: str, leaf: Any, index: int, structure: Any = None) -> Tensor:
-    """A leaf of the arguments as a floating-point tensor."""
-    try:
-        x = as_tensor(leaf)
-    except ArgumentError as error:
-        raise ArgumentError(f"{name}: argument leaf {index}: {error}") from None
-    if x.dtype.kind != "float":
-        where = "" if structure is None else f" at {_path(structure, index)}"
-        raise GradientError(
-            f"{name}: cannot differentiate {x.dtype} of shape {x.shape}{where}; pass floats (x.astype('float32')), "
-            f"or leave the argument out of argnums"
-        )
-    return x
-
-
-def _path(structure: Any, index: int) -> str:
-    """Where a leaf stands among the arguments."""
-    path: str = tree.flatten_with_path(tree.unflatten(structure, range(structure.leaf_count)))[0][index][0]
-    return path
 
 
 def _settle(inner: Interpreter[Any], *results: list[Tensor]) -> None:
@@ -479,73 +341,3 @@ def _check_scalar_output(name: str, outputs: list[Tensor]) -> None:
         raise GradientError(
             f"{name} needs a floating-point value, got {y.dtype}; cast it (y.astype('float32'))"
         )
-
-
-def _matching(name: str, what: str, x: Tensor, t: Any) -> Tensor:
-    """A tangent or cotangent, which must have x's shape and dtype; a Python number takes the dtype."""
-    found = x.scalar(float(t)) if type(t) in (bool, int, float) and x.shape == () else as_tensor(t)
-    if found.shape != x.shape:
-        raise ShapeError(
-            f"{name}: the {what} has shape {found.shape}, need {x.shape}, that of its primal; reshape it"
-        )
-    if found.dtype is not x.dtype:
-        raise GradientError(
-            f"{name}: the {what} is {found.dtype}, need {x.dtype}, that of its primal; cast it (t.astype)"
-        )
-    return found
-
-
-def _check_sequences(name: str, primals: Any, tangents: Any) -> None:
-    for what, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, tuple | list):
-            raise ArgumentError(
-                f"{name}: {what} must be a tuple or list, one entry for each argument, got {type(given).__name__}"
-            )
-    if len(primals) != len(tangents):
-        raise StructureError(
-            f"{name}: {len(primals)} primals and {len(tangents)} tangents; need one tangent for each primal"
-        )
-
-
-def _places(name: str, argnums: Any, count: int) -> tuple[int, ...]:
-    """Non-negative positions of the chosen arguments."""
-    chosen = tuple(argnums) if isinstance(argnums, tuple | list) else (argnums,)
-    for i in chosen:
-        if type(i) is not int or not -count <= i < count:
-            raise ArgumentError(
-                f"{name}: argnums {argnums!r} does not fit a call with {count} positional arguments; "
-                f"give their places, from 0, and pass what is to be differentiated by position"
-            )
-    places = tuple([i % count for i in chosen])
-    if len(set(places)) != len(places):
-        raise ArgumentError(f"{name}: argnums {argnums!r} names an argument twice; name each once")
-    return places
-
-
-def _partial(
-    f: Function, arguments: Sequence[Any], places: Sequence[int], keywords: dict[str, Any]
-) -> Function:
-    """f as a function of the chosen arguments alone."""
-
-    def partial(*chosen: Any) -> Any:
-        full = list(arguments)
-        for i, x in zip(places, chosen, strict=True):
-            full[i] = x
-        return f(*full, **keywords)
-
-    return partial
-
-
-def _over_inputs(chosen: tuple[Any, ...], argnums: Argnums) -> Any:
-    return chosen[0] if isinstance(argnums, int) else chosen
-
-
-def _basis(x: Tensor) -> list[Tensor]:
-    """All tensors of x's shape and dtype with a single 1."""
-    n = x.size
-    numbers = [[1.0 if i == k else 0.0 for i in range(n)] for k in range(n)]
-    return [x.constant(row, x.dtype, x.shape) for row in numbers]
-
-
-def _zeros(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    return x.constant([], x.dtype, (0,)).reshape(shape)

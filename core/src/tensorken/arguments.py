@@ -1,0 +1,111 @@
+"""What transforms take: functions, argnums, and leaves that are, or become, floating-point tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorken import tree
+from tensorken.creation import as_tensor
+from tensorken.errors import ArgumentError, GradientError, ShapeError, StructureError
+from tensorken.spec.dtypes import DType
+from tensorken.spec.op import Op
+from tensorken.tensor import Tensor
+
+Function = Callable[..., Any]
+Argnums = int | Sequence[int]
+
+for record in (DType, Op):  # dataclasses, but no containers of tensors
+    tree.register_leaf(record)
+
+
+def check_function(name: str, f: Any) -> Function:
+    """f, which must be callable."""
+    if not callable(f):
+        raise ArgumentError(
+            f"{name}: need a function, got {type(f).__name__}; write {name}(f), not {name}(f(x))"
+        )
+    return f  # type: ignore[no-any-return]
+
+
+def check_sequences(name: str, primals: Any, tangents: Any) -> None:
+    """Raise unless both are sequences of one length."""
+    for what, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple | list):
+            raise ArgumentError(
+                f"{name}: {what} must be a tuple or list, one entry for each argument, got {type(given).__name__}"
+            )
+    if len(primals) != len(tangents):
+        raise StructureError(
+            f"{name}: {len(primals)} primals and {len(tangents)} tangents; need one tangent for each primal"
+        )
+
+
+def places_of(name: str, argnums: Any, count: int) -> tuple[int, ...]:
+    """Non-negative positions of the chosen arguments."""
+    chosen = tuple(argnums) if isinstance(argnums, tuple | list) else (argnums,)
+    for i in chosen:
+        if type(i) is not int or not -count <= i < count:
+            raise ArgumentError(
+                f"{name}: argnums {argnums!r} does not fit a call with {count} positional arguments; "
+                f"give their places, from 0, and pass what is to be differentiated by position"
+            )
+    places = tuple([i % count for i in chosen])
+    if len(set(places)) != len(places):
+        raise ArgumentError(f"{name}: argnums {argnums!r} names an argument twice; name each once")
+    return places
+
+
+def partial_of(
+    f: Function, arguments: Sequence[Any], places: Sequence[int], keywords: dict[str, Any]
+) -> Function:
+    """f as a function of the chosen arguments alone."""
+
+    def partial(*chosen: Any) -> Any:
+        full = list(arguments)
+        for i, x in zip(places, chosen, strict=True):
+            full[i] = x
+        return f(*full, **keywords)
+
+    return partial
+
+
+def over_inputs(chosen: tuple[Any, ...], argnums: Argnums) -> Any:
+    """What belongs to the chosen arguments: alone if one was chosen by an int, else as a tuple."""
+    return chosen[0] if isinstance(argnums, int) else chosen
+
+
+def variable(name: str, leaf: Any, index: int, structure: Any = None) -> Tensor:
+    """A leaf of the arguments as a floating-point tensor."""
+    try:
+        x = as_tensor(leaf)
+    except ArgumentError as error:
+        raise ArgumentError(f"{name}: argument leaf {index}: {error}") from None
+    if x.dtype.kind != "float":
+        raise GradientError(
+            f"{name}: cannot differentiate {x.dtype} of shape {x.shape} at {_path(structure, index)} of the arguments; "
+            f"pass floats (x.astype('float32')), or leave the argument out of argnums"
+        )
+    return x
+
+
+def _path(structure: Any, index: int) -> str:
+    """Where a leaf stands among the arguments, each of which is one leaf if there is no structure."""
+    if structure is None:
+        return f"[{index}]"
+    path: str = tree.flatten_with_path(tree.unflatten(structure, range(structure.leaf_count)))[0][index][0]
+    return path
+
+
+def matching(name: str, what: str, x: Tensor, t: Any) -> Tensor:
+    """A tangent or cotangent, which must have x's shape and dtype; a Python number takes the dtype."""
+    found = x.scalar(float(t)) if type(t) in (bool, int, float) and x.shape == () else as_tensor(t)
+    if found.shape != x.shape:
+        raise ShapeError(
+            f"{name}: the {what} has shape {found.shape}, need {x.shape}, that of its primal; reshape it"
+        )
+    if found.dtype is not x.dtype:
+        raise GradientError(
+            f"{name}: the {what} is {found.dtype}, need {x.dtype}, that of its primal; cast it (t.astype)"
+        )
+    return found
