@@ -77,14 +77,26 @@ def _movement(draw: st.DrawFn, x: Any) -> tuple[str, Any, Callable[..., Any], Ca
     """A movement or a reduction of an array."""
     rank = x.ndim
     axes = tuple(sorted(draw(st.sets(st.integers(0, rank - 1))))) if rank else ()
-    kind = draw(st.sampled_from(("sum", "sum", "max", "permute", "units", "flat", "expand", "flip", "pad", "crop")))
+    kind = draw(
+        st.sampled_from(("sum", "sum", "max", "permute", "units", "flat", "expand", "flip", "pad", "crop"))
+    )
     if kind == "max" and any(x.shape[i] == 0 for i in axes):
         kind = "sum"
     if kind in ("sum", "max"):
         keep = draw(st.booleans())
         if kind == "sum":
-            return kind, (axes, keep), lambda t: t.sum(axes, keep), lambda a: a.sum(axes, keepdims=keep, dtype=a.dtype)
-        return kind, (axes, keep), lambda t: t.max(axes, keep), lambda a: a.max(axes, keepdims=keep) if axes else a
+            return (
+                kind,
+                (axes, keep),
+                lambda t: t.sum(axes, keep),
+                lambda a: a.sum(axes, keepdims=keep, dtype=a.dtype),
+            )
+        return (
+            kind,
+            (axes, keep),
+            lambda t: t.max(axes, keep),
+            lambda a: a.max(axes, keepdims=keep) if axes else a,
+        )
     if kind == "permute":
         order = tuple(draw(st.permutations(range(rank))))
         return kind, order, lambda t: t.permute(order), lambda a: a.transpose(order)
@@ -118,13 +130,17 @@ def programs(draw: st.DrawFn, dtypes: tuple[str, ...] = ("float64", "float32", "
     values: list[Any] = []
     for _ in range(draw(st.integers(2, 3))):
         shape = tuple(n if draw(st.integers(0, 3)) else 1 for n in full)
-        numbers = draw(st.lists(st.integers(-3, 3), min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
+        numbers = draw(
+            st.lists(st.integers(-3, 3), min_size=int(np.prod(shape)), max_size=int(np.prod(shape)))
+        )
         values.append(np.array(numbers, dtype).reshape(shape))
     leaves, steps = tuple(values), []
     for _ in range(draw(st.integers(1, 10))):
         place = draw(st.integers(0, len(values) - 1))
         x = values[place]
-        kind = draw(st.sampled_from(("unary", "binary", "binary", "binary", "movement", "movement", "movement")))
+        kind = draw(
+            st.sampled_from(("unary", "binary", "binary", "binary", "movement", "movement", "movement"))
+        )
         operands: tuple[int, ...] = (place,)
         params: Any = None
         if kind == "unary":

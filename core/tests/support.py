@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from tensorken_numpy.backend import Numpy
 
 import tensorken as tk
 from tensorken.fuse import Fuse
@@ -16,6 +15,7 @@ from tensorken.shape_tracker import ShapeTracker
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.raw import RawTensor
 from tensorken.tensor import Tensor
+from tensorken_numpy.backend import Numpy
 
 
 class Strideless(Numpy):
@@ -52,7 +52,9 @@ def _checked(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
         operands, params = args[:count], args[count:]
         for x in operands:
             assert isinstance(x, np.ndarray | np.generic), f"{op.name} got {type(x).__name__}"
-        shape = op.shape(*[x.shape for x in operands], *params)  # raises where an operand would have to broadcast
+        shape = op.shape(
+            *[x.shape for x in operands], *params
+        )  # raises where an operand would have to broadcast
         dtype = op.dtype(*[self.dtype(x) for x in operands], *params)
         hash(params)  # tuples, not lists
         if op.params == ("axes",):

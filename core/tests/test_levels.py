@@ -101,7 +101,9 @@ USES: dict[str, Callable[[Tensor], Any]] = {
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
 def test_a_leaked_tensor_is_refused(transform, use):
     x = leaked(transform)
-    with pytest.raises(EscapedTensorError, match=r"^\w+: this tensor was made inside \w+, which has returned; return it"):
+    with pytest.raises(
+        EscapedTensorError, match=r"^\w+: this tensor was made inside \w+, which has returned; return it"
+    ):
         use(x)
     assert_levels_are_right()
 
@@ -110,7 +112,14 @@ def test_a_leaked_tensor_is_refused(transform, use):
 @EACH
 def test_a_leaked_tensor_can_still_be_read(transform):
     x = leaked(transform)
-    assert (x.item(), x.shape, x.dtype, x.tolist(), float(x), bool(x)) == (4.0, (), tk.float64, 4.0, 4.0, True)
+    assert (x.item(), x.shape, x.dtype, x.tolist(), float(x), bool(x)) == (
+        4.0,
+        (),
+        tk.float64,
+        4.0,
+        4.0,
+        True,
+    )
     assert "4." in repr(x)
     assert np.array(x) == 4.0
 
@@ -193,7 +202,9 @@ def test_backends_do_not_mix_inside_transforms_either():
         lambda: tk.vjp(lambda a: a, x)[1](y),
         lambda: tk.vjp(lambda a: a * a, x)[1](y),
     ):
-        with pytest.raises(MixedBackendError, match=r"^\w+: operands live on different backends, .*; move one with"):
+        with pytest.raises(
+            MixedBackendError, match=r"^\w+: operands live on different backends, .*; move one with"
+        ):
             use()
         assert_levels_are_right()
 
@@ -359,7 +370,9 @@ def combined(parts: list[Tensor]) -> Tensor:
 
 
 @pytest.mark.parametrize("stack", ["Fuse(Numpy())", "Numpy()", "ShapeTracker(Fuse(Numpy()))"])
-@pytest.mark.parametrize("transform", [tk.grad, tk.derivative, lambda f: tk.grad(tk.grad(f))], ids=["rev", "fwd", "rev-rev"])
+@pytest.mark.parametrize(
+    "transform", [tk.grad, tk.derivative, lambda f: tk.grad(tk.grad(f))], ids=["rev", "fwd", "rev-rev"]
+)
 def test_worker_threads_compute_with_values_of_an_outer_transform(stack, transform, eager_threads):
     def threaded(x):
         with ThreadPoolExecutor(6) as pool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from tensorken.errors import (
     ConcretizationError,
     DTypeError,
     ImmutableError,
+    ScalarRangeError,
     ShapeError,
     TensorkenError,
 )
@@ -20,7 +22,7 @@ from tensorken.spec.dtypes import DType, as_dtype, bool_, check_scalar, float32,
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import Axes, Shape, broadcast, normalize_axes, normalize_axis
+from tensorken.spec.shapes import Axes, Shape, broadcast, normalize_axes, normalize_axis, shown
 
 Scalar = bool | int | float
 Axis = int | Sequence[int] | None
@@ -118,7 +120,10 @@ def _with_operand(op: Op, a: Tensor, b: Any) -> tuple[Tensor, Tensor]:
         wanted = with_scalar(dtype, b)
         if wanted is not dtype:
             a = a.astype(wanted)
-        return a, a.scalar(b)
+        try:
+            return a, a.scalar(b)
+        except ScalarRangeError as error:
+            raise ScalarRangeError(f"{op.name}: {error}") from None
     from tensorken.creation import as_operand
 
     return a, as_operand(op.name, b, a)
@@ -216,10 +221,11 @@ class Tensor:
         """The elements as nested Python lists; a Python number if there are no axes."""
         flat = self.flat()
         values = flat if isinstance(flat, list) else flat.tolist()
-        for size in reversed(self.shape[1:]):
-            count = len(values) // size if size else math.prod(self.shape[:-1])
-            values = [values[i * size : (i + 1) * size] for i in range(count)]
-        return values if self.shape else values[0]
+        shape = self.shape
+        for axis in range(len(shape) - 1, 0, -1):
+            size = shape[axis]
+            values = [values[i * size : (i + 1) * size] for i in range(math.prod(shape[:axis]))]
+        return values if shape else values[0]
 
     def item(self) -> Any:
         """The one element as a Python number.
@@ -417,11 +423,12 @@ class Tensor:
         return _binary(MUL, self, other)
 
     def __truediv__(self, other: Any) -> Tensor:
-        return _binary(DIV, _floating(self), _floating(other) if isinstance(other, Tensor) else other)
+        a, b = (self, other) if isinstance(other, Tensor) else _with_operand(DIV, self, other)
+        return _divided(a, b)
 
     def __rtruediv__(self, other: Any) -> Tensor:
-        a, b = _with_operand(DIV, _floating(self), other)
-        return _binary(DIV, _floating(b), a)
+        a, b = _with_operand(DIV, self, other)
+        return _divided(b, a)
 
     def __pow__(self, other: Any) -> Tensor:
         if type(other) is int and (other == 2 or self.dtype.kind == "int"):
@@ -433,14 +440,9 @@ class Tensor:
         return _binary(POW, b, a)
 
     def __floordiv__(self, other: Any) -> Tensor:
-        if (
-            self.dtype.kind == "int"
-            and type(other) is not float
-            and getattr(other, "dtype", self.dtype).kind == "int"
-        ):
-            return _binary(OPS["floor_divide"], self, other)
-        quotient: Tensor = self / other
-        return quotient.floor()
+        op = OPS["floor_divide"]
+        a, b = (self, other) if isinstance(other, Tensor) else _with_operand(op, self, other)
+        return _divided(a, b).floor() if "float" in (a.dtype.kind, b.dtype.kind) else _binary(op, a, b)
 
     def __rfloordiv__(self, other: Any) -> Tensor:
         a, b = _with_operand(OPS["floor_divide"], self, other)
@@ -561,13 +563,8 @@ class Tensor:
 
     def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """The arithmetic mean over axes, all by default; of ints and bools in float32."""
-        x = _floating(self)
-        total = x.sum(axis, keepdims)
-        return total / (
-            x.size // total.size
-            if total.size
-            else math.prod(x.shape[a] for a in normalize_axes(axis, x.shape))
-        )
+        axes = _axes("mean", self, axis)
+        return _floating(self).sum(axes, keepdims) / math.prod([self.shape[i] for i in axes])
 
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
         """The int32 index of the first maximum along an axis, or in the flat tensor."""
@@ -589,8 +586,7 @@ class Tensor:
 
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in another shape, one size of which may be -1."""
-        new = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
-        new = new if type(new) is tuple else tuple(new)
+        new = _sizes("reshape", shape)
         if -1 in new:
             new = _fill_in(self.shape, new)
         if new == self.shape:
@@ -603,7 +599,7 @@ class Tensor:
 
     def permute(self, *order: Any) -> Tensor:
         """The axes in another order."""
-        axes = order[0] if len(order) == 1 and not isinstance(order[0], int) else order
+        axes = order[0] if len(order) == 1 and isinstance(order[0], tuple | list) else order
         axes = tuple([_axis("permute", self, axis) for axis in axes])
         if axes == tuple(range(self.ndim)):
             return self
@@ -629,18 +625,27 @@ class Tensor:
 
     def expand(self, shape: Shape) -> Tensor:
         """Axes of size 1 repeated to the sizes of shape; no axis is added."""
+        if type(shape) is not tuple:
+            shape = _sizes("expand", (shape,))
         if shape == self.shape:
             return self
         return _unary(EXPAND, self, (shape,))
 
     def broadcast_to(self, shape: Shape) -> Tensor:
         """This tensor repeated to a shape, by numpy's rules."""
+        if type(shape) is not tuple:
+            shape = _sizes("broadcast_to", (shape,))
         own = self.shape
         if own == shape:
             return self
         missing = len(shape) - len(own)
         x = self.reshape((1,) * missing + own) if missing > 0 else self
-        return x if x.shape == shape else x.expand(shape)
+        try:
+            return x.expand(shape)
+        except ShapeError:
+            raise ShapeError(
+                f"broadcast_to: shape {own} does not broadcast to {shape}; from the last axis on, sizes must be equal or 1"
+            ) from None
 
     def flip(self, axis: Axis = None) -> Tensor:
         """The elements in reverse order along axes, all by default."""
@@ -710,6 +715,13 @@ def _floating(x: Tensor) -> Tensor:
     return x if x.dtype.kind == "float" else x.astype(float32)
 
 
+def _divided(a: Tensor, b: Tensor) -> Tensor:
+    """a / b; in float32 if neither is a float."""
+    if a.dtype.kind != "float" and b.dtype.kind != "float":
+        a, b = a.astype(float32), b.astype(float32)
+    return _binary(DIV, a, b)
+
+
 def _integer_power(x: Tensor, exponent: int) -> Tensor:
     """x multiplied by itself, by repeated squaring."""
     if exponent == 2:
@@ -728,9 +740,9 @@ def _integer_power(x: Tensor, exponent: int) -> Tensor:
 
 
 def _logical(a: Tensor, b: Any, bitwise: str, logical: Callable[[Tensor, Any], Tensor]) -> Tensor:
-    if a.dtype is bool_ and (isinstance(b, bool) or getattr(b, "dtype", None) is bool_):
-        return logical(a, b if isinstance(b, Tensor) else a.scalar(b))
-    return _binary(OPS[bitwise], a, b)
+    if not isinstance(b, Tensor):
+        a, b = _with_operand(OPS[bitwise], a, b)
+    return logical(a, b) if a.dtype is b.dtype is bool_ else _binary(OPS[bitwise], a, b)
 
 
 def _axis(name: str, x: Tensor, axis: int) -> int:
@@ -749,9 +761,18 @@ def _axes(name: str, x: Tensor, axis: Axis) -> Axes:
 
 def _pairs(name: str, pairs: Sequence[Sequence[int]]) -> tuple[tuple[int, int], ...]:
     try:
-        return tuple([(int(first), int(second)) for first, second in pairs])
+        return tuple([(operator.index(first), operator.index(second)) for first, second in pairs])
     except (TypeError, ValueError):
-        raise ArgumentError(f"{name}: need one pair of ints for each axis, got {pairs!r}") from None
+        raise ArgumentError(f"{name}: need one pair of ints for each axis, got {shown(pairs)}") from None
+
+
+def _sizes(name: str, shape: tuple[Any, ...]) -> Shape:
+    """Sizes, given one by one or in one sequence."""
+    sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+    try:
+        return tuple(map(operator.index, sizes))
+    except TypeError:
+        raise ArgumentError(f"{name}: the sizes of a shape must be ints, got {shown(sizes)}") from None
 
 
 def _reduce(op: Op, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
@@ -764,7 +785,9 @@ def _fill_in(shape: Shape, new: Shape) -> Shape:
     """The shape with its one -1 replaced by what the number of elements demands."""
     known = math.prod([n for n in new if n != -1])
     if new.count(-1) > 1:
-        raise ShapeError(f"reshape: only one size may be -1, got {new}")
+        raise ShapeError(f"reshape: only one size may be -1, got {new}; give the others")
     if known == 0 or math.prod(shape) % known:
-        raise ShapeError(f"reshape: {math.prod(shape)} elements of shape {shape} do not divide into {new}")
+        raise ShapeError(
+            f"reshape: {math.prod(shape)} elements of shape {shape} do not divide into {new}; sizes must agree"
+        )
     return tuple([math.prod(shape) // known if n == -1 else n for n in new])

@@ -65,12 +65,13 @@ def as_dtype(dtype: Any) -> DType:
     """
     if isinstance(dtype, DType):
         return dtype
-    found = _OF_PYTHON.get(dtype) if isinstance(dtype, type) else None
+    found, name = _OF_PYTHON.get(dtype) if isinstance(dtype, type) else None, None
     if found is None:
         name = dtype if isinstance(dtype, str) else getattr(dtype, "name", getattr(dtype, "__name__", None))
         found = DTYPES.get(name.removesuffix("_")) if isinstance(name, str) else None
     if found is None:
-        raise DTypeError(f"unknown dtype {dtype!r}; the dtypes are {', '.join(DTYPES)}")
+        what = repr(name) if isinstance(name, str) else f"a {type(dtype).__name__}"
+        raise DTypeError(f"dtype: {what} is unknown; the dtypes are {', '.join(DTYPES)}")
     return found
 
 
@@ -105,19 +106,25 @@ def with_scalar(dtype: DType, value: bool | int | float) -> DType:
 
 
 def check_scalar(value: bool | int | float, dtype: DType) -> None:
-    """Raise ScalarRangeError if the Python number does not fit the dtype."""
+    """Raise ScalarRangeError if the Python number does not fit the dtype; the caller puts a name before the message."""
     if dtype.kind == "int":
         bits = 8 * dtype.itemsize - 1
         if not -(1 << bits) <= value < (1 << bits):
+            what = (
+                value
+                if isinstance(value, float) or abs(value) < 10**30
+                else f"an int of {value.bit_length()} bits"
+            )
+            wider = "int64 or a float" if dtype is int32 else "a float"
             raise ScalarRangeError(
-                f"{value} does not fit {dtype}: its range is -2**{bits} to 2**{bits} - 1; use a wider dtype"
+                f"{what} does not fit {dtype}: its range is -2**{bits} to 2**{bits} - 1; use {wider}"
             )
     elif dtype.kind == "float" and isinstance(value, int):
         try:
             float(value)
         except OverflowError:
             raise ScalarRangeError(
-                f"an integer of {value.bit_length()} bits does not fit {dtype}; use a float"
+                f"an int of {value.bit_length()} bits does not fit {dtype}; use math.inf or a smaller number"
             ) from None
 
 

@@ -42,9 +42,8 @@ def reduced_nonempty(x: Shape, axes: Axes) -> Shape:
 def reshaped(x: Shape, new: Shape) -> Shape:
     """Reshape: the same number of elements."""
     if math.prod(x) != math.prod(new) or (new and min(new) < 0):
-        raise ShapeError(
-            f"cannot reshape {x} ({math.prod(x)} elements) to {new} ({math.prod(new)}); sizes must agree"
-        )
+        need = "sizes must agree" if min(new, default=0) >= 0 else "no size but one -1 may be negative"
+        raise ShapeError(f"cannot reshape {x} ({math.prod(x)} elements) to {new} ({math.prod(new)}); {need}")
     return new
 
 
@@ -62,7 +61,7 @@ def expanded(x: Shape, new: Shape) -> Shape:
     if len(x) != len(new):
         raise ShapeError(f"cannot expand {x} to {new}: the number of axes differs; reshape first")
     for i, (a, b) in enumerate(zip(x, new, strict=True)):
-        if a not in (1, b) or b < 0:
+        if a not in (1, b) or type(b) is not int or b < 0:
             raise ShapeError(
                 f"cannot expand {x} to {new}: axis {i} has size {a}, and only size 1 can be repeated"
             )
@@ -175,13 +174,20 @@ def broadcast(a: Shape, b: Shape) -> Shape:
     return tuple([q if p == 1 else p for p, q in zip(long_a, long_b, strict=True)])
 
 
+def shown(value: object) -> str:
+    """A value that was given in place of another, on one line for a message."""
+    text = repr(value)
+    return text if len(text) <= 60 and "\n" not in text else f"a {type(value).__name__}"
+
+
 def normalize_axis(axis: Any, rank: int, shape: Shape) -> int:
     """A non-negative axis; negative ones count from the end."""
     if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-        raise AxisError(f"an axis must be an int, got {axis!r}")
+        raise AxisError(f"an axis must be an int, got {shown(axis)} for shape {shape}")
     axis = operator.index(axis)
     if not -rank <= axis < rank:
-        raise AxisError(f"axis {axis} is out of range for shape {shape}; axes run from {-rank} to {rank - 1}")
+        need = f"axes run from {-rank} to {rank - 1}" if rank else "it has no axes"
+        raise AxisError(f"axis {axis} is out of range for shape {shape}; {need}")
     return int(axis % rank)
 
 

@@ -1,0 +1,104 @@
+"""Operands for every op of the table, drawn as the op says: its samples, its domain, the roles of its operands."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import tensorken as tk
+from core.tests.support import FUSED
+from tensorken.errors import DTypeError
+from tensorken.spec.dtypes import DTYPES, DType, bool_, float64, int32
+from tensorken.spec.op import OPS, Op, Sample
+from tensorken.tensor import Tensor, apply
+
+SAMPLES = [(op, sample) for op in OPS.values() for sample in op.samples]
+DIFFERENTIABLE = [(op, sample) for op, sample in SAMPLES if op.differentiable]
+
+
+def name_of(op: Op, sample: Sample) -> str:
+    shapes, params = sample
+    return f"{op.name}-{','.join(map(str, shapes))}{''.join(f'-{p}' for p in params)}".replace(" ", "")
+
+
+def over(cases: list[tuple[Op, Sample]]) -> Any:
+    """One test for each op and sample."""
+    return pytest.mark.parametrize(("op", "sample"), cases, ids=[name_of(*case) for case in cases])
+
+
+def role_of(op: Op, place: int) -> str:
+    return op.roles[place] if op.roles else "data"
+
+
+def draw(op: Op, sample: Sample, seed: int = 0, dtype: DType = float64, backend: Any = FUSED) -> list[Tensor]:
+    """Operands of an op: data from its domain, no two alike; conditions; indices, some of them twice."""
+    rng = random.Random(f"{op.name} {seed}")
+    shapes, params = sample
+    operands = []
+    for place, shape in enumerate(shapes):
+        size = 1
+        for n in shape:
+            size *= n
+        values: list[Any]
+        role = role_of(op, place)
+        if role == "condition":
+            kind, values = bool_, [rng.random() < 0.5 for _ in range(size)]
+        elif role == "indices":
+            limit = params[-1] if op.name == "scatter_add" else shapes[0][params[0]]
+            kind, values = int32, [rng.randrange(limit) for _ in range(size)]
+        else:
+            kind = dtype
+            if dtype is bool_:
+                values = [rng.random() < 0.5 for _ in range(size)]
+            elif dtype.kind == "int":
+                values = [rng.randint(-5, 5) for _ in range(size)]
+            else:
+                low, high = op.domain
+                values = [rng.uniform(low, high) for _ in range(size)]
+        operands.append(tk.new(shape, values, kind, backend=backend))
+    return operands
+
+
+def random_like(x: Tensor, seed: object) -> Tensor:
+    rng = random.Random(f"like {seed}")
+    return x.constant([rng.uniform(-1.0, 1.0) for _ in range(x.size)], x.dtype, x.shape)
+
+
+def smooth(op: Op) -> tuple[int, ...]:
+    """The places of the operands that can be differentiated."""
+    return tuple(i for i in range(99 if op.arity is None else op.arity) if role_of(op, i) == "data")
+
+
+def as_function(op: Op, sample: Sample, operands: list[Tensor], places: tuple[int, ...]) -> Any:
+    """The op as a function of the operands at these places."""
+
+    def f(*chosen: Tensor) -> Tensor:
+        full = list(operands)
+        for place, x in zip(places, chosen, strict=True):
+            full[place] = x
+        result: Tensor = apply(op, full, sample[1])
+        return result
+
+    return f
+
+
+def dtypes_of(op: Op) -> Iterator[DType]:
+    """The dtypes that the op takes as data."""
+    for dtype in DTYPES.values():
+        if takes(op, dtype):
+            yield dtype
+
+
+def takes(op: Op, dtype: DType) -> bool:
+    shapes, params = op.samples[0]
+    given = [
+        {"data": dtype, "condition": bool_, "indices": int32}[role_of(op, i)] for i in range(len(shapes))
+    ]
+    try:
+        op.dtype(*given, *params)
+    except DTypeError:
+        return False
+    return True
