@@ -1,0 +1,39 @@
+"""Metrics of classifiers: what people want to know, though it has no derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorken import Tensor
+
+
+def correct(logits: Tensor, labels: Tensor) -> Tensor:
+    """How many rows of logits, of shape (..., classes), are largest at their label; int32 of shape ().
+
+    >>> import tensorken as tk
+    >>> correct(tk.tensor([[0.0, 2.0], [3.0, 1.0]]), tk.tensor([1, 1])).item()
+    1
+    """
+    return (logits.argmax(-1) == labels).sum()
+
+
+def accuracy(logits: Tensor, labels: Tensor) -> Tensor:
+    """The share of rows of logits, of shape (..., classes), that are largest at their label; float32 of shape ().
+
+    >>> import tensorken as tk
+    >>> accuracy(tk.tensor([[0.0, 2.0], [3.0, 1.0]]), tk.tensor([1, 1])).item()
+    0.5
+    """
+    return (logits.argmax(-1) == labels).mean()
+
+
+def confusion(labels: Sequence[int], predictions: Sequence[int], classes: int) -> list[list[int]]:
+    """How often each class (row) was taken for each class (column).
+
+    >>> confusion([0, 1, 1], [0, 1, 0], 2)
+    [[1, 0], [1, 1]]
+    """
+    table = [[0] * classes for _ in range(classes)]
+    for label, prediction in zip(labels, predictions, strict=True):
+        table[label][prediction] += 1
+    return table

@@ -1,0 +1,444 @@
+"""The command `tensorken train`, through the host's own entry: what it prints, writes, refuses, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tensorken as tk
+from tensorken.cli import main
+from tensorken.errors import BackendError
+from tensorken_nn import cli, curves, folder
+from tensorken_nn.training import Epoch
+from tensorken_numpy.backend import Numpy
+from tensorken_string.backend import String
+
+QUICK = ("--epochs", "2", "--limit", "100", "--hidden", "8")
+
+
+@pytest.fixture(autouse=True)
+def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run `tensorken train` in this process: the exit status, stdout, stderr."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        try:
+            status = main(["train", *arguments])
+        except SystemExit as exit:
+            status = exit.code if isinstance(exit.code, int) else 1
+        out, err = capsys.readouterr()
+        assert (out + err).isascii()
+        assert "Traceback" not in err
+        return status, out, err
+
+    return run
+
+
+def metrics(place: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (place / "metrics.jsonl").read_text(encoding="ascii").splitlines()]
+
+
+# ---- what it does ------------------------------------------------------------------------------------------
+
+
+def test_a_run_tells_its_story_and_ends_with_the_accuracy(run: Any, working_directory: Path) -> None:
+    status, out, err = run("digits", *QUICK)
+    assert (status, err) == (0, "")  # no progress bar where nobody watches
+    lines = out.splitlines()
+    assert [line for line in lines if line.startswith("epoch ")] == lines[4:6]
+    assert re.fullmatch(
+        r"epoch 1/2   train: loss \d\.\d{4}, accuracy +\d+\.\d %   test: loss \d\.\d{4}, accuracy +\d+\.\d %",
+        lines[4],
+    )
+    assert "80 images to train on, 20 to test" in lines[0]
+    assert "backend: numpy" in lines[3]
+    assert re.fullmatch(r"test accuracy: \d+\.\d %", lines[-1])
+    place = working_directory / "runs" / "digits-1"
+    assert f"results are in {Path('runs', 'digits-1')}" in lines[-2]
+    assert sorted(path.name for path in place.iterdir()) == ["curves.png", "metrics.jsonl", "run.json"]
+    recorded = metrics(place)
+    assert [list(row) for row in recorded] == [
+        ["epoch", "loss", "accuracy", "test_loss", "test_accuracy"]
+    ] * 2
+    assert [row["epoch"] for row in recorded] == [1, 2]
+    summary = json.loads((place / "run.json").read_text(encoding="ascii"))
+    assert summary["hidden"] == [8] and summary["limit"] == 100 and summary["seed"] == 0
+    assert lines[-1] == f"test accuracy: {100 * summary['test_accuracy']:.1f} %"
+
+
+def test_the_confusion_table_adds_up(run: Any, working_directory: Path) -> None:
+    _, out, _ = run("digits", *QUICK)
+    table = json.loads((working_directory / "runs" / "digits-1" / "run.json").read_text(encoding="ascii"))[
+        "confusion"
+    ]
+    assert len(table) == 10 and {len(row) for row in table} == {10}
+    assert sum(map(sum, table)) == 20
+    right = sum(table[i][i] for i in range(10))
+    assert out.splitlines()[-1] == f"test accuracy: {100 * right / 20:.1f} %"
+    printed = [line.split() for line in out.splitlines() if re.match(r" {3}\d ", line)]
+    assert printed == [[str(i), *[str(n) if n else "." for n in row]] for i, row in enumerate(table)]
+
+
+@pytest.mark.slow
+def test_the_reference_backend_runs_the_same_code(run: Any, working_directory: Path) -> None:
+    for name in ("reference", "numpy"):
+        status, out, _ = run("digits", "--backend", name, "--epochs", "1", "--limit", "64", "--out", name)
+        assert status == 0
+        assert f"backend: {name}" in out
+    (reference,), (numpy,) = metrics(working_directory / "reference"), metrics(working_directory / "numpy")
+    assert reference == pytest.approx(numpy, abs=1e-4)
+
+
+def test_the_environment_chooses_the_backend(working_directory: Path) -> None:
+    out = _process("train", "digits", *QUICK, TENSORKEN_BACKEND="reference").stdout
+    assert "backend: reference" in out
+
+
+def test_the_same_seed_writes_the_same_bytes(run: Any, working_directory: Path) -> None:
+    outs = [
+        run("digits", *QUICK, "--seed", seed, "--out", name)[1]
+        for seed, name in (("5", "a"), ("5", "b"), ("6", "c"))
+    ]
+    first, second, other = ((working_directory / name / "metrics.jsonl").read_bytes() for name in "abc")
+    assert first == second != other
+    assert b"\r" not in first
+    tell = [[line for line in out.splitlines() if "results are in" not in line] for out in outs]
+    assert tell[0] == tell[1] != tell[2]
+
+
+def test_quiet_prints_the_accuracy_alone(run: Any) -> None:
+    status, out, err = run("digits", *QUICK, "--quiet")
+    assert status == 0 and err == ""
+    assert re.fullmatch(r"test accuracy: \d+\.\d %\n", out)
+
+
+def test_without_hidden_layers_it_is_a_linear_classifier(run: Any) -> None:
+    status, out, _ = run("digits", "--epochs", "1", "--limit", "50", "--hidden")
+    assert status == 0
+    assert "layers of 64, 10, 650 parameters" in out
+
+
+def test_a_watcher_sees_a_progress_bar_that_goes_away(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    status, out, err = run("digits", *QUICK)
+    assert status == 0
+    assert re.search(r"0%\|.*\| 0/6 \[", err)
+    assert err.endswith("\r") and "\n" not in err
+    assert re.fullmatch(r"test accuracy: \d+\.\d %", out.splitlines()[-1])
+
+
+# ---- the curves --------------------------------------------------------------------------------------------
+
+
+def test_the_curves_are_a_picture(run: Any, working_directory: Path) -> None:
+    run("digits", *QUICK)
+    picture = (working_directory / "runs" / "digits-1" / "curves.png").read_bytes()
+    assert picture.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = (int.from_bytes(picture[i : i + 4], "big") for i in (16, 20))
+    assert width > 600 and height > 300
+
+
+def test_curves_show_what_was_measured(working_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.figure import Figure
+
+    figures: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: figures.append(figure))
+    curves.draw(
+        [Epoch(1, 2.0, 0.25, 2.5, 0.125), Epoch(2, 1.0, 0.5, 1.5, 0.375)], Path("unused"), "the title"
+    )
+    (figure,) = figures
+    drawn = [[list(line.get_ydata()) for line in axes.lines] for axes in figure.axes]
+    assert drawn == [[[2.0, 1.0], [2.5, 1.5]], [[25.0, 50.0], [12.5, 37.5]]]
+    assert figure.get_suptitle() == "the title"
+
+
+def test_without_matplotlib_it_says_so_and_goes_on(
+    run: Any, working_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    status, out, err = run("digits", *QUICK)
+    assert (status, err) == (0, "")
+    (line,) = [line for line in out.splitlines() if "curves" in line]
+    assert line.startswith("no curves.png: ") and line.endswith('pip install "tensorken-nn[plot]"')
+    assert out.splitlines()[-1].startswith("test accuracy: ")
+    assert not (working_directory / "runs" / "digits-1" / "curves.png").exists()
+
+
+# ---- where results go --------------------------------------------------------------------------------------
+
+
+def test_each_run_has_a_new_folder(run: Any, working_directory: Path) -> None:
+    (working_directory / "runs" / "digits-7").mkdir(parents=True)
+    (working_directory / "runs" / "digits-old").mkdir()
+    for _ in range(2):
+        assert run("digits", *QUICK)[0] == 0
+    names = sorted(path.name for path in (working_directory / "runs").iterdir())
+    assert names == ["digits-7", "digits-8", "digits-9", "digits-old"]
+
+
+def test_a_folder_that_another_run_took_meanwhile_is_passed_over(
+    working_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (working_directory / "runs" / "digits-1").mkdir(parents=True)
+    monkeypatch.setattr(Path, "glob", lambda *_: iter(()))  # the list was made before the other came
+    assert folder.claim("digits") == Path("runs", "digits-2")
+
+
+def test_results_are_never_written_over_unasked(run: Any, working_directory: Path) -> None:
+    place = working_directory / "mine"
+    place.mkdir()
+    (place / "thesis.txt").write_text("years of work", encoding="utf-8")
+    status, out, err = run("digits", *QUICK, "--out", "mine")
+    assert (status, out) == (1, "")
+    assert err == "tensorken: mine is not empty; choose another --out, or --force to replace results there\n"
+    assert [path.name for path in place.iterdir()] == ["thesis.txt"]
+    (place / "metrics.jsonl").write_text("old\n", encoding="utf-8")
+    assert run("digits", *QUICK, "--out", "mine", "--force")[0] == 0
+    assert (place / "thesis.txt").read_text(encoding="utf-8") == "years of work"
+    assert [row["epoch"] for row in metrics(place)] == [1, 2]
+
+
+def test_an_empty_or_a_new_folder_is_taken(run: Any, working_directory: Path) -> None:
+    (working_directory / "empty").mkdir()
+    for name in ("empty", str(Path("new", "deep"))):
+        assert run("digits", *QUICK, "--out", name)[0] == 0
+        assert len(metrics(working_directory / name)) == 2
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_a_file_is_no_folder(run: Any, working_directory: Path, force: tuple[str, ...]) -> None:
+    (working_directory / "file").write_text("kept", encoding="utf-8")
+    status, out, err = run("digits", *QUICK, "--out", "file", *force)
+    assert (status, out, err) == (1, "", "tensorken: file is a file; choose another --out\n")
+    status, out, err = run("digits", *QUICK, "--out", str(Path("file", "below")), *force)
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("tensorken: cannot write to ") and "choose another --out" in err
+    assert (working_directory / "file").read_text(encoding="utf-8") == "kept"
+
+
+def test_figures_that_are_no_numbers_are_null(working_directory: Path) -> None:
+    folder.append(Path("lines"), {"loss": float("nan"), "accuracy": 0.5})
+    folder.append(Path("lines"), {"loss": float("inf"), "accuracy": 0.5})
+    text = Path("lines").read_text(encoding="ascii")
+    assert [json.loads(line) for line in text.splitlines()] == [{"loss": None, "accuracy": 0.5}] * 2
+
+
+# ---- what is refused ---------------------------------------------------------------------------------------
+
+
+def test_a_backend_without_values_is_refused_in_a_line(run: Any, working_directory: Path) -> None:
+    status, out, err = run("digits", "--backend", "string")
+    assert (status, out) == (1, "")
+    assert err == (
+        "tensorken: train: backend 'string' computes no values, which training needs; choose another --backend\n"
+    )
+    assert not list(working_directory.iterdir())
+
+
+def test_whether_a_backend_has_values_is_found_out_not_known() -> None:
+    class Mute(String):
+        """A backend without values, under a name that nobody knows."""
+
+    with tk.use_backend(Mute()), pytest.raises(BackendError, match="computes no values"):
+        cli._backend_with_values()
+    with tk.use_backend(Numpy()):
+        assert cli._backend_with_values()[0]
+
+
+def test_an_unknown_backend_is_the_hosts_to_explain(run: Any, working_directory: Path) -> None:
+    status, out, err = run("digits", "--backend", "nunpy")
+    assert (status, out) == (1, "")
+    assert "unknown backend 'nunpy'" in err and "did you mean: numpy" in err
+    assert len(err.splitlines()) <= 8
+    status, _, err = run("digits", "--backend", "numpy", "--device", "moon")
+    assert status == 1 and "no device 'moon'" in err
+    assert not list(working_directory.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--epochs", "0"), "--epochs: '0' is not a whole number from 1"),
+        (("--epochs", "1.5"), "--epochs: '1.5' is not a whole number from 1"),
+        (("--batch-size", "-1"), "--batch-size: '-1' is not a whole number from 1"),
+        (("--learning-rate", "nan"), "--learning-rate: 'nan' is not a number above 0"),
+        (("--learning-rate", "inf"), "--learning-rate: 'inf' is not a number above 0"),
+        (("--learning-rate", "0"), "--learning-rate: '0' is not a number above 0"),
+        (("--hidden", "8", "x"), "--hidden: 'x' is not a whole number from 1"),
+        (("--seed", "-1"), "--seed: '-1' is not a whole number from 0"),
+        (("--epoch", "3"), "unrecognized arguments: --epoch 3"),
+        (("more",), "unrecognized arguments: more"),
+    ],
+)
+def test_bad_options_are_refused(
+    run: Any, working_directory: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    status, out, err = run("digits", *arguments)
+    assert (status, out) == (2, "")
+    assert err.splitlines()[-1].endswith(message)
+    assert not list(working_directory.iterdir())
+
+
+def test_a_limit_beyond_the_data_is_refused_in_a_line(run: Any, working_directory: Path) -> None:
+    status, out, err = run("digits", "--limit", "5000")
+    assert (status, out) == (1, "")
+    assert err == "tensorken: digits: there are 1797 images, the limit is 5000; lower it\n"
+    assert not list(working_directory.iterdir())
+
+
+def test_without_a_name_the_jobs_are_listed(run: Any) -> None:
+    for arguments in ((), ("--help",)):
+        status, out, err = run(*arguments)
+        assert (status, err) == (0, "")
+        assert re.search(r"^  digits +read handwritten digits", out, re.MULTILINE)
+
+
+def test_a_misspelt_job_is_told_from_the_right_one(run: Any) -> None:
+    status, out, err = run("digitz")
+    assert (status, out) == (2, "")
+    assert err == "tensorken: there is no job 'digitz'; did you mean digits? (tensorken train lists them)\n"
+    status, _, err = run("--epochs", "3")
+    assert status == 2 and err.startswith("usage: tensorken train JOB [options]")
+
+
+def test_help_tells_every_option_with_its_default(run: Any) -> None:
+    status, out, _ = run("digits", "--help")
+    text = " ".join(out.split())
+    assert status == 0
+    for option in (
+        "backend",
+        "device",
+        "epochs",
+        "batch-size",
+        "learning-rate",
+        "hidden",
+        "limit",
+        "seed",
+        "out",
+        "force",
+    ):
+        assert f"--{option}" in text
+    assert "(default: 128 64)" in text and "(default: 30)" in text and "(default: all)" in text
+
+
+# ---- how it ends early -------------------------------------------------------------------------------------
+
+DRIVER = """
+import _thread, signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it is off in what a shell put in the background
+
+def wait():
+    if sys.stdin.readline():
+        _thread.interrupt_main()
+
+threading.Thread(target=wait, daemon=True).start()
+from tensorken.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["signal", "thread"])
+def test_ctrl_c_ends_with_130_and_a_clean_line(working_directory: Path, by: str) -> None:
+    if by == "signal" and sys.platform == "win32":
+        by = "thread"  # there, a signal cannot be sent to one process alone
+    command = [sys.executable, "-c", DRIVER, *"train digits --epochs 1000 --hidden --out out".split()]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, encoding="utf-8", cwd=working_directory, **pipes) as process:  # type: ignore[call-overload]
+        guard = threading.Timer(120, process.kill)
+        guard.start()
+        seen = list(_through(process.stdout, "epoch    2/1000"))
+        if by == "signal":
+            process.send_signal(signal.SIGINT)
+        out, err = process.communicate("now\n" if by == "thread" else None)
+        guard.cancel()
+    assert process.returncode == 130
+    found = re.fullmatch(
+        r"tensorken: interrupted in epoch (\d+) of 1000; the figures of those before it are in out\n", err
+    )
+    assert found, err
+    assert int(found[1]) - len(metrics(working_directory / "out")) in (0, 1)  # it may come right after a line
+    assert "test accuracy" not in "".join(seen) + out
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("tensorken_nn.digits.read", "interrupted before the first epoch"),
+        ("tensorken_nn.training.batches", "interrupted in epoch 1 of 2"),
+        (
+            "tensorken_nn.curves.draw",
+            f"interrupted after the last epoch; results are in {Path('runs', 'digits-1')}",
+        ),
+    ],
+)
+def test_ctrl_c_is_clean_at_any_time(
+    run: Any, monkeypatch: pytest.MonkeyPatch, where: str, message: str
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    module, _, name = where.rpartition(".")
+    monkeypatch.setattr(sys.modules[module], name, interrupt)
+    status, _, err = run("digits", *QUICK)
+    assert (status, err) == (130, f"tensorken: {message}\n")
+
+
+def test_after_an_interrupt_the_next_run_works(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("tensorken_nn.training.correct", _interrupt)
+        assert run("digits", *QUICK)[0] == 130
+    assert run("digits", *QUICK)[0] == 0
+
+
+def _interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+# ---- where it runs -----------------------------------------------------------------------------------------
+
+
+def test_a_console_that_knows_ascii_alone_is_enough(working_directory: Path) -> None:
+    done = _process("train", "digits", *QUICK, "--out", "Übung", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert done.returncode == 0, done.stderr
+    assert r"results are in \xdcbung" in done.stdout
+    assert len(metrics(working_directory / "Übung")) == 2
+
+
+def test_no_display_is_needed(working_directory: Path) -> None:
+    done = _process("train", "digits", *QUICK, MPLBACKEND="TkAgg")
+    assert done.returncode == 0, done.stderr
+    assert (working_directory / "runs" / "digits-1" / "curves.png").exists()
+
+
+def _through(lines: Iterable[str], start: str) -> Iterator[str]:
+    """The lines up to the first that begins so, or to the end."""
+    for line in lines:
+        yield line
+        if line.startswith(start):
+            return
+
+
+def _process(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tensorken", *arguments]
+    environment = {**{k: v for k, v in os.environ.items() if k != "DISPLAY"}, **variables}
+    return subprocess.run(
+        command, capture_output=True, encoding="utf-8", env=environment, timeout=120, check=False
+    )
