@@ -419,7 +419,7 @@ def test_atan2_is_rounded_once(dtype: DType, nearest: Nearest) -> None:
         y, x = drawn(rng, (0.0, 1.0), dtype), drawn(rng, (0.0, 1.0, -1.0), dtype)
         if not (math.isfinite(y) and math.isfinite(x)) or x == 0 or y == 0:
             continue
-        with mpmath.workprec(5000):
+        with mpmath.workprec(2600):
             value = mpmath.atan2(y, x)
         expected = math.copysign(nearest(as_fraction(value), dtype), y)
         assert same(circular.atan2(dtype, [y], [x])[0], expected), (y, x)
@@ -427,13 +427,15 @@ def test_atan2_is_rounded_once(dtype: DType, nearest: Nearest) -> None:
 
 
 def near_sums(rng: random.Random, dtype: DType) -> tuple[float, float]:
-    """Operands of logaddexp: of some size, or such that the result is next to 0, or with one next to 0."""
+    """Operands of logaddexp: any, or such that the result is next to 0, or next to the larger and a tie."""
     a = rng.choice((0.0, 1.0, -0.6931471805599453, -0.1, -1e-3, 1e-30, 300.0)) * rng.choice(
         (1.0, rng.random())
     )
     b = a - rng.choice((0.0, 2.0 ** rng.uniform(-30, 9)))
     if a < 0 and rng.random() < 0.6:  # e**a + e**b is next to 1
         b = math.log(-math.expm1(a))
+    elif a and rng.random() < 0.5:  # the smaller adds about half of the last place
+        b = a + math.log(abs(a)) - math.log(2.0) * (FORMATS[dtype].precision + rng.uniform(-5, 5))
     a, b = round_doubles([a, b], dtype)
     return (a, b) if rng.random() < 0.5 else (b, a)
 
@@ -475,7 +477,7 @@ def test_enclosures_of_two_operands_keep_their_word(name: str) -> None:
 @DTYPES
 def test_logaddexp_is_rounded_once(dtype: DType, nearest: Nearest) -> None:
     rng = random.Random(str(dtype))
-    for _ in range(600):
+    for _ in range(300):
         a, b = near_sums(rng, dtype)
         with mpmath.workprec(3000):
             value = _logaddexp(mpmath.mpf(a), mpmath.mpf(b))
@@ -515,7 +517,7 @@ def test_hypot_is_rounded_once(dtype: DType, nearest: Nearest) -> None:
         a, b = (drawn(rng, (0.0, 1.0, 3.0), dtype) for _ in range(2))
         if not (math.isfinite(a) and math.isfinite(b)):
             continue
-        with mpmath.workprec(5000):
+        with mpmath.workprec(2600):
             value = mpmath.sqrt(mpmath.mpf(a) ** 2 + mpmath.mpf(b) ** 2)
         assert power.hypot(dtype, [a], [b])[0] == nearest(as_fraction(value), dtype), (a, b)
         checked += 1
@@ -554,7 +556,7 @@ def test_tiny_angles_are_quotients_rounded_down() -> None:
 # ---- laws --------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.floats(width=32), max_size=8))
 @EVERY
 def test_each_element_is_computed_alone(name: str, xs: list[float]) -> None:
@@ -564,7 +566,7 @@ def test_each_element_is_computed_alone(name: str, xs: list[float]) -> None:
     assert all(same(y, function(float32, [x])[0]) for x, y in zip(xs, whole, strict=True))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.floats(), st.floats())
 @pytest.mark.parametrize("name", ["exp", "expm1", "sigmoid", "tanh", "sinh", "erf", "log1p", "asinh", "atan"])
 def test_increasing_functions_increase(name: str, a: float, b: float) -> None:

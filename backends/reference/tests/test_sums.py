@@ -43,7 +43,7 @@ def same(a: float, b: float) -> bool:
 
 
 @DTYPES
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_a_sum_is_rounded_once(dtype: DType, data: st.DataObject, nearest: Nearest) -> None:
     row = data.draw(st.lists(floats(dtype), max_size=9))
@@ -52,7 +52,7 @@ def test_a_sum_is_rounded_once(dtype: DType, data: st.DataObject, nearest: Neare
 
 
 @DTYPES
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_a_sum_of_products_is_rounded_once(dtype: DType, data: st.DataObject, nearest: Nearest) -> None:
     pairs = data.draw(st.lists(st.tuples(floats(dtype), floats(dtype)), max_size=7))
@@ -63,7 +63,7 @@ def test_a_sum_of_products_is_rounded_once(dtype: DType, data: st.DataObject, ne
 
 
 @DTYPES
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_running_sums_are_sums(dtype: DType, data: st.DataObject) -> None:
     special = st.sampled_from((inf, -inf, nan, -0.0))

@@ -7,8 +7,9 @@ that the true value is within `error * 2**e` of `n * 2**e`, with about `bits` si
 float16 and float32 results are the rounded double, unless the double is close to a tie. Then, and always for
 float64, Ziv's strategy decides: enclose with growing precision until the whole enclosure rounds to one number
 (A. Ziv, "Fast evaluation of elementary mathematical functions with correctly rounded last bit", 1991). It
-ends: by the theorems of Lindemann, and of Siegel and Shidlovskii for erf, the named cases are the only
-operands whose result is a number of the dtype or half-way between two.
+ends unless the value lies half-way between two numbers. By the theorems of Lindemann and Weierstrass, of Gelfond
+and Schneider for logarithms to a base, and of Siegel and Shidlovskii for erf, only powers can, and where they do
+is a named case.
 """
 
 from __future__ import annotations

@@ -9,8 +9,6 @@ from tensorken_reference import fixed
 from tensorken_reference.function import Enclosure, Function, exponent, odd_case, small, to_fixed
 from tensorken_reference.rounding import Format, decompose, shift
 
-_POWERS_OF_TEN = {float(10**k): k for k in range(23)}  # those that are doubles; 10**-k never is
-
 
 def _log_case(x: float, form: Format) -> float | None:
     if x <= 0.0:
@@ -25,20 +23,11 @@ def _enclose_log(x: float, bits: int) -> Enclosure:
     return fixed.log_scaled(*decompose(x), w), -w, 72
 
 
-def _log2_case(x: float, form: Format) -> float | None:
-    fraction, e = math.frexp(x)
-    return float(e - 1) if fraction == 0.5 else _log_case(x, form)
-
-
 def _enclose_log2(x: float, bits: int) -> Enclosure:
+    """The whole values, of powers of the base, are no ties: an enclosure decides them."""
     w = bits + small(math.log2(x))
     n = fixed.log_scaled(*decompose(x), w)
     return (n << w + 12) // fixed.constant("ln2", w + 12), -w, 128
-
-
-def _log10_case(x: float, form: Format) -> float | None:
-    k = _POWERS_OF_TEN.get(x)
-    return _log_case(x, form) if k is None else float(k)
 
 
 def _enclose_log10(x: float, bits: int) -> Enclosure:
@@ -141,8 +130,8 @@ def _enclose_atanh(x: float, bits: int) -> Enclosure:
 
 
 log = Function(math.log, _log_case, _enclose_log)
-log2 = Function(math.log2, _log2_case, _enclose_log2)
-log10 = Function(math.log10, _log10_case, _enclose_log10)
+log2 = Function(math.log2, _log_case, _enclose_log2)
+log10 = Function(math.log10, _log_case, _enclose_log10)
 log1p = Function(math.log1p, _log1p_case, _enclose_log1p)
 logaddexp = Function(_logaddexp_estimate, _logaddexp_case, _enclose_logaddexp)
 asinh = Function(math.asinh, _asinh_case, _enclose_asinh)
