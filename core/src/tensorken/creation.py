@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import random
 import sys
 from collections.abc import Sequence
@@ -24,13 +25,14 @@ from tensorken.spec.dtypes import (
     with_scalar,
 )
 from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import Shape
+from tensorken.spec.shapes import Shape, shown
 from tensorken.tensor import Scalar, Tensor
 
 ShapeLike = int | Sequence[int]
 
 # Buffer formats by kind and size: "l" is int32 on one platform and int64 on another.
 _KINDS = {"?": "bool", **dict.fromkeys("bhilqn", "int"), **dict.fromkeys("efd", "float")}
+_CONVERTED = (*_KINDS, *"BHILQN")
 
 
 def tensor(data: Any, dtype: Any = None, *, backend: Any = None, device: str | None = None) -> Tensor:
@@ -74,7 +76,7 @@ def new(
     >>> tk.new((2, 2), [1.0, 2.0, 3.0, 4.0]).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
     """
-    sizes = _shape(shape)
+    sizes = _shape("new", shape)
     if isinstance(data, Tensor) or (type(data) in (list, tuple) and _holds_tensor(data)):
         flat = tensor(data, dtype, backend=backend, device=device)
         _check_filled(sizes, flat.shape)
@@ -88,7 +90,7 @@ def new(
 def _check_filled(shape: Shape, given: Shape) -> None:
     if given != (math.prod(shape),):
         raise ShapeError(
-            f"new: shape {shape} needs {math.prod(shape)} values in a flat sequence, got shape {given}"
+            f"new: shape {shape} needs {math.prod(shape)} values in a flat sequence, got shape {given}; give them all"
         )
 
 
@@ -101,25 +103,28 @@ def full(
     device: str | None = None,
 ) -> Tensor:
     """A tensor of this shape whose elements are all `value`."""
-    sizes = _shape(shape)
+    sizes = _shape("full", shape)
     if isinstance(value, Tensor):
         return value.astype(value.dtype if dtype is None else dtype).broadcast_to(sizes)
-    found = of_scalar(value) if dtype is None else as_dtype(dtype)
-    check_scalar(value, found)
+    if not isinstance(value, int | float):
+        raise ArgumentError(
+            f"full: the value must be one number or tensor, got {shown(value)}; see tk.tensor"
+        )
+    (number,), found = _typed("full", [value], None if dtype is None else as_dtype(dtype))
     interpreter = resolve(backend, device)
-    return Tensor(interpreter, interpreter.full(sizes, value, found), sizes, found)
+    return Tensor(interpreter, interpreter.full(sizes, number, found), sizes, found)
 
 
 def zeros(
     shape: ShapeLike, dtype: Any = float32, *, backend: Any = None, device: str | None = None
 ) -> Tensor:
     """A tensor of zeros."""
-    return full(shape, 0, as_dtype(dtype), backend=backend, device=device)
+    return full(_shape("zeros", shape), 0, as_dtype(dtype), backend=backend, device=device)
 
 
 def ones(shape: ShapeLike, dtype: Any = float32, *, backend: Any = None, device: str | None = None) -> Tensor:
     """A tensor of ones."""
-    return full(shape, 1, as_dtype(dtype), backend=backend, device=device)
+    return full(_shape("ones", shape), 1, as_dtype(dtype), backend=backend, device=device)
 
 
 def full_like(x: Tensor, value: Scalar, dtype: Any = None) -> Tensor:
@@ -159,8 +164,12 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
+    numbers: tuple[Any, ...] = (start, stop, step)
+    for number in numbers:
+        if not isinstance(number, int | float) or not math.isfinite(number):
+            raise ArgumentError(f"arange: start, stop and step must be finite numbers, got {shown(number)}")
     if step == 0:
-        raise ArgumentError("arange: the step must not be 0")
+        raise ArgumentError(f"arange: the step from {start} to {stop} must not be 0; use 1 or -1")
     count = max(0, math.ceil((stop - start) / step))
     found = of_scalar(start + stop + step) if dtype is None else as_dtype(dtype)
     return tensor([start + i * step for i in range(count)], found, backend=backend, device=device)
@@ -176,6 +185,8 @@ def linspace(
     device: str | None = None,
 ) -> Tensor:
     """`num` numbers evenly spaced from start to stop, both included; each is computed by itself, so nothing drifts."""
+    if num < 0:
+        raise ShapeError(f"linspace: num must not be negative, got {num}; give the number of values")
     span = num - 1
     values = [start + (stop - start) * (i / span) for i in range(span)] if num > 1 else []
     return tensor([*values, stop if num > 1 else start][:num], dtype, backend=backend, device=device)
@@ -190,7 +201,7 @@ def eye(
     >>> tk.eye(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    m = n if m is None else m
+    n, m = _shape("eye", (n, n if m is None else m))
     if n == 0 or m == 0:
         return zeros((n, m), dtype, backend=backend, device=device)
     row = ones((1,), dtype, backend=backend, device=device).pad(((0, m),))
@@ -207,7 +218,9 @@ def randn(
     device: str | None = None,
 ) -> Tensor:
     """Numbers from the standard normal distribution, the same on every backend for the same `random.Random`."""
-    sizes = _shape(shape)
+    sizes = _shape("randn", shape)
+    if not isinstance(rng, random.Random):
+        raise ArgumentError(f"randn: rng must be a random.Random, got {shown(rng)}; pass random.Random(seed)")
     values = [rng.gauss(0.0, 1.0) for _ in range(math.prod(sizes))]
     return tensor(values, dtype, backend=backend, device=device).reshape(sizes)
 
@@ -230,7 +243,7 @@ def symbol(
     make = getattr(interpreter, "symbol", None)
     if make is None:
         raise BackendError(f"symbol: the backend {interpreter!r} has no symbols; use backend='string'")
-    return Tensor(interpreter, make(name, _shape(shape), as_dtype(dtype)))
+    return Tensor(interpreter, make(name, _shape("symbol", shape), as_dtype(dtype)))
 
 
 # ---- what other modules need -------------------------------------------------------------------------------
@@ -248,7 +261,10 @@ def as_operand(op_name: str, data: Any, beside: Tensor) -> Tensor:
     if type(data) in (bool, int, float):
         dtype = with_scalar(beside.dtype, data)
         base = beside.interpreter.base
-        check_scalar(data, dtype)
+        try:
+            check_scalar(data, dtype)
+        except ScalarRangeError as error:
+            raise ScalarRangeError(f"{op_name}: {error}") from None
         return Tensor(base, base.full((), data, dtype), (), dtype)  # type: ignore[attr-defined]
     try:
         return tensor(data, backend=beside.interpreter.base)
@@ -291,29 +307,29 @@ def unpickle(shape: Shape, data: Any, dtype: DType, backend: str) -> Tensor:
     return Tensor(interpreter, interpreter.new(shape, flat, dtype), shape, dtype)
 
 
-def _shape(shape: ShapeLike) -> Shape:
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    for size in sizes:
-        if not hasattr(size, "__index__") or isinstance(size, bool):
-            raise ArgumentError(f"shape: sizes must be ints, got {shape!r}")
-        if size < 0:
-            raise ShapeError(f"shape: sizes must not be negative, got {shape!r}")
-    return tuple([int(size) for size in sizes])
+def _shape(name: str, shape: ShapeLike) -> Shape:
+    try:
+        sizes = tuple(map(operator.index, shape if isinstance(shape, Sequence) else (shape,)))
+    except TypeError:
+        raise ArgumentError(f"{name}: the sizes of a shape must be ints, got {shown(shape)}") from None
+    if min(sizes, default=0) < 0:
+        raise ShapeError(f"{name}: sizes must not be negative, got {sizes}; give each axis at least 0")
+    return sizes
 
 
 def _flat(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
     """The shape, the row-major values and the dtype of anything that `tensor` takes."""
     if type(data) in (bool, int, float):
-        found = of_scalar(data) if dtype is None else dtype
-        check_scalar(data, found)
-        return (), [data], found
+        return (), *_typed("tensor", [data], dtype)
     if isinstance(data, list | tuple | range):
         values: list[Any] = []
         shape = _collect(data, values, ())
-        return shape, *_typed(values, dtype)
+        return shape, *_typed("tensor", values, dtype)
     try:
         view = memoryview(data)
-    except TypeError:
+    except (TypeError, ValueError):  # ValueError: an array of what no buffer can hold, such as dates
+        if isinstance(data, int | float):  # an enum, say
+            return (), *_typed("tensor", [data], dtype)
         raise ArgumentError(
             f"tensor: cannot make a tensor of {type(data).__name__}; give numbers, nested lists of them, or a buffer"
         ) from None
@@ -340,42 +356,51 @@ def _collect(data: Any, values: list[Any], path: tuple[int, ...]) -> Shape:
     return (len(shapes), *(shapes[0] if shapes else ()))
 
 
-def _typed(values: list[Any], dtype: DType | None) -> tuple[list[Any], DType]:
+def _typed(name: str, values: list[Any], dtype: DType | None) -> tuple[list[Any], DType]:
+    """Numbers as bool, int or float, as their dtype demands; without one it follows from their types."""
     if dtype is None:
         kinds = {type(value) for value in values}
         dtype = bool_ if kinds == {bool} else int32 if kinds and kinds <= {bool, int} else float32
-    if dtype.kind == "int" and values:
-        for extreme in (max(values), min(values)):
-            if isinstance(extreme, float) and not math.isfinite(extreme):
-                raise ScalarRangeError(f"tensor: {extreme} does not fit {dtype}; use a floating-point dtype")
-            check_scalar(extreme, dtype)
-        values = [int(value) for value in values]
+    if dtype is bool_:
+        return [bool(value) for value in values], dtype
+    try:
+        if dtype.kind == "int":
+            values = whole = [int(value) for value in values]
+        else:
+            whole = [value for value in values if isinstance(value, int)]
+    except (ValueError, OverflowError):
+        odd = next(value for value in values if isinstance(value, float) and not math.isfinite(value))
+        raise ScalarRangeError(f"{name}: {odd} does not fit {dtype}; use a floating-point dtype") from None
+    if whole:
+        try:
+            check_scalar(max(whole), dtype)
+            check_scalar(min(whole), dtype)
+        except ScalarRangeError as error:
+            raise ScalarRangeError(f"{name}: {error}") from None
     return values, dtype
 
 
 def _from_buffer(view: memoryview, dtype: DType | None) -> tuple[Shape, Any, DType]:
-    code = view.format.lstrip("@=<>!")
+    order, code = (view.format[0], view.format[1:]) if view.format[0] in "@=<>!" else ("@", view.format)
     kind = _KINDS.get(code)
     own = next((d for d in DTYPES.values() if d.kind == kind and d.itemsize == view.itemsize), None)
-    if own is None and dtype is None:
+    if own is None and (dtype is None or code not in _CONVERTED):
+        way_out = "pass dtype= to convert it" if code in _CONVERTED else "convert it before"
         raise DTypeError(
-            f"tensor: the buffer's format {view.format!r} is none of {', '.join(DTYPES)}; pass dtype= to convert it"
+            f"tensor: the buffer's format {view.format!r} is none of {', '.join(DTYPES)}; {way_out}"
         )
-    swapped = view.format[0] in ("<" if sys.byteorder == "big" else ">!")
+    swapped = order in ("<" if sys.byteorder == "big" else ">!")
     shape = tuple(view.shape or ())
     if own is not None and not swapped:
         flat = memoryview(view.tobytes()).cast(own.format)  # type: ignore[call-overload]
         return (
-            (shape, flat, own)
-            if dtype in (None, own)
-            else (shape, _typed(flat.tolist(), dtype)[0], dtype or own)
+            (shape, flat, own) if dtype in (None, own) else (shape, *_typed("tensor", flat.tolist(), dtype))
         )
     import struct
 
     count = view.nbytes // view.itemsize
-    order = view.format if view.format[0] in "<>=!" else "=" + code
-    values = list(struct.unpack(f"{order[0]}{count}{code}", view.tobytes()))
-    return (shape, *_typed(values, dtype or own))
+    values = list(struct.unpack(f"{order}{count}{code}", view.tobytes()))
+    return (shape, *_typed("tensor", values, dtype or own))
 
 
 def _holds_tensor(data: Any) -> bool:

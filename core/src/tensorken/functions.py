@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tensorken.creation import as_operand, as_tensor, pair_of_operands
 from tensorken.errors import ArgumentError, DTypeError, IndexingError, ShapeError
-from tensorken.spec import shapes
 from tensorken.spec.dtypes import bool_, promote
 from tensorken.spec.op import OPS, Op
-from tensorken.spec.shapes import Shape, normalize_axis
-from tensorken.tensor import Axis, Tensor, _binary, apply
+from tensorken.spec.shapes import Axes, shown
+from tensorken.tensor import Axis, Tensor, _axes, _axis, _binary, _sizes, apply
 
 # ---- elementwise -------------------------------------------------------------------------------------------
 
@@ -216,10 +215,10 @@ def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     1000.693
     """
     x = as_tensor(x)
-    shift = _finite_maximum(x, axis)
-    total = (x - shift).exp().sum(axis, keepdims=True)
-    result = total.log() + shift
-    return result if keepdims else result.reshape(_reduced_shape(x, axis))
+    axes = _axes("logsumexp", x, axis)
+    shift = _finite_maximum(x, axes)
+    result = (x - shift).exp().sum(axes, keepdims=True).log() + shift
+    return result if keepdims else result.reshape(tuple([n for i, n in enumerate(x.shape) if i not in axes]))
 
 
 def softmax(x: Any, axis: Axis = -1) -> Tensor:
@@ -230,20 +229,22 @@ def softmax(x: Any, axis: Axis = -1) -> Tensor:
     [0.5, 0.5]
     """
     x = as_tensor(x)
-    weights = (x - _finite_maximum(x, axis)).exp()
-    return weights / weights.sum(axis, keepdims=True)
+    axes = _axes("softmax", x, axis)
+    weights = (x - _finite_maximum(x, axes)).exp()
+    return weights / weights.sum(axes, keepdims=True)
 
 
 def log_softmax(x: Any, axis: Axis = -1) -> Tensor:
     """log(softmax(x)), without its rounding to 0."""
     x = as_tensor(x)
-    shifted = x - _finite_maximum(x, axis)
-    return shifted - shifted.exp().sum(axis, keepdims=True).log()
+    axes = _axes("log_softmax", x, axis)
+    shifted = x - _finite_maximum(x, axes)
+    return shifted - shifted.exp().sum(axes, keepdims=True).log()
 
 
-def _finite_maximum(x: Tensor, axis: Axis) -> Tensor:
+def _finite_maximum(x: Tensor, axes: Axes) -> Tensor:
     """What to subtract before exp: the maximum, as a constant; 0 where that is infinite, as inf - inf is NaN."""
-    top = stop_gradient(x).max(axis, keepdims=True)
+    top = stop_gradient(x).max(axes, keepdims=True)
     return (top - top).eq(0.0).where(top, 0.0)
 
 
@@ -296,7 +297,7 @@ def dot(a: Any, b: Any) -> Tensor:
     if b.ndim == 1:
         return matmul(a, b)
     outer = a.reshape(a.shape[:-1] + (1,) * (b.ndim - 1) + a.shape[-1:])
-    inner = normalize_axis(-2, b.ndim, b.shape)
+    inner = b.ndim - 2
     if a.shape[-1] != b.shape[inner]:
         raise ShapeError(f"dot: sizes differ, axis -1 of {a.shape} and axis -2 of {b.shape}; transpose one")
     order = tuple([i for i in range(b.ndim) if i != inner]) + (inner,)
@@ -319,14 +320,9 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> Tensor:
 permute_dims = transpose
 
 
-def broadcast_to(x: Any, shape: Sequence[int]) -> Tensor:
+def broadcast_to(x: Any, shape: int | Sequence[int]) -> Tensor:
     """x repeated to a shape, by numpy's rules."""
-    x, shape = as_tensor(x), tuple(shape)
-    if shapes.broadcast(x.shape, shape) != shape:
-        raise ShapeError(
-            f"broadcast_to: shape {x.shape} does not broadcast to {shape}; sizes must be equal or 1"
-        )
-    return x.broadcast_to(shape)
+    return as_tensor(x).broadcast_to(_sizes("broadcast_to", (shape,)))
 
 
 def flip(x: Any, axis: Axis = None) -> Tensor:
@@ -342,7 +338,7 @@ def pad(x: Any, pads: Sequence[Sequence[int]]) -> Tensor:
 def expand_dims(x: Any, axis: int = 0) -> Tensor:
     """A new axis of size 1."""
     x = as_tensor(x)
-    place = normalize_axis(axis, x.ndim + 1, (*x.shape, 1))
+    place = _axis("expand_dims", (*x.shape, 1), axis)
     return x.reshape((*x.shape[:place], 1, *x.shape[place:]))
 
 
@@ -351,7 +347,7 @@ def squeeze(x: Any, axis: Axis = None) -> Tensor:
     x = as_tensor(x)
     if axis is None:
         return x.reshape(tuple([n for n in x.shape if n != 1]))
-    axes = shapes.normalize_axes(axis, x.shape)
+    axes = _axes("squeeze", x, axis)
     for i in axes:
         if x.shape[i] != 1:
             raise ShapeError(
@@ -370,9 +366,7 @@ def concatenate(tensors: Sequence[Any], axis: int = 0) -> Tensor:
     pieces = _promoted("concatenate", tensors)
     if len(pieces) == 1:
         return pieces[0]
-    result: Tensor = apply(
-        OPS["concatenate"], pieces, (normalize_axis(axis, pieces[0].ndim, pieces[0].shape),)
-    )
+    result: Tensor = apply(OPS["concatenate"], pieces, (_axis("concatenate", pieces[0].shape, axis),))
     return result
 
 
@@ -384,7 +378,8 @@ def stack(tensors: Sequence[Any], axis: int = 0) -> Tensor:
             raise ShapeError(
                 f"stack: tensors need one shape, got {pieces[0].shape} and {piece.shape}; reshape one"
             )
-    return concatenate([expand_dims(piece, axis) for piece in pieces], axis)
+    place = _axis("stack", (*pieces[0].shape, 1), axis)
+    return concatenate([expand_dims(piece, place) for piece in pieces], place)
 
 
 def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
@@ -400,13 +395,16 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
     x = as_tensor(x)
     if axis is None:
         return take(x.reshape((x.size,)), indices, 0)
-    place = normalize_axis(axis, x.ndim, x.shape)
+    place = _axis("take", x.shape, axis)
     index = as_operand("take", indices, x)
+    if index.dtype.kind != "int":
+        raise DTypeError(f"take: indices must be int32 or int64, got {index.dtype}; cast them (x.astype)")
     size = x.shape[place]
     flat = index.reshape((index.size,))
     if index.size and not (-size <= int(flat.min()) and int(flat.max()) < size):
         raise IndexingError(
-            f"take: indices from {int(flat.min())} to {int(flat.max())} are out of range for axis {place} of shape {x.shape}"
+            f"take: indices from {int(flat.min())} to {int(flat.max())} are out of range for axis {place} "
+            f"of shape {x.shape}; they run from {-size} to {size - 1}"
         )
     found = x.gather((flat < 0).where(flat + size, flat), place)
     return found.reshape(x.shape[:place] + index.shape + x.shape[place + 1 :])
@@ -442,19 +440,15 @@ def _elementwise(op: Op, a: Any, b: Any) -> Tensor:
     return _binary(op, a, b)
 
 
-def _promoted(name: str, tensors: Sequence[Any]) -> list[Tensor]:
-    if isinstance(tensors, Tensor):
-        tensors = list(tensors)
-    if not tensors:
-        raise ArgumentError(f"{name}: need at least one tensor, got none")
-    beside = next((x for x in tensors if isinstance(x, Tensor)), None)
-    pieces = [as_tensor(x) if beside is None else as_operand(name, x, beside) for x in tensors]
+def _promoted(name: str, tensors: Any) -> list[Tensor]:
+    given = list(tensors) if isinstance(tensors, Iterable) else []
+    if not given:
+        raise ArgumentError(
+            f"{name}: need a sequence of at least one tensor, got {shown(tensors)}; write {name}([a, b])"
+        )
+    beside = next((x for x in given if isinstance(x, Tensor)), None)
+    pieces = [as_tensor(x) if beside is None else as_operand(name, x, beside) for x in given]
     dtype = pieces[0].dtype
     for piece in pieces[1:]:
         dtype = promote(dtype, piece.dtype)
     return [piece.astype(dtype) for piece in pieces]
-
-
-def _reduced_shape(x: Tensor, axis: Axis) -> Shape:
-    axes = shapes.normalize_axes(axis, x.shape)
-    return tuple([n for i, n in enumerate(x.shape) if i not in axes])

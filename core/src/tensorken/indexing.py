@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tensorken.errors import ArgumentError, IndexingError, ShapeError
 from tensorken.spec.dtypes import bool_
 from tensorken.spec.op import OPS
-from tensorken.spec.shapes import Shape, broadcast
+from tensorken.spec.shapes import Shape, broadcast, shown
 
 if TYPE_CHECKING:
     from tensorken.tensor import Tensor
@@ -174,7 +174,7 @@ def _add_strided(steps: list[Step], shape: Shape, strides: list[int]) -> Shape:
 def _filled(shape: Shape, key: tuple[Any, ...]) -> list[Any]:
     """The key with `...` written out, and all axes named."""
     if sum(1 for entry in key if entry is Ellipsis) > 1:
-        raise IndexingError(f"index: only one ... may stand in an index, got {key!r}")
+        raise IndexingError(f"index: only one ... may stand in an index, got {shown(key)}; name the axes")
     named = [_checked(entry, shape) for entry in key if entry is not None and entry is not Ellipsis]
     missing = len(shape) - len(named)
     if missing < 0:
@@ -204,15 +204,20 @@ def _checked(entry: Any, shape: Shape) -> Any:
         return entry.__index__()
     except (ArgumentError, TypeError):
         raise IndexingError(
-            f"index: only an integer of shape () can stand for an int, got {entry!r}; use tk.take for several"
+            f"index: only an integer of shape () can stand for an int, got {_kind_of(entry)}; use tk.take for several"
         ) from None
+
+
+def _kind_of(entry: Any) -> str:
+    known = hasattr(entry, "shape") and hasattr(entry, "dtype")
+    return f"{entry.dtype} of shape {entry.shape}" if known else shown(entry)
 
 
 def _slice_limits(entry: slice, size: int) -> tuple[int, int, int]:
     try:
         return entry.indices(size)
     except (TypeError, ValueError) as error:
-        raise IndexingError(f"index: {entry} is no slice: {error}") from None
+        raise IndexingError(f"index: {shown(entry)} cannot cut an axis of size {size}: {error}") from None
 
 
 def _in_range(index: int, axis: int, shape: Shape) -> int:

@@ -571,7 +571,7 @@ class Tensor:
         if axis is None:
             flat = self.reshape(self.size).argmax(0)
             return flat.reshape((1,) * self.ndim) if keepdims else flat
-        axis = _axis("argmax", self, axis)
+        axis = _axis("argmax", self.shape, axis)
         result = _unary(OPS["argmax"], self, (axis,))
         return result if keepdims else result.reshape(self.shape[:axis] + self.shape[axis + 1 :])
 
@@ -580,7 +580,7 @@ class Tensor:
         x = self.astype("int32") if self.dtype is bool_ else self
         if axis is None:
             return x.reshape(x.size).cumsum(0)
-        return _unary(OPS["cumsum"], x, (_axis("cumsum", x, axis),))
+        return _unary(OPS["cumsum"], x, (_axis("cumsum", x.shape, axis),))
 
     # ---- movement --------------------------------------------------------------------------------------------
 
@@ -600,7 +600,7 @@ class Tensor:
     def permute(self, *order: Any) -> Tensor:
         """The axes in another order."""
         axes = order[0] if len(order) == 1 and isinstance(order[0], tuple | list) else order
-        axes = tuple([_axis("permute", self, axis) for axis in axes])
+        axes = tuple([_axis("permute", self.shape, axis) for axis in axes])
         if axes == tuple(range(self.ndim)):
             return self
         return _unary(PERMUTE, self, (axes,))
@@ -662,17 +662,19 @@ class Tensor:
 
     def concatenate(self, *others: Tensor, axis: int = 0) -> Tensor:
         """This tensor and others, one after the other along an axis."""
-        result: Tensor = apply(OPS["concatenate"], (self, *others), (_axis("concatenate", self, axis),))
+        result: Tensor = apply(OPS["concatenate"], (self, *others), (_axis("concatenate", self.shape, axis),))
         return result
 
     def gather(self, indices: Tensor, axis: int) -> Tensor:
         """The slices at 1-D indices, each in [0, size), along an axis."""
-        result: Tensor = apply(OPS["gather"], (self, indices), (_axis("gather", self, axis),))
+        result: Tensor = apply(OPS["gather"], (self, indices), (_axis("gather", self.shape, axis),))
         return result
 
     def scatter_add(self, indices: Tensor, axis: int, size: int) -> Tensor:
         """Zeros of `size` along the axis, with the slices of this tensor added at 1-D indices."""
-        result: Tensor = apply(OPS["scatter_add"], (self, indices), (_axis("scatter_add", self, axis), size))
+        result: Tensor = apply(
+            OPS["scatter_add"], (self, indices), (_axis("scatter_add", self.shape, axis), size)
+        )
         return result
 
     def settle(self) -> Tensor:
@@ -745,9 +747,9 @@ def _logical(a: Tensor, b: Any, bitwise: str, logical: Callable[[Tensor, Any], T
     return logical(a, b) if a.dtype is b.dtype is bool_ else _binary(OPS[bitwise], a, b)
 
 
-def _axis(name: str, x: Tensor, axis: int) -> int:
+def _axis(name: str, shape: Shape, axis: int) -> int:
     try:
-        return normalize_axis(axis, x.ndim, x.shape)
+        return normalize_axis(axis, len(shape), shape)
     except TensorkenError as error:
         raise type(error)(f"{name}: {error}") from None
 

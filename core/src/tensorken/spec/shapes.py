@@ -108,6 +108,8 @@ def scattered(x: Shape, indices: Shape, axis: int, size: int) -> Shape:
     check_axes(x, (axis,))
     if indices != (x[axis],):
         raise ShapeError(f"axis {axis} of shape {x} needs indices of shape ({x[axis]},), got {indices}")
+    if type(size) is not int or size < 0:
+        raise ShapeError(f"the size of axis {axis} must be an int that is not negative, got {shown(size)}")
     return x[:axis] + (size,) + x[axis + 1 :]
 
 
