@@ -34,7 +34,7 @@ Image: TypeAlias = tuple[list[int], int]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What can be chosen; on one machine, the same settings give the same bits."""
+    """What can be chosen; on one machine, with as many threads, the same settings give the same bits."""
 
     epochs: int = option(30, count, "how often all images are seen")
     batch_size: int = option(32, count, "how many images make a step")

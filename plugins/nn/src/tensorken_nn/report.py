@@ -79,7 +79,7 @@ class Report:
         for line in ("", heading, *table(confusion), ""):
             self._say(line)
         try:
-            title = f"{self._facts['job']} on {self._facts['backend']}, seed {self._facts['seed']}: {told}"
+            title = f"{self._facts['job']} on {self._facts['backend']}, seed {self._facts['seed']}, {told}"
             curves.draw(self.epochs, self.place / folder.CURVES, title)
         except ImportError as error:
             self._say(f'no {folder.CURVES}: {error}; pip install "tensorken-nn[plot]"')
