@@ -72,6 +72,18 @@ for _op in OPS.values():
         setattr(Strict, _op.name, _checked(_op, getattr(Strideless, _op.name)))
 
 
+class Required(Numpy):
+    """Numpy with the required ops alone: all others are their bodies."""
+
+    def __repr__(self) -> str:
+        return "Required()"
+
+
+for _op in OPS.values():
+    if _op.body is not None and _op.method:
+        setattr(Required, _op.name, getattr(RawTensor, _op.name))
+
+
 class Counting(Numpy):
     """Numpy that counts the calls of each op, by name and by (name, shape of the result)."""
 
@@ -112,6 +124,8 @@ STACKS: dict[str, RawTensor[Any]] = {
     "ShapeTracker(Fuse(Numpy()))": ShapeTracker(Fuse(Numpy())),
     "Fuse(ShapeTracker(Numpy()))": Fuse(ShapeTracker(Numpy())),
     "Fuse(Fuse(Strideless()))": Fuse(Fuse(Strideless())),
+    "Fuse(Required())": Fuse(Required()),
+    "Required()": Required(),
 }
 """Every way to stack the interpreters of core over numpy; all mean the same."""
 

@@ -1,0 +1,375 @@
+"""Fuse: the same numbers as the backend below, with fewer and smaller steps."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tensorken as tk
+from core.tests.programs import Program, on, programs
+from core.tests.support import STACKS, Counting, Required, Strict, array, f64
+from tensorken.fuse import LIMIT, Fuse, Held
+from tensorken.spec.op import OPS
+from tensorken_numpy.backend import Numpy
+
+pytestmark = pytest.mark.usefixtures("on_numpy")
+
+FEW = settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
+
+
+# ---- every stack means the same ----------------------------------------------------------------------------
+
+
+@pytest.mark.feature(112, 114, 116)
+@FEW
+@given(programs(), st.booleans())
+def test_every_stack_computes_what_numpy_computes(program: Program, last_first: bool):
+    """All values of a random program, read in either order, so that more or less is still held back."""
+    for name, stack in STACKS.items():
+        values = program.run(*on(stack, program))
+        places = range(len(values))
+        for place in reversed(places) if last_first else places:
+            got, expected = values[place], program.values[place]
+            assert got.shape == expected.shape, (name, place)
+            assert str(got.dtype) == str(expected.dtype), (name, place)
+            read = array(got)
+            assert (read.shape, read.dtype) == (expected.shape, expected.dtype), (name, place)
+            assert read.tolist() == expected.tolist(), (name, place)
+
+
+@pytest.mark.feature(99, 113, 116)
+@FEW
+@given(programs(("float64",)))
+def test_every_stack_differentiates_alike(program: Program):
+    """Gradients, tangents and Hessian-vector products of random programs; <∇f, 1> = J 1."""
+
+    def f(*leaves):
+        return program.run(*leaves)[-1].sum()
+
+    expected = None
+    for name, stack in STACKS.items():
+        leaves = on(stack, program)
+        ones = [tk.ones_like(x) for x in leaves]
+        gradients = [array(g) for g in tk.grad(f, tuple(range(len(leaves))))(*leaves)]
+        pushed = array(tk.jvp(f, leaves, ones)[1])
+        products = [array(h) for h in tk.hvp(f, leaves, ones)]
+        got = [*gradients, pushed, *products]
+        expected = got if expected is None else expected
+        for mine, first in zip(got, expected, strict=True):
+            np.testing.assert_allclose(mine, first, rtol=1e-12, atol=1e-9, err_msg=name)
+        assert math.fsum(float(g.sum()) for g in gradients) == pytest.approx(
+            float(pushed), rel=1e-9, abs=1e-6
+        )
+
+
+# ---- what is held back -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def counting():
+    return Counting()
+
+
+@pytest.fixture
+def fused(counting):
+    """Makes float64 tensors on Fuse over a backend that counts, ready to count."""
+    stack = Fuse(counting)
+
+    def make(*values, dtype="float64"):
+        tensors = [tk.tensor(value, dtype, backend=stack) for value in values]
+        counting.clear()
+        return tensors
+
+    return make
+
+
+SQUARE = [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.feature(111, 112)
+def test_the_sum_of_a_product_is_one_contraction(fused, counting):
+    x, y = fused(SQUARE, SQUARE)
+    assert (x * y).sum().item() == 30.0
+    assert counting.calls["fused_multiply_add"] == 1
+    assert counting.calls["mul"] == 0
+
+
+@pytest.mark.feature(112)
+@pytest.mark.parametrize("axes", [None, 0, 1, (0, 1)])
+def test_a_sum_of_products_is_a_contraction_each(fused, counting, axes):
+    x, y, u, v = fused(SQUARE, [[1.0, -1.0], [2.0, 0.5]], [[2.0, 2.0], [1.0, 3.0]], [[1.0, 1.0], [4.0, 2.0]])
+    got = (x * y + u * v).sum(axes)
+    expected = (array(x) * array(y) + array(u) * array(v)).sum(axes)
+    assert array(got).tolist() == expected.tolist()
+    assert counting.calls["fused_multiply_add"] == 2
+    assert counting.calls["mul"] == 0
+
+
+def test_differences_too(fused, counting):
+    x, y = fused(SQUARE, SQUARE)
+    assert (x * y - x * x + y * y - x * y).sum().item() == 0.0
+    assert counting.calls["mul"] == 0
+    assert counting.calls["sub"] == 2
+
+
+def test_five_products_are_more_than_one_sum_holds_back(fused, counting):
+    x, y = fused(SQUARE, SQUARE)
+    total = x * y
+    for _ in range(LIMIT):
+        total = total + x * x
+    assert total.sum().item() == 30.0 * (LIMIT + 1)
+
+
+@pytest.mark.feature(112)
+def test_sums_of_sums_add_their_axes(fused, counting):
+    x, y = fused(np.ones((2, 3, 4)), np.ones((2, 3, 4)))
+    assert (x * y).sum(1).sum(0).sum().item() == 24.0
+    assert counting.calls["fused_multiply_add"] == 1
+    counting.clear()
+    assert (x * y).sum(0, keepdims=True).permute(2, 0, 1).reshape(4, 3).sum(1).tolist() == [6.0] * 4
+    assert counting.calls["fused_multiply_add"] == 1
+    assert counting.calls["mul"] + counting.calls["sum"] == 0
+
+
+@pytest.mark.feature(20, 112)
+def test_an_expanded_value_stays_small(fused, counting):
+    (x,) = fused([[1.0], [2.0]])
+    wide = x.expand((2, 1_000_000))
+    y = (wide.exp() + wide).sin().max(1)
+    assert y.shape == (2,)
+    assert array(y).tolist() == np.sin(np.exp([1.0, 2.0]) + [1.0, 2.0]).tolist()
+    assert max(np.prod(shape) for _, shape in counting.sizes) == 2
+    assert counting.calls["expand"] == 0
+
+
+def test_an_expanded_value_keeps_its_logical_shape(fused):
+    (x,) = fused([[1.0], [2.0]])
+    wide = x.expand((2, 3))
+    assert wide.shape == (2, 3)
+    assert wide.tolist() == [[1.0] * 3, [2.0] * 3]
+    assert wide.T.tolist() == [[1.0, 2.0]] * 3
+    assert wide.reshape(6).tolist() == [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]
+    assert wide.reshape(2, 1, 3).tolist() == [[[1.0] * 3], [[2.0] * 3]]
+    assert wide.flip().tolist() == [[2.0] * 3, [1.0] * 3]
+    assert wide[:, 1:].tolist() == [[1.0] * 2, [2.0] * 2]
+    assert wide.cumsum(1).tolist() == [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]]
+    assert wide.pad(((0, 0), (1, 0))).tolist() == [[0.0, 1.0, 1.0, 1.0], [0.0, 2.0, 2.0, 2.0]]
+
+
+@pytest.mark.feature(112, 114)
+@pytest.mark.parametrize(
+    ("uses", "products"),
+    [
+        (lambda p: [p.exp(), p.sin(), p.max()], 1),
+        (lambda p: [p + p], 1),
+        (lambda p: [p.T.exp(), p.exp()], 1),
+        (lambda p: [p.reshape(1, 2, 2).exp(), p.exp(), p], 1),
+        (lambda p: [p.T.exp(), (p + p).exp(), p - p, p.T], 1),
+        (lambda p: [p.exp(), p.sum(), p.sum(0)], 1),
+        (lambda p: [p.sum(), p.sum()], 0),
+    ],
+)
+def test_a_product_is_multiplied_out_at_most_once(fused, counting, uses, products):
+    x, y = fused(SQUARE, SQUARE)
+    for value in uses(x * y):
+        value.tolist()
+    assert counting.calls["mul"] == products
+
+
+@pytest.mark.feature(114)
+def test_doubling_a_product_many_times_computes_it_once(fused, counting):
+    x, y = fused([1.0], [2.0])
+    p = x * y
+    for _ in range(50):
+        p = p + p
+    assert p.item() == 2.0**51
+    assert counting.calls["mul"] == 1
+    assert counting.calls["add"] < 60
+
+
+@pytest.mark.feature(114)
+def test_a_contraction_is_computed_at_most_once(fused, counting):
+    a, b = fused(SQUARE, SQUARE)
+    h = a @ b
+    for value in (h + h, h.exp(), h.T, h - h.T, h):
+        value.tolist()
+    assert counting.calls["fused_multiply_add"] == 1
+
+
+# ---- axes that operands do not have ------------------------------------------------------------------------
+
+
+@pytest.mark.feature(112)
+def test_an_axis_of_no_operand_multiplies_by_its_length(fused, counting):
+    (x,) = fused([[1.0], [2.0]])
+    assert x.expand((2, 500)).sum().item() == 1500.0
+    wide = x.expand((2, 500))
+    assert (wide * wide).sum(1).tolist() == [500.0, 2000.0]
+    assert max(np.prod(shape) for _, shape in counting.sizes) == 2
+
+
+@pytest.mark.feature(112)
+def test_an_axis_of_length_zero_gives_zeros_whatever_the_value(fused):
+    x, y = fused([[math.nan], [math.inf]], [[1.0], [2.0]])
+    for product in (
+        x.expand((2, 0)),
+        x.expand((2, 0)) * y.expand((2, 0)),
+        x.expand((2, 0)) * x.expand((2, 0)),
+    ):
+        assert product.shape == (2, 0)
+        assert product.tolist() == [[], []]
+        assert product.sum(1).tolist() == [0.0, 0.0]
+        assert product.sum().item() == 0.0
+        assert product.sum(0).tolist() == []
+
+
+@pytest.mark.feature(112)
+def test_an_axis_of_one_operand_is_summed_in_it_first(fused, counting):
+    row, column = fused([np.arange(1000.0)], np.ones((1000, 1)))
+    assert (row * column).sum(1).tolist() == [499500.0] * 1000
+    assert max(np.prod(shape) for _, shape in counting.sizes) == 1000
+    assert counting.calls["sum"] == 1
+
+
+@pytest.mark.feature(165)
+def test_a_count_beyond_the_dtype_wraps_or_overflows_as_the_sum_would():
+    for backend in (Fuse(Numpy()), Fuse(Strict())):
+        one = tk.full((1, 1), 3, "int32", backend=backend)
+        assert one.expand((2**16, 2**16)).sum().item() == 0  # 3 * 2**32, wrapped
+        assert one.expand((2**16, 2**15)).sum().item() == -(2**31)  # 3 * 2**31, wrapped
+        assert (one.expand((2**16, 2**15)) * one.expand((2**16, 2**15))).sum().item() == -(2**31)
+        half = tk.full((1,), 0.5, "float16", backend=backend)
+        assert half.expand((100_000,)).sum().item() == pytest.approx(50_000, rel=2e-3)
+        assert (half * 0.0).expand((100_000,)).sum().item() == 0.0
+        assert half.expand((1_000_000,)).sum().item() == math.inf
+
+
+# ---- matrices ----------------------------------------------------------------------------------------------
+
+M, K, N = 3, 4, 5
+
+
+def operands(stack):
+    a = tk.tensor(np.arange(M * K).reshape(M, K) - 5.0, "float64", backend=stack)
+    b = tk.tensor(np.arange(K * N).reshape(K, N) * 0.5 - 3.0, "float64", backend=stack)
+    return a, b
+
+
+def loss(a, b):
+    return ((a @ b) * (a @ b)).sum()
+
+
+DERIVATIVES = {
+    "value": lambda a, b: [a @ b],
+    "jvp": lambda a, b: tk.jvp(tk.matmul, (a, b), (a, b)),
+    "vjp": lambda a, b: tk.vjp(tk.matmul, a, b)[1](a @ b),
+    "gradient of the sum": lambda a, b: tk.grad(lambda a, b: (a @ b).sum(), (0, 1))(a, b),
+    "gradient": lambda a, b: tk.grad(loss, (0, 1))(a, b),
+    "hvp": lambda a, b: tk.hvp(loss, (a, b), (a, b)),
+    "reverse over reverse": lambda a, b: [
+        tk.grad(lambda a: (tk.grad(loss)(a, b) * a).sum())(a),
+    ],
+    "forward over forward": lambda a, b: [tk.derivative(tk.derivative(loss))(a, b)],
+    "third order": lambda a, b: [tk.hvp(lambda b: (tk.grad(loss)(a, b) * a).sum(), (b,), (b,))],
+    "by hand": lambda a, b: [(a[:, :, None] * b[None]).sum(1)],
+    "by hand, permuted": lambda a, b: [(a[:, :, None] * b[None]).permute(1, 0, 2).sum(0)],
+    "by hand, sum of products": lambda a, b: [(a[:, :, None] * b[None] + b[None] * a[:, :, None]).sum(1)],
+}
+
+
+@pytest.mark.feature(57, 101, 112, 113)
+@pytest.mark.parametrize("compute", DERIVATIVES.values(), ids=DERIVATIVES)
+def test_no_derivative_of_matmul_builds_the_product(compute, counting):
+    """No op whatever has a result of m·k·n elements."""
+    expected = [array(x) for x in compute(*operands(Numpy()))]
+    a, b = operands(Fuse(counting))
+    counting.clear()
+    for got, want in zip(compute(a, b), expected, strict=True):
+        np.testing.assert_allclose(array(got), want, rtol=1e-12)
+    assert counting.calls["fused_multiply_add"] > 0
+    sizes = {shape: name for name, shape in counting.sizes}
+    assert max(math.prod(shape) for shape in sizes) <= max(M * K, K * N, M * N)
+
+
+@pytest.mark.feature(133)
+def test_a_shared_weight_is_contracted_over_the_batch_at_once(counting):
+    stack = Fuse(counting)
+    x = tk.tensor(np.ones((6, M, K)), backend=stack)
+    w = tk.tensor(np.ones((K, N)), backend=stack)
+    counting.clear()
+    assert tk.grad(lambda w: ((x @ w) ** 2).sum())(w).tolist() == [[2.0 * K * 6 * M] * N] * K
+    assert max(math.prod(shape) for _, shape in counting.sizes) == 6 * M * N
+
+
+# ---- constants ---------------------------------------------------------------------------------------------
+
+
+def test_constants_keep_their_sign_dtype_and_kind():
+    stack = Fuse(Numpy())
+    for value, dtype in itertools.product((0.0, -0.0, 1.0, -1.0, math.inf), ("float32", "float64")):
+        x = tk.full((2,), value, dtype, backend=stack)
+        assert [math.copysign(1.0, v) for v in x.tolist()] == [math.copysign(1.0, value)] * 2
+        assert (x.tolist(), str(array(x).dtype)) == ([value] * 2, dtype)
+    for value, dtype in (
+        (True, "bool"),
+        (1, "int32"),
+        (1, "int64"),
+        (1.0, "float32"),
+        (0, "int32"),
+        (False, "bool"),
+    ):
+        x = tk.full((), value, dtype, backend=stack)
+        assert (x.item(), type(x.item())) == (value, type(value))
+    assert math.isnan(tk.full((), math.nan, backend=stack).item())
+
+
+def test_a_thousand_constants_are_all_right():
+    stack = Fuse(Numpy())
+    x = tk.zeros((2,), backend=stack)
+    for i in range(1000):
+        assert (x + i).tolist() == [float(i)] * 2
+    assert (x + 3).tolist() == [3.0, 3.0]
+
+
+# ---- what the backend below has and lacks ------------------------------------------------------------------
+
+
+@pytest.mark.feature(2, 112)
+def test_what_the_backend_lacks_is_expanded_above_it():
+    """Bodies run on Fuse itself, so what they multiply and sum is held back too."""
+    stack = Fuse(Required())
+    assert not stack.has(OPS["tanh"])
+    assert stack.has(OPS["exp"])
+    x = tk.tensor([0.5, -1.0, 2.0], "float64", backend=stack)
+    np.testing.assert_allclose(array(tk.tanh(x)), np.tanh([0.5, -1.0, 2.0]), rtol=1e-15)
+    gradient = tk.grad(lambda x: tk.softmax(x).max())
+    np.testing.assert_allclose(array(gradient(x)), array(gradient(f64([0.5, -1.0, 2.0]))), rtol=1e-13)
+    assert (x @ x).item() == 5.25
+
+
+def test_a_held_product_shows_its_dtype_and_shape_without_being_computed(counting):
+    stack = Fuse(counting)
+    x = tk.ones((2, 3), "int64", backend=stack)
+    p = (x * x).sum(0)
+    held = p.representation
+    assert isinstance(held, Held)
+    assert (stack.shape(held), stack.dtype(held)) == ((3,), tk.int64)
+    assert counting.calls["fused_multiply_add"] == 0
+    assert p.tolist() == [2, 2, 2]
+
+
+@pytest.mark.feature(180)
+def test_realize_computes_what_is_held_back(counting):
+    stack = Fuse(counting)
+    x = tk.tensor(np.ones((2, 3)), backend=stack)
+    p = (x * x).sum(0)
+    assert counting.calls["fused_multiply_add"] == 0
+    assert p.realize() is p
+    assert counting.calls["fused_multiply_add"] == 1
+    p.tolist()
+    assert counting.calls["fused_multiply_add"] == 1
