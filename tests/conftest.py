@@ -38,7 +38,14 @@ class Environment:
 
     def install(self, *requirements: str) -> None:
         """Install from the wheelhouse and from nowhere else, whatever pip's settings say."""
-        offline = ("--isolated", "install", "--no-index", "--find-links", str(self.wheelhouse))
+        offline = (
+            "--isolated",
+            "install",
+            "--no-index",
+            "--no-compile",
+            "--find-links",
+            str(self.wheelhouse),
+        )
         self.run("python", "-m", "pip", *offline, "--disable-pip-version-check", *requirements)
 
 
