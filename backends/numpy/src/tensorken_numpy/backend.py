@@ -10,6 +10,7 @@ import numpy as np
 from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Axes, Pairs, Shape
+from tensorken_numpy import special
 from tensorken_numpy.contraction import Array, contract
 from tensorken_numpy.quiet import quiet
 
@@ -76,6 +77,66 @@ class Numpy(RawTensor[Array]):
 
     def expm1(self, x: Array) -> Array:
         return quiet.run(np.expm1, x)
+
+    def exp2(self, x: Array) -> Array:
+        return quiet.run(np.exp2, x)
+
+    def log2(self, x: Array) -> Array:
+        return quiet.run(np.log2, x)
+
+    def log10(self, x: Array) -> Array:
+        return quiet.run(np.log10, x)
+
+    def logaddexp(self, a: Array, b: Array) -> Array:
+        return quiet.run(np.logaddexp, a, b)
+
+    def sigmoid(self, x: Array) -> Array:
+        return quiet.run(special.sigmoid, x)
+
+    def erf(self, x: Array) -> Array:
+        return quiet.run(special.erf, x)
+
+    def asin(self, x: Array) -> Array:
+        return quiet.run(np.arcsin, x)
+
+    def acos(self, x: Array) -> Array:
+        return quiet.run(np.arccos, x)
+
+    def atan(self, x: Array) -> Array:
+        return quiet.run(np.arctan, x)
+
+    def atan2(self, a: Array, b: Array) -> Array:
+        return quiet.run(np.arctan2, a, b)
+
+    def sinh(self, x: Array) -> Array:
+        return quiet.run(np.sinh, x)
+
+    def cosh(self, x: Array) -> Array:
+        return quiet.run(np.cosh, x)
+
+    def asinh(self, x: Array) -> Array:
+        return quiet.run(np.arcsinh, x)
+
+    def acosh(self, x: Array) -> Array:
+        return quiet.run(np.arccosh, x)
+
+    def atanh(self, x: Array) -> Array:
+        return quiet.run(np.arctanh, x)
+
+    def hypot(self, a: Array, b: Array) -> Array:
+        return quiet.run(np.hypot, a, b)
+
+    def round(self, x: Array) -> Array:
+        return np.rint(x)
+
+    def trunc(self, x: Array) -> Array:
+        return np.trunc(x)
+
+    def ceil(self, x: Array) -> Array:
+        return np.ceil(x)
+
+    def remainder(self, a: Array, b: Array) -> Array:
+        return quiet.run(np.remainder, a, b)
 
     def floor(self, x: Array) -> Array:
         return np.floor(x)
@@ -160,6 +221,16 @@ class Numpy(RawTensor[Array]):
     def argmax(self, x: Array, axis: int) -> Array:
         places: Array = np.argmax(x, axis, keepdims=True)
         return places.astype(np.int32)
+
+    def argmin(self, x: Array, axis: int) -> Array:
+        places: Array = np.argmin(x, axis, keepdims=True)
+        return places.astype(np.int32)
+
+    def sort(self, x: Array, axis: int) -> Array:
+        return np.sort(x, axis, "stable")
+
+    def argsort(self, x: Array, axis: int) -> Array:
+        return np.argsort(x, axis, "stable").astype(np.int32)
 
     def cumsum(self, x: Array, axis: int) -> Array:
         return quiet.run(np.add.accumulate, x, axis, x.dtype)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Callable
+from typing import TypeVar
+
+Number = TypeVar("Number", int, float)
 
 
 def _total(function: Callable[[float], float], beyond: Callable[[float], float]) -> Callable[[float], float]:
@@ -23,7 +27,10 @@ def _nan(x: float) -> float:
 
 
 exp = _total(math.exp, lambda x: math.inf)
+exp2 = _total(math.exp2, lambda x: math.inf)
 log = _total(math.log, lambda x: -math.inf if x == 0 else math.nan)
+log2 = _total(math.log2, lambda x: -math.inf if x == 0 else math.nan)
+log10 = _total(math.log10, lambda x: -math.inf if x == 0 else math.nan)
 sin = _total(math.sin, _nan)
 cos = _total(math.cos, _nan)
 tan = _total(math.tan, _nan)
@@ -63,6 +70,11 @@ def sigmoid(x: float) -> float:
     return (z if x < 0 else 1.0) / (1.0 + z)
 
 
+def logaddexp(a: float, b: float) -> float:
+    """log(e**a + e**b)."""
+    return maximum(a, b) + (math.log(2.0) if a == b else log1p(exp(-abs(a - b))))
+
+
 def sign(x: float) -> float:
     """-1, 0 or 1; zeros and NaN stay as they are."""
     return x if x == 0 or x != x else math.copysign(1.0, x)
@@ -81,3 +93,27 @@ def minimum(a: float, b: float) -> float:
 def relu(x: float) -> float:
     """max(x, 0); NaN stays."""
     return x if x > 0 or x != x else 0.0
+
+
+# ---- to whole numbers, and remainders ------------------------------------------------------------------------
+
+
+def _to_whole(function: Callable[[float], int]) -> Callable[[float], float]:
+    """`function` as a float with the sign of its operand; infinities and NaN stay."""
+
+    def call(x: float) -> float:
+        return math.copysign(function(x), x) if math.isfinite(x) else x
+
+    return call
+
+
+round = _to_whole(builtins.round)
+trunc = _to_whole(math.trunc)
+ceil = _to_whole(math.ceil)
+
+
+def remainder(a: Number, b: Number) -> Number:
+    """a % b; where b is 0, NaN for floats and 0 for integers."""
+    if isinstance(a, int):
+        return a % b if b else 0
+    return a % b if b and math.isfinite(a) else math.nan

@@ -1,0 +1,54 @@
+"""Functions that numpy has not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensorken.spec.bodies.coefficients import ERF, ERFC
+from tensorken.spec.dtypes import float32, float64
+from tensorken_numpy.contraction import Array
+
+_BLOCK = 8192
+"""How many elements are computed at a time: so few that what lies between stays in the cache."""
+
+
+def sigmoid(x: Array) -> Array:
+    """z / (1 + z) with z = exp(x): where that is 1 in the dtype, z need not grow until it overflows."""
+    z = np.asarray(np.minimum(x, 11.0 if x.dtype == np.float16 else 40.0))
+    np.exp(z, z)
+    np.divide(z, z + 1.0, z)
+    return z
+
+
+def erf(x: Array) -> Array:
+    """The error function by the two polynomials of its default body, block by block; float16 by way of float32.
+
+    Computing both everywhere is faster than picking out the elements for each.
+    """
+    dtype = np.float64 if x.dtype == np.float64 else np.float32
+    flat = np.asarray(x, dtype).reshape(-1)
+    y = np.empty_like(flat)
+    for start in range(0, flat.size, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        y[block] = _erf(flat[block])
+    return y.reshape(x.shape).astype(x.dtype, copy=False)
+
+
+def _erf(x: Array) -> Array:
+    of = float64 if x.dtype == np.float64 else float32
+    magnitude, square = np.abs(x), np.square(x)
+    near = x * _polynomial(square, ERF[of])
+    far = 1.0 - np.exp(-square) * _polynomial(1.0 / (magnitude + 3.0), ERFC[of])
+    return np.where(magnitude < 1.0, near, np.copysign(far, x))
+
+
+def _polynomial(x: Array, coefficients: Any) -> Array:
+    """By Horner's scheme, the highest power first, in one array."""
+    y: Array = x * coefficients[0]
+    y += coefficients[1]
+    for coefficient in coefficients[2:]:
+        y *= x
+        y += coefficient
+    return y

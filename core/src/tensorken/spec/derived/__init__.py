@@ -1,0 +1,16 @@
+"""The derived ops: own derivative rules, and a default body in other ops that a backend may override.
+
+A body obeys the same laws as an override: signed zeros, infinities and NaN come out as in a direct implementation,
+and the result is within 4 units in the last place where the ops that every backend must have are.
+"""
+
+from __future__ import annotations
+
+from tensorken.spec.derived.arithmetic import Arithmetic
+from tensorken.spec.derived.arrangement import Arrangement
+from tensorken.spec.derived.elementary import Elementary
+from tensorken.spec.interpreter import R
+
+
+class Derived(Arithmetic[R], Elementary[R], Arrangement[R]):
+    """Ops that can be said in others."""

@@ -1,0 +1,104 @@
+# mypy: disable-error-code="empty-body"
+"""Derived elementwise ops that are exact or rounded once: signs, extremes, rounding, remainders."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from tensorken.spec import scalar
+from tensorken.spec.bodies import arithmetic
+from tensorken.spec.dtype_rules import floating, numeric
+from tensorken.spec.interpreter import Interpreter, R
+from tensorken.spec.op import OPS, elementwise
+
+
+def _chosen(t: Any, mine: Any, other: Any, y: Any) -> Any:
+    """t where `mine` was chosen as the result y, half of it in a tie."""
+    return mine.eq(y).where(mine.eq(other).where(t * 0.5, t), 0.0)
+
+
+def _remainder_by_divisor(t: Any, y: Any, a: Any, b: Any) -> Any:
+    """-floor(a / b): the quotient of a - y by b, which is whole but for its rounding."""
+    return t * ((y - a) / b).apply(OPS["round"])
+
+
+class Arithmetic(Interpreter[R]):
+    """Signs, extremes, rounding, remainders."""
+
+    @elementwise(operator.neg, lambda t, y, x: -t, dtype=numeric, body=arithmetic.neg)
+    def neg(self, x: R) -> R:
+        """-x."""
+
+    @elementwise(lambda x: x * x, lambda t, y, x: t * (x + x), dtype=numeric, body=arithmetic.square)
+    def square(self, x: R) -> R:
+        """x * x."""
+
+    @elementwise(operator.abs, lambda t, y, x: t * x.sign(), dtype=numeric, body=arithmetic.abs)
+    def abs(self, x: R) -> R:
+        """The absolute value of x; its derivative at 0 is 0."""
+
+    @elementwise(scalar.sign, None, dtype=numeric, body=arithmetic.sign)
+    def sign(self, x: R) -> R:
+        """-1, 0 or 1 as x is negative, zero or positive; a zero keeps its sign, NaN stays."""
+
+    @elementwise(
+        scalar.maximum,
+        lambda t, y, a, b: _chosen(t, a, b, y),
+        lambda t, y, a, b: _chosen(t, b, a, y),
+        dtype=numeric,
+        body=arithmetic.maximum,
+    )
+    def maximum(self, a: R, b: R) -> R:
+        """The larger of a and b; NaN if either is; a tie shares the derivative equally."""
+
+    @elementwise(
+        scalar.minimum,
+        lambda t, y, a, b: _chosen(t, a, b, y),
+        lambda t, y, a, b: _chosen(t, b, a, y),
+        dtype=numeric,
+        body=arithmetic.minimum,
+    )
+    def minimum(self, a: R, b: R) -> R:
+        """The smaller of a and b; NaN if either is; a tie shares the derivative equally."""
+
+    @elementwise(scalar.relu, lambda t, y, x: (y > 0.0).where(t, 0.0), dtype=floating, body=arithmetic.relu)
+    def relu(self, x: R) -> R:
+        """max(x, 0); its derivative at 0 is 0."""
+
+    @elementwise(
+        lambda x: scalar.div(1.0, x),
+        lambda t, y, x: -(t * (y * y)),
+        dtype=floating,
+        body=arithmetic.reciprocal,
+        domain=(0.5, 2.0),
+    )
+    def reciprocal(self, x: R) -> R:
+        """1 / x."""
+
+    # ---- to whole numbers; the derivative is 0 -----------------------------------------------------------------
+
+    @elementwise(scalar.round, None, dtype=floating, body=arithmetic.round)
+    def round(self, x: R) -> R:
+        """The nearest whole number, half-way the even one; a zero has the sign of x."""
+
+    @elementwise(scalar.trunc, None, dtype=floating, body=arithmetic.trunc)
+    def trunc(self, x: R) -> R:
+        """The nearest whole number that is not further from 0 than x; a zero has the sign of x."""
+
+    @elementwise(scalar.ceil, None, dtype=floating, body=arithmetic.ceil)
+    def ceil(self, x: R) -> R:
+        """The smallest whole number that is not below x; a zero has the sign of x."""
+
+    # ---- remainders --------------------------------------------------------------------------------------------
+
+    @elementwise(
+        scalar.remainder,
+        lambda t, y, a, b: t,
+        _remainder_by_divisor,
+        dtype=numeric,
+        body=arithmetic.remainder,
+        domain=(0.5, 2.0),
+    )
+    def remainder(self, a: R, b: R) -> R:
+        """a - floor(a / b) * b, rounded once, with the sign of b; where b is 0, NaN, for integers 0."""

@@ -1,0 +1,141 @@
+# mypy: disable-error-code="empty-body"
+"""Derived ops along axes: extremes and their places, running sums, sorting, joining."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken.spec.bodies import arrangement
+from tensorken.spec.dtype_rules import anything, movement, numeric_with, position
+from tensorken.spec.interpreter import Interpreter, R
+from tensorken.spec.op import OPS, linear, primitive
+from tensorken.spec.shapes import Axes, along_axis, concatenated, reduced_nonempty, without_axis
+
+
+def _minima(y: Any, x: Any, axes: Axes) -> Any:
+    """1 / (number of minima) where x attains the minimum y, else 0."""
+    hits = x.eq(y.expand(x.shape)).astype(x.dtype)
+    return hits / hits.sum(axes, keepdims=True).expand(x.shape)
+
+
+def _push_sorted(t: Any, y: Any, x: Any, axis: int) -> Any:
+    """The tangents in the order of their elements."""
+    return arrangement.take_along(t, x.apply(OPS["argsort"], axis), axis)
+
+
+def _pull_sorted(t: Any, y: Any, x: Any, axis: int) -> Any:
+    """The cotangents back at the places that their elements came from."""
+    places = arrangement.flat_places(x.apply(OPS["argsort"], axis), x.shape[axis], axis)
+    return t.reshape((t.size,)).scatter_add(places, 0, t.size).reshape(x.shape)
+
+
+def _push_pieces(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+    first, *rest = [x.zeros_like() if t is None else t for t, x in zip(tangents, xs, strict=True)]
+    return (first.concatenate(*rest, axis=params[0]),)
+
+
+def _pull_pieces(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+    (t,), axis, start, pieces = cotangents, params[0], 0, []
+    for x in xs:
+        end = start + x.shape[axis]
+        pieces.append(t.crop(tuple([(start, end) if i == axis else (0, n) for i, n in enumerate(t.shape)])))
+        start = end
+    return tuple(pieces)
+
+
+def _dtype_of_pieces(*args: Any) -> Any:
+    return anything(*args[:-1])
+
+
+class Arrangement(Interpreter[R]):
+    """Extremes and their places, running sums, sorting, joining."""
+
+    # ---- reductions and scans ----------------------------------------------------------------------------------
+
+    @primitive(
+        arity=1,
+        shape=reduced_nonempty,
+        dtype=movement(1),
+        params=("axes",),
+        jvp=(lambda t, y, x, axes: (t * _minima(y, x, axes)).sum(axes, keepdims=True),),
+        vjp=(lambda t, y, x, axes: t.expand(x.shape) * _minima(y, x, axes),),
+        body=arrangement.min,
+        samples=((((2, 3),), ((1,),)), (((2, 3),), ((0, 1),))),
+    )
+    def min(self, x: R, axes: Axes) -> R:
+        """The minimum over axes, which stay with size 1; NaN propagates; ties share the derivative equally."""
+
+    @primitive(
+        arity=1,
+        shape=without_axis,
+        dtype=position(1),
+        params=("axis",),
+        body=arrangement.argmax,
+        samples=((((2, 3),), (1,)), (((4,),), (0,))),
+    )
+    def argmax(self, x: R, axis: int) -> R:
+        """The int32 index of the first maximum along the axis, which stays with size 1; a NaN counts as the maximum."""
+
+    @primitive(
+        arity=1,
+        shape=without_axis,
+        dtype=position(1),
+        params=("axis",),
+        body=arrangement.argmin,
+        samples=((((2, 3),), (1,)), (((4,),), (0,))),
+    )
+    def argmin(self, x: R, axis: int) -> R:
+        """The int32 index of the first minimum along the axis, which stays with size 1; a NaN counts as the minimum."""
+
+    @linear(
+        along_axis,
+        lambda t, y, x, axis: t.flip((axis,)).cumsum(axis).flip((axis,)),
+        (((2, 3),), (1,)),
+        (((4,),), (0,)),
+        dtype=numeric_with(1),
+        params=("axis",),
+        body=arrangement.cumsum,
+    )
+    def cumsum(self, x: R, axis: int) -> R:
+        """The running sum along the axis."""
+
+    # ---- sorting -----------------------------------------------------------------------------------------------
+
+    @primitive(
+        arity=1,
+        shape=along_axis,
+        dtype=movement(1),
+        params=("axis",),
+        jvp=(_push_sorted,),
+        vjp=(_pull_sorted,),
+        body=arrangement.sort,
+        samples=((((2, 5),), (1,)), (((3, 2),), (0,)), (((1,),), (0,)), (((2, 0),), (1,))),
+    )
+    def sort(self, x: R, axis: int) -> R:
+        """The elements in ascending order along the axis, equal ones in theirs, NaN last."""
+
+    @primitive(
+        arity=1,
+        shape=along_axis,
+        dtype=position(1),
+        params=("axis",),
+        body=arrangement.argsort,
+        samples=((((2, 5),), (1,)), (((3, 2),), (0,)), (((1,),), (0,)), (((2, 0),), (1,))),
+    )
+    def argsort(self, x: R, axis: int) -> R:
+        """The int32 indices that bring the axis into ascending order, equal elements in theirs, NaN last."""
+
+    # ---- movement ----------------------------------------------------------------------------------------------
+
+    @primitive(
+        arity=None,
+        shape=concatenated,
+        dtype=_dtype_of_pieces,
+        params=("axis",),
+        jvp_all=_push_pieces,
+        vjp_all=_pull_pieces,
+        body=arrangement.concatenate,
+        samples=((((2, 3), (4, 3)), (0,)), (((2, 1), (2, 2), (2, 3)), (1,))),
+    )
+    def concatenate(self, *operands: Any) -> R:
+        """The operands one after the other along the axis, the last argument."""

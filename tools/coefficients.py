@@ -1,0 +1,175 @@
+"""Computes the polynomials behind the default bodies of the elementary functions, and prints the file that holds them.
+
+Each is the interpolant at Chebyshev nodes, at 200 bits, of the lowest degree that meets its bound: three bits more than
+the dtype has.  Such an interpolant is within a small factor of the best polynomial (L. N. Trefethen, "Approximation
+Theory and Approximation Practice", chapter 16).  Run `python -m tools.coefficients` to write the file anew.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import mpmath
+
+from tools.workspace import ROOT
+
+FILE = ROOT / "core" / "src" / "tensorken" / "spec" / "bodies" / "coefficients.py"
+PRECISION = {"float32": 24, "float64": 53}
+ZERO = mpmath.mpf(2) ** -100
+"""Where intervals begin at 0: close enough, and no division by 0."""
+
+RULE = "# ---- {} " + 60 * "-" + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One polynomial: what it approximates, where, and how much its error counts in the result."""
+
+    name: str
+    formula: str
+    function: Callable[[Any], Any]
+    intervals: dict[str, tuple[Any, Any]]
+    weight: Any = 1
+
+
+def _of_square(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """(function(x) / x - 1) / x**2 as a function of z = x**2, for a function that begins with x."""
+
+    def quotient(z: Any) -> Any:
+        x = mpmath.sqrt(z)
+        return (function(x) / x - 1) / z
+
+    return quotient
+
+
+def _scaled_erfc(t: Any) -> Any:
+    x = 1 / t - 3
+    return mpmath.erfc(x) * mpmath.exp(x * x)
+
+
+def _everywhere(low: Any, high: Any) -> dict[str, tuple[Any, Any]]:
+    return {name: (mpmath.mpf(low), mpmath.mpf(high)) for name in PRECISION}
+
+
+def rows() -> list[Row]:
+    """All polynomials, in the order of the file."""
+    third, half_log2 = mpmath.mpf(1) / 9, mpmath.log(2) / 2 * mpmath.mpf("1.01")
+    return [
+        Row(
+            "EXPM1",
+            "expm1(x) = x * (1 + x * P(x)), abs(x) <= log(2) / 2",
+            lambda x: (mpmath.expm1(x) / x - 1) / x if x else mpmath.mpf(1) / 2,
+            _everywhere(-half_log2, half_log2),
+            half_log2,
+        ),
+        Row(
+            "ATANH",
+            "atanh(s) = s * (1 + z * P(z)), z = s**2 <= 1/9",
+            _of_square(mpmath.atanh),
+            _everywhere(ZERO, third),
+            third,
+        ),
+        Row(
+            "TANH",
+            "tanh(x) = x / (1 + z * P(z)), z = x**2 <= 0.81",
+            lambda z: (mpmath.sqrt(z) / mpmath.tanh(mpmath.sqrt(z)) - 1) / z,
+            _everywhere(ZERO, "0.81"),
+            mpmath.mpf("0.81"),
+        ),
+        Row(
+            "ATAN",
+            "atan(x) = x * (1 + z * P(z)), z = x**2 <= 1",
+            _of_square(mpmath.atan),
+            _everywhere(ZERO, 1),
+        ),
+        Row(
+            "ASIN",
+            "asin(x) = x * (1 + z * P(z)), z = x**2 <= 1/4",
+            _of_square(mpmath.asin),
+            _everywhere(ZERO, "0.25"),
+            mpmath.mpf("0.25"),
+        ),
+        Row(
+            "ERF",
+            "erf(x) = x * P(z), z = x**2 <= 1",
+            lambda z: mpmath.erf(mpmath.sqrt(z)) / mpmath.sqrt(z),
+            _everywhere(ZERO, 1),
+        ),
+        Row(
+            "ERFC",
+            "erfc(x) = exp(-x**2) * P(1 / (x + 3)), x >= 1, where erf(x) is not 1",
+            _scaled_erfc,
+            {
+                "float32": (1 / mpmath.mpf(7), 1 / mpmath.mpf(4)),
+                "float64": (1 / mpmath.mpf(9), 1 / mpmath.mpf(4)),
+            },
+            mpmath.exp(-1),
+        ),
+    ]
+
+
+def fitted(row: Row, dtype: str) -> list[str]:
+    """The coefficients, highest power first, of the lowest degree that meets the bound."""
+    bound = mpmath.mpf(2) ** -(PRECISION[dtype] + 3)
+    for count in range(2, 40):
+        coefficients, error = mpmath.chebyfit(row.function, row.intervals[dtype], count, error=True)
+        if error * row.weight < bound:
+            return [_written(c, dtype) for c in coefficients]
+    raise ValueError(f"{row.name}: no polynomial below degree 40 meets the bound in {dtype}")
+
+
+def _written(value: Any, dtype: str) -> str:
+    """The number of the dtype next to a value, with as many digits as it needs."""
+    if dtype == "float64":
+        return repr(float(value))
+    (narrow,) = struct.unpack("f", struct.pack("f", float(value)))
+    return repr(float(f"{narrow:.9g}"))
+
+
+def _split(value: Any, bits: int, dtype: str) -> tuple[str, str]:
+    """The first bits of a positive value, and the number of the dtype next to the rest."""
+    scale = mpmath.mpf(2) ** (bits - 1 - int(mpmath.floor(mpmath.log(value, 2))))
+    high = mpmath.floor(value * scale) / scale
+    return _written(high, dtype), _written(value - high, dtype)
+
+
+def render() -> str:
+    """The text of the file."""
+    with mpmath.workprec(200):
+        parts = [
+            '"""The numbers in the bodies of the elementary functions: written by `python -m tools.coefficients`."""\n',
+            "from __future__ import annotations\n",
+            "from tensorken.spec.dtypes import DType, float32, float64\n",
+            RULE.format("constants in two parts: the first bits, and the rest"),
+        ]
+        for name, value, bits, remark in (
+            (
+                "LN2",
+                mpmath.log(2),
+                {"float32": 16, "float64": 40},
+                "log(2); its first part times 64 is exact",
+            ),
+            ("HALF_PI", mpmath.pi / 2, PRECISION, "pi / 2"),
+        ):
+            pairs = [
+                f"    {dtype}: ({', '.join(_split(value, bits[dtype], dtype))}),\n" for dtype in PRECISION
+            ]
+            parts.append(
+                f'{name}: dict[DType, tuple[float, float]] = {{\n{"".join(pairs)}}}\n"""{remark}"""\n'
+            )
+        parts.append(RULE.format("polynomials, the highest power first"))
+        for row in rows():
+            lines = [f"{row.name}: dict[DType, tuple[float, ...]] = {{\n"]
+            for dtype in PRECISION:
+                lines.append(f"    {dtype}: (\n")
+                lines += [f"        {c},\n" for c in fitted(row, dtype)]
+                lines.append("    ),\n")
+            parts.append("".join(lines) + f'}}\n"""{row.formula}"""\n')
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    FILE.write_text(render(), encoding="utf-8")
