@@ -1,0 +1,116 @@
+"""ShapeTracker: shapes and dtypes by rule, with values or without any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorken as tk
+from core.tests.laws.operands import SAMPLES, draw, over
+from core.tests.support import array
+from tensorken.fuse import Fuse
+from tensorken.shape_tracker import ShapeTracker
+from tensorken.spec.op import OPS
+from tensorken.spec.raw import RawTensor
+from tensorken.tensor import apply
+from tensorken_numpy.backend import Numpy
+
+pytestmark = pytest.mark.usefixtures("on_numpy")
+
+
+class Nothing(RawTensor[str]):
+    """A backend that knows nothing of its values, not even their shapes: it only remembers the op's name."""
+
+    def new(self, shape: Any, data: Any, dtype: Any) -> str:
+        return "new"
+
+    def full(self, shape: Any, value: Any, dtype: Any) -> str:
+        return "full"
+
+    def shape(self, x: str) -> Any:
+        raise AssertionError("the backend was asked for a shape")
+
+    def dtype(self, x: str) -> Any:
+        raise AssertionError("the backend was asked for a dtype")
+
+    def has(self, op: Any) -> bool:
+        return True
+
+    def interpret(self, op: Any, operands: Any, params: Any) -> Any:
+        return op.name
+
+
+@pytest.mark.feature(61, 115)
+@over(SAMPLES)
+def test_the_shape_of_every_op_is_known_without_a_backend_that_knows(op, sample):
+    dtypes = [tk.float64, tk.int32]
+    for dtype in dtypes:
+        try:
+            real = apply(op, draw(op, sample, dtype=dtype), sample[1])
+        except tk.errors.DTypeError:
+            continue
+        tracker = ShapeTracker(Nothing())
+        tracked = apply(op, draw(op, sample, dtype=dtype, backend=tracker), sample[1])
+        assert (tracked.shape, tracked.dtype) == (real.shape, real.dtype)
+        x = tracked.representation
+        assert (tracker.shape(x), tracker.dtype(x), x.value) == (real.shape, real.dtype, op.name)
+
+
+@pytest.mark.feature(115)
+def test_whole_programs_and_their_derivatives_have_shapes_alone():
+    tracker = ShapeTracker(Nothing())
+    x = tk.zeros((4, 3), backend=tracker)
+    w = tk.zeros((3, 2), backend=tracker)
+
+    def loss(w):
+        return -(tk.log_softmax(tk.tanh(x @ w)) * tk.softmax(x @ w)).sum()
+
+    assert loss(w).shape == ()
+    assert tk.grad(loss)(w).shape == (3, 2)
+    assert tk.hvp(loss, (w,), (w,)).shape == (3, 2)
+    assert tk.jacrev(lambda w: x @ w)(w).shape == (4, 2, 3, 2)
+    assert tk.grad(loss)(w).dtype is tk.float32
+
+
+@pytest.mark.feature(115, 116)
+@pytest.mark.parametrize(
+    "stack",
+    [
+        ShapeTracker(Fuse(Numpy())),
+        Fuse(ShapeTracker(Numpy())),
+        ShapeTracker(ShapeTracker(Numpy())),
+        ShapeTracker(Fuse(ShapeTracker(Fuse(Numpy())))),
+    ],
+    ids=repr,
+)
+@over(SAMPLES)
+def test_a_tracker_anywhere_in_the_stack_changes_nothing(stack, op, sample):
+    if op is OPS["fused_multiply_add"]:
+        expected = apply(op, draw(op, sample, backend=Numpy()), sample[1])
+    else:
+        try:
+            expected = apply(op, draw(op, sample), sample[1])
+        except tk.errors.DTypeError:
+            return  # an op on integers
+    got = apply(op, draw(op, sample, backend=stack), sample[1])
+    assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(array(got), array(expected), rtol=1e-14)
+    assert stack.shape(got.representation) == expected.shape
+    assert stack.dtype(got.representation) is expected.dtype
+
+
+def test_its_representation_says_what_it_stands_on():
+    assert repr(ShapeTracker(Fuse(Numpy()))) == "ShapeTracker(Fuse(Numpy()))"
+    assert repr(Fuse(ShapeTracker(Numpy()))) == "Fuse(ShapeTracker(Numpy()))"
+
+
+def test_errors_come_before_the_backend_is_called():
+    tracker = ShapeTracker(Nothing())
+    x = tk.zeros((2, 3), backend=tracker)
+    with pytest.raises(tk.errors.ShapeError, match=r"^matmul: inner sizes differ, \(2, 3\) @ \(2, 3\)"):
+        x @ x
+    with pytest.raises(tk.errors.DTypeError, match="^exp: not defined for int32"):
+        tk.exp(tk.zeros((2,), "int32", backend=tracker))
+    assert (x @ x.T).shape == (2, 2)
