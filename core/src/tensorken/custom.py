@@ -6,15 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorken.creation import as_tensor
+from tensorken.dispatch import apply
 from tensorken.errors import ShapeError
 from tensorken.spec.dtype_rules import floating
 from tensorken.spec.op import Op
-from tensorken.tensor import Tensor, apply
+from tensorken.tensor import Tensor
 
 __all__ = ["elementwise"]
 
 
-def elementwise(f: Callable[[Tensor], Tensor], derivative: Callable[[Tensor], Tensor]) -> Callable[[Any], Tensor]:
+def elementwise(
+    f: Callable[[Tensor], Tensor], derivative: Callable[[Tensor], Tensor]
+) -> Callable[[Any], Tensor]:
     """The elementwise function f with a derivative given by hand; it works in every mode and to any order.
 
     Args:

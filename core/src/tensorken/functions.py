@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tensorken.creation import as_operand, as_tensor, pair_of_operands
+from tensorken.dispatch import apply, binary
 from tensorken.errors import ArgumentError, DTypeError, IndexingError, ShapeError
+from tensorken.normalization import Axis, axes_of, axis_of, sizes_of
 from tensorken.spec.dtypes import bool_, promote
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.shapes import Axes, shown
-from tensorken.tensor import Axis, Tensor, _axes, _axis, _binary, _sizes, apply
+from tensorken.tensor import Tensor
 
 # ---- elementwise -------------------------------------------------------------------------------------------
 
@@ -215,7 +217,7 @@ def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     1000.693
     """
     x = as_tensor(x)
-    axes = _axes("logsumexp", x, axis)
+    axes = axes_of("logsumexp", x.shape, axis)
     shift = _finite_maximum(x, axes)
     result = (x - shift).exp().sum(axes, keepdims=True).log() + shift
     return result if keepdims else result.reshape(tuple([n for i, n in enumerate(x.shape) if i not in axes]))
@@ -229,7 +231,7 @@ def softmax(x: Any, axis: Axis = -1) -> Tensor:
     [0.5, 0.5]
     """
     x = as_tensor(x)
-    axes = _axes("softmax", x, axis)
+    axes = axes_of("softmax", x.shape, axis)
     weights = (x - _finite_maximum(x, axes)).exp()
     return weights / weights.sum(axes, keepdims=True)
 
@@ -237,7 +239,7 @@ def softmax(x: Any, axis: Axis = -1) -> Tensor:
 def log_softmax(x: Any, axis: Axis = -1) -> Tensor:
     """log(softmax(x)), without its rounding to 0."""
     x = as_tensor(x)
-    axes = _axes("log_softmax", x, axis)
+    axes = axes_of("log_softmax", x.shape, axis)
     shifted = x - _finite_maximum(x, axes)
     return shifted - shifted.exp().sum(axes, keepdims=True).log()
 
@@ -284,7 +286,7 @@ def matmul(a: Any, b: Any) -> Tensor:
             rows = a.reshape((*a.shape[:-1], 1, a.shape[-1]))
             columns = b.reshape((*b.shape[:-2], 1, *b.shape[-2:]))
         columns = columns.mT
-    return _binary(OPS["mul"], rows, columns).sum(-1)
+    return binary(OPS["mul"], rows, columns).sum(-1)
 
 
 def dot(a: Any, b: Any) -> Tensor:
@@ -322,7 +324,7 @@ permute_dims = transpose
 
 def broadcast_to(x: Any, shape: int | Sequence[int]) -> Tensor:
     """x repeated to a shape, by numpy's rules."""
-    return as_tensor(x).broadcast_to(_sizes("broadcast_to", (shape,)))
+    return as_tensor(x).broadcast_to(sizes_of("broadcast_to", (shape,)))
 
 
 def flip(x: Any, axis: Axis = None) -> Tensor:
@@ -338,7 +340,7 @@ def pad(x: Any, pads: Sequence[Sequence[int]]) -> Tensor:
 def expand_dims(x: Any, axis: int = 0) -> Tensor:
     """A new axis of size 1."""
     x = as_tensor(x)
-    place = _axis("expand_dims", (*x.shape, 1), axis)
+    place = axis_of("expand_dims", (*x.shape, 1), axis)
     return x.reshape((*x.shape[:place], 1, *x.shape[place:]))
 
 
@@ -347,7 +349,7 @@ def squeeze(x: Any, axis: Axis = None) -> Tensor:
     x = as_tensor(x)
     if axis is None:
         return x.reshape(tuple([n for n in x.shape if n != 1]))
-    axes = _axes("squeeze", x, axis)
+    axes = axes_of("squeeze", x.shape, axis)
     for i in axes:
         if x.shape[i] != 1:
             raise ShapeError(
@@ -366,7 +368,7 @@ def concatenate(tensors: Sequence[Any], axis: int = 0) -> Tensor:
     pieces = _promoted("concatenate", tensors)
     if len(pieces) == 1:
         return pieces[0]
-    result: Tensor = apply(OPS["concatenate"], pieces, (_axis("concatenate", pieces[0].shape, axis),))
+    result: Tensor = apply(OPS["concatenate"], pieces, (axis_of("concatenate", pieces[0].shape, axis),))
     return result
 
 
@@ -378,7 +380,7 @@ def stack(tensors: Sequence[Any], axis: int = 0) -> Tensor:
             raise ShapeError(
                 f"stack: tensors need one shape, got {pieces[0].shape} and {piece.shape}; reshape one"
             )
-    place = _axis("stack", (*pieces[0].shape, 1), axis)
+    place = axis_of("stack", (*pieces[0].shape, 1), axis)
     return concatenate([expand_dims(piece, place) for piece in pieces], place)
 
 
@@ -395,7 +397,7 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
     x = as_tensor(x)
     if axis is None:
         return take(x.reshape((x.size,)), indices, 0)
-    place = _axis("take", x.shape, axis)
+    place = axis_of("take", x.shape, axis)
     index = as_operand("take", indices, x)
     if index.dtype.kind != "int":
         raise DTypeError(f"take: indices must be int32 or int64, got {index.dtype}; cast them (x.astype)")
@@ -437,7 +439,7 @@ def _some(a: Any, b: Any) -> Tensor:
 def _elementwise(op: Op, a: Any, b: Any) -> Tensor:
     if not isinstance(a, Tensor):
         a = as_operand(op.name, a, b) if isinstance(b, Tensor) else as_tensor(a)
-    return _binary(op, a, b)
+    return binary(op, a, b)
 
 
 def _promoted(name: str, tensors: Any) -> list[Tensor]:

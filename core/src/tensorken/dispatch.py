@@ -1,0 +1,173 @@
+"""Where every op passes: operands meet at one level, one dtype and one shape, and their interpreter is called."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tensorken.errors import ScalarRangeError, ShapeError, TensorkenError
+from tensorken.levels import lift, meet
+from tensorken.spec.dtypes import DType, promote, with_scalar
+from tensorken.spec.interpreter import Interpreter
+from tensorken.spec.op import Op
+from tensorken.spec.shapes import Shape, broadcast
+
+if TYPE_CHECKING:
+    from tensorken.tensor import Tensor
+
+
+class Value:
+    """What ops act upon: an interpreter, and what that keeps for the value.
+
+    Attributes:
+        interpreter: what gives the ops their meaning for this value, a backend or a level of a transform.
+        representation: what that interpreter keeps.
+    """
+
+    __slots__ = ("__weakref__", "_dtype", "_shape", "interpreter", "representation")
+    __array_ufunc__ = None  # numpy arrays leave mixed operators to us
+    __hash__ = object.__hash__
+
+    def __init__(
+        self,
+        interpreter: Interpreter[Any],
+        representation: Any,
+        shape: Shape | None = None,
+        dtype: DType | None = None,
+    ) -> None:
+        self.interpreter = interpreter
+        self.representation = representation
+        self._shape = shape
+        self._dtype = dtype
+
+    # ---- what it is ------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Shape:
+        """The size along each axis."""
+        shape = self._shape
+        if shape is None:
+            shape = self._shape = self.interpreter.shape(self.representation)
+        return shape
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements."""
+        dtype = self._dtype
+        if dtype is None:
+            dtype = self._dtype = self.interpreter.dtype(self.representation)
+        return dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+
+def apply(op: Op, operands: Sequence[Value], params: tuple[Any, ...] = ()) -> Any:
+    """Run one op on tensors, raising them to one level first: the one place where every op passes.
+
+    Returns:
+        A Tensor; a tuple of them if the op has several results.
+
+    Raises:
+        ShapeError, DTypeError: if the op is not defined for these operands; the message begins with the op's name.
+    """
+    interpreter = operands[0].interpreter
+    representations = [x.representation for x in operands]
+    for x in operands:
+        if x.interpreter is not interpreter:
+            interpreter, representations = at_one_level(op, operands)
+            break
+    try:
+        shape = op.shape(*[x.shape for x in operands], *params)
+        dtypes = tuple([x.dtype for x in operands])
+        dtype = op.dtypes.get(dtypes) or op.result_dtype(dtypes, params)
+    except TensorkenError as error:
+        raise type(error)(f"{op.name}: {error}") from None
+    override = interpreter.overrides[op]
+    if override is None:
+        result = interpreter.interpret(op, representations, params)
+    else:
+        result = override(interpreter, *representations, *params)
+    tensor = type(operands[0])
+    if op.results == 1:
+        return tensor(interpreter, result, shape, dtype)
+    return tuple([tensor(interpreter, *facts) for facts in zip(result, shape, dtype, strict=True)])
+
+
+def at_one_level(op: Op, operands: Sequence[Value]) -> tuple[Interpreter[Any], list[Any]]:
+    """The interpreter to which all operands can rise, and their representations there."""
+    interpreter = meet([x.interpreter for x in operands], op.name)
+    return interpreter, [lift(x.representation, x.interpreter, interpreter) for x in operands]
+
+
+def unary(op: Op, x: Value, params: tuple[Any, ...] = ()) -> Tensor:
+    """`apply` for one operand: nothing has to meet."""
+    dtype = op.dtypes.get((x.dtype,))
+    if dtype is None:
+        return apply(op, (x,), params)  # type: ignore[no-any-return]
+    shape = x.shape
+    if params:
+        try:
+            shape = op.shape(shape, *params)
+        except TensorkenError as error:
+            raise type(error)(f"{op.name}: {error}") from None
+    interpreter = x.interpreter
+    override = interpreter.overrides[op]
+    if override is None:
+        result = interpreter.interpret(op, (x.representation,), params)
+    else:
+        result = override(interpreter, x.representation, *params)
+    return type(x)(interpreter, result, shape, dtype)  # type: ignore[return-value]
+
+
+def binary(op: Op, a: Any, b: Any) -> Tensor:
+    """`apply` for an elementwise op on two operands, promoted to one dtype and broadcast to one shape first."""
+    if not isinstance(b, Value):
+        a, b = with_operand(op, a, b)
+    dtype = a.dtype
+    if dtype is not b.dtype:
+        dtype = promote(dtype, b.dtype)
+        a, b = a.astype(dtype), b.astype(dtype)
+    shape = a.shape
+    if shape != b.shape:
+        try:
+            shape = broadcast(shape, b.shape)
+        except ShapeError as error:
+            raise ShapeError(f"{op.name}: {error}") from None
+        a, b = a.broadcast_to(shape), b.broadcast_to(shape)
+    result_dtype = op.dtypes.get((dtype, dtype))
+    if result_dtype is None:
+        return apply(op, (a, b))  # type: ignore[no-any-return]
+    interpreter = a.interpreter
+    if interpreter is b.interpreter:
+        operands = [a.representation, b.representation]
+    else:
+        interpreter, operands = at_one_level(op, (a, b))
+    override = interpreter.overrides[op]
+    result = interpreter.interpret(op, operands, ()) if override is None else override(interpreter, *operands)
+    tensor: type[Tensor] = type(a)
+    return tensor(interpreter, result, shape, result_dtype)
+
+
+def with_operand(op: Op, a: Any, b: Any) -> tuple[Tensor, Tensor]:
+    """The tensor and a number or array beside it; a number becomes one `full` of the backend."""
+    if type(b) in (bool, int, float):
+        dtype = a.dtype
+        wanted = with_scalar(dtype, b)
+        if wanted is not dtype:
+            a = a.astype(wanted)
+        try:
+            return a, a.scalar(b)
+        except ScalarRangeError as error:
+            raise ScalarRangeError(f"{op.name}: {error}") from None
+    from tensorken.creation import as_operand
+
+    return a, as_operand(op.name, b, a)

@@ -1,0 +1,58 @@
+"""What users may write for axes, shapes and pairs, in the one form that the language takes; errors name the call."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from tensorken.errors import ArgumentError, ShapeError, TensorkenError
+from tensorken.spec.shapes import Axes, Shape, normalize_axes, normalize_axis, shown
+
+Axis = int | Sequence[int] | None
+
+
+def axis_of(name: str, shape: Shape, axis: int) -> int:
+    """One non-negative axis."""
+    try:
+        return normalize_axis(axis, len(shape), shape)
+    except TensorkenError as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def axes_of(name: str, shape: Shape, axis: Axis) -> Axes:
+    """Sorted, unique, non-negative axes; None means all."""
+    try:
+        return normalize_axes(axis, shape)
+    except TensorkenError as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def pairs_of(name: str, pairs: Sequence[Sequence[int]]) -> tuple[tuple[int, int], ...]:
+    """One pair of ints for each axis."""
+    try:
+        return tuple([(operator.index(first), operator.index(second)) for first, second in pairs])
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name}: need one pair of ints for each axis, got {shown(pairs)}") from None
+
+
+def sizes_of(name: str, shape: tuple[Any, ...]) -> Shape:
+    """Sizes, given one by one or in one sequence."""
+    sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+    try:
+        return tuple(map(operator.index, sizes))
+    except TypeError:
+        raise ArgumentError(f"{name}: the sizes of a shape must be ints, got {shown(sizes)}") from None
+
+
+def filled_in(shape: Shape, new: Shape) -> Shape:
+    """The shape with its one -1 replaced by what the number of elements demands."""
+    known = math.prod([n for n in new if n != -1])
+    if new.count(-1) > 1:
+        raise ShapeError(f"reshape: only one size may be -1, got {new}; give the others")
+    if known == 0 or math.prod(shape) % known:
+        raise ShapeError(
+            f"reshape: {math.prod(shape)} elements of shape {shape} do not divide into {new}; sizes must agree"
+        )
+    return tuple([math.prod(shape) // known if n == -1 else n for n in new])

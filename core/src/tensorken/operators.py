@@ -1,0 +1,230 @@
+"""Python's operators, and the elementwise methods, of tensors: each is one op, or a few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tensorken.dispatch import Value, binary, unary, with_operand
+from tensorken.errors import DTypeError
+from tensorken.spec.dtypes import bool_, float32
+from tensorken.spec.op import OPS
+
+if TYPE_CHECKING:
+    from tensorken.tensor import Tensor
+
+EXP, LOG, SIN, COS, NEG = (OPS[name] for name in ("exp", "log", "sin", "cos", "neg"))
+ADD, SUB, MUL, DIV, POW, EQ, LT = (OPS[name] for name in ("add", "sub", "mul", "div", "pow", "eq", "lt"))
+WHERE, CAST = OPS["where"], OPS["cast"]
+
+
+class Operators(Value):
+    """The elementwise part of Tensor."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__  # __eq__ below is elementwise
+
+    def exp(self) -> Tensor:
+        return unary(EXP, self)
+
+    def log(self) -> Tensor:
+        return unary(LOG, self)
+
+    def sin(self) -> Tensor:
+        return unary(SIN, self)
+
+    def cos(self) -> Tensor:
+        return unary(COS, self)
+
+    def tan(self) -> Tensor:
+        return unary(OPS["tan"], self)
+
+    def tanh(self) -> Tensor:
+        return unary(OPS["tanh"], self)
+
+    def sqrt(self) -> Tensor:
+        return unary(OPS["sqrt"], self)
+
+    def floor(self) -> Tensor:
+        x: Any = self
+        return unary(OPS["floor"], self) if self.dtype.kind == "float" else x
+
+    def sigmoid(self) -> Tensor:
+        return unary(OPS["sigmoid"], self)
+
+    def relu(self) -> Tensor:
+        return unary(OPS["relu"], self)
+
+    def log1p(self) -> Tensor:
+        return unary(OPS["log1p"], self)
+
+    def expm1(self) -> Tensor:
+        return unary(OPS["expm1"], self)
+
+    def sign(self) -> Tensor:
+        return unary(OPS["sign"], self)
+
+    def abs(self) -> Tensor:
+        return unary(OPS["abs"], self)
+
+    def square(self) -> Tensor:
+        return unary(OPS["square"], self)
+
+    def reciprocal(self) -> Tensor:
+        return unary(OPS["reciprocal"], self)
+
+    def __neg__(self) -> Tensor:
+        return unary(NEG, self)
+
+    def __pos__(self) -> Tensor:
+        return self  # type: ignore[return-value]
+
+    __abs__ = abs
+
+    def __add__(self, other: Any) -> Tensor:
+        return binary(ADD, self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return binary(ADD, self, other)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return binary(SUB, self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        a, b = with_operand(SUB, self, other)
+        return binary(SUB, b, a)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return binary(MUL, self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return binary(MUL, self, other)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        a, b = (self, other) if isinstance(other, Value) else with_operand(DIV, self, other)
+        return _divided(a, b)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        a, b = with_operand(DIV, self, other)
+        return _divided(b, a)
+
+    def __pow__(self, other: Any) -> Tensor:
+        if type(other) is int and (other == 2 or self.dtype.kind == "int"):
+            return _integer_power(self, other)
+        return binary(POW, self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        a, b = with_operand(POW, self, other)
+        return binary(POW, b, a)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        op = OPS["floor_divide"]
+        a, b = (self, other) if isinstance(other, Value) else with_operand(op, self, other)
+        return _divided(a, b).floor() if "float" in (a.dtype.kind, b.dtype.kind) else binary(op, a, b)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        a, b = with_operand(OPS["floor_divide"], self, other)
+        quotient: Tensor = b // a
+        return quotient
+
+    def __mod__(self, other: Any) -> Tensor:
+        multiple: Tensor = self.__floordiv__(other) * other
+        return self - multiple
+
+    def __rmod__(self, other: Any) -> Tensor:
+        a, b = with_operand(OPS["floor_divide"], self, other)
+        remainder: Tensor = b % a
+        return remainder
+
+    def __and__(self, other: Any) -> Tensor:
+        return _logical(self, other, "bitwise_and", lambda a, b: a.where(b, False))
+
+    def __or__(self, other: Any) -> Tensor:
+        return _logical(self, other, "bitwise_or", lambda a, b: a.where(True, b))
+
+    def __xor__(self, other: Any) -> Tensor:
+        return _logical(self, other, "bitwise_xor", lambda a, b: ~a.eq(b))
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __invert__(self) -> Tensor:
+        if self.dtype is bool_:
+            return binary(EQ, self, False)
+        return binary(OPS["bitwise_xor"], self, -1)
+
+    def __lshift__(self, other: Any) -> Tensor:
+        return binary(OPS["shift_left"], self, other)
+
+    def __rshift__(self, other: Any) -> Tensor:
+        """The bits moved down, the sign coming in, as in numpy."""
+        negative = self < 0
+        return negative.where(
+            ~binary(OPS["shift_right"], ~self, other), binary(OPS["shift_right"], self, other)
+        )
+
+    def eq(self, other: Any) -> Tensor:
+        """Elementwise equality, as bool."""
+        return binary(EQ, self, other)
+
+    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
+        return NotImplemented if other is None or isinstance(other, str) else binary(EQ, self, other)
+
+    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
+        return NotImplemented if other is None or isinstance(other, str) else ~binary(EQ, self, other)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return binary(LT, self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        a, b = with_operand(LT, self, other) if not isinstance(other, Value) else (self, other)
+        return binary(LT, b, a)
+
+    def __le__(self, other: Any) -> Tensor:
+        return self.__lt__(other).where(True, self.eq(other))
+
+    def __ge__(self, other: Any) -> Tensor:
+        return self.__gt__(other).where(True, self.eq(other))
+
+    def maximum(self, other: Any) -> Tensor:
+        return binary(OPS["maximum"], self, other)
+
+    def minimum(self, other: Any) -> Tensor:
+        return binary(OPS["minimum"], self, other)
+
+
+def floating_of(x: Any) -> Tensor:
+    """x in float32 if it is not floating-point."""
+    result: Tensor = x if x.dtype.kind == "float" else x.astype(float32)
+    return result
+
+
+def _divided(a: Any, b: Any) -> Tensor:
+    """a / b; in float32 if neither is a float."""
+    if a.dtype.kind != "float" and b.dtype.kind != "float":
+        a, b = a.astype(float32), b.astype(float32)
+    return binary(DIV, a, b)
+
+
+def _integer_power(x: Any, exponent: int) -> Tensor:
+    """x multiplied by itself, by repeated squaring."""
+    if exponent == 2:
+        squared: Tensor = x.square()
+        return squared
+    if exponent < 0:
+        raise DTypeError(
+            f"pow: {x.dtype} to the negative power {exponent} is not whole; cast first (x.astype)"
+        )
+    result: Tensor = x.ones_like()
+    factor = x
+    while exponent:
+        if exponent & 1:
+            result = result * factor
+        exponent >>= 1
+        factor = factor * factor if exponent else factor
+    return result
+
+
+def _logical(a: Any, b: Any, bitwise: str, logical: Callable[[Tensor, Any], Tensor]) -> Tensor:
+    if not isinstance(b, Value):
+        a, b = with_operand(OPS[bitwise], a, b)
+    return logical(a, b) if a.dtype is b.dtype is bool_ else binary(OPS[bitwise], a, b)
