@@ -43,6 +43,8 @@ def check_sequences(name: str, primals: Any, tangents: Any) -> None:
 
 def places_of(name: str, argnums: Any, count: int) -> tuple[int, ...]:
     """Non-negative positions of the chosen arguments."""
+    if type(argnums) is int and 0 <= argnums < count:
+        return (argnums,)
     chosen = tuple(argnums) if isinstance(argnums, tuple | list) else (argnums,)
     for i in chosen:
         if type(i) is not int or not -count <= i < count:

@@ -73,8 +73,10 @@ def ground(interpreters: Sequence[Interpreter[Any]], transform: str) -> Interpre
     Raises:
         MixedBackendError, EscapedTensorError: if they cannot meet.
     """
-    deepest = meet(interpreters, transform)
     level = _running.get()
+    deepest = interpreters[0]
+    if len(interpreters) > 1 or isinstance(deepest, Level):
+        deepest = meet(interpreters, transform)
     while level is not None and level.closed:  # in a task or thread that outlives what it was started in
         level = level.inner if isinstance(level.inner, Level) else None
     if level is not None and level.base is deepest.base and (deepest is level or deepest in level.foundation):

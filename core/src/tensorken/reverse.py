@@ -86,14 +86,11 @@ class Reverse(Level[Traced[R]]):
             return self._record_results(op, places, needs, primals, y, params)
         if not needs:
             return Traced(y, None)
-        kept = [
-            value
-            if need == VALUE
-            else None
-            if need == NOTHING
-            else Outline(inner.shape(value), inner.dtype(value))
-            for need, value in zip(needs, (y, *primals), strict=True)
-        ]
+        kept: list[Any] = [y, *primals]
+        for i, need in enumerate(needs):
+            if need != VALUE:
+                x = kept[i]
+                kept[i] = None if need == NOTHING else Outline(inner.shape(x), inner.dtype(x))
         record = (op, places, kept, params)
         tape = self.tape
         tape.append(record)

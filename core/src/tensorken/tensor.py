@@ -402,4 +402,6 @@ Interpreter.tensor_type = Tensor
 def _reduce(op: Op, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     axes = axes_of(op.name, x.shape, axis)
     result = unary(op, x, (axes,))
-    return result if keepdims else result.reshape(tuple([n for i, n in enumerate(x.shape) if i not in axes]))
+    if keepdims or not axes:
+        return result
+    return unary(RESHAPE, result, (tuple([n for i, n in enumerate(x.shape) if i not in axes]),))
