@@ -1,4 +1,4 @@
-"""Memory: products that are never built, tapes that keep little, tangents that leave no trace, chains without recursion."""
+"""Memory: products that are never built, tapes that keep little, tangents without a trace, chains without recursion."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ LONG = 100_000
     ],
 )
 def test_a_chain_of_a_hundred_thousand_ops_differentiates(transform, steps):
-    """x -> a x + b, again and again, with sixty frames for the whole library: nothing in it recurses along the chain."""
+    """x -> a x + b, again and again, with sixty frames for all of the library: nothing recurses."""
     a = 1.0 + 1.0 / steps
 
     def f(x):

@@ -111,6 +111,6 @@ def test_errors_come_before_the_backend_is_called():
     x = tk.zeros((2, 3), backend=tracker)
     with pytest.raises(tk.errors.ShapeError, match=r"^matmul: inner sizes differ, \(2, 3\) @ \(2, 3\)"):
         x @ x
-    with pytest.raises(tk.errors.DTypeError, match="^exp: not defined for int32"):
+    with pytest.raises(tk.errors.DTypeError, match=r"^exp: not defined for int32"):
         tk.exp(tk.zeros((2,), "int32", backend=tracker))
     assert (x @ x.T).shape == (2, 2)

@@ -6,7 +6,6 @@ Here are the primitives; the ops that also have a body in terms of others are in
 
 from __future__ import annotations
 
-import math
 import operator
 from typing import Any
 
@@ -98,7 +97,7 @@ class Diffable(Derived[R]):
     def sqrt(self, x: R) -> R:
         """The square root of x."""
 
-    @elementwise(math.floor, None, dtype=floating)
+    @elementwise(scalar.floor, None, dtype=floating)
     def floor(self, x: R) -> R:
         """The largest whole number that is not above x; its derivative is 0."""
 

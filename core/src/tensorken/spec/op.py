@@ -77,11 +77,16 @@ class Op:
     def __reduce__(self) -> Any:
         if OPS.get(self.name) is not self:
             raise TypeError(f"the op {self.name!r} is not in the op table, so it cannot be pickled")
-        return OPS.__getitem__, (self.name,)
+        return named, (self.name,)
 
 
 OPS: dict[str, Op] = {}
 """The op table."""
+
+
+def named(name: str) -> Op:
+    """The op of this name in the table."""
+    return OPS[name]
 
 
 def register(op: Op) -> Op:

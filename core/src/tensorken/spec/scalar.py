@@ -110,6 +110,7 @@ def _to_whole(function: Callable[[float], int]) -> Callable[[float], float]:
 round = _to_whole(builtins.round)
 trunc = _to_whole(math.trunc)
 ceil = _to_whole(math.ceil)
+floor = _to_whole(math.floor)
 
 
 def remainder(a: Number, b: Number) -> Number:

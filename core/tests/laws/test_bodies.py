@@ -1,0 +1,196 @@
+"""The body of a derived op and a backend's override of it are one op: alike to the last places, exact at the edges."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+
+import numpy as np
+import pytest
+
+import tensorken as tk
+from core.tests.laws.operands import draw, dtypes_of, over, takes
+from core.tests.support import Required, array
+from tensorken.spec.op import OPS
+from tensorken.tensor import apply
+from tensorken_numpy.backend import Numpy
+
+pytestmark = pytest.mark.usefixtures("on_numpy")
+
+NUMPY, REQUIRED = Numpy(), Required()
+DERIVED = [op for op in OPS.values() if op.body is not None and op.method]
+OVERRIDDEN = [op for op in DERIVED if NUMPY.has(op)]
+ELEMENTWISE = [op for op in DERIVED if op.elementwise]
+FLOATS = ("float32", "float64")
+
+# Of two zeros with different signs either may be called the larger.
+EITHER_ZERO = [OPS[name] for name in ("maximum", "minimum", "relu", "max", "min")]
+
+# How many units in the last place the two may be apart: four for each of them.
+APART = 8
+
+
+def edges(dtype):
+    """Zeros, infinities, NaN, subnormal and largest numbers, whole and half numbers, and others in between."""
+    info = np.finfo(dtype)
+    rng = random.Random(0)
+    values = [
+        0.0,
+        math.inf,
+        math.nan,
+        1.0,
+        0.5,
+        1.5,
+        2.5,
+        2.0,
+        3.0,
+        10.0,
+        100.0,
+        700.0,
+        1e6,
+        4503599627370497.5,
+    ]
+    values += [
+        float(info.tiny),
+        float(info.smallest_subnormal),
+        float(info.max),
+        float(info.eps),
+        1 - float(info.eps),
+    ]
+    values += [math.pi / 4, math.pi / 2, 0.1, 0.9, 20.0, 88.0]
+    values += [10.0 ** rng.uniform(-6, 6) for _ in range(20)] + [rng.uniform(0.0, 3.0) for _ in range(20)]
+    with np.errstate(over="ignore"):
+        narrow = np.array([v * s for v in values for s in (1.0, -1.0)], dtype)
+    return narrow
+
+
+def grids(op, dtype):
+    """The edges, or all pairs of them."""
+    values = edges(dtype)
+    if op.arity == 1:
+        return [values]
+    return [np.array(column, dtype) for column in zip(*itertools.product(values, values), strict=True)]
+
+
+def computed(op, columns, backend):
+    return array(apply(op, [tk.tensor(column, backend=backend) for column in columns]))
+
+
+def ordered(x):
+    """Floats as integers, neighbours being one apart, and both zeros 0."""
+    bits = x.view({4: np.int32, 8: np.int64}[x.itemsize]).astype(object)
+    lowest = -(2 ** (8 * x.itemsize - 1))
+    return np.where(bits >= 0, bits, lowest - bits)
+
+
+def assert_alike(op, got, expected, columns):
+    assert got.dtype == expected.dtype
+    assert got.shape == expected.shape
+    for kind in (np.isnan, np.isposinf, np.isneginf):
+        assert_places(kind(got) == kind(expected), got, expected, columns, kind.__name__)
+    zero = (expected == 0) & (got == 0) & (op not in EITHER_ZERO)
+    assert_places(
+        ~zero | (np.signbit(got) == np.signbit(expected)), got, expected, columns, "the sign of zero"
+    )
+    finite = np.isfinite(expected)
+    distance = np.abs(np.where(finite, ordered(got) - ordered(expected), 0))
+    near = distance <= APART
+    if op.name == "logaddexp":  # where it crosses zero, its operands' last places are larger than its own
+        with np.errstate(invalid="ignore"):
+            near |= np.abs(got - expected) <= 4 * np.finfo(got.dtype).eps
+    assert_places(near, got, expected, columns, f"{max(distance.tolist())} units in the last place")
+
+
+def assert_places(right, got, expected, columns, what):
+    if not right.all():
+        place = int(np.argmin(right))
+        operands = ", ".join(repr(column[place]) for column in columns)
+        pytest.fail(f"{what}: f({operands}) is {got[place]!r} and {expected[place]!r}")
+
+
+@pytest.mark.feature(2, 4, 178)
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("op", [op for op in ELEMENTWISE if op in OVERRIDDEN], ids=lambda op: op.name)
+def test_the_body_computes_what_the_override_computes(op, dtype):
+    columns = grids(op, dtype)
+    assert_alike(op, computed(op, columns, REQUIRED), computed(op, columns, NUMPY), columns)
+
+
+MEANT = [op for op in OPS.values() if op.elementwise and not op.roles]
+
+
+@pytest.mark.feature(178)
+@pytest.mark.parametrize("backend", [NUMPY, REQUIRED], ids=repr)
+@pytest.mark.parametrize("op", [op for op in MEANT if takes(op, tk.float64)], ids=lambda op: op.name)
+def test_both_compute_what_the_op_means_on_floats(op, backend):
+    """Against the meaning of the op on Python numbers."""
+    columns = grids(op, "float64")
+    got = computed(op, columns, backend)
+    expected = np.array([op.scalar(*map(float, row)) for row in zip(*columns, strict=True)])
+    if got.dtype == bool:
+        assert got.tolist() == expected.tolist()
+    else:
+        assert_alike(op, got, expected.astype("float64"), columns)
+
+
+@pytest.mark.feature(165, 178)
+@pytest.mark.parametrize("backend", [NUMPY, REQUIRED], ids=repr)
+@pytest.mark.parametrize("op", [op for op in MEANT if takes(op, tk.int32)], ids=lambda op: op.name)
+def test_both_compute_what_the_op_means_on_integers(op, backend):
+    """Wrapped to 32 bits; shifts are logical, and dividing by zero gives zero."""
+    ends = [-(2**31), -(2**31) + 1, -7, -1, 0, 1, 2, 5, 31, 32, 2**31 - 1]
+    rows = list(itertools.product(ends, repeat=op.arity))
+    got = computed(op, [np.array(column, "int32") for column in zip(*rows, strict=True)], backend)
+    special = {
+        "shift_left": lambda a, b: a << b if 0 <= b < 32 else 0,
+        "shift_right": lambda a, b: (a % 2**32) >> b if 0 <= b < 32 else 0,
+        "floor_divide": lambda a, b: a // b if b else 0,
+    }
+    meaning = special.get(op.name, op.scalar)
+    expected = [meaning(*row) for row in rows]
+    assert got.tolist() == (
+        expected if got.dtype == bool else [(v + 2**31) % 2**32 - 2**31 for v in expected]
+    )
+
+
+@pytest.mark.feature(165)
+@pytest.mark.parametrize("op", OVERRIDDEN, ids=lambda op: op.name)
+def test_on_integers_and_booleans_they_are_equal(op):
+    for dtype in dtypes_of(op):
+        if dtype.kind == "float":
+            continue
+        for sample, seed in itertools.product(op.samples, range(3)):
+            one, other = (
+                array(apply(op, draw(op, sample, seed, dtype, backend), sample[1]))
+                for backend in (NUMPY, REQUIRED)
+            )
+            assert one.tolist() == other.tolist()
+            assert (one.dtype, one.shape) == (other.dtype, other.shape)
+
+
+STRUCTURAL = [(op, sample) for op in OVERRIDDEN if not op.elementwise for sample in op.samples]
+
+
+@pytest.mark.feature(2, 4)
+@over(STRUCTURAL)
+def test_reductions_and_arrangements_agree_at_the_edges_too(op, sample):
+    rng = random.Random(op.name)
+    pool = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 2.0, 2.0, 0.5]
+    for trial in range(40):
+        # A fused multiply and add may sum before it multiplies, which infinities do not survive.
+        values = pool if trial % 2 and op is not OPS["fused_multiply_add"] else pool[5:]
+        drawn = [[rng.choice(values) for _ in range(math.prod(shape))] for shape in sample[0]]
+        results = []
+        for backend in (NUMPY, REQUIRED):
+            operands = [
+                tk.new(shape, numbers, "float64", backend=backend)
+                for shape, numbers in zip(sample[0], drawn, strict=True)
+            ]
+            results.append(array(apply(op, operands, sample[1])))
+        one, other = results
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        np.testing.assert_array_equal(one, other)
+        if op.name not in ("cumsum", "fused_multiply_add") and one.dtype.kind == "f":
+            zero = one == 0
+            assert op in EITHER_ZERO or (np.signbit(one[zero]) == np.signbit(other[zero])).all()

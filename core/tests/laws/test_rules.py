@@ -1,0 +1,200 @@
+"""Laws of shape and dtype rules, for every op: they foretell the result, and refuse before a backend is called."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import pytest
+
+import tensorken as tk
+from core.tests.laws.operands import SAMPLES, draw, dtypes_of, over, role_of, takes
+from core.tests.support import STACKS, Counting, Strict, array
+from tensorken.errors import DTypeError, ShapeError
+from tensorken.spec.dtypes import DTYPES, bool_, int32, int64
+from tensorken.spec.op import OPS, Op, register
+from tensorken.spec.raw import RawTensor
+from tensorken.tensor import apply
+from tensorken_numpy.backend import Numpy
+
+pytestmark = pytest.mark.usefixtures("on_numpy")
+
+ALL = list(OPS.values())
+EACH = pytest.mark.parametrize("op", ALL, ids=lambda op: op.name)
+
+# Which kinds of numbers each op takes, as the specification says it.
+FLOAT_ONLY = set(
+    "exp log sin cos sqrt floor div pow relu reciprocal round trunc ceil expm1 exp2 sigmoid logaddexp log1p log2 log10 "
+    "tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf hypot".split()
+)
+INT_AND_FLOAT = set(
+    "add sub mul sum scatter_add neg square abs sign maximum minimum cumsum fused_multiply_add remainder".split()
+)
+INT_ONLY = set("floor_divide bitwise_and bitwise_or bitwise_xor shift_left shift_right".split())
+
+
+def kinds_of(op):
+    return {dtype.kind for dtype in dtypes_of(op)}
+
+
+@pytest.mark.feature(7, 165)
+@EACH
+def test_each_op_takes_the_kinds_that_the_specification_says(op):
+    if op.name in FLOAT_ONLY:
+        assert kinds_of(op) == {"float"}
+    elif op.name in INT_AND_FLOAT:
+        assert kinds_of(op) == {"int", "float"}
+    elif op.name in INT_ONLY:
+        assert kinds_of(op) == {"int"}
+    else:
+        assert kinds_of(op) == {"bool", "int", "float"}
+    assert all(
+        takes(op, d) == takes(op, e) for d in DTYPES.values() for e in DTYPES.values() if d.kind == e.kind
+    )
+
+
+@pytest.mark.feature(61, 131)
+@over(SAMPLES)
+def test_the_rules_foretell_shape_and_dtype(op, sample):
+    """On a backend that itself checks shapes, dtypes and params at every call."""
+    for dtype in dtypes_of(op):
+        for name in ("Fuse(Strict())", "Strict()", "Fuse(Required())"):
+            y = apply(op, draw(op, sample, dtype=dtype, backend=STACKS[name]), sample[1])
+            values = array(y)
+            assert (y.shape, str(y.dtype)) == (values.shape, str(values.dtype)), (name, dtype)
+            assert y.interpreter.shape(y.representation) == y.shape
+            assert y.interpreter.dtype(y.representation) is y.dtype
+
+
+@pytest.mark.feature(55, 165)
+@over(SAMPLES)
+def test_a_wrong_dtype_is_refused_before_the_backend_is_called(op, sample):
+    backend = Counting()
+    shapes, params = sample
+    for dtype in DTYPES.values():
+        if takes(op, dtype):
+            continue
+        operands = [
+            tk.zeros(
+                shape, {"data": dtype, "condition": bool_, "indices": int32}[role_of(op, i)], backend=backend
+            )
+            for i, shape in enumerate(shapes)
+        ]
+        backend.clear()
+        with pytest.raises(DTypeError, match=rf"^{op.name}: .*; cast"):
+            apply(op, operands, params)
+        assert not backend.calls
+    assert apply(op, draw(op, sample, dtype=next(dtypes_of(op)), backend=backend), params) is not None
+
+
+@pytest.mark.feature(35, 55)
+@over([(op, sample) for op, sample in SAMPLES if len(sample[0]) > 1])
+def test_operands_of_two_dtypes_are_refused(op, sample):
+    """Promotion happens above the ops: an op itself takes one dtype, but for conditions and indices."""
+    shapes, params = sample
+    data = [i for i in range(len(shapes)) if role_of(op, i) == "data"]
+    if len(data) > 1:
+        for a, b in itertools.permutations(list(dtypes_of(op)), 2):
+            operands = draw(op, sample, dtype=a)
+            operands[data[-1]] = tk.zeros(shapes[data[-1]], b)
+            with pytest.raises(
+                DTypeError, match=rf"^{op.name}: operands need one dtype, got .*; cast them first"
+            ):
+                apply(op, operands, params)
+    for place in (i for i in range(len(shapes)) if role_of(op, i) != "data"):
+        right = {bool_} if role_of(op, place) == "condition" else {int32, int64}
+        for dtype in set(DTYPES.values()) - right:
+            operands = draw(op, sample)
+            operands[place] = tk.zeros(shapes[place], dtype)
+            with pytest.raises(DTypeError, match=rf"^{op.name}: .* must be .*got {dtype}"):
+                apply(op, operands, params)
+
+
+@pytest.mark.feature(35)
+@pytest.mark.parametrize(
+    "op", [op for op in ALL if op.elementwise and (op.arity or 0) > 1], ids=lambda op: op.name
+)
+def test_an_elementwise_op_does_not_broadcast(op):
+    """Broadcasting happens above the ops too."""
+    dtype = next(dtypes_of(op))
+    wide = [tk.zeros((2, 3), bool_ if role_of(op, i) == "condition" else dtype) for i in range(op.arity)]
+    for other in ((3,), (2, 1), (), (1, 3), (2, 3, 1), (3, 2)):
+        narrow = tk.zeros(other, wide[-1].dtype)
+        with pytest.raises(
+            ShapeError, match=rf"^{op.name}: operands need one shape, got .*; broadcast them first"
+        ):
+            apply(op, [*wide[:-1], narrow])
+
+
+WRONG_PARAMS = {
+    "axes": [(2,), (-1,), (0, 0)],
+    "axis": [2, -1],
+    "shape": [(7,), (2, 3, 4), (-2, -3)],
+    "order": [(0,), (0, 0), (1, 2), (0, 1, 2)],
+    "pairs": [((0, 0),), ((0, 0), (-1, 0)), ((0, 0), (0, 0), (0, 0)), ((1, 0), (0, -1))],
+}
+
+
+@pytest.mark.feature(55)
+@pytest.mark.parametrize(
+    "op", [op for op in ALL if op.params and op.params[0] in WRONG_PARAMS], ids=lambda op: op.name
+)
+def test_wrong_params_are_refused_before_the_backend_is_called(op):
+    backend = Counting()
+    x = tk.zeros((2, 3), backend=backend)
+    operands = [x] * (op.arity or 2)
+    if "indices" in op.roles:
+        operands[1] = tk.zeros((2,), "int32", backend=backend)
+    rest = (3,) if op.name == "scatter_add" else ()
+    backend.clear()
+    for param in WRONG_PARAMS[op.params[0]]:
+        with pytest.raises(ShapeError, match=rf"^{op.name}: "):
+            apply(op, operands, (param, *rest))
+    assert not backend.calls
+
+
+@pytest.mark.feature(61)
+@EACH
+def test_every_op_has_samples_that_its_rules_take(op):
+    assert op.samples
+    for shapes, params in op.samples:
+        assert len(params) == len(op.params)
+        assert op.arity is None or len(shapes) == op.arity
+        assert isinstance(op.shape(*shapes, *params), tuple)
+        hash(params)
+
+
+@pytest.mark.feature(1, 2, 97, 98)
+def test_the_table_is_the_language():
+    required = set(
+        "exp log sin cos sqrt floor cast add sub mul div pow eq lt floor_divide bitwise_and bitwise_or bitwise_xor "
+        "shift_left shift_right where sum max reshape permute expand flip pad crop gather scatter_add".split()
+    )
+    assert {op.name for op in ALL if op.body is None} == required
+    assert all(Numpy().has(OPS[name]) for name in required)
+    assert all(op.body is not None for op in ALL if op.name not in required)
+    assert not OPS["fused_multiply_add"].differentiable
+    assert not hasattr(tk.Tensor, "fused_multiply_add")
+    assert all(callable(getattr(RawTensor, op.name)) for op in ALL if op.method)
+
+
+def test_an_op_is_itself_after_pickling_and_its_name_is_taken():
+    for op in ALL:
+        assert pickle.loads(pickle.dumps(op)) is op
+        assert repr(op) == f"Op({op.name})"
+    with pytest.raises(ValueError, match="the op table has an op 'exp' already; give yours another name"):
+        register(Op("exp", 1, lambda x: x, lambda x: x))
+    with pytest.raises(TypeError, match="the op 'mine' is not in the op table"):
+        pickle.dumps(Op("mine", 1, lambda x: x, lambda x: x))
+
+
+def test_a_backend_that_lacks_a_required_op_says_so():
+    class Poor(Strict):
+        exp = RawTensor.exp
+
+    x = tk.zeros((2,), backend=Poor())
+    with pytest.raises(
+        NotImplementedError, match=r"^exp: Poor has no method for it; it is required of a backend"
+    ):
+        tk.exp(x)
+    assert tk.sin(x).tolist() == [0.0, 0.0]
