@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import mpmath
@@ -19,7 +20,7 @@ from tools.workspace import ROOT
 FILE = ROOT / "core" / "src" / "tensorken" / "spec" / "bodies" / "coefficients.py"
 PRECISION = {"float32": 24, "float64": 53}
 ZERO = mpmath.mpf(2) ** -100
-"""Where intervals begin at 0: close enough, and no division by 0."""
+"""Where intervals begin instead of at 0: close enough, and no division by 0."""
 
 RULE = "# ---- {} " + 60 * "-" + "\n"
 
@@ -61,8 +62,8 @@ def rows() -> list[Row]:
         Row(
             "EXPM1",
             "expm1(x) = x * (1 + x * P(x)), abs(x) <= log(2) / 2",
-            lambda x: (mpmath.expm1(x) / x - 1) / x if x else mpmath.mpf(1) / 2,
-            _everywhere(-half_log2, half_log2),
+            lambda x: (mpmath.expm1(x) / x - 1) / x,
+            _everywhere(-half_log2 * (1 + ZERO), half_log2),
             half_log2,
         ),
         Row(
@@ -115,10 +116,28 @@ def fitted(row: Row, dtype: str) -> list[str]:
     """The coefficients, highest power first, of the lowest degree that meets the bound."""
     bound = mpmath.mpf(2) ** -(PRECISION[dtype] + 3)
     for count in range(2, 40):
-        coefficients, error = mpmath.chebyfit(row.function, row.intervals[dtype], count, error=True)
+        coefficients, error = _interpolated(row.function, *row.intervals[dtype], count)
         if error * row.weight < bound:
             return [_written(c, dtype) for c in coefficients]
     raise ValueError(f"{row.name}: no polynomial below degree 40 meets the bound in {dtype}")
+
+
+def _interpolated(function: Callable[[Any], Any], low: Any, high: Any, count: int) -> tuple[list[Any], Any]:
+    """The coefficients, highest power first, of the interpolant at `count` Chebyshev nodes, and its largest error."""
+    middle, radius = (low + high) / 2, (high - low) / 2
+    nodes = [middle + radius * mpmath.cos(mpmath.pi * (2 * i + 1) / (2 * count)) for i in range(count)]
+    newton = [function(x) for x in nodes]  # becomes the divided differences, which are Newton's coefficients
+    for order in range(1, count):
+        for i in range(count - 1, order - 1, -1):
+            newton[i] = (newton[i] - newton[i - 1]) / (nodes[i] - nodes[i - order])
+    coefficients: list[Any] = []
+    for node, difference in zip(
+        reversed(nodes), reversed(newton), strict=True
+    ):  # times (x - node), plus difference
+        coefficients = [a - node * b for a, b in zip([*coefficients, 0], [0, *coefficients], strict=True)]
+        coefficients[-1] += difference
+    between = [middle + radius * mpmath.cos(mpmath.pi * i / count) for i in range(count + 1)]
+    return coefficients, max(abs(function(x) - reduce(lambda y, c: y * x + c, coefficients)) for x in between)
 
 
 def _written(value: Any, dtype: str) -> str:

@@ -85,7 +85,7 @@ class Numpy(RawTensor[Array]):
         return quiet.run(np.log2, x)
 
     def log10(self, x: Array) -> Array:
-        return quiet.run(np.log10, x)
+        return quiet.run(special.log10, x)
 
     def logaddexp(self, a: Array, b: Array) -> Array:
         return quiet.run(np.logaddexp, a, b)

@@ -1,4 +1,4 @@
-"""Functions that numpy has not."""
+"""Functions that numpy has not, or not as the language needs them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,18 @@ _BLOCK = 8192
 
 
 def sigmoid(x: Array) -> Array:
-    """z / (1 + z) with z = exp(x): where that is 1 in the dtype, z need not grow until it overflows."""
-    z = np.asarray(np.minimum(x, 11.0 if x.dtype == np.float16 else 40.0))
+    """z / (1 + z) with z = exp(x): beyond 40 that is 1, so z need not grow until it overflows."""
+    if x.dtype == np.float16:
+        return sigmoid(x.astype(np.float32)).astype(np.float16)
+    z = np.asarray(np.minimum(x, 40.0))
     np.exp(z, z)
     np.divide(z, z + 1.0, z)
     return z
+
+
+def log10(x: Array) -> Array:
+    """By way of float64: numpy's own in float32 is not whole at powers of 10."""
+    return np.log10(x, dtype=np.float64).astype(x.dtype)
 
 
 def erf(x: Array) -> Array:
