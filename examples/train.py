@@ -1,0 +1,48 @@
+"""Training in five steps, with nothing but tensors and `value_and_grad`: a small network learns a wave.
+
+Run it with `python examples/train.py`; TENSORKEN_BACKEND chooses the backend.
+"""
+
+import math
+import random
+
+import tensorken as tk
+
+STEPS, RATE = 300, 0.2
+
+# 1. Data: inputs, and what should come out for each.
+inputs = tk.linspace(-math.pi, math.pi, 32).reshape(32, 1)
+targets = tk.sin(inputs)
+
+# 2. The network: parameters in a dict, and a function that predicts with them.
+rng = random.Random(0)
+parameters = {
+    "hidden": tk.randn((1, 16), rng),
+    "shift": tk.randn((16,), rng),
+    "out": tk.randn((16, 1), rng) * 0.25,
+}
+
+
+def predict(parameters: dict[str, tk.Tensor], inputs: tk.Tensor) -> tk.Tensor:
+    """One hidden layer."""
+    return tk.tanh(inputs @ parameters["hidden"] + parameters["shift"]) @ parameters["out"]
+
+
+# 3. The loss: one number, small when predictions are good.
+def loss(parameters: dict[str, tk.Tensor]) -> tk.Tensor:
+    """The mean squared error."""
+    error = predict(parameters, inputs) - targets
+    return (error * error).mean()
+
+
+for step in range(STEPS + 1):
+    # 4. The gradient of the loss: a dict like the parameters.
+    value, gradient = tk.value_and_grad(loss)(parameters)
+    if step % 60 == 0:
+        print(f"step {step:3d}: loss {value.item():.4f}")
+    # 5. A step downhill.
+    parameters = tk.tree.map(lambda p, g: p - RATE * g, parameters, gradient)
+
+for x in (-2.0, 0.5, 1.5):
+    predicted = predict(parameters, tk.tensor([[x]])).item()
+    print(f"sin({x:4.1f}) is {math.sin(x):6.3f}, the network says {predicted:6.3f}")
