@@ -20,14 +20,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 
-from tensorken import registry as registry_module
+from tensorken import discovery
+from tensorken.discovery import PluginRecord, required_range
 from tensorken.errors import ArgumentError, BackendError, UnknownBackendError
 from tensorken.fuse import Fuse
-from tensorken.plugin import SPEC_VERSION, BackendEntry, place_in_range
-from tensorken.registry import PluginRecord, Registry, required_range
+from tensorken.plugin import SPEC_VERSION, BackendEntry
+from tensorken.registry import Registry
 from tensorken.selection import DEFAULT_ORDER, DISTRIBUTIONS, VARIABLES, Selection
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.raw import RawTensor
+from tensorken.versions import place_in_range
 
 PLUGIN = """
 from tensorken.plugin import BackendEntry, hookimpl
@@ -248,7 +250,7 @@ def test_a_distribution_that_gives_one_name_twice_is_broken_unless_both_mean_the
 def test_a_plugin_for_another_core_is_refused_before_its_import(
     site: Site, monkeypatch: pytest.MonkeyPatch, core: str, needs: str, way_out: str
 ) -> None:
-    monkeypatch.setattr(registry_module, "core_version", lambda: core)
+    monkeypatch.setattr(discovery, "core_version", lambda: core)
     site.backend("toy", requires=(f"tensorken-core {needs}",))
     assert site.status() == {"toy": "incompatible"}
     with pytest.raises(BackendError, match="cannot be loaded: it needs") as caught:
@@ -260,7 +262,7 @@ def test_a_plugin_for_another_core_is_refused_before_its_import(
 def test_a_requirement_that_cannot_be_read_breaks_its_plugin_alone(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry_module, "core_version", lambda: "1.0")
+    monkeypatch.setattr(discovery, "core_version", lambda: "1.0")
     site.backend("toy")
     site.backend("bad", requires=("tensorken-core ~> 1",))
     assert site.status() == {"bad": "broken", "toy": "available"}

@@ -9,12 +9,13 @@ wanted; its module is then imported to describe it, so heavy dependencies belong
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pluggy
+
+from tensorken.versions import place_in_range
 
 if TYPE_CHECKING:
     from tensorken.spec.op import Op
@@ -93,98 +94,3 @@ def tensorken_ops() -> Iterable[Op]:
 def tensorken_report_header() -> str | Iterable[str]:
     """Lines about the plugin for `tensorken doctor`."""
     raise NotImplementedError
-
-
-# ---- ranges of versions ------------------------------------------------------------------------------------
-
-_VERSION = re.compile(
-    r"""v? (?:(?P<epoch>\d+)!)? (?P<release>\d+(?:\.\d+)*)
-    (?:[-_.]?(?P<pre>alpha|beta|preview|pre|rc|a|b|c)[-_.]?(?P<pre_number>\d*))?
-    (?:-(?P<post_short>\d+) | [-_.]?(?P<post>post|rev|r)[-_.]?(?P<post_number>\d*))?
-    (?:[-_.]?(?P<dev>dev)[-_.]?(?P<dev_number>\d*))?
-    (?:\+[a-z0-9]+(?:[-_.][a-z0-9]+)*)?""",
-    re.VERBOSE,
-)
-_CLAUSE = re.compile(r"(===|~=|==|!=|<=|>=|<|>)\s*([^\s,]+)")
-_PRE_RANK = {"a": 0, "alpha": 0, "b": 1, "beta": 1}  # the others are release candidates: 2
-
-_Key = tuple[int, tuple[int, ...], tuple[int, int], int, float]
-"""Sorts versions: epoch, release without trailing zeros, pre-release, post-release, development release."""
-
-_FINAL: tuple[tuple[int, int], int, float] = ((3, 0), -1, float("inf"))
-
-
-def _parsed(version: str) -> re.Match[str]:
-    found = _VERSION.fullmatch(version.strip().lower())
-    if found is None:
-        raise ValueError(f"{version!r} is no version")
-    return found
-
-
-def _key(version: str) -> _Key:
-    found = _parsed(version)
-    number = {name: int(text or 0) for name, text in found.groupdict().items() if name.endswith("number")}
-    release = [int(part) for part in found["release"].split(".")]
-    while len(release) > 1 and release[-1] == 0:
-        release.pop()
-    post = int(found["post_short"]) if found["post_short"] else number["post_number"] if found["post"] else -1
-    if found["pre"]:
-        pre = (_PRE_RANK.get(found["pre"], 2), number["pre_number"])
-    else:
-        pre = (-1, 0) if found["dev"] and post < 0 else _FINAL[0]
-    dev = number["dev_number"] if found["dev"] else float("inf")
-    return int(found["epoch"] or 0), tuple(release), pre, post, dev
-
-
-def _starts_with(version: _Key, prefix: _Key, length: int) -> bool:
-    """Whether the first `length` numbers of the release are those of the prefix."""
-    padded = [key[1][:length] + (0,) * (length - len(key[1])) for key in (version, prefix)]
-    return version[0] == prefix[0] and padded[0] == padded[1]
-
-
-def _fits(version: str, operator: str, bound: str) -> bool:
-    if operator == "===":
-        return version.strip().lower() == bound.lower()
-    here, there = _key(version), _key(bound.removesuffix(".*"))
-    length = _parsed(bound.removesuffix(".*"))["release"].count(".")
-    if operator in ("==", "!=") and bound.endswith(".*"):
-        return _starts_with(here, there, length + 1) == (operator == "==")
-    if operator == "~=":  # the last number of the release may grow
-        return here >= there and _starts_with(here, there, length)
-    match operator:
-        case "==":
-            return here == there
-        case "!=":
-            return here != there
-        case "<=":
-            return here <= there
-        case ">=":
-            return here >= there
-        case "<":  # without the pre-releases of a final bound
-            return here < there and not (here[:2] == there[:2] and there[2:] == _FINAL)
-        case _:  # without the post-releases of the bound, unless it is one
-            return here > there and not (here[:3] == there[:3] and there[3] < 0 <= here[3])
-
-
-def place_in_range(version: str, versions: str) -> Literal["below", "inside", "above"]:
-    """Where a version lies with regard to a range such as ">=1.0,<2", by the rules of PEP 440.
-
-    Pre-releases count; local parts (`+...`) do not.
-
-    Raises:
-        ValueError: if the version or the range cannot be read.
-
-    >>> place_in_range("1.3", ">=1.0,<2"), place_in_range("2.0", ">=1.0,<2"), place_in_range("0.9", "~=1.0")
-    ('inside', 'above', 'below')
-    """
-    for clause in filter(None, (part.strip() for part in versions.split(","))):
-        found = _CLAUSE.fullmatch(clause)
-        if found is None:
-            raise ValueError(f"{versions!r} is no range of versions such as '>=1.0,<2'")
-        operator, bound = found.groups()
-        if not _fits(version, operator, bound):
-            below = operator.startswith(">") or (
-                operator in ("==", "~=") and _key(version) < _key(bound.removesuffix(".*"))
-            )
-            return "below" if below else "above"
-    return "inside"

@@ -1,85 +1,65 @@
-"""The plugin host: which plugins are installed, read from metadata alone, and how one of them is loaded.
+"""The plugin host: how one of the installed plugins is loaded, and the plugins and choices of this process.
 
-Nothing is imported before it is wanted.  A plugin that fails is a record with its reason, which matters only
-to whoever selects it.  Which backend is meant when none is named is decided in selection.py.
+Nothing is imported before it is wanted.  Which plugins there are is read in discovery.py; which backend is
+meant when none is named is decided in selection.py.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-import os
-import re
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import pluggy
 
 from tensorken import plugin as hooks
-from tensorken.errors import BackendError, TensorkenError
-from tensorken.plugin import SPEC_VERSION, BackendEntry, place_in_range
-from tensorken.selection import Selection, did_you_mean, normalized
+from tensorken.discovery import (
+    CORE,
+    IncompatibleError,
+    Installation,
+    PluginError,
+    PluginRecord,
+    core_version,
+    did_you_mean,
+    near,
+    normalized,
+    required_range,
+    timed,
+    told,
+    traced,
+    way_out,
+)
+from tensorken.errors import BackendError
+from tensorken.plugin import SPEC_VERSION, BackendEntry
+from tensorken.selection import Selection
 from tensorken.spec.op import OPS, Op, register
 from tensorken.spec.raw import RawTensor
+from tensorken.versions import place_in_range
 
-if TYPE_CHECKING:
-    from importlib.metadata import Distribution, EntryPoint
+__all__ = [
+    "REGISTRY",
+    "SELECTION",
+    "PluginRecord",
+    "Registry",
+    "backends",
+    "core_version",
+    "default_backend",
+    "devices",
+    "load_plugins",
+    "name_of",
+    "required_range",
+    "resolve",
+    "told",
+    "traced",
+    "use_backend",
+]
 
 T = TypeVar("T")
-Group = Literal["backends", "plugins", "commands"]
-Status = Literal["available", "broken", "incompatible", "clash"]
-
-CORE = "tensorken-core"
-_VALUE = re.compile(r"[\w.]+\s*(:\s*[\w.]+\s*)?(\[.*\]\s*)?")
-_REQUIREMENT = re.compile(
-    r"\s*(?P<name>[\w.-]+)\s*(\[[^\]]*\])?\s*(@[^;]*|\(?(?P<range>[^;)]*)\)?)\s*(;(?P<marker>.*))?"
-)
 
 
-@dataclass(frozen=True, slots=True)
-class PluginRecord:
-    """One entry point of one distribution, as its metadata describes it.
-
-    `status` is "available" until something is known to be wrong: "broken", "incompatible" (it needs another
-    version of the core) or "clash" (two distributions bring one name: `name@distribution` selects).  `reason`
-    says what is wrong, and the way out.
-    """
-
-    name: str
-    distribution: str
-    version: str
-    needs: str  # its range of versions of tensorken-core; empty if it states none
-    status: Status = "available"
-    reason: str = ""
-    group: Group = field(default="backends", repr=False)
-    shared: bool = field(default=False, repr=False)  # whether another distribution brings the name, too
-    entry_point: EntryPoint | None = field(default=None, repr=False, compare=False)  # None: not loadable
-    origin: str = field(default="", repr=False, compare=False)  # where its metadata lies, if in a folder
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """What tells it from the others of its group."""
-        return self.name, normalized(self.distribution)
-
-    @property
-    def selector(self) -> str:
-        """What selects it: its name, or `name@distribution` where two distributions bring the name."""
-        return f"{self.name}@{self.distribution}" if self.shared else self.name
-
-    @property
-    def installed(self) -> bool:
-        """Whether its metadata still lies where it was found."""
-        return not self.origin or os.path.exists(self.origin)  # noqa: PTH110, faster: every choice by name asks
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.distribution} {self.version})"
-
-
-class Registry:
+class Registry(Installation):
     """The installed plugins, and those of them that are loaded.
 
     Args:
@@ -87,18 +67,12 @@ class Registry:
     """
 
     def __init__(self, path: list[str] | None = None) -> None:
-        self.problems: list[str] = []
-        """Distributions whose metadata could not be read."""
-        self._search: dict[str, Any] = {} if path is None else {"path": path}
-        self._records: dict[Group, list[PluginRecord]] | None = None
+        super().__init__(path)
         self._entries: dict[tuple[str, str], BackendEntry] = {}
         self._devices: dict[tuple[str, str], tuple[str, ...]] = {}
         self._interpreters: dict[tuple[str, str, str], RawTensor[Any]] = {}
         self._attributes: dict[tuple[str, str | None], RawTensor[Any]] = {}
-        self._verdicts: dict[tuple[Group, str, str, str], tuple[Status, str]] = {}
         self._names: dict[int, tuple[Any, str, str]] = {}
-        self.lock = threading.RLock()
-        """Held while something is loaded or chosen: one for both, as each may lead to the other."""
         self._plugins = pluggy.PluginManager("tensorken")
         self._plugins.add_hookspecs(hooks)
         self.hook = self._plugins.hook
@@ -106,79 +80,6 @@ class Registry:
         if traced():
             self._plugins.trace.root.setwriter(lambda line: print(line, end="", file=sys.stderr))
             self._plugins.enable_tracing()
-
-    # ---- discovery: metadata alone -------------------------------------------------------------------------
-
-    def records(self, group: Group) -> list[PluginRecord]:
-        """The installed plugins of a group, sorted by name and distribution; nothing is imported."""
-        records = self._records
-        return list((self.refresh() if records is None else records)[group])
-
-    def refresh(self) -> dict[Group, list[PluginRecord]]:
-        """Look again at what is installed; what is loaded stays loaded."""
-        with self.lock, _timed("looked for plugins"):
-            importlib.invalidate_caches()
-            self.problems = []
-            found: dict[Group, list[PluginRecord]] = {group: [] for group in get_args(Group)}
-            core = core_version()
-            for distribution in self._distributions():
-                try:
-                    for record in _read(distribution, core):
-                        found[record.group].append(record)
-                except Exception as error:  # noqa: BLE001, it must not hide the others
-                    self._note(distribution, error)
-            self._records = {group: _in_order(records) for group, records in found.items()}
-            for (group, *wanted), verdict in self._verdicts.items():
-                for record in self._records[group]:
-                    if [*record.key, record.version] == wanted and record.status in ("available", "clash"):
-                        self._mark(record, *verdict)
-            return self._records
-
-    def _distributions(self) -> Iterator[Distribution]:
-        """The distributions with entry points for us; of two copies the first on the path, as for imports."""
-        from importlib.metadata import distributions
-
-        seen: set[str] = set()
-        for candidate in distributions(**self._search):
-            try:
-                if "tensorken." not in (candidate.read_text("entry_points.txt") or ""):
-                    continue
-                name = candidate.metadata["Name"]
-                if normalized(name) in seen:
-                    continue
-                seen.add(normalized(name))
-                first = next(iter(distributions(name=name, **self._search)))
-            except Exception as error:  # noqa: BLE001, as above
-                self._note(candidate, error)
-            else:
-                yield first
-
-    def _note(self, distribution: Distribution, error: BaseException) -> None:
-        where = getattr(distribution, "_path", distribution)
-        self.problems.append(f"the metadata in {where} cannot be read: {told(error)}")
-
-    def find(self, group: Group, name: str, distribution: str = "") -> list[PluginRecord]:
-        """The plugins that a name means; on a miss, the installation is read once more."""
-        wanted, owner = normalized(name), normalized(distribution)
-
-        def matches(records: Iterable[PluginRecord]) -> list[PluginRecord]:
-            return [r for r in records if r.name == wanted and owner in ("", normalized(r.distribution))]
-
-        found = matches(self.records(group))
-        return found if found and all(r.installed for r in found) else matches(self.refresh()[group])
-
-    def current(self, record: PluginRecord) -> PluginRecord:
-        """The record as it is now; the same if it is no longer listed."""
-        return next((r for r in self.records(record.group) if r.key == record.key), record)
-
-    def _mark(self, record: PluginRecord, status: Status, reason: str) -> None:
-        """Note what loading has shown; this holds until it is loaded again."""
-        self._verdicts[record.group, *record.key, record.version] = status, reason
-        if self._records is not None:
-            self._records[record.group] = [
-                replace(r, status=status, reason=reason) if r.key == record.key else r
-                for r in self._records[record.group]
-            ]
 
     # ---- loading: exactly the one that is wanted -----------------------------------------------------------
 
@@ -191,16 +92,15 @@ class Registry:
         if record.status == "broken":
             importlib.invalidate_caches()  # the user may have mended it
         try:
-            with _timed(f"loaded {whose}"):
+            with timed(f"loaded {whose}"):
                 yield
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
-            reason = "; ".join(filter(None, (told(error), _way_out(error, record))))
-            self._mark(record, "incompatible" if isinstance(error, _IncompatibleError) else "broken", reason)
+            reason = "; ".join(filter(None, (told(error), way_out(error, record))))
+            self._mark(record, "incompatible" if isinstance(error, IncompatibleError) else "broken", reason)
             raise BackendError(f"{whose} cannot be loaded: {reason}") from error
-        if self._verdicts.pop((record.group, *record.key, record.version), None):
-            self.refresh()
+        self._unmark(record)
 
     def _attempt(self, record: PluginRecord, load: Callable[[PluginRecord], object]) -> None:
         """Load what nobody has selected: a failure is noted and otherwise does not matter."""
@@ -210,7 +110,7 @@ class Registry:
             if self.current(record).status in ("available", "clash"):  # no device, say
                 self._mark(record, "broken", str(error))
         except SystemExit as error:
-            self._mark(record, "broken", f"it called sys.exit({error.code!r}); {_way_out(error, record)}")
+            self._mark(record, "broken", f"it called sys.exit({error.code!r}); {way_out(error, record)}")
 
     def _register(self, record: PluginRecord, examine: Callable[[Any], T]) -> T:
         """Import a plugin, hand it to pluggy, examine it, and add its ops to the table, or leave no trace."""
@@ -234,9 +134,9 @@ class Registry:
         known = [name for name in vars(hooks) if name.startswith("tensorken_")]
         for caller in callers:
             if not caller.has_spec():
-                raise _PluginError(f"there is no hook {caller.name!r}{did_you_mean(caller.name, known)}")
+                raise PluginError(f"there is no hook {caller.name!r}{did_you_mean(near(caller.name, known))}")
         if not callers:
-            raise _PluginError(
+            raise PluginError(
                 f"it has no function with a name of {', '.join(known)} that is marked @hookimpl"
             )
 
@@ -249,7 +149,7 @@ class Registry:
         try:
             for op in [op for ops in self._own(plugin, "tensorken_ops") for op in ops]:
                 if not isinstance(op, Op):
-                    raise _PluginError(f"its tensorken_ops() gives {op!r}, which is no Op")
+                    raise PluginError(f"its tensorken_ops() gives {op!r}, which is no Op")
                 if OPS.get(op.name) is not op:
                     register(op)
                     added.append(op.name)
@@ -273,10 +173,10 @@ class Registry:
     def _described(self, plugin: Any, record: PluginRecord) -> BackendEntry:
         entries = self._own(plugin, "tensorken_backend")
         if len(entries) != 1 or not isinstance(entries[0], BackendEntry):
-            raise _PluginError(f"its tensorken_backend() must give one BackendEntry, not {entries!r}")
+            raise PluginError(f"its tensorken_backend() must give one BackendEntry, not {entries!r}")
         entry: BackendEntry = entries[0]
         if normalized(entry.name) != record.name:
-            raise _PluginError(f"its entry point is named {record.name!r}, its BackendEntry {entry.name!r}")
+            raise PluginError(f"its entry point is named {record.name!r}, its BackendEntry {entry.name!r}")
         check_language(entry, record.distribution)
         return entry
 
@@ -396,98 +296,8 @@ class Registry:
         with self._guarded(record):
             command: Callable[[list[str]], int | None] = _imported(record)
             if not callable(command):
-                raise _PluginError(f"its entry point names {command!r}, which is no function")
+                raise PluginError(f"its entry point names {command!r}, which is no function")
         return command
-
-
-# ---- reading metadata --------------------------------------------------------------------------------------
-
-
-def core_version() -> str | None:
-    """The version of the installed core; None when it runs from a folder that was not installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(CORE)
-    except PackageNotFoundError:
-        return None
-
-
-def required_range(requirements: Sequence[str], distribution: str) -> str:
-    """The range of versions that the lines of Requires-Dist ask of a distribution; empty if they ask none.
-
-    Extras do not count, and conditions (markers) only if the line is the only one: pip has judged those.
-
-    >>> required_range(["pluggy>=1.5", "Tensorken_Core (>=1.0,<2)"], "tensorken-core")
-    '>=1.0,<2'
-    """
-    plain: list[str] = []
-    conditional: list[str] = []
-    for found in filter(None, map(_REQUIREMENT.fullmatch, requirements)):
-        if normalized(found["name"]) == normalized(distribution) and "extra" not in (found["marker"] or ""):
-            (conditional if found["marker"] else plain).append((found["range"] or "").replace(" ", ""))
-    return ",".join(filter(None, plain or (conditional if len(conditional) == 1 else [])))
-
-
-def _read(distribution: Distribution, core: str | None) -> Iterator[PluginRecord]:
-    """A record for each entry point of a distribution that is for us."""
-    name, version = distribution.metadata["Name"], distribution.metadata["Version"]
-    needs = required_range(distribution.requires or [], CORE)
-    status, reason = _compatibility(needs, core, name)
-    origin = getattr(distribution, "_path", None)
-    found: dict[tuple[Group, str], PluginRecord] = {}
-    for point in distribution.entry_points:
-        group: Any = point.group.removeprefix("tensorken.")
-        if point.group == group or group not in get_args(Group):
-            continue
-        record = PluginRecord(
-            normalized(point.name),
-            name,
-            version,
-            needs,
-            status,
-            reason,
-            group,
-            entry_point=point,
-            origin=str(origin) if isinstance(origin, os.PathLike) else "",
-        )
-        former = found.get((group, record.name))
-        if not _VALUE.fullmatch(point.value):
-            fault = f"its entry point {point.value!r} is no module or module:attribute"
-        elif former and former.entry_point and former.entry_point.value != point.value:
-            fault = f"it has two entry points of that name: {former.entry_point.value}, {point.value}"
-        else:
-            found[group, record.name] = record
-            continue
-        found[group, record.name] = replace(
-            record, status="broken", reason=f"{fault}; update it, pip install -U {name}", entry_point=None
-        )
-    yield from found.values()
-
-
-def _compatibility(needs: str, core: str | None, distribution: str) -> tuple[Status, str]:
-    try:
-        place = place_in_range(core, needs) if core else "inside"
-    except ValueError as error:
-        return "broken", f"its requirement on {CORE} cannot be read: {error}"
-    if place == "inside":
-        return "available", ""
-    older = CORE if place == "below" else distribution
-    return "incompatible", f"it needs {CORE} {needs}, this is {core}; pip install -U {older}"
-
-
-def _in_order(records: list[PluginRecord]) -> list[PluginRecord]:
-    """Sorted, and with the clashes marked.  Plugins are not selected by name, so theirs may be alike."""
-    ordered = sorted(records, key=lambda record: record.key)
-    for i, record in enumerate(ordered):
-        others = [r.distribution for r in ordered if r.name == record.name and r.key != record.key]
-        if others and record.group != "plugins":
-            record = replace(record, shared=True)
-            if record.status == "available":
-                reason = f"{' and '.join(others)} brings it, too; write {record.selector} for this one"
-                record = replace(record, status="clash", reason=reason)
-            ordered[i] = record
-    return ordered
 
 
 # ---- what a BackendEntry leads to --------------------------------------------------------------------------
@@ -503,7 +313,7 @@ def check_language(entry: BackendEntry, distribution: str) -> None:
     place = place_in_range(SPEC_VERSION, entry.spec)
     if place != "inside":
         older = CORE if place == "below" else distribution
-        raise _IncompatibleError(
+        raise IncompatibleError(
             f"it speaks language {entry.spec}, this core {SPEC_VERSION}; pip install -U {older}"
         )
 
@@ -514,7 +324,7 @@ def devices_of(entry: BackendEntry) -> tuple[str, ...]:
         return ("cpu",)
     names = tuple(entry.devices() if callable(entry.devices) else entry.devices)
     if len({name.strip().lower() for name in names}) < len(names):
-        raise _PluginError(f"the names of its devices are not unique: {', '.join(names)}")
+        raise PluginError(f"the names of its devices are not unique: {', '.join(names)}")
     return names
 
 
@@ -541,7 +351,7 @@ def interpreter_of(entry: BackendEntry, device: str) -> RawTensor[Any]:
     """Load a backend on a device, and wrap it in Fuse if it asks for that."""
     interpreter = entry.load(None if entry.devices is None else device)
     if not isinstance(interpreter, RawTensor):
-        raise _PluginError(f"its load() gives {interpreter!r}, which is no RawTensor")
+        raise PluginError(f"its load() gives {interpreter!r}, which is no RawTensor")
     if entry.fuse:
         from tensorken.fuse import Fuse
 
@@ -558,60 +368,13 @@ def _made(target: Any, device: str | None, text: str) -> tuple[RawTensor[Any], s
         name = pick_device(devices_of(target), device, text)
         return interpreter_of(target, name), name
     if not isinstance(target, RawTensor):
-        raise _PluginError(f"it leads to {target!r}, which is neither an interpreter nor a BackendEntry")
+        raise PluginError(f"it leads to {target!r}, which is neither an interpreter nor a BackendEntry")
     if device is not None:
-        raise _PluginError("it is an interpreter, which has no devices to choose from")
+        raise PluginError("it is an interpreter, which has no devices to choose from")
     return target, "default"
 
 
-# ---- telling what happened ---------------------------------------------------------------------------------
-
-
-class _PluginError(Exception):
-    """What the host itself finds wrong with a plugin."""
-
-
-class _IncompatibleError(_PluginError):
-    """The plugin is for another version of the core."""
-
-
-def told(error: BaseException) -> str:
-    """An exception in one short line."""
-    lines = str(error).strip().splitlines() or [""]
-    line = lines[0] if len(lines[0]) <= 200 else f"{lines[0][:200]} ..."
-    return (
-        line
-        if isinstance(error, (_PluginError, TensorkenError)) and line
-        else f"{type(error).__name__}: {line}"
-    )
-
-
-def _way_out(error: BaseException, record: PluginRecord) -> str:
-    """What the user of a broken plugin can do."""
-    if isinstance(error, (_IncompatibleError, TensorkenError)):
-        return ""  # the message says it
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        own = record.entry_point.value.split(":")[0].split(".")[0] if record.entry_point else ""
-        if error.name.split(".")[0] == own:
-            return f"its files are missing, pip install --force-reinstall {record.distribution}"
-        return f"install {error.name}, or remove the plugin, pip uninstall {record.distribution}"
-    return (
-        f"update it, pip install -U {record.distribution}, or remove it, pip uninstall {record.distribution}"
-    )
-
-
-def traced() -> bool:
-    """Whether TENSORKEN_TRACE_PLUGINS asks the host to tell what it does, and to show tracebacks."""
-    return os.environ.get("TENSORKEN_TRACE_PLUGINS", "").strip() not in ("", "0")
-
-
-@contextlib.contextmanager
-def _timed(what: str) -> Iterator[None]:
-    start = time.perf_counter()
-    yield
-    if traced():
-        print(f"tensorken: {what} in {1000 * (time.perf_counter() - start):.1f} ms", file=sys.stderr)
-
+# ---- the host of this process ------------------------------------------------------------------------------
 
 REGISTRY = Registry()
 """The plugins of this process."""

@@ -12,19 +12,21 @@ installed, or an interpreter.
 from __future__ import annotations
 
 import os
-import re
 import sys
 import warnings
-from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from tensorken.discovery import did_you_mean, near, normalized
 from tensorken.errors import ArgumentError, BackendError, UnknownBackendError
 from tensorken.spec.raw import RawTensor
 
 if TYPE_CHECKING:
-    from tensorken.registry import Group, PluginRecord, Registry
+    from tensorken.discovery import Group, PluginRecord
+    from tensorken.registry import Registry
+
+__all__ = ["DEFAULT_ORDER", "DISTRIBUTIONS", "VARIABLES", "Choice", "Selection", "Use", "near", "normalized"]
 
 DEFAULT_ORDER = ("numpy", "reference", "wgpu", "string")
 """The backend that is used when nobody chooses is the first of these that is installed."""
@@ -379,39 +381,13 @@ class Selection:
 
     def _warn_of_variables(self) -> None:
         for variable, likely in self.unknown_variables().items():
-            meant = f"did you mean {' or '.join(likely)}?" if likely else f"known are {', '.join(VARIABLES)}"
-            self._warn_once(variable, f"Tensorken reads no variable {variable}; {meant}")
+            meant = did_you_mean(likely) or f"; known are {', '.join(VARIABLES)}"
+            self._warn_once(variable, f"Tensorken reads no variable {variable}{meant}")
 
     def _warn_once(self, subject: str, message: str) -> None:
         if subject not in self._warned:
             self._warned.add(subject)
             _warn(message)
-
-
-def normalized(name: str) -> str:
-    """The form in which names are compared: case, spaces and the kind of dash do not matter.
-
-    >>> normalized(" My_GPU "), normalized("my gpu")
-    ('my-gpu', 'my-gpu')
-    """
-    return re.sub(r"[-_.\s]+", "-", name.strip().lower())
-
-
-def near(name: str, candidates: Iterable[str]) -> list[str]:
-    """At most three candidates that look like the name, the nearest first.
-
-    >>> near("nunpy", ["numpy", "string"])
-    ['numpy']
-    """
-    from difflib import get_close_matches
-
-    return get_close_matches(name, sorted(candidates), n=3, cutoff=0.6)
-
-
-def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """The end of a message about an unknown name; empty if no candidate looks like it."""
-    names = near(name, candidates)
-    return f"; did you mean {' or '.join(names)}?" if names else ""
 
 
 def _is_unset(choice: Any) -> bool:
