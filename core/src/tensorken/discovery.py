@@ -278,13 +278,18 @@ def near(name: str, candidates: Iterable[str]) -> list[str]:
     return get_close_matches(name, sorted(candidates), n=3, cutoff=0.6)
 
 
-def did_you_mean(likely: Sequence[str]) -> str:
-    """The end of a message about an unknown name; empty if no name looks like it.
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """The end of a message about an unknown name; empty if no candidate looks like it.
 
-    >>> did_you_mean(near("nunpy", ["numpy", "string"]))
+    >>> did_you_mean("nunpy", ["numpy", "string"])
     '; did you mean numpy?'
     """
-    return f"; did you mean {' or '.join(likely)}?" if likely else ""
+    return suggested(near(name, candidates))
+
+
+def suggested(names: Sequence[str]) -> str:
+    """The same for the names that may be meant, the nearest first."""
+    return f"; did you mean {' or '.join(names)}?" if names else ""
 
 
 # ---- telling what happened ---------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ from tensorken.discovery import (
     PluginRecord,
     core_version,
     did_you_mean,
-    near,
     normalized,
     required_range,
     timed,
@@ -134,7 +133,7 @@ class Registry(Installation):
         known = [name for name in vars(hooks) if name.startswith("tensorken_")]
         for caller in callers:
             if not caller.has_spec():
-                raise PluginError(f"there is no hook {caller.name!r}{did_you_mean(near(caller.name, known))}")
+                raise PluginError(f"there is no hook {caller.name!r}{did_you_mean(caller.name, known)}")
         if not callers:
             raise PluginError(
                 f"it has no function with a name of {', '.join(known)} that is marked @hookimpl"

@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tensorken.discovery import did_you_mean, near, normalized
+from tensorken.discovery import did_you_mean, near, normalized, suggested
 from tensorken.errors import ArgumentError, BackendError, UnknownBackendError
 from tensorken.spec.raw import RawTensor
 
@@ -26,7 +26,17 @@ if TYPE_CHECKING:
     from tensorken.discovery import Group, PluginRecord
     from tensorken.registry import Registry
 
-__all__ = ["DEFAULT_ORDER", "DISTRIBUTIONS", "VARIABLES", "Choice", "Selection", "Use", "near", "normalized"]
+__all__ = [
+    "DEFAULT_ORDER",
+    "DISTRIBUTIONS",
+    "VARIABLES",
+    "Choice",
+    "Selection",
+    "Use",
+    "did_you_mean",
+    "near",
+    "normalized",
+]
 
 DEFAULT_ORDER = ("numpy", "reference", "wgpu", "string")
 """The backend that is used when nobody chooses is the first of these that is installed."""
@@ -381,7 +391,7 @@ class Selection:
 
     def _warn_of_variables(self) -> None:
         for variable, likely in self.unknown_variables().items():
-            meant = did_you_mean(likely) or f"; known are {', '.join(VARIABLES)}"
+            meant = suggested(likely) or f"; known are {', '.join(VARIABLES)}"
             self._warn_once(variable, f"Tensorken reads no variable {variable}{meant}")
 
     def _warn_once(self, subject: str, message: str) -> None:
