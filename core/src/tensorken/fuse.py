@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from tensorken.spec.dtypes import DType, float16, wrap_integer
+from tensorken.spec.dtypes import DType
 from tensorken.spec.interpreter import R
 from tensorken.spec.op import OPS, Op, run
 from tensorken.spec.raw import RawTensor
@@ -327,28 +327,6 @@ class Fuse(RawTensor[Held[R]]):
 
     def _expand(self, value: R, shape: Shape) -> R:
         return value if self.raw.shape(value) == shape else self.raw.expand(value, shape)
-
-    def compile(self, program: Any) -> Callable[[Sequence[Held[R]]], Sequence[Held[R]]] | None:
-        compiled = self.raw.compile(program)
-        if compiled is None:
-            return None
-
-        def call(operands: Sequence[Held[R]]) -> list[Held[R]]:
-            return [self.hold(y) for y in compiled([self.value(x) for x in operands])]
-
-        return call
-
-
-def _factors(count: int, dtype: DType) -> list[int | float]:
-    """Numbers of the dtype whose product is the count, which itself may be beyond it."""
-    if dtype.kind == "int":
-        return [wrap_integer(count, dtype)]
-    factors: list[int | float] = []
-    rest: int | float = count
-    while dtype is float16 and rest > 2.0**15:
-        factors.append(2.0**15)
-        rest /= 2.0**15
-    return [*factors, rest]
 
 
 def _moved(facts: tuple[Any, ...], old: Shape, new: Shape, blank: Any) -> tuple[Any, ...] | None:

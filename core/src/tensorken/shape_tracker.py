@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
@@ -74,6 +74,3 @@ class ShapeTracker(RawTensor[Tracked[R]]):
         if op.results == 1:
             return Tracked(value, shape, dtype)
         return tuple([Tracked(*facts) for facts in zip(value, shape, dtype, strict=True)])
-
-    def compile(self, program: Any) -> Callable[[Sequence[Tracked[R]]], Sequence[Tracked[R]]] | None:
-        return None
