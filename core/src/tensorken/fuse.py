@@ -186,10 +186,14 @@ class Fuse(RawTensor[Held[R]]):
 
     def _combined(self, op: Op, a: Held[R], b: Held[R]) -> Held[R]:
         p, q = a.pending, b.pending
-        if p is not None and q is not None and len(p.terms) + len(q.terms) <= LIMIT:
-            if p.full == q.full and p.axes == q.axes and p.shown == q.shown:
-                right = q.terms if op is _ADD else tuple([(not plus, *rest) for plus, *rest in q.terms])
-                return Held(a.shape, None, Pending(p.terms + right, p.full, p.axes, p.shown))
+        if (
+            p is not None
+            and q is not None
+            and len(p.terms) + len(q.terms) <= LIMIT
+            and (p.full, p.axes, p.shown) == (q.full, q.axes, q.shown)
+        ):
+            right = q.terms if op is _ADD else tuple([(not plus, *rest) for plus, *rest in q.terms])
+            return Held(a.shape, None, Pending(p.terms + right, p.full, p.axes, p.shown))
         result: Held[R] = self.interpret(op, (a, b), ())
         return result
 
@@ -327,6 +331,18 @@ class Fuse(RawTensor[Held[R]]):
 
     def _expand(self, value: R, shape: Shape) -> R:
         return value if self.raw.shape(value) == shape else self.raw.expand(value, shape)
+
+
+def _factors(count: int, dtype: DType) -> list[int | float]:
+    """Numbers of the dtype whose product is the count, which itself may be beyond it."""
+    if dtype.kind == "int":
+        return [wrap_integer(count, dtype)]
+    factors: list[int | float] = []
+    rest: int | float = count
+    while dtype is float16 and rest > 2.0**15:
+        factors.append(2.0**15)
+        rest /= 2.0**15
+    return [*factors, rest]
 
 
 def _moved(facts: tuple[Any, ...], old: Shape, new: Shape, blank: Any) -> tuple[Any, ...] | None:
