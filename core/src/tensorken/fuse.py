@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from tensorken.spec.dtypes import DType
+from tensorken.spec.dtypes import DType, float16, wrap_integer
 from tensorken.spec.interpreter import R
 from tensorken.spec.op import OPS, Op, run
 from tensorken.spec.raw import RawTensor
