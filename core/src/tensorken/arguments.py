@@ -95,7 +95,7 @@ def _path(structure: Any, index: int) -> str:
     """Where a leaf stands among the arguments, each of which is one leaf if there is no structure."""
     if structure is None:
         return f"[{index}]"
-    path: str = tree.flatten_with_path(tree.unflatten(structure, range(structure.leaf_count)))[0][index][0]
+    path: str = tree.flatten_with_path(tree.unflatten(structure, range(structure.size)))[0][index][0]
     return path
 
 

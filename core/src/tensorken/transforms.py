@@ -296,7 +296,10 @@ def _raised(x: Tensor, inner: Interpreter[Any]) -> Any:
 
 def _result_at(level: Any, y: Any) -> Tensor:
     """A leaf of f's result at the level; a number becomes a tensor of the level's backend."""
-    result = y if isinstance(y, Tensor) else tensor(y, backend=level.base)
+    try:
+        result = y if isinstance(y, Tensor) else tensor(y, backend=level.base)
+    except ArgumentError as error:
+        raise ArgumentError(f"{level.transform}: the function's result: {error}") from None
     if result.interpreter is level:
         return result
     deepest: Any = meet((result.interpreter, level), level.transform)
@@ -322,7 +325,8 @@ def _split(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
         return result, None
     if not isinstance(result, tuple) or len(result) != 2:
         raise ArgumentError(
-            f"{name}: has_aux=True needs a function that returns (result, aux), got {type(result).__name__}"
+            f"{name}: has_aux=True needs a function that returns a pair (result, aux), got {type(result).__name__}; "
+            f"return a pair, or leave out has_aux"
         )
     return result
 

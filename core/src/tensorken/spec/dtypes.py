@@ -70,7 +70,7 @@ def as_dtype(dtype: Any) -> DType:
         name = dtype if isinstance(dtype, str) else getattr(dtype, "name", getattr(dtype, "__name__", None))
         found = DTYPES.get(name.removesuffix("_")) if isinstance(name, str) else None
     if found is None:
-        what = repr(name) if isinstance(name, str) else f"a {type(dtype).__name__}"
+        what = repr(name) if isinstance(name, str) else f"<{type(dtype).__name__}>"
         raise DTypeError(f"dtype: {what} is unknown; the dtypes are {', '.join(DTYPES)}")
     return found
 

@@ -77,7 +77,9 @@ def flipped(x: Shape, axes: Axes) -> Shape:
 def padded(x: Shape, pads: Pairs) -> Shape:
     """Pad: sizes grow by (before, after) along each axis."""
     if len(pads) != len(x):
-        raise ShapeError(f"shape {x} needs {len(x)} (before, after) pairs, got {len(pads)}")
+        raise ShapeError(
+            f"shape {x} needs {len(x)} (before, after) pairs, got {len(pads)}; give each axis one"
+        )
     if any(p < 0 for pair in pads for p in pair):
         raise ShapeError(f"pads must not be negative, got {pads}; use crop to cut")
     return tuple([n + before + after for n, (before, after) in zip(x, pads, strict=True)])
@@ -86,7 +88,9 @@ def padded(x: Shape, pads: Pairs) -> Shape:
 def cropped(x: Shape, limits: Pairs) -> Shape:
     """Crop: along each axis the elements from start to end stay."""
     if len(limits) != len(x):
-        raise ShapeError(f"shape {x} needs {len(x)} (start, end) pairs, got {len(limits)}")
+        raise ShapeError(
+            f"shape {x} needs {len(x)} (start, end) pairs, got {len(limits)}; give each axis one"
+        )
     for i, (n, (start, end)) in enumerate(zip(x, limits, strict=True)):
         if not 0 <= start <= end <= n:
             raise ShapeError(
@@ -99,7 +103,7 @@ def gathered(x: Shape, indices: Shape, axis: int) -> Shape:
     """Gather: the axis takes the length of the indices."""
     check_axes(x, (axis,))
     if len(indices) != 1:
-        raise ShapeError(f"indices must have one axis, got shape {indices}")
+        raise ShapeError(f"indices must have one axis, got shape {indices}; flatten them, or use tk.take")
     return x[:axis] + indices + x[axis + 1 :]
 
 
@@ -107,7 +111,9 @@ def scattered(x: Shape, indices: Shape, axis: int, size: int) -> Shape:
     """Scatter: the axis, one slice an index, takes the given size."""
     check_axes(x, (axis,))
     if indices != (x[axis],):
-        raise ShapeError(f"axis {axis} of shape {x} needs indices of shape ({x[axis]},), got {indices}")
+        raise ShapeError(
+            f"axis {axis} of shape {x} needs indices of shape ({x[axis]},), got {indices}; give each slice one"
+        )
     if type(size) is not int or size < 0:
         raise ShapeError(f"the size of axis {axis} must be an int that is not negative, got {shown(size)}")
     return x[:axis] + (size,) + x[axis + 1 :]
@@ -130,7 +136,9 @@ def concatenated(*args: object) -> Shape:
     for shape in shapes:
         assert isinstance(shape, tuple)
         if shape[:axis] + shape[axis + 1 :] != first[:axis] + first[axis + 1 :] or len(shape) != len(first):
-            raise ShapeError(f"shapes must agree but for axis {axis}, got {first} and {shape}")
+            raise ShapeError(
+                f"shapes must agree but for axis {axis}, got {first} and {shape}; reshape or pad one"
+            )
         total += shape[axis]
     return first[:axis] + (total,) + first[axis + 1 :]
 
@@ -179,7 +187,7 @@ def broadcast(a: Shape, b: Shape) -> Shape:
 def shown(value: object) -> str:
     """A value that was given in place of another, on one line for a message."""
     text = repr(value)
-    return text if len(text) <= 60 and "\n" not in text else f"a {type(value).__name__}"
+    return text if len(text) <= 60 and "\n" not in text else f"<{type(value).__name__}>"
 
 
 def normalize_axis(axis: Any, rank: int, shape: Shape) -> int:
