@@ -23,7 +23,7 @@ def test_three_pieces_make_an_op(tmp_path: Path) -> None:
     for folder in SOURCES:
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     _append(tmp_path / "core/src/tensorken/spec/derived/elementary.py", "\n" + spec)
-    _append(tmp_path / "core/src/tensorken/functions.py", "\n\n" + function)
+    _append(tmp_path / "core/src/tensorken/functions/elementary.py", "\n\n" + function)
     backend = tmp_path / "backends/numpy/src/tensorken_numpy/backend.py"
     text = backend.read_text(encoding="utf-8")
     end = text.index("\n\n", text.index("    def expm1(self"))
@@ -42,7 +42,7 @@ def test_three_pieces_make_an_op(tmp_path: Path) -> None:
     assert _numbers(done.stdout) == pytest.approx(_numbers(expected), rel=1e-12)
     assert done.stdout.splitlines()[-1] == expected.splitlines()[-1]
     # The copy was what ran, not the installed sources: only the copy has the op.
-    assert "log_sigmoid" not in (ROOT / "core/src/tensorken/functions.py").read_text(encoding="utf-8")
+    assert "log_sigmoid" not in (ROOT / "core/src/tensorken/functions/elementary.py").read_text(encoding="utf-8")
 
 
 def _append(file: Path, piece: str) -> None:

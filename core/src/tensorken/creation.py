@@ -408,6 +408,6 @@ def _holds_tensor(data: Any) -> bool:
 
 
 def _stacked(data: Any, dtype: DType | None, backend: Any, device: str | None) -> Tensor:
-    from tensorken.functions import stack
+    from tensorken.functions.shaping import stack
 
     return stack([tensor(x, dtype, backend=backend, device=device) for x in data])

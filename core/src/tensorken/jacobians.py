@@ -18,7 +18,7 @@ from tensorken.arguments import (
     variable,
 )
 from tensorken.creation import as_tensor
-from tensorken.functions import stack
+from tensorken.functions.shaping import stack
 from tensorken.tensor import Tensor
 from tensorken.transforms import grad, jvp, vjp
 

@@ -49,6 +49,20 @@ class Operators(Value):
         x: Any = self
         return unary(OPS["floor"], self) if self.dtype.kind == "float" else x
 
+    def round(self, decimals: int = 0) -> Tensor:
+        """The nearest number with so many decimals, half-way the even one; of ints and bools themselves."""
+        x: Any = self
+        if x.dtype.kind != "float":
+            if decimals < 0:
+                raise DTypeError(
+                    f"round: {x.dtype} to {decimals} decimals; cast it to a float first (x.astype)"
+                )
+            return x  # type: ignore[no-any-return]
+        scale = 10.0 ** abs(decimals)
+        if decimals > 0:
+            return unary(OPS["round"], x * scale) / scale
+        return unary(OPS["round"], x / scale) * scale if decimals else unary(OPS["round"], x)
+
     def sigmoid(self) -> Tensor:
         return unary(OPS["sigmoid"], self)
 
@@ -120,7 +134,7 @@ class Operators(Value):
     def __floordiv__(self, other: Any) -> Tensor:
         op = OPS["floor_divide"]
         a, b = (self, other) if isinstance(other, Value) else with_operand(op, self, other)
-        return _divided(a, b).floor() if "float" in (a.dtype.kind, b.dtype.kind) else binary(op, a, b)
+        return _floor_of_quotient(a, b) if "float" in (a.dtype.kind, b.dtype.kind) else binary(op, a, b)
 
     def __rfloordiv__(self, other: Any) -> Tensor:
         a, b = with_operand(OPS["floor_divide"], self, other)
@@ -128,13 +142,17 @@ class Operators(Value):
         return quotient
 
     def __mod__(self, other: Any) -> Tensor:
-        multiple: Tensor = self.__floordiv__(other) * other
-        return self - multiple
+        return binary(OPS["remainder"], self, other)
 
     def __rmod__(self, other: Any) -> Tensor:
-        a, b = with_operand(OPS["floor_divide"], self, other)
-        remainder: Tensor = b % a
-        return remainder
+        a, b = with_operand(OPS["remainder"], self, other)
+        return binary(OPS["remainder"], b, a)
+
+    def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return other // self, other % self
 
     def __and__(self, other: Any) -> Tensor:
         return _logical(self, other, "bitwise_and", lambda a, b: a.where(b, False))
@@ -203,6 +221,16 @@ def _divided(a: Any, b: Any) -> Tensor:
     if a.dtype.kind != "float" and b.dtype.kind != "float":
         a, b = a.astype(float32), b.astype(float32)
     return binary(DIV, a, b)
+
+
+def _floor_of_quotient(a: Any, b: Any) -> Tensor:
+    """floor(a / b) of floats: one less where a / b was rounded up to a whole number, which the remainder tells."""
+    quotient: Any = _divided(a, b)
+    rest: Any = binary(OPS["remainder"], a, b)
+    whole: Any = quotient.floor()
+    rounded_up = whole.eq(quotient) & ((rest / b > 0.5) | rest.eq(b))
+    result: Tensor = (rest.eq(rest) | b.eq(0)).where(rounded_up.where(whole - 1.0, whole), float("nan"))
+    return result
 
 
 def _integer_power(x: Any, exponent: int) -> Tensor:

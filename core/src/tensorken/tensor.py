@@ -225,12 +225,12 @@ class Tensor(Operators):
         return unary(CAST, self, (dtype,))
 
     def __matmul__(self, other: Any) -> Tensor:
-        from tensorken.functions import matmul
+        from tensorken.functions.products import matmul
 
         return matmul(self, other)
 
     def __rmatmul__(self, other: Any) -> Tensor:
-        from tensorken.functions import matmul
+        from tensorken.functions.products import matmul
 
         return matmul(other, self)
 
@@ -256,12 +256,29 @@ class Tensor(Operators):
 
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
         """The int32 index of the first maximum along an axis, or in the flat tensor."""
+        return _place(OPS["argmax"], self, axis, keepdims)
+
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """The int32 index of the first minimum along an axis, or in the flat tensor."""
+        return _place(OPS["argmin"], self, axis, keepdims)
+
+    def sort(self, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+        """The elements in order along an axis, or of the flat tensor: a new tensor."""
         if axis is None:
-            flat = self.reshape(self.size).argmax(0)
-            return flat.reshape((1,) * self.ndim) if keepdims else flat
-        axis = axis_of("argmax", self.shape, axis)
-        result = unary(OPS["argmax"], self, (axis,))
-        return result if keepdims else result.reshape(self.shape[:axis] + self.shape[axis + 1 :])
+            return self.ravel().sort(0, descending=descending)
+        axis = axis_of("sort", self.shape, axis)
+        if descending:  # backwards twice, so that equal elements keep their order
+            return self.flip(axis).sort(axis).flip(axis)
+        return unary(OPS["sort"], self, (axis,))
+
+    def argsort(self, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+        """The int32 indices that bring the axis, or the flat tensor, into order."""
+        if axis is None:
+            return self.ravel().argsort(0, descending=descending)
+        axis = axis_of("argsort", self.shape, axis)
+        if descending:
+            return (self.shape[axis] - 1) - self.flip(axis).argsort(axis).flip(axis)
+        return unary(OPS["argsort"], self, (axis,))
 
     def cumsum(self, axis: int | None = None) -> Tensor:
         """The running sum along an axis, or over the flat tensor."""
@@ -405,3 +422,13 @@ def _reduce(op: Op, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     if keepdims or not axes:
         return result
     return unary(RESHAPE, result, (tuple([n for i, n in enumerate(x.shape) if i not in axes]),))
+
+
+def _place(op: Op, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    """The place of an extreme along an axis, or in the flat tensor."""
+    if axis is None:
+        place = _place(op, x.ravel(), 0, False)
+        return place.reshape((1,) * x.ndim) if keepdims else place
+    axis = axis_of(op.name, x.shape, axis)
+    result = unary(op, x, (axis,))
+    return result if keepdims else result.reshape(x.shape[:axis] + x.shape[axis + 1 :])

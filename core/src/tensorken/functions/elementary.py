@@ -1,0 +1,218 @@
+"""Elementary functions, elementwise, for floats: exponentials and logarithms, circular and hyperbolic functions, erf."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken.creation import as_tensor
+from tensorken.functions.operands import of_one, of_two
+from tensorken.spec.op import OPS
+from tensorken.tensor import Tensor
+
+# ---- exponentials and powers -------------------------------------------------------------------------------
+
+
+def exp(x: Any) -> Tensor:
+    """e**x, elementwise; for floats.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.exp([0.0, 1.0]):.5f}")
+    [1.00000 2.71828]
+    """
+    return as_tensor(x).exp()
+
+
+def expm1(x: Any) -> Tensor:
+    """e**x - 1, accurate for small x, elementwise; for floats."""
+    return as_tensor(x).expm1()
+
+
+def exp2(x: Any) -> Tensor:
+    """2**x, elementwise; for floats.
+
+    >>> import tensorken as tk
+    >>> print(tk.exp2([-1.0, 10.0]))
+    [0.5 1024]
+    """
+    return of_one("exp2", x)
+
+
+def sqrt(x: Any) -> Tensor:
+    """The square root, elementwise; NaN below 0; for floats."""
+    return as_tensor(x).sqrt()
+
+
+def hypot(a: Any, b: Any) -> Tensor:
+    """sqrt(a**2 + b**2), without overflow, elementwise; its derivative at the origin is 0; for floats.
+
+    >>> import tensorken as tk
+    >>> tk.hypot(3e30, 4e30).item() == tk.tensor(5e30).item()
+    True
+    """
+    return of_two(OPS["hypot"], a, b)
+
+
+def sigmoid(x: Any) -> Tensor:
+    """1 / (1 + e**-x), without overflow, elementwise; for floats."""
+    return as_tensor(x).sigmoid()
+
+
+def relu(x: Any) -> Tensor:
+    """max(x, 0), elementwise; its derivative at 0 is 0; for floats."""
+    return as_tensor(x).relu()
+
+
+# ---- logarithms --------------------------------------------------------------------------------------------
+
+
+def log(x: Any) -> Tensor:
+    """The natural logarithm, elementwise; -inf at 0, NaN below; for floats."""
+    return as_tensor(x).log()
+
+
+def log1p(x: Any) -> Tensor:
+    """log(1 + x), accurate for small x, elementwise; -inf at -1, NaN below; for floats."""
+    return as_tensor(x).log1p()
+
+
+def log2(x: Any) -> Tensor:
+    """The logarithm to base 2, elementwise; -inf at 0, NaN below; whole at powers of 2; for floats.
+
+    >>> import tensorken as tk
+    >>> print(tk.log2([0.25, 1024.0]))
+    [-2 10]
+    """
+    return of_one("log2", x)
+
+
+def log10(x: Any) -> Tensor:
+    """The logarithm to base 10, elementwise; -inf at 0, NaN below; whole at powers of 10; for floats.
+
+    >>> import tensorken as tk
+    >>> print(tk.log10([0.01, 1000.0]))
+    [-2 3]
+    """
+    return of_one("log10", x)
+
+
+def logaddexp(a: Any, b: Any) -> Tensor:
+    """log(e**a + e**b), without overflow, elementwise; for floats.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.logaddexp(1000.0, 1000.0):.3f}")
+    1000.693
+    """
+    return of_two(OPS["logaddexp"], a, b)
+
+
+# ---- circular functions ------------------------------------------------------------------------------------
+
+
+def sin(x: Any) -> Tensor:
+    """The sine of x in radians, elementwise; for floats."""
+    return as_tensor(x).sin()
+
+
+def cos(x: Any) -> Tensor:
+    """The cosine of x in radians, elementwise; for floats."""
+    return as_tensor(x).cos()
+
+
+def tan(x: Any) -> Tensor:
+    """The tangent of x in radians, elementwise; for floats."""
+    return as_tensor(x).tan()
+
+
+def asin(x: Any) -> Tensor:
+    """The angle in [-pi/2, pi/2] whose sine is x, elementwise; NaN beyond 1; for floats.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.asin([0.0, 1.0]):.5f}")
+    [0.00000 1.57080]
+    """
+    return of_one("asin", x)
+
+
+def acos(x: Any) -> Tensor:
+    """The angle in [0, pi] whose cosine is x, elementwise; NaN beyond 1; for floats.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.acos([1.0, -1.0]):.5f}")
+    [0.00000 3.14159]
+    """
+    return of_one("acos", x)
+
+
+def atan(x: Any) -> Tensor:
+    """The angle in [-pi/2, pi/2] whose tangent is x, elementwise; for floats.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.atan([0.0, 1.0]):.5f}")
+    [0.00000 0.78540]
+    """
+    return of_one("atan", x)
+
+
+def atan2(a: Any, b: Any) -> Tensor:
+    """The angle in [-pi, pi] from the positive axis to the point a up and b across, elementwise; for floats.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.atan2([0.0, 1.0], [-1.0, 0.0]):.5f}")
+    [3.14159 1.57080]
+    """
+    return of_two(OPS["atan2"], a, b)
+
+
+# ---- hyperbolic functions ----------------------------------------------------------------------------------
+
+
+def sinh(x: Any) -> Tensor:
+    """The hyperbolic sine, elementwise; for floats."""
+    return of_one("sinh", x)
+
+
+def cosh(x: Any) -> Tensor:
+    """The hyperbolic cosine, elementwise; for floats."""
+    return of_one("cosh", x)
+
+
+def tanh(x: Any) -> Tensor:
+    """The hyperbolic tangent, elementwise; for floats."""
+    return as_tensor(x).tanh()
+
+
+def asinh(x: Any) -> Tensor:
+    """The number whose hyperbolic sine is x, elementwise; for floats."""
+    return of_one("asinh", x)
+
+
+def acosh(x: Any) -> Tensor:
+    """The number, not below 0, whose hyperbolic cosine is x, elementwise; NaN below 1; for floats."""
+    return of_one("acosh", x)
+
+
+def atanh(x: Any) -> Tensor:
+    """The number whose hyperbolic tangent is x, elementwise; infinite at -1 and 1, NaN beyond; for floats.
+
+    >>> import tensorken as tk
+    >>> print(tk.atanh([0.0, 1.0, 2.0]))
+    [0 inf nan]
+    """
+    return of_one("atanh", x)
+
+
+# ---- others ------------------------------------------------------------------------------------------------
+
+
+def erf(x: Any) -> Tensor:
+    """The error function: 2 / sqrt(pi) times the integral of e**-s**2 from 0 to x, elementwise; for floats.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.erf([0.0, 0.5, 3.0]):.5f}")
+    [0.00000 0.52050 0.99998]
+    """
+    return of_one("erf", x)
+
+
+arcsin, arccos, arctan, arctan2 = asin, acos, atan, atan2
+arcsinh, arccosh, arctanh = asinh, acosh, atanh

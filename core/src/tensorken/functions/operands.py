@@ -1,0 +1,46 @@
+"""How the functions take their operands: as tensors of one backend and one dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tensorken.creation import as_operand, as_tensor
+from tensorken.dispatch import binary, unary
+from tensorken.errors import ArgumentError
+from tensorken.spec.dtypes import promote
+from tensorken.spec.op import OPS, Op
+from tensorken.spec.shapes import shown
+from tensorken.tensor import Tensor
+
+
+def of_one(name: str, x: Any) -> Tensor:
+    """The elementwise op of that name on one operand."""
+    return unary(OPS[name], as_tensor(x))
+
+
+def of_two(op: Op, a: Any, b: Any) -> Tensor:
+    """An elementwise op on two operands, of which one may be a number."""
+    if not isinstance(a, Tensor):
+        a = as_operand(op.name, a, b) if isinstance(b, Tensor) else as_tensor(a)
+    return binary(op, a, b)
+
+
+def a_tensor_of(a: Any, b: Any) -> Tensor:
+    """The first of two operands that is a tensor, or the first made one."""
+    return a if isinstance(a, Tensor) else b if isinstance(b, Tensor) else as_tensor(a)
+
+
+def promoted(name: str, tensors: Any) -> list[Tensor]:
+    """A sequence of operands as tensors of one dtype."""
+    given = list(tensors) if isinstance(tensors, Iterable) else []
+    if not given:
+        raise ArgumentError(
+            f"{name}: need a sequence of at least one tensor, got {shown(tensors)}; write {name}([a, b])"
+        )
+    beside = next((x for x in given if isinstance(x, Tensor)), None)
+    pieces = [as_tensor(x) if beside is None else as_operand(name, x, beside) for x in given]
+    dtype = pieces[0].dtype
+    for piece in pieces[1:]:
+        dtype = promote(dtype, piece.dtype)
+    return [piece.astype(dtype) for piece in pieces]
