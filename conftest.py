@@ -1,13 +1,21 @@
-"""What holds for the tests of every distribution."""
+"""What holds for every test of the workspace, wherever it lives."""
 
 from __future__ import annotations
 
+import os
 import signal
 
-import pytest
+from hypothesis import settings
 
+# The machine that runs the tests may be busy, and a failure in CI must be the same on a desk.
+settings.register_profile("desk", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Let Ctrl-C interrupt: a shell starts background jobs with the signal ignored, and their children inherit that."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+# Tests choose their backends themselves: settings of the person who runs them do not count.
+for name in [name for name in os.environ if name.startswith("TENSORKEN_")]:
+    del os.environ[name]
+
+# Ctrl-C must interrupt: a shell starts background jobs with the signal ignored, and their children inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
