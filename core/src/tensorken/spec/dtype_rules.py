@@ -66,7 +66,7 @@ def selected(condition: DType, a: DType, b: DType) -> DType:
 def indexed(x: DType, indices: DType, *params: Any) -> DType:
     """Gather: integer indices; the data keep their dtype."""
     if indices.kind != "int":
-        raise DTypeError(f"indices must be int32 or int64, got {indices}")
+        raise DTypeError(f"indices must be int32 or int64, got {indices}; cast them (x.astype)")
     return x
 
 

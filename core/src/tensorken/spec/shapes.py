@@ -192,9 +192,12 @@ def shown(value: object) -> str:
 
 def normalize_axis(axis: Any, rank: int, shape: Shape) -> int:
     """A non-negative axis; negative ones count from the end."""
-    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-        raise AxisError(f"an axis must be an int, got {shown(axis)} for shape {shape}")
-    axis = operator.index(axis)
+    try:
+        if isinstance(axis, bool):
+            raise TypeError
+        axis = operator.index(axis)
+    except TypeError:
+        raise AxisError(f"an axis must be an int, got {shown(axis)} for shape {shape}") from None
     if not -rank <= axis < rank:
         need = f"axes run from {-rank} to {rank - 1}" if rank else "it has no axes"
         raise AxisError(f"axis {axis} is out of range for shape {shape}; {need}")
