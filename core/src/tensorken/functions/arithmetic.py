@@ -5,9 +5,36 @@ from __future__ import annotations
 from typing import Any
 
 from tensorken.creation import as_tensor, pair_of_operands
-from tensorken.functions.operands import a_tensor_of, of_two
+from tensorken.functions.operands import a_tensor_of, first, of_two
 from tensorken.spec.op import OPS
 from tensorken.tensor import Tensor
+
+__all__ = [
+    "abs",
+    "absolute",
+    "add",
+    "ceil",
+    "clip",
+    "divide",
+    "floor",
+    "floor_divide",
+    "maximum",
+    "minimum",
+    "mod",
+    "multiply",
+    "negative",
+    "positive",
+    "pow",
+    "power",
+    "reciprocal",
+    "remainder",
+    "round",
+    "sign",
+    "square",
+    "subtract",
+    "true_divide",
+    "trunc",
+]
 
 
 def add(a: Any, b: Any) -> Tensor:
@@ -74,7 +101,8 @@ def power(a: Any, b: Any) -> Tensor:
     >>> print(tk.power(tk.tensor([1.0, 2.0, 3.0]), 2))
     [1 4 9]
     """
-    return as_tensor(a) ** b
+    result: Tensor = first("pow", a, b) ** b
+    return result
 
 
 def negative(x: Any) -> Tensor:
@@ -127,10 +155,10 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
     >>> print(tk.clip([-2.0, 0.5, 2.0], -1.0, 1.0))
     [-1 0.5 1]
     """
-    x = as_tensor(x)
+    y = as_tensor(x)
     if min is not None:
-        x = maximum(x, min)
-    return x if max is None else minimum(x, max)
+        y = maximum(y, min)
+    return y if max is None else minimum(y, max)
 
 
 # ---- to whole numbers --------------------------------------------------------------------------------------

@@ -9,6 +9,10 @@ from tensorken.dispatch import apply
 from tensorken.spec.op import Op
 from tensorken.tensor import Tensor
 
+__all__ = [
+    "stop_gradient",
+]
+
 _STOP_GRADIENT = Op("stop_gradient", 1, lambda x: x, lambda x: x, body=lambda x: x)
 
 

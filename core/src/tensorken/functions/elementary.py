@@ -1,4 +1,4 @@
-"""Elementary functions, elementwise, for floats: exponentials and logarithms, circular and hyperbolic functions, erf."""
+"""Elementary functions, for floats: exponentials and logarithms, circular and hyperbolic functions, erf."""
 
 from __future__ import annotations
 
@@ -8,6 +8,42 @@ from tensorken.creation import as_tensor
 from tensorken.functions.operands import of_one, of_two
 from tensorken.spec.op import OPS
 from tensorken.tensor import Tensor
+
+__all__ = [
+    "acos",
+    "acosh",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cos",
+    "cosh",
+    "erf",
+    "exp",
+    "exp2",
+    "expm1",
+    "hypot",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logaddexp",
+    "relu",
+    "sigmoid",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+]
 
 # ---- exponentials and powers -------------------------------------------------------------------------------
 

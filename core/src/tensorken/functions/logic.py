@@ -10,6 +10,33 @@ from tensorken.spec.dtypes import bool_
 from tensorken.spec.op import OPS
 from tensorken.tensor import Tensor
 
+__all__ = [
+    "bitwise_and",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "equal",
+    "greater",
+    "greater_equal",
+    "invert",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "left_shift",
+    "less",
+    "less_equal",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "not_equal",
+    "right_shift",
+    "where",
+]
+
 # ---- comparisons -------------------------------------------------------------------------------------------
 
 
@@ -58,8 +85,8 @@ def isnan(x: Any) -> Tensor:
     >>> tk.isnan([0.0, float("inf"), float("nan")]).tolist()
     [False, False, True]
     """
-    x = as_tensor(x)
-    return ~x.eq(x)
+    y = as_tensor(x)
+    return ~y.eq(y)
 
 
 def isinf(x: Any) -> Tensor:
@@ -69,8 +96,8 @@ def isinf(x: Any) -> Tensor:
     >>> tk.isinf([0.0, float("-inf"), float("nan")]).tolist()
     [False, True, False]
     """
-    x = as_tensor(x)
-    return x.abs().eq(float("inf")) if x.dtype.kind == "float" else ~x.eq(x)
+    y = as_tensor(x)
+    return y.abs().eq(float("inf")) if y.dtype.kind == "float" else ~y.eq(y)
 
 
 def isfinite(x: Any) -> Tensor:
@@ -80,8 +107,8 @@ def isfinite(x: Any) -> Tensor:
     >>> tk.isfinite([0.0, float("inf"), float("nan")]).tolist()
     [True, False, False]
     """
-    x = as_tensor(x)
-    return x.abs() < float("inf") if x.dtype.kind == "float" else x.eq(x)
+    y = as_tensor(x)
+    return y.abs() < float("inf") if y.dtype.kind == "float" else y.eq(y)
 
 
 # ---- choices -----------------------------------------------------------------------------------------------

@@ -21,9 +21,12 @@ def of_one(name: str, x: Any) -> Tensor:
 
 def of_two(op: Op, a: Any, b: Any) -> Tensor:
     """An elementwise op on two operands, of which one may be a number."""
-    if not isinstance(a, Tensor):
-        a = as_operand(op.name, a, b) if isinstance(b, Tensor) else as_tensor(a)
-    return binary(op, a, b)
+    return binary(op, first(op.name, a, b), b)
+
+
+def first(name: str, a: Any, b: Any) -> Tensor:
+    """The first operand as a tensor, on the backend of the second if that is one."""
+    return as_operand(name, a, b) if isinstance(b, Tensor) else as_tensor(a)
 
 
 def a_tensor_of(a: Any, b: Any) -> Tensor:

@@ -12,6 +12,11 @@ from tensorken.spec.dtypes import bool_
 from tensorken.spec.op import OPS
 from tensorken.tensor import Tensor
 
+__all__ = [
+    "dot",
+    "matmul",
+]
+
 
 def matmul(a: Any, b: Any) -> Tensor:
     """The matrix product, by numpy's rules: leading axes are a batch and broadcast, one axis is a row or column.
@@ -56,16 +61,14 @@ def matmul(a: Any, b: Any) -> Tensor:
 
 def dot(a: Any, b: Any) -> Tensor:
     """numpy's dot: the sum over the last axis of a and the last but one of b, with all other axes side by side."""
-    a, b = pair_of_operands("dot", a, b, a_tensor_of(a, b))
-    if a.ndim == 0 or b.ndim == 0:
-        return a * b
-    if a.ndim <= 2 and b.ndim <= 2:
-        return matmul(a, b)
-    if b.ndim == 1:
-        return matmul(a, b)
-    outer = a.reshape(a.shape[:-1] + (1,) * (b.ndim - 1) + a.shape[-1:])
-    inner = b.ndim - 2
-    if a.shape[-1] != b.shape[inner]:
-        raise ShapeError(f"dot: sizes differ, axis -1 of {a.shape} and axis -2 of {b.shape}; transpose one")
-    order = tuple([i for i in range(b.ndim) if i != inner]) + (inner,)
-    return (outer * b.permute(order)).sum(-1)
+    x, y = pair_of_operands("dot", a, b, a_tensor_of(a, b))
+    if x.ndim == 0 or y.ndim == 0:
+        return x * y
+    if (x.ndim <= 2 and y.ndim <= 2) or y.ndim == 1:
+        return matmul(x, y)
+    outer = x.reshape(x.shape[:-1] + (1,) * (y.ndim - 1) + x.shape[-1:])
+    inner = y.ndim - 2
+    if x.shape[-1] != y.shape[inner]:
+        raise ShapeError(f"dot: sizes differ, axis -1 of {x.shape} and axis -2 of {y.shape}; transpose one")
+    order = tuple([i for i in range(y.ndim) if i != inner]) + (inner,)
+    return (outer * y.permute(order)).sum(-1)

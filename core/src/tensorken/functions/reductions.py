@@ -10,6 +10,19 @@ from tensorken.normalization import Axis, axes_of
 from tensorken.spec.shapes import Axes
 from tensorken.tensor import Tensor
 
+__all__ = [
+    "argmax",
+    "argmin",
+    "cumsum",
+    "log_softmax",
+    "logsumexp",
+    "max",
+    "mean",
+    "min",
+    "softmax",
+    "sum",
+]
+
 
 def sum(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The sum over axes, all by default; of bool in int32, else in x's dtype."""
@@ -61,7 +74,7 @@ def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     x = as_tensor(x)
     axes = axes_of("logsumexp", x.shape, axis)
     shift = _finite_maximum(x, axes)
-    result = (x - shift).exp().sum(axes, keepdims=True).log() + shift
+    result: Tensor = (x - shift).exp().sum(axes, keepdims=True).log() + shift
     return result if keepdims else result.reshape(tuple([n for i, n in enumerate(x.shape) if i not in axes]))
 
 
@@ -74,7 +87,7 @@ def softmax(x: Any, axis: Axis = -1) -> Tensor:
     """
     x = as_tensor(x)
     axes = axes_of("softmax", x.shape, axis)
-    weights = (x - _finite_maximum(x, axes)).exp()
+    weights: Tensor = (x - _finite_maximum(x, axes)).exp()
     return weights / weights.sum(axes, keepdims=True)
 
 
@@ -82,7 +95,7 @@ def log_softmax(x: Any, axis: Axis = -1) -> Tensor:
     """log(softmax(x)), without its rounding to 0."""
     x = as_tensor(x)
     axes = axes_of("log_softmax", x.shape, axis)
-    shifted = x - _finite_maximum(x, axes)
+    shifted: Tensor = x - _finite_maximum(x, axes)
     return shifted - shifted.exp().sum(axes, keepdims=True).log()
 
 

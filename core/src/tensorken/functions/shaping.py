@@ -13,6 +13,22 @@ from tensorken.normalization import Axis, axes_of, axis_of, sizes_of
 from tensorken.spec.op import OPS
 from tensorken.tensor import Tensor
 
+__all__ = [
+    "astype",
+    "broadcast_to",
+    "concat",
+    "concatenate",
+    "expand_dims",
+    "flip",
+    "pad",
+    "permute_dims",
+    "reshape",
+    "squeeze",
+    "stack",
+    "take",
+    "transpose",
+]
+
 
 def astype(x: Any, dtype: Any) -> Tensor:
     """x in another dtype."""
@@ -49,23 +65,23 @@ def pad(x: Any, pads: Sequence[Sequence[int]]) -> Tensor:
 
 def expand_dims(x: Any, axis: int = 0) -> Tensor:
     """A new axis of size 1."""
-    x = as_tensor(x)
-    place = axis_of("expand_dims", (*x.shape, 1), axis)
-    return x.reshape((*x.shape[:place], 1, *x.shape[place:]))
+    old = as_tensor(x)
+    place = axis_of("expand_dims", (*old.shape, 1), axis)
+    return old.reshape((*old.shape[:place], 1, *old.shape[place:]))
 
 
 def squeeze(x: Any, axis: Axis = None) -> Tensor:
     """Without axes of size 1: all of them, or the given ones, which must have size 1."""
-    x = as_tensor(x)
+    old = as_tensor(x)
     if axis is None:
-        return x.reshape(tuple([n for n in x.shape if n != 1]))
-    axes = axes_of("squeeze", x.shape, axis)
+        return old.reshape(tuple([n for n in old.shape if n != 1]))
+    axes = axes_of("squeeze", old.shape, axis)
     for i in axes:
-        if x.shape[i] != 1:
+        if old.shape[i] != 1:
             raise ShapeError(
-                f"squeeze: axis {i} of shape {x.shape} has size {x.shape[i]}, need 1; leave it out"
+                f"squeeze: axis {i} of shape {old.shape} has size {old.shape[i]}, need 1; leave it out"
             )
-    return x.reshape(tuple([n for i, n in enumerate(x.shape) if i not in axes]))
+    return old.reshape(tuple([n for i, n in enumerate(old.shape) if i not in axes]))
 
 
 def concatenate(tensors: Sequence[Any], axis: int = 0) -> Tensor:
@@ -80,6 +96,9 @@ def concatenate(tensors: Sequence[Any], axis: int = 0) -> Tensor:
         return pieces[0]
     result: Tensor = apply(OPS["concatenate"], pieces, (axis_of("concatenate", pieces[0].shape, axis),))
     return result
+
+
+concat = concatenate
 
 
 def stack(tensors: Sequence[Any], axis: int = 0) -> Tensor:
@@ -118,5 +137,5 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
             f"take: indices from {int(flat.min())} to {int(flat.max())} are out of range for axis {place} "
             f"of shape {x.shape}; they run from {-size} to {size - 1}"
         )
-    found = x.gather((flat < 0).where(flat + size, flat), place)
+    found: Tensor = x.gather((flat < 0).where(flat + size, flat), place)
     return found.reshape(x.shape[:place] + index.shape + x.shape[place + 1 :])

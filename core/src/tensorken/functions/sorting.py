@@ -11,6 +11,12 @@ from tensorken.spec import shapes
 from tensorken.spec.bodies.arrangement import take_along
 from tensorken.tensor import Tensor
 
+__all__ = [
+    "argsort",
+    "sort",
+    "take_along_axis",
+]
+
 
 def sort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements in order along an axis, or of the flat tensor; differentiable.
