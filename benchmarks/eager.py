@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import autograd
@@ -61,7 +62,7 @@ def three_layer_mlp() -> Workload:
     sizes = [64, 64, 64, 10]
     layers = [
         (rng.normal(size=(m, n)).astype(np.float32) * 0.1, np.zeros(n, np.float32))
-        for m, n in zip(sizes, sizes[1:], strict=False)
+        for m, n in itertools.pairwise(sizes)
     ]
     inputs = rng.normal(size=(32, 64)).astype(np.float32)
     targets = np.eye(10, dtype=np.float32)[rng.integers(0, 10, 32)]

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from tensorken.display import Limits, display_text, number_text, repr_text, representation, text
 from tensorken.errors import ConcretizationError

@@ -11,8 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tensorken import tree
 from tensorken.errors import ArgumentError, StructureError

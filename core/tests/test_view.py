@@ -7,8 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.lib.stride_tricks import as_strided
 
 from tensorken.errors import AxisError, IndexingError, ShapeError

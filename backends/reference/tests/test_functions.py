@@ -12,8 +12,7 @@ from typing import Any
 
 import mpmath
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tensorken.spec.dtypes import FLOATS, DType, float16, float32, float64
 from tensorken_reference import circular, exponentials, logarithms, power

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tensorken.spec.dtypes import FLOATS, DType, float16, float32, float64
 from tensorken_reference.backend import Reference

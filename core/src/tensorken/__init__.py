@@ -5,156 +5,36 @@
 [0.0, 1.3817732334136963]
 """
 
-from tensorken import errors, testing, tree
-from tensorken.creation import (
-    arange,
-    eye,
-    full,
-    full_like,
-    linspace,
-    new,
-    ones,
-    ones_like,
-    randn,
-    scalar,
-    symbol,
-    tensor,
-    zeros,
-    zeros_like,
+from tensorken import errors as errors, testing as testing, tree as tree
+from tensorken.creation import *
+from tensorken.custom import *
+from tensorken.functions.arithmetic import *
+from tensorken.functions.derivatives import *
+from tensorken.functions.elementary import *
+from tensorken.functions.logic import *
+from tensorken.functions.products import *
+from tensorken.functions.reductions import *
+from tensorken.functions.shaping import *
+from tensorken.functions.sorting import *
+from tensorken.fuse import Fuse as Fuse
+from tensorken.jacobians import *
+from tensorken.registry import (
+    backends as backends,
+    default_backend as default_backend,
+    devices as devices,
+    use_backend as use_backend,
 )
-from tensorken.custom import elementwise
-from tensorken.functions.arithmetic import (
-    abs,
-    absolute,
-    add,
-    ceil,
-    clip,
-    divide,
-    floor,
-    floor_divide,
-    maximum,
-    minimum,
-    mod,
-    multiply,
-    negative,
-    positive,
-    pow,
-    power,
-    reciprocal,
-    remainder,
-    round,
-    sign,
-    square,
-    subtract,
-    true_divide,
-    trunc,
+from tensorken.shape_tracker import ShapeTracker as ShapeTracker
+from tensorken.spec.dtypes import (
+    DType as DType,
+    bool_ as bool_,
+    float16 as float16,
+    float32 as float32,
+    float64 as float64,
+    int32 as int32,
+    int64 as int64,
 )
-from tensorken.functions.derivatives import (
-    stop_gradient,
-)
-from tensorken.functions.elementary import (
-    acos,
-    acosh,
-    arccos,
-    arccosh,
-    arcsin,
-    arcsinh,
-    arctan,
-    arctan2,
-    arctanh,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    cos,
-    cosh,
-    erf,
-    exp,
-    exp2,
-    expm1,
-    hypot,
-    log,
-    log1p,
-    log2,
-    log10,
-    logaddexp,
-    relu,
-    sigmoid,
-    sin,
-    sinh,
-    sqrt,
-    tan,
-    tanh,
-)
-from tensorken.functions.logic import (
-    bitwise_and,
-    bitwise_invert,
-    bitwise_left_shift,
-    bitwise_not,
-    bitwise_or,
-    bitwise_right_shift,
-    bitwise_xor,
-    equal,
-    greater,
-    greater_equal,
-    invert,
-    isfinite,
-    isinf,
-    isnan,
-    left_shift,
-    less,
-    less_equal,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    not_equal,
-    right_shift,
-    where,
-)
-from tensorken.functions.products import (
-    dot,
-    matmul,
-)
-from tensorken.functions.reductions import (
-    argmax,
-    argmin,
-    cumsum,
-    log_softmax,
-    logsumexp,
-    max,
-    mean,
-    min,
-    softmax,
-    sum,
-)
-from tensorken.functions.shaping import (
-    astype,
-    broadcast_to,
-    concatenate,
-    expand_dims,
-    flip,
-    pad,
-    permute_dims,
-    reshape,
-    squeeze,
-    stack,
-    take,
-    transpose,
-)
-from tensorken.functions.sorting import (
-    argsort,
-    sort,
-    take_along_axis,
-)
-from tensorken.fuse import Fuse
-from tensorken.jacobians import hessian, hvp, jacfwd, jacrev
-from tensorken.registry import backends, default_backend, devices, use_backend
-from tensorken.shape_tracker import ShapeTracker
-from tensorken.spec.dtypes import DType, bool_, float16, float32, float64, int32, int64
-from tensorken.tensor import Tensor
-from tensorken.transforms import derivative, elementwise_grad, grad, jvp, value_and_grad, vjp
+from tensorken.tensor import Tensor as Tensor
+from tensorken.transforms import *
 
 bool = bool_
-concat = concatenate

@@ -28,6 +28,23 @@ from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape, shown
 from tensorken.tensor import Scalar, Tensor
 
+__all__ = [
+    "arange",
+    "eye",
+    "full",
+    "full_like",
+    "linspace",
+    "new",
+    "ones",
+    "ones_like",
+    "randn",
+    "scalar",
+    "symbol",
+    "tensor",
+    "zeros",
+    "zeros_like",
+]
+
 ShapeLike = int | Sequence[int]
 
 # Buffer formats by kind and size: "l" is int32 on one platform and int64 on another.
@@ -351,7 +368,8 @@ def _collect(data: Any, values: list[Any], path: tuple[int, ...]) -> Shape:
             place = "".join([f"[{k}]" for k in (*path, i)])
             first = "".join([f"[{k}]" for k in (*path, 0)])
             raise ShapeError(
-                f"tensor: ragged: data{place} has shape {shape}, data{first} has {shapes[0]}; pad the rows to one length"
+                f"tensor: ragged: data{place} has shape {shape}, data{first} has {shapes[0]}; "
+                f"pad the rows to one length"
             )
     return (len(shapes), *(shapes[0] if shapes else ()))
 

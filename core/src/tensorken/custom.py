@@ -12,7 +12,9 @@ from tensorken.spec.dtype_rules import floating
 from tensorken.spec.op import Op
 from tensorken.tensor import Tensor
 
-__all__ = ["elementwise"]
+__all__ = [
+    "elementwise",
+]
 
 
 def elementwise(

@@ -22,6 +22,13 @@ from tensorken.functions.shaping import stack
 from tensorken.tensor import Tensor
 from tensorken.transforms import grad, jvp, vjp
 
+__all__ = [
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacrev",
+]
+
 
 def jacfwd(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
     """The Jacobian of f by forward mode, one push for each input element: for few inputs and many outputs.

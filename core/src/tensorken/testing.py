@@ -88,7 +88,8 @@ def _check(
         rtol, atol = tolerance
         if not math.isclose(found, expected, rel_tol=rtol, abs_tol=atol * max(1.0, _norm(slope))):
             raise AssertionError(
-                f"check_grads: {name} gives {found:.10g} along a random direction, finite differences give {expected:.10g}"
+                f"check_grads: {name} gives {found:.10g} along a random direction, "
+                f"finite differences give {expected:.10g}"
             )
         if order > 1:
             inner = _pushed(f, direction) if mode == "fwd" else _pulled(f, cotangent)

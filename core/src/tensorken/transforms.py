@@ -27,6 +27,15 @@ from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.raw import RawTensor
 from tensorken.tensor import Tensor
 
+__all__ = [
+    "derivative",
+    "elementwise_grad",
+    "grad",
+    "jvp",
+    "value_and_grad",
+    "vjp",
+]
+
 # ---- the two modes -----------------------------------------------------------------------------------------
 
 

@@ -179,7 +179,8 @@ def broadcast(a: Shape, b: Shape) -> Shape:
     for i, (p, q) in enumerate(zip(long_a, long_b, strict=True)):
         if p != q and p != 1 and q != 1:
             raise ShapeError(
-                f"shapes {a} and {b} do not broadcast: sizes {p} and {q} clash at axis {i - n} (need equal, or 1); reshape one"
+                f"shapes {a} and {b} do not broadcast: sizes {p} and {q} clash at axis {i - n} "
+                f"(need equal, or 1); reshape one"
             )
     return tuple([q if p == 1 else p for p, q in zip(long_a, long_b, strict=True)])
 
