@@ -67,7 +67,9 @@ def tests(session: nox.Session) -> None:
     """Run all tests on every Python from 3.11 up that is present; the arguments go to pytest."""
     install_workspace(session, "test")
     workers = [] if session.posargs else ["--numprocesses=auto", "--dist=loadgroup"]
-    session.run("pytest", "--timeout=300", "--timeout-method=thread", *workers, *session.posargs, env=ONE_THREAD)
+    session.run(
+        "pytest", "--timeout=300", "--timeout-method=thread", *workers, *session.posargs, env=ONE_THREAD
+    )
 
 
 @nox.session(venv_backend="none")

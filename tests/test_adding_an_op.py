@@ -42,7 +42,9 @@ def test_three_pieces_make_an_op(tmp_path: Path) -> None:
     assert _numbers(done.stdout) == pytest.approx(_numbers(expected), rel=1e-12)
     assert done.stdout.splitlines()[-1] == expected.splitlines()[-1]
     # The copy was what ran, not the installed sources: only the copy has the op.
-    assert "log_sigmoid" not in (ROOT / "core/src/tensorken/functions/elementary.py").read_text(encoding="utf-8")
+    assert "log_sigmoid" not in (ROOT / "core/src/tensorken/functions/elementary.py").read_text(
+        encoding="utf-8"
+    )
 
 
 def _append(file: Path, piece: str) -> None:

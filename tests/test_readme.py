@@ -55,5 +55,7 @@ def test_every_link_leads_somewhere() -> None:
     for target in targets:
         file, _, heading = target.partition("#")
         page = (ROOT / file).read_text(encoding="utf-8")
-        headings = [line.lstrip("# ").lower().replace(" ", "-") for line in page.splitlines() if line[:1] == "#"]
+        headings = [
+            line.lstrip("# ").lower().replace(" ", "-") for line in page.splitlines() if line[:1] == "#"
+        ]
         assert not heading or heading in headings
