@@ -378,7 +378,8 @@ def _typed(name: str, values: list[Any], dtype: DType | None) -> tuple[list[Any]
     """Numbers as bool, int or float, as their dtype demands; without one it follows from their types."""
     if dtype is None:
         kinds = {type(value) for value in values}
-        dtype = bool_ if kinds == {bool} else int32 if kinds and kinds <= {bool, int} else float32
+        whole_kinds = [issubclass(kind, int) for kind in kinds]
+        dtype = bool_ if kinds == {bool} else int32 if kinds and all(whole_kinds) else float32
     if dtype is bool_:
         return [bool(value) for value in values], dtype
     try:
