@@ -147,6 +147,9 @@ class Numpy(RawTensor[Array]):
     def abs(self, x: Array) -> Array:
         return np.absolute(x)
 
+    def sign(self, x: Array) -> Array:
+        return quiet.run(special.sign, x)
+
     def square(self, x: Array) -> Array:
         return quiet.run(np.square, x)
 

@@ -14,6 +14,12 @@ _BLOCK = 8192
 """How many elements are computed at a time: so few that what lies between stays in the cache."""
 
 
+def sign(x: Array) -> Array:
+    """numpy's, but a zero keeps its sign."""
+    y: Array = np.sign(x)
+    return np.copysign(y, x) if x.dtype.kind == "f" else y
+
+
 def sigmoid(x: Array) -> Array:
     """z / (1 + z) with z = exp(x): beyond 40 that is 1, so z need not grow until it overflows."""
     if x.dtype == np.float16:
