@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import random
+import struct
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from tensorken.spec.dtypes import (
     as_dtype,
     bool_,
     check_scalar,
+    float16,
     float32,
     int32,
     of_scalar,
@@ -222,8 +224,9 @@ def eye(
     if n == 0 or m == 0:
         return zeros((n, m), dtype, backend=backend, device=device)
     row = ones((1,), dtype, backend=backend, device=device).pad(((0, m),))
-    rows = row.reshape((1, m + 1)).expand((n, m + 1)).reshape((n * (m + 1),))
-    return rows.crop(((0, n * m),)).reshape((n, m))
+    top = min(n, m)  # below are zeros alone
+    rows = row.reshape((1, m + 1)).expand((top, m + 1)).reshape((top * (m + 1),))
+    return rows.crop(((0, top * m),)).reshape((top, m)).pad(((0, n - top), (0, 0)))
 
 
 def randn(
@@ -318,8 +321,7 @@ def move(x: Tensor, backend: Any, device: str | None) -> Tensor:
 
 def unpickle(shape: Shape, data: Any, dtype: DType, backend: str) -> Tensor:
     """The tensor that was pickled, on the backend that held it."""
-    view: Any = memoryview(data) if isinstance(data, bytes) else None
-    flat = data if view is None else view.cast(dtype.format)
+    flat = _buffer(data, dtype) if isinstance(data, bytes) else data
     interpreter = resolve(backend, None)
     return Tensor(interpreter, interpreter.new(shape, flat, dtype), shape, dtype)
 
@@ -399,6 +401,13 @@ def _typed(name: str, values: list[Any], dtype: DType | None) -> tuple[list[Any]
     return values, dtype
 
 
+def _buffer(data: bytes, dtype: DType) -> Any:
+    """Bytes as flat values of a dtype; a list for float16, which memoryview cannot name before Python 3.12."""
+    if dtype is float16:
+        return list(struct.unpack(f"{len(data) // dtype.itemsize}e", data))
+    return memoryview(data).cast(dtype.format)  # type: ignore[call-overload]
+
+
 def _from_buffer(view: memoryview, dtype: DType | None) -> tuple[Shape, Any, DType]:
     order, code = (view.format[0], view.format[1:]) if view.format[0] in "@=<>!" else ("@", view.format)
     kind = _KINDS.get(code)
@@ -411,12 +420,8 @@ def _from_buffer(view: memoryview, dtype: DType | None) -> tuple[Shape, Any, DTy
     swapped = order in ("<" if sys.byteorder == "big" else ">!")
     shape = tuple(view.shape or ())
     if own is not None and not swapped:
-        flat = memoryview(view.tobytes()).cast(own.format)  # type: ignore[call-overload]
-        return (
-            (shape, flat, own) if dtype in (None, own) else (shape, *_typed("tensor", flat.tolist(), dtype))
-        )
-    import struct
-
+        flat = _buffer(view.tobytes(), own)
+        return (shape, flat, own) if dtype in (None, own) else (shape, *_typed("tensor", list(flat), dtype))
     count = view.nbytes // view.itemsize
     values = list(struct.unpack(f"{order}{count}{code}", view.tobytes()))
     return (shape, *_typed("tensor", values, dtype or own))
