@@ -116,9 +116,8 @@ def _long_division(a: Tensor, b: Tensor) -> Tensor:
     lower = divisor - upper
     rest = a * large.where(b.scalar(0.5), 1.0) / shift
     third = -(-span // (3 * bits))
-    nearly_half = 0.5 - 2.0 ** (
-        1 - bits
-    )  # a first digit of 1 only where the rest is above half the upper half
+    # A first digit must not be 1 where the rest is below half the upper half: their difference would be rounded.
+    nearly_half = 0.5 - 2.0 ** (1 - bits)
     for first in (2 * third, third, 0):
         half = 2.0 ** (first * bits // 2)  # the whole power may be no number of the dtype
         high, low = upper * half * half, lower * half * half

@@ -96,11 +96,8 @@ def logaddexp(a: Tensor, b: Tensor) -> Tensor:
 
 @_in_float32
 def log1p(x: Tensor) -> Tensor:
-    """Near 0 from 2 * atanh(x / (x + 2)), else log(u) with a correction for the rounding of u = 1 + x."""
-    u = x + 1.0
-    exact = (u - 1.0).eq(x)
-    far = u.log() + exact.where(0.0, (x - (u - 1.0)) / u)
-    return _is_near(x).where(_log1p_near(x), far)
+    """Near 0 from 2 * atanh(x / (x + 2)), else log(1 + x), where the rounding of 1 + x costs half a unit."""
+    return _is_near(x).where(_log1p_near(x), (x + 1.0).log())
 
 
 def _is_near(x: Tensor) -> Tensor:
