@@ -254,6 +254,7 @@ UNARY = [op.name for op in OPS.values() if op.elementwise and op.arity == 1 and 
 BINARY = [op.name for op in OPS.values() if op.elementwise and op.arity == 2 and hasattr(tk, op.name)]
 
 
+@pytest.mark.feature(65)
 @over_backends
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (2, 0, 3), (1, 1)])

@@ -203,6 +203,7 @@ def over_rows(test: Any) -> Any:
     return test
 
 
+@pytest.mark.feature(65)
 @over_rows
 def test_elementary_functions_are_within_4_units_in_the_last_place(
     name: str, dtype: str, backend: str
