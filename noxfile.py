@@ -66,10 +66,9 @@ def demo(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run all tests on every Python from 3.11 up that is present; the arguments go to pytest."""
     install_workspace(session, "test")
-    workers = [] if session.posargs else ["--numprocesses=auto", "--dist=loadgroup"]
-    session.run(
-        "pytest", "--timeout=300", "--timeout-method=thread", *workers, *session.posargs, env=ONE_THREAD
-    )
+    parallel = ["--numprocesses=auto", "--dist=loadgroup", "--max-worker-restart=0"]
+    limits = ["--timeout=300", "--timeout-method=thread"]  # an exception from a signal may be swallowed
+    session.run("pytest", *limits, *(session.posargs or parallel), env=ONE_THREAD)
 
 
 @nox.session(venv_backend="none")
