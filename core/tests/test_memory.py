@@ -220,6 +220,24 @@ def test_the_backward_pass_frees_cotangents_and_what_it_has_used():
 
 
 @pytest.mark.feature(128)
+@pytest.mark.parametrize("stack", ["Fuse(Numpy())", "Numpy()"])
+def test_gradients_take_the_place_of_what_the_tape_kept(stack):
+    """Twenty parameters: each gradient comes when the value saved for it goes; a reusable pullback keeps both."""
+    layers = 20
+    x = f64(np.full(125_000, 0.5), STACKS[stack])
+    parameters = [f64(np.full(125_000, 0.1 * i), STACKS[stack]) for i in range(layers)]
+
+    def f(parameters):
+        y = x
+        for p in parameters:
+            y = tk.sin(y + p)
+        return y.sum()
+
+    assert peak_of(lambda: tk.grad(f)(parameters)) < (layers + 5) * 1e6
+    assert peak_of(lambda: tk.vjp(f, parameters)[1](1.0)) < (2 * layers + 5) * 1e6
+
+
+@pytest.mark.feature(128)
 def test_a_gradient_leaves_nothing_behind():
     x = f64(np.full(125_000, 0.5))
     gc.collect()
