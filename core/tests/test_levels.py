@@ -279,18 +279,17 @@ def test_an_interrupt_that_comes_from_outside_leaves_the_levels_right():
     """Ctrl-C arrives between any two steps of the main thread."""
     import _thread
 
-    def endless(x):
-        while True:
-            x = tk.grad(tk.sin)(x) * x
-
     for delay in (0.01, 0.02, 0.03):
         timer = threading.Timer(delay, _thread.interrupt_main)
-        timer.start()
-        try:
-            with pytest.raises(KeyboardInterrupt):
-                tk.grad(endless)(f64(1.0))
-        finally:
-            timer.join()
+
+        def endless(x, timer=timer):
+            timer.start()
+            while True:
+                x = tk.grad(tk.sin)(x) * x
+
+        with pytest.raises(KeyboardInterrupt):
+            tk.grad(endless)(f64(1.0))
+        timer.join()
         assert_levels_are_right()
 
 
@@ -435,7 +434,7 @@ def test_a_thread_in_a_copied_context_stands_on_the_running_level():
 
 
 def test_independent_threads_do_not_see_one_another():
-    barrier = threading.Barrier(8)
+    barrier = threading.Barrier(8, timeout=60)
 
     def slope(i):
         def f(x):
@@ -457,7 +456,7 @@ def test_a_thread_that_outlives_its_transform_starts_over():
     results: list[Any] = []
 
     def late():
-        go.wait()
+        go.wait(60)
         results.append(tk.grad(tk.sin)(f64(0.0)))
 
     def f(x):
@@ -537,7 +536,7 @@ def test_a_loop_inside_a_transform_sees_its_level():
 
 def test_a_shared_product_is_computed_by_one_of_many_threads():
     """Fuse holds the product back until it is read: here by all threads at once."""
-    barrier = threading.Barrier(4)
+    barrier = threading.Barrier(4, timeout=60)
 
     def read(p):
         barrier.wait()
