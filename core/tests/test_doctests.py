@@ -5,7 +5,10 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+import os
 import pkgutil
+import subprocess
+import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -16,57 +19,61 @@ import tensorken as tk
 
 ROOT = Path(__file__).parents[2]
 MODULES = [
-    m.name for m in pkgutil.walk_packages(tk.__path__, "tensorken.") if not m.name.endswith("__main__")
+    "tensorken",
+    *[m.name for m in pkgutil.walk_packages(tk.__path__, "tensorken.") if not m.name.endswith("__main__")],
 ]
 
+RUN_ALL = """
+import doctest, importlib, sys
+failed = sum(doctest.testmod(importlib.import_module(name)).failed for name in sys.argv[1:])
+sys.exit(f"{failed} examples failed" if failed else 0)
+"""
 
-@pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The backends of the workspace, found as an installation leaves them, whether or not they are installed."""
+
+def install_backends(folder: Path) -> None:
+    """Leave there what an installation leaves of the backends that are not installed: their metadata."""
     version = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
-    for folder in ("numpy", "reference", "string"):
-        project = tomllib.loads((ROOT / "backends" / folder / "pyproject.toml").read_text(encoding="utf-8"))[
-            "project"
-        ]
+    for name in ("numpy", "reference", "string"):
+        facts = tomllib.loads((ROOT / "backends" / name / "pyproject.toml").read_text(encoding="utf-8"))
+        project = facts["project"]
         try:
             metadata.distribution(project["name"])
         except metadata.PackageNotFoundError:
-            info = tmp_path / f"{project['name'].replace('-', '_')}-{version}.dist-info"
+            info = folder / f"{project['name'].replace('-', '_')}-{version}.dist-info"
             info.mkdir()
-            facts = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {version}\n"
-            (info / "METADATA").write_text(facts, encoding="utf-8")
-            names = project["entry-points"]["tensorken.backends"]
-            lines = "".join(f"{name} = {module}\n" for name, module in names.items())
-            (info / "entry_points.txt").write_text(f"[tensorken.backends]\n{lines}", encoding="utf-8")
-    monkeypatch.syspath_prepend(str(tmp_path))
+            text = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {version}\n"
+            (info / "METADATA").write_text(text, encoding="utf-8")
+            lines = [
+                f"{key} = {value}\n" for key, value in project["entry-points"]["tensorken.backends"].items()
+            ]
+            (info / "entry_points.txt").write_text(
+                f"[tensorken.backends]\n{''.join(lines)}", encoding="utf-8"
+            )
 
 
-@pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize("name", ["tensorken", *MODULES])
-def test_the_examples_run(name: str) -> None:
-    module = importlib.import_module(name)
-    report: list[str] = []
-    runner = doctest.DocTestRunner(verbose=False)
-    with tk.use_backend("numpy"):
-        for test in doctest.DocTestFinder().find(module, name):
-            runner.run(test, out=report.append)
-    assert runner.summarize(verbose=False).failed == 0, "".join(report)
+def test_the_examples_run(tmp_path: Path) -> None:
+    """In a process of their own: some register what cannot be registered twice."""
+    install_backends(tmp_path)
+    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(tmp_path)]))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", RUN_ALL, *MODULES],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_there_are_examples() -> None:
     """Else the test above would pass for nothing."""
-    found = [
-        t
-        for name in MODULES
-        for t in doctest.DocTestFinder().find(importlib.import_module(name))
-        if t.examples
-    ]
+    finder = doctest.DocTestFinder()
+    found = [test for name in MODULES for test in finder.find(importlib.import_module(name)) if test.examples]
     assert len(found) > 80
 
 
 @pytest.mark.parametrize("name", [n for n in dir(tk) if inspect.isfunction(getattr(tk, n))])
 def test_public_functions_are_documented(name: str) -> None:
-    function = getattr(tk, name)
-    assert function.__module__.startswith("tensorken.")
-    text = inspect.getdoc(function) or ""
-    assert len(text.split()) >= 1 and text.rstrip().splitlines()[0].endswith((".", ":", ";", ",")), text
+    """A first line that ends as a sentence or a clause does."""
+    text = inspect.getdoc(getattr(tk, name)) or ""
+    assert text.partition("\n")[0].endswith((".", ":", ";", ",")), text
