@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import tensorken as tk
 from core.tests.programs import Program, on, programs
-from core.tests.support import STACKS, Counting, Required, Strict, array, f64
+from core.tests.support import STACKS, Counting, Nothing, Required, Strict, array, f64
 from tensorken.fuse import LIMIT, Fuse, Held
+from tensorken.shape_tracker import ShapeTracker
 from tensorken.spec.op import OPS
 from tensorken_numpy.backend import Numpy
 
@@ -349,6 +350,13 @@ def test_what_the_backend_lacks_is_expanded_above_it():
     gradient = tk.grad(lambda x: tk.softmax(x).max())
     np.testing.assert_allclose(array(gradient(x)), array(gradient(f64([0.5, -1.0, 2.0]))), rtol=1e-13)
     assert (x @ x).item() == 5.25
+
+
+def test_a_hundred_axes():
+    """More than numpy has; other backends may have as many as they like."""
+    tracker = Fuse(ShapeTracker(Nothing()))
+    x = tk.zeros((1,) * 99 + (2,), backend=tracker)
+    assert ((x * x).sum() + x).shape == x.shape
 
 
 def test_a_held_product_shows_its_dtype_and_shape_without_being_computed(counting):

@@ -2,44 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 import tensorken as tk
 from core.tests.laws.operands import SAMPLES, draw, over
-from core.tests.support import array
+from core.tests.support import Nothing, array
 from tensorken.fuse import Fuse
 from tensorken.shape_tracker import ShapeTracker
 from tensorken.spec.op import OPS
-from tensorken.spec.raw import RawTensor
 from tensorken.tensor import apply
 from tensorken_numpy.backend import Numpy
 
 pytestmark = pytest.mark.usefixtures("on_numpy")
-
-
-class Nothing(RawTensor[str]):
-    """A backend that knows nothing of its values, not even their shapes: it only remembers the op's name."""
-
-    def new(self, shape: Any, data: Any, dtype: Any) -> str:
-        return "new"
-
-    def full(self, shape: Any, value: Any, dtype: Any) -> str:
-        return "full"
-
-    def shape(self, x: str) -> Any:
-        raise AssertionError("the backend was asked for a shape")
-
-    def dtype(self, x: str) -> Any:
-        raise AssertionError("the backend was asked for a dtype")
-
-    def has(self, op: Any) -> bool:
-        return True
-
-    def interpret(self, op: Any, operands: Any, params: Any) -> Any:
-        return op.name
 
 
 @pytest.mark.feature(61, 115)

@@ -64,8 +64,18 @@ class Held(Generic[R]):
 
 _ADD, _SUB = OPS["add"], OPS["sub"]
 _NO_AXES: frozenset[int] = frozenset()
-_ALL_AXES = [tuple(range(rank)) for rank in range(65)]  # 64 axes are the most that numpy has
 _REDUCTIONS = (OPS["max"], OPS["min"])
+
+
+class _AllAxes(dict[int, Axes]):
+    """All axes of each rank: 0, 1, 2, ...; made at first use."""
+
+    def __missing__(self, rank: int) -> Axes:
+        self[rank] = tuple(range(rank))
+        return self[rank]
+
+
+_ALL_AXES = _AllAxes()
 
 
 class Fuse(RawTensor[Held[R]]):

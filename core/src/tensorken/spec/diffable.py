@@ -60,10 +60,9 @@ def _share(y: Any, x: Any, axes: Axes) -> Any:
 
 
 def _pow_base(t: Any, y: Any, a: Any, b: Any) -> Any:
-    """b * a**(b - 1), and exactly 0 where b is 0 and 1 / a infinite or NaN; elsewhere b keeps its own derivative."""
-    inverse = a.reciprocal()
-    constant = b.eq(0.0) & ~(inverse - inverse).eq(0.0)
-    return t * constant.where(0.0, b * a ** constant.where(1.0, b - 1.0))
+    """b * a**(b - 1), and 0 where a and b are both 0 (there a**-1 is infinite)."""
+    flat = a.eq(0.0) & b.eq(0.0)
+    return t * (b * a ** flat.where(1.0, b - 1.0))
 
 
 def _pow_exponent(t: Any, y: Any, a: Any, b: Any) -> Any:
