@@ -475,3 +475,9 @@ def test_to_moves_the_values():
     same(y, np.array([[1, 3], [2, 4]], "int32"))
     assert x.to(FUSED) is x
     assert (y + 1).interpreter is other
+
+
+def test_numpy_cannot_swallow_a_derivative() -> None:
+    with pytest.raises(tk.errors.ConcretizationError, match=r"^__array__: .* inside grad"):
+        tk.grad(lambda x: tk.tensor(np.sin(np.asarray(x))).sum())(tk.tensor([1.0, 2.0]))
+    assert np.asarray(tk.tensor([1.0, 2.0])).tolist() == [1.0, 2.0]

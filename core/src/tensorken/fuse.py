@@ -5,7 +5,7 @@ Three things are held back:
 * an `expand`: the value keeps size 1 along repeated axes, and elementwise ops, reductions, permutes and reshapes that
   only move axes of size 1 see the small value;
 * a product, or a sum or difference of up to four products;
-* a `sum`, of such or of any value; a later sum adds its axes, also after a permute or reshape that only moves axes
+* a `sum`, of such or of a small value; a later sum adds its axes, also after a permute or reshape that only moves axes
   of size 1.
 
 So the sum of a product reaches the backend as one `fused_multiply_add` of the small operands, and the product itself
@@ -28,6 +28,9 @@ from tensorken.tensor import Tensor
 
 LIMIT = 4
 """How many products one sum may hold back."""
+
+SMALL = 4096
+"""How many elements a value may have whose sum is held back: it stays alive as long as the sum is not computed."""
 
 Term = tuple[bool, Any, Any, dict[frozenset[int], Any]]
 """Whether the product is added (or subtracted), its two operands, and its sums over axes that are known already.
@@ -213,7 +216,7 @@ class Fuse(RawTensor[Held[R]]):
         pending = x.pending
         if pending is None:
             value = self.small(x)
-            if done:
+            if done or math.prod(self.raw.shape(value)) > SMALL:
                 return Held(shape, self._total(value, x.shape, axes))
             pending = Pending(((True, value, None, {}),), x.shape, _NO_AXES, _ALL_AXES[len(shape)])
         summed = pending.axes.union([d for d in [pending.shown[i] for i in axes] if d is not None])

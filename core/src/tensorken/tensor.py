@@ -9,7 +9,7 @@ from typing import Any
 from tensorken import display, indexing
 from tensorken.dispatch import apply, unary
 from tensorken.errors import ArgumentError, ConcretizationError, ImmutableError, ShapeError
-from tensorken.levels import lift, lower
+from tensorken.levels import Level, lift, lower
 from tensorken.normalization import Axis, axes_of, axis_of, filled_in, pairs_of, sizes_of
 from tensorken.operators import Operators, floating_of
 from tensorken.spec.dtypes import DType, as_dtype, bool_, check_scalar
@@ -127,9 +127,15 @@ class Tensor(Operators):
         return iter([self[i] for i in range(self.shape[0])])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """A fresh numpy array of the values."""
+        """A fresh numpy array of the values; not inside a transform, where the derivative would be lost unseen."""
         import importlib
 
+        level = self.interpreter
+        if isinstance(level, Level) and not level.closed:
+            raise ConcretizationError(
+                f"__array__: this tensor is inside {level.transform}, which cannot see what numpy does; "
+                f"use Tensorken's functions, or x.tolist() for the bare values"
+            )
         numpy = importlib.import_module("numpy")  # only numpy calls this
         if copy is False:
             raise ArgumentError("__array__: the values must be copied; leave out copy=False")
