@@ -319,8 +319,8 @@ def move(x: Tensor, backend: Any, device: str | None) -> Tensor:
     return Tensor(interpreter, interpreter.new(x.shape, base.ravel(value), x.dtype), x.shape, x.dtype)
 
 
-def unpickle(shape: Shape, data: Any, dtype: DType, backend: str) -> Tensor:
-    """The tensor that was pickled, on the backend that held it."""
+def unpickle(shape: Shape, data: Any, dtype: DType, backend: str | None) -> Tensor:
+    """The tensor that was pickled, on the backend that held it; on the default one if that has no name."""
     flat = _buffer(data, dtype) if isinstance(data, bytes) else data
     interpreter = resolve(backend, None)
     return Tensor(interpreter, interpreter.new(shape, flat, dtype), shape, dtype)

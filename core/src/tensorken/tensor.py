@@ -165,12 +165,9 @@ class Tensor(Operators):
                 "pickle: a tensor inside a transform cannot be pickled; return it from the function first"
             )
         flat = self.flat()
-        return unpickle, (
-            self.shape,
-            flat if isinstance(flat, list) else bytes(flat),
-            self.dtype,
-            self.backend,
-        )
+        # An interpreter that was passed as an object has no name by which another process could find it.
+        backend = None if self.device == "default" else self.backend
+        return unpickle, (self.shape, flat if isinstance(flat, list) else bytes(flat), self.dtype, backend)
 
     # ---- constants beside it ---------------------------------------------------------------------------------
 
