@@ -264,7 +264,10 @@ def atanh(x: Tensor) -> Tensor:
 
 @_in_float32
 def erf(x: Tensor) -> Tensor:
-    """Near 0 a series, else 1 - erfc(abs(x)) with erfc(a) = exp(-a**2) * P(1 / (a + 3))."""
+    """Near 0 a series in x**2, else 1 - erfc(a) with a = abs(x) and erfc(a) = exp(-a**2) * P(1 / (a + 3)).
+
+    The line is parted as by W. J. Cody, "Rational Chebyshev approximation for the error function", 1969.
+    """
     a, z = x.abs(), x * x
     near = x * _polynomial(z, coefficients.ERF)
     far = 1.0 - (-z).exp() * _polynomial(1.0 / (a + 3.0), coefficients.ERFC)
