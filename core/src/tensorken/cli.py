@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from tensorken.discovery import suggested
 from tensorken.errors import BackendError, TensorkenError
 from tensorken.plugin import SPEC_VERSION
 from tensorken.registry import REGISTRY, SELECTION, PluginRecord, core_version, told, traced
@@ -165,7 +166,7 @@ def _examine(_: argparse.Namespace) -> int:
         _say(f"\n{title}" if records else f"\n{title}: none")
         _print_table(map(_examined, records))
     _say("".join(f"\n  {line}" for line in REGISTRY.report_header()))
-    notes = [f"nobody reads {v}{_meant(likely)}" for v, likely in SELECTION.unknown_variables().items()]
+    notes = [f"nobody reads {v}{suggested(likely)}" for v, likely in SELECTION.unknown_variables().items()]
     notes += [f"{record}: {record.reason}" for record in (*backends, *plugins, *commands) if record.reason]
     notes += REGISTRY.problems
     status = 0
@@ -189,10 +190,6 @@ def _examined(record: PluginRecord) -> tuple[str, ...]:
     return record.name, record.distribution, record.version, "loads" if loaded else record.status
 
 
-def _meant(likely: list[str]) -> str:
-    return f"; did you mean {' or '.join(likely)}?" if likely else ""
-
-
 # ---- subcommands of plugins --------------------------------------------------------------------------------
 
 
@@ -212,7 +209,7 @@ def _run_plugin(command: str, arguments: list[str]) -> int:
         return 2
     names = {*OWN_COMMANDS, *COMMANDS, *(record.name for record in REGISTRY.records("commands"))}
     likely = near(normalized(name), names)
-    _say_error(f"there is no subcommand {command!r}{_meant(likely)} (tensorken --help lists them)")
+    _say_error(f"there is no subcommand {command!r}{suggested(likely)} (tensorken --help lists them)")
     return 2
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from tensorken.spec import scalar
 from tensorken.spec.derived import Derived
+from tensorken.spec.derived.arrangement import share
 from tensorken.spec.dtype_rules import (
     cast_to,
     floating,
@@ -51,12 +52,6 @@ def _widened(x: Shape, new: Shape) -> Axes:
 
 def _inverse(order: Axes) -> Axes:
     return tuple(sorted(range(len(order)), key=order.__getitem__))
-
-
-def _share(y: Any, x: Any, axes: Axes) -> Any:
-    """1 / (number of maxima) where x attains the maximum y, else 0."""
-    hits = x.eq(y.expand(x.shape)).astype(x.dtype)
-    return hits / hits.sum(axes, keepdims=True).expand(x.shape)
 
 
 def _pow_base(t: Any, y: Any, a: Any, b: Any) -> Any:
@@ -202,8 +197,8 @@ class Diffable(Derived[R]):
         shape=reduced_nonempty,
         dtype=movement(1),
         params=("axes",),
-        jvp=(lambda t, y, x, axes: (t * _share(y, x, axes)).sum(axes, keepdims=True),),
-        vjp=(lambda t, y, x, axes: t.expand(x.shape) * _share(y, x, axes),),
+        jvp=(lambda t, y, x, axes: (t * share(y, x, axes)).sum(axes, keepdims=True),),
+        vjp=(lambda t, y, x, axes: t.expand(x.shape) * share(y, x, axes),),
         samples=((((2, 3),), ((1,),)), (((2, 3),), ((0, 1),)), (((2, 3),), ((),))),
     )
     def max(self, x: R, axes: Axes) -> R:

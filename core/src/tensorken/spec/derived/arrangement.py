@@ -12,8 +12,8 @@ from tensorken.spec.op import OPS, linear, primitive
 from tensorken.spec.shapes import Axes, along_axis, concatenated, reduced_nonempty, without_axis
 
 
-def _minima(y: Any, x: Any, axes: Axes) -> Any:
-    """1 / (number of minima) where x attains the minimum y, else 0."""
+def share(y: Any, x: Any, axes: Axes) -> Any:
+    """1 / (number of places) where x attains y, its maximum or minimum over axes; else 0."""
     hits = x.eq(y.expand(x.shape)).astype(x.dtype)
     return hits / hits.sum(axes, keepdims=True).expand(x.shape)
 
@@ -57,8 +57,8 @@ class Arrangement(Interpreter[R]):
         shape=reduced_nonempty,
         dtype=movement(1),
         params=("axes",),
-        jvp=(lambda t, y, x, axes: (t * _minima(y, x, axes)).sum(axes, keepdims=True),),
-        vjp=(lambda t, y, x, axes: t.expand(x.shape) * _minima(y, x, axes),),
+        jvp=(lambda t, y, x, axes: (t * share(y, x, axes)).sum(axes, keepdims=True),),
+        vjp=(lambda t, y, x, axes: t.expand(x.shape) * share(y, x, axes),),
         body=arrangement.min,
         samples=((((2, 3),), ((1,),)), (((2, 3),), ((0, 1),))),
     )
