@@ -10,7 +10,7 @@ from tensorken.errors import ScalarRangeError, ShapeError, TensorkenError
 from tensorken.levels import lift, meet
 from tensorken.spec.dtypes import DType, promote, with_scalar
 from tensorken.spec.interpreter import Interpreter
-from tensorken.spec.op import Op
+from tensorken.spec.op import Op, run
 from tensorken.spec.shapes import Shape, broadcast
 
 if TYPE_CHECKING:
@@ -91,11 +91,7 @@ def apply(op: Op, operands: Sequence[Value], params: tuple[Any, ...] = ()) -> An
         dtype = op.dtypes.get(dtypes) or op.result_dtype(dtypes, params)
     except TensorkenError as error:
         raise type(error)(f"{op.name}: {error}") from None
-    override = interpreter.overrides[op]
-    if override is None:
-        result = interpreter.interpret(op, representations, params)
-    else:
-        result = override(interpreter, *representations, *params)
+    result = run(interpreter, op, representations, params)
     tensor = type(operands[0])
     if op.results == 1:
         return tensor(interpreter, result, shape, dtype)
@@ -120,11 +116,7 @@ def unary(op: Op, x: Value, params: tuple[Any, ...] = ()) -> Tensor:
         except TensorkenError as error:
             raise type(error)(f"{op.name}: {error}") from None
     interpreter = x.interpreter
-    override = interpreter.overrides[op]
-    if override is None:
-        result = interpreter.interpret(op, (x.representation,), params)
-    else:
-        result = override(interpreter, x.representation, *params)
+    result = run(interpreter, op, (x.representation,), params)
     return type(x)(interpreter, result, shape, dtype)  # type: ignore[return-value]
 
 
@@ -151,8 +143,7 @@ def binary(op: Op, a: Any, b: Any) -> Tensor:
         operands = [a.representation, b.representation]
     else:
         interpreter, operands = at_one_level(op, (a, b))
-    override = interpreter.overrides[op]
-    result = interpreter.interpret(op, operands, ()) if override is None else override(interpreter, *operands)
+    result = run(interpreter, op, operands, ())
     tensor: type[Tensor] = type(a)
     return tensor(interpreter, result, shape, result_dtype)
 

@@ -10,7 +10,7 @@ from typing import Any, Generic
 from tensorken.levels import Level, lift, meet
 from tensorken.spec.dtypes import DType, bool_, float32, int32
 from tensorken.spec.interpreter import Interpreter, R
-from tensorken.spec.op import Op
+from tensorken.spec.op import Op, run
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
 
@@ -75,8 +75,7 @@ class Reverse(Level[Traced[R]]):
             raise self.refuse(op.name)
         inner = self.inner
         primals = [x.primal for x in operands]
-        override = inner.overrides[op]
-        y = inner.interpret(op, primals, params) if override is None else override(inner, *primals, *params)
+        y = run(inner, op, primals, params)
         places = [x.index for x in operands]
         active = tuple([place is not None for place in places])
         needs = op.saves.get(active)
