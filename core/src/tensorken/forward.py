@@ -69,6 +69,4 @@ class Forward(Level[Dual[R]]):
 
     def _at_inner(self, tangent: Tensor) -> R:
         """A rule's result as a representation of the level below; it may have been built from constants alone."""
-        if tangent.interpreter is self.inner:
-            return tangent.representation  # type: ignore[no-any-return]
         return lift(tangent.representation, tangent.interpreter, self.inner)  # type: ignore[no-any-return]

@@ -24,7 +24,6 @@ from tensorken.spec.interpreter import R
 from tensorken.spec.op import OPS, Op, run
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Axes, Shape, multiplied
-from tensorken.tensor import Tensor
 
 LIMIT = 4
 """How many products one sum may hold back."""
@@ -161,9 +160,9 @@ class Fuse(RawTensor[Held[R]]):
         raw = self.raw
         method = raw.overrides[op]
         if method is None and op.body is not None and not raw.has(op):
-            tensor = Tensor
-            result = op.body(*[tensor(self, x) for x in operands], *params)
-            return result.representation if op.results == 1 else tuple([y.representation for y in result])
+            return super().interpret(
+                op, operands, params
+            )  # the body, on this interpreter, so that it is fused too
         if op.elementwise:
             values = [self.small(x) if x.value is None else x.value for x in operands]
             if len(values) > 1 and not raw.broadcasts:

@@ -26,7 +26,11 @@ def get(x: Tensor, key: Any) -> Tensor:
     Raises:
         IndexingError: if an int is out of range, there are too many indices, or a kind that is not supported.
     """
-    for name, param in _plan(x.shape, key):
+    return _taken(x, _plan(x.shape, key))
+
+
+def _taken(x: Tensor, steps: list[Step]) -> Tensor:
+    for name, param in steps:
         x = x.apply(OPS[name], param)
     return x
 
@@ -54,10 +58,7 @@ class Part:
 
     def get(self) -> Tensor:
         """The part itself."""
-        x = self._tensor
-        for name, param in self._steps:
-            x = x.apply(OPS[name], param)
-        return x
+        return _taken(self._tensor, self._steps)
 
     def set(self, value: Any) -> Tensor:
         """The tensor with `value` in place of the part.

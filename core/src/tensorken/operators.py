@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 EXP, LOG, SIN, COS, NEG = (OPS[name] for name in ("exp", "log", "sin", "cos", "neg"))
 ADD, SUB, MUL, DIV, POW, EQ, LT = (OPS[name] for name in ("add", "sub", "mul", "div", "pow", "eq", "lt"))
-WHERE, CAST = OPS["where"], OPS["cast"]
 
 
 class Operators(Value):

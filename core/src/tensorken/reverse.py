@@ -191,11 +191,11 @@ class _Probe(Interpreter[Any]):
 
     def interpret(self, op: Op, operands: Sequence[Any], params: tuple[Any, ...]) -> Any:
         self.used.update(map(id, operands))
-        outlines = [op.shape(*[x.shape for x in operands], *params)]
-        dtypes = [op.result_dtype(tuple([x.dtype for x in operands]), params)]
+        shape = op.shape(*[x.shape for x in operands], *params)
+        dtype = op.result_dtype(tuple([x.dtype for x in operands]), params)
         if op.results == 1:
-            return Outline(outlines[0], dtypes[0])
-        return tuple([Outline(*facts) for facts in zip(outlines[0], dtypes[0], strict=True)])
+            return Outline(shape, dtype)
+        return tuple([Outline(*facts) for facts in zip(shape, dtype, strict=True)])
 
 
 def _needs(op: Op, active: tuple[bool, ...]) -> tuple[int, ...]:

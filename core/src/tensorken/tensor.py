@@ -209,15 +209,11 @@ class Tensor(Operators):
         from tensorken.creation import pair_of_operands
 
         a, b = pair_of_operands("where", a, b, self)
-        if a.shape != self.shape or b.shape != self.shape:
-            try:
-                shape = broadcast(broadcast(self.shape, a.shape), b.shape)
-            except ShapeError as error:
-                raise ShapeError(f"where: {error}") from None
-            a, b = a.broadcast_to(shape), b.broadcast_to(shape)
-            result: Tensor = apply(WHERE, (self.broadcast_to(shape), a, b))
-            return result
-        result = apply(WHERE, (self, a, b))
+        try:
+            shape = broadcast(broadcast(self.shape, a.shape), b.shape)
+        except ShapeError as error:
+            raise ShapeError(f"where: {error}") from None
+        result: Tensor = apply(WHERE, [x.broadcast_to(shape) for x in (self, a, b)])
         return result
 
     def astype(self, dtype: Any) -> Tensor:

@@ -76,7 +76,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
         result, aux = _split("jvp", f(*tree.unflatten(structure, duals)), has_aux)
         outputs, out_structure = tree.flatten(result)
         outputs = [_result_at(level, y) for y in outputs]
-    primals_out = [Tensor(inner, y.representation.primal, y.shape, y.dtype) for y in outputs]
+    primals_out = _primals_of(outputs, inner)
     tangents_out = [
         p.zeros_like()
         if y.representation.tangent is None
@@ -105,7 +105,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     values = [variable("vjp", x, i) for i, x in enumerate(arguments)]
     level, outputs, out_structure, aux = _record("vjp", f, values, structure, has_aux)
     inner = level.inner
-    results = [Tensor(inner, y.representation.primal, y.shape, y.dtype) for y in outputs]
+    results = _primals_of(outputs, inner)
 
     def pull_back(cotangent: Any) -> tuple[Any, ...]:
         """The cotangents of the primals."""
@@ -113,10 +113,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         tree.check_same(out_structure, given_structure, "vjp: cotangent")
         seeds = [matching("vjp", "cotangent", y, t) for y, t in zip(results, given, strict=True)]
         found = _pull(level, outputs, seeds, consume=False)
-        pulled = [
-            found[i] if i in found else Tensor(inner, _raised(x.zeros_like(), inner))
-            for i, x in enumerate(values)
-        ]
+        pulled = _cotangents_of(values, found, inner)
         _settle(inner, pulled)
         return _arguments(structure, pulled)  # type: ignore[no-any-return]
 
@@ -229,7 +226,7 @@ def _differentiated(
         inner = level.inner
         if scalar:
             _check_scalar_output(name, outputs)
-        results = [Tensor(inner, y.representation.primal, y.shape, y.dtype) for y in outputs]
+        results = _primals_of(outputs, inner)
         found = _pull(level, outputs, [y.ones_like() for y in results], consume=True)
         if not allow_unused:
             for i, (path, _) in enumerate(tree.flatten_with_path(chosen)[0]):
@@ -238,10 +235,7 @@ def _differentiated(
                         f"{name}: the value does not depend on argument {path}; drop it, "
                         f"or pass allow_unused=True for zeros"
                     )
-        pulled = [
-            found[i] if i in found else Tensor(inner, _raised(x.zeros_like(), inner), x.shape, x.dtype)
-            for i, x in enumerate(values)
-        ]
+        pulled = _cotangents_of(values, found, inner)
         _settle(inner, results, pulled)
         gradients = over_inputs(_arguments(structure, pulled), argnums)
         value = tree.unflatten(out_structure, results)
@@ -290,6 +284,19 @@ def _pull(
     return {place: level.at_inner(t) for place, t in found.items()}
 
 
+def _primals_of(outputs: list[Tensor], inner: Interpreter[Any]) -> list[Tensor]:
+    """A function's results without their derivatives, one level down."""
+    return [Tensor(inner, y.representation.primal, y.shape, y.dtype) for y in outputs]
+
+
+def _cotangents_of(values: list[Tensor], found: dict[int, Tensor], inner: Interpreter[Any]) -> list[Tensor]:
+    """The cotangent of each variable: zeros where none arrived."""
+    return [
+        found[i] if i in found else Tensor(inner, _raised(x.zeros_like(), inner), x.shape, x.dtype)
+        for i, x in enumerate(values)
+    ]
+
+
 def _settle(inner: Interpreter[Any], *results: list[Tensor]) -> None:
     """Have nothing of the results of an outermost transform held back: the tape's values can then go."""
     if isinstance(inner, RawTensor):
@@ -300,7 +307,7 @@ def _settle(inner: Interpreter[Any], *results: list[Tensor]) -> None:
 
 
 def _raised(x: Tensor, inner: Interpreter[Any]) -> Any:
-    return x.representation if x.interpreter is inner else lift(x.representation, x.interpreter, inner)
+    return lift(x.representation, x.interpreter, inner)
 
 
 def _result_at(level: Any, y: Any) -> Tensor:

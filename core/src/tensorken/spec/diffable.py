@@ -11,7 +11,7 @@ from typing import Any
 
 from tensorken.spec import scalar
 from tensorken.spec.derived import Derived
-from tensorken.spec.derived.arrangement import share
+from tensorken.spec.derived.arrangement import EXTREME
 from tensorken.spec.dtype_rules import (
     cast_to,
     floating,
@@ -38,7 +38,6 @@ from tensorken.spec.shapes import (
     padded,
     permuted,
     reduced,
-    reduced_nonempty,
     reshaped,
     scattered,
 )
@@ -192,15 +191,7 @@ class Diffable(Derived[R]):
     def sum(self, x: R, axes: Axes) -> R:
         """The sum over axes, which stay with size 1."""
 
-    @primitive(
-        arity=1,
-        shape=reduced_nonempty,
-        dtype=movement(1),
-        params=("axes",),
-        jvp=(lambda t, y, x, axes: (t * share(y, x, axes)).sum(axes, keepdims=True),),
-        vjp=(lambda t, y, x, axes: t.expand(x.shape) * share(y, x, axes),),
-        samples=((((2, 3),), ((1,),)), (((2, 3),), ((0, 1),)), (((2, 3),), ((),))),
-    )
+    @primitive(**EXTREME)
     def max(self, x: R, axes: Axes) -> R:
         """The maximum over axes, which stay with size 1; NaN propagates; ties share the derivative equally."""
 

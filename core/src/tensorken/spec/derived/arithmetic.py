@@ -18,6 +18,9 @@ def _chosen(t: Any, mine: Any, other: Any, y: Any) -> Any:
     return mine.eq(y).where(mine.eq(other).where(t * 0.5, t), 0.0)
 
 
+_TO_CHOSEN = (lambda t, y, a, b: _chosen(t, a, b, y), lambda t, y, a, b: _chosen(t, b, a, y))
+
+
 def _remainder_by_divisor(t: Any, y: Any, a: Any, b: Any) -> Any:
     """-floor(a / b): the quotient of a - y by b, which is whole but for its rounding."""
     return t * ((y - a) / b).apply(OPS["round"])
@@ -42,23 +45,11 @@ class Arithmetic(Interpreter[R]):
     def sign(self, x: R) -> R:
         """-1, 0 or 1 as x is negative, zero or positive; a zero keeps its sign, NaN stays."""
 
-    @elementwise(
-        scalar.maximum,
-        lambda t, y, a, b: _chosen(t, a, b, y),
-        lambda t, y, a, b: _chosen(t, b, a, y),
-        dtype=numeric,
-        body=arithmetic.maximum,
-    )
+    @elementwise(scalar.maximum, *_TO_CHOSEN, dtype=numeric, body=arithmetic.maximum)
     def maximum(self, a: R, b: R) -> R:
         """The larger of a and b; NaN if either is; a tie shares the derivative equally."""
 
-    @elementwise(
-        scalar.minimum,
-        lambda t, y, a, b: _chosen(t, a, b, y),
-        lambda t, y, a, b: _chosen(t, b, a, y),
-        dtype=numeric,
-        body=arithmetic.minimum,
-    )
+    @elementwise(scalar.minimum, *_TO_CHOSEN, dtype=numeric, body=arithmetic.minimum)
     def minimum(self, a: R, b: R) -> R:
         """The smaller of a and b; NaN if either is; a tie shares the derivative equally."""
 

@@ -47,21 +47,24 @@ def _dtype_of_pieces(*args: Any) -> Any:
     return anything(*args[:-1])
 
 
+EXTREME: Any = {
+    "arity": 1,
+    "shape": reduced_nonempty,
+    "dtype": movement(1),
+    "params": ("axes",),
+    "jvp": (lambda t, y, x, axes: (t * share(y, x, axes)).sum(axes, keepdims=True),),
+    "vjp": (lambda t, y, x, axes: t.expand(x.shape) * share(y, x, axes),),
+    "samples": ((((2, 3),), ((1,),)), (((2, 3),), ((0, 1),)), (((2, 3),), ((),))),
+}
+"""What the maximum and the minimum over axes have in common."""
+
+
 class Arrangement(Interpreter[R]):
     """Extremes and their places, running sums, sorting, joining."""
 
     # ---- reductions and scans ----------------------------------------------------------------------------------
 
-    @primitive(
-        arity=1,
-        shape=reduced_nonempty,
-        dtype=movement(1),
-        params=("axes",),
-        jvp=(lambda t, y, x, axes: (t * share(y, x, axes)).sum(axes, keepdims=True),),
-        vjp=(lambda t, y, x, axes: t.expand(x.shape) * share(y, x, axes),),
-        body=arrangement.min,
-        samples=((((2, 3),), ((1,),)), (((2, 3),), ((0, 1),))),
-    )
+    @primitive(**EXTREME, body=arrangement.min)
     def min(self, x: R, axes: Axes) -> R:
         """The minimum over axes, which stay with size 1; NaN propagates; ties share the derivative equally."""
 
