@@ -37,7 +37,7 @@ class Forward(Level[Dual[R]]):
         inner = self.inner
         primals = [x.primal for x in operands]
         y = run(inner, op, primals, params)
-        if op.jvp_all is not None or op.results > 1:
+        if op.jvp_all is not None or op.results != 1:
             return self._push_all(op, operands, primals, y, params)
         tangent = None
         xs: list[Tensor] | None = None

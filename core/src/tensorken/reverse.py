@@ -81,7 +81,7 @@ class Reverse(Level[Traced[R]]):
         needs = op.saves.get(active)
         if needs is None:
             needs = op.saves[active] = _needs(op, active)
-        if op.results > 1:
+        if op.results != 1:
             return self._record_results(op, places, needs, primals, y, params)
         if not needs:
             return Traced(y, None)
@@ -107,7 +107,7 @@ class Reverse(Level[Traced[R]]):
         if not needs:
             return tuple([Traced(y, None) for y in ys])
         record = (op, places, [*ys, *primals], params)
-        self.tape.extend([record, *[None] * (op.results - 1)])  # in one step, as other threads may record too
+        self.tape.extend([record, *[None] * (len(ys) - 1)])  # in one step, as other threads may record too
         first = self._place_of(record)
         return tuple([Traced(y, first + i) for i, y in enumerate(ys)])
 
@@ -148,13 +148,14 @@ class Reverse(Level[Traced[R]]):
     def _pull_all(self, place: int, record: Record, cotangents: dict[int, Tensor]) -> Sequence[Tensor | None]:
         """An op with one rule for all operands, or with several results."""
         op, parents, kept, params = record
-        given = [cotangents.pop(place + i, None) for i in range(op.results)]
+        results = len(kept) - len(parents)
+        given = [cotangents.pop(place + i, None) for i in range(results)]
         if not any([t is not None for t in given]):
             return [None] * len(parents)
         assert op.vjp_all is not None
         values = [Tensor(self.inner, x) for x in kept]
         pulled: Sequence[Tensor | None] = op.vjp_all(
-            given, values[: op.results], values[op.results :], params
+            given, values[:results], values[results:], params
         )
         return pulled
 
@@ -209,7 +210,7 @@ def _needs(op: Op, active: tuple[bool, ...]) -> tuple[int, ...]:
         return ()
     if op.vjp_all is not None and not any(active):
         return ()
-    count = op.results + len(active)
+    count = (op.results or 1) + len(active)
     if op.vjp_all is not None or not op.samples:
         return (VALUE,) * count
     needs = [NOTHING] * count

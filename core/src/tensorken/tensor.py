@@ -10,8 +10,9 @@ from tensorken import display, indexing
 from tensorken.dispatch import apply, unary
 from tensorken.errors import ArgumentError, ConcretizationError, ImmutableError, ShapeError
 from tensorken.levels import Level, lift, lower
+from tensorken.methods import Methods
 from tensorken.normalization import Axis, axes_of, axis_of, filled_in, pairs_of, sizes_of
-from tensorken.operators import Operators, floating_of
+from tensorken.operators import floating_of
 from tensorken.spec.dtypes import DType, as_dtype, bool_, check_scalar
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import OPS, Op
@@ -24,7 +25,7 @@ SUM, MAX, RESHAPE, PERMUTE, EXPAND = (OPS[name] for name in ("sum", "max", "resh
 WHERE, CAST = OPS["where"], OPS["cast"]
 
 
-class Tensor(Operators):
+class Tensor(Methods):
     """An n-dimensional array of one dtype: immutable, differentiable, on any backend.
 
     Make one with `tk.tensor`, `tk.zeros` and their like, not with this constructor.

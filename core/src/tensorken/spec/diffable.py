@@ -245,7 +245,7 @@ class Diffable(Derived[R]):
         lambda t, y, x, pads: t.crop(tuple([(p, p + n) for n, (p, _) in zip(x.shape, pads, strict=True)])),
         (((2, 3),), (((1, 2), (0, 1)),)),
         dtype=movement(1),
-        params=("pairs",),
+        params=("pads",),
     )
     def pad(self, x: R, pads: Pairs) -> R:
         """x with zeros (False) before and after along each axis."""
@@ -255,7 +255,7 @@ class Diffable(Derived[R]):
         lambda t, y, x, limits: t.pad(tuple([(s, n - e) for n, (s, e) in zip(x.shape, limits, strict=True)])),
         (((4, 3),), (((1, 3), (0, 2)),)),
         dtype=movement(1),
-        params=("pairs",),
+        params=("limits",),
     )
     def crop(self, x: R, limits: Pairs) -> R:
         """The elements from start to end (exclusive) along each axis."""

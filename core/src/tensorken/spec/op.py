@@ -35,7 +35,7 @@ class Op:
     arity: int | None  # None: any number of operands
     shape: Callable[..., Any]  # (*operand shapes, *params) -> Shape; a tuple of shapes if results > 1
     dtype: Callable[..., Any]  # (*operand dtypes, *params) -> DType; a tuple of dtypes if results > 1
-    params: tuple[str, ...] = ()  # the kind of each: axes axis shape order pairs size dtype data program
+    params: tuple[str, ...] = ()  # the kind of each: axes axis shape order pads limits size dtype data program
     roles: tuple[str, ...] = ()  # of each operand: data, condition or indices; () if all are data
     jvp: tuple[Rule | None, ...] = ()  # one rule an operand: push its tangent forward
     vjp: tuple[Rule | None, ...] = ()  # one rule an operand: pull the cotangent back to it
@@ -48,7 +48,7 @@ class Op:
         None  # an elementwise op on Python numbers: its meaning in real arithmetic
     )
     elementwise: bool = False
-    results: int = 1
+    results: int | None = 1  # None: as many as the body returns, in a tuple
     method: bool = False  # backends may override it with a method of its name
     domain: tuple[float, float] = (
         -2.0,
