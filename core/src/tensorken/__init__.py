@@ -36,5 +36,6 @@ from tensorken.spec.dtypes import (
 )
 from tensorken.tensor import Tensor as Tensor
 from tensorken.transforms import *
+from tensorken.vectorize import *
 
 bool = bool_

@@ -1,4 +1,4 @@
-"""What transforms take: functions, argnums, and leaves that are, or become, floating-point tensors."""
+"""What transforms take and get: functions, argnums, leaves that are, or become, tensors, and results."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken import tree
-from tensorken.creation import as_tensor
+from tensorken.creation import as_tensor, tensor
 from tensorken.errors import ArgumentError, GradientError, ShapeError, StructureError
+from tensorken.levels import lift, meet
 from tensorken.spec.dtypes import DType
 from tensorken.spec.op import Op
 from tensorken.tensor import Tensor
@@ -97,6 +98,20 @@ def _path(structure: Any, index: int) -> str:
         return f"[{index}]"
     path: str = tree.flatten_with_path(tree.unflatten(structure, range(structure.size)))[0][index][0]
     return path
+
+
+def result_at(level: Any, y: Any) -> Tensor:
+    """A leaf of f's result at the level; a number becomes a tensor of the level's backend."""
+    try:
+        result = y if isinstance(y, Tensor) else tensor(y, backend=level.base)
+    except ArgumentError as error:
+        raise ArgumentError(f"{level.transform}: the function's result: {error}") from None
+    if result.interpreter is level:
+        return result
+    deepest: Any = meet((result.interpreter, level), level.transform)
+    if deepest is not level:
+        raise deepest.refuse(level.transform)
+    return Tensor(level, lift(result.representation, result.interpreter, level), result.shape, result.dtype)
 
 
 def matching(name: str, what: str, x: Tensor, t: Any) -> Tensor:

@@ -42,7 +42,7 @@ def text(x: Any, spec: str = "") -> str:
     try:
         elements = x.flat()
     except ConcretizationError:
-        return _formula(x)
+        return _formula(x) or representation(x)
     return display_text(x.shape, elements, x.dtype, spec)
 
 
@@ -51,13 +51,20 @@ def representation(x: Any) -> str:
     try:
         shown = repr_text(x.shape, x.flat(), x.dtype)
     except ConcretizationError:
-        shown = f"<tensor {_formula(x)}, shape={x.shape}, dtype={x.dtype}>"
+        formula = _formula(x) or "of each example"
+        shown = f"<tensor {formula}, shape={x.shape}, dtype={x.dtype}>"
     return f"<{shown} inside {x.interpreter.transform}>" if x.interpreter.below is not None else shown
 
 
-def _formula(x: Any) -> str:
-    """What a tensor without values stands for, as the backend puts it below what only wraps its values."""
-    base, value = lower(x.representation, x.interpreter)
+def _formula(x: Any) -> str | None:
+    """What a tensor without values stands for, as the backend puts it below what only wraps its values.
+
+    None if it differs between the examples of a batch.
+    """
+    try:
+        base, value = lower(x.representation, x.interpreter)
+    except ConcretizationError:
+        return None
     while hasattr(base, "raw"):  # Fuse, ShapeTracker
         base, value = base.raw, base.value(value)
     return str(value)

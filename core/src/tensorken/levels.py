@@ -40,6 +40,10 @@ class Level(Diffable[R]):
     def dtype(self, x: R) -> DType:
         return self.inner.dtype(self.lower(x))
 
+    def everything(self, x: R) -> Any:
+        """What a representation holds at the level below, be it one value or one an example."""
+        return self.lower(x)
+
     def refuse(self, op_name: str) -> EscapedTensorError:
         """The error of an op on a closed level."""
         return EscapedTensorError(
@@ -125,4 +129,12 @@ def lower(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpret
     while interpreter.below is not None:
         representation = interpreter.lower(representation)
         interpreter = interpreter.below
+    return interpreter, representation
+
+
+def ground_value(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpreter[Any], Any]:
+    """As `lower`, but a value that differs between the examples of a batch comes with all of them."""
+    while isinstance(interpreter, Level):
+        representation = interpreter.everything(representation)
+        interpreter = interpreter.inner
     return interpreter, representation

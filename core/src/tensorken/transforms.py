@@ -16,12 +16,13 @@ from tensorken.arguments import (
     over_inputs,
     partial_of,
     places_of,
+    result_at,
     variable,
 )
-from tensorken.creation import as_tensor, tensor
+from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, GradientError
 from tensorken.forward import Dual, Forward
-from tensorken.levels import ground, lift, meet, running
+from tensorken.levels import ground, lift, running
 from tensorken.reverse import Reverse
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.raw import RawTensor
@@ -75,7 +76,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
         ]
         result, aux = _split("jvp", f(*tree.unflatten(structure, duals)), has_aux)
         outputs, out_structure = tree.flatten(result)
-        outputs = [_result_at(level, y) for y in outputs]
+        outputs = [result_at(level, y) for y in outputs]
     primals_out = _primals_of(outputs, inner)
     tangents_out = [
         p.zeros_like()
@@ -267,7 +268,7 @@ def _record(
         variables = [Tensor(level, level.variable(_raised(x, inner)), x.shape, x.dtype) for x in values]
         result, aux = _split(name, f(*_arguments(structure, variables)), has_aux)
         outputs, out_structure = tree.flatten(result)
-        return level, [_result_at(level, y) for y in outputs], out_structure, aux
+        return level, [result_at(level, y) for y in outputs], out_structure, aux
 
 
 def _pull(
@@ -308,20 +309,6 @@ def _settle(inner: Interpreter[Any], *results: list[Tensor]) -> None:
 
 def _raised(x: Tensor, inner: Interpreter[Any]) -> Any:
     return lift(x.representation, x.interpreter, inner)
-
-
-def _result_at(level: Any, y: Any) -> Tensor:
-    """A leaf of f's result at the level; a number becomes a tensor of the level's backend."""
-    try:
-        result = y if isinstance(y, Tensor) else tensor(y, backend=level.base)
-    except ArgumentError as error:
-        raise ArgumentError(f"{level.transform}: the function's result: {error}") from None
-    if result.interpreter is level:
-        return result
-    deepest: Any = meet((result.interpreter, level), level.transform)
-    if deepest is not level:
-        raise deepest.refuse(level.transform)
-    return Tensor(level, _raised(result, level), result.shape, result.dtype)
 
 
 def _dropped(aux: Any, level: Any) -> Any:

@@ -49,6 +49,7 @@ class Op:
     )
     elementwise: bool = False
     results: int | None = 1  # None: as many as the body returns, in a tuple
+    mapped: bool = False  # body and rules are for one example: a batch maps them, instead of shifting params
     method: bool = False  # backends may override it with a method of its name
     domain: tuple[float, float] = (
         -2.0,

@@ -1,0 +1,229 @@
+"""Batch: an interpreter whose values stand for one value an example; the batch is the first axis at the level below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic
+
+from tensorken.errors import ConcretizationError
+from tensorken.levels import Level, ground, lift, running
+from tensorken.spec.dtypes import int32, int64
+from tensorken.spec.interpreter import Interpreter, R
+from tensorken.spec.op import OPS, Op, run
+from tensorken.spec.shapes import Shape
+from tensorken.tensor import Tensor
+
+SHIFT: dict[str, Callable[[Any, int], Any]] = {
+    "axes": lambda axes, size: tuple([axis + 1 for axis in axes]),
+    "axis": lambda axis, size: axis + 1,
+    "shape": lambda shape, size: (size, *shape),
+    "order": lambda order, size: (0, *[axis + 1 for axis in order]),
+    "pads": lambda pads, size: ((0, 0), *pads),
+    "limits": lambda limits, size: ((0, size), *limits),
+}
+"""What the params of each kind become when the operands have one axis more, of some size, in front."""
+
+
+@dataclass(slots=True)
+class Batched(Generic[R]):
+    """A value of the level below, and whether its first axis runs over the examples; else all share it."""
+
+    value: R
+    batched: bool
+
+
+class Batch(Level[Batched[R]]):
+    """Runs each op once for all examples: on values with one axis more, with the params shifted by their kinds.
+
+    An op on values that all examples share runs once, on them alone.
+    """
+
+    transform = "vmap"
+
+    def __init__(self, inner: Interpreter[Any], size: int) -> None:
+        super().__init__(inner)
+        self.size = size
+
+    def shape(self, x: Batched[R]) -> Shape:
+        shape = self.inner.shape(x.value)
+        return shape[1:] if x.batched else shape
+
+    def dtype(self, x: Batched[R]) -> Any:
+        return self.inner.dtype(x.value)
+
+    def lift(self, x: R) -> Batched[R]:
+        return Batched(x, False)
+
+    def lower(self, x: Batched[R]) -> R:
+        if x.batched:
+            raise ConcretizationError(
+                f"vmap: this value differs between the {self.size} examples, so it has no single value here; "
+                f"use tk.where to choose by it, or read it after vmap has returned"
+            )
+        return x.value
+
+    def everything(self, x: Batched[R]) -> R:
+        return x.value
+
+    def whole(self, x: Batched[R]) -> Tensor:
+        """All examples' values, at the level below; what they share is repeated."""
+        value = Tensor(self.inner, x.value)
+        if x.batched:
+            return value
+        shape = value.shape
+        return value.reshape((1, *shape)).expand((self.size, *shape))
+
+    def interpret(self, op: Op, operands: Sequence[Batched[R]], params: tuple[Any, ...]) -> Any:
+        if self.closed:
+            raise self.refuse(op.name)
+        flags = tuple([x.batched for x in operands])
+        if not any(flags):
+            y, batched = run(self.inner, op, [x.value for x in operands], params), False
+        elif op.mapped:
+            over = _over_examples(op, self.size, flags)
+            y, batched = run(self.inner, over, [x.value for x in operands], params), True
+        else:
+            params = tuple(
+                [
+                    SHIFT[kind](p, self.size) if kind in SHIFT else p
+                    for kind, p in zip(op.params, params, strict=True)
+                ]
+            )
+            values = [x.value if x.batched else self.whole(x).representation for x in operands]
+            y, batched = run(self.inner, op, values, params), True
+        if op.results == 1:
+            return Batched(y, batched)
+        return tuple([Batched(part, batched) for part in y])
+
+    # ---- the two ops that the params alone do not carry over ---------------------------------------------------
+
+    def gather(self, x: Batched[R], indices: Batched[R], axis: int) -> Batched[R]:
+        """Where each example has indices of its own, one gather takes the rows of all examples."""
+        if not indices.batched:
+            return self.interpret(OPS["gather"], (x, indices), (axis,))  # type: ignore[no-any-return]
+        if self.closed:
+            raise self.refuse("gather")
+        wanted = Tensor(self.inner, indices.value)
+        size, count = wanted.shape
+        rows = Tensor(self.inner, x.value)
+        if x.batched:
+            rows, wanted = self._beside(rows, axis), self._own_rows(wanted, rows.shape[axis + 1])
+        taken = rows.gather(wanted.reshape((size * count,)), axis)
+        return Batched(self._in_front(taken, axis).representation, True)
+
+    def scatter_add(self, x: Batched[R], indices: Batched[R], axis: int, size: int) -> Batched[R]:
+        """Where each example has indices of its own, one scatter adds to the rows of all examples."""
+        if not indices.batched:
+            return self.interpret(OPS["scatter_add"], (x, indices), (axis, size))  # type: ignore[no-any-return]
+        if self.closed:
+            raise self.refuse("scatter_add")
+        places = Tensor(self.inner, indices.value)
+        rows = self._beside(self.whole(x), axis)
+        flat = self._own_rows(places, size).reshape((places.size,))
+        added = rows.apply(OPS["scatter_add"], flat, axis, self.size * size)
+        return Batched(self._in_front(added, axis).representation, True)
+
+    def _own_rows(self, indices: Tensor, count: int) -> Tensor:
+        """Indices into the rows of all examples; one out of range is held within those of its example."""
+        top = max(count - 1, 0)
+        indices = (indices < 0).where(0, (indices > top).where(top, indices))
+        if indices.dtype is int32 and self.size * count > 2**31 - 1:
+            indices = indices.astype(int64)
+        starts = indices.constant([i * count for i in range(self.size)], indices.dtype, (self.size,))
+        return indices + starts.reshape((self.size, 1))
+
+    def _beside(self, x: Tensor, axis: int) -> Tensor:
+        """The batch axis merged into an axis of the examples: their rows one after the other."""
+        x = x.permute((*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
+        shape = x.shape
+        return x.reshape((*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
+
+    def _in_front(self, x: Tensor, axis: int) -> Tensor:
+        """The inverse of `_beside`."""
+        shape = x.shape
+        x = x.reshape((*shape[:axis], self.size, shape[axis] // max(self.size, 1), *shape[axis + 1 :]))
+        return x.permute((axis, *range(axis), *range(axis + 1, x.ndim)))
+
+
+# ---- functions of examples ---------------------------------------------------------------------------------
+
+
+def over_examples(
+    function: Callable[..., Sequence[Tensor | None]], size: int, flags: Sequence[bool]
+) -> Callable[..., list[Tensor | None]]:
+    """A function of tensors, each with the axis of the examples in front if its flag says so; so are all results."""
+
+    def over(*xs: Tensor) -> list[Tensor | None]:
+        inner = ground([x.interpreter for x in xs], "vmap")
+        level: Batch[Any] = Batch(inner, size)
+        values = [
+            Tensor(level, Batched(lift(x.representation, x.interpreter, inner), flag))
+            for x, flag in zip(xs, flags, strict=True)
+        ]
+        with running(level):
+            return [None if y is None else level.whole(at(level, y)) for y in function(*values)]
+
+    return over
+
+
+def at(level: Any, x: Tensor) -> Any:
+    """The representation of a tensor at a level above its own, or at its own."""
+    return lift(x.representation, x.interpreter, level)
+
+
+def _over_examples(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
+    """An op whose body and rules are for one example, for a batch of them."""
+    count = len(flags)
+
+    def mapped(function: Callable[..., Any], *groups: tuple[Sequence[Tensor | None], Sequence[bool]]) -> Any:
+        """The function of groups of tensors, where None stays None, over the examples."""
+        tensors = [x for xs, _ in groups for x in xs if x is not None]
+        batched = [flag for xs, own in groups for x, flag in zip(xs, own, strict=True) if x is not None]
+
+        def regrouped(*values: Tensor) -> Any:
+            rest = iter(values)
+            return function(*[[None if x is None else next(rest) for x in xs] for xs, _ in groups])
+
+        return over_examples(regrouped, size, batched)(*tensors)
+
+    def body(*args: Any) -> Any:
+        xs, params = args[:count], args[count:]
+
+        def one(values: Any) -> Any:
+            y = op.body(*values, *params)  # type: ignore[misc]
+            return (y,) if op.results == 1 else y
+
+        ys = mapped(one, (xs, flags))
+        return ys[0] if op.results == 1 else tuple(ys)
+
+    def push(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+        everywhere = [True] * len(ys)
+        return mapped(
+            lambda ts, y, x: op.jvp_all(ts, y, x, params),  # type: ignore[misc]
+            (tangents, flags),
+            (ys, everywhere),
+            (xs, flags),
+        )
+
+    def pull(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+        everywhere = [True] * len(ys)
+        pulled = mapped(
+            lambda ts, y, x: op.vjp_all(ts, y, x, params),  # type: ignore[misc]
+            (cotangents, everywhere),
+            (ys, everywhere),
+            (xs, flags),
+        )
+        return [
+            t if t is None or flag else t.sum(0)  # what the examples share gets a share from each
+            for t, flag in zip(pulled, flags, strict=True)
+        ]
+
+    return replace(
+        op,
+        body=body,
+        jvp_all=push if op.jvp_all is not None else None,
+        vjp_all=pull if op.vjp_all is not None else None,
+        saves={},
+        dtypes={},
+    )
