@@ -9,9 +9,10 @@ import tomllib
 from pathlib import Path
 
 import eager
+import jacobians
 from harness import Figure, compare, pin
 
-SUITES = {"eager": eager.workloads}
+SUITES = {"eager": eager.workloads, "jacobians": jacobians.workloads}
 
 
 def main(arguments: list[str]) -> int:

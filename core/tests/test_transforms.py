@@ -392,7 +392,7 @@ def test_jacfwd_costs_the_inputs_and_jacrev_the_outputs():
     def work(jacobian, f, x):
         backend.clear()
         array(jacobian(f)(x))
-        return backend.calls["sin"] + backend.calls["cos"] + backend.calls["fused_multiply_add"]
+        return sum(count * math.prod(shape) for (_, shape), count in backend.sizes.items())
 
     up, down = (lambda x: tall @ tk.sin(x)), (lambda x: tk.sin(x) @ tall)
     two, forty = (

@@ -66,6 +66,11 @@ class Batch(Level[Batched[R]]):
     def everything(self, x: Batched[R]) -> R:
         return x.value
 
+    def check_open(self, op_name: str) -> None:
+        """Raise an EscapedTensorError if vmap has returned."""
+        if self.closed:
+            raise self.refuse(op_name)
+
     def whole(self, x: Batched[R]) -> Tensor:
         """All examples' values, at the level below; what they share is repeated."""
         value = Tensor(self.inner, x.value)
@@ -75,8 +80,7 @@ class Batch(Level[Batched[R]]):
         return value.reshape((1, *shape)).expand((self.size, *shape))
 
     def interpret(self, op: Op, operands: Sequence[Batched[R]], params: tuple[Any, ...]) -> Any:
-        if self.closed:
-            raise self.refuse(op.name)
+        self.check_open(op.name)
         flags = tuple([x.batched for x in operands])
         if not any(flags):
             y, batched = run(self.inner, op, [x.value for x in operands], params), False
@@ -100,10 +104,9 @@ class Batch(Level[Batched[R]]):
 
     def gather(self, x: Batched[R], indices: Batched[R], axis: int) -> Batched[R]:
         """Where each example has indices of its own, one gather takes the rows of all examples."""
+        self.check_open("gather")
         if not indices.batched:
-            return self.interpret(OPS["gather"], (x, indices), (axis,))  # type: ignore[no-any-return]
-        if self.closed:
-            raise self.refuse("gather")
+            return self._by_shared_indices(OPS["gather"], x, indices, (axis + 1,))
         wanted = Tensor(self.inner, indices.value)
         size, count = wanted.shape
         rows = Tensor(self.inner, x.value)
@@ -114,15 +117,21 @@ class Batch(Level[Batched[R]]):
 
     def scatter_add(self, x: Batched[R], indices: Batched[R], axis: int, size: int) -> Batched[R]:
         """Where each example has indices of its own, one scatter adds to the rows of all examples."""
+        self.check_open("scatter_add")
         if not indices.batched:
-            return self.interpret(OPS["scatter_add"], (x, indices), (axis, size))  # type: ignore[no-any-return]
-        if self.closed:
-            raise self.refuse("scatter_add")
+            return self._by_shared_indices(OPS["scatter_add"], x, indices, (axis + 1, size))
         places = Tensor(self.inner, indices.value)
         rows = self._beside(self.whole(x), axis)
         flat = self._own_rows(places, size).reshape((places.size,))
         added = rows.apply(OPS["scatter_add"], flat, axis, self.size * size)
         return Batched(self._in_front(added, axis).representation, True)
+
+    def _by_shared_indices(
+        self, op: Op, x: Batched[R], indices: Batched[R], params: tuple[Any, ...]
+    ) -> Batched[R]:
+        if not x.batched:
+            return self.interpret(op, (x, indices), (params[0] - 1, *params[1:]))  # type: ignore[no-any-return]
+        return Batched(run(self.inner, op, (x.value, indices.value), params), True)
 
     def _own_rows(self, indices: Tensor, count: int) -> Tensor:
         """Indices into the rows of all examples; one out of range is held within those of its example."""

@@ -1,4 +1,7 @@
-"""Matrices of derivatives, from the two modes: Jacobians and Hessians of any rank, and products with them."""
+"""Matrices of derivatives, from the two modes: Jacobians and Hessians of any rank, and products with them.
+
+All basis vectors go through one pass, as the examples of a batch.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from tensorken.arguments import (
     places_of,
     variable,
 )
-from tensorken.creation import as_tensor
-from tensorken.functions.shaping import stack
+from tensorken.batch import over_examples
+from tensorken.spec.dtypes import int32
 from tensorken.tensor import Tensor
 from tensorken.transforms import grad, jvp, vjp
 
@@ -31,11 +34,18 @@ __all__ = [
 
 
 def jacfwd(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
-    """The Jacobian of f by forward mode, one push for each input element: for few inputs and many outputs.
+    """The Jacobian of f by forward mode, one pass over all input elements: for few inputs and many outputs.
+
+    Args:
+        f: a function of pytrees of tensors.
+        argnums: which positional argument to differentiate, or several: then each block is a tuple.
 
     Returns:
         A function that gives, for each output and each input of the pytrees, a tensor of shape
         `output.shape + input.shape`.
+
+    Raises:
+        GradientError: if an argument is not floating-point.
 
     >>> import tensorken as tk
     >>> tk.jacfwd(tk.square)(tk.tensor([1.0, 2.0])).tolist()
@@ -44,34 +54,24 @@ def jacfwd(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
 
     @functools.wraps(check_function("jacfwd", f))
     def jacobian(*arguments: Any, **keywords: Any) -> Any:
-        places = places_of("jacfwd", argnums, len(arguments))
-        at = tuple([tree.map(as_tensor, arguments[i]) for i in places])
-        inputs, structure = tree.flatten(at)
-        inputs = [variable("jacfwd", x, i) for i, x in enumerate(inputs)]
-        partial = partial_of(f, arguments, places, keywords)
-        columns: list[list[list[Tensor]]] = []  # [input][element of the input][output]
+        partial, inputs, structure = _over_chosen("jacfwd", f, argnums, arguments, keywords)
+        primals = tree.unflatten(structure, inputs)
         out_structure: Any = None
-        for k, x in enumerate(inputs):
-            columns.append([])
-            for direction in _basis(x):
-                directions = [direction if i == k else z.zeros_like() for i, z in enumerate(inputs)]
-                pushed = jvp(
-                    partial, tree.unflatten(structure, inputs), tree.unflatten(structure, directions)
-                )[1]
-                outputs, out_structure = tree.flatten(pushed)
-                columns[k].append(outputs)
-        if out_structure is None:
-            outputs, out_structure = tree.flatten(partial(*tree.unflatten(structure, inputs)))
-        else:
-            outputs = next(column for column in columns if column)[0]
+
+        def push(*directions: Tensor) -> list[Tensor]:
+            nonlocal out_structure
+            pushed = jvp(partial, primals, tree.unflatten(structure, directions))[1]
+            outputs, out_structure = tree.flatten(pushed)
+            return outputs
+
+        columns = _over_basis(push, inputs)
         blocks = []
-        for o, y in enumerate(outputs):
-            row = []
-            for x, column in zip(inputs, columns, strict=True):
-                shape = y.shape + x.shape
-                row.append(
-                    stack([out[o] for out in column], y.ndim).reshape(shape) if column else _zeros(y, shape)
-                )
+        for column in columns:
+            order = (*range(1, column.ndim), 0)
+            row = [
+                part.permute(order).reshape(column.shape[1:] + x.shape)
+                for part, x in zip(_split(column, inputs), inputs, strict=True)
+            ]
             blocks.append(over_inputs(tree.unflatten(structure, row), argnums))
         return tree.unflatten(out_structure, blocks)
 
@@ -79,11 +79,18 @@ def jacfwd(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
 
 
 def jacrev(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
-    """The Jacobian of f by reverse mode, one pull for each output element: for many inputs and few outputs.
+    """The Jacobian of f by reverse mode, one pass over all output elements: for many inputs and few outputs.
+
+    Args:
+        f: a function of pytrees of tensors, whose results are floating-point.
+        argnums: which positional argument to differentiate, or several: then each block is a tuple.
 
     Returns:
         A function that gives, for each output and each input of the pytrees, a tensor of shape
         `output.shape + input.shape`.
+
+    Raises:
+        GradientError: if an argument or a result is not floating-point.
 
     >>> import tensorken as tk
     >>> tk.jacrev(tk.square)(tk.tensor([1.0, 2.0])).tolist()
@@ -92,23 +99,19 @@ def jacrev(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
 
     @functools.wraps(check_function("jacrev", f))
     def jacobian(*arguments: Any, **keywords: Any) -> Any:
-        places = places_of("jacrev", argnums, len(arguments))
-        at = tuple([tree.map(as_tensor, arguments[i]) for i in places])
-        inputs, structure = tree.flatten(at)
-        result, pull_back = vjp(partial_of(f, arguments, places, keywords), *at)
-        outputs, out_structure = tree.flatten(result)
+        partial, inputs, structure = _over_chosen("jacrev", f, argnums, arguments, keywords)
+        result, pull_back = vjp(partial, *tree.unflatten(structure, inputs))
+        leaves, out_structure = tree.flatten(result)
+        outputs = [variable("jacrev", y, k) for k, y in enumerate(leaves)]
+
+        def pull(*cotangents: Tensor) -> list[Tensor]:
+            return tree.leaves(pull_back(tree.unflatten(out_structure, cotangents)))
+
+        rows = _over_basis(pull, outputs)
+        parts = [_split(row, outputs) for row in rows]  # [input][output]
         blocks = []
         for k, y in enumerate(outputs):
-            rows: list[list[Tensor]] = []  # [element of the output][input]
-            for cotangent in _basis(variable("jacrev", y, k)):
-                seeds = [cotangent if i == k else z.zeros_like() for i, z in enumerate(outputs)]
-                rows.append(tree.flatten(pull_back(tree.unflatten(out_structure, seeds)))[0])
-            block = [
-                stack([row[i] for row in rows], 0).reshape(y.shape + x.shape)
-                if rows
-                else _zeros(x, y.shape + x.shape)
-                for i, x in enumerate(inputs)
-            ]
+            block = [part[k].reshape(y.shape + x.shape) for part, x in zip(parts, inputs, strict=True)]
             blocks.append(over_inputs(tree.unflatten(structure, block), argnums))
         return tree.unflatten(out_structure, blocks)
 
@@ -140,12 +143,45 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     return jvp(grad(f, argnums), primals, tangents)[1]
 
 
-def _basis(x: Tensor) -> list[Tensor]:
-    """All tensors of x's shape and dtype with a single 1."""
-    n = x.size
-    numbers = [[1.0 if i == k else 0.0 for i in range(n)] for k in range(n)]
-    return [x.constant(row, x.dtype, x.shape) for row in numbers]
+# ---- pieces ------------------------------------------------------------------------------------------------
 
 
-def _zeros(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    return x.constant([], x.dtype, (0,)).reshape(shape)
+def _over_chosen(
+    name: str, f: Function, argnums: Argnums, arguments: tuple[Any, ...], keywords: dict[str, Any]
+) -> tuple[Function, list[Tensor], Any]:
+    """f as a function of the chosen arguments, their leaves, and the structure of the leaves."""
+    places = places_of(name, argnums, len(arguments))
+    leaves, structure = tree.flatten(tuple([arguments[i] for i in places]))
+    inputs = [variable(name, x, i, structure) for i, x in enumerate(leaves)]
+    return partial_of(f, arguments, places, keywords), inputs, structure
+
+
+def _over_basis(linear: Callable[..., list[Tensor]], like: list[Tensor]) -> list[Tensor]:
+    """The results of a linear function for every basis vector of its operands, along a first axis.
+
+    The basis vectors, in their order, are 1 at one element of one operand, and 0 elsewhere.
+    """
+    total = sum([x.size for x in like])
+    if total == 1 and len(like) == 1:
+        return [y.reshape((1, *y.shape)) for y in linear(like[0].ones_like())]
+    basis, start = [], 0
+    for x in like:
+        rows = x.constant(range(-start, total - start), int32, (total,)).reshape((total, 1))
+        columns = x.constant(range(x.size), int32, (x.size,)).reshape((1, x.size))
+        shape = (total, x.size)
+        basis.append(rows.expand(shape).eq(columns.expand(shape)).astype(x.dtype).reshape((total, *x.shape)))
+        start += x.size
+    results: list[Any] = over_examples(linear, total, [True] * len(like))(*basis)
+    return results
+
+
+def _split(rows: Tensor, like: list[Tensor]) -> list[Tensor]:
+    """The rows of each operand."""
+    if len(like) == 1:
+        return [rows]
+    parts, start = [], 0
+    for x in like:
+        limits = ((start, start + x.size), *[(0, n) for n in rows.shape[1:]])
+        parts.append(rows.crop(limits))
+        start += x.size
+    return parts
