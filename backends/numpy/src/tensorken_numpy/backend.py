@@ -10,7 +10,7 @@ import numpy as np
 from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Axes, Pairs, Shape
-from tensorken_numpy import special
+from tensorken_numpy import ciphers, special
 from tensorken_numpy.contraction import Array, contract
 from tensorken_numpy.quiet import quiet
 
@@ -209,6 +209,9 @@ class Numpy(RawTensor[Array]):
 
     def shift_right(self, a: Array, b: Array) -> Array:
         return _shift(np.right_shift, a, b)
+
+    def threefry2x32(self, key: Array, counter: Array) -> Array:
+        return ciphers.threefry2x32(key, counter)
 
     # ---- reductions ------------------------------------------------------------------------------------------
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from tensorken.spec.derived.arithmetic import Arithmetic
 from tensorken.spec.derived.arrangement import Arrangement
+from tensorken.spec.derived.ciphers import Ciphers
 from tensorken.spec.derived.elementary import Elementary
 from tensorken.spec.interpreter import R
 
 
-class Derived(Arithmetic[R], Elementary[R], Arrangement[R]):
+class Derived(Arithmetic[R], Elementary[R], Arrangement[R], Ciphers[R]):
     """Ops that can be said in others."""
