@@ -10,10 +10,14 @@ from tensorken.creation import *
 from tensorken.custom import *
 from tensorken.functions.arithmetic import *
 from tensorken.functions.derivatives import *
+from tensorken.functions.diagonals import *
+from tensorken.functions.einsum import *
 from tensorken.functions.elementary import *
+from tensorken.functions.joining import *
 from tensorken.functions.logic import *
 from tensorken.functions.products import *
 from tensorken.functions.reductions import *
+from tensorken.functions.repeating import *
 from tensorken.functions.shaping import *
 from tensorken.functions.sorting import *
 from tensorken.fuse import Fuse as Fuse

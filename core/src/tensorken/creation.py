@@ -32,7 +32,6 @@ from tensorken.tensor import Scalar, Tensor
 
 __all__ = [
     "arange",
-    "eye",
     "full",
     "full_like",
     "linspace",
@@ -209,24 +208,6 @@ def linspace(
     span = num - 1
     values = [start + (stop - start) * (i / span) for i in range(span)] if num > 1 else []
     return tensor([*values, stop if num > 1 else start][:num], dtype, backend=backend, device=device)
-
-
-def eye(
-    n: int, m: int | None = None, dtype: Any = float32, *, backend: Any = None, device: str | None = None
-) -> Tensor:
-    """n rows, m columns (n by default), ones on the diagonal: a one and m zeros, repeated, cut to shape.
-
-    >>> import tensorken as tk
-    >>> tk.eye(2).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
-    n, m = _shape("eye", (n, n if m is None else m))
-    if n == 0 or m == 0:
-        return zeros((n, m), dtype, backend=backend, device=device)
-    row = ones((1,), dtype, backend=backend, device=device).pad(((0, m),))
-    top = min(n, m)  # below are zeros alone
-    rows = row.reshape((1, m + 1)).expand((top, m + 1)).reshape((top * (m + 1),))
-    return rows.crop(((0, top * m),)).reshape((top, m)).pad(((0, n - top), (0, 0)))
 
 
 def randn(
@@ -432,6 +413,6 @@ def _holds_tensor(data: Any) -> bool:
 
 
 def _stacked(data: Any, dtype: DType | None, backend: Any, device: str | None) -> Tensor:
-    from tensorken.functions.shaping import stack
+    from tensorken.functions.joining import stack
 
     return stack([tensor(x, dtype, backend=backend, device=device) for x in data])

@@ -34,15 +34,20 @@ def a_tensor_of(a: Any, b: Any) -> Tensor:
     return a if isinstance(a, Tensor) else b if isinstance(b, Tensor) else as_tensor(a)
 
 
-def promoted(name: str, tensors: Any) -> list[Tensor]:
-    """A sequence of operands as tensors of one dtype."""
+def together(name: str, tensors: Any) -> list[Tensor]:
+    """A sequence of operands as tensors of one backend."""
     given = list(tensors) if isinstance(tensors, Iterable) else []
     if not given:
         raise ArgumentError(
             f"{name}: need a sequence of at least one tensor, got {shown(tensors)}; write {name}([a, b])"
         )
     beside = next((x for x in given if isinstance(x, Tensor)), None)
-    pieces = [as_tensor(x) if beside is None else as_operand(name, x, beside) for x in given]
+    return [as_tensor(x) if beside is None else as_operand(name, x, beside) for x in given]
+
+
+def promoted(name: str, tensors: Any) -> list[Tensor]:
+    """A sequence of operands as tensors of one dtype."""
+    pieces = together(name, tensors)
     dtype = pieces[0].dtype
     for piece in pieces[1:]:
         dtype = promote(dtype, piece.dtype)
