@@ -93,6 +93,15 @@ class Numpy(RawTensor[Array]):
     def sigmoid(self, x: Array) -> Array:
         return quiet.run(special.sigmoid, x)
 
+    def softplus(self, x: Array) -> Array:
+        return quiet.run(special.softplus, x)
+
+    def sech_squared(self, x: Array) -> Array:
+        return quiet.run(special.sech_squared, x)
+
+    def gaussian(self, x: Array) -> Array:
+        return quiet.run(special.gaussian, x)
+
     def erf(self, x: Array) -> Array:
         return quiet.run(special.erf, x)
 

@@ -30,6 +30,47 @@ def sigmoid(x: Array) -> Array:
     return z
 
 
+def sech_squared(x: Array) -> Array:
+    """4 * e / (1 + e * (2 + e)) with e = exp(-2 * abs(x))."""
+    if x.dtype == np.float16:
+        return sech_squared(x.astype(np.float32)).astype(np.float16)
+    e = np.asarray(np.abs(x))
+    np.multiply(e, -2.0, e)
+    np.exp(e, e)
+    d = np.asarray(e + 2.0)
+    np.multiply(d, e, d)
+    np.add(d, 1.0, d)
+    np.multiply(e, 4.0, e)
+    np.divide(e, d, e)
+    return e
+
+
+def softplus(x: Array) -> Array:
+    """max(x, 0) + log1p(exp(-abs(x)))."""
+    if x.dtype == np.float16:
+        return softplus(x.astype(np.float32)).astype(np.float16)
+    y = np.asarray(np.abs(x))
+    np.negative(y, y)
+    np.exp(y, y)
+    np.log1p(y, y)
+    np.add(y, np.maximum(x, 0.0), y)
+    return y
+
+
+def gaussian(x: Array) -> Array:
+    """exp(-x**2): narrow floats by way of float64; there from x**2 in two parts, since its rounding would tell."""
+    if x.dtype != np.float64:
+        wide = np.asarray(x, np.float64)
+        narrow: Array = np.asarray(np.exp(-(wide * wide))).astype(x.dtype)
+        return narrow
+    a = np.asarray(np.minimum(np.abs(x), 30.0))
+    upper = (a.view(np.int64) & -(2**27)).view(np.float64)
+    lower, p = a - upper, a * a
+    y: Array = np.exp(-p)
+    y -= y * ((upper * upper - p) + (upper + a) * lower)
+    return y
+
+
 def log10(x: Array) -> Array:
     """By way of float64: numpy's own in float32 is not whole at powers of 10."""
     return np.log10(x, dtype=np.float64).astype(x.dtype)

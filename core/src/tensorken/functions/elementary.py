@@ -40,6 +40,7 @@ __all__ = [
     "sigmoid",
     "sin",
     "sinh",
+    "softplus",
     "sqrt",
     "tan",
     "tanh",
@@ -96,6 +97,16 @@ def sigmoid(x: Any) -> Tensor:
 def relu(x: Any) -> Tensor:
     """max(x, 0), elementwise; its derivative at 0 is 0; for floats."""
     return as_tensor(x).relu()
+
+
+def softplus(x: Any) -> Tensor:
+    """log(1 + e**x), without overflow, elementwise: a smooth `relu`; its derivative is `sigmoid`; for floats.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.softplus([-1000.0, 0.0, 1000.0]):.5f}")
+    [0.00000 0.69315 1000.00000]
+    """
+    return of_one("softplus", x)
 
 
 # ---- logarithms --------------------------------------------------------------------------------------------

@@ -75,6 +75,24 @@ def logaddexp(a: float, b: float) -> float:
     return maximum(a, b) + (math.log(2.0) if a == b else log1p(exp(-abs(a - b))))
 
 
+def softplus(x: float) -> float:
+    """log(1 + e**x)."""
+    return maximum(x, 0.0) + log1p(exp(-abs(x)))
+
+
+def sech_squared(x: float) -> float:
+    """1 / cosh(x)**2."""
+    e = exp(-2.0 * abs(x))
+    return 4.0 * e / (1.0 + e) ** 2
+
+
+def gaussian(x: float) -> float:
+    """e**-(x**2), from the square in two parts, the second without the error of the first."""
+    a = minimum(abs(x), 30.0)
+    upper = a if a != a else builtins.round(a * 2.0**20) / 2.0**20
+    return exp(-upper * upper) * exp((upper - a) * (upper + a))
+
+
 def sign(x: float) -> float:
     """-1, 0 or 1; zeros and NaN stay as they are."""
     return x if x == 0 or x != x else math.copysign(1.0, x)

@@ -86,6 +86,12 @@ def sigmoid(x: Tensor) -> Tensor:
 
 
 @_in_float32
+def softplus(x: Tensor) -> Tensor:
+    """max(x, 0) + log1p(exp(-abs(x))): two terms that are not negative."""
+    return x.maximum(0.0) + (-x.abs()).exp().log1p()
+
+
+@_in_float32
 def logaddexp(a: Tensor, b: Tensor) -> Tensor:
     """The larger, plus log1p(exp(-abs(a - b))); two equal infinities have no difference."""
     return a.maximum(b) + a.eq(b).where(0.0, -(a - b).abs()).exp().log1p()
@@ -236,6 +242,13 @@ def tanh(x: Tensor) -> Tensor:
 
 
 @_in_float32
+def sech_squared(x: Tensor) -> Tensor:
+    """4 * e / (1 + e)**2 with e = exp(-2 * abs(x)); multiplied out, so that where e is small 1 + ... rounds once."""
+    e = (x.abs() * -2.0).exp()
+    return e * 4.0 / (e * (e + 2.0) + 1.0)
+
+
+@_in_float32
 def asinh(x: Tensor) -> Tensor:
     """log1p(a + a**2 / (1 + sqrt(1 + a**2))) with a = abs(x); log(2a) where a**2 might overflow."""
     a = x.abs()
@@ -272,6 +285,24 @@ def erf(x: Tensor) -> Tensor:
     near = x * _polynomial(z, coefficients.ERF)
     far = 1.0 - (-z).exp() * _polynomial(1.0 / (a + 3.0), coefficients.ERFC)
     return (a < 1.0).where(near, (x < 0.0).where(-far, far))
+
+
+_SPLIT = {float32: 2.0**12 + 1.0, float64: 2.0**27 + 1.0}
+
+
+@_in_float32
+def gaussian(x: Tensor) -> Tensor:
+    """exp(-p) * (1 - r), where p is x * x, rounded, and r what that lost; beyond 30 the result is 0 in every dtype.
+
+    r is exact: T. J. Dekker, "A floating-point technique for extending the available precision", 1971, section 5.
+    """
+    a = x.abs().minimum(30.0)
+    p, multiple = a * a, a * _SPLIT[x.dtype]
+    upper = multiple - (multiple - a)
+    lower = a - upper
+    r = ((upper * upper - p) + (upper + upper) * lower) + lower * lower
+    y = (-p).exp()
+    return y - y * r
 
 
 @_in_float32
