@@ -14,6 +14,7 @@ from tensorken.functions.diagonals import *
 from tensorken.functions.einsum import *
 from tensorken.functions.elementary import *
 from tensorken.functions.joining import *
+from tensorken.functions.interchange import *
 from tensorken.functions.logic import *
 from tensorken.functions.products import *
 from tensorken.functions.reductions import *
@@ -22,6 +23,7 @@ from tensorken.functions.shaping import *
 from tensorken.functions.sorting import *
 from tensorken.fuse import Fuse as Fuse
 from tensorken.jacobians import *
+from tensorken.namespace import *
 from tensorken.registry import (
     backends as backends,
     default_backend as default_backend,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorken.errors import ArgumentError, BackendError, DTypeError, ScalarRangeError, ShapeError
+from tensorken.interop import strided_of
 from tensorken.levels import lower
 from tensorken.registry import resolve
 from tensorken.spec.dtypes import (
@@ -28,6 +29,7 @@ from tensorken.spec.dtypes import (
 )
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape, shown
+from tensorken.strided import Strided
 from tensorken.tensor import Scalar, Tensor
 
 __all__ = [
@@ -325,15 +327,15 @@ def _flat(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
         values: list[Any] = []
         shape = _collect(data, values, ())
         return shape, *_typed("tensor", values, dtype)
-    try:
-        view = memoryview(data)
-    except (TypeError, ValueError):  # ValueError: an array of what no buffer can hold, such as dates
-        if isinstance(data, int | float):  # an enum, say
-            return (), *_typed("tensor", [data], dtype)
-        raise ArgumentError(
-            f"tensor: cannot make a tensor of {type(data).__name__}; give numbers, nested lists of them, or a buffer"
-        ) from None
-    return _from_buffer(view, dtype)
+    keep: list[Any] = []
+    view = strided_of(data, keep)
+    if view is not None:
+        return _from_buffer(view, dtype)
+    if isinstance(data, int | float):  # an enum, say
+        return (), *_typed("tensor", [data], dtype)
+    raise ArgumentError(
+        f"tensor: cannot make a tensor of {type(data).__name__}; give numbers, nested lists of them, or a buffer"
+    )
 
 
 def _collect(data: Any, values: list[Any], path: tuple[int, ...]) -> Shape:
@@ -389,7 +391,7 @@ def _buffer(data: bytes, dtype: DType) -> Any:
     return memoryview(data).cast(dtype.format)  # type: ignore[call-overload]
 
 
-def _from_buffer(view: memoryview, dtype: DType | None) -> tuple[Shape, Any, DType]:
+def _from_buffer(view: memoryview | Strided, dtype: DType | None) -> tuple[Shape, Any, DType]:
     order, code = (view.format[0], view.format[1:]) if view.format[0] in "@=<>!" else ("@", view.format)
     kind = _KINDS.get(code)
     own = next((d for d in DTYPES.values() if d.kind == kind and d.itemsize == view.itemsize), None)

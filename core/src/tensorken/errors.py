@@ -69,3 +69,7 @@ class MixedBackendError(TensorkenError, ValueError):
 
 class MissingOpError(BackendError, NotImplementedError):
     """The backend has no method for this op, and the op has no default body."""
+
+
+class ExchangeError(TensorkenError, BufferError, ValueError):
+    """Values cannot pass between this library and another as was asked."""

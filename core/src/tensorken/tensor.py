@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tensorken import display, indexing
+from tensorken import display, indexing, interop
 from tensorken.dispatch import apply, unary
 from tensorken.errors import ArgumentError, ConcretizationError, ImmutableError, ShapeError
-from tensorken.levels import Level, lift, lower
+from tensorken.levels import lift, lower
 from tensorken.methods import Methods
 from tensorken.normalization import Axis, axes_of, axis_of, filled_in, pairs_of, sizes_of
 from tensorken.operators import floating_of
@@ -61,6 +61,19 @@ class Tensor(Methods):
         from tensorken.creation import move
 
         return move(self, backend, device)
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+        """The same values on another device of the same backend.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([1.0, 2.0]).to_device("cpu").device
+        'cpu'
+        """
+        if stream is not None:
+            raise ArgumentError(
+                f"to_device: no backend has streams to wait on, got {stream!r}; leave out stream="
+            )
+        return self if device == self.device else self.to(self.backend, device)
 
     # ---- the way out -----------------------------------------------------------------------------------------
 
@@ -129,19 +142,26 @@ class Tensor(Methods):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """A fresh numpy array of the values; not inside a transform, where the derivative would be lost unseen."""
-        import importlib
+        return interop.to_numpy(self, dtype, copy)
 
-        level = self.interpreter
-        if isinstance(level, Level) and not level.closed:
-            raise ConcretizationError(
-                f"__array__: this tensor is inside {level.transform}, which cannot see what numpy does; "
-                f"use Tensorken's functions, or x.tolist() for the bare values"
-            )
-        numpy = importlib.import_module("numpy")  # only numpy calls this
-        if copy is False:
-            raise ArgumentError("__array__: the values must be copied; leave out copy=False")
-        values = numpy.array(self.flat(), dtype=self.dtype.name).reshape(self.shape)
-        return values if dtype is None else values.astype(dtype)
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A DLPack capsule that owns a copy of the values, in the memory of the CPU; not inside a transform."""
+        return interop.to_dlpack(self, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The device that `__dlpack__` exports to: always the CPU."""
+        return interop.device_of_dlpack(self)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The namespace of the array API standard that tensors belong to: the module `tensorken`."""
+        return interop.namespace(api_version)
 
     def __repr__(self) -> str:
         return display.representation(self)
