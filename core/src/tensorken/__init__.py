@@ -23,6 +23,7 @@ from tensorken.functions.shaping import *
 from tensorken.functions.sorting import *
 from tensorken.fuse import Fuse as Fuse
 from tensorken.jacobians import *
+from tensorken.linearization import *
 from tensorken.namespace import *
 from tensorken.registry import (
     backends as backends,
@@ -30,6 +31,7 @@ from tensorken.registry import (
     devices as devices,
     use_backend as use_backend,
 )
+from tensorken.rematerialize import *
 from tensorken.shape_tracker import ShapeTracker as ShapeTracker
 from tensorken.spec.dtypes import (
     DType as DType,

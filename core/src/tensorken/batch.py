@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic
 
 from tensorken.errors import ConcretizationError
-from tensorken.levels import Level, ground, lift, running
+from tensorken.levels import Level, ground, lift, meet, running, standing_on
 from tensorken.spec.dtypes import int32, int64
 from tensorken.spec.interpreter import Interpreter, R
 from tensorken.spec.op import OPS, Op, run
@@ -194,7 +194,8 @@ def _over_examples(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
             rest = iter(values)
             return function(*[[None if x is None else next(rest) for x in xs] for xs, _ in groups])
 
-        return over_examples(regrouped, size, batched)(*tensors)
+        with standing_on(meet([x.interpreter for x in tensors], op.name)):
+            return over_examples(regrouped, size, batched)(*tensors)
 
     def body(*args: Any) -> Any:
         xs, params = args[:count], args[count:]

@@ -40,15 +40,12 @@ class Forward(Level[Dual[R]]):
         if op.jvp_all is not None or op.results != 1:
             return self._push_all(op, operands, primals, y, params)
         tangent = None
-        xs: list[Tensor] | None = None
-        for x, push in zip(operands, op.jvp, strict=False):
-            if x.tangent is None or push is None:
-                continue
-            if xs is None:
-                xs = [Tensor(inner, y), *[Tensor(inner, primal) for primal in primals]]
-            pushed = push(Tensor(inner, x.tangent), *xs, *params)
-            if pushed is not None:
-                tangent = pushed if tangent is None else tangent + pushed
+        for x in operands:
+            if x.tangent is not None:
+                given = [None if x.tangent is None else Tensor(inner, x.tangent) for x in operands]
+                values = [Tensor(inner, y), *[Tensor(inner, primal) for primal in primals]]
+                tangent = _through_rules(op, given, values, params)
+                break
         return Dual(y, None if tangent is None else self._at_inner(tangent))
 
     def _push_all(
@@ -58,10 +55,10 @@ class Forward(Level[Dual[R]]):
         inner = self.inner
         results = (y,) if op.results == 1 else y
         tangents: Sequence[Tensor | None] = [None] * len(results)
-        if op.jvp_all is not None and any(x.tangent is not None for x in operands):
+        if any([x.tangent is not None for x in operands]):
             given = [None if x.tangent is None else Tensor(inner, x.tangent) for x in operands]
             ys, xs = [Tensor(inner, r) for r in results], [Tensor(inner, p) for p in primals]
-            tangents = op.jvp_all(given, ys, xs, params)
+            tangents = pushed_through(op, given, ys, xs, params)
         duals = [
             Dual(r, None if t is None else self._at_inner(t)) for r, t in zip(results, tangents, strict=True)
         ]
@@ -70,3 +67,30 @@ class Forward(Level[Dual[R]]):
     def _at_inner(self, tangent: Tensor) -> R:
         """A rule's result as a representation of the level below; it may have been built from constants alone."""
         return lift(tangent.representation, tangent.interpreter, self.inner)  # type: ignore[no-any-return]
+
+
+def pushed_through(
+    op: Op,
+    tangents: Sequence[Tensor | None],
+    ys: Sequence[Tensor],
+    xs: Sequence[Tensor],
+    params: tuple[Any, ...],
+) -> Sequence[Tensor | None]:
+    """The tangents of an op's results, from those of its operands; None is an exact zero."""
+    if op.jvp_all is not None:
+        pushed: Sequence[Tensor | None] = op.jvp_all(tangents, ys, xs, params)
+        return pushed
+    return [_through_rules(op, tangents, [*ys, *xs], params), *[None] * (len(ys) - 1)]
+
+
+def _through_rules(
+    op: Op, tangents: Sequence[Tensor | None], values: Sequence[Tensor], params: tuple[Any, ...]
+) -> Tensor | None:
+    """The sum of what an op's rules, one an operand, make of its tangents; `values` are its result and operands."""
+    tangent: Tensor | None = None
+    for t, push in zip(tangents, op.jvp, strict=False):
+        if t is not None and push is not None:
+            pushed = push(t, *values, *params)
+            if pushed is not None:
+                tangent = pushed if tangent is None else tangent + pushed
+    return tangent

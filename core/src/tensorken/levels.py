@@ -71,6 +71,21 @@ class running:
         self._level.closed = True
 
 
+class standing_on:
+    """`with standing_on(interpreter):` new levels stand on it, whichever level runs outside."""
+
+    __slots__ = ("_level", "_token")
+
+    def __init__(self, interpreter: Interpreter[Any]) -> None:
+        self._level = interpreter if isinstance(interpreter, Level) else None
+
+    def __enter__(self) -> None:
+        self._token = _running.set(self._level)
+
+    def __exit__(self, *exception: object) -> None:
+        _running.reset(self._token)
+
+
 def ground(interpreters: Sequence[Interpreter[Any]], transform: str) -> Interpreter[Any]:
     """What a new level stands on: the running level if the operands can rise to it, else the deepest of theirs.
 

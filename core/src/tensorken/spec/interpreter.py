@@ -21,7 +21,9 @@ class Overrides(dict[Op, "Callable[..., Any] | None"]):
         self.interpreter = interpreter
 
     def __missing__(self, op: Op) -> Callable[..., Any] | None:
-        method = getattr(self.interpreter, op.name, None) if op.method else None
+        if not op.method:
+            return None  # not kept: such an op may be made for one call
+        method = getattr(self.interpreter, op.name, None)
         # The language's own method carries its op: it is no override, and leads to `interpret`.
         self[op] = None if getattr(method, "op", None) is op else method
         return self[op]

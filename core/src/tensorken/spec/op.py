@@ -55,6 +55,9 @@ class Op:
         -2.0,
         2.0,
     )  # where tests and the conformance kit draw floating-point operands
+    prepare: Callable[..., Any] | None = (
+        None  # (*operands) -> operands: makes drawn ones such that the op is smooth there; None: they are
+    )
     samples: Sequence[Sample] = ()
     saves: dict[tuple[bool, ...], tuple[int, ...]] = field(default_factory=dict)  # filled in by reverse.py
     dtypes: dict[Any, Any] = field(default_factory=dict)  # results of the dtype rule
@@ -62,7 +65,11 @@ class Op:
     @property
     def differentiable(self) -> bool:
         """Whether any operand has a derivative rule."""
-        return self.vjp_all is not None or any(rule is not None for rule in self.vjp)
+        return (
+            self.jvp_all is not None
+            or self.vjp_all is not None
+            or any(rule is not None for rule in (*self.jvp, *self.vjp))
+        )
 
     def result_dtype(self, dtypes: tuple[DType, ...], params: tuple[Any, ...]) -> Any:
         """The dtype of the result, or a DTypeError; remembered, since few combinations occur."""

@@ -1,0 +1,138 @@
+"""linearize: a function run once, and its derivative there as a linear function that can be called many times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensorken import tree
+from tensorken.arguments import Function, check_function, matching, result_at, variable
+from tensorken.creation import as_tensor
+from tensorken.forward import pushed_through
+from tensorken.levels import Level, ground, lift, running
+from tensorken.reverse import Traced
+from tensorken.spec.interpreter import Interpreter, R
+from tensorken.spec.op import Op, run
+from tensorken.tensor import Tensor
+
+__all__ = [
+    "linearize",
+]
+
+
+@dataclass(slots=True)
+class Step:
+    """An op that a tangent may pass: its operands' places, values and params, and the places of its results."""
+
+    op: Op
+    parents: list[int | None]
+    primals: list[Any]
+    results: list[Any]
+    params: tuple[Any, ...]
+    first: int
+
+
+class Linearize(Level[Traced[R]]):
+    """Computes at once, and records what the JVP rules will need."""
+
+    transform = "linearize"
+
+    def __init__(self, inner: Interpreter[Any]) -> None:
+        super().__init__(inner)
+        self.steps: list[Step] = []
+        self.count = 0  # of places given out
+
+    def lift(self, x: R) -> Traced[R]:
+        return Traced(x, None)
+
+    def lower(self, x: Traced[R]) -> R:
+        return x.primal
+
+    def variable(self, x: R) -> Traced[R]:
+        """A value whose tangent will be given."""
+        return self._placed([x])[0]
+
+    def _placed(self, values: Sequence[R]) -> list[Traced[R]]:
+        first = self.count
+        self.count += len(values)
+        return [Traced(x, first + i) for i, x in enumerate(values)]
+
+    def interpret(self, op: Op, operands: Sequence[Traced[R]], params: tuple[Any, ...]) -> Any:
+        if self.closed:
+            raise self.refuse(op.name)
+        primals = [x.primal for x in operands]
+        parents = [x.index for x in operands]
+        y = run(self.inner, op, primals, params)
+        results = [y] if op.results == 1 else list(y)
+        if op.differentiable and any([parent is not None for parent in parents]):
+            self.steps.append(Step(op, parents, primals, results, params, self.count))
+            traced = self._placed(results)
+        else:
+            traced = [Traced(x, None) for x in results]
+        return traced[0] if op.results == 1 else tuple(traced)
+
+    def push(self, tangents: dict[int, Tensor]) -> dict[int, Tensor]:
+        """The tangents of all values, by their place, from those of the variables; what is not there is zero."""
+        inner = self.inner
+        for step in self.steps:
+            given = [None if parent is None else tangents.get(parent) for parent in step.parents]
+            if not any([t is not None for t in given]):
+                continue
+            xs = [Tensor(inner, x) for x in step.primals]
+            ys = [Tensor(inner, y) for y in step.results]
+            for i, t in enumerate(pushed_through(step.op, given, ys, xs, step.params)):
+                if t is not None:
+                    tangents[step.first + i] = t
+        return tangents
+
+
+def linearize(f: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """f at the primals, and its derivative there as a linear function of tangents.
+
+    f runs once; each call of the linear function costs the derivative alone.  It keeps all of f's inner values.
+
+    Args:
+        f: a function of pytrees of tensors.
+        primals: its arguments, floating-point.
+
+    Returns:
+        (result, push_forward), where `push_forward(*tangents)` takes a tangent for each primal, of its structure,
+        shapes and dtypes, and gives the tangent of the result: what `jvp` gives.
+
+    Raises:
+        GradientError: if a primal is not floating-point.
+        StructureError, ShapeError: by push_forward, if the tangents do not match the primals.
+
+    >>> import tensorken as tk
+    >>> y, push_forward = tk.linearize(tk.square, 3.0)
+    >>> y.item(), push_forward(1.0).item(), push_forward(2.0).item()
+    (9.0, 6.0, 12.0)
+    """
+    check_function("linearize", f)
+    arguments, structure = tree.flatten(primals)
+    values = [variable("linearize", x, i) for i, x in enumerate(arguments)]
+    inner = ground([x.interpreter for x in values] or [as_tensor(0.0).interpreter], "linearize")
+    level: Linearize[Any] = Linearize(inner)
+    with running(level):
+        variables = [
+            Tensor(level, level.variable(lift(x.representation, x.interpreter, inner)), x.shape, x.dtype)
+            for x in values
+        ]
+        leaves, out_structure = tree.flatten(f(*tree.unflatten(structure, variables)))
+        outputs = [result_at(level, y) for y in leaves]
+    results = [Tensor(inner, y.representation.primal, y.shape, y.dtype) for y in outputs]
+
+    def push_forward(*tangents: Any) -> Any:
+        """The tangent of the result."""
+        given, given_structure = tree.flatten(tangents)
+        tree.check_same(structure, given_structure, "linearize: tangents")
+        pushes = [matching("linearize", "tangent", x, t) for x, t in zip(values, given, strict=True)]
+        found = level.push(dict(enumerate(pushes)))
+        pushed = [
+            y.zeros_like() if (t := found.get(traced.representation.index)) is None else t
+            for y, traced in zip(results, outputs, strict=True)
+        ]
+        return tree.unflatten(out_structure, pushed)
+
+    return tree.unflatten(out_structure, results), push_forward
