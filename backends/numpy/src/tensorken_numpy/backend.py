@@ -157,7 +157,16 @@ class Numpy(RawTensor[Array]):
         return np.absolute(x)
 
     def sign(self, x: Array) -> Array:
-        return quiet.run(special.sign, x)
+        return quiet.run(np.sign, x)
+
+    def signbit(self, x: Array) -> Array:
+        return np.signbit(x)
+
+    def copysign(self, a: Array, b: Array) -> Array:
+        return np.copysign(a, b)
+
+    def nextafter(self, a: Array, b: Array) -> Array:
+        return quiet.run(special.nextafter, a, b)
 
     def square(self, x: Array) -> Array:
         return quiet.run(np.square, x)
@@ -199,10 +208,19 @@ class Numpy(RawTensor[Array]):
     def cast(self, x: Array, dtype: DType) -> Array:
         return quiet.run(_cast, x, _OF[dtype])
 
+    def to_bits(self, x: Array) -> Array:
+        return special.to_bits(x)
+
+    def from_bits(self, x: Array) -> Array:
+        return special.from_bits(x)
+
     # ---- integers --------------------------------------------------------------------------------------------
 
     def floor_divide(self, a: Array, b: Array) -> Array:
         return quiet.run(np.floor_divide, a, b)
+
+    def integer_pow(self, a: Array, b: Array) -> Array:
+        return quiet.run(special.integer_pow, a, b)
 
     def bitwise_and(self, a: Array, b: Array) -> Array:
         return np.bitwise_and(a, b)
@@ -227,6 +245,9 @@ class Numpy(RawTensor[Array]):
     def sum(self, x: Array, axes: Axes) -> Array:
         return quiet.run(np.add.reduce, x, axes, x.dtype, None, True)  # by itself numpy widens int32
 
+    def prod(self, x: Array, axes: Axes) -> Array:
+        return quiet.run(np.multiply.reduce, x, axes, x.dtype, None, True)
+
     def max(self, x: Array, axes: Axes) -> Array:
         return quiet.run(np.maximum.reduce, x, axes, None, None, True)
 
@@ -249,6 +270,9 @@ class Numpy(RawTensor[Array]):
 
     def cumsum(self, x: Array, axis: int) -> Array:
         return quiet.run(np.add.accumulate, x, axis, x.dtype)
+
+    def cumprod(self, x: Array, axis: int) -> Array:
+        return quiet.run(np.multiply.accumulate, x, axis, x.dtype)
 
     def fused_multiply_add(self, a: Array, b: Array, axes: Axes) -> Array:
         return quiet.run(contract, a, b, axes)

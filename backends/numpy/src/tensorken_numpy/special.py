@@ -10,14 +10,35 @@ from tensorken.spec.bodies.coefficients import ERF, ERFC
 from tensorken.spec.dtypes import float32, float64
 from tensorken_numpy.contraction import Array
 
+_BITS = {np.dtype("float16"): np.int16, np.dtype("float32"): np.int32, np.dtype("float64"): np.int64}
+"""The integers of each float's size."""
+
 _BLOCK = 8192
 """How many elements are computed at a time: so few that what lies between stays in the cache."""
 
 
-def sign(x: Array) -> Array:
-    """numpy's, but a zero keeps its sign."""
-    y: Array = np.sign(x)
-    return np.copysign(y, x) if x.dtype.kind == "f" else y
+def to_bits(x: Array) -> Array:
+    """The bits as integers; those of float16, which have no integers of their size, widened."""
+    bits: Array = np.asarray(x).view(_BITS[x.dtype])
+    return bits.astype(np.int32) if x.dtype == np.float16 else bits
+
+
+def from_bits(x: Array) -> Array:
+    """The floats of these bits."""
+    return np.asarray(x).view(np.float64 if x.dtype == np.int64 else np.float32)
+
+
+def nextafter(a: Array, b: Array) -> Array:
+    """numpy's, but from a zero of one sign to the other also in float16."""
+    y: Array = np.nextafter(a, b)
+    return np.where(a == b, b, y) if y.dtype == np.float16 else y
+
+
+def integer_pow(a: Array, b: Array) -> Array:
+    """numpy's, which refuses negative exponents: only 1 and -1 have whole reciprocals."""
+    y: Array = np.power(a, np.maximum(b, 0))
+    inverse = np.where(np.abs(a) == 1, np.where(b & 1, a, 1), 0)
+    return np.where(b < 0, inverse, y).astype(a.dtype)
 
 
 def sigmoid(x: Array) -> Array:

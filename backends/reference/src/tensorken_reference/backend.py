@@ -14,12 +14,12 @@ from math import copysign, floor, inf, isfinite, nan, prod
 from typing import Any
 
 from tensorken.spec import scalar
-from tensorken.spec.dtypes import DType, bool_, int32
+from tensorken.spec.dtypes import DType, bool_, float32, float64, int32, int64
 from tensorken.spec.op import Op
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Axes, Pairs, Shape, reduced
 from tensorken.view import View
-from tensorken_reference import circular, exponentials, logarithms, power
+from tensorken_reference import bits, circular, exponentials, logarithms, power
 from tensorken_reference.arrays import (
     Array,
     along,
@@ -31,6 +31,7 @@ from tensorken_reference.arrays import (
     rows_over,
 )
 from tensorken_reference.conversion import convert, unpack
+from tensorken_reference.products import product_of_each, running_products
 from tensorken_reference.rows import ascending, largest, place_of, running, smallest, totals
 from tensorken_reference.sums import products, wrapped_products
 
@@ -143,6 +144,13 @@ class Reference(RawTensor[Array]):
         bits = 8 * a.dtype.itemsize
         return mapped(lambda p, q: p % (1 << bits) >> q if 0 <= q < bits else 0, a, b)
 
+    def to_bits(self, x: Array) -> Array:
+        return Array(x.shape, tuple(bits.to_bits(x.data, x.dtype)), int64 if x.dtype is float64 else int32)
+
+    def from_bits(self, x: Array) -> Array:
+        dtype = float64 if x.dtype is int64 else float32
+        return Array(x.shape, tuple(bits.from_bits(x.data, dtype)), dtype)
+
     # ---- the derived ops that are more exact than their bodies --------------------------------------------
 
     def reciprocal(self, x: Array) -> Array:
@@ -205,6 +213,9 @@ class Reference(RawTensor[Array]):
     def logaddexp(self, a: Array, b: Array) -> Array:
         return applied(logarithms.logaddexp, a, b)
 
+    def nextafter(self, a: Array, b: Array) -> Array:
+        return applied(bits.nextafter, a, b)
+
     def hypot(self, a: Array, b: Array) -> Array:
         return applied(power.hypot, a, b)
 
@@ -212,6 +223,9 @@ class Reference(RawTensor[Array]):
 
     def sum(self, x: Array, axes: Axes) -> Array:
         return Array(reduced(x.shape, axes), totals(rows_over(x, axes), x.dtype), x.dtype)
+
+    def prod(self, x: Array, axes: Axes) -> Array:
+        return Array(reduced(x.shape, axes), tuple(product_of_each(rows_over(x, axes), x.dtype)), x.dtype)
 
     def max(self, x: Array, axes: Axes) -> Array:
         return Array(reduced(x.shape, axes), tuple(map(largest, rows_over(x, axes))), x.dtype)
@@ -240,6 +254,10 @@ class Reference(RawTensor[Array]):
     def cumsum(self, x: Array, axis: int) -> Array:
         """Each running sum is exact before it is rounded, so none inherits the rounding of another."""
         return along(x, axis, lambda row: running(row, x.dtype), x.dtype)
+
+    def cumprod(self, x: Array, axis: int) -> Array:
+        """As the running sums, each is exact before it is rounded."""
+        return along(x, axis, lambda row: running_products(row, x.dtype), x.dtype)
 
     def sort(self, x: Array, axis: int) -> Array:
         return along(x, axis, lambda row: [row[i] for i in ascending(row)], x.dtype)

@@ -13,7 +13,9 @@ from tensorken.spec import scalar
 from tensorken.spec.derived import Derived
 from tensorken.spec.derived.arrangement import EXTREME
 from tensorken.spec.dtype_rules import (
+    bits_of,
     cast_to,
+    float_of_bits,
     floating,
     indexed,
     indexed_sum,
@@ -152,6 +154,14 @@ class Diffable(Derived[R]):
         """x in another dtype: to int truncates, to bool is x != 0; linear from float to float, else constant."""
 
     # ---- integers --------------------------------------------------------------------------------------------
+
+    @elementwise(scalar.to_bits, None, dtype=bits_of)
+    def to_bits(self, x: R) -> R:
+        """The bits of a float as the int of its size, those of a float16 with its sign repeated in front."""
+
+    @elementwise(scalar.from_bits, dtype=float_of_bits, arity=1)
+    def from_bits(self, x: R) -> R:
+        """The float32 that the bits of an int32 are, the float64 that those of an int64 are."""
 
     @elementwise(operator.floordiv, **INTEGERS)
     def floor_divide(self, a: R, b: R) -> R:

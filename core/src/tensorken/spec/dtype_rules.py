@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorken.errors import DTypeError
-from tensorken.spec.dtypes import DTYPES, DType, Kind, bool_, int32
+from tensorken.spec.dtypes import DTYPES, DType, Kind, bool_, float32, float64, int32, int64
 
 DTypeRule = Callable[..., DType]
 
@@ -36,6 +36,7 @@ def of_kinds(*kinds: Kind, params: int = 0, result: DType | None = None) -> DTyp
 
 floating = of_kinds("float")
 numeric = of_kinds("int", "float")
+float_to_bool = of_kinds("float", result=bool_)
 integer = of_kinds("int")
 anything = of_kinds("bool", "int", "float")
 predicate = of_kinds("bool", "int", "float", result=bool_)
@@ -79,3 +80,13 @@ def indexed_sum(x: DType, indices: DType, *params: Any) -> DType:
 def cast_to(x: DType, dtype: DType) -> DType:
     """Cast: the dtype asked for."""
     return dtype
+
+
+def bits_of(x: DType) -> DType:
+    """The bits of a float: the int of its size, or int32 for a smaller one."""
+    return int64 if _one_dtype(("float",), (x,)) is float64 else int32
+
+
+def float_of_bits(x: DType) -> DType:
+    """The float that an int's bits are: the one of its size."""
+    return float64 if _one_dtype(("int",), (x,)) is int64 else float32

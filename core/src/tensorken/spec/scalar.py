@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import struct
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -94,8 +95,8 @@ def gaussian(x: float) -> float:
 
 
 def sign(x: float) -> float:
-    """-1, 0 or 1; zeros and NaN stay as they are."""
-    return x if x == 0 or x != x else math.copysign(1.0, x)
+    """-1, 0 or 1; NaN stays."""
+    return x if x != x else math.copysign(1.0, x) if x else 0.0
 
 
 def maximum(a: float, b: float) -> float:
@@ -111,6 +112,26 @@ def minimum(a: float, b: float) -> float:
 def relu(x: float) -> float:
     """max(x, 0); NaN stays."""
     return x if x > 0 or x != x else 0.0
+
+
+# ---- bits and neighbours -------------------------------------------------------------------------------------
+
+
+def to_bits(x: float) -> int:
+    """The 64 bits of x, in two's complement."""
+    (bits,) = struct.unpack("<q", struct.pack("<d", x))
+    return int(bits)
+
+
+def from_bits(x: int) -> float:
+    """The number whose 64 bits these are."""
+    (value,) = struct.unpack("<d", struct.pack("<q", x))
+    return float(value)
+
+
+def signbit(x: float) -> bool:
+    """Whether the sign bit is set, also that of a zero or NaN."""
+    return math.copysign(1.0, x) < 0.0
 
 
 # ---- to whole numbers, and remainders ------------------------------------------------------------------------
@@ -136,3 +157,10 @@ def remainder(a: Number, b: Number) -> Number:
     if isinstance(a, int):
         return a % b if b else 0
     return a % b if b and math.isfinite(a) else math.nan
+
+
+def integer_pow(a: int, b: int) -> int:
+    """a**b modulo 2**64; 1 / a**-b without its fraction where b is negative."""
+    if b < 0:
+        return 0 if abs(a) != 1 else a if b % 2 else 1
+    return builtins.pow(a, b, 1 << 64)

@@ -1,4 +1,4 @@
-"""Bodies of the ops on numbers that are exact or rounded once: signs, extremes, rounding, remainders."""
+"""Bodies of the ops on numbers that are exact or rounded once: signs, extremes, rounding, remainders, whole powers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def abs(x: Tensor) -> Tensor:
 
 
 def sign(x: Tensor) -> Tensor:
-    return (x > 0).where(1, (x < 0).where(-1, x))
+    """A zero minus itself is 0.0, whatever its sign, and NaN stays NaN."""
+    return (x > 0).where(1, (x < 0).where(-1, x - x))
 
 
 def maximum(a: Tensor, b: Tensor) -> Tensor:
@@ -128,3 +129,16 @@ def _long_division(a: Tensor, b: Tensor) -> Tensor:
     rest = (rest < 0.0).where(rest + divisor, rest) * shift
     twice = (rest + rest < b).where(rest + rest, rest - (b - rest))
     return large.where(twice, rest)
+
+
+# ---- powers of integers ------------------------------------------------------------------------------------
+
+
+def integer_pow(a: Tensor, b: Tensor) -> Tensor:
+    """By repeated squaring, one step for each bit of the exponent; only 1 and -1 have whole reciprocals."""
+    y, factor, exponent = a.ones_like(), a, b
+    for _ in range(8 * b.dtype.itemsize - 1):
+        y = (exponent & 1).eq(1).where(y * factor, y)
+        exponent, factor = exponent >> 1, factor * factor
+    inverse = a.eq(1).where(1, a.eq(-1).where((b & 1).eq(1).where(a, 1), 0))
+    return (b < 0).where(inverse, y)

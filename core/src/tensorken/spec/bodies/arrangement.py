@@ -1,4 +1,4 @@
-"""Bodies of the ops along axes: extremes and their places, running sums, sorting, joining."""
+"""Bodies of the ops along axes: products, extremes and their places, running sums and products, sorting, joining."""
 
 from __future__ import annotations
 
@@ -56,6 +56,72 @@ def cumsum(x: Tensor, axis: int) -> Tensor:
         x = x + x.crop(limits).pad(pads)
         step *= 2
     return x
+
+
+# ---- products ----------------------------------------------------------------------------------------------
+
+
+def prod(x: Tensor, axes: Axes) -> Tensor:
+    """Products of pairs, of pairs of these, and so on."""
+    for axis in axes:
+        while (n := x.shape[axis]) > 1:
+            half = n // 2
+            pairs = _part(x, axis, 0, half) * _part(x, axis, half, 2 * half)
+            x = pairs if n % 2 == 0 else pairs.concatenate(_part(x, axis, n - 1, n), axis=axis)
+        if n == 0:
+            x = x.pad(tuple([(1, 0) if i == axis else (0, 0) for i in range(x.ndim)])).ones_like()
+    return x
+
+
+def cumprod(x: Tensor, axis: int) -> Tensor:
+    """Partial products over 1, 2, 4, ... neighbours: each step multiplies by the array shifted by as many places."""
+    n, step = x.shape[axis], 1
+    while step < n:
+        products = _part(x, axis, step, n) * _part(x, axis, 0, n - step)
+        x = _part(x, axis, 0, step).concatenate(products, axis=axis)
+        step *= 2
+    return x
+
+
+def before(x: Tensor, axis: int) -> Tensor:
+    """The element before each along the axis; 1 before the first."""
+    if x.size == 0:
+        return x
+    return _part(x, axis, 0, 1).ones_like().concatenate(_part(x, axis, 0, x.shape[axis] - 1), axis=axis)
+
+
+def others(x: Tensor, axes: Axes) -> Tensor:
+    """For each element the product of all others over axes: of those before it and of those behind it."""
+    kept = tuple([i for i in range(x.ndim) if i not in axes])
+    order = (*kept, *axes)
+    lines = x.permute(order)
+    rows = lines.reshape((*[x.shape[i] for i in kept], math.prod([x.shape[i] for i in axes])))
+    axis, running = len(kept), OPS["cumprod"]
+    left = before(rows, axis).apply(running, axis)
+    right = before(rows.flip((axis,)), axis).apply(running, axis).flip((axis,))
+    return (left * right).reshape(lines.shape).permute(tuple(sorted(range(x.ndim), key=order.__getitem__)))
+
+
+def recurrence(a: Tensor, b: Tensor, axis: int) -> Tensor:
+    """y with y[i] = a[i] * y[i - 1] + b[i] along the axis, where y[-1] is 0, in steps of 1, 2, 4, ... places.
+
+    G. E. Blelloch, "Prefix sums and their applications", 1990, section 1.4.
+    """
+    n, step = a.shape[axis], 1
+    while step < n:
+        factors = _part(a, axis, step, n)
+        sums = _part(b, axis, step, n) + factors * _part(b, axis, 0, n - step)
+        b = _part(b, axis, 0, step).concatenate(sums, axis=axis)
+        a = _part(a, axis, 0, step).concatenate(factors * _part(a, axis, 0, n - step), axis=axis)
+        step *= 2
+    return b
+
+
+def _part(x: Tensor, axis: int, start: int, end: int) -> Tensor:
+    return x.crop(tuple([(start, end) if i == axis else (0, n) for i, n in enumerate(x.shape)]))
+
+
+# ---- joining -----------------------------------------------------------------------------------------------
 
 
 def concatenate(*args: Any) -> Tensor:

@@ -1,14 +1,15 @@
 # mypy: disable-error-code="empty-body"
-"""Derived elementwise ops that are exact or rounded once: signs, extremes, rounding, remainders."""
+"""Derived elementwise ops that are exact or rounded once: signs, extremes, rounding, remainders, neighbours."""
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
 from tensorken.spec import scalar
-from tensorken.spec.bodies import arithmetic
-from tensorken.spec.dtype_rules import floating, numeric
+from tensorken.spec.bodies import arithmetic, bits
+from tensorken.spec.dtype_rules import float_to_bool, floating, integer, numeric
 from tensorken.spec.interpreter import Interpreter, R
 from tensorken.spec.op import OPS, elementwise
 
@@ -16,6 +17,10 @@ from tensorken.spec.op import OPS, elementwise
 def _chosen(t: Any, mine: Any, other: Any, y: Any) -> Any:
     """t where `mine` was chosen as the result y, half of it in a tie."""
     return mine.eq(y).where(mine.eq(other).where(t * 0.5, t), 0.0)
+
+
+def _signbit(x: Any) -> Any:
+    return x.apply(OPS["signbit"])
 
 
 _TO_CHOSEN = (lambda t, y, a, b: _chosen(t, a, b, y), lambda t, y, a, b: _chosen(t, b, a, y))
@@ -27,7 +32,7 @@ def _remainder_by_divisor(t: Any, y: Any, a: Any, b: Any) -> Any:
 
 
 class Arithmetic(Interpreter[R]):
-    """Signs, extremes, rounding, remainders."""
+    """Signs, extremes, rounding, remainders, neighbours, powers of integers."""
 
     @elementwise(operator.neg, lambda t, y, x: -t, dtype=numeric, body=arithmetic.neg)
     def neg(self, x: R) -> R:
@@ -43,7 +48,7 @@ class Arithmetic(Interpreter[R]):
 
     @elementwise(scalar.sign, None, dtype=numeric, body=arithmetic.sign)
     def sign(self, x: R) -> R:
-        """-1, 0 or 1 as x is negative, zero or positive; a zero keeps its sign, NaN stays."""
+        """-1, 0 or 1 as x is negative, zero (of either sign) or positive; NaN stays."""
 
     @elementwise(scalar.maximum, *_TO_CHOSEN, dtype=numeric, body=arithmetic.maximum)
     def maximum(self, a: R, b: R) -> R:
@@ -93,3 +98,29 @@ class Arithmetic(Interpreter[R]):
     )
     def remainder(self, a: R, b: R) -> R:
         """a - floor(a / b) * b, rounded once, with the sign of b; where b is 0, NaN, for integers 0."""
+
+    # ---- signs and neighbours ----------------------------------------------------------------------------------
+
+    @elementwise(scalar.signbit, None, dtype=float_to_bool, body=bits.signbit)
+    def signbit(self, x: R) -> R:
+        """Whether the sign bit of x is set, as bool: also that of a zero or a NaN."""
+
+    @elementwise(
+        math.copysign,
+        lambda t, y, a, b: _signbit(a).eq(_signbit(b)).where(t, -t),
+        None,
+        dtype=floating,
+        body=bits.copysign,
+    )
+    def copysign(self, a: R, b: R) -> R:
+        """The magnitude of a with the sign of b, also if that is a zero or NaN."""
+
+    @elementwise(math.nextafter, lambda t, y, a, b: t, None, dtype=floating, body=bits.nextafter)
+    def nextafter(self, a: R, b: R) -> R:
+        """The number next to a on the way to b; b itself where they are equal; its derivative by a is 1."""
+
+    # ---- powers of integers ------------------------------------------------------------------------------------
+
+    @elementwise(scalar.integer_pow, dtype=integer, arity=2, body=arithmetic.integer_pow)
+    def integer_pow(self, a: R, b: R) -> R:
+        """a**b, wrapping; where b is negative 1 / a**-b without its fraction: 0 but for a = 1 and a = -1."""

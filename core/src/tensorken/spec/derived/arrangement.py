@@ -1,5 +1,5 @@
 # mypy: disable-error-code="empty-body"
-"""Derived ops along axes: extremes and their places, running sums, sorting, joining."""
+"""Derived ops along axes: products, extremes and their places, running sums and products, sorting, joining."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tensorken.spec.bodies import arrangement
 from tensorken.spec.dtype_rules import anything, movement, numeric_with, position
 from tensorken.spec.interpreter import Interpreter, R
 from tensorken.spec.op import OPS, linear, primitive
-from tensorken.spec.shapes import Axes, along_axis, concatenated, reduced_nonempty, without_axis
+from tensorken.spec.shapes import Axes, along_axis, concatenated, reduced, reduced_nonempty, without_axis
 
 
 def share(y: Any, x: Any, axes: Axes) -> Any:
@@ -27,6 +27,12 @@ def _pull_sorted(t: Any, y: Any, x: Any, axis: int) -> Any:
     """The cotangents back at the places that their elements came from."""
     places = arrangement.flat_places(x.apply(OPS["argsort"], axis), x.shape[axis], axis)
     return t.reshape((t.size,)).scatter_add(places, 0, t.size).reshape(x.shape)
+
+
+def _pull_cumprod(t: Any, y: Any, x: Any, axis: int) -> Any:
+    """The product before each factor times s, where s = t + (next factor) * (next s) from the end on."""
+    after = arrangement.before(x.flip((axis,)), axis)
+    return arrangement.recurrence(after, t.flip((axis,)), axis).flip((axis,)) * arrangement.before(y, axis)
 
 
 def _push_pieces(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
@@ -60,7 +66,7 @@ EXTREME: Any = {
 
 
 class Arrangement(Interpreter[R]):
-    """Extremes and their places, running sums, sorting, joining."""
+    """Products, extremes and their places, running sums and products, sorting, joining."""
 
     # ---- reductions and scans ----------------------------------------------------------------------------------
 
@@ -101,6 +107,32 @@ class Arrangement(Interpreter[R]):
     )
     def cumsum(self, x: R, axis: int) -> R:
         """The running sum along the axis."""
+
+    @primitive(
+        arity=1,
+        shape=reduced,
+        dtype=numeric_with(1),
+        params=("axes",),
+        jvp=(lambda t, y, x, axes: (t * arrangement.others(x, axes)).sum(axes, keepdims=True),),
+        vjp=(lambda t, y, x, axes: t.expand(x.shape) * arrangement.others(x, axes),),
+        body=arrangement.prod,
+        samples=((((2, 3),), ((1,),)), (((2, 3, 2),), ((0, 2),)), (((2, 3),), ((),))),
+    )
+    def prod(self, x: R, axes: Axes) -> R:
+        """The product over axes, which stay with size 1; the derivative is right where factors are 0, too."""
+
+    @primitive(
+        arity=1,
+        shape=along_axis,
+        dtype=numeric_with(1),
+        params=("axis",),
+        jvp=(lambda t, y, x, axis: arrangement.recurrence(x, t * arrangement.before(y, axis), axis),),
+        vjp=(_pull_cumprod,),
+        body=arrangement.cumprod,
+        samples=((((2, 3),), (1,)), (((4,),), (0,))),
+    )
+    def cumprod(self, x: R, axis: int) -> R:
+        """The running product along the axis; the derivative is right where factors are 0, too."""
 
     # ---- sorting -----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,44 @@
+"""The bits of floats, and the floats next to them."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+
+from tensorken.spec.dtypes import DType, float16, float32, float64
+
+_INTEGER = {float16: "h", float32: "i", float64: "q"}
+
+
+def to_bits(values: Sequence[float], dtype: DType) -> tuple[int, ...]:
+    """The bits of each float of the dtype, as a signed integer.
+
+    >>> to_bits([0.0, -0.0], float32)
+    (0, -2147483648)
+    """
+    count = len(values)
+    return struct.unpack(f"={count}{_INTEGER[dtype]}", struct.pack(f"={count}{dtype.format}", *values))
+
+
+def from_bits(values: Sequence[int], dtype: DType) -> tuple[float, ...]:
+    """The float of the dtype with each of these bits."""
+    count = len(values)
+    return struct.unpack(f"={count}{dtype.format}", struct.pack(f"={count}{_INTEGER[dtype]}", *values))
+
+
+def nextafter(dtype: DType, starts: Sequence[float], ends: Sequence[float]) -> list[float]:
+    """The float of the dtype next to each on the way to another."""
+    if dtype is float64:
+        return list(map(math.nextafter, starts, ends))
+    return [_next(a, b, dtype) for a, b in zip(starts, ends, strict=True)]
+
+
+def _next(a: float, b: float, dtype: DType) -> float:
+    """Of floats of one sign the bits grow with the magnitude."""
+    if a == b or a != a or b != b:
+        return a + b if a != b else b
+    if a == 0.0:
+        return math.copysign(from_bits([1], dtype)[0], b)
+    (here,) = to_bits([a], dtype)
+    return from_bits([here + (1 if (a < b) == (a > 0.0) else -1)], dtype)[0]
