@@ -22,6 +22,7 @@ from tensorken.functions.repeating import *
 from tensorken.functions.shaping import *
 from tensorken.functions.sorting import *
 from tensorken.fuse import Fuse as Fuse
+from tensorken.indexing import s_ as s_
 from tensorken.jacobians import *
 from tensorken.linearization import *
 from tensorken.namespace import *

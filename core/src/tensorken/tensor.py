@@ -429,8 +429,18 @@ class Tensor(Methods):
 
     @property
     def at(self) -> indexing.At:
-        """`x.at[i].set(v)`, `.add(v)`, `.multiply(v)`, `.get()`: a new tensor, changed at i."""
+        """`x.at[i].set(v)`, `.add(v)`, `.multiply(v)`, `.max(v)`, `.get()` and others: a new tensor, changed at i."""
         return indexing.At(self)
+
+    @property
+    def oindex(self) -> indexing.Outer:
+        """`x.oindex[rows, columns]`: each index works along its own axis, as a slice does (NEP 21)."""
+        return indexing.Outer(self)
+
+    @property
+    def vindex(self) -> indexing.Vectorized:
+        """`x.vindex[rows, :, columns]`: indices broadcast together, and their axes always come first (NEP 21)."""
+        return indexing.Vectorized(self)
 
 
 Interpreter.tensor_type = Tensor

@@ -6,9 +6,10 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.creation import as_operand, as_tensor
-from tensorken.errors import ArgumentError, AxisError, DTypeError, IndexingError, ShapeError
+from tensorken.creation import as_tensor
+from tensorken.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from tensorken.functions.operands import together
+from tensorken.indexing import checked, indices_beside
 from tensorken.normalization import Axis, axes_of, axis_of, filled_in, sizes_of
 from tensorken.spec.shapes import Axes, Shape, broadcast, shown
 from tensorken.tensor import Tensor
@@ -407,17 +408,10 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
     if axis is None:
         return take(x.reshape((x.size,)), indices, 0)
     place = axis_of("take", x.shape, axis)
-    index = as_operand("take", indices, x)
+    index = indices_beside("take", indices, x)
     if index.dtype.kind != "int":
         raise DTypeError(f"take: indices must be int32 or int64, got {index.dtype}; cast them (x.astype)")
-    size = x.shape[place]
-    flat = index.reshape((index.size,))
-    if index.size and not (-size <= int(flat.min()) and int(flat.max()) < size):
-        raise IndexingError(
-            f"take: indices from {int(flat.min())} to {int(flat.max())} are out of range for axis {place} "
-            f"of shape {x.shape}; they run from {-size} to {size - 1}"
-        )
-    found: Tensor = x.gather((flat < 0).where(flat + size, flat), place)
+    found: Tensor = x.gather(checked("take", index, place, x.shape).reshape((index.size,)), place)
     return found.reshape(x.shape[:place] + index.shape + x.shape[place + 1 :])
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken.creation import as_operand, as_tensor
-from tensorken.errors import DTypeError, IndexingError, ShapeError
+from tensorken.creation import as_tensor
+from tensorken.errors import DTypeError, ShapeError
+from tensorken.indexing import checked, indices_beside
 from tensorken.normalization import axis_of
 from tensorken.spec import shapes
 from tensorken.spec.bodies.arrangement import take_along
@@ -58,7 +59,7 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Tensor:
     [[1.0, 2.0], [4.0, 5.0]]
     """
     x = as_tensor(x)
-    index = as_operand("take_along_axis", indices, x)
+    index = indices_beside("take_along_axis", indices, x)
     if index.dtype.kind != "int":
         raise DTypeError(
             f"take_along_axis: indices must be int32 or int64, got {index.dtype}; cast them (x.astype)"
@@ -69,18 +70,14 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Tensor:
             f"use take for indices that serve every row"
         )
     place = axis_of("take_along_axis", x.shape, axis)
+    index = checked("take_along_axis", index, place, x.shape)
     size, count = x.shape[place], index.shape[place]
     try:
         common = shapes.broadcast(_with(x.shape, place, 1), _with(index.shape, place, 1))
     except ShapeError as error:
         raise ShapeError(f"take_along_axis: {error}") from None
     x, index = x.broadcast_to(_with(common, place, size)), index.broadcast_to(_with(common, place, count))
-    if index.size and not (-size <= int(index.min()) and int(index.max()) < size):
-        raise IndexingError(
-            f"take_along_axis: indices from {int(index.min())} to {int(index.max())} are out of range for axis "
-            f"{place} of shape {x.shape}; they run from {-size} to {size - 1}"
-        )
-    result: Tensor = take_along(x, (index < 0).where(index + size, index), place)
+    result: Tensor = take_along(x, index, place)
     return result
 
 

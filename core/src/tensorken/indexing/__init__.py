@@ -1,0 +1,11 @@
+"""Indexing by numpy's rules: `x[...]`, `x.oindex[...]`, `x.vindex[...]`, and `x.at[...]` for changed copies.
+
+A key is read in keys.py and becomes a `Selection` (selection.py): movement ops (movement.py), then one gather for each
+group of index arrays.  The same selection serves to write the part back (updates.py), also where places repeat
+(repeats.py).  checks.py looks at the values of indices, masks.py at those of masks.
+"""
+
+from tensorken.indexing.checks import checked as checked
+from tensorken.indexing.keys import indices_beside as indices_beside, s_ as s_
+from tensorken.indexing.selection import Outer as Outer, Vectorized as Vectorized, get as get
+from tensorken.indexing.updates import At as At

@@ -1,0 +1,48 @@
+"""Masks as indices: where they hold.  How many places that are must be known, so a mask's values are read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorken.errors import ConcretizationError
+from tensorken.levels import lower
+from tensorken.spec.dtypes import int32, int64
+from tensorken.spec.raw import RawTensor
+
+if TYPE_CHECKING:
+    from tensorken.tensor import Tensor
+
+
+def true_places(name: str, mask: Tensor) -> Tensor:
+    """The places in the flat mask that hold True, in increasing order: 1-D, int32 if the size allows.
+
+    Computed on the backend; all that is read is their number.
+
+    Raises:
+        ConcretizationError: if the mask has no value here, or one in each example of a batch.
+    """
+    try:
+        base, value = lower(mask.representation, mask.interpreter)
+        if not isinstance(base, RawTensor):
+            raise ConcretizationError(f"{type(base).__name__} has only shapes")
+        flat = type(mask)(base, value).reshape((mask.size,))
+        size = flat.size
+        dtype = int32 if size < 2**31 else int64
+        if size == 0:
+            return flat.astype(dtype)
+        running = flat.astype(dtype).cumsum(0)  # at each place the number of True up to there
+        count = int(running.crop(((size - 1, size),)).item())
+    except ConcretizationError as error:
+        raise ConcretizationError(
+            f"{name}: a mask of shape {mask.shape} decides the size of the result, so its values must be known "
+            f"({error}); use tk.where(mask, x, 0), or x.at[mask].set(v), whose sizes do not depend on it"
+        ) from None
+    numbers = numbered(running, size)
+    places: Tensor = (numbers - 1).scatter_add(flat.where(running - 1, count), 0, count + 1)
+    return places.crop(((0, count),))
+
+
+def numbered(beside: Tensor, count: int) -> Tensor:
+    """1, 2, ... count, in the dtype and at the level of an integer tensor."""
+    one = beside.constant([1], beside.dtype, (1,))
+    return one.expand((count,)).cumsum(0)
