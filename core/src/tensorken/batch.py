@@ -113,7 +113,7 @@ class Batch(Level[Batched[R]]):
         if x.batched:
             rows, wanted = self._beside(rows, axis), self._own_rows(wanted, rows.shape[axis + 1])
         taken = rows.gather(wanted.reshape((size * count,)), axis)
-        return Batched(self._in_front(taken, axis).representation, True)
+        return Batched(self._in_front(taken, axis, count).representation, True)
 
     def scatter_add(self, x: Batched[R], indices: Batched[R], axis: int, size: int) -> Batched[R]:
         """Where each example has indices of its own, one scatter adds to the rows of all examples."""
@@ -124,7 +124,7 @@ class Batch(Level[Batched[R]]):
         rows = self._beside(self.whole(x), axis)
         flat = self._own_rows(places, size).reshape((places.size,))
         added = rows.apply(OPS["scatter_add"], flat, axis, self.size * size)
-        return Batched(self._in_front(added, axis).representation, True)
+        return Batched(self._in_front(added, axis, size).representation, True)
 
     def _by_shared_indices(
         self, op: Op, x: Batched[R], indices: Batched[R], params: tuple[Any, ...]
@@ -148,10 +148,9 @@ class Batch(Level[Batched[R]]):
         shape = x.shape
         return x.reshape((*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
 
-    def _in_front(self, x: Tensor, axis: int) -> Tensor:
-        """The inverse of `_beside`."""
-        shape = x.shape
-        x = x.reshape((*shape[:axis], self.size, shape[axis] // max(self.size, 1), *shape[axis + 1 :]))
+    def _in_front(self, x: Tensor, axis: int, count: int) -> Tensor:
+        """The inverse of `_beside`: `count` rows an example."""
+        x = x.reshape((*x.shape[:axis], self.size, count, *x.shape[axis + 1 :]))
         return x.permute((axis, *range(axis), *range(axis + 1, x.ndim)))
 
 
