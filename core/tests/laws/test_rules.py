@@ -33,10 +33,10 @@ INT_AND_FLOAT = set(
     "remainder".split()
 )
 INT_ONLY = set(
-    "floor_divide bitwise_and bitwise_or bitwise_xor shift_left shift_right from_bits integer_pow".split()
+    "floor_divide bitwise_and bitwise_or bitwise_xor shift_left shift_right from_bits integer_pow "
+    "threefry2x32".split()
 )
-    "tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf hypot softplus sech_squared gaussian "
-    "to_bits signbit copysign nextafter".split()
+WORDS_OF_32_BITS = {"threefry2x32"}
 
 
 def kinds_of(op):
