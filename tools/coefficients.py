@@ -51,6 +51,16 @@ def _scaled_erfc(t: Any) -> Any:
     return mpmath.erfc(x) * mpmath.exp(x * x)
 
 
+def _scaled_erfinv(w: Any) -> Any:
+    x = mpmath.sqrt(-mpmath.expm1(-w))
+    return mpmath.erfinv(x) / x
+
+
+def _scaled_erfinv_beyond(t: Any) -> Any:
+    s = 1 / (t + mpmath.mpf("0.375"))
+    return _scaled_erfinv(s * s) / s
+
+
 def _everywhere(low: Any, high: Any) -> dict[str, tuple[Any, Any]]:
     return {name: (mpmath.mpf(low), mpmath.mpf(high)) for name in PRECISION}
 
@@ -109,6 +119,21 @@ def rows() -> list[Row]:
             },
             mpmath.exp(-1),
         ),
+        Row(
+            "ERFINV",
+            "erfinv(x) = x * P(w), w = -log(1 - x**2) <= 4",
+            _scaled_erfinv,
+            _everywhere(ZERO, 4),
+        ),
+        Row(
+            "ERFINV_BEYOND",
+            "erfinv(x) = x * s * P(1 / s - 0.375), s = sqrt(w) >= 2, where x is not 1",
+            _scaled_erfinv_beyond,
+            {
+                "float32": (mpmath.mpf("-0.125"), mpmath.mpf("0.125")),
+                "float64": (1 / mpmath.mpf("6.01") - mpmath.mpf("0.375"), mpmath.mpf("0.125")),
+            },
+        ),
     ]
 
 
@@ -143,9 +168,9 @@ def _interpolated(function: Callable[[Any], Any], low: Any, high: Any, count: in
 def _written(value: Any, dtype: str) -> str:
     """The number of the dtype next to a value, with as many digits as it needs."""
     if dtype == "float64":
-        return repr(float(value))
+        return repr(float(value)).replace("e+", "e")
     (narrow,) = struct.unpack("f", struct.pack("f", float(value)))
-    return repr(float(f"{narrow:.9g}"))
+    return repr(float(f"{narrow:.9g}")).replace("e+", "e")
 
 
 def _split(value: Any, bits: int, dtype: str) -> tuple[str, str]:

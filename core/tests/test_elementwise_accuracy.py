@@ -170,6 +170,13 @@ ROWS = {
         (1.0, -1.0, 3.9, 5.9),
         specials=(*ODD, (inf, 1.0), (-inf, -1.0), (30.0, 1.0), (-30.0, -1.0)),
     ),
+    "erfinv": Row(
+        mpmath.erfinv,
+        ((-1.0, 1.0), (0.98, 1.0)),
+        (1.0, -1.0, 0.5, math.sqrt(1 - math.exp(-4)), -math.sqrt(1 - math.exp(-4))),
+        lambda x: abs(x) < 1.0,
+        (*ODD, (1.0, inf), (-1.0, -inf), (1.5, nan), (-1.5, nan), (inf, nan), (-inf, nan)),
+    ),
     "gaussian": Row(
         lambda x: mpmath.exp(-x * x),
         ((-1.5, 1.5), (-4.0, 4.0), (-10.3, 10.3), (-27.3, 27.3)),
@@ -451,6 +458,10 @@ SLOPES: dict[str, tuple[Callable[[Any], Any], tuple[float, ...]]] = {
     "acosh": (lambda x: 1 / mpmath.sqrt(x * x - 1), (1.00001, 2.0, 1e30)),
     "atanh": (lambda x: 1 / (1 - x * x), (-0.99999, 1e-9, 0.99999)),
     "erf": (lambda x: 2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-x * x), (-4.0, 1e-9, 1.0, 4.0)),
+    "erfinv": (
+        lambda x: mpmath.sqrt(mpmath.pi) / 2 * mpmath.exp(mpmath.erfinv(x) ** 2),
+        (-0.9, 1e-9, 0.5, 0.99999),
+    ),
     "sigmoid": (lambda x: mpmath.exp(x) / (1 + mpmath.exp(x)) ** 2, (-80.0, -30.0, -1.0, 1e-9, 1.0)),
     "tanh": (lambda x: 1 / mpmath.cosh(x) ** 2, (-0.5, 1e-9, 0.5)),
 }

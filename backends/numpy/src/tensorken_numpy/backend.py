@@ -105,6 +105,9 @@ class Numpy(RawTensor[Array]):
     def erf(self, x: Array) -> Array:
         return quiet.run(special.erf, x)
 
+    def erfinv(self, x: Array) -> Array:
+        return quiet.run(special.erfinv, x)
+
     def asin(self, x: Array) -> Array:
         return quiet.run(np.arcsin, x)
 

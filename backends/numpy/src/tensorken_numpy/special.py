@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tensorken.spec.bodies.coefficients import ERF, ERFC
+from tensorken.spec.bodies.coefficients import ERF, ERFC, ERFINV, ERFINV_BEYOND
 from tensorken.spec.dtypes import float32, float64
 from tensorken_numpy.contraction import Array
 
@@ -102,12 +103,24 @@ def erf(x: Array) -> Array:
 
     Computing both everywhere is faster than picking out the elements for each.
     """
+    return _by_blocks(_erf, x)
+
+
+def erfinv(x: Array) -> Array:
+    """The inverse of the error function by the polynomials of its default body, the second for the few elements beyond.
+
+    Block by block; float16 by way of float32.
+    """
+    return _by_blocks(_erfinv, x)
+
+
+def _by_blocks(function: Callable[[Array], Array], x: Array) -> Array:
     dtype = np.float64 if x.dtype == np.float64 else np.float32
     flat = np.asarray(x, dtype).reshape(-1)
     y = np.empty_like(flat)
     for start in range(0, flat.size, _BLOCK):
         block = slice(start, start + _BLOCK)
-        y[block] = _erf(flat[block])
+        y[block] = function(flat[block])
     return y.reshape(x.shape).astype(x.dtype, copy=False)
 
 
@@ -117,6 +130,20 @@ def _erf(x: Array) -> Array:
     near = x * _polynomial(square, ERF[of])
     far = 1.0 - np.exp(-square) * _polynomial(1.0 / (magnitude + 3.0), ERFC[of])
     return np.where(magnitude < 1.0, near, np.copysign(far, x))
+
+
+def _erfinv(x: Array) -> Array:
+    of = float64 if x.dtype == np.float64 else float32
+    w = 1.0 - x
+    w *= x + 1.0
+    np.log(w, w)
+    np.negative(w, w)
+    y = _polynomial(w, ERFINV[of])
+    (beyond,) = np.nonzero(w >= 4.0)
+    s = np.sqrt(w[beyond])
+    y[beyond] = np.where(np.isinf(s), s, s * _polynomial(1.0 / s - 0.375, ERFINV_BEYOND[of]))
+    y *= x
+    return y
 
 
 def _polynomial(x: Array, coefficients: Any) -> Array:

@@ -27,6 +27,7 @@ __all__ = [
     "cos",
     "cosh",
     "erf",
+    "erfinv",
     "exp",
     "exp2",
     "expm1",
@@ -259,6 +260,16 @@ def erf(x: Any) -> Tensor:
     [0.00000 0.52050 0.99998]
     """
     return of_one("erf", x)
+
+
+def erfinv(x: Any) -> Tensor:
+    """The inverse of the error function, elementwise; for floats: infinite at -1 and 1, NaN beyond.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.erfinv([0.0, 0.5, -0.99]):.5f}")
+    [0.00000 0.47694 -1.82139]
+    """
+    return of_one("erfinv", x)
 
 
 arcsin, arccos, arctan, arctan2 = asin, acos, atan, atan2

@@ -94,6 +94,22 @@ def gaussian(x: float) -> float:
     return exp(-upper * upper) * exp((upper - a) * (upper + a))
 
 
+def erfinv(x: float) -> float:
+    """The y with erf(y) = x: six steps of Newton's method, beyond 1/2 towards erfc(y) = 1 - x."""
+    a = abs(x)
+    if not a < 1.0:
+        return math.copysign(math.inf, x) if a == 1.0 else math.nan
+    half = a < 0.5
+    # S. Winitzki, "A handy approximation for the error function and its inverse", 2008.
+    log = math.log1p(-a * a)
+    middle = 2.0 / (math.pi * 0.147) + log / 2.0
+    y = a if half else math.sqrt(math.sqrt(middle * middle - log / 0.147) - middle)
+    for _ in range(6):
+        excess = math.erf(y) - a if half else (1.0 - a) - math.erfc(y)
+        y -= excess * math.exp(y * y) * (math.sqrt(math.pi) / 2.0)
+    return math.copysign(y, x)
+
+
 def sign(x: float) -> float:
     """-1, 0 or 1; NaN stays."""
     return x if x != x else math.copysign(1.0, x) if x else 0.0

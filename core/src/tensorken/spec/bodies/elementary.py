@@ -306,6 +306,19 @@ def gaussian(x: Tensor) -> Tensor:
 
 
 @_in_float32
+def erfinv(x: Tensor) -> Tensor:
+    """x * P(w) with w = -log((1 - x) * (1 + x)); beyond 4 the variable is the root of w, where the tails are smooth.
+
+    w is from M. B. Giles, "Approximating the erfinv function", 2010; the polynomials and the seam are our own.
+    """
+    w = -((1.0 - x) * (x + 1.0)).log()
+    s = w.sqrt()
+    far = s * _polynomial(1.0 / s - 0.375, coefficients.ERFINV_BEYOND)
+    far = w.eq(float("inf")).where(w, far)
+    return x * (w < 4.0).where(_polynomial(w, coefficients.ERFINV), far)
+
+
+@_in_float32
 def hypot(a: Tensor, b: Tensor) -> Tensor:
     """The larger times sqrt(1 + (smaller / larger)**2); an infinite side makes it infinite, whatever the other is."""
     p, q = a.abs(), b.abs()

@@ -228,6 +228,16 @@ class Elementary(Interpreter[R]):
     def erf(self, x: R) -> R:
         """The error function: 2 / sqrt(pi) times the integral of e**-s**2 for s from 0 to x."""
 
+    @elementwise(
+        scalar.erfinv,
+        lambda t, y, x: t / y.apply(OPS["gaussian"]) * (math.sqrt(math.pi) / 2.0),
+        dtype=floating,
+        body=elementary.erfinv,
+        domain=(-0.9, 0.9),
+    )
+    def erfinv(self, x: R) -> R:
+        """The number whose error function is x; infinite at -1 and 1."""
+
     @elementwise(scalar.gaussian, _slope_of_gaussian, dtype=floating, body=elementary.gaussian)
     def gaussian(self, x: R) -> R:
         """e**-(x**2), from the exact square of x."""
