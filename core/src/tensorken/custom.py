@@ -279,9 +279,11 @@ def _positional(
     f: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[Any, ...]:
     """The arguments of a call by position, defaults filled in."""
-    if not keywords:
+    try:
+        signature = inspect.signature(f)
+    except ValueError:  # some functions written in C
         return arguments
-    bound = inspect.signature(f).bind(*arguments, **keywords)
+    bound = signature.bind(*arguments, **keywords)
     bound.apply_defaults()
     if bound.kwargs:
         raise ArgumentError(

@@ -87,13 +87,17 @@ class Arguments:
 
 
 def _up_to(structure: Any, value: Any, name: str) -> list[Any]:
-    """The leaves of a cotangent; None stands for as many zeros as its argument has leaves."""
-    if value is None:
-        return [None] * structure.size
-    leaves, own = tree.flatten(value, is_leaf=lambda x: x is None)
-    if own != structure:
-        tree.check_same(structure, own, f"{name}: the cotangent of an argument")
-    return leaves
+    """The leaves of a cotangent; a None stands for as many zeros as its part of the argument has leaves."""
+    leaves, prefix = tree.flatten(value, is_leaf=lambda x: x is None)
+    try:
+        parts = tree.flatten_up_to(prefix, tree.unflatten(structure, range(structure.size)))
+        counts = [len(tree.leaves(part)) for part in parts]
+        if all([count == 1 or leaf is None for leaf, count in zip(leaves, counts, strict=True)]):
+            return [t for t, count in zip(leaves, counts, strict=True) for t in [t] * count]
+    except StructureError:
+        pass
+    tree.check_same(structure, tree.structure(value), f"{name}: the cotangent of an argument")
+    return []
 
 
 @dataclass(slots=True)
