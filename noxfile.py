@@ -29,7 +29,7 @@ nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = False
 nox.options.download_python = "never"
-nox.options.sessions = ["lint", "typing", "features", "tests"]
+nox.options.sessions = ["lint", "typing", "features", "docs", "tests"]
 
 # pyenv puts on the PATH only those of its interpreters that are switched on; the others are present too.
 pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
@@ -113,6 +113,15 @@ def format_(session: nox.Session) -> None:
 def features(session: nox.Session) -> None:
     """Print the rows of docs/features.toml that no test shows."""
     session.run("python", "-m", "tools.features", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Run the examples in docstrings and pages, and build the documentation site into site/."""
+    install_workspace(session, "test", "docs")
+    sources = [str(folder / "src") for folder in distributions()]
+    session.run("pytest", "--quiet", "tests/test_pages.py", *sources, env=ONE_THREAD)
+    session.run("python", "-m", "tools.site", *session.posargs)
 
 
 @nox.session

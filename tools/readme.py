@@ -8,39 +8,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
+from tools.pages import blocks
 from tools.workspace import ROOT
-
-_FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A fenced block of a Markdown file."""
-
-    language: str
-    text: str
-    line: int  # of its first line of text
-
-    @property
-    def commands(self) -> list[str]:
-        """The lines that a prompt precedes, without the prompt."""
-        return [line.removeprefix("$ ") for line in self.text.splitlines() if line.startswith("$ ")]
-
-
-def blocks(markdown: str) -> list[Block]:
-    """The fenced blocks that name a language, in their order."""
-    return [
-        Block(found["language"], found["text"], markdown.count("\n", 0, found.start("text")) + 1)
-        for found in _FENCE.finditer(markdown)
-    ]
 
 
 def copy_workspace(target: Path) -> None:

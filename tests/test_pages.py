@@ -1,0 +1,81 @@
+"""Every page that people read is so: its Python runs and prints what it says, its commands and links lead somewhere."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import pages
+from tools.pages import blocks
+from tools.workspace import ROOT
+
+PAGES = [pytest.param(page, id=page.relative_to(ROOT).as_posix()) for page in pages.pages()]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_prints_what_the_page_says(page: Path) -> None:
+    assert pages.run(page.read_text(encoding="utf-8"), page.relative_to(ROOT).as_posix()) == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "README.md" not in page.id])
+def test_commands_run(page: Path) -> None:
+    """Those of `console`; what starts a session of nox is left to nox, and the README's to `nox -s readme`."""
+    sessions = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for block in blocks(page.read_text(encoding="utf-8")):
+        for command in block.commands if block.language == "console" else ():
+            program, *arguments = command.split()
+            if (program, *arguments[:1]) == ("python", "run.py"):
+                assert f"| `{arguments[1]}` |" in sessions, command
+                continue
+            assert program == "tensorken", f"no test can run this; show it as a block of sh: {command}"
+            done = subprocess.run(
+                [sys.executable, "-m", "tensorken", *arguments], stdin=subprocess.DEVNULL, check=False
+            )
+            assert done.returncode == 0, command
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    targets = [part.split(")")[0] for part in page.read_text(encoding="utf-8").split("](")[1:]]
+    for target in targets:
+        file, _, heading = target.partition("#")
+        if file.startswith("https:"):
+            continue
+        place = page.parent / file if file else page
+        assert place.exists(), target
+        text = place.read_text(encoding="utf-8") if place.is_file() else ""
+        headings = [
+            line.lstrip("# ").lower().replace(" ", "-") for line in text.splitlines() if line[:1] == "#"
+        ]
+        assert not heading or heading in headings, target
+
+
+# ---- how a page is run -------------------------------------------------------------------------------------
+
+
+def test_blocks_share_their_names() -> None:
+    page = "```python\nx = 1\n```\n\n```python\nprint(x)\n```\n\n```text\n1\n```\n"
+    assert pages.run(page + "\n```pycon\n>>> x + 1\n2\n>>> y = x\n```\n\n```python\ny\n```\n", "page") == []
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "```python\nprint(1)\n```\n\n```text\n2\n```\n",
+        "```python\nprint(1)\n```\n",
+        "```python\n```\n\n```text\n2\n```\n",
+        "```pycon\n>>> 1\n2\n```\n",
+    ],
+)
+def test_what_is_not_so_is_told_with_its_line(page: str) -> None:
+    (wrong,) = pages.run(f"# Title\n\n{page}", "page.md")
+    assert wrong.startswith("page.md:4: ")
+
+
+def test_what_belongs_elsewhere_is_not_run_but_must_be_python() -> None:
+    assert pages.run("```python elsewhere\n    def f(self): return missing\n```\n", "page") == []
+    with pytest.raises(SyntaxError):
+        pages.run("```python elsewhere\ndef def\n```\n", "page")

@@ -1,0 +1,323 @@
+"""The pages of the reference: one for each room, for Tensor, for the op table, the backends and the networks.
+
+They are written in reStructuredText for Sphinx, which reads signatures and docstrings itself; what stands here is
+which names there are and where they go.  Nothing here names a function: rooms, ops and backends are looked up.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+import textwrap
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorken
+import tensorken_nn
+from tensorken.dispatch import Value
+from tensorken.errors import DTypeError
+from tensorken.registry import REGISTRY
+from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.op import OPS, Op
+from tensorken.spec.raw import RawTensor
+from tensorken.tensor import Tensor
+from tools.rooms import Room, names_of, rooms
+
+FIRST = """
+    tensor dtypes creation arithmetic elementary logic reductions shaping indexing products sorting linalg random
+    transforms derivatives jacobians vectorize custom tree testing errors registry
+""".split()
+"""The pages that come first in the index, in the order in which people look for them; the others follow."""
+
+
+def pages() -> dict[str, str]:
+    """The text of each page of the reference, by its name."""
+    everything = [*rooms(), networks()]
+    found = {room.page: _room_page(room) for room in everything if room.page != "tensor"}
+    found |= {"tensor": _tensor_page(), "ops": _ops_page(), "backends": _backends_page()}
+    about = {room.page: room.intro.partition("\n\n")[0].replace("\n", " ") for room in everything}
+    about |= {"tensor": "The one class that users meet.", "ops": "The language, op by op."}
+    about |= {"backends": "Where the numbers live."}
+    order = [*(name for name in FIRST if name in found), *(name for name in found if name not in FIRST)]
+    return found | {"index": _index_page({name: about[name] for name in order})}
+
+
+def networks() -> Room:
+    """The names of tensorken_nn, which is a room of its own."""
+    return Room(tensorken_nn, "tensorken_nn", names_of(tensorken_nn))
+
+
+def write(folder: Path) -> None:
+    """Write all pages into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (folder / f"{name}.rst").write_text(text, encoding="utf-8", newline="\n")
+
+
+# ---- a room ------------------------------------------------------------------------------------------------
+
+
+def _room_page(room: Room) -> str:
+    grouped = _aliases(room)
+    table = [f"   {name}" for name in grouped if callable(room.object(name))]
+    entries = [_entry(room, name, others) for name, others in grouped.items()]
+    head = [_title(room.title), room.intro, f".. currentmodule:: {room.namespace}"]
+    if len(table) > 1:
+        head.append(".. autosummary::\n   :nosignatures:\n\n" + "\n".join(table))
+    if room.namespace != "tensorken":
+        head[2] = f".. module:: {room.namespace}\n\n{head[2]}"
+    return "\n\n".join([*head, *entries]) + "\n"
+
+
+def _aliases(room: Room) -> dict[str, list[str]]:
+    """The names of a room, each with the other names of the same object, which its own `__name__` decides."""
+    found: dict[str, list[str]] = {}
+    for name in room.names:
+        thing = room.object(name)
+        own = getattr(thing, "__name__", None) or getattr(thing, "name", None)
+        first = next((known for known in room.names if room.object(known) is thing), name)
+        canonical = own if own in room.names and room.object(own) is thing else first
+        others = found.setdefault(canonical, [])
+        if name != canonical:
+            others.append(name)
+    return found
+
+
+def _entry(room: Room, name: str, aliases: Sequence[str]) -> str:
+    thing = room.object(name)
+    if inspect.isclass(thing):
+        fields = "" if issubclass(thing, RawTensor | Tensor | Exception) else "\n   :members:"
+        entry = f".. autoclass:: {name}{fields}\n   :show-inheritance:"
+        if not issubclass(thing, Exception):
+            entry = entry.removesuffix("\n   :show-inheritance:")
+    elif inspect.isroutine(thing):
+        entry = f".. autofunction:: {name}"
+    else:
+        entry = f".. py:data:: {name}\n\n   {_description(room, name)}"
+    role = "func" if inspect.isroutine(thing) else "obj"
+    kind, signature = ("function", _signature(thing)) if inspect.isroutine(thing) else ("data", "")
+    same = [f".. py:{kind}:: {alias}{signature}\n\n   The same as :py:{role}:`{name}`." for alias in aliases]
+    return "\n\n".join([entry, *same])
+
+
+def _signature(function: Any) -> str:
+    """The parameters of a function, with their defaults and without their types."""
+    signature = inspect.signature(function)
+    bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    return str(signature.replace(parameters=bare, return_annotation=signature.empty))
+
+
+def _description(room: Room, name: str) -> str:
+    """What a constant is: what its room says below it, or what it shows of itself."""
+    thing = room.object(name)
+    if isinstance(thing, DType):
+        bits = "" if thing.kind == "bool" else f" of {8 * thing.itemsize} bits"
+        return f"The dtype of {_counted(thing.kind)}{bits}."
+    body = ast.parse(inspect.getsource(room.module)).body
+    for statement, below in itertools.pairwise(body):
+        targets = statement.targets if isinstance(statement, ast.Assign) else ()
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            match below:
+                case ast.Expr(ast.Constant(str(text))):
+                    return textwrap.indent(inspect.cleandoc(text), "   ").lstrip()
+    return f"``{thing!r}``"
+
+
+def _counted(kind: str) -> str:
+    return {"bool": "truth values", "int": "signed integers", "float": "floating-point numbers"}[kind]
+
+
+# ---- Tensor ------------------------------------------------------------------------------------------------
+
+
+def tensor_members() -> dict[str, list[str]]:
+    """The public names of Tensor by where they are documented: here, or where the function of that name is."""
+    members: dict[str, list[str]] = {"attributes": [], "methods": [], "functions": []}
+    for name in dir(Tensor):
+        if name.startswith("_"):
+            continue
+        member = inspect.getattr_static(Tensor, name)
+        if isinstance(member, property):
+            members["attributes"].append(name)
+        elif name in Value.__slots__:
+            continue  # the class tells of these itself
+        elif (own_docstring(member) is None or not inspect.isfunction(member)) and hasattr(tensorken, name):
+            members["functions"].append(name)
+        else:
+            members["methods"].append(name)
+    return members
+
+
+def own_docstring(member: Any) -> str | None:
+    """The docstring of a member itself, not of its class."""
+    return member.__doc__ if inspect.isfunction(member) or isinstance(member, property) else None
+
+
+def _tensor_page() -> str:
+    members = tensor_members()
+    parts = [_title("Tensor"), ".. currentmodule:: tensorken", ".. autoclass:: Tensor()"]
+    parts += [_title("Attributes", "-")]
+    for name in members["attributes"]:  # not by autodoc, which takes what stands before a colon for a type
+        parts.append(f".. py:property:: Tensor.{name}\n\n   {_indented(getattr(Tensor, name))}")
+    parts += [_title("Functions that are methods, too", "-")]
+    parts += ["The tensor is the function's first argument."]
+    parts += [", ".join(f":py:func:`~tensorken.{name}`" for name in members["functions"])]
+    parts += [_title("Methods", "-")]
+    parts += [f".. automethod:: Tensor.{name}" for name in members["methods"]]
+    return "\n\n".join(parts) + "\n"
+
+
+# ---- the op table ------------------------------------------------------------------------------------------
+
+COLUMNS = ("op", "what it is", "dtypes", "derivatives", "body", "own method in")
+
+
+def _ops_page() -> str:
+    backends = _interpreters()
+    rows = [_op_row(op, backends) for op in sorted(OPS.values(), key=lambda op: op.name)]
+    required = sum(op.body is None for op in OPS.values())
+    text = f"""
+        The language has {len(OPS)} ops. {required} of them are required of every backend; the others have a body in
+        terms of others, which runs where a backend has no method of its own. Each is declared once, with its shape
+        rule, its dtype rule and its derivatives, in ``core/src/tensorken/spec/``; this table is made from there.
+
+        An interpreter calls an op with operands and params that are checked and normalised: shapes are equal, axes
+        not negative. The functions and methods for users do that, so they are the ones to call.
+    """
+    table = _table(COLUMNS, rows, (26, 34, 12, 10, 10, 8), "ops")
+    return "\n\n".join([_title("The op table"), _paragraphs(text), table]) + "\n"
+
+
+def _op_row(op: Op, backends: dict[str, RawTensor[Any]]) -> tuple[str, ...]:
+    names = operand_names(op)
+    declared = getattr(RawTensor, op.name, None)
+    meaning = (inspect.getdoc(declared) or "").partition("\n")[0] if op.method else ""
+    own = [name for name, raw in backends.items() if raw.has(op)] if op.method else []
+    return (
+        f"``{op.name}({', '.join([*names, *op.params])})``",
+        meaning,
+        accepted(op),
+        derivatives(op, names),
+        "has one" if op.body is not None else "required",
+        "all" if len(own) == len(backends) else ", ".join(own),
+    )
+
+
+def operand_names(op: Op) -> list[str]:
+    """What the declaration calls the operands; roles or letters for an op that is no method."""
+    declared = inspect.unwrap(getattr(RawTensor, op.name)) if op.method else None
+    if declared is None:
+        return [f"x{i + 1}" for i in range(op.arity or 0)] if op.arity else ["*operands"]
+    parameters = [p for p in inspect.signature(declared).parameters.values() if p.name != "self"]
+    return [f"*{p.name}" if p.kind is p.VAR_POSITIONAL else p.name for p in parameters][: op.arity or 1]
+
+
+def derivatives(op: Op, names: Sequence[str]) -> str:
+    """The operands with respect to which an op has derivatives, and in which modes."""
+    if op.jvp_all is not None or op.vjp_all is not None:
+        return "all operands"
+    forward = [name for name, rule in zip(names, op.jvp, strict=False) if rule is not None]
+    reverse = [name for name, rule in zip(names, op.vjp, strict=False) if rule is not None]
+    if forward == reverse:
+        return ", ".join(forward) or "none"
+    return f"forward {', '.join(forward) or 'none'}; reverse {', '.join(reverse) or 'none'}"
+
+
+def accepted(op: Op) -> str:
+    """The kinds of dtypes that an op takes for its data, and what it makes of them, by its dtype rule."""
+    params: tuple[Any, ...] = op.samples[0][1] if op.samples else ()
+    roles = op.roles or ("data",) * (op.arity or 2)
+    results: dict[str, set[str]] = {}
+    for dtype in DTYPES.values():
+        given = {"condition": DTYPES["bool"], "indices": DTYPES["int32"]}
+        try:
+            result = op.result_dtype(tuple([given.get(role, dtype) for role in roles]), params)
+        except DTypeError:
+            continue
+        made = result if isinstance(result, tuple) else (result,)
+        says = ", ".join("same" if d is dtype else d.name for d in made)
+        results.setdefault(dtype.kind, set()).add("same" if set(says.split(", ")) == {"same"} else says)
+    if op.params == ("dtype",):
+        return "all to any"
+    kinds = "all" if len(results) == 3 else ", ".join(results)
+    gives = sorted({text for texts in results.values() for text in texts} - {"same"})
+    return f"{kinds} to {' or '.join(gives)}" if gives and not _only_same(results, gives) else kinds
+
+
+def _only_same(results: dict[str, set[str]], gives: list[str]) -> bool:
+    """Whether an op that gives one dtype gives it only where it was given, as `eq` of bools does."""
+    return all(texts == {"same"} for texts in results.values()) or len(gives) > 1
+
+
+# ---- backends ----------------------------------------------------------------------------------------------
+
+
+def _interpreters() -> dict[str, RawTensor[Any]]:
+    """The installed backends of the workspace, without what the host wraps them in."""
+    found = {}
+    for record in REGISTRY.records("backends"):
+        interpreter: Any = REGISTRY.load(record)
+        found[record.name] = getattr(interpreter, "raw", interpreter)
+    return found
+
+
+def _backends_page() -> str:
+    loaded = _interpreters()
+    text = "Each is a distribution of its own, and comes in by the door that all plugins use."
+    parts = [_title("Backends"), text]
+    for record in REGISTRY.records("backends"):
+        raw = loaded[record.name]
+        own = sorted(op.name for op in OPS.values() if op.method and op.body is not None and raw.has(op))
+        parts += [_title(record.name, "-"), f"``{record.distribution}``: {REGISTRY.entry(record).summary}."]
+        parts += [_paragraphs(inspect.getdoc(inspect.getmodule(type(raw))) or "")]
+        bodies = sum(op.body is not None for op in OPS.values())
+        parts += [f"Own methods for {len(own)} of the {bodies} ops that have a body:"] if own else []
+        parts += [", ".join(f"``{name}``" for name in own)] if own else []
+    parts += [_title("What a backend is", "-"), ".. currentmodule:: tensorken.spec.raw"]
+    parts += [".. autoclass:: RawTensor()"]
+    for name in ("new", "full", "shape", "dtype", "ravel", "has", "settle", "realize", "compile"):
+        parts.append(f"   .. automethod:: {name}")
+    return "\n\n".join(parts) + "\n"
+
+
+# ---- the index and pieces of markup ------------------------------------------------------------------------
+
+
+def _index_page(about: dict[str, str]) -> str:
+    listed = "\n".join(f"   {name}" for name in about)
+    rows = [(f":doc:`{name}`", text) for name, text in about.items()]
+    text = """
+        Everything here is made from the docstrings, and every example is run by the tests. ``tk`` is what
+        ``import tensorken as tk`` gives. Where several functions have one page, the page begins with a list of them;
+        all names in alphabetical order are in the :ref:`index <genindex>`.
+    """
+    hidden = f".. toctree::\n   :hidden:\n\n{listed}"
+    return "\n\n".join([_title("Reference"), _paragraphs(text), _table(None, rows), hidden]) + "\n"
+
+
+def _indented(thing: Any) -> str:
+    """A docstring as the content of a directive, whose first line is indented already."""
+    return textwrap.indent(inspect.getdoc(thing) or "", "   ").lstrip()
+
+
+def _title(text: str, line: str = "=") -> str:
+    return f"{text}\n{line * len(text)}"
+
+
+def _paragraphs(text: str) -> str:
+    return textwrap.dedent(text).strip()
+
+
+def _table(
+    columns: Sequence[str] | None,
+    rows: Iterable[Sequence[str]],
+    widths: Sequence[int] = (30, 70),
+    style: str = "rooms",
+) -> str:
+    lines = [".. list-table::", f"   :class: {style}", f"   :widths: {' '.join(map(str, widths))}"]
+    lines += ["   :header-rows: 1", ""] if columns else [""]
+    for row in [*([columns] if columns else []), *rows]:
+        lines += [f"   {'* - ' if i == 0 else '  - '}{cell}" for i, cell in enumerate(row)]
+    return "\n".join(lines)

@@ -1,0 +1,178 @@
+"""A page of the site from an example: its prose, its code, and what it prints when it runs.
+
+An example is a Python file.  Its docstring begins the page; a comment `# ---- text ---` begins a part; a function that
+prints a title (a line with dashes under it) is a section, with the docstring as its prose; all else is code.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+_PART = re.compile(r"^# ---- (.*?) -+$")
+_TITLE = re.compile(r"^(?P<title>\S.*)\n(?P<line>-+)$", re.MULTILINE)
+
+
+def page(example: Path) -> str:
+    """The page of an example, as Markdown; the example is run for what it prints."""
+    source, printed = example.read_text(encoding="utf-8"), output_of(example)
+    outputs = sections(printed)
+    about = ast.get_docstring(ast.parse(source)) or ""
+    parts = [_prose(about)]
+    if outputs:
+        heading = printed.partition("\n")[0]
+        parts += _pieces(source, outputs)
+    else:
+        heading = re.split(r"[,:.]", about, maxsplit=1)[0]
+        parts += [_fenced("python", _without_docstring(source)), "It prints:", _fenced("text", printed)]
+    return "\n\n".join([f"# {heading}", *parts]) + "\n"
+
+
+def output_of(example: Path) -> str:
+    """What an example prints on the default backend."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TENSORKEN_")}
+    command = [sys.executable, "-W", "error", str(example)]
+    environment["PYTHONIOENCODING"] = "utf-8"
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, encoding="utf-8", check=True)
+    return done.stdout
+
+
+def sections(printed: str) -> dict[str, str]:
+    """What was printed under each title."""
+    found = [m for m in _TITLE.finditer(printed) if len(m["title"]) == len(m["line"])]
+    ends = [*(m.start() for m in found[1:]), len(printed)][: len(found)]
+    return {m["title"]: printed[m.end() : end].strip("\n") for m, end in zip(found, ends, strict=True)}
+
+
+def _pieces(source: str, outputs: dict[str, str]) -> Iterator[str]:
+    """The page piece by piece: part by part, and in each the code and the sections."""
+    lines = source.splitlines()
+    docstring, *statements = ast.parse(source).body
+    code: list[str] = []
+    last = _end(docstring)
+    for statement in statements:
+        above, own = lines[last : _start(statement)], lines[_start(statement) : _end(statement)]
+        last = _end(statement)
+        for line in above:
+            part = _PART.match(line)
+            if part:
+                yield from _flushed(code)
+                yield f"## {part[1].capitalize()}"
+            else:
+                code.append(line)
+        if isinstance(statement, ast.FunctionDef) and any(_title_of(inner) for inner in statement.body):
+            yield from _flushed(code)
+            yield from _sections_of(statement, lines, outputs)
+        elif not _is_machinery(statement):
+            code += own
+    yield from _flushed(code)
+
+
+def _sections_of(function: ast.FunctionDef, lines: list[str], outputs: dict[str, str]) -> Iterator[str]:
+    """A section for each title that a function prints; its docstring is the prose of the first."""
+    prose = _prose(ast.get_docstring(function) or "")
+    last = _end(function.body[0])
+    chunk: list[str] = []
+    shown: list[list[str]] = []
+    title = ""
+    for statement in function.body[1:]:
+        above = [line.strip() for line in lines[last : _start(statement)]]
+        if _title_of(statement):
+            if title:
+                yield from _shown(chunk, shown, outputs[title])
+            title = _title_of(statement)
+            yield f"### {title}"
+            yield from filter(None, (prose, _comment(above)))
+            prose, chunk, shown = "", [], []
+        elif _is_call(statement, "show"):
+            shown.append([_comment(above), str(len(statement.value.args))])  # type: ignore[attr-defined]
+        else:
+            chunk += lines[last : _end(statement)]
+        last = _end(statement)
+    yield from _shown(chunk, shown, outputs[title])
+
+
+def _shown(chunk: list[str], shown: list[list[str]], output: str) -> Iterator[str]:
+    """The code of a section and what it printed; or, of lines that were shown with their values, those."""
+    if not shown:
+        yield from _flushed(chunk)
+        yield _fenced("text", output)
+        return
+    values = iter(re.split(r"^(?=>>> )", output, flags=re.MULTILINE)[1:])
+    for comment, count in shown:
+        if comment:
+            yield comment
+        yield _fenced("pycon", "".join(itertools.islice(values, int(count))))
+
+
+def _title_of(statement: ast.stmt) -> str:
+    """The title that a statement prints, or nothing."""
+    if not _is_call(statement, "title"):
+        return ""
+    return str(ast.literal_eval(statement.value.args[0]))  # type: ignore[attr-defined]
+
+
+def _is_call(statement: ast.stmt, name: str) -> bool:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == name
+
+
+def _is_machinery(statement: ast.stmt) -> bool:
+    """Whether a statement serves the printing alone, and a reader need not see it."""
+    match statement:
+        case ast.FunctionDef(name="title" | "show" | "main") | ast.If() | ast.Expr():
+            return True
+        case ast.ImportFrom(module="__future__"):
+            return True
+        case ast.AnnAssign(target=ast.Name(id="NAMES")):
+            return True
+    return False
+
+
+def _start(statement: ast.stmt) -> int:
+    """The place of its first line, counted from 0, decorators included."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(decorator.lineno for decorator in decorators)]) - 1
+
+
+def _end(statement: ast.stmt) -> int:
+    """The place after its last line."""
+    return statement.lineno if statement.end_lineno is None else statement.end_lineno
+
+
+def _comment(lines: list[str]) -> str:
+    """The text of a comment's lines."""
+    return " ".join(line.lstrip("# ") for line in lines if line)
+
+
+def _flushed(code: list[str]) -> Iterator[str]:
+    """The code collected so far as a block, if there is any; the list is emptied."""
+    text = textwrap.dedent("\n".join(code)).strip("\n")
+    code.clear()
+    if text:
+        yield _fenced("python", text)
+
+
+def _without_docstring(source: str) -> str:
+    return "\n".join(source.splitlines()[_end(ast.parse(source).body[0]) :]).strip("\n")
+
+
+def _prose(docstring: str) -> str:
+    """A docstring as Markdown: what is indented is a command."""
+    return re.sub(r"\n\n((?: {4}.*\n?)+)", lambda m: "\n\n" + _command(m[1]), docstring)
+
+
+def _command(indented: str) -> str:
+    lines = [line.strip() for line in indented.splitlines() if line.strip()]
+    return _fenced("sh", "\n".join(f"$ {line}" for line in lines)) + "\n"
+
+
+def _fenced(language: str, text: str) -> str:
+    return f"```{language}\n{text.rstrip()}\n```"
