@@ -161,7 +161,7 @@ def test_arange_is_range(start, stop, step):
 @pytest.mark.feature(29)
 @given(st.floats(-10, 10), st.floats(-10, 10), st.integers(0, 60))
 def test_linspace_ends_where_it_says_and_does_not_drift(start, stop, num):
-    got = tk.linspace(start, stop, num, "float64").tolist()
+    got = tk.linspace(start, stop, num, dtype="float64").tolist()
     assert len(got) == num
     if num:
         assert got[0] == start

@@ -30,6 +30,11 @@ class Methods(Operators):
     __slots__ = ()
     __hash__ = Operators.__hash__
 
-    squeeze = stands_for()
-    take = stands_for()
+    diagonal = stands_for()
+    trace = stands_for()
     dot = stands_for()
+    repeat = stands_for()
+    flatten = stands_for()
+    squeeze = stands_for()
+    swapaxes = stands_for()
+    take = stands_for()

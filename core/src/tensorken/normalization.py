@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.errors import ArgumentError, ShapeError, TensorkenError
+from tensorken.errors import ArgumentError, AxisError, ShapeError, TensorkenError
 from tensorken.spec.shapes import Axes, Shape, normalize_axes, normalize_axis, shown
 
 Axis = int | Sequence[int] | None
@@ -27,6 +27,23 @@ def axes_of(name: str, shape: Shape, axis: Axis) -> Axes:
         return normalize_axes(axis, shape)
     except TensorkenError as error:
         raise type(error)(f"{name}: {error}") from None
+
+
+def ordered_axes_of(name: str, shape: Shape, axes: int | Sequence[int]) -> Axes:
+    """Axes in the order given, each once."""
+    several = axes if isinstance(axes, Sequence) else (axes,)
+    places = tuple([axis_of(name, shape, axis) for axis in several])
+    if len(set(places)) != len(places):
+        raise AxisError(f"{name}: axes {tuple(several)} name an axis twice for shape {shape}; name each once")
+    return places
+
+
+def integer_of(name: str, what: str, value: Any) -> int:
+    """An int; `what` says in an error for what it stands."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"{name}: {what} must be an int, got {shown(value)}") from None
 
 
 def pairs_of(name: str, pairs: Sequence[Sequence[int]]) -> tuple[tuple[int, int], ...]:

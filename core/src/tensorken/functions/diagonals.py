@@ -5,8 +5,9 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from tensorken.creation import as_tensor, full
+from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, AxisError, ShapeError
+from tensorken.functions.constants import full
 from tensorken.normalization import axis_of
 from tensorken.spec.bodies.arrangement import iota
 from tensorken.spec.dtypes import as_dtype, float32, int32, int64

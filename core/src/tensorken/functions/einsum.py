@@ -8,18 +8,17 @@ axes, which the interpreters below turn into one contraction without building th
 from __future__ import annotations
 
 import functools
-import math
-import operator
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 from tensorken.dispatch import binary
-from tensorken.errors import ArgumentError, DTypeError, ShapeError
+from tensorken.errors import DTypeError
+from tensorken.functions.contraction_order import Path, path_of, steps_of
 from tensorken.functions.diagonals import diagonal
 from tensorken.functions.operands import promoted
+from tensorken.functions.subscripts import Label, Labels, lettered, read, sizes_of
 from tensorken.levels import meet
 from tensorken.spec.dtypes import bool_
 from tensorken.spec.op import OPS
@@ -29,17 +28,6 @@ from tensorken.tensor import Tensor
 __all__ = ["einsum"]
 
 MUL = OPS["mul"]
-
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-
-MANY = 8
-"""The most operands for which the best order is looked for, in 3 ** MANY steps."""
-
-Label = str | int
-"""A letter; or, for an axis that `...` stands for, its place from the last of them: -1, -2, ..."""
-
-Labels = tuple[Label, ...]
-Path = tuple[tuple[int, ...], ...]
 
 
 def einsum(subscripts: Any, *operands: Any, optimize: bool | str | Sequence[Any] = "optimal") -> Tensor:
@@ -70,12 +58,12 @@ def einsum(subscripts: Any, *operands: Any, optimize: bool | str | Sequence[Any]
     5.0
     """
     if not isinstance(subscripts, str):
-        subscripts, operands = _lettered((subscripts, *operands))
+        subscripts, operands = lettered((subscripts, *operands))
     tensors: list[Any] = promoted("einsum", operands)
     first = tensors[0].interpreter
     if any(x.interpreter is not first for x in tensors):
         meet([x.interpreter for x in tensors], "einsum")
-    path = optimize if isinstance(optimize, bool | str) else _path_of(optimize)
+    path = optimize if isinstance(optimize, bool | str) else path_of(optimize)
     plan = _planned(subscripts, tuple([x.shape for x in tensors]), path)
     if plan.adds and tensors[0].dtype is bool_:
         raise DTypeError(f"einsum: {shown(subscripts)} is not defined for bool; cast first (x.astype)")
@@ -135,8 +123,8 @@ class Plan:
 
 @functools.lru_cache(maxsize=1024)
 def _planned(subscripts: str, shapes: tuple[Shape, ...], optimize: bool | str | Path) -> Plan:
-    terms, output = _read(subscripts, shapes)
-    sizes = _sizes_of(subscripts, terms, shapes)
+    terms, output = read(subscripts, shapes)
+    sizes = sizes_of(subscripts, terms, shapes)
     uses = Counter(label for term in terms for label in set(term))
     preparations, labels, extents = [], [], []
     for i, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
@@ -148,7 +136,7 @@ def _planned(subscripts: str, shapes: tuple[Shape, ...], optimize: bool | str | 
         extents.append(tuple([n for k, n in enumerate(shape) if k not in alone]))
     pairs = []
     live = list(range(len(terms)))
-    for left, right in _steps(labels, output, sizes, optimize, subscripts):
+    for left, right in steps_of(labels, output, sizes, optimize, subscripts):
         i, j = live[left], live[right]
         live = [k for k in live if k not in (i, j)]
         needed = set(output).union(*[labels[k] for k in live])
@@ -193,246 +181,3 @@ def _diagonals(term: Labels, shape: Shape) -> tuple[tuple[tuple[int, int], ...],
         shape = (*[shape[k] for k in rest], shape[first])
         term = (*[term[k] for k in rest], label)
     return tuple(found), term, shape
-
-
-# ---- subscripts: what they say -----------------------------------------------------------------------------
-
-
-def _read(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[Labels], Labels]:
-    """The labels of the operands' axes, and those of the result."""
-    text = "".join(subscripts.split())
-    before, arrow, after = text.partition("->")
-    written = before.split(",")
-    for term in (*written, after):
-        letters = term.replace("...", "", 1)
-        if letters and not (letters.isascii() and letters.isalpha()):
-            odd = next(c for c in letters if not (c.isascii() and c.isalpha()))
-            raise ArgumentError(
-                f"einsum: {odd!r} in {shown(subscripts)} is no letter; write letters, ',', '->' and one '...' a term"
-            )
-    if len(written) != len(shapes):
-        raise ArgumentError(
-            f"einsum: {shown(subscripts)} has {len(written)} terms for {len(shapes)} operands; give each one"
-        )
-    terms = [
-        _expanded(subscripts, i, term, shape)
-        for i, (term, shape) in enumerate(zip(written, shapes, strict=True))
-    ]
-    counts = Counter(label for term in terms for label in term)
-    hidden = tuple(sorted([label for label in counts if isinstance(label, int)]))
-    if not arrow:
-        return terms, hidden + tuple(sorted([c for c in counts if isinstance(c, str) and counts[c] == 1]))
-    if hidden and "..." not in after:
-        raise ArgumentError(
-            f"einsum: {shown(subscripts)} has '...' for {len(hidden)} axes that the result does not name; "
-            f"write '...' behind '->', or letters for what is to be summed"
-        )
-    output: Labels = _labels(after, hidden)
-    for label in output:
-        if label not in counts:
-            raise ArgumentError(
-                f"einsum: the result's {label!r} in {shown(subscripts)} is in no term; name an operand's axis"
-            )
-        if output.count(label) > 1:
-            raise ArgumentError(
-                f"einsum: the result's {label!r} in {shown(subscripts)} stands twice; name it once, see tk.diag"
-            )
-    return terms, output
-
-
-def _expanded(subscripts: str, i: int, term: str, shape: Shape) -> Labels:
-    """The labels of an operand's axes."""
-    letters = len(term.replace("...", ""))
-    hidden = len(shape) - letters
-    if hidden < 0 or (hidden and "..." not in term):
-        raise ShapeError(
-            f"einsum: term {term!r} of {shown(subscripts)} names {letters} axes, operand {i} of shape {shape} "
-            f"has {len(shape)}; give each a letter, or write '...'"
-        )
-    return _labels(term, tuple(range(-hidden, 0)))
-
-
-def _labels(term: str, hidden: tuple[int, ...]) -> Labels:
-    before, _, after = term.partition("...")
-    return (*before, *(hidden if "..." in term else ()), *after)
-
-
-def _sizes_of(subscripts: str, terms: list[Labels], shapes: tuple[Shape, ...]) -> dict[Label, int]:
-    """The size of each label; one of size 1 is repeated, but not beside itself in one term."""
-    sizes: dict[Label, int] = {}
-    for i, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
-        own: dict[Label, int] = {}
-        for label, n in zip(term, shape, strict=True):
-            if own.setdefault(label, n) != n:
-                raise ShapeError(
-                    f"einsum: {label!r} names sizes {own[label]} and {n} in operand {i} of shape {shape}, "
-                    f"{shown(subscripts)}; a diagonal needs equal sizes"
-                )
-        for label, n in own.items():
-            known = sizes.get(label, 1)
-            if n != known and 1 not in (n, known):
-                other = next(k for k in range(i) if (label, known) in zip(terms[k], shapes[k], strict=True))
-                named = f"{label!r}" if isinstance(label, str) else f"axis {label} of '...'"
-                raise ShapeError(
-                    f"einsum: {named} of {shown(subscripts)} has size {known} in operand {other} of shape "
-                    f"{shapes[other]} and {n} in operand {i} of shape {shape}; need equal sizes, or 1"
-                )
-            sizes[label] = known if n == 1 else n
-    return sizes
-
-
-def _lettered(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-    """Subscripts and operands from operands and lists of ints in turn."""
-    operands, lists = given[::2], given[1::2]
-    result = None
-    if len(operands) > len(lists):
-        operands, result = operands[:-1], operands[-1]
-    terms = ",".join([_term(labels) for labels in lists])
-    return (terms if result is None else f"{terms}->{_term(result)}"), operands
-
-
-def _term(labels: Any) -> str:
-    try:
-        if isinstance(labels, str):
-            raise TypeError
-        return "".join(["..." if i is Ellipsis else LETTERS[_checked(operator.index(i))] for i in labels])
-    except (TypeError, IndexError):
-        raise ArgumentError(
-            f"einsum: need subscripts, or operands and lists of ints from 0 to {len(LETTERS) - 1} in turn, "
-            f"got {shown(labels)} for a list"
-        ) from None
-
-
-def _checked(i: int) -> int:
-    if i < 0:
-        raise IndexError
-    return i
-
-
-# ---- the order of the products -----------------------------------------------------------------------------
-
-
-def _steps(
-    labels: list[Labels],
-    output: Labels,
-    sizes: dict[Label, int],
-    optimize: bool | str | Path,
-    subscripts: str,
-) -> list[tuple[int, int]]:
-    """Which two operands are multiplied next, as places among those that are left; the product becomes the last."""
-    count = len(labels)
-    if isinstance(optimize, tuple):
-        return _followed(optimize, count, subscripts)
-    if optimize not in (True, False, "optimal", "greedy"):
-        raise ArgumentError(
-            f"einsum: unknown optimize={optimize!r}; use 'optimal', 'greedy', True, False or a path"
-        )
-    if count < 3 or optimize is False:  # the product so far is the last one
-        return [(0, 1) if k == 0 else (count - 1 - k, 0) for k in range(count - 1)]
-    terms = [frozenset(term) for term in labels]
-    if optimize == "greedy" or count > MANY:
-        return _greedy(terms, frozenset(output), sizes)
-    return _optimal(terms, frozenset(output), sizes)
-
-
-Term = frozenset[Label]
-
-
-def _greedy(terms: list[Term], output: Term, sizes: dict[Label, int]) -> list[tuple[int, int]]:
-    """At each step the pair whose product is smallest beside its operands; the cheaper one if two are alike."""
-    terms, steps = list(terms), []
-    while len(terms) > 1:
-        best: Any = None
-        for i, j in combinations(range(len(terms)), 2):
-            both = terms[i] | terms[j]
-            kept = both & output.union(*[term for k, term in enumerate(terms) if k not in (i, j)])
-            growth = _extent(kept, sizes) - _extent(terms[i], sizes) - _extent(terms[j], sizes)
-            found = (growth, _extent(both, sizes), i, j, kept)
-            best = found if best is None or found[:2] < best[:2] else best
-        *_, i, j, kept = best
-        steps.append((i, j))
-        terms = [term for k, term in enumerate(terms) if k not in (i, j)] + [kept]
-    return steps
-
-
-def _optimal(terms: list[Term], output: Term, sizes: dict[Label, int]) -> list[tuple[int, int]]:
-    """The order with the fewest multiplications: the best for each set of operands from those of smaller sets."""
-    count = len(terms)
-    full = (1 << count) - 1
-    united = [frozenset[Label]()] * (full + 1)
-    for members in range(1, full + 1):
-        low = members & -members
-        united[members] = united[members ^ low] | terms[low.bit_length() - 1]
-    kept = [united[members] & (united[full ^ members] | output) for members in range(full + 1)]
-    for i in range(count):
-        kept[1 << i] = terms[i]
-    cost: list[float] = [math.inf] * (full + 1)
-    cut = [0] * (full + 1)
-    for members in range(1, full + 1):  # each is greater than all its subsets
-        if members & (members - 1) == 0:
-            cost[members] = 0
-            continue
-        part = (members - 1) & members
-        while part > members ^ part:  # each way to cut it in two, once
-            rest = members ^ part
-            price = cost[part] + cost[rest]
-            if price < cost[members]:
-                price += _extent(kept[part] | kept[rest], sizes)
-                if price < cost[members]:
-                    cost[members], cut[members] = price, part
-            part = (part - 1) & members
-    steps: list[tuple[int, int]] = []
-    live = [1 << i for i in range(count)]
-
-    def multiply(members: int) -> None:
-        if not cut[members]:
-            return
-        part, rest = cut[members], members ^ cut[members]
-        multiply(part)
-        multiply(rest)
-        i, j = sorted((live.index(part), live.index(rest)))
-        steps.append((i, j))
-        live[:] = [m for m in live if m not in (part, rest)] + [members]
-
-    multiply(full)
-    return steps
-
-
-def _extent(labels: Iterable[Label], sizes: dict[Label, int]) -> int:
-    """The number of elements of a tensor with these axes."""
-    return math.prod([sizes[label] for label in labels])
-
-
-def _path_of(path: Sequence[Any]) -> Path:
-    """A path, as numpy's `einsum_path` gives it, in a form that can be remembered."""
-    steps = list(path)[1:] if len(path) and path[0] == "einsum_path" else list(path)
-    try:
-        return tuple([tuple([operator.index(i) for i in step]) for step in steps])
-    except TypeError:
-        raise ArgumentError(
-            f"einsum: a path names the operands to multiply next, [(0, 1), ...], got {shown(path)}"
-        ) from None
-
-
-def _followed(path: Path, count: int, subscripts: str) -> list[tuple[int, int]]:
-    """The steps of a path, and then, one after the other, whatever it leaves undone."""
-    steps: list[tuple[int, int]] = []
-    for places in path:
-        if len(set(places)) != len(places) or not all([0 <= i < count for i in places]):
-            raise ArgumentError(
-                f"einsum: step {places} of the path does not fit the {count} operands of {shown(subscripts)} "
-                f"that are left; each product becomes the last operand"
-            )
-        count = _follow(steps, places, count)
-    _follow(steps, tuple(range(count)), count)
-    return steps
-
-
-def _follow(steps: list[tuple[int, int]], places: tuple[int, ...], count: int) -> int:
-    """Multiply the operands at some places, two at a time; how many are left then."""
-    last, *others = sorted(places, reverse=True)
-    for other in others:
-        steps.append((other, last))
-        count -= 1
-        last = count - 1
-    return count

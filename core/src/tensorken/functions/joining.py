@@ -10,8 +10,9 @@ from typing import Any
 from tensorken.creation import as_tensor
 from tensorken.dispatch import apply
 from tensorken.errors import ArgumentError, ShapeError
+from tensorken.functions.broadcasting import atleast_1d, atleast_2d, atleast_3d
 from tensorken.functions.operands import promoted
-from tensorken.functions.shaping import atleast_1d, atleast_2d, atleast_3d, expand_dims
+from tensorken.functions.shaping import expand_dims
 from tensorken.normalization import axis_of
 from tensorken.spec.op import OPS
 from tensorken.spec.shapes import shown

@@ -10,7 +10,8 @@ from tensorken.creation import pair_of_operands
 from tensorken.dispatch import binary
 from tensorken.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from tensorken.functions.operands import a_tensor_of
-from tensorken.functions.shaping import moveaxis, roll
+from tensorken.functions.reordering import roll
+from tensorken.functions.shaping import moveaxis
 from tensorken.levels import meet
 from tensorken.normalization import axis_of
 from tensorken.spec.dtypes import bool_
