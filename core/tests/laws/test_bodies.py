@@ -171,6 +171,9 @@ def test_on_integers_and_booleans_they_are_equal(op):
             assert (one.dtype, one.shape) == (other.dtype, other.shape)
 
 
+ROUNDED = ("softmax", "log_softmax", "logsumexp")
+"""Those whose results the two may round differently."""
+
 STRUCTURAL = [
     (op, sample) for op in OVERRIDDEN if not op.elementwise and takes(op, tk.float64) for sample in op.samples
 ]
@@ -194,7 +197,8 @@ def test_reductions_and_arrangements_agree_at_the_edges_too(op, sample):
             results.append(array(apply(op, operands, sample[1])))
         one, other = results
         assert (one.dtype, one.shape) == (other.dtype, other.shape)
-        np.testing.assert_array_equal(one, other)
+        apart = APART * np.finfo("float64").eps if op.name in ROUNDED else 0.0
+        np.testing.assert_allclose(one, other, rtol=apart, atol=0.0)
         if op.name not in ("cumsum", "fused_multiply_add") and one.dtype.kind == "f":
             zero = one == 0
             assert op in EITHER_ZERO or (np.signbit(one[zero]) == np.signbit(other[zero])).all()

@@ -26,7 +26,7 @@ EACH = pytest.mark.parametrize("op", ALL, ids=lambda op: op.name)
 FLOAT_ONLY = set(
     "exp log sin cos sqrt floor div pow relu reciprocal round trunc ceil expm1 exp2 sigmoid logaddexp log1p log2 log10 "
     "tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf erfinv hypot softplus sech_squared "
-    "gaussian to_bits signbit copysign nextafter".split()
+    "gaussian to_bits signbit copysign nextafter softmax log_softmax logsumexp".split()
 )
 INT_AND_FLOAT = set(
     "add sub mul sum prod scatter_add neg square abs sign maximum minimum cumsum cumprod fused_multiply_add "

@@ -10,7 +10,7 @@ import numpy as np
 from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Axes, Pairs, Shape
-from tensorken_numpy import ciphers, special
+from tensorken_numpy import ciphers, exponential_sums, special
 from tensorken_numpy.contraction import Array, contract
 from tensorken_numpy.quiet import quiet
 
@@ -276,6 +276,15 @@ class Numpy(RawTensor[Array]):
 
     def cumprod(self, x: Array, axis: int) -> Array:
         return quiet.run(np.multiply.accumulate, x, axis, x.dtype)
+
+    def softmax(self, x: Array, axes: Axes) -> Array:
+        return quiet.run(exponential_sums.softmax, x, axes)
+
+    def log_softmax(self, x: Array, axes: Axes) -> Array:
+        return quiet.run(exponential_sums.log_softmax, x, axes)
+
+    def logsumexp(self, x: Array, axes: Axes) -> Array:
+        return quiet.run(exponential_sums.logsumexp, x, axes)
 
     def fused_multiply_add(self, a: Array, b: Array, axes: Axes) -> Array:
         return quiet.run(contract, a, b, axes)

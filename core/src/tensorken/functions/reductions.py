@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tensorken.creation import as_tensor
-from tensorken.functions.derivatives import stop_gradient
 from tensorken.normalization import Axis, axes_of
-from tensorken.spec.shapes import Axes
+from tensorken.spec.op import OPS
 from tensorken.tensor import Tensor
 
 __all__ = [
@@ -65,7 +64,9 @@ def cumsum(x: Any, axis: int | None = None) -> Tensor:
 
 
 def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """log(sum(exp(x))) over axes, all by default, without overflow; -inf where all are -inf.
+    """log(sum(exp(x))) over axes, all by default, without overflow; -inf where all are -inf; for floats.
+
+    Its derivative is `softmax`.
 
     >>> import tensorken as tk
     >>> print(f"{tk.logsumexp([1000.0, 1000.0]):.3f}")
@@ -73,33 +74,29 @@ def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """
     x = as_tensor(x)
     axes = axes_of("logsumexp", x.shape, axis)
-    shift = _finite_maximum(x, axes)
-    result: Tensor = (x - shift).exp().sum(axes, keepdims=True).log() + shift
+    result: Tensor = x.apply(OPS["logsumexp"], axes)
     return result if keepdims else result.reshape(tuple([n for i, n in enumerate(x.shape) if i not in axes]))
 
 
 def softmax(x: Any, axis: Axis = -1) -> Tensor:
-    """exp(x) / sum(exp(x)) along axes, without overflow.
+    """exp(x) / sum(exp(x)) along axes, without overflow; infinite maxima share the whole; for floats.
 
     >>> import tensorken as tk
     >>> tk.softmax([0.0, 0.0]).tolist()
     [0.5, 0.5]
     """
     x = as_tensor(x)
-    axes = axes_of("softmax", x.shape, axis)
-    weights: Tensor = (x - _finite_maximum(x, axes)).exp()
-    return weights / weights.sum(axes, keepdims=True)
+    result: Tensor = x.apply(OPS["softmax"], axes_of("softmax", x.shape, axis))
+    return result
 
 
 def log_softmax(x: Any, axis: Axis = -1) -> Tensor:
-    """log(softmax(x)), without its rounding to 0."""
+    """log(softmax(x)) along axes, without its rounding to 0 and to 1; for floats.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.log_softmax([0.0, -1000.0]):.1f}")
+    [0.0 -1000.0]
+    """
     x = as_tensor(x)
-    axes = axes_of("log_softmax", x.shape, axis)
-    shifted: Tensor = x - _finite_maximum(x, axes)
-    return shifted - shifted.exp().sum(axes, keepdims=True).log()
-
-
-def _finite_maximum(x: Tensor, axes: Axes) -> Tensor:
-    """What to subtract before exp: the maximum, as a constant; 0 where that is infinite, as inf - inf is NaN."""
-    top = stop_gradient(x).max(axes, keepdims=True)
-    return (top - top).eq(0.0).where(top, 0.0)
+    result: Tensor = x.apply(OPS["log_softmax"], axes_of("log_softmax", x.shape, axis))
+    return result

@@ -10,8 +10,9 @@ from tensorken.spec.derived.arithmetic import Arithmetic
 from tensorken.spec.derived.arrangement import Arrangement
 from tensorken.spec.derived.ciphers import Ciphers
 from tensorken.spec.derived.elementary import Elementary
+from tensorken.spec.derived.exponential_sums import ExponentialSums
 from tensorken.spec.interpreter import R
 
 
-class Derived(Arithmetic[R], Elementary[R], Arrangement[R], Ciphers[R]):
+class Derived(Arithmetic[R], Elementary[R], Arrangement[R], Ciphers[R], ExponentialSums[R]):
     """Ops that can be said in others."""
