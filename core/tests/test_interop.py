@@ -19,8 +19,6 @@ import tensorken as tk
 from tensorken import dlpack
 from tensorken.errors import ArgumentError, ConcretizationError, DTypeError, ExchangeError
 
-pytestmark = pytest.mark.feature(168)
-
 DTYPES = ("bool", "int32", "int64", "float16", "float32", "float64")
 SHAPES = ((), (1,), (5,), (0,), (2, 3), (2, 0, 3), (1, 4, 1, 2))
 BACKENDS = ("numpy", "reference")
@@ -370,6 +368,24 @@ def test_wider_formats_are_read_with_a_dtype():
         equal(tk.tensor(data, dtype="int32"), a.astype("int32"))
     with pytest.raises(DTypeError, match=r"^from_dlpack: .*'B' is none of .*pass dtype= .*see tk.asarray"):
         tk.from_dlpack(a)
+
+
+def test_bfloat16_is_widened():
+    exact = np.array([[1.5, -2.0, np.inf], [3.0e38, 2.0**-126, -0.0]], "float32")
+    halves = (exact.view("uint32") >> 16).astype("uint16")  # DLPack has a code for what numpy cannot name
+    wide = (halves.astype("uint32") << 16).view("float32")
+
+    def bfloat16(**_: Any) -> Any:
+        capsule = tk.tensor(halves.astype("int32")).__dlpack__()
+        tensor = dlpack._Managed.from_address(dlpack._pointer(capsule, b"dltensor")).tensor
+        ctypes.memmove(tensor.data, halves.tobytes(), halves.nbytes)
+        tensor.code, tensor.bits = 4, 16
+        return capsule
+
+    with pytest.raises(DTypeError, match=r"'bfloat16' is none of .*pass dtype="):
+        tk.tensor(Producer(bfloat16))
+    equal(tk.tensor(Producer(bfloat16), dtype="float32"), wide)
+    equal(tk.tensor(Producer(bfloat16), dtype="float64"), wide.astype("float64"))
 
 
 def test_what_dlpack_cannot_bring_is_answered():

@@ -11,13 +11,13 @@ from tensorken.errors import ArgumentError, DTypeError, ScalarRangeError, ShapeE
 from tensorken.interop import strided_of
 from tensorken.spec.dtypes import DTYPES, DType, bool_, check_scalar, float16, float32, int32
 from tensorken.spec.shapes import Shape
-from tensorken.strided import Strided
+from tensorken.strided import BFLOAT16, Strided, widened
 
 NUMBERS = {bool, int, float}
 
 # Buffer formats by kind and size: "l" is int32 on one platform and int64 on another.
 _KINDS = {"?": "bool", **dict.fromkeys("bhilqn", "int"), **dict.fromkeys("efd", "float")}
-_CONVERTED = (*_KINDS, *"BHILQN")
+_CONVERTED = (*_KINDS, *"BHILQN", BFLOAT16)
 
 
 def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
@@ -109,6 +109,8 @@ def _from_buffer(view: memoryview | Strided, dtype: DType | None) -> tuple[Shape
     if own is not None and not swapped:
         flat = unpacked(view.tobytes(), own)
         return (shape, flat, own) if dtype in (None, own) else (shape, *typed("tensor", list(flat), dtype))
+    if code == BFLOAT16:
+        return (shape, *typed("tensor", widened(view.tobytes()), dtype))
     count = view.nbytes // view.itemsize
     values = list(struct.unpack(f"{order}{count}{code}", view.tobytes()))
     return (shape, *typed("tensor", values, dtype or own))

@@ -17,7 +17,7 @@ from typing import Any
 from tensorken.errors import DTypeError, ExchangeError
 from tensorken.spec.dtypes import DType
 from tensorken.spec.shapes import Shape
-from tensorken.strided import Strided
+from tensorken.strided import BFLOAT16, Strided
 
 CPU = (1, 0)
 """The device of what is exported: kDLCPU, number 0."""
@@ -32,11 +32,12 @@ _FORMATS = {
     **{(0, bits): code for bits, code in ((8, "b"), (16, "h"), (32, "i"), (64, "q"))},
     **{(1, bits): code for bits, code in ((8, "B"), (16, "H"), (32, "I"), (64, "Q"))},
     **{(2, bits): code for bits, code in ((16, "e"), (32, "f"), (64, "d"))},
+    (4, 16): BFLOAT16,
     (6, 8): "?",
 }
-"""Formats of the struct module by DLPack's type code and number of bits."""
+"""Formats by DLPack's type code and number of bits."""
 
-_NAMES = {3: "opaque", 4: "bfloat", 5: "complex"}
+_NAMES = {3: "opaque", 5: "complex"}
 
 
 class _DLTensor(ctypes.Structure):

@@ -179,6 +179,14 @@ class Operators(Value):
             ~binary(OPS["shift_right"], ~self, other), binary(OPS["shift_right"], self, other)
         )
 
+    def __rlshift__(self, other: Any) -> Tensor:
+        a, b = with_operand(OPS["shift_left"], self, other)
+        return b << a
+
+    def __rrshift__(self, other: Any) -> Tensor:
+        a, b = with_operand(OPS["shift_right"], self, other)
+        return b >> a
+
     def eq(self, other: Any) -> Tensor:
         """Elementwise equality, as bool."""
         return binary(EQ, self, other)

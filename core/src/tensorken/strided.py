@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import math
+import struct
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from tensorken.spec.shapes import Shape
+
+BFLOAT16 = "bfloat16"
+"""The format of the upper halves of float32 numbers, which the struct module has no name for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +25,7 @@ class Strided:
         address: of the element whose indices are all 0.
         shape: the size along each axis.
         strides: the bytes from one element to the next along each axis; None if they are in row-major order.
-        format: of an element, as the struct module names it.
+        format: of an element, as the struct module names it, or BFLOAT16.
         itemsize: the bytes of an element.
     """
 
@@ -78,6 +83,15 @@ def _merged(shape: Shape, strides: tuple[int, ...]) -> tuple[list[int], list[int
             sizes.append(size)
             steps.append(step)
     return sizes, steps
+
+
+def widened(halves: bytes) -> list[float]:
+    """Numbers of format BFLOAT16 in float32, which holds each exactly."""
+    upper = 2 if sys.byteorder == "little" else 0
+    whole = bytearray(2 * len(halves))
+    for byte in (0, 1):
+        whole[upper + byte :: 4] = halves[byte::2]
+    return list(struct.unpack(f"{len(halves) // 2}f", whole))
 
 
 _FORMATS = {

@@ -113,6 +113,9 @@ class Tensor(Methods):
     def __int__(self) -> int:
         return int(self.item())
 
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ArgumentError(
