@@ -26,6 +26,7 @@ from tensorken.functions.reordering import *
 from tensorken.functions.repeating import *
 from tensorken.functions.shaping import *
 from tensorken.functions.sorting import *
+from tensorken.functions.strides import *
 from tensorken.fuse import Fuse as Fuse
 from tensorken.indexing import s_ as s_
 from tensorken.jacobians import *

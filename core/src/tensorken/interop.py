@@ -11,8 +11,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tensorken.dlpack import CPU, READABLE, exported, imported
-from tensorken.errors import ArgumentError, ConcretizationError, ExchangeError, TensorkenError
+from tensorken.errors import (
+    ArgumentError,
+    ConcretizationError,
+    DTypeError,
+    ExchangeError,
+    ShapeError,
+    TensorkenError,
+)
 from tensorken.levels import Level
+from tensorken.spec.dtypes import float16
 from tensorken.spec.shapes import shown
 from tensorken.strided import Strided, of_interface
 
@@ -51,6 +59,17 @@ def to_dlpack(
     if isinstance(flat, list):
         flat = struct.pack(f"{len(flat)}{x.dtype.format}", *flat)
     return exported(flat, x.shape, x.dtype, max_version is not None and max_version[0] >= 1)
+
+
+def to_mutable(x: Tensor) -> memoryview:
+    """A copy of the values as memory that can be changed element by element."""
+    if x.dtype is float16:  # memoryview cannot change its elements before Python 3.12
+        raise DTypeError("to_mutable: float16 has no elements that Python could change; cast it (x.astype)")
+    if not x.size:
+        raise ShapeError(f"to_mutable: shape {x.shape} has no elements to change; need at least one")
+    flat = _outside("to_mutable", x)
+    data = struct.pack(f"{len(flat)}{x.dtype.format}", *flat) if isinstance(flat, list) else flat
+    return memoryview(bytearray(data)).cast(x.dtype.format, x.shape)  # type: ignore[call-overload,no-any-return]
 
 
 def device_of_dlpack(x: Tensor) -> tuple[int, int]:

@@ -38,3 +38,4 @@ class Methods(Operators):
     squeeze = stands_for()
     swapaxes = stands_for()
     take = stands_for()
+    as_strided = stands_for()

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, DTypeError, ShapeError
-from tensorken.indexing import checked, indices_beside
+from tensorken.indexing import checked, indices_beside, slices
 from tensorken.normalization import Axis, axes_of, axis_of, filled_in, ordered_axes_of, sizes_of
 from tensorken.spec.shapes import shown
 from tensorken.tensor import Tensor
@@ -218,8 +218,7 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
     index = indices_beside("take", indices, x)
     if index.dtype.kind != "int":
         raise DTypeError(f"take: indices must be int32 or int64, got {index.dtype}; cast them (x.astype)")
-    found: Tensor = x.gather(checked("take", index, place, x.shape).reshape((index.size,)), place)
-    return found.reshape(x.shape[:place] + index.shape + x.shape[place + 1 :])
+    return slices(x, checked("take", index, place, x.shape), place)
 
 
 # ---- pieces ------------------------------------------------------------------------------------------------

@@ -7,5 +7,10 @@ group of index arrays.  The same selection serves to write the part back (update
 
 from tensorken.indexing.checks import checked as checked
 from tensorken.indexing.keys import indices_beside as indices_beside, s_ as s_
-from tensorken.indexing.selection import Outer as Outer, Vectorized as Vectorized, get as get
+from tensorken.indexing.selection import (
+    Outer as Outer,
+    Vectorized as Vectorized,
+    get as get,
+    slices as slices,
+)
 from tensorken.indexing.updates import At as At

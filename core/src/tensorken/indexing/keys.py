@@ -51,60 +51,74 @@ class Indices:
 _BASIC = (int, slice, type(None), type(...))
 
 
-def parsed(x: Tensor, key: Any) -> list[Any]:
-    """The entries of a key, which together take all axes of x, in their order.
+def parsed(x: Tensor, key: Any) -> tuple[list[Any], bool]:
+    """The entries of a key, which together take all axes of x, in their order; and whether Indices are among them.
 
-    Each is an int in [0, size), a range of such ints, Indices, None, or `...` before the ranges that it stands for.
+    An entry is an int in [0, size), a range of such ints, Indices, None, or `...` before the ranges that it stands for.
 
     Raises:
         IndexingError: if the key does not fit the shape of x, or has an entry of another kind.
     """
-    given = key if type(key) is tuple else (key,)
-    entries = [entry if type(entry) in _BASIC else _entry(x, entry) for entry in given]
-    gaps = sum([entry is ... for entry in entries])
-    if gaps > 1:
-        raise IndexingError(f"index: only one ... may stand in an index, got {shown(key)}; name the axes")
-    taken = sum([_span(entry) for entry in entries])
-    missing = len(x.shape) - taken
+    shape = x.shape
+    entries: list[Any] = []
+    taken, gap, advanced = 0, -1, False
+    for entry in key if type(key) is tuple else (key,):
+        if type(entry) not in _BASIC:
+            entry = _entry(x, entry)
+        if type(entry) is Indices:
+            advanced = True
+            taken += entry.span
+        elif entry is ...:
+            if gap >= 0:
+                raise IndexingError(
+                    f"index: only one ... may stand in an index, got {shown(key)}; name the axes"
+                )
+            gap = len(entries)
+        elif entry is not None:
+            taken += 1
+        entries.append(entry)
+    missing = len(shape) - taken
     if missing < 0:
         raise IndexingError(
-            f"index: {taken} indices for shape {x.shape}, which has {len(x.shape)} axes; name fewer"
+            f"index: {taken} indices for shape {shape}, which has {len(shape)} axes; name fewer"
         )
     if missing:
-        place = entries.index(...) + 1 if gaps else len(entries)
-        entries[place:place] = [slice(None)] * missing
+        place = gap + 1 if gap >= 0 else len(entries)
+        entries[place:place] = [_WHOLE] * missing
     axis = 0
     for i, entry in enumerate(entries):
-        entries[i] = _placed(entry, axis, x.shape)
-        axis += _span(entry)
-    return entries
+        if type(entry) is slice:
+            entries[i] = range(shape[axis]) if entry is _WHOLE else _cut(entry, shape[axis])
+            axis += 1
+        elif type(entry) is int:
+            entries[i] = in_range(entry, axis, shape)
+            axis += 1
+        elif type(entry) is Indices:
+            _place(entry, axis, shape)
+            axis += entry.span
+    return entries, advanced
 
 
-def _span(entry: Any) -> int:
-    """How many axes an entry takes."""
-    return entry.span if type(entry) is Indices else 0 if entry is None or entry is ... else 1
+_WHOLE = slice(None)
 
 
-def _placed(entry: Any, axis: int, shape: Shape) -> Any:
-    """An entry as it counts from the front of its axis."""
-    if type(entry) is int:
-        return in_range(entry, axis, shape)
-    if type(entry) is slice:
-        try:
-            return range(*entry.indices(shape[axis]))
-        except (TypeError, ValueError) as error:
-            raise IndexingError(
-                f"index: {shown(entry)} cannot cut an axis of size {shape[axis]}: {error}"
-            ) from None
-    if type(entry) is Indices:
-        entry.axis = axis
-        covered = shape[axis : axis + entry.span]
-        if entry.is_mask and entry.values.shape != covered:
-            raise IndexingError(
-                f"index: a mask of shape {entry.values.shape} stands where shape {shape} has sizes {covered}; "
-                f"a mask needs the sizes of the axes that it takes"
-            )
-    return entry
+def _cut(entry: slice, size: int) -> range:
+    """The ints for which a slice stands."""
+    try:
+        return range(*entry.indices(size))
+    except (TypeError, ValueError) as error:
+        raise IndexingError(f"index: {shown(entry)} cannot cut an axis of size {size}: {error}") from None
+
+
+def _place(indices: Indices, axis: int, shape: Shape) -> None:
+    """Indices at the axes that they take; those of a mask have its sizes."""
+    indices.axis = axis
+    sizes = shape[axis : axis + indices.span]
+    if indices.is_mask and indices.values.shape != sizes:
+        raise IndexingError(
+            f"index: a mask of shape {indices.values.shape} stands where shape {shape} has sizes {sizes}; "
+            f"a mask needs the sizes of the axes that it takes"
+        )
 
 
 def in_range(index: int, axis: int, shape: Shape) -> int:

@@ -26,9 +26,20 @@ def get(x: Tensor, key: Any) -> Tensor:
         IndexingError: if an index is out of range, the key does not fit the shape, or has an entry that is no index.
         ConcretizationError: if a mask has no value here: inside vmap if it differs between the examples.
     """
-    if type(key) is int and x.shape:
-        return taken(x, row(x.shape, in_range(key, 0, x.shape)))
+    shape = x.shape
+    if shape:  # the two commonest keys by far
+        if type(key) is int:
+            return taken(x, row(shape, in_range(key, 0, shape)))
+        if type(key) is type(x) and key.dtype.kind == "int" and key.shape:
+            return slices(x, checked("index", key, 0, shape), 0)
     return select(x, key).of(x)
+
+
+def slices(x: Tensor, places: Tensor, axis: int) -> Tensor:
+    """The slices of x at places in [0, size) along an axis, which gives way to the axes of the places."""
+    found = x.gather(places.ravel(), axis)
+    shape = x.shape
+    return found if places.ndim == 1 else found.reshape(shape[:axis] + places.shape + shape[axis + 1 :])
 
 
 # ---- groups ------------------------------------------------------------------------------------------------
@@ -74,6 +85,11 @@ class Group:
     def mask(self) -> Tensor | None:
         """The one mask that this group is, if it is."""
         return self.indices[0].values if len(self.indices) == 1 and self.indices[0].is_mask else None
+
+    @property
+    def rank(self) -> int:
+        """How many axes the group leaves in the result; known also where their sizes are not."""
+        return max([1 if entry.is_mask else entry.values.ndim for entry in self.indices])
 
     def places(self) -> Tensor:
         """The places along the merged axis, each in [0, size), in one row."""
@@ -128,7 +144,7 @@ class Selection:
 
     steps: list[Step]
     groups: list[Group]
-    sizes: Shape  # of the tensor to which the steps lead
+    sizes: Shape  # of the tensor to which the steps lead; () if there are no groups
 
     def of(self, x: Tensor) -> Tensor:
         """The part of x."""
@@ -139,13 +155,10 @@ class Selection:
 
     def shape(self) -> Shape:
         """The shape of the part."""
-        return self._laid_out(Group.result)
+        return self.laid_out(Group.result)
 
-    def flat_shape(self) -> Shape:
-        """The shape of the part with one axis a group."""
-        return self._laid_out(lambda group: (math.prod(group.result()),))
-
-    def _laid_out(self, axes_of: Callable[[Group], Shape]) -> Shape:
+    def laid_out(self, axes_of: Callable[[Group], Shape]) -> Shape:
+        """The shape that has these axes for each group."""
         groups = {group.axis: group for group in self.groups}
         shape: list[int] = []
         for axis, size in enumerate(self.sizes):
@@ -155,11 +168,9 @@ class Selection:
 
 def select(x: Tensor, key: Any, grouping: Grouping = together) -> Selection:
     """The selection that a key means for a tensor."""
-    entries = parsed(x, key)
-    if not any([type(entry) is Indices for entry in entries]):
-        entries = [entry for entry in entries if entry is not ...]
-        steps = plan(x.shape, entries)
-        return Selection(steps, [], shapes_along(x.shape, steps)[-1])
+    entries, advanced = parsed(x, key)
+    if not advanced:
+        return Selection(plan(x.shape, [entry for entry in entries if entry is not ...]), [], ())
     steps = _merging_masks(x.shape, entries)
     shape = shapes_along(x.shape, steps)[-1]
     steps += plan(shape, _with_whole_axes(shape, entries))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tensorken.errors import ShapeError
-from tensorken.indexing.movement import Step, put, taken
+from tensorken.indexing.movement import put, taken
 from tensorken.indexing.repeats import along, extreme, folded, product, spread
 from tensorken.indexing.selection import Grouping, Selection, outer, select, together, vectorized
 from tensorken.spec.dtypes import bool_, int32, promote
@@ -152,29 +152,46 @@ def _fitted(value: Tensor, part: Shape) -> Tensor:
 
 def _changed_along(x: Tensor, value: Tensor, selection: Selection, change: Change) -> Tensor:
     """x, to which the steps of the selection lead, changed at the places of its groups."""
-    (group, *others) = selection.groups
-    if not others and group.mask is not None:
-        sizes = selection.sizes
-        for_all = (*sizes[: group.axis], 1, *sizes[group.axis + 1 :])
-        if _fits(value.shape, for_all):  # then it need not be known where the mask holds
-            mask = group.mask.reshape((group.mask.size,))
-            return _changed_where(x, _fitted(value, for_all), along(mask, x, group.axis), change)
-    value = _fitted(value, selection.shape()).broadcast_to(selection.shape())
-    value = value.reshape(selection.flat_shape())
-    unique = all([group.mask is not None for group in selection.groups])
-    if not others:
-        return _changed_at(x, value, group.places(), group.axis, change, unique)
+    groups = selection.groups
+    mask = groups[0].mask if len(groups) == 1 else None
+    for_all = selection.laid_out(lambda group: (1,) * group.rank)
+    if _fits(value.shape, for_all):  # one value for all places: their number need not be known
+        value = _fitted(value, for_all)
+        value = value.reshape((1,) * (len(for_all) - value.ndim) + value.shape)
+        value = value.reshape(_collapsed(value.shape, selection))
+        if mask is not None:
+            return _changed_where(x, value, along(mask.ravel(), x, groups[0].axis), change)
+    else:
+        part = selection.shape()
+        value = _fitted(value, part).broadcast_to(part)
+        value = value.reshape(_collapsed(part, selection))
+    axis, places = groups[0].axis, groups[0].places()
+    unique = all([group.mask is not None for group in groups])
+    if len(groups) == 1:
+        return _changed_at(x, value, places, axis, change, unique)
     # Several groups become one: their axes in front, merged.
-    axes = [group.axis for group in selection.groups]
+    axes = [group.axis for group in groups]
     order = (*axes, *[axis for axis in range(x.ndim) if axis not in axes])
-    rest = tuple([x.shape[axis] for axis in order[len(axes) :]])
-    places = group.places()
-    for other in others:
-        places = (places.reshape((places.size, 1)) * x.shape[other.axis] + other.places()).ravel()
-    size = math.prod([x.shape[axis] for axis in axes])
-    steps: list[Step] = [("permute", order), ("reshape", (size, *rest))]
-    value = value.permute(order).reshape((places.size, *rest))
+    for group in groups[1:]:
+        places = (places.reshape((places.size, 1)) * x.shape[group.axis] + group.places()).ravel()
+    steps = [("permute", order), ("reshape", _merged(x.shape, order, len(axes)))]
+    value = value.permute(order).reshape(_merged(value.shape, order, len(axes)))
     return put(x, steps, _changed_at(taken(x, steps), value, places, 0, change, unique))
+
+
+def _collapsed(shape: Shape, selection: Selection) -> Shape:
+    """A shape of the part, or of what broadcasts to it, with one axis a group."""
+    sizes = list(shape)
+    for group in sorted(selection.groups, key=lambda group: group.axis):
+        axes = slice(group.axis, group.axis + group.rank)
+        sizes[axes] = [math.prod(sizes[axes])]
+    return tuple(sizes)
+
+
+def _merged(shape: Shape, order: Shape, count: int) -> Shape:
+    """The shape in another order, the first axes merged into one."""
+    sizes = [shape[axis] for axis in order]
+    return (math.prod(sizes[:count]), *sizes[count:])
 
 
 def _changed_where(x: Tensor, value: Tensor, mask: Tensor, change: Change) -> Tensor:
@@ -186,10 +203,13 @@ def _changed_where(x: Tensor, value: Tensor, mask: Tensor, change: Change) -> Te
 
 
 def _changed_at(x: Tensor, value: Tensor, places: Tensor, axis: int, change: Change, unique: bool) -> Tensor:
-    """x changed at places along an axis, by the slices of the value, one a place."""
-    if value.size == 0:
+    """x changed at places along an axis, by the slices of the value: one a place, or one for all."""
+    if places.size == 0 or x.size == 0:
         return x
     size, dtype = x.shape[axis], promote(x.dtype, value.dtype)
+    if change is SET and value.shape[axis] == 1:
+        return _changed_where(x, value, along(_touched(places, size), x, axis), change)
+    value = value.expand((*x.shape[:axis], places.size, *x.shape[axis + 1 :]))
     keeps = dtype is x.dtype
     if change.fold == "sum":
         value = value.astype(dtype)
