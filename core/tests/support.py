@@ -60,8 +60,10 @@ def _checked(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
         if op.params == ("axes",):
             assert params[0] == tuple(sorted(set(params[0]))), f"{op.name} got axes {params[0]}"
         y = method(self, *args)
-        assert y.shape == shape, f"{op.name} gives shape {y.shape}, its rule says {shape}"
-        assert self.dtype(y) is dtype, f"{op.name} gives {y.dtype}, its rule says {dtype}"
+        facts = [(y, shape, dtype)] if op.results == 1 else list(zip(y, shape, dtype, strict=True))
+        for part, size, kind in facts:
+            assert part.shape == size, f"{op.name} gives shape {part.shape}, its rule says {size}"
+            assert self.dtype(part) is kind, f"{op.name} gives {part.dtype}, its rule says {kind}"
         return y
 
     return call
@@ -103,7 +105,8 @@ def _counted(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *args: Any) -> Any:
         y = method(self, *args)
         self.calls[name] += 1
-        self.sizes[name, y.shape] += 1
+        for part in y if isinstance(y, tuple) else (y,):
+            self.sizes[name, part.shape] += 1
         return y
 
     return call

@@ -59,7 +59,7 @@ def draw(op: Op, sample: Sample, seed: int = 0, dtype: DType = float64, backend:
                 low, high = op.domain
                 values = [rng.uniform(low, high) for _ in range(size)]
         operands.append(tk.new(shape, values, kind, backend=backend))
-    return operands
+    return operands if op.prepare is None else list(op.prepare(*operands))
 
 
 def random_like(x: Tensor, seed: object) -> Tensor:
@@ -73,14 +73,14 @@ def smooth(op: Op) -> tuple[int, ...]:
 
 
 def as_function(op: Op, sample: Sample, operands: list[Tensor], places: tuple[int, ...]) -> Any:
-    """The op as a function of the operands at these places."""
+    """The op as a function of the operands at these places; several results are laid end to end."""
 
     def f(*chosen: Tensor) -> Tensor:
         full = list(operands)
         for place, x in zip(places, chosen, strict=True):
             full[place] = x
-        result: Tensor = apply(op, full, sample[1])
-        return result
+        result = apply(op, full, sample[1])
+        return result if op.results == 1 else tk.concatenate([y.ravel() for y in result])
 
     return f
 

@@ -26,7 +26,7 @@ EACH = pytest.mark.parametrize("op", ALL, ids=lambda op: op.name)
 FLOAT_ONLY = set(
     "exp log sin cos sqrt floor div pow relu reciprocal round trunc ceil expm1 exp2 sigmoid logaddexp log1p log2 log10 "
     "tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf erfinv hypot softplus sech_squared "
-    "gaussian to_bits signbit copysign nextafter softmax log_softmax logsumexp".split()
+    "gaussian to_bits signbit copysign nextafter softmax log_softmax logsumexp norm".split()
 )
 INT_AND_FLOAT = set(
     "add sub mul sum prod scatter_add neg square abs sign maximum minimum cumsum cumprod fused_multiply_add "
@@ -37,6 +37,9 @@ INT_ONLY = set(
     "threefry2x32".split()
 )
 WORDS_OF_32_BITS = {"threefry2x32"}
+MATRICES = set(
+    "solve triangular_solve inv det slogdet cofactors pinv cholesky qr eigh eigvalsh svd svdvals".split()
+)
 
 
 def kinds_of(op):
@@ -46,7 +49,7 @@ def kinds_of(op):
 @pytest.mark.feature(7, 165)
 @EACH
 def test_each_op_takes_the_kinds_that_the_specification_says(op):
-    if op.name in FLOAT_ONLY:
+    if op.name in FLOAT_ONLY | MATRICES:
         assert kinds_of(op) == {"float"}
     elif op.name in INT_AND_FLOAT:
         assert kinds_of(op) == {"int", "float"}
@@ -56,6 +59,8 @@ def test_each_op_takes_the_kinds_that_the_specification_says(op):
         assert kinds_of(op) == {"bool", "int", "float"}
     if op.name in WORDS_OF_32_BITS:
         assert list(dtypes_of(op)) == [int32]
+    elif op.name in MATRICES:
+        assert list(dtypes_of(op)) == [tk.float32, tk.float64]
     else:
         assert all(
             takes(op, d) == takes(op, e) for d in DTYPES.values() for e in DTYPES.values() if d.kind == e.kind
@@ -68,11 +73,12 @@ def test_the_rules_foretell_shape_and_dtype(op, sample):
     """On a backend that itself checks shapes, dtypes and params at every call."""
     for dtype in dtypes_of(op):
         for name in ("Fuse(Strict())", "Strict()", "Fuse(Required())"):
-            y = apply(op, draw(op, sample, dtype=dtype, backend=STACKS[name]), sample[1])
-            values = array(y)
-            assert (y.shape, str(y.dtype)) == (values.shape, str(values.dtype)), (name, dtype)
-            assert y.interpreter.shape(y.representation) == y.shape
-            assert y.interpreter.dtype(y.representation) is y.dtype
+            result = apply(op, draw(op, sample, dtype=dtype, backend=STACKS[name]), sample[1])
+            for y in (result,) if op.results == 1 else result:
+                values = array(y)
+                assert (y.shape, str(y.dtype)) == (values.shape, str(values.dtype)), (name, dtype)
+                assert y.interpreter.shape(y.representation) == y.shape
+                assert y.interpreter.dtype(y.representation) is y.dtype
 
 
 @pytest.mark.feature(55, 165)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Axes, Pairs, Shape
 from tensorken_numpy import ciphers, exponential_sums, special
 from tensorken_numpy.contraction import Array, contract
+from tensorken_numpy.factorizations import Factorizations
 from tensorken_numpy.quiet import quiet
 
 _DTYPES: dict[Any, DType] = {np.dtype(name): dtype for name, dtype in DTYPES.items()}
@@ -23,7 +23,7 @@ _RANGE: dict[Any, tuple[float, float]] = {
 }
 
 
-class Numpy(RawTensor[Array]):
+class Numpy(Factorizations):
     """The numpy backend: arrays are never changed once made, so views of them are safe to hand on."""
 
     broadcasts = True

@@ -11,8 +11,20 @@ from tensorken.spec.derived.arrangement import Arrangement
 from tensorken.spec.derived.ciphers import Ciphers
 from tensorken.spec.derived.elementary import Elementary
 from tensorken.spec.derived.exponential_sums import ExponentialSums
+from tensorken.spec.derived.factorizations import Factorizations
+from tensorken.spec.derived.norms import Norms
+from tensorken.spec.derived.systems import Systems
 from tensorken.spec.interpreter import R
 
 
-class Derived(Arithmetic[R], Elementary[R], Arrangement[R], Ciphers[R], ExponentialSums[R]):
+class Derived(
+    Arithmetic[R],
+    Elementary[R],
+    Arrangement[R],
+    ExponentialSums[R],
+    Norms[R],
+    Systems[R],
+    Factorizations[R],
+    Ciphers[R],
+):
     """Ops that can be said in others."""

@@ -1,0 +1,95 @@
+"""The ops on matrices as LAPACK's routines, on stacks of matrices; what has no result is NaN, and nothing raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensorken.spec.raw import RawTensor
+from tensorken.spec.shapes import Axes
+from tensorken_numpy.contraction import Array, contract
+from tensorken_numpy.quiet import quiet
+
+_SHORT: dict[Any, float] = {
+    np.dtype(name): float(np.sqrt(np.float64(np.finfo(name).tiny) / np.float64(np.finfo(name).eps)))
+    for name in ("float16", "float32", "float64")
+}
+"""Below this length, squares that count may vanish."""
+
+
+class Factorizations(RawTensor[Array]):
+    """The part of the numpy backend that is on matrices."""
+
+    def solve(self, a: Array, b: Array) -> Any:
+        return _each(np.linalg.solve, a, b)
+
+    def triangular_solve(self, a: Array, b: Array, lower: bool) -> Any:
+        return _each(np.linalg.solve, np.tril(a) if lower else np.triu(a), b)
+
+    def inv(self, x: Array) -> Any:
+        return _each(np.linalg.inv, x)
+
+    def det(self, x: Array) -> Array:
+        return quiet.run(np.linalg.det, x)
+
+    def slogdet(self, x: Array) -> Any:
+        return _each(np.linalg.slogdet, x)
+
+    def cholesky(self, x: Array) -> Any:
+        return _each(np.linalg.cholesky, x)
+
+    def qr(self, x: Array, complete: bool) -> Any:
+        return _each(lambda x: np.linalg.qr(x, "complete" if complete else "reduced"), x)
+
+    def eigh(self, x: Array) -> Any:
+        return _each(np.linalg.eigh, x)
+
+    def eigvalsh(self, x: Array) -> Any:
+        return _each(np.linalg.eigvalsh, x)
+
+    def svd(self, x: Array, full_matrices: bool) -> Any:
+        return _each(lambda x: np.linalg.svd(x, full_matrices), x)
+
+    def svdvals(self, x: Array) -> Any:
+        return _each(lambda x: np.linalg.svd(x, compute_uv=False), x)
+
+    def norm(self, x: Array, axes: Axes) -> Array:
+        return quiet.run(_norm, x, axes)
+
+
+def _each(routine: Callable[..., Any], *operands: Array) -> Any:
+    """The routine on a stack of matrices; if it fails, on one after the other, with NaN for those that it refuses."""
+    try:
+        result: Any = quiet.run(routine, *operands)
+    except np.linalg.LinAlgError:
+        result = quiet.run(_one_by_one, routine, *operands)
+    return tuple(result) if isinstance(result, tuple) else result
+
+
+def _one_by_one(routine: Callable[..., Any], *operands: Array) -> Any:
+    batch = operands[0].shape[:-2]
+    model = routine(*[np.eye(*x.shape[-2:], dtype=x.dtype) for x in operands])
+    parts = model if isinstance(model, tuple) else (model,)
+    results = [np.full((*batch, *part.shape), np.nan, part.dtype) for part in parts]
+    for place in np.ndindex(batch):
+        try:
+            found = routine(*[x[place] for x in operands])
+        except np.linalg.LinAlgError:
+            continue
+        for result, part in zip(results, found if isinstance(model, tuple) else (found,), strict=True):
+            result[place] = part
+    return tuple(results) if isinstance(model, tuple) else results[0]
+
+
+def _norm(x: Array, axes: Axes) -> Array:
+    """The root of the sum of squares; of what is divided by the largest size where squares overflow or vanish."""
+    y: Array = np.sqrt(contract(x, x, axes))
+    if bool(((y > _SHORT[x.dtype]) & (y < np.inf)).all()):
+        return y
+    largest = np.max(np.absolute(x), axes, keepdims=True, initial=0)
+    scale = np.where((largest > 0) & (largest < np.inf), largest, x.dtype.type(1))
+    scaled = x / scale
+    length: Array = np.sqrt(contract(scaled, scaled, axes)) * scale
+    return length
