@@ -147,6 +147,13 @@ def coverage(session: nox.Session) -> None:
 
 
 @nox.session
+def jax(session: nox.Session) -> None:
+    """Compare values and derivatives with JAX's; the arguments go to pytest."""
+    install_workspace(session, "test", "jax")
+    session.run("pytest", "oracles", "--numprocesses=auto", *session.posargs, env=ONE_THREAD)
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Measure; with `-- --check`, hold the figures against benchmarks/bounds.toml."""
     install_workspace(session, "bench")
