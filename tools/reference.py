@@ -63,7 +63,8 @@ def _room_page(room: Room) -> str:
     grouped = _aliases(room)
     table = [f"   {name}" for name in grouped if callable(room.object(name))]
     entries = [_entry(room, name, others) for name, others in grouped.items()]
-    head = [_title(room.title), room.intro, f".. currentmodule:: {room.namespace}"]
+    about = f".. automodule:: {room.module.__name__}\n   :no-index:"
+    head = [_title(room.title), about, f".. currentmodule:: {room.namespace}"]
     if len(table) > 1:
         head.append(".. autosummary::\n   :nosignatures:\n\n" + "\n".join(table))
     if room.namespace != "tensorken":

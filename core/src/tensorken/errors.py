@@ -8,68 +8,179 @@ from __future__ import annotations
 
 
 class TensorkenError(Exception):
-    """The base of all errors that Tensorken raises on purpose."""
+    """The base of all errors that Tensorken raises on purpose.
+
+    >>> import tensorken as tk
+    >>> [base.__name__ for base in tk.errors.ShapeError.__bases__]
+    ['TensorkenError', 'ValueError']
+    """
 
 
 class ShapeError(TensorkenError, ValueError):
-    """Shapes do not fit the op."""
+    """Shapes do not fit the op.
+
+    >>> import tensorken as tk
+    >>> tk.ones(3) + tk.ones(4)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken.errors.ShapeError: add: shapes (3,) and (4,) do not broadcast...
+    """
 
 
 class AxisError(ShapeError, IndexError):
-    """An axis is out of range or given twice."""
+    """An axis is out of range or given twice.
+
+    >>> import tensorken as tk
+    >>> tk.ones((2, 3)).sum(axis=2)
+    Traceback (most recent call last):
+    tensorken.errors.AxisError: sum: axis 2 is out of range for shape (2, 3); axes run from -2 to 1
+    """
 
 
 class DTypeError(TensorkenError, TypeError):
-    """The op is not defined for this dtype, or the dtype is unknown."""
+    """The op is not defined for this dtype, or the dtype is unknown.
+
+    >>> import tensorken as tk
+    >>> tk.sin(tk.tensor([True]))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken.errors.DTypeError: sin: not defined for bool...
+    """
 
 
 class ScalarRangeError(TensorkenError, OverflowError):
-    """A Python number does not fit the dtype."""
+    """A Python number does not fit the dtype.
+
+    >>> import tensorken as tk
+    >>> tk.tensor([1]) + 2**31  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken.errors.ScalarRangeError: add: 2147483648 does not fit int32...
+    """
 
 
 class IndexingError(TensorkenError, IndexError):
-    """An index is out of range or of a kind that is not supported."""
+    """An index is out of range or of a kind that is not supported.
+
+    >>> import tensorken as tk
+    >>> tk.ones(3)[3]
+    Traceback (most recent call last):
+    tensorken.errors.IndexingError: index: 3 is out of range for axis 0 of shape (3,); it has 3 elements
+    """
 
 
 class ArgumentError(TensorkenError, TypeError):
-    """An argument is of a kind that the function does not take."""
+    """An argument is of a kind that the function does not take.
+
+    >>> import tensorken as tk
+    >>> tk.sin(None)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken.errors.ArgumentError: tensor: cannot make a tensor of NoneType...
+    """
 
 
 class StructureError(TensorkenError, ValueError):
-    """Two pytrees differ in structure."""
+    """Two pytrees differ in structure.
+
+    >>> import tensorken as tk
+    >>> tk.jvp(tk.sin, (1.0,), ([1.0],))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken.errors.StructureError: jvp: tangents: at [0]: expected a leaf, got a list of 1...
+    """
 
 
 class GradientError(TensorkenError, TypeError):
-    """This cannot be differentiated: not scalar-valued, not floating point, or unused."""
+    """This cannot be differentiated: not scalar-valued, not floating point, or unused.
+
+    >>> import tensorken as tk
+    >>> tk.grad(tk.sin)(tk.ones(3))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken.errors.GradientError: grad needs a scalar-valued function, got shape (3,)...
+    """
 
 
 class EscapedTensorError(TensorkenError, RuntimeError):
-    """A tensor outlived the transform that made it."""
+    """A tensor outlived the transform that made it.
+
+    >>> import tensorken as tk
+    >>> kept = []
+    >>> value = tk.grad(lambda x: (kept.append(x), x * x)[1])(3.0)
+    >>> try:
+    ...     kept[0] + 1.0
+    ... except RuntimeError as error:
+    ...     print(str(error).partition(";")[0])
+    add: this tensor was made inside grad, which has returned
+    """
 
 
 class ImmutableError(TensorkenError, TypeError):
-    """Tensors cannot be assigned to."""
+    """Tensors cannot be assigned to.
+
+    >>> import tensorken as tk
+    >>> x = tk.ones(3)
+    >>> x[0] = 2.0  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken.errors.ImmutableError: assignment: tensors are immutable...
+    """
 
 
 class ConcretizationError(TensorkenError, TypeError):
-    """A value was asked for where only shapes are known."""
+    """A value was asked for where only shapes are known.
+
+    >>> import tensorken as tk
+    >>> tk.symbol("x").item()  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken.errors.ConcretizationError: the string backend has no values, only the expression x...
+    """
 
 
 class BackendError(TensorkenError, RuntimeError):
-    """A backend or plugin cannot be loaded or used."""
+    """A backend or plugin cannot be loaded or used.
+
+    >>> import tensorken as tk
+    >>> tk.ones(3, backend="numpy", device="moon")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken.errors.BackendError: backend 'numpy' has no device 'moon'; its devices are cpu...
+    """
 
 
 class UnknownBackendError(BackendError, LookupError):
-    """No backend of this name is installed."""
+    """No backend of this name is installed.
+
+    >>> import tensorken as tk
+    >>> try:
+    ...     tk.ones(3, backend="nunpy")
+    ... except LookupError as error:
+    ...     print(str(error).splitlines()[0])
+    unknown backend 'nunpy'
+    """
 
 
 class MixedBackendError(TensorkenError, ValueError):
-    """Operands live on different backends."""
+    """Operands live on different backends.
+
+    >>> import tensorken as tk
+    >>> tk.ones(3, backend="numpy") + tk.ones(3, backend="reference")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken.errors.MixedBackendError: add: operands live on different backends...
+    """
 
 
 class MissingOpError(BackendError, NotImplementedError):
-    """The backend has no method for this op, and the op has no default body."""
+    """The backend has no method for this op, and the op has no default body.
+
+    >>> import tensorken as tk
+    >>> from tensorken.spec.raw import RawTensor
+    >>> class Empty(RawTensor[float]):
+    ...     pass
+    >>> Empty().exp(1.0)
+    Traceback (most recent call last):
+    tensorken.errors.MissingOpError: exp: Empty has no method for it; it is required of a backend
+    """
 
 
 class ExchangeError(TensorkenError, BufferError, ValueError):
-    """Values cannot pass between this library and another as was asked."""
+    """Values cannot pass between this library and another as was asked.
+
+    >>> import tensorken as tk
+    >>> tk.asarray([1.0, 2.0], copy=False)
+    Traceback (most recent call last):
+    tensorken.errors.ExchangeError: asarray: these values must be copied; leave out copy=False
+    """

@@ -121,6 +121,9 @@ def jacrev(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
 def hessian(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
     """The second derivatives of f, forward over reverse: tensors of shape `output.shape + input.shape * 2`.
 
+    Raises:
+        GradientError: when called, if an argument is not floating-point.
+
     >>> import tensorken as tk
     >>> tk.hessian(lambda x: (x * x * x).sum())(tk.tensor([1.0, 2.0])).tolist()
     [[6.0, 0.0], [0.0, 12.0]]
@@ -133,6 +136,10 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
 
     Returns:
         For one primal its product; for several a tuple.
+
+    Raises:
+        GradientError: if f's value is not one floating-point number, or a primal is not floating-point.
+        StructureError, ShapeError: if the tangents do not match the primals.
 
     >>> import tensorken as tk
     >>> tk.hvp(lambda x: (x * x * x).sum(), (tk.tensor([1.0, 2.0]),), (tk.tensor([1.0, 0.0]),)).tolist()

@@ -26,6 +26,12 @@ class ShapeTracker(RawTensor[Tracked[R]]):
     """Puts the shape and dtype rules of the language beside a backend, which is never asked for a shape.
 
     With a backend that delays work, shapes then cost nothing; with one that has no values, they are all there is.
+
+    >>> import tensorken as tk
+    >>> from tensorken_string.backend import String
+    >>> x = tk.ones((2, 3), backend=tk.ShapeTracker(String()))
+    >>> (x @ x.T).shape
+    (2, 2)
     """
 
     def __init__(self, raw: RawTensor[R]) -> None:

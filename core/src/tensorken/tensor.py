@@ -33,6 +33,13 @@ class Tensor(Methods):
     Attributes:
         interpreter: what gives the ops their meaning for this tensor, a backend or a level of a transform.
         representation: what that interpreter keeps for the value.
+
+    >>> import tensorken as tk
+    >>> x = tk.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> x.shape, str(x.dtype), x.backend
+    ((2, 2), 'float32', 'numpy')
+    >>> (x[0] @ x).tolist()
+    [7.0, 10.0]
     """
 
     __slots__ = ()

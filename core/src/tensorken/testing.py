@@ -13,6 +13,10 @@ from tensorken.errors import ArgumentError
 from tensorken.tensor import Tensor
 from tensorken.transforms import jvp, vjp
 
+__all__ = [
+    "check_grads",
+]
+
 MODES = ("fwd", "rev")
 
 

@@ -96,6 +96,10 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         (result, pullback), and what else f returned if has_aux. The pullback takes a cotangent of the result's
         structure, shapes and dtypes, returns a tuple with one cotangent for each primal, and may be called again.
 
+    Raises:
+        GradientError: if a primal is not floating-point.
+        StructureError, ShapeError: when the pullback is called, if the cotangent does not match the result.
+
     >>> import tensorken as tk
     >>> y, pull_back = tk.vjp(lambda a, b: a * b, 2.0, 5.0)
     >>> [t.item() for t in pull_back(1.0)]
@@ -152,6 +156,10 @@ def grad(
 ) -> Callable[..., Any]:
     """The function that returns the gradient of f, whose value is one number; see `value_and_grad`.
 
+    Raises:
+        GradientError: when called, if f's value is not one floating-point number, or an argument is not
+            floating-point.
+
     >>> import tensorken as tk
     >>> print(f"{tk.grad(tk.tanh)(2.0):.5f}")
     0.07065
@@ -169,6 +177,9 @@ def grad(
 def elementwise_grad(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
     """The gradient of the sum of f's results: for an elementwise f, its derivative at each element (reverse mode).
 
+    Raises:
+        GradientError: when called, if an argument is not floating-point.
+
     >>> import tensorken as tk
     >>> tk.elementwise_grad(tk.square)(tk.tensor([1.0, 2.0])).tolist()
     [2.0, 4.0]
@@ -184,6 +195,9 @@ def elementwise_grad(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
 
 def derivative(f: Function, argnum: int = 0) -> Callable[..., Any]:
     """The directional derivative of f along ones: for an elementwise f, its derivative at each element (forward mode).
+
+    Raises:
+        GradientError: when called, if the argument is not floating-point.
 
     >>> import tensorken as tk
     >>> tk.derivative(tk.derivative(tk.sin))(0.0).item()

@@ -27,6 +27,21 @@ from typing import Any, TypeAlias, TypeVar
 
 from tensorken.errors import ArgumentError, StructureError
 
+__all__ = [
+    "Container",
+    "Structure",
+    "check_same",
+    "flatten",
+    "flatten_up_to",
+    "flatten_with_path",
+    "leaves",
+    "map",
+    "register",
+    "register_leaf",
+    "structure",
+    "unflatten",
+]
+
 T = TypeVar("T", bound=type)
 IsLeaf: TypeAlias = Callable[[Any], bool]
 
@@ -38,6 +53,10 @@ class Container:
     """How containers of one type are taken apart, put together and named.
 
     What `flatten` gives beside the children, and the other functions take, is the container's metadata.
+
+    >>> container, metadata, count = structure({"b": 1.0, "a": 2.0}).nodes[0]
+    >>> container.kind.__name__, metadata, count, container.steps(metadata, count)
+    ('dict', ('a', 'b'), 2, ['["a"]', '["b"]'])
     """
 
     kind: type
@@ -216,6 +235,9 @@ def flatten_up_to(structure: Structure, tree: Any, what: str = "tree") -> list[A
 def check_same(expected: Structure, got: Structure, what: str) -> None:
     """Raise a StructureError that tells where two structures first differ; it begins with `what`.
 
+    Raises:
+        StructureError: if they differ.
+
     >>> check_same(structure({"a": 0, "b": (0, 0)}), structure({"a": 0, "b": [0, 0]}), "tangents")
     Traceback (most recent call last):
     tensorken.errors.StructureError: tangents: at ["b"]: expected a tuple of 2, got a list of 2; \
@@ -356,6 +378,14 @@ def register_leaf(kind: T) -> T:
 
     Raises:
         ArgumentError: if the type is known already as a container.
+
+    >>> @register_leaf
+    ... @dataclasses.dataclass(frozen=True)
+    ... class Interval:
+    ...     low: float
+    ...     high: float
+    >>> leaves({"all": Interval(0.0, 1.0)})
+    [Interval(low=0.0, high=1.0)]
     """
     _add(kind, None)
     return kind
