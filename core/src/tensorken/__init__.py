@@ -5,7 +5,7 @@
 [0.0, 1.3817732334136963]
 """
 
-from tensorken import errors as errors, testing as testing, tree as tree
+from tensorken import errors as errors, random as random, testing as testing, tree as tree
 from tensorken.creation import *
 from tensorken.custom import *
 from tensorken.functions.arithmetic import *

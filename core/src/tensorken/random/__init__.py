@@ -1,0 +1,40 @@
+"""Random numbers from keys: no state anywhere, the same bits on every backend and under every transform.
+
+Names, arguments and defaults are those of `jax.random`; the numbers are our own, see docs/random.md.
+
+>>> import tensorken as tk
+>>> key = tk.random.key(0)
+>>> one, other = tk.random.split(key)
+>>> print(f"{tk.random.normal(one, (3,)):.4f}")
+[-0.5226 -1.0168 0.6327]
+"""
+
+from tensorken.random.bits import bits
+from tensorken.random.choices import categorical, choice, permutation
+from tensorken.random.distributions import (
+    bernoulli,
+    exponential,
+    gumbel,
+    normal,
+    truncated_normal,
+    uniform,
+)
+from tensorken.random.integers import randint
+from tensorken.random.keys import fold_in, key, split
+
+__all__ = [
+    "bernoulli",
+    "bits",
+    "categorical",
+    "choice",
+    "exponential",
+    "fold_in",
+    "gumbel",
+    "key",
+    "normal",
+    "permutation",
+    "randint",
+    "split",
+    "truncated_normal",
+    "uniform",
+]
