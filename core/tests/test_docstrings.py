@@ -22,37 +22,36 @@ from tools import reference
 from tools.rooms import Room, public_names, rooms
 
 UNFINISHED = {
-    "tensorken.creation",
-    "tensorken.functions.arithmetic",
-    "tensorken.functions.diagonals",
-    "tensorken.functions.elementary",
-    "tensorken.functions.joining",
-    "tensorken.functions.logic",
-    "tensorken.functions.products",
-    "tensorken.functions.ranges",
-    "tensorken.functions.reductions",
-    "tensorken.functions.reordering",
-    "tensorken.functions.shaping",
-    "tensorken.functions.sorting",
+    "tensorken.creation": 2,
+    "tensorken.functions.arithmetic": 30,
+    "tensorken.functions.diagonals": 1,
+    "tensorken.functions.elementary": 51,
+    "tensorken.functions.joining": 10,
+    "tensorken.functions.logic": 35,
+    "tensorken.functions.products": 7,
+    "tensorken.functions.ranges": 2,
+    "tensorken.functions.reductions": 16,
+    "tensorken.functions.reordering": 1,
+    "tensorken.functions.shaping": 1,
+    "tensorken.functions.sorting": 3,
 }
-"""Rooms that are still being written."""
+"""Rooms that lack examples, or leave errors untold, and in how many places at most; all others lack nothing."""
 
 
-def members() -> Iterator[Any]:
+def members() -> Iterator[tuple[Room, str]]:
     """Every function and class of every room."""
     for room in rooms():
         for name in room.names:
-            if (
-                callable(room.object(name))
-                and type(room.object(name)).__module__.partition(".")[0] != "pluggy"
-            ):
-                rewritten = room.module.__name__ in UNFINISHED
-                marks = [pytest.mark.xfail(strict=False, reason="being written")] if rewritten else []
-                yield pytest.param(room, name, id=f"{room.namespace}.{name}", marks=marks)
+            thing = room.object(name)
+            if inspect.isroutine(thing) or inspect.isclass(thing):
+                yield room, name
 
 
-MEMBERS = [*members()]
-FUNCTIONS = [case for case in MEMBERS if inspect.isroutine(case.values[0].object(case.values[1]))]
+MEMBERS = [
+    pytest.param(room, name, id=f"{room.namespace}.{name}")
+    for room, name in members()
+    if room.module.__name__ not in UNFINISHED
+]
 
 
 def test_the_rooms_hold_all_that_is_public() -> None:
@@ -71,35 +70,51 @@ def test_the_reference_has_every_public_name() -> None:
 
 
 @pytest.mark.parametrize(("room", "name"), MEMBERS)
-def test_it_is_documented(room: Room, name: str) -> None:
-    """A first line that ends as a sentence or a clause does."""
-    text = inspect.getdoc(room.object(name)) or ""
-    assert text.partition("\n")[0].endswith((".", ":", ";", ",")), text
+def test_a_public_name_is_documented(room: Room, name: str) -> None:
+    assert shortcomings(room, name) == []
 
 
-@pytest.mark.parametrize(("room", "name"), MEMBERS)
-def test_it_has_an_example(room: Room, name: str) -> None:
-    text = inspect.getdoc(room.object(name)) or ""
-    assert ">>> " in text
-    assert re.search(r"\n\n>>> ", text), "an example begins after an empty line"
-
-
-@pytest.mark.parametrize(("room", "name"), FUNCTIONS)
-def test_it_says_what_it_raises(room: Room, name: str) -> None:
-    function = room.object(name)
-    told = raises_of(inspect.getdoc(function) or "") | raises_of(inspect.getdoc(room.module) or "")
-    untold = [error.__name__ for error in errors_of(function) if told.isdisjoint(lineage(error))]
-    assert not untold, f"its docstring, or its room's, says nothing of {', '.join(untold)}"
+@pytest.mark.parametrize("module", UNFINISHED)
+def test_what_is_unfinished_only_shrinks(module: str) -> None:
+    found = [
+        f"{name}: {what}"
+        for room, name in members()
+        for what in shortcomings(room, name)
+        if room.module.__name__ == module
+    ]
+    assert len(found) <= UNFINISHED[module], found
 
 
 @pytest.mark.parametrize("name", [n for names in reference.tensor_members().values() for n in names])
 def test_every_method_is_documented_here_or_where_its_function_is(name: str) -> None:
     own = reference.own_docstring(inspect.getattr_static(tk.Tensor, name))
     text = own or inspect.getdoc(getattr(tk, name, None)) or ""
-    assert text.partition("\n")[0].endswith((".", ":", ";", ",")), text
+    assert is_sentence(text.partition("\n")[0]), text
 
 
 # ---- what a docstring says, and what a function does -----------------------------------------------------------
+
+
+def shortcomings(room: Room, name: str) -> list[str]:
+    """What the documentation of a public name lacks."""
+    thing = room.object(name)
+    text = inspect.getdoc(thing) or ""
+    found = []
+    if not is_sentence(text.partition("\n")[0]):
+        found.append("its docstring begins with no sentence")
+    if not re.search(r"\n\n>>> ", text):
+        found.append("its docstring has no example after an empty line")
+    if inspect.isroutine(thing):
+        told = raises_of(text) | raises_of(inspect.getdoc(room.module) or "")
+        untold = [error.__name__ for error in errors_of(thing) if told.isdisjoint(lineage(error))]
+        if untold:
+            found.append(f"its docstring, or its room's, says nothing of {' and '.join(sorted(untold))}")
+    return found
+
+
+def is_sentence(line: str) -> bool:
+    """Whether a line ends as a sentence or a clause does."""
+    return line.endswith((".", ":", ";", ","))
 
 
 def raises_of(docstring: str) -> set[str]:

@@ -1,0 +1,143 @@
+"""The documentation site: what its pages are made of, and that its faults are found. Sphinx runs in `nox -s docs`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tools import reference, site, walkthrough
+from tools.rooms import rooms
+from tools.workspace import ROOT
+
+EXAMPLE = '''"""An example: of itself.
+
+    python example.py
+
+More of it.
+"""
+
+from __future__ import annotations
+
+STEP = 2
+
+
+def title(text: str) -> None:
+    """Print a heading."""
+    print(f"\\n{text}\\n{'-' * len(text)}")
+
+
+# ---- a part ----------------------------------------------------------------------------------------------------
+
+
+def first() -> None:
+    """What comes first."""
+    title("First")
+    x = 1
+    print(x + STEP)
+
+    # A word about the second.
+    title("Second")
+    print("-")
+
+
+if __name__ == "__main__":
+    print("All of it")
+    first()
+'''
+
+
+def test_an_example_becomes_a_page(tmp_path: Path) -> None:
+    example = tmp_path / "example.py"
+    example.write_text(EXAMPLE, encoding="utf-8")
+    assert walkthrough.page(example).split("\n\n") == [
+        "# All of it",
+        "An example: of itself.",
+        "```sh\n$ python example.py\n```",
+        "More of it.",
+        "```python\nSTEP = 2\n```",
+        "## A part",
+        "### First",
+        "What comes first.",
+        "```python\nx = 1\nprint(x + STEP)\n```",
+        "```text\n3\n```",
+        "### Second",
+        "A word about the second.",
+        '```python\nprint("-")\n```',
+        "```text\n-\n```\n",
+    ]
+
+
+@pytest.mark.parametrize("name", site.EXAMPLES)
+def test_the_page_of_an_example_has_all_that_it_prints(name: str) -> None:
+    example = ROOT / "examples" / f"{name}.py"
+    page = walkthrough.page(example)
+    for line in walkthrough.output_of(example).splitlines():
+        assert line in page or set(line) == {"-"}, line
+
+
+def test_links_lead_to_where_pages_are_staged() -> None:
+    source = ROOT / "docs" / "adr" / "README.md"
+    places = {
+        source: Path("adr/README.md"),
+        ROOT / "CONTRIBUTING.md": Path("project/contributing.md"),
+        ROOT / "README.md": Path("../README.md"),
+    }
+
+    def moved(text: str) -> str:
+        return site.relinked(text, source, places)
+
+    assert moved("[a](../../CONTRIBUTING.md#b)") == "[a](../project/contributing.md#b)"
+    assert moved("[a](../../README.md)") == "[a](../index.md)"
+    assert moved("the [licence](../../LICENSE)") == "the licence (`LICENSE`)"
+    assert moved("[a](https://example.org) [b](#c)") == "[a](https://example.org) [b](#c)"
+    assert moved("`tk.sin` `tk.no_such_name`") == "{py:obj}`tk.sin <tensorken.sin>` `tk.no_such_name`"
+    assert moved("```text\n`tk.sin` [a](nowhere.md)\n```") == "```text\n`tk.sin` [a](nowhere.md)\n```"
+    with pytest.raises(LookupError, match=r"docs/adr/README\.md: the link to nowhere\.md leads nowhere"):
+        moved("[a](nowhere.md)")
+
+
+@pytest.mark.parametrize(
+    ("html", "found"),
+    [
+        ('<script src="https://cdn.example/x.js"></script>', ["https://cdn.example/x.js"]),
+        ('<link rel="stylesheet" href="//fonts.example/x.css">', ["//fonts.example/x.css"]),
+        ('<img src="_static/x.png"><a href="https://example.org">there</a>', []),
+    ],
+)
+def test_what_a_page_loads_from_elsewhere_is_found(html: str, found: list[str]) -> None:
+    assert site.external(html) == found
+
+
+def test_the_op_table_has_a_row_for_each_op() -> None:
+    page = reference.pages()["ops"]
+    rows = dict(re.findall(r"^   \* - ``(\w+)(\(.*)``$", page, re.MULTILINE))
+    assert rows.keys() == reference.OPS.keys()
+    assert (rows["gather"], rows["where"]) == ("(x, indices, axis)", "(condition, a, b)")
+
+
+@pytest.mark.parametrize(
+    ("name", "dtypes", "derivatives"),
+    [
+        ("sin", "float", "x"),
+        ("add", "int, float", "a, b"),
+        ("eq", "all to bool", "none"),
+        ("argmax", "all to int32", "none"),
+        ("bitwise_and", "int", "none"),
+        ("where", "all", "a, b"),
+        ("gather", "all", "x"),
+        ("cast", "all to any", "x"),
+        ("concatenate", "all", "all operands"),
+    ],
+)
+def test_the_op_table_tells_dtypes_and_derivatives(name: str, dtypes: str, derivatives: str) -> None:
+    op = reference.OPS[name]
+    assert reference.accepted(op) == dtypes
+    assert reference.derivatives(op, reference.operand_names(op)) == derivatives
+
+
+def test_every_room_has_a_page_of_its_own() -> None:
+    names = [room.page for room in [*rooms(), reference.networks()]]
+    assert len(names) == len(set(names))
+    assert set(names) <= reference.pages().keys()
