@@ -19,7 +19,6 @@ from tensorken.functions.contraction_order import Path, path_of, steps_of
 from tensorken.functions.diagonals import diagonal
 from tensorken.functions.operands import promoted
 from tensorken.functions.subscripts import Label, Labels, lettered, read, sizes_of
-from tensorken.levels import meet
 from tensorken.spec.dtypes import bool_
 from tensorken.spec.op import OPS
 from tensorken.spec.shapes import Axes, Shape, shown
@@ -60,9 +59,6 @@ def einsum(subscripts: Any, *operands: Any, optimize: bool | str | Sequence[Any]
     if not isinstance(subscripts, str):
         subscripts, operands = lettered((subscripts, *operands))
     tensors: list[Any] = promoted("einsum", operands)
-    first = tensors[0].interpreter
-    if any(x.interpreter is not first for x in tensors):
-        meet([x.interpreter for x in tensors], "einsum")
     path = optimize if isinstance(optimize, bool | str) else path_of(optimize)
     plan = _planned(subscripts, tuple([x.shape for x in tensors]), path)
     if plan.adds and tensors[0].dtype is bool_:

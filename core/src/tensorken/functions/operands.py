@@ -8,6 +8,7 @@ from typing import Any
 from tensorken.creation import as_operand, as_tensor
 from tensorken.dispatch import binary, unary
 from tensorken.errors import ArgumentError
+from tensorken.levels import meet
 from tensorken.spec.dtypes import promote
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.shapes import shown
@@ -35,14 +36,18 @@ def a_tensor_of(a: Any, b: Any) -> Tensor:
 
 
 def together(name: str, tensors: Any) -> list[Tensor]:
-    """A sequence of operands as tensors of one backend."""
+    """A sequence of operands as tensors that can meet at one level."""
     given = list(tensors) if isinstance(tensors, Iterable) else []
     if not given:
         raise ArgumentError(
             f"{name}: need a sequence of at least one tensor, got {shown(tensors)}; write {name}([a, b])"
         )
     beside = next((x for x in given if isinstance(x, Tensor)), None)
-    return [as_tensor(x) if beside is None else as_operand(name, x, beside) for x in given]
+    found = [as_tensor(x) if beside is None else as_operand(name, x, beside) for x in given]
+    interpreters = {x.interpreter for x in found}
+    if len(interpreters) > 1:
+        meet(list(interpreters), name)
+    return found
 
 
 def promoted(name: str, tensors: Any) -> list[Tensor]:

@@ -158,7 +158,8 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
     (4, 2, 3)
     """
     x = as_tensor(x)
-    axis, start = axis_of("rollaxis", x.shape, axis), axis_of("rollaxis", (*x.shape, 1), start)
+    axis, end = axis_of("rollaxis", x.shape, axis), x.ndim
+    start = end if start == end else axis_of("rollaxis", x.shape, start)
     return moveaxis(x, axis, start - 1 if axis < start else start)
 
 
