@@ -56,10 +56,10 @@ def missing(app: Sphinx, env: Any, node: addnodes.pending_xref, content: nodes.E
 
 
 def as_imported(app: Sphinx, domain: str, kind: str, content: addnodes.desc_content) -> None:
-    """Show `tensorken.sin` as users write it: `tk.sin`."""
+    """Show `tensorken.sin` as users write it: `tk.sin`; what they import from a module keeps the module's name."""
     for prefix in content.parent.findall(addnodes.desc_addname):
         text = prefix.astext()
-        if text.startswith("tensorken.") and not text.startswith("tensorken.plugin."):
+        if text.startswith("tensorken.") and not text.startswith(("tensorken.plugin.", "tensorken.spec.")):
             prefix.clear()
             prefix += nodes.Text(f"tk.{text.removeprefix('tensorken.')}")
 

@@ -137,6 +137,16 @@ def test_the_op_table_tells_dtypes_and_derivatives(name: str, dtypes: str, deriv
     assert reference.derivatives(op, reference.operand_names(op)) == derivatives
 
 
+def test_a_folder_that_holds_no_site_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "kept.txt"
+    kept.write_text("mine", encoding="utf-8")
+    assert site.main([str(tmp_path)]) == 1
+    assert "holds something else than a site" in capsys.readouterr().err
+    assert kept.exists()
+
+
 def test_every_room_has_a_page_of_its_own() -> None:
     names = [room.page for room in [*rooms(), reference.networks()]]
     assert len(names) == len(set(names))

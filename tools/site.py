@@ -137,6 +137,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="nox -s docs --", description="build the documentation site")
     parser.add_argument("target", nargs="?", type=Path, default=ROOT / "site", help="the folder of the site")
     target: Path = parser.parse_args(arguments).target.resolve()
+    if target.exists() and any(target.iterdir()) and not (target / "objects.inv").exists():
+        print(
+            f"docs: {target} holds something else than a site; name an empty or a new folder", file=sys.stderr
+        )
+        return 1
     with tempfile.TemporaryDirectory(prefix="tensorken-docs-") as folder:
         sources = Path(folder, "pages")
         stage(sources)
