@@ -5,7 +5,7 @@
 [0.0, 1.3817732334136963]
 """
 
-from tensorken import errors as errors, random as random, testing as testing, tree as tree
+from tensorken import errors as errors, linalg as linalg, random as random, testing as testing, tree as tree
 from tensorken.creation import *
 from tensorken.custom import *
 from tensorken.functions.arithmetic import *
@@ -30,6 +30,7 @@ from tensorken.functions.strides import *
 from tensorken.fuse import Fuse as Fuse
 from tensorken.indexing import s_ as s_
 from tensorken.jacobians import *
+from tensorken.linalg import norm as norm
 from tensorken.linearization import *
 from tensorken.namespace import *
 from tensorken.registry import (

@@ -76,6 +76,10 @@ class ArgumentError(TensorkenError, TypeError):
     """
 
 
+class LinearAlgebraError(TensorkenError, ValueError):
+    """A matrix is singular, not positive definite, or else has not what was asked for."""
+
+
 class StructureError(TensorkenError, ValueError):
     """Two pytrees differ in structure.
 

@@ -56,6 +56,8 @@ def eliminate(a: Tensor, b: Tensor | None) -> tuple[Tensor, Tensor | None, Tenso
 def triangular_solve(a: Tensor, b: Tensor, lower: bool) -> Tensor:
     """Substitution: each row of the solution, once known, leaves the equations of the rows that follow."""
     n = a.shape[-1]
+    if n == 0:
+        return b
     row, found = row_numbers(a, n), []
     for k in range(n) if lower else range(n - 1, -1, -1):
         column = columns(a, k, k + 1)
@@ -63,18 +65,16 @@ def triangular_solve(a: Tensor, b: Tensor, lower: bool) -> Tensor:
         found.append(known)
         rest = row > k if lower else row < k
         b = b - rest.where(column, 0.0) * known
-    if len(found) < 2:
-        return found[0] if found else b
     first, *others = found if lower else found[::-1]
-    return first.concatenate(*others, axis=-2)
+    x = first.concatenate(*others, axis=-2) if others else first
+    least = diagonal(a).abs().min(-1)
+    return least.eq(0.0).reshape((*least.shape, 1, 1)).where(NAN, x)
 
 
 def solve(a: Tensor, b: Tensor) -> Tensor:
-    """Elimination, then substitution; NaN for a matrix with a pivot of zero."""
-    upper, right, sign = eliminate(a, b)
-    found = upper.apply(OPS["triangular_solve"], right, False)
-    least = diagonal(upper).abs().min(-1) if a.shape[-1] else sign
-    return least.eq(0.0).reshape((*least.shape, 1, 1)).where(NAN, found)
+    """Elimination, then substitution, which gives NaN for a matrix with a pivot of zero."""
+    upper, right, _ = eliminate(a, b)
+    return upper.apply(OPS["triangular_solve"], right, False)
 
 
 def inv(x: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from typing import Any
 
 from tensorken.spec.bodies.arrangement import take_along
 from tensorken.spec.bodies.matrices import (
+    EPSILON,
     as_column,
     as_row,
     columns,
@@ -22,14 +23,10 @@ from tensorken.spec.bodies.matrices import (
     rows,
     size,
 )
-from tensorken.spec.dtypes import float32, float64, int32
+from tensorken.spec.dtypes import float64, int32
 from tensorken.spec.op import OPS
 
 Tensor = Any
-
-
-EPSILON = {float32: 2.0**-23, float64: 2.0**-52}
-"""What, relative to the two, the product of two columns may be for them to count as orthogonal."""
 
 
 def sweeps(n: int, dtype: Any) -> int:
@@ -65,8 +62,8 @@ def rotation(own: Tensor, product: Tensor, partner: Tensor, side: Tensor) -> tup
     axis = own.ndim - 1
     twice = product + product.gather(partner, axis)
     other = own.gather(partner, axis)
-    least = own.abs().sqrt() * other.abs().sqrt() * EPSILON[own.dtype]
-    idle = twice.abs() <= least
+    orthogonal = own.abs().sqrt() * other.abs().sqrt() * EPSILON[own.dtype]
+    idle = twice.abs() <= orthogonal
     slope = (other - own) / idle.where(1.0, twice)
     direction = (slope > 0.0).where(1.0, (slope < 0.0).where(-1.0, side))
     tangent = idle.where(0.0, direction / (slope.abs() + slope.apply(OPS["hypot"], slope.ones_like())))

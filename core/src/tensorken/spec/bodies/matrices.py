@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken.spec.dtypes import int32
+from tensorken.spec.dtypes import float32, float64, int32
 
 Tensor = Any
+
+EPSILON = {float32: 2.0**-23, float64: 2.0**-52}
+"""The distance from 1 to the next larger number."""
 
 
 def row_numbers(x: Tensor, m: int) -> Tensor:

@@ -143,7 +143,7 @@ class Systems(Interpreter[R]):
         samples=((((3, 3), (3, 2)), (True,)), (((2, 2, 2), (2, 2, 1)), (False,))),
     )
     def triangular_solve(self, a: R, b: R, lower: bool) -> R:
-        """The y with a @ y = b, for triangular a, whose other triangle is not read; not finite if a is singular."""
+        """The y with a @ y = b, for triangular a, whose other triangle is not read; NaN if a is singular."""
 
     @primitive(
         arity=1,

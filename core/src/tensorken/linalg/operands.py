@@ -1,0 +1,124 @@
+"""How the functions of tk.linalg take matrices, and how they notice that a result does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorken.creation import as_tensor, pair_of_operands
+from tensorken.errors import ConcretizationError, LinearAlgebraError, ShapeError
+from tensorken.levels import lower
+from tensorken.operators import floating_of
+from tensorken.spec.op import OPS
+from tensorken.spec.shapes import Shape, broadcast
+from tensorken.tensor import Tensor
+
+
+def matrices(name: str, x: Any) -> Tensor:
+    """Floating-point matrices."""
+    found = floating_of(as_tensor(x))
+    if found.ndim < 2:
+        raise ShapeError(f"{name}: need matrices, at least 2 axes, got shape {found.shape}; reshape first")
+    return found
+
+
+def square(name: str, x: Any) -> Tensor:
+    """Floating-point square matrices."""
+    found = matrices(name, x)
+    if found.shape[-1] != found.shape[-2]:
+        raise ShapeError(
+            f"{name}: need square matrices, the last two sizes equal, got shape {found.shape}; crop or pad first"
+        )
+    return found
+
+
+def symmetric(name: str, x: Any) -> Tensor:
+    """The symmetric part of square matrices, so that derivatives are symmetric, too."""
+    found = square(name, x)
+    return found * 0.5 + found.mT * 0.5
+
+
+def system(name: str, a: Tensor, b: Any) -> tuple[Tensor, Tensor, Shape]:
+    """Matrices and right-hand sides of one dtype, batch and number of rows, and the shape of the solution.
+
+    A single vector becomes a column.
+    """
+    a, b = pair_of_operands(name, a, b, a)
+    if b.ndim == 0:
+        raise ShapeError(
+            f"{name}: need right-hand sides with at least one axis, got shape (); reshape them to (1,)"
+        )
+    columns = b.reshape((b.size, 1)) if b.ndim == 1 else b
+    if columns.shape[-2] != a.shape[-2]:
+        raise ShapeError(
+            f"{name}: {a.shape[-2]} rows of shape {a.shape} and {columns.shape[-2]} of {b.shape}; need equally many"
+        )
+    try:
+        batch = broadcast(a.shape[:-2], columns.shape[:-2])
+    except ShapeError:
+        raise ShapeError(
+            f"{name}: the batch axes of {a.shape} and {b.shape} do not broadcast; need equal sizes, or 1"
+        ) from None
+    solution = (*batch, a.shape[-1], columns.shape[-1])
+    return (
+        a.broadcast_to(batch + a.shape[-2:]),
+        columns.broadcast_to(batch + columns.shape[-2:]),
+        solution[:-1] if b.ndim == 1 else solution,
+    )
+
+
+def applied(name: str, x: Tensor, *rest: Any) -> Tensor:
+    """The op of this name; its other operands and its params follow."""
+    result: Tensor = x.apply(OPS[name], *rest)
+    return result
+
+
+# ---- results that do not exist -----------------------------------------------------------------------------
+
+
+def check(name: str, y: Tensor, operands: Sequence[Tensor], complaint: str) -> None:
+    """Raise a LinearAlgebraError if y is NaN for a matrix of finite operands, and values are at hand."""
+    result = at_hand(y)
+    total = None if result is None else value_of(result.sum())
+    if result is None or total is None or total == total:  # nearly always
+        return
+    undefined = result.eq(result).astype("int32").min((-2, -1)).eq(0)
+    for operand in operands:
+        x = at_hand(operand)
+        if x is None:
+            return
+        undefined = undefined & (x - x).eq(0.0).astype("int32").min((-2, -1)).eq(1)
+    complain(name, undefined, operands[0], complaint)
+
+
+def complain(name: str, wrong: Tensor, x: Tensor, complaint: str) -> None:
+    """Raise a LinearAlgebraError for the first matrix of x that is marked as wrong, if values are at hand."""
+    marks = at_hand(wrong.ravel())
+    try:
+        place = [] if marks is None else marks.tolist()
+    except (ConcretizationError, NotImplementedError):
+        return
+    if True not in place:
+        return
+    index, first = [], place.index(True)
+    for size in reversed(wrong.shape):
+        index.append(first % size)
+        first //= size
+    which = f" {tuple(index[::-1])}" if index else ""
+    raise LinearAlgebraError(f"{name}: matrix{which} of shape {x.shape} {complaint}")
+
+
+def at_hand(x: Tensor) -> Tensor | None:
+    """The value below all levels; None where there is none, as under vmap, where each example has its own."""
+    try:
+        return Tensor(*lower(x.representation, x.interpreter))
+    except ConcretizationError:
+        return None
+
+
+def value_of(x: Tensor) -> Any:
+    """The number, or None from a backend that has only shapes."""
+    try:
+        return x.item()
+    except (ConcretizationError, NotImplementedError):
+        return None
