@@ -153,6 +153,27 @@ def jax(session: nox.Session) -> None:
     session.run("pytest", "oracles", "--numprocesses=auto", *session.posargs, env=ONE_THREAD)
 
 
+@nox.session(name="array-api")
+def array_api(session: nox.Session) -> None:
+    """Run array-api-tests from the checkout that ARRAY_API_TESTS_DIR names; the arguments go to pytest."""
+    suite = Path(os.environ.get("ARRAY_API_TESTS_DIR") or "array-api-tests").resolve()
+    if not (suite / "array_api_tests").is_dir():
+        session.error(
+            f"no array-api-tests in {suite}; set ARRAY_API_TESTS_DIR to a checkout, made by "
+            f"git clone --recurse-submodules https://github.com/data-apis/array-api-tests"
+        )
+    install_workspace(session, "test")
+    session.install("-r", str(suite / "requirements.txt"))
+    expected = Path(session.create_tmp(), "xfails.txt").resolve()
+    session.run("python", "-m", "tools.array_api", str(expected))
+    module = {"PYTHONPATH": str(ROOT), "ARRAY_API_TESTS_MODULE": "tools.array_api_module"}
+    options = ["--disable-deadline", "--disable-extension", "fft", "--xfails-file", str(expected)]
+    session.chdir(suite)
+    session.run(
+        "python", "-m", "pytest", "array_api_tests", *options, *session.posargs, env={**module, **ONE_THREAD}
+    )
+
+
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measure; with `-- --check`, hold the figures against benchmarks/bounds.toml."""

@@ -58,8 +58,8 @@ class Info:
     __slots__ = ()
 
     def capabilities(self) -> dict[str, Any]:
-        """Which optional parts of the standard are here; backends may limit the number of axes, this does not."""
-        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+        """Which optional parts of the standard are here; the number of axes is limited by numpy, where that computes."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
         """The device on which tensors are made unless another is asked for."""

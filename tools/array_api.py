@@ -1,0 +1,56 @@
+"""What docs/array-api.md says of the array API standard, for the tests and for the public suite.
+
+`python -m tools.array_api FILE` writes the tests that array-api-tests must expect to fail, one a line.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from tools.workspace import ROOT
+
+PAGE = ROOT / "docs" / "array-api.md"
+
+
+def listed(heading: str) -> dict[str, str]:
+    """The names in the first column of the table under a heading, each with its reason: the last column.
+
+    >>> listed("What is absent")["fft"]
+    'The extension needs complex numbers.'
+    """
+    (section,) = re.findall(
+        rf"^## {heading}\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in re.findall(r"^\|.*\|$", section, re.M)
+    ]
+    return {name: row[-1] for row in rows[2:] for name in re.findall(r"`([^`]+)`", row[0]) or [row[0]]}
+
+
+def absent() -> dict[str, str]:
+    """The names of the standard that are not here, and why."""
+    return listed("What is absent")
+
+
+def departures() -> dict[str, str]:
+    """What is here but differs, and why."""
+    return listed("What differs")
+
+
+def expected_failures() -> dict[str, str]:
+    """The tests of the public suite that cannot pass, and why."""
+    return listed("What the public suite does not pass")
+
+
+def main() -> None:
+    """Write the file that `--xfails-file` takes."""
+    (path,) = sys.argv[1:]
+    lines = [f"array_api_tests/{test}" for test in expected_failures()]
+    Path(path).write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
