@@ -13,7 +13,14 @@ from hypothesis.extra import numpy as hnp
 
 import tensorken as tk
 from core.tests.support import FUSED, STACKS, array, f64
-from tensorken.errors import ArgumentError, AxisError, MixedBackendError, ShapeError, TensorkenError
+from tensorken.errors import (
+    ArgumentError,
+    AxisError,
+    IndexingError,
+    MixedBackendError,
+    ShapeError,
+    TensorkenError,
+)
 from tensorken.fuse import Fuse
 from tensorken.shape_tracker import ShapeTracker
 from tensorken.tensor import Tensor
@@ -344,6 +351,54 @@ def test_shapes_that_do_not_broadcast_are_refused(shapes):
         assert tk.broadcast_shapes(*shapes) == expected
 
 
+@FEW
+@given(st.data())
+def test_delete_is_numpys(data):
+    a = data.draw(arrays(min_dims=1))
+    axis = data.draw(st.sampled_from([None, axis_in(data.draw, a)]))
+    n = a.size if axis is None else size_of(a, axis)
+    obj = data.draw(some_places(n, n))
+    theirs = np.array(obj) if isinstance(obj, list) and obj else obj
+    alike(
+        lambda backend: tk.delete(tk.tensor(a, backend=backend), obj, axis),
+        lambda: np.delete(a, theirs, axis),
+    )
+
+
+@FEW
+@given(st.data())
+def test_insert_is_numpys(data):
+    a = data.draw(
+        filled(data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=3)), "float32")
+    )
+    axis = data.draw(st.sampled_from([None, axis_in(data.draw, a)]))
+    n = a.size if axis is None else size_of(a, axis)
+    obj = data.draw(some_places(n, n + 1))
+    values = data.draw(filled(data.draw(hnp.array_shapes(min_dims=0, max_dims=2, max_side=3)), "float32"))
+    if isinstance(obj, list) and any(not -n <= i <= n for i in obj):  # numpy wraps some of them round
+        with pytest.raises(TensorkenError):
+            tk.insert(tk.tensor(a), obj, tk.tensor(values), axis)
+        return
+    theirs = np.array(obj) if isinstance(obj, list) else obj
+    alike(
+        lambda backend: tk.insert(
+            tk.tensor(a, backend=backend), obj, tk.tensor(values, backend=backend), axis
+        ),
+        lambda: np.insert(a, theirs, values, axis),
+    )
+
+
+def some_places(n: int, end: int) -> Any:
+    """An int, ints, a slice or a mask, now and then out of range."""
+    index = st.integers(-n - 1, end)
+    return st.one_of(
+        index,
+        st.lists(index, min_size=1, max_size=3),
+        st.slices(n),
+        st.lists(st.booleans(), min_size=max(n, 1), max_size=max(n, 1)),
+    )
+
+
 def test_joining_promotes():
     joined = tk.concatenate([tk.tensor([1], "int64"), tk.tensor([0.5], "float32"), tk.tensor([True])])
     assert (joined.tolist(), joined.dtype) == ([1.0, 0.5, 1.0], tk.float32)
@@ -442,6 +497,8 @@ CALLS: dict[str, Callable[[Tensor], Tensor]] = {
     "dstack": lambda x: tk.dstack([x, x]),
     "column_stack": lambda x: tk.column_stack([x[:, 0], x]),
     "append": lambda x: tk.append(x, x[:1], 0),
+    "delete": lambda x: tk.delete(x, [0, -1], 1),
+    "insert": lambda x: tk.insert(x, [1, 3], x[:, :1] * x[:, 1:2], 1),
     "split": lambda x: tk.split(x, 2, 1)[1],
     "array_split": lambda x: tk.array_split(x, 2)[0],
     "unstack": lambda x: tk.unstack(x, 1)[2],
@@ -537,7 +594,11 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: tk.roll(M, 0.5), ArgumentError, "roll: a shift must be an int, got 0.5"),
     (lambda: tk.concat([M, V]), ShapeError, r"concat: shapes must agree but for axis 0, got \(2, 3\) and \(3,\)"),
     (lambda: tk.hstack([M, tk.ones((3, 3))]), ShapeError, "hstack: shapes must agree but for axis 1"),
-    (lambda: tk.append(M, V, 0), ShapeError, "append: shapes must agree"),
+    (lambda: tk.append(M, V, 0), ShapeError, "concatenate: shapes must agree"),
+    (lambda: tk.delete(V, 3), IndexingError, "delete: index 3 is out of range for 3 slices; they run from -3 to 2"),
+    (lambda: tk.delete(V, [True]), IndexingError, "delete: a mask of 1 for 3 slices"),
+    (lambda: tk.insert(V, 0.5, 1), IndexingError, "insert: need ints, a slice or a mask of one axis, got 0.5"),
+    (lambda: tk.insert(V, [0, 1], [1, 2, 3]), ShapeError, r"insert: values of shape \(3,\) do not broadcast to \(2,\)"),
     (lambda: tk.concatenate([V], 1), AxisError, r"concatenate: axis 1 is out of range for shape \(3,\)"),
     (lambda: tk.stack([]), ArgumentError, r"stack: need a sequence of at least one tensor, got \[\]"),
     (lambda: tk.split(V, 2), ShapeError, r"split: axis 0 of shape \(3,\) has size 3, no multiple of 2; use tk.a"),

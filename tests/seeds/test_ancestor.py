@@ -21,7 +21,7 @@ def counting(*shape: int, start: float = 1.0) -> tk.Tensor:
 # ---- the ancestor's own tests ------------------------------------------------------------------------------
 
 
-@pytest.mark.feature(15, 101)
+@pytest.mark.feature(15, 101, 177)
 def test_batched_matmul(seeds: dict[str, Any], backend: str, close: Callable[..., None]) -> None:
     numbers = seeds["tensorken_tests"]
     big = (counting(3, 2, 2, 3) * 3.0) @ counting(2, 3, 2, start=13.0)
@@ -34,7 +34,7 @@ def test_batched_matmul(seeds: dict[str, Any], backend: str, close: Callable[...
         close(found.reshape(-1), numbers[name], rtol=1e-6)
 
 
-@pytest.mark.feature(15)
+@pytest.mark.feature(15, 176)
 def test_dot(seeds: dict[str, Any], backend: str, close: Callable[..., None]) -> None:
     numbers = seeds["tensorken_tests"]
     of_four_axes = numbers["dot_4x4_3x4x2"]
@@ -52,7 +52,7 @@ def test_dot(seeds: dict[str, Any], backend: str, close: Callable[..., None]) ->
     close(tk.dot(counting(4, 3), tk.tensor(of_both["b"], "float32")), of_both["out"], rtol=0.0)
 
 
-@pytest.mark.feature(34, 115)
+@pytest.mark.feature(34, 115, 176, 177)
 @pytest.mark.parametrize("product", ["dot_shapes", "matmul_shapes"])
 def test_shapes_of_products_are_known_without_a_product(seeds: dict[str, Any], product: str) -> None:
     function = {"dot_shapes": tk.dot, "matmul_shapes": tk.matmul}[product]

@@ -13,6 +13,7 @@ from tensorken.functions.broadcasting import *
 from tensorken.functions.constants import *
 from tensorken.functions.derivatives import *
 from tensorken.functions.diagonals import *
+from tensorken.functions.editing import *
 from tensorken.functions.einsum import *
 from tensorken.functions.elementary import *
 from tensorken.functions.grids import *

@@ -19,7 +19,6 @@ from tensorken.spec.shapes import shown
 from tensorken.tensor import Tensor
 
 __all__ = [
-    "append",
     "array_split",
     "column_stack",
     "concat",
@@ -127,16 +126,6 @@ def column_stack(tensors: Sequence[Any]) -> Tensor:
     """
     pieces = promoted("column_stack", tensors)
     return _joined("column_stack", [x if x.ndim > 1 else x.reshape((x.size, 1)) for x in pieces], 1)
-
-
-def append(x: Any, values: Any, axis: int | None = None) -> Tensor:
-    """x with values behind it along an axis; without one, both are flattened.
-
-    >>> import tensorken as tk
-    >>> tk.append([1, 2], [[3], [4]]).tolist()
-    [1, 2, 3, 4]
-    """
-    return _joined("append", promoted("append", (x, values)), axis)
 
 
 # ---- cutting -----------------------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def repeat(x: Any, repeats: int | Sequence[int] | Tensor, axis: int | None = Non
         raise ShapeError(
             f"repeat: {len(counts)} repeats for axis {place} of shape {old.shape}; need 1 or {n}, one an element"
         )
-    return _gathered(old, [i for i, count in enumerate(counts) for _ in range(count)], place)
+    return slices_at(old, [i for i, count in enumerate(counts) for _ in range(count)], place)
 
 
 # ---- margins -----------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
                 raise ShapeError(
                     f"pad: axis {axis} of shape {y.shape} has no element to repeat; use mode='constant'"
                 )
-            y = _gathered(y, [PLACES[mode](i, n) for i in range(-before, n + after)], axis)
+            y = slices_at(y, [PLACES[mode](i, n) for i in range(-before, n + after)], axis)
     return y
 
 
@@ -211,7 +211,8 @@ def _as_int(value: Any) -> int:
 # ---- pieces ------------------------------------------------------------------------------------------------
 
 
-def _gathered(x: Tensor, places: list[int], axis: int) -> Tensor:
+def slices_at(x: Tensor, places: list[int], axis: int) -> Tensor:
+    """The slices of x at these places along an axis."""
     dtype = int32 if x.shape[axis] <= 2**31 else int64
     return x.gather(x.constant(places, dtype, (len(places),)), axis)
 
