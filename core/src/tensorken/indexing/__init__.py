@@ -3,6 +3,9 @@
 A key is read in keys.py and becomes a `Selection` (selection.py): movement ops (movement.py), then one gather for each
 group of index arrays.  The same selection serves to write the part back (updates.py), also where places repeat
 (repeats.py).  checks.py looks at the values of indices, masks.py at those of masks.
+
+Stricter than numpy in two places: indices are in range also where the result has no elements, and the sizes of a mask
+are always those of its axes.
 """
 
 from tensorken.indexing.checks import checked as checked

@@ -123,9 +123,9 @@ class Part:
         given = as_operand("at", value, x)
         if change is SET or given.dtype is bool_:
             given = given.astype(x.dtype)
-        if x.dtype is bool_ and change in (MAX, MIN):
-            changed = Part(x.astype(int32), selection)._changed(given.astype(int32), change)
-            return changed.astype(bool_)
+        if x.dtype is bool_ and change is not SET:  # as 0 and 1
+            dtype = promote(int32, given.dtype)
+            return Part(x.astype(dtype), selection)._changed(given.astype(dtype), change).astype(bool_)
         part = taken(x, selection.steps)
         if selection.groups:
             return put(x, selection.steps, _changed_along(part, given, selection, change))
