@@ -91,7 +91,7 @@ def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: An
     elif ord == 0:
         y = (x != 0.0).astype(x.dtype).sum(axes, keepdims=True)
     elif ord == INF:
-        y = x.abs().max(axes, keepdims=True)
+        y = _largest(x.abs(), axes)
     elif ord == -INF:
         y = x.abs().min(axes, keepdims=True)
     else:
@@ -157,12 +157,24 @@ def _without(y: Tensor, axes: Axes) -> Tensor:
 def _power_norm(x: Tensor, p: float, axes: Axes) -> Tensor:
     """The p-norm over axes, which stay; zeros stand aside, as their powers may have infinite derivatives."""
     sizes = x.abs()
+    if p > 0 and _none_along(x, axes):
+        return sizes.sum(axes, keepdims=True)
     zero = sizes.eq(0.0)
     reach: Tensor = size(stop_gradient(x), axes) if p > 0 else _least(stop_gradient(sizes), axes)
     powers = zero.where(1.0, sizes / reach) ** p
     total = zero.where(0.0 if p > 0 else INF, powers).sum(axes, keepdims=True)
     nothing = total.eq(0.0)
     return nothing.where(0.0, nothing.where(1.0, total) ** (1.0 / p) * reach)
+
+
+def _none_along(x: Tensor, axes: Axes) -> bool:
+    """Whether there is nothing to reduce along axes."""
+    return math.prod([x.shape[axis] for axis in axes]) == 0
+
+
+def _largest(sizes: Tensor, axes: Axes) -> Tensor:
+    """The largest size; 0 if there is none, as for every norm of nothing."""
+    return (sizes.sum if _none_along(sizes, axes) else sizes.max)(axes, keepdims=True)
 
 
 def _least(sizes: Tensor, axes: Axes) -> Tensor:
@@ -181,14 +193,15 @@ def _matrix_norm(name: str, x: Tensor, axes: Any, keepdims: bool, ord: Any) -> T
     elif ord in (1, -1, INF, -INF) and not isinstance(ord, str):
         summed, other = (row, column) if abs(ord) == 1 else (column, row)
         sums = x.abs().sum(summed, keepdims=True)
-        y = sums.max(other, keepdims=True) if ord > 0 else sums.min(other, keepdims=True)
+        y = _largest(sums, (other,)) if ord > 0 else sums.min(other, keepdims=True)
     elif ord in ("nuc", 2, -2):
         rest = tuple([i for i in range(x.ndim) if i not in both])
         values = applied("svdvals", x.permute((*rest, row, column)))
         values = values.eq(0.0).where(
             0.0, values
         )  # no direction at 0 is better than another: the derivative is 0
-        y = values.sum(-1) if ord == "nuc" else values.max(-1) if ord == 2 else values.min(-1)
+        last = (values.ndim - 1,)
+        y = values.sum(-1) if ord == "nuc" else _largest(values, last) if ord == 2 else values.min(-1)
         y = y.reshape(tuple([1 if i in both else n for i, n in enumerate(x.shape)]))
     else:
         raise ArgumentError(
