@@ -27,7 +27,8 @@ def key(seed: Any, *, backend: Any = None, device: str | None = None) -> Tensor:
         backend, device: where the key is to be; for a seed that is a tensor, where that is.
 
     Raises:
-        ArgumentError: if the seed is no integer.
+        ArgumentError, DTypeError: if the seed is no integer.
+        ShapeError: if it is a tensor with axes.
         ScalarRangeError: if it is out of range.
 
     >>> import tensorken as tk
@@ -91,7 +92,7 @@ def fold_in(key: Tensor, data: Any) -> Tensor:
 
     Args:
         key: shape (2,), int32; it may serve for other numbers, and for `split`.
-        data: an int in [-2**31, 2**32), or an int32 tensor of shape ().
+        data: an int in [-2**31, 2**32), modulo 2**32, or an int32 tensor of shape ().
 
     Raises:
         ArgumentError: if the key or the data are none.
