@@ -46,10 +46,10 @@ class Factorizations(RawTensor[Array]):
         return _each(lambda x: np.linalg.qr(x, "complete" if complete else "reduced"), x)
 
     def eigh(self, x: Array) -> Any:
-        return _each(np.linalg.eigh, x)
+        return _each(np.linalg.eigh, _spread(x))
 
     def eigvalsh(self, x: Array) -> Any:
-        return _each(np.linalg.eigvalsh, x)
+        return _each(np.linalg.eigvalsh, _spread(x))
 
     def svd(self, x: Array, full_matrices: bool) -> Any:
         return _each(lambda x: np.linalg.svd(x, full_matrices), x)
@@ -59,6 +59,14 @@ class Factorizations(RawTensor[Array]):
 
     def norm(self, x: Array, axes: Axes) -> Array:
         return quiet.run(_norm, x, axes)
+
+
+def _spread(x: Array) -> Array:
+    """Where a number in the lower triangle is not finite, which LAPACK may overlook, all are NaN."""
+    if np.isfinite(x).all():
+        return x
+    spoilt = ~np.isfinite(np.tril(x)).all((-2, -1), keepdims=True)
+    return np.where(spoilt, x.dtype.type(np.nan), x)
 
 
 def _each(routine: Callable[..., Any], *operands: Array) -> Any:

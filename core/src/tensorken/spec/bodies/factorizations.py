@@ -89,7 +89,7 @@ def det(x: Tensor) -> Tensor:
 def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
     upper, _, sign = eliminate(x, None)
     pivots = diagonal(upper)
-    return sign * product(pivots.sign()), pivots.abs().log().sum(-1)
+    return sign * product(pivots.sign()) + 0.0, pivots.abs().log().sum(-1)  # no zero with a sign
 
 
 def cholesky(x: Tensor) -> Tensor:
@@ -104,7 +104,8 @@ def cholesky(x: Tensor) -> Tensor:
         column = columns(rest, k, k + 1)
         head = rows(column, k, k + 1)
         failed = failed.where(True, (head > 0.0).eq(False))
-        column = (row >= k).where(column / head.sqrt(), 0.0)
+        root = head.sqrt()
+        column = row.eq(k).where(root, (row > k).where(column / root, 0.0))
         found.append(column)
         rest = rest - column * column.mT
     if not found:
