@@ -348,6 +348,9 @@ def test_read_only_and_odd_arrays():
     odd[:] = [1.0, 2.0, 3.0]
     equal(tk.tensor(odd), odd)
     equal(tk.tensor(Interface(odd)), odd)
+    windows = np.lib.stride_tricks.sliding_window_view(np.arange(5.0), 3)
+    equal(tk.tensor(windows), windows)
+    equal(tk.tensor(Interface(windows)), windows)
     raw = np.arange(6.0).tobytes()
     equal(tk.tensor(Interface(np.zeros((2, 2)), data=raw, offset=16)), np.array([[2.0, 3.0], [4.0, 5.0]]))
     assert tk.tensor([np.float32(1.0), 2]).tolist() == [1.0, 2.0]
@@ -386,6 +389,21 @@ def test_bfloat16_is_widened():
         tk.tensor(Producer(bfloat16))
     equal(tk.tensor(Producer(bfloat16), dtype="float32"), wide)
     equal(tk.tensor(Producer(bfloat16), dtype="float64"), wide.astype("float64"))
+
+
+def test_values_may_begin_after_the_address_and_belong_to_the_capsule_alone():
+    def offset(**_: Any) -> Any:
+        capsule = tk.tensor([1.0, 2.0, 3.0]).__dlpack__()
+        tensor = dlpack._Managed.from_address(dlpack._pointer(capsule, b"dltensor")).tensor
+        tensor.byte_offset = 4
+        ctypes.c_int64.from_address(tensor.shape).value = 2
+        return capsule
+
+    equal(tk.from_dlpack(Producer(offset)), np.array([2.0, 3.0], "float32"))
+    owned = Producer(lambda **_: values((1000,), "int64").__dlpack__())
+    for _ in range(10):
+        equal(tk.from_dlpack(owned), values((1000,), "int64"))
+        equal(tk.tensor(owned), values((1000,), "int64"))
 
 
 def test_what_dlpack_cannot_bring_is_answered():
