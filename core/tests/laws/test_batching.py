@@ -36,7 +36,7 @@ def flags_of(count):
 
 def examples(op, sample, flags, dtype=None, backend=FUSED):
     """Operands, those with a flag drawn anew for each example and stacked, and the in_axes that say so."""
-    dtype = dtype or (tk.float64 if takes(op, tk.float64) else tk.int64)
+    dtype = dtype or [*dtypes_of(op)][-1]  # the widest
     drawn = [draw(op, sample, seed, dtype, backend) for seed in range(SIZE)]
     operands = [
         tk.stack([drawn[k][i] for k in range(SIZE)]) if flag else drawn[0][i] for i, flag in enumerate(flags)
