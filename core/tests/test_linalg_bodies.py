@@ -1,4 +1,4 @@
-"""The default bodies of the ops on matrices: small residuals and orthonormal factors on hypothesis' matrices, as LAPACK."""
+"""The default bodies of the ops on matrices: small residuals and orthonormal factors, as those of LAPACK."""
 
 from __future__ import annotations
 

@@ -33,23 +33,23 @@ class Factorizations(RawTensor[Array]):
     def inv(self, x: Array) -> Any:
         return _each(np.linalg.inv, x)
 
-    def det(self, x: Array) -> Array:
-        return quiet.run(np.linalg.det, x)
+    def det(self, x: Array) -> Any:
+        return _each(np.linalg.det, x)
 
     def slogdet(self, x: Array) -> Any:
         return _each(np.linalg.slogdet, x)
 
     def cholesky(self, x: Array) -> Any:
-        return _each(np.linalg.cholesky, x)
+        return _each(np.linalg.cholesky, _lower(x))
 
     def qr(self, x: Array, complete: bool) -> Any:
         return _each(lambda x: np.linalg.qr(x, "complete" if complete else "reduced"), x)
 
     def eigh(self, x: Array) -> Any:
-        return _each(np.linalg.eigh, _spread(x))
+        return _each(np.linalg.eigh, _lower(x))
 
     def eigvalsh(self, x: Array) -> Any:
-        return _each(np.linalg.eigvalsh, _spread(x))
+        return _each(np.linalg.eigvalsh, _lower(x))
 
     def svd(self, x: Array, full_matrices: bool) -> Any:
         return _each(lambda x: np.linalg.svd(x, full_matrices), x)
@@ -61,21 +61,30 @@ class Factorizations(RawTensor[Array]):
         return quiet.run(_norm, x, axes)
 
 
-def _spread(x: Array) -> Array:
-    """Where a number in the lower triangle is not finite, which LAPACK may overlook, all are NaN."""
+def _lower(x: Array) -> Array:
+    """What is read of symmetric matrices: LAPACK may overlook a number there that is not finite, so all become NaN."""
     if np.isfinite(x).all():
         return x
-    spoilt = ~np.isfinite(np.tril(x)).all((-2, -1), keepdims=True)
-    return np.where(spoilt, x.dtype.type(np.nan), x)
+    lower = np.tril(x)
+    return np.where(np.isfinite(lower).all((-2, -1), keepdims=True), lower, x.dtype.type(np.nan))
 
 
 def _each(routine: Callable[..., Any], *operands: Array) -> Any:
-    """The routine on a stack of matrices; if it fails, on one after the other, with NaN for those that it refuses."""
+    """The routine on a stack of matrices; NaN for those that it refuses, and for those with a NaN that it may overlook."""
     try:
         result: Any = quiet.run(routine, *operands)
     except np.linalg.LinAlgError:
         result = quiet.run(_one_by_one, routine, *operands)
-    return tuple(result) if isinstance(result, tuple) else result
+    spoilt = np.isnan(operands[0]).any((-2, -1))
+    if not spoilt.any():
+        return tuple(result) if isinstance(result, tuple) else result
+    parts = [
+        np.where(
+            spoilt.reshape(spoilt.shape + (1,) * (part.ndim - spoilt.ndim)), part.dtype.type(np.nan), part
+        )
+        for part in (result if isinstance(result, tuple) else (result,))
+    ]
+    return tuple(parts) if isinstance(result, tuple) else parts[0]
 
 
 def _one_by_one(routine: Callable[..., Any], *operands: Array) -> Any:

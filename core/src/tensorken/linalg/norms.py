@@ -164,7 +164,7 @@ def _power_norm(x: Tensor, p: float, axes: Axes) -> Tensor:
     powers = zero.where(1.0, sizes / reach) ** p
     total = zero.where(0.0 if p > 0 else INF, powers).sum(axes, keepdims=True)
     nothing = total.eq(0.0)
-    return nothing.where(0.0, nothing.where(1.0, total) ** (1.0 / p) * reach)
+    return nothing.where(0.0 if p > 0 else INF, nothing.where(1.0, total) ** (1.0 / p) * reach)
 
 
 def _none_along(x: Tensor, axes: Axes) -> bool:
@@ -199,7 +199,7 @@ def _matrix_norm(name: str, x: Tensor, axes: Any, keepdims: bool, ord: Any) -> T
         values = applied("svdvals", x.permute((*rest, row, column)))
         values = values.eq(0.0).where(
             0.0, values
-        )  # no direction at 0 is better than another: the derivative is 0
+        )  # where one is 0, its derivative is 0: no direction is better
         last = (values.ndim - 1,)
         y = values.sum(-1) if ord == "nuc" else _largest(values, last) if ord == 2 else values.min(-1)
         y = y.reshape(tuple([1 if i in both else n for i, n in enumerate(x.shape)]))
