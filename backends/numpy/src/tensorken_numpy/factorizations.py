@@ -70,7 +70,7 @@ def _lower(x: Array) -> Array:
 
 
 def _each(routine: Callable[..., Any], *operands: Array) -> Any:
-    """The routine on a stack of matrices; NaN for those that it refuses, and for those with a NaN that it may overlook."""
+    """The routine on a stack of matrices; NaN for those that it refuses, and those with NaN, which it may overlook."""
     try:
         result: Any = quiet.run(routine, *operands)
     except np.linalg.LinAlgError:
