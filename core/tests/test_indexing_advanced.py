@@ -277,6 +277,9 @@ def test_an_expression_is_indexed_by_its_name():
     assert x[k, i].shape == (2,)
     assert "cast(int64)" in str(tk.symbol("Y", (2**20, 2**20), backend=backend)[i, i])
     assert "int64" not in str(tk.symbol("Y", (2**15, 2**16 - 1), backend=backend)[i, i])
+    assert "cast(int64)" in str(
+        tk.symbol("Y", (2**20, 2**20), backend=backend).at.oindex[i, i].add(x[i, 0][:, None])
+    )
     assert x.at[i].add(1.0).shape == x.at[i].set(x[i]).shape == x.at[i].max(1.0).shape == (4, 3)
     mask = tk.symbol("m", (4,), "bool", backend=backend)
     assert str(x.at[mask].set(1.0)).startswith("m.reshape([4, 1]).expand([4, 3]).where(")

@@ -318,6 +318,7 @@ def test_products_with_zeros_have_their_derivatives():
     assert by_x.tolist() == [0.0, 7.0]
     assert by_v.tolist() == [10.0, 0.0, 3.0]
     assert tk.grad(f, 1)(x, f64([0.0, 0.0, 7.0])).tolist() == [0.0, 0.0, 3.0]
+    assert tk.grad(f, 1)(x, f64([1.0, math.inf, 0.0])).tolist() == [math.inf, 2.0, 3.0]
 
 
 @pytest.mark.feature(171)

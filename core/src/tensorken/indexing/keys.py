@@ -168,7 +168,7 @@ def as_indices(name: str, data: Any, x: Tensor) -> Any:
     """
     if isinstance(data, type(x)):
         return data
-    if hasattr(data, "__index__"):
+    if hasattr(data, "__index__") and getattr(data, "shape", ()) == ():
         try:
             return data.__index__()
         except TypeError:  # an array that is no whole number
@@ -181,10 +181,8 @@ def as_indices(name: str, data: Any, x: Tensor) -> Any:
             raise ArgumentError
         try:
             indices = tensor(data, backend=base)
-        except (
-            ScalarRangeError,
-            DTypeError,
-        ):  # beyond int32, or of a dtype that no tensor has, such as uint8
+        except (ScalarRangeError, DTypeError):
+            # Beyond int32, or of a dtype that no tensor has, such as uint8.
             indices = tensor(data, int64, backend=base)
     except ArgumentError:
         raise IndexingError(

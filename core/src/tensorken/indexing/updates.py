@@ -11,7 +11,7 @@ from tensorken.errors import ShapeError
 from tensorken.indexing.movement import put, taken
 from tensorken.indexing.repeats import along, extreme, folded, product, spread
 from tensorken.indexing.selection import Grouping, Selection, outer, select, together, vectorized
-from tensorken.spec.dtypes import bool_, int32, promote
+from tensorken.spec.dtypes import bool_, int32, int64, promote
 from tensorken.spec.shapes import Shape
 
 if TYPE_CHECKING:
@@ -172,9 +172,12 @@ def _changed_along(x: Tensor, value: Tensor, selection: Selection, change: Chang
     # Several groups become one: their axes in front, merged.
     axes = [group.axis for group in groups]
     order = (*axes, *[axis for axis in range(x.ndim) if axis not in axes])
+    merged = _merged(x.shape, order, len(axes))
+    if merged[0] >= 2**31:
+        places = places.astype(int64)
     for group in groups[1:]:
         places = (places.reshape((places.size, 1)) * x.shape[group.axis] + group.places()).ravel()
-    steps = [("permute", order), ("reshape", _merged(x.shape, order, len(axes)))]
+    steps = [("permute", order), ("reshape", merged)]
     value = value.permute(order).reshape(_merged(value.shape, order, len(axes)))
     return put(x, steps, _changed_at(taken(x, steps), value, places, 0, change, unique))
 
@@ -182,7 +185,7 @@ def _changed_along(x: Tensor, value: Tensor, selection: Selection, change: Chang
 def _collapsed(shape: Shape, selection: Selection) -> Shape:
     """A shape of the part, or of what broadcasts to it, with one axis a group."""
     sizes = list(shape)
-    for group in sorted(selection.groups, key=lambda group: group.axis):
+    for group in selection.groups:  # in the order of their axes
         axes = slice(group.axis, group.axis + group.rank)
         sizes[axes] = [math.prod(sizes[axes])]
     return tuple(sizes)
