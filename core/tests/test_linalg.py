@@ -93,7 +93,6 @@ SAME = {
 CASES = [(name, args) for name, calls in SAME.items() for args in calls]
 
 
-@pytest.mark.feature(176)
 @ON
 @pytest.mark.parametrize(("name", "args"), CASES, ids=[f"{name}{i}" for i, (name, _) in enumerate(CASES)])
 def test_it_computes_what_numpy_computes(backend, name, args):
@@ -108,7 +107,6 @@ def test_it_computes_what_numpy_computes(backend, name, args):
     agree(getattr(linalg, name)(*given), tuple(expected) if isinstance(expected, tuple) else expected)
 
 
-@pytest.mark.feature(176)
 @ON
 @pytest.mark.parametrize("name", ["inv", "det", "cholesky", "eigvalsh", "svdvals", "pinv"])
 def test_float32_stays_and_integers_become_float32(backend, name):
@@ -119,7 +117,6 @@ def test_float32_stays_and_integers_become_float32(backend, name):
     assert linalg.det(tk.tensor([[True]])).dtype == tk.float32
 
 
-@pytest.mark.feature(176)
 @ON
 @pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4), (2, 3, 2)])
 def test_qr_and_svd_in_all_their_forms(backend, shape):
@@ -142,7 +139,6 @@ def test_qr_and_svd_in_all_their_forms(backend, shape):
     agree(linalg.svd(t, compute_uv=False), np.linalg.svd(x, compute_uv=False))
 
 
-@pytest.mark.feature(176)
 @ON
 def test_eigh_takes_the_symmetric_part_or_a_triangle(backend):
     x = normal(2, 3, 3)
@@ -158,7 +154,6 @@ def test_eigh_takes_the_symmetric_part_or_a_triangle(backend):
         agree(linalg.eigvalsh(t, UPLO=uplo), expected.eigenvalues)
 
 
-@pytest.mark.feature(176)
 @ON
 def test_cholesky_upper_and_the_symmetric_part(backend):
     x = positive(2)
@@ -168,7 +163,6 @@ def test_cholesky_upper_and_the_symmetric_part(backend):
     agree(linalg.cholesky(t + tk.tensor(skew - skew.T, backend=backend)), np.linalg.cholesky(x))
 
 
-@pytest.mark.feature(176)
 @ON
 @pytest.mark.parametrize("lower", [True, False])
 def test_solve_triangular(backend, lower):
@@ -179,7 +173,6 @@ def test_solve_triangular(backend, lower):
     agree(vector, array(x)[..., 0])
 
 
-@pytest.mark.feature(176)
 @ON
 def test_slogdet_names_its_results_and_does_not_overflow(backend):
     result = linalg.slogdet(tk.tensor(np.eye(30) * 1e30, backend=backend))
@@ -189,7 +182,6 @@ def test_slogdet_names_its_results_and_does_not_overflow(backend):
     assert (singular.sign.item(), singular.logabsdet.item()) == (0.0, -INF)
 
 
-@pytest.mark.feature(176)
 @ON
 @pytest.mark.parametrize("shapes", [((4, 2), (4,)), ((4, 2), (4, 3)), ((2, 4), (2,)), ((3, 3), (3, 1))])
 def test_lstsq(backend, shapes):
@@ -201,7 +193,6 @@ def test_lstsq(backend, shapes):
     assert result.rank.item() == rank
 
 
-@pytest.mark.feature(176)
 @ON
 def test_lstsq_of_a_rank_deficient_matrix_is_the_shortest_solution(backend):
     a, b = np.outer(np.arange(1.0, 5), [1.0, 2.0]), normal(4)
@@ -214,7 +205,6 @@ def test_lstsq_of_a_rank_deficient_matrix_is_the_shortest_solution(backend):
     assert (many.x.shape, many.residuals.shape, many.rank.shape) == ((5, 2), (5, 1), (5,))
 
 
-@pytest.mark.feature(176)
 def test_small_singular_values_are_cut_where_asked():
     x = np.diag([1.0, 1e-3, 1e-12])
     for rtol, rank in ((None, 3), (1e-8, 2), (0.1, 1)):
@@ -233,7 +223,6 @@ VECTOR_ORDERS = [None, 2, 1, 0, INF, -INF, 3, 0.5, -1, -2.5]
 MATRIX_ORDERS = [None, "fro", "nuc", 1, -1, 2, -2, INF, -INF]
 
 
-@pytest.mark.feature(176)
 @ON
 @pytest.mark.parametrize("ord", VECTOR_ORDERS)
 def test_norms_of_vectors(backend, ord):
@@ -250,7 +239,6 @@ def test_norms_of_vectors(backend, ord):
     agree(linalg.norm(t[0, 0], ord), np.linalg.norm(x[0, 0], ord))
 
 
-@pytest.mark.feature(176)
 @ON
 @pytest.mark.parametrize("ord", MATRIX_ORDERS)
 def test_norms_of_matrices(backend, ord):
@@ -264,7 +252,6 @@ def test_norms_of_matrices(backend, ord):
     agree(linalg.matrix_norm(t, ord=order, keepdims=True), np.linalg.matrix_norm(x, ord=order, keepdims=True))
 
 
-@pytest.mark.feature(176)
 @ON
 def test_norm_of_all_elements(backend):
     x = normal(2, 3, 4)
@@ -274,7 +261,6 @@ def test_norm_of_all_elements(backend):
     assert linalg.norm(tk.tensor([3, 4], backend=backend)).dtype == tk.float32
 
 
-@pytest.mark.feature(178)
 @ON
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("ord", [2, 3, 0.5, -2, "fro", "nuc"])
@@ -288,7 +274,6 @@ def test_norms_neither_overflow_nor_vanish(backend, ord, dtype):
         assert mine.item() / scale == pytest.approx(theirs, rel=20 * float(info.eps))
 
 
-@pytest.mark.feature(178)
 @ON
 @pytest.mark.parametrize("ord", [o for o in VECTOR_ORDERS if o is not None])
 @settings(max_examples=20, deadline=None)
@@ -307,7 +292,6 @@ def test_norms_at_the_edges(backend, ord, x):
     np.testing.assert_allclose(mine, expected, rtol=1e-14)
 
 
-@pytest.mark.feature(176)
 def test_the_norm_of_nothing_is_zero_where_it_has_a_meaning():
     for ord in (2, 1, 0, 3, INF):
         assert linalg.vector_norm(tk.zeros((0,)), ord=ord).item() == 0.0
@@ -317,7 +301,6 @@ def test_the_norm_of_nothing_is_zero_where_it_has_a_meaning():
         linalg.vector_norm(tk.zeros((0,)), ord=-INF)
 
 
-@pytest.mark.feature(176)
 def test_condition_numbers_of_singular_matrices_are_infinite_and_nan_stays():
     singular = tk.tensor([[1.0, 1.0], [1.0, 1.0]], "float64")
     for p in (1, INF, "fro"):
@@ -326,7 +309,6 @@ def test_condition_numbers_of_singular_matrices_are_infinite_and_nan_stays():
     assert math.isnan(linalg.cond(tk.tensor([[math.nan, 1.0], [1.0, 1.0]])).item())
 
 
-@pytest.mark.feature(176)
 def test_diagonals_and_traces_are_of_the_last_two_axes():
     x = normal(2, 3, 4)
     for offset in (-2, 0, 1, 3):
@@ -336,7 +318,6 @@ def test_diagonals_and_traces_are_of_the_last_two_axes():
     assert linalg.trace(tk.tensor([[True, False], [False, True]])).item() == 2
 
 
-@pytest.mark.feature(176)
 def test_powers_of_whole_matrices_stay_whole():
     x = tk.tensor([[1, 1], [1, 0]])
     assert linalg.matrix_power(x, 10).tolist() == [[89, 55], [55, 34]]
@@ -386,7 +367,6 @@ def test_under_vmap_a_matrix_that_has_no_result_gives_nan():
     assert np.isnan(array(tk.vmap(linalg.cholesky)(-x))).all()
 
 
-@pytest.mark.feature(176)
 @ON
 def test_nan_passes_through_without_an_error(backend):
     x = tk.tensor([[math.nan, 1.0], [1.0, 1.0]], backend=backend)
@@ -474,7 +454,6 @@ def test_what_has_no_derivative_says_so():
 FUNCTIONS = [name for name in linalg.__all__ if inspect.isfunction(getattr(linalg, name))]
 
 
-@pytest.mark.feature(176)
 def test_the_names_of_the_standard_are_here():
     standard = (
         "cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power matrix_rank matrix_transpose "
@@ -493,7 +472,6 @@ def test_public_functions_are_documented_with_an_example(name):
     assert ">>> tk." in text or ">>> " in text
 
 
-@pytest.mark.feature(2)
 def test_expressions_name_the_ops():
     a = tk.symbol("A", (3, 3))
     assert str(linalg.inv(a)) == "A.inv()"

@@ -76,7 +76,6 @@ def transposed(x):
     return np.swapaxes(x, -1, -2)
 
 
-@pytest.mark.feature(178)
 @BODIES
 @TRIALS
 @given(x=matrices(), complete=st.booleans())
@@ -87,7 +86,6 @@ def test_qr(backend, x, complete):
     assert not np.tril(r, -1).any()
 
 
-@pytest.mark.feature(178)
 @BODIES
 @TRIALS
 @given(x=matrices(), full=st.booleans())
@@ -103,7 +101,6 @@ def test_svd(backend, x, full):
     close(run("svdvals", backend, x), values, 8 * size(x))
 
 
-@pytest.mark.feature(178)
 @BODIES
 @TRIALS
 @given(x=matrices(square=True))
@@ -117,7 +114,6 @@ def test_eigh_reads_the_lower_triangle(backend, x):
     close(run("eigvalsh", backend, x), values, 8 * size(x))
 
 
-@pytest.mark.feature(178)
 @BODIES
 @TRIALS
 @given(x=matrices(square=True))
@@ -134,7 +130,6 @@ def well_conditioned(x):
     return x / np.asarray(size(x), x.dtype) + np.asarray(2 * x.shape[-1], x.dtype) * identity(x)[..., ::-1, :]
 
 
-@pytest.mark.feature(178)
 @BODIES
 @TRIALS
 @given(x=matrices(square=True), count=st.integers(0, 3))
@@ -151,7 +146,6 @@ def test_solutions_inverses_and_determinants(backend, x, count):
     np.testing.assert_allclose(logarithm, np.log(np.abs(exact)), rtol=64 * np.finfo(x.dtype).eps)
 
 
-@pytest.mark.feature(178)
 @BODIES
 @pytest.mark.parametrize("lower", [True, False])
 @TRIALS
@@ -166,7 +160,6 @@ def test_triangular_solve_does_not_read_the_other_triangle(backend, lower, x):
     close(triangle @ run("triangular_solve", backend, spoilt, b, params=(lower,)), b, size(x))
 
 
-@pytest.mark.feature(178)
 @BODIES
 @TRIALS
 @given(x=matrices(square=True, most=5))
@@ -205,7 +198,6 @@ def difficult(n):
     yield "zero", np.zeros((n, n))
 
 
-@pytest.mark.feature(178)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [5, 20])
 def test_the_number_of_sweeps_settles_difficult_matrices(n, dtype):
@@ -227,7 +219,6 @@ def test_the_number_of_sweeps_settles_difficult_matrices(n, dtype):
             assert error <= 8 * n * np.finfo(dtype).eps, (what, name)
 
 
-@pytest.mark.feature(178)
 @BODIES
 def test_a_singular_matrix_of_a_batch_is_nan_and_spoils_no_other(backend):
     x = np.array([[[2.0, 0.0], [0.0, 4.0]], [[1.0, 2.0], [2.0, 4.0]], [[0.0, 1.0], [1.0, 0.0]]])
@@ -244,7 +235,6 @@ def test_a_singular_matrix_of_a_batch_is_nan_and_spoils_no_other(backend):
     np.testing.assert_allclose(logarithm, [np.log(8), -np.inf, 0.0], rtol=1e-15)
 
 
-@pytest.mark.feature(178)
 @BODIES
 @pytest.mark.parametrize("name", ["eigh", "eigvalsh", "svd", "svdvals", "qr", "inv", "det", "cholesky"])
 def test_nan_in_a_matrix_gives_nan_and_no_error(backend, name):
@@ -255,7 +245,6 @@ def test_nan_in_a_matrix_gives_nan_and_no_error(backend, name):
         assert np.isfinite(y[1]).all()
 
 
-@pytest.mark.feature(178)
 @BODIES
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 0), (0, 2, 2), (2, 0, 3)])
 def test_empty_matrices(backend, shape):

@@ -92,7 +92,7 @@ def symmetric_if(name, x):
     return x @ x.mT if name.startswith("cholesky") else x
 
 
-@pytest.mark.feature(107, 108, 176)
+@pytest.mark.feature(107, 108)
 @EACH
 def test_derivatives_are_right_to_second_order_in_every_mix_of_modes(name):
     f, shapes = FUNCTIONS[name]
@@ -100,7 +100,7 @@ def test_derivatives_are_right_to_second_order_in_every_mix_of_modes(name):
     tk.testing.check_grads(lambda *xs: f(*[symmetric_if(name, x) for x in xs]), operands, order=2)
 
 
-@pytest.mark.feature(107, 176)
+@pytest.mark.feature(107)
 @EACH
 def test_the_derivatives_are_right_on_bodies_alone(name):
     f, shapes = FUNCTIONS[name]
@@ -148,7 +148,6 @@ def of_rank(rank, n):
     return rng.standard_normal((n, rank)) @ rng.standard_normal((rank, n))
 
 
-@pytest.mark.feature(176)
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
 def test_the_gradient_of_a_determinant_is_right_at_every_rank(n):
     for rank in range(n + 1):
@@ -161,7 +160,6 @@ def test_the_gradient_of_a_determinant_is_right_at_every_rank(n):
         np.testing.assert_allclose(gradient, expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.feature(176)
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
 def test_so_is_the_second_derivative(n):
     """Which finite differences of a polynomial can tell."""
@@ -169,7 +167,6 @@ def test_so_is_the_second_derivative(n):
         tk.testing.check_grads(linalg.det, (tk.tensor(of_rank(rank, n)),), order=2)
 
 
-@pytest.mark.feature(176)
 def test_up_to_size_three_so_are_all_others():
     for n in (2, 3):
         for rank in range(n + 1):
@@ -180,7 +177,6 @@ def test_up_to_size_three_so_are_all_others():
 # ---- values that coincide ----------------------------------------------------------------------------------
 
 
-@pytest.mark.feature(176)
 @pytest.mark.parametrize("backend", [FUSED, BODIES], ids=repr)
 def test_eigenvalues_and_singular_values_that_coincide_have_gradients(backend):
     x = tk.eye(3, dtype="float64", backend=backend) * 2.0
@@ -198,14 +194,12 @@ def test_eigenvalues_and_singular_values_that_coincide_have_gradients(backend):
     np.testing.assert_allclose(array(tk.grad(lambda x: linalg.norm(x, 2))(x)).trace(), 1.0, atol=1e-15)
 
 
-@pytest.mark.feature(176)
 def test_eigenvectors_that_coincide_have_none_and_say_so_by_not_being_finite():
     x = tk.eye(2, dtype="float64")
     gradient = tk.grad(lambda x: linalg.eigh(x).eigenvectors[0, 0])(x)
     assert not np.isfinite(array(gradient)).all()
 
 
-@pytest.mark.feature(176)
 def test_gradients_with_respect_to_symmetric_matrices_are_symmetric():
     x = drawn(3, 3)
     x = x @ x.mT
@@ -217,7 +211,6 @@ def test_gradients_with_respect_to_symmetric_matrices_are_symmetric():
     assert not np.triu(gradient, 1).any()
 
 
-@pytest.mark.feature(176)
 def test_the_pseudoinverse_of_equal_singular_values_and_of_low_rank_has_a_gradient():
     q = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 3)))[0]
     tk.testing.check_grads(linalg.pinv, (tk.tensor(q),), order=2)
@@ -229,7 +222,6 @@ def test_the_pseudoinverse_of_equal_singular_values_and_of_low_rank_has_a_gradie
 # ---- norms where they are not smooth -----------------------------------------------------------------------
 
 
-@pytest.mark.feature(178)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("ord", [0, 0.5, 1, 1.5, 2, 3, INF, -INF, -1])
 def test_at_zero_the_norm_of_a_vector_has_the_gradient_zero(ord, dtype):
@@ -244,14 +236,12 @@ def test_at_zero_the_norm_of_a_vector_has_the_gradient_zero(ord, dtype):
     assert np.isfinite(array(tk.grad(lambda x: tk.grad(f)(x).sum())(x))).all()
 
 
-@pytest.mark.feature(178)
 @pytest.mark.parametrize("ord", ["fro", "nuc", 1, 2, -2, INF, -INF])
 def test_at_zero_the_norm_of_a_matrix_has_the_gradient_zero(ord):
     x = tk.zeros((2, 3), "float64")
     assert not array(tk.grad(lambda x: linalg.matrix_norm(x, ord=ord))(x)).any()
 
 
-@pytest.mark.feature(178)
 @pytest.mark.parametrize("ord", [0.5, 1, 1.5, 2, 3])
 def test_zeros_among_others_have_the_derivative_zero(ord):
     x = tk.tensor([0.0, 2.0, -0.0, -1.0], "float64")
@@ -262,7 +252,6 @@ def test_zeros_among_others_have_the_derivative_zero(ord):
     np.testing.assert_allclose(gradient[[1, 3]], expected, rtol=1e-15)
 
 
-@pytest.mark.feature(178)
 @pytest.mark.parametrize("scale", [1e30, 1e-30])
 def test_gradients_of_norms_neither_overflow_nor_vanish_in_float32(scale):
     norms = [lambda x, p=p: linalg.vector_norm(x, ord=p) for p in (2, 3, 0.5)]
@@ -272,7 +261,6 @@ def test_gradients_of_norms_neither_overflow_nor_vanish_in_float32(scale):
         np.testing.assert_allclose(gradient, expected, rtol=2e-6)
 
 
-@pytest.mark.feature(93)
 def test_gradients_factor_no_more_than_they_need():
     """That of an inverse needs no factorization; that of a solution one, of the transposed matrix."""
     counting = Counting()
