@@ -8,6 +8,7 @@
 from tensorken import errors as errors, linalg as linalg, random as random, testing as testing, tree as tree
 from tensorken.creation import *
 from tensorken.custom import *
+from tensorken.debugging import *
 from tensorken.functions.arithmetic import *
 from tensorken.functions.broadcasting import *
 from tensorken.functions.constants import *

@@ -1,10 +1,15 @@
 """Every error that Tensorken raises on purpose.
 
 Each class is also the built-in exception that people expect, so `except ValueError` keeps working.
-A message is one line: the op, what came, what was needed, the way out.
+A message is one line: the op, what came, what was needed, the way out.  An error about the operands of an op has a note
+that names the user's line, as what the traceback ends in is ours.
 """
 
 from __future__ import annotations
+
+from typing import Any
+
+from tensorken.origin import users_line
 
 
 class TensorkenError(Exception):
@@ -12,11 +17,29 @@ class TensorkenError(Exception):
 
     >>> import tensorken as tk
     >>> [base.__name__ for base in tk.errors.ShapeError.__bases__]
-    ['TensorkenError', 'ValueError']
+    ['OperandError', 'ValueError']
     """
 
 
-class ShapeError(TensorkenError, ValueError):
+class OperandError(TensorkenError):
+    """The operands of an op do not fit it; a note tells at which line of the user's.
+
+    >>> import tensorken as tk
+    >>> try:
+    ...     exec(compile("tk.ones(3) + tk.ones(4)", "model.py", "exec"), {"tk": tk})
+    ... except tk.errors.OperandError as error:
+    ...     print(*error.__notes__)
+    at model.py:1
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        line = users_line()
+        if line is not None and not line.is_example:  # there doctest would compare the note
+            self.add_note(f"at {line}")
+
+
+class ShapeError(OperandError, ValueError):
     """Shapes do not fit the op.
 
     >>> import tensorken as tk
@@ -36,7 +59,7 @@ class AxisError(ShapeError, IndexError):
     """
 
 
-class DTypeError(TensorkenError, TypeError):
+class DTypeError(OperandError, TypeError):
     """The op is not defined for this dtype, or the dtype is unknown.
 
     >>> import tensorken as tk
@@ -46,7 +69,7 @@ class DTypeError(TensorkenError, TypeError):
     """
 
 
-class ScalarRangeError(TensorkenError, OverflowError):
+class ScalarRangeError(OperandError, OverflowError):
     """A Python number does not fit the dtype.
 
     >>> import tensorken as tk
@@ -56,7 +79,7 @@ class ScalarRangeError(TensorkenError, OverflowError):
     """
 
 
-class IndexingError(TensorkenError, IndexError):
+class IndexingError(OperandError, IndexError):
     """An index is out of range or of a kind that is not supported.
 
     >>> import tensorken as tk
@@ -135,6 +158,17 @@ class ConcretizationError(TensorkenError, TypeError):
     """
 
 
+class NonFiniteError(TensorkenError, FloatingPointError):
+    """An op made a NaN, or an infinity, of operands without; raised where `debug_nans` is on.
+
+    >>> import tensorken as tk
+    >>> with tk.debug_nans():
+    ...     tk.sqrt(-1.0)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken.errors.NonFiniteError: sqrt: gives NaN for float32 ()...
+    """
+
+
 class BackendError(TensorkenError, RuntimeError):
     """A backend or plugin cannot be loaded or used.
 
@@ -157,7 +191,7 @@ class UnknownBackendError(BackendError, LookupError):
     """
 
 
-class MixedBackendError(TensorkenError, ValueError):
+class MixedBackendError(OperandError, ValueError):
     """Operands live on different backends.
 
     >>> import tensorken as tk

@@ -143,6 +143,12 @@ class Fuse(RawTensor[Held[R]]):
     def ravel(self, x: Held[R]) -> Any:
         return self.raw.ravel(self.value(x))
 
+    def factors(self, x: Held[R]) -> Sequence[Held[R]]:
+        """Of products that are not summed yet; a sum over them is what the products are held back for."""
+        if x.pending is None or x.pending.axes:
+            return ()
+        return [self.hold(v) for _, a, b, _ in x.pending.terms for v in (a, b) if v is not None]
+
     def settle(self, x: Held[R]) -> Held[R]:
         self.raw.settle(self.small(x))
         return x

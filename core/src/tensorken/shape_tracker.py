@@ -59,6 +59,10 @@ class ShapeTracker(RawTensor[Tracked[R]]):
     def ravel(self, x: Tracked[R]) -> Any:
         return self.raw.ravel(x.value)
 
+    def factors(self, x: Tracked[R]) -> Sequence[Tracked[R]]:
+        raw = self.raw
+        return [Tracked(value, raw.shape(value), x.dtype) for value in raw.factors(x.value)]
+
     def settle(self, x: Tracked[R]) -> Tracked[R]:
         self.raw.settle(x.value)
         return x

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 from tensorken.spec.dtypes import DType
@@ -114,6 +115,30 @@ def run(interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ..
     if override is None:
         return interpreter.interpret(op, operands, params)
     return override(interpreter, *operands, *params)
+
+
+_unwatched = FunctionType(run.__code__, globals(), "run")
+"""`run` as it is while nobody watches."""
+
+_watcher: Callable[..., Any] = _unwatched
+
+
+def _watched(interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ...]) -> Any:
+    return _watcher(interpreter, op, operands, params)
+
+
+def watch(watcher: Callable[..., Any] | None) -> Callable[..., Any]:
+    """Have every call of `run` go to a watcher, which takes its arguments; None ends that.
+
+    The code of `run` is exchanged, so that while nobody watches that costs nothing.
+
+    Returns:
+        What the watcher calls to run the op.
+    """
+    global _watcher
+    _watcher = watcher or _unwatched
+    run.__code__ = (_watched if watcher else _unwatched).__code__
+    return _unwatched
 
 
 # ---- declaring ops -----------------------------------------------------------------------------------------

@@ -74,6 +74,10 @@ class RawTensor(Diffable[R]):
         the two shapes.
         """
 
+    def factors(self, x: R) -> Sequence[R]:
+        """What x is the product of, and sums of such, if it is held back since it may never be needed; else nothing."""
+        return ()
+
     def settle(self, x: R) -> R:
         """x, with nothing held back to be fused; work that a device delays stays delayed."""
         return x
