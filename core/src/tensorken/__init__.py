@@ -12,22 +12,29 @@ from tensorken.debugging import *
 from tensorken.functions.arithmetic import *
 from tensorken.functions.broadcasting import *
 from tensorken.functions.constants import *
+from tensorken.functions.counting import *
 from tensorken.functions.derivatives import *
 from tensorken.functions.diagonals import *
 from tensorken.functions.editing import *
 from tensorken.functions.einsum import *
 from tensorken.functions.elementary import *
+from tensorken.functions.floats import *
 from tensorken.functions.grids import *
 from tensorken.functions.interchange import *
 from tensorken.functions.joining import *
 from tensorken.functions.logic import *
 from tensorken.functions.products import *
+from tensorken.functions.promotion import *
 from tensorken.functions.ranges import *
 from tensorken.functions.reductions import *
 from tensorken.functions.reordering import *
 from tensorken.functions.repeating import *
+from tensorken.functions.scans import *
+from tensorken.functions.searching import *
+from tensorken.functions.sets import *
 from tensorken.functions.shaping import *
 from tensorken.functions.sorting import *
+from tensorken.functions.statistics import *
 from tensorken.functions.strides import *
 from tensorken.fuse import Fuse as Fuse
 from tensorken.indexing import s_ as s_

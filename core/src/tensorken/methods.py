@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tensorken.operators import Operators
 
+if TYPE_CHECKING:
+    from tensorken.tensor import Tensor
 
-class stands_for:
+Result = TypeVar("Result")
+
+
+class StandsFor(Generic[Result]):
     """A method that is the function of its name in `tensorken`, with the tensor as first argument.
 
     It is looked up at first use, since functions are built on tensors, and then stands in the class itself.
@@ -18,10 +23,13 @@ class stands_for:
     def __set_name__(self, owner: type, name: str) -> None:
         self.owner, self.name = owner, name
 
-    def __get__(self, x: Any, owner: Any = None) -> Callable[..., Any]:
+    def __get__(self, x: Any, owner: Any = None) -> Callable[..., Result]:
         function = getattr(import_module("tensorken"), self.name)
         setattr(self.owner, self.name, function)
         return function if x is None else function.__get__(x)  # type: ignore[no-any-return]
+
+
+stands_for = StandsFor["Tensor"]
 
 
 class Methods(Operators):
@@ -30,12 +38,26 @@ class Methods(Operators):
     __slots__ = ()
     __hash__ = Operators.__hash__
 
+    clip = stands_for()
     diagonal = stands_for()
     trace = stands_for()
     dot = stands_for()
+    all = stands_for()
+    any = stands_for()
+    argmax = stands_for()
+    argmin = stands_for()
+    mean = stands_for()
     repeat = stands_for()
     flatten = stands_for()
     squeeze = stands_for()
     swapaxes = stands_for()
     take = stands_for()
+    cumprod = stands_for()
+    cumsum = stands_for()
+    nonzero = StandsFor["tuple[Tensor, ...]"]()
+    searchsorted = stands_for()
+    argsort = stands_for()
+    sort = stands_for()
+    std = stands_for()
+    var = stands_for()
     as_strided = stands_for()

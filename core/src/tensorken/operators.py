@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tensorken.dispatch import Value, binary, unary, with_operand
-from tensorken.errors import DTypeError
+from tensorken.errors import DTypeError, TensorkenError
 from tensorken.spec.dtypes import bool_, float32
 from tensorken.spec.op import OPS
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 EXP, LOG, SIN, COS, NEG = (OPS[name] for name in ("exp", "log", "sin", "cos", "neg"))
 ADD, SUB, MUL, DIV, POW, EQ, LT = (OPS[name] for name in ("add", "sub", "mul", "div", "pow", "eq", "lt"))
+INTEGER_POW = OPS["integer_pow"]
 
 
 class Operators(Value):
@@ -124,11 +125,12 @@ class Operators(Value):
     def __pow__(self, other: Any) -> Tensor:
         if type(other) is int and (other == 2 or self.dtype.kind == "int"):
             return _integer_power(self, other)
-        return binary(POW, self, other)
+        a, b = (self, other) if isinstance(other, Value) else with_operand(POW, self, other)
+        return _power(a, b)
 
     def __rpow__(self, other: Any) -> Tensor:
         a, b = with_operand(POW, self, other)
-        return binary(POW, b, a)
+        return _power(b, a)
 
     def __floordiv__(self, other: Any) -> Tensor:
         op = OPS["floor_divide"]
@@ -201,20 +203,37 @@ class Operators(Value):
         return binary(LT, self, other)
 
     def __gt__(self, other: Any) -> Tensor:
-        a, b = with_operand(LT, self, other) if not isinstance(other, Value) else (self, other)
-        return binary(LT, b, a)
+        return _greater("greater", self, other)
 
     def __le__(self, other: Any) -> Tensor:
-        return self.__lt__(other).where(True, self.eq(other))
+        try:
+            return binary(LT, self, other).where(True, self.eq(other))
+        except TensorkenError as error:
+            raise renamed(error, LT.name, "less_equal") from None
 
     def __ge__(self, other: Any) -> Tensor:
-        return self.__gt__(other).where(True, self.eq(other))
+        return _greater("greater_equal", self, other).where(True, self.eq(other))
 
     def maximum(self, other: Any) -> Tensor:
         return binary(OPS["maximum"], self, other)
 
     def minimum(self, other: Any) -> Tensor:
         return binary(OPS["minimum"], self, other)
+
+
+def renamed(error: TensorkenError, inner: str, name: str) -> TensorkenError:
+    """The error of an op, under the name of the function that the user called."""
+    message = str(error)
+    return type(error)(name + message.removeprefix(inner)) if message.startswith(f"{inner}:") else error
+
+
+def _greater(name: str, a: Any, b: Any) -> Tensor:
+    """Whether b is less than a."""
+    try:
+        x, y = (a, b) if isinstance(b, Value) else with_operand(LT, a, b)
+        return binary(LT, y, x)
+    except TensorkenError as error:
+        raise renamed(error, LT.name, name) from None
 
 
 def floating_of(x: Any) -> Tensor:
@@ -238,6 +257,16 @@ def _floor_of_quotient(a: Any, b: Any) -> Tensor:
     rounded_up = whole.eq(quotient) & ((rest / b > 0.5) | rest.eq(b))
     result: Tensor = (rest.eq(rest) | b.eq(0)).where(rounded_up.where(whole - 1.0, whole), float("nan"))
     return result
+
+
+def _power(a: Any, b: Any) -> Tensor:
+    """a**b, among integers wrapped as their products are."""
+    if "float" in (a.dtype.kind, b.dtype.kind):
+        return binary(POW, a, b)
+    try:
+        return binary(INTEGER_POW, a, b)
+    except TensorkenError as error:
+        raise renamed(error, INTEGER_POW.name, POW.name) from None
 
 
 def _integer_power(x: Any, exponent: int) -> Tensor:

@@ -154,9 +154,7 @@ class Reverse(Level[Traced[R]]):
             return [None] * len(parents)
         assert op.vjp_all is not None
         values = [Tensor(self.inner, x) for x in kept]
-        pulled: Sequence[Tensor | None] = op.vjp_all(
-            given, values[:results], values[results:], params
-        )
+        pulled: Sequence[Tensor | None] = op.vjp_all(given, values[:results], values[results:], params)
         return pulled
 
     def at_inner(self, x: Tensor) -> Tensor:

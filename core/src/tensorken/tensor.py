@@ -12,8 +12,7 @@ from tensorken.errors import ArgumentError, ConcretizationError, ImmutableError,
 from tensorken.levels import lift, lower
 from tensorken.methods import Methods
 from tensorken.normalization import Axis, axes_of, axis_of, filled_in, pairs_of, sizes_of
-from tensorken.operators import floating_of
-from tensorken.spec.dtypes import DType, as_dtype, bool_, check_scalar
+from tensorken.spec.dtypes import DType, as_dtype, bool_, check_scalar, int32
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.raw import RawTensor
@@ -285,10 +284,9 @@ class Tensor(Methods):
 
     # ---- reductions ------------------------------------------------------------------------------------------
 
-    def sum(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """The sum over axes, all by default; of bool in int32."""
-        x = self.astype("int32") if self.dtype is bool_ else self
-        return _reduce(SUM, x, axis, keepdims)
+    def sum(self, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
+        """The sum over axes, all by default; of bool in int32, unless a dtype is given."""
+        return _reduce(SUM, self.summand(dtype), axis, keepdims)
 
     def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """The maximum over axes, all by default."""
@@ -298,43 +296,15 @@ class Tensor(Methods):
         """The minimum over axes, all by default."""
         return _reduce(OPS["min"], self, axis, keepdims)
 
-    def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """The arithmetic mean over axes, all by default; of ints and bools in float32."""
-        axes = axes_of("mean", self.shape, axis)
-        return floating_of(self).sum(axes, keepdims) / math.prod([self.shape[i] for i in axes])
+    def prod(self, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
+        """The product over axes, all by default; of bool in int32, unless a dtype is given."""
+        return _reduce(OPS["prod"], self.summand(dtype), axis, keepdims)
 
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        """The int32 index of the first maximum along an axis, or in the flat tensor."""
-        return _place(OPS["argmax"], self, axis, keepdims)
-
-    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        """The int32 index of the first minimum along an axis, or in the flat tensor."""
-        return _place(OPS["argmin"], self, axis, keepdims)
-
-    def sort(self, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-        """The elements in order along an axis, or of the flat tensor: a new tensor."""
-        if axis is None:
-            return self.ravel().sort(0, descending=descending)
-        axis = axis_of("sort", self.shape, axis)
-        if descending:  # backwards twice, so that equal elements keep their order
-            return self.flip(axis).sort(axis).flip(axis)
-        return unary(OPS["sort"], self, (axis,))
-
-    def argsort(self, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-        """The int32 indices that bring the axis, or the flat tensor, into order."""
-        if axis is None:
-            return self.ravel().argsort(0, descending=descending)
-        axis = axis_of("argsort", self.shape, axis)
-        if descending:
-            return (self.shape[axis] - 1) - self.flip(axis).argsort(axis).flip(axis)
-        return unary(OPS["argsort"], self, (axis,))
-
-    def cumsum(self, axis: int | None = None) -> Tensor:
-        """The running sum along an axis, or over the flat tensor."""
-        x = self.astype("int32") if self.dtype is bool_ else self
-        if axis is None:
-            return x.reshape(x.size).cumsum(0)
-        return unary(OPS["cumsum"], x, (axis_of("cumsum", x.shape, axis),))
+    def summand(self, dtype: Any = None) -> Tensor:
+        """This tensor in the dtype in which sums and products of it are: bool in int32, unless a dtype is given."""
+        if dtype is None:
+            return self.astype(int32) if self.dtype is bool_ else self
+        return self.astype(dtype)
 
     # ---- movement --------------------------------------------------------------------------------------------
 
@@ -481,13 +451,3 @@ def _reduce(op: Op, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     if keepdims or not axes:
         return result
     return unary(RESHAPE, result, (tuple([n for i, n in enumerate(x.shape) if i not in axes]),))
-
-
-def _place(op: Op, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
-    """The place of an extreme along an axis, or in the flat tensor."""
-    if axis is None:
-        place = _place(op, x.ravel(), 0, False)
-        return place.reshape((1,) * x.ndim) if keepdims else place
-    axis = axis_of(op.name, x.shape, axis)
-    result = unary(op, x, (axis,))
-    return result if keepdims else result.reshape(x.shape[:axis] + x.shape[axis + 1 :])

@@ -135,7 +135,9 @@ def _number_of_examples(values: list[Any], axes: list[int | None], axis_size: in
     ]
     if axis_size is not None:
         if type(axis_size) is not int or axis_size < 0:
-            raise ArgumentError(f"vmap: axis_size must be an int that is not negative, got {shown(axis_size)}")
+            raise ArgumentError(
+                f"vmap: axis_size must be an int that is not negative, got {shown(axis_size)}"
+            )
         counts.insert(0, (-1, axis_size))
     if not counts:
         raise ArgumentError(

@@ -1,11 +1,19 @@
-"""Elementwise arithmetic: sums and products, remainders, signs, extremes, rounding."""
+"""Elementwise arithmetic: sums and products, remainders, signs, extremes, rounding.
+
+Raises:
+    DTypeError: if the function is not defined for the dtype.
+    ShapeError: if the shapes do not broadcast.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tensorken.creation import as_tensor, pair_of_operands
+from tensorken.errors import TensorkenError
 from tensorken.functions.operands import a_tensor_of, first, of_two
+from tensorken.operators import renamed
 from tensorken.spec.op import OPS
 from tensorken.tensor import Tensor
 
@@ -16,8 +24,14 @@ __all__ = [
     "ceil",
     "clip",
     "divide",
+    "divmod",
+    "fix",
     "floor",
     "floor_divide",
+    "fmax",
+    "fmin",
+    "fmod",
+    "heaviside",
     "maximum",
     "minimum",
     "mod",
@@ -28,6 +42,7 @@ __all__ = [
     "power",
     "reciprocal",
     "remainder",
+    "rint",
     "round",
     "sign",
     "square",
@@ -48,12 +63,22 @@ def add(a: Any, b: Any) -> Tensor:
 
 
 def subtract(a: Any, b: Any) -> Tensor:
-    """a - b, elementwise; the shapes broadcast."""
+    """a - b, elementwise; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> print(tk.subtract([3.0, 4.0], 1.0))
+    [2 3]
+    """
     return of_two(OPS["sub"], a, b)
 
 
 def multiply(a: Any, b: Any) -> Tensor:
-    """a * b, elementwise; the shapes broadcast."""
+    """a * b, elementwise; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> print(tk.multiply([3.0, 4.0], [2.0, 0.5]))
+    [6 2]
+    """
     return of_two(OPS["mul"], a, b)
 
 
@@ -94,8 +119,41 @@ def remainder(a: Any, b: Any) -> Tensor:
     return of_two(OPS["remainder"], a, b)
 
 
+def divmod(a: Any, b: Any) -> tuple[Tensor, Tensor]:
+    """`floor_divide` and `remainder`, elementwise; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> quotient, rest = tk.divmod(tk.tensor([7, -7]), 3)
+    >>> print(quotient, rest)
+    [2 -3] [1 2]
+    """
+    return floor_divide(a, b), remainder(a, b)
+
+
+def fmod(a: Any, b: Any) -> Tensor:
+    """a - trunc(a / b) * b, elementwise, exact; the shapes broadcast.
+
+    As C's fmod, it has the sign of a.  Where b is 0: NaN, for integers 0.
+
+    >>> import tensorken as tk
+    >>> print(tk.fmod(tk.tensor([7.0, -7.0]), 3.0))
+    [1 -1]
+    """
+    x, y = pair_of_operands("fmod", a, b, a_tensor_of(a, b))
+    if x.dtype.kind != "float":
+        rest = x % y
+        whole: Tensor = (rest.eq(0) | (x < 0).eq(y < 0)).where(rest, rest - y)
+        return whole
+    below = x < 0.0
+    rest = below.where(-x, x) % y.abs()
+    result: Tensor = (x.eq(0.0) & rest.eq(0.0)).where(x, below.where(-rest, rest))
+    return result
+
+
 def power(a: Any, b: Any) -> Tensor:
     """a**b, elementwise; the shapes broadcast.
+
+    Integers wrap; for a negative power of them the result is 1 / a**-b without its fraction.
 
     >>> import tensorken as tk
     >>> print(tk.power(tk.tensor([1.0, 2.0, 3.0]), 2))
@@ -106,22 +164,42 @@ def power(a: Any, b: Any) -> Tensor:
 
 
 def negative(x: Any) -> Tensor:
-    """-x, elementwise."""
+    """-x, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(tk.negative([1.0, -2.0]))
+    [-1 2]
+    """
     return -as_tensor(x)
 
 
 def positive(x: Any) -> Tensor:
-    """x."""
+    """x.
+
+    >>> import tensorken as tk
+    >>> print(tk.positive([1.0, -2.0]))
+    [1 -2]
+    """
     return as_tensor(x)
 
 
 def square(x: Any) -> Tensor:
-    """x * x, elementwise."""
+    """x * x, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(tk.square([3.0, -4.0]))
+    [9 16]
+    """
     return as_tensor(x).square()
 
 
 def reciprocal(x: Any) -> Tensor:
-    """1 / x, elementwise; for floats."""
+    """1 / x, elementwise; for floats.
+
+    >>> import tensorken as tk
+    >>> print(tk.reciprocal([2.0, -4.0]))
+    [0.5 -0.25]
+    """
     return as_tensor(x).reciprocal()
 
 
@@ -129,43 +207,110 @@ def reciprocal(x: Any) -> Tensor:
 
 
 def abs(x: Any) -> Tensor:
-    """The absolute value, elementwise; its derivative at 0 is 0."""
+    """The absolute value, elementwise; its derivative at 0 is 0.
+
+    >>> import tensorken as tk
+    >>> print(tk.abs([3.0, -4.0]))
+    [3 4]
+    """
     return as_tensor(x).abs()
 
 
 def sign(x: Any) -> Tensor:
-    """-1, 0 or 1 as x is negative, zero or positive, elementwise; NaN stays."""
+    """-1, 0 or 1 as x is negative, zero or positive, elementwise; NaN stays.
+
+    >>> import tensorken as tk
+    >>> print(tk.sign([-2.5, 0.0, 4.0]))
+    [-1 0 1]
+    """
     return as_tensor(x).sign()
 
 
 def maximum(a: Any, b: Any) -> Tensor:
-    """The larger of a and b, elementwise; NaN if either is; a tie shares the derivative equally."""
+    """The larger of a and b, elementwise; NaN if either is; a tie shares the derivative equally.
+
+    >>> import tensorken as tk
+    >>> print(tk.maximum([1.0, 5.0], 3.0))
+    [3 5]
+    """
     return of_two(OPS["maximum"], a, b)
 
 
 def minimum(a: Any, b: Any) -> Tensor:
-    """The smaller of a and b, elementwise; NaN if either is; a tie shares the derivative equally."""
+    """The smaller of a and b, elementwise; NaN if either is; a tie shares the derivative equally.
+
+    >>> import tensorken as tk
+    >>> print(tk.minimum([1.0, 5.0], 3.0))
+    [1 3]
+    """
     return of_two(OPS["minimum"], a, b)
+
+
+def fmax(a: Any, b: Any) -> Tensor:
+    """The larger of a and b, elementwise; the other if one is NaN; the shapes broadcast; for floats.
+
+    >>> import tensorken as tk
+    >>> print(tk.fmax([1.0, float("nan")], 0.5))
+    [1 0.5]
+    """
+    return _unless_nan("fmax", maximum, a, b)
+
+
+def fmin(a: Any, b: Any) -> Tensor:
+    """The smaller of a and b, elementwise; the other if one is NaN; the shapes broadcast; for floats.
+
+    >>> import tensorken as tk
+    >>> print(tk.fmin([1.0, float("nan")], 0.5))
+    [0.5 0.5]
+    """
+    return _unless_nan("fmin", minimum, a, b)
+
+
+def _unless_nan(name: str, extreme: Callable[[Tensor, Tensor], Tensor], a: Any, b: Any) -> Tensor:
+    x, y = pair_of_operands(name, a, b, a_tensor_of(a, b))
+    return x.eq(x).where(y.eq(y).where(extreme(x, y), x), y)
+
+
+def heaviside(x: Any, at_zero: Any) -> Tensor:
+    """0 below 0, 1 above, and `at_zero` at 0, elementwise; NaN stays; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> print(tk.heaviside([-2.0, 0.0, 3.0], 0.5))
+    [0 0.5 1]
+    """
+    y, middle = pair_of_operands("heaviside", x, at_zero, a_tensor_of(x, at_zero))
+    return y.eq(0).where(middle, y.sign().maximum(0))
 
 
 def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
     """x where it lies between min and max, else the bound that it passed; the shapes broadcast; None is no bound.
+
+    Where min is above max, the result is max; where x or a bound is NaN, it is NaN.
 
     >>> import tensorken as tk
     >>> print(tk.clip([-2.0, 0.5, 2.0], -1.0, 1.0))
     [-1 0.5 1]
     """
     y = as_tensor(x)
-    if min is not None:
-        y = maximum(y, min)
-    return y if max is None else minimum(y, max)
+    for op, bound in ((OPS["maximum"], min), (OPS["minimum"], max)):
+        if bound is not None:
+            try:
+                y = of_two(op, y, bound)
+            except TensorkenError as error:
+                raise renamed(error, op.name, "clip") from None
+    return y
 
 
 # ---- to whole numbers --------------------------------------------------------------------------------------
 
 
 def floor(x: Any) -> Tensor:
-    """The largest whole number not above x, elementwise; its derivative is 0."""
+    """The largest whole number not above x, elementwise; its derivative is 0.
+
+    >>> import tensorken as tk
+    >>> print(tk.floor([-1.5, 1.8]))
+    [-2 1]
+    """
     return as_tensor(x).floor()
 
 
@@ -208,4 +353,4 @@ def _whole(name: str, x: Tensor) -> Tensor:
     return result
 
 
-absolute, mod, pow, true_divide = abs, remainder, power, divide
+absolute, mod, pow, true_divide, rint, fix = abs, remainder, power, divide, round, trunc

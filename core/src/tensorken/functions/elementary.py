@@ -1,7 +1,13 @@
-"""Elementary functions, for floats: exponentials and logarithms, circular and hyperbolic functions, erf."""
+"""Elementary functions, for floats: exponentials and logarithms, circular and hyperbolic functions, erf.
+
+Raises:
+    DTypeError: if the function is not defined for the dtype.
+    ShapeError: if the shapes do not broadcast.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tensorken.creation import as_tensor
@@ -26,6 +32,8 @@ __all__ = [
     "atanh",
     "cos",
     "cosh",
+    "deg2rad",
+    "degrees",
     "erf",
     "erfinv",
     "exp",
@@ -37,9 +45,12 @@ __all__ = [
     "log2",
     "log10",
     "logaddexp",
+    "rad2deg",
+    "radians",
     "relu",
     "sigmoid",
     "sin",
+    "sinc",
     "sinh",
     "softplus",
     "sqrt",
@@ -61,7 +72,12 @@ def exp(x: Any) -> Tensor:
 
 
 def expm1(x: Any) -> Tensor:
-    """e**x - 1, accurate for small x, elementwise; for floats."""
+    """e**x - 1, accurate for small x, elementwise; for floats.
+
+    >>> import tensorken as tk
+    >>> print(tk.expm1([0.0, 1e-30]))
+    [0 1e-30]
+    """
     return as_tensor(x).expm1()
 
 
@@ -76,7 +92,12 @@ def exp2(x: Any) -> Tensor:
 
 
 def sqrt(x: Any) -> Tensor:
-    """The square root, elementwise; NaN below 0; for floats."""
+    """The square root, elementwise; NaN below 0; for floats.
+
+    >>> import tensorken as tk
+    >>> print(tk.sqrt([4.0, 2.25]))
+    [2 1.5]
+    """
     return as_tensor(x).sqrt()
 
 
@@ -91,12 +112,22 @@ def hypot(a: Any, b: Any) -> Tensor:
 
 
 def sigmoid(x: Any) -> Tensor:
-    """1 / (1 + e**-x), without overflow, elementwise; for floats."""
+    """1 / (1 + e**-x), without overflow, elementwise; for floats.
+
+    >>> import tensorken as tk
+    >>> print(tk.sigmoid([-1000.0, 0.0, 1000.0]))
+    [0 0.5 1]
+    """
     return as_tensor(x).sigmoid()
 
 
 def relu(x: Any) -> Tensor:
-    """max(x, 0), elementwise; its derivative at 0 is 0; for floats."""
+    """max(x, 0), elementwise; its derivative at 0 is 0; for floats.
+
+    >>> import tensorken as tk
+    >>> print(tk.relu([-2.0, 3.0]))
+    [0 3]
+    """
     return as_tensor(x).relu()
 
 
@@ -114,12 +145,22 @@ def softplus(x: Any) -> Tensor:
 
 
 def log(x: Any) -> Tensor:
-    """The natural logarithm, elementwise; -inf at 0, NaN below; for floats."""
+    """The natural logarithm, elementwise; -inf at 0, NaN below; for floats.
+
+    >>> import tensorken as tk
+    >>> print(tk.log([1.0, 0.0]))
+    [0 -inf]
+    """
     return as_tensor(x).log()
 
 
 def log1p(x: Any) -> Tensor:
-    """log(1 + x), accurate for small x, elementwise; -inf at -1, NaN below; for floats."""
+    """log(1 + x), accurate for small x, elementwise; -inf at -1, NaN below; for floats.
+
+    >>> import tensorken as tk
+    >>> print(tk.log1p([0.0, 1e-30]))
+    [0 1e-30]
+    """
     return as_tensor(x).log1p()
 
 
@@ -157,18 +198,78 @@ def logaddexp(a: Any, b: Any) -> Tensor:
 
 
 def sin(x: Any) -> Tensor:
-    """The sine of x in radians, elementwise; for floats."""
+    """The sine of x in radians, elementwise; for floats.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.sin([0.0, tk.pi / 6]):.3f}")
+    [0.000 0.500]
+    """
     return as_tensor(x).sin()
 
 
 def cos(x: Any) -> Tensor:
-    """The cosine of x in radians, elementwise; for floats."""
+    """The cosine of x in radians, elementwise; for floats.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.cos([0.0, tk.pi / 3]):.3f}")
+    [1.000 0.500]
+    """
     return as_tensor(x).cos()
 
 
 def tan(x: Any) -> Tensor:
-    """The tangent of x in radians, elementwise; for floats."""
+    """The tangent of x in radians, elementwise; for floats.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.tan([0.0, tk.pi / 4]):.3f}")
+    [0.000 1.000]
+    """
     return as_tensor(x).tan()
+
+
+def sinc(x: Any) -> Tensor:
+    """sin(pi * x) / (pi * x), and 1 at 0, elementwise; its derivatives are right there, too; for floats.
+
+    Near 0 it is its Taylor series.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.sinc([0.0, 0.5, 1.5]):.4f}")
+    [1.0000 0.6366 -0.2122]
+    """
+    y = as_tensor(x)
+    near = y.abs() < 0.25
+    z: Any = near.where(y, 0.0).square() * -(math.pi**2)
+    series: Any = z * _SINC[0] + _SINC[1]
+    for coefficient in _SINC[2:]:
+        series = series * z + coefficient
+    angle: Any = near.where(1.0, y) * math.pi
+    return near.where(series, angle.sin() / angle)
+
+
+_SINC = [1.0 / math.factorial(2 * k + 1) for k in range(10, -1, -1)]
+"""The coefficients of sin(a) / a in -a**2, the highest power first: far more than float64 needs up to pi / 4."""
+
+
+def deg2rad(x: Any) -> Tensor:
+    """Degrees in radians, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.deg2rad([0.0, 180.0]):.5f}")
+    [0.00000 3.14159]
+    """
+    result: Tensor = as_tensor(x) * (math.pi / 180.0)
+    return result
+
+
+def rad2deg(x: Any) -> Tensor:
+    """Radians in degrees, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.rad2deg([0.0, tk.pi]):.3f}")
+    [0.000 180.000]
+    """
+    result: Tensor = as_tensor(x) * (180.0 / math.pi)
+    return result
 
 
 def asin(x: Any) -> Tensor:
@@ -215,27 +316,52 @@ def atan2(a: Any, b: Any) -> Tensor:
 
 
 def sinh(x: Any) -> Tensor:
-    """The hyperbolic sine, elementwise; for floats."""
+    """The hyperbolic sine, elementwise; for floats.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.sinh([0.0, 1.0]):.5f}")
+    [0.00000 1.17520]
+    """
     return of_one("sinh", x)
 
 
 def cosh(x: Any) -> Tensor:
-    """The hyperbolic cosine, elementwise; for floats."""
+    """The hyperbolic cosine, elementwise; for floats.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.cosh([0.0, 1.0]):.5f}")
+    [1.00000 1.54308]
+    """
     return of_one("cosh", x)
 
 
 def tanh(x: Any) -> Tensor:
-    """The hyperbolic tangent, elementwise; for floats."""
+    """The hyperbolic tangent, elementwise; for floats.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.tanh([0.0, 1.0]):.5f}")
+    [0.00000 0.76159]
+    """
     return as_tensor(x).tanh()
 
 
 def asinh(x: Any) -> Tensor:
-    """The number whose hyperbolic sine is x, elementwise; for floats."""
+    """The number whose hyperbolic sine is x, elementwise; for floats.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.asinh([0.0, 1.0]):.5f}")
+    [0.00000 0.88137]
+    """
     return of_one("asinh", x)
 
 
 def acosh(x: Any) -> Tensor:
-    """The number, not below 0, whose hyperbolic cosine is x, elementwise; NaN below 1; for floats."""
+    """The number, not below 0, whose hyperbolic cosine is x, elementwise; NaN below 1; for floats.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.acosh([1.0, 2.0]):.5f}")
+    [0.00000 1.31696]
+    """
     return of_one("acosh", x)
 
 
@@ -274,3 +400,4 @@ def erfinv(x: Any) -> Tensor:
 
 arcsin, arccos, arctan, arctan2 = asin, acos, atan, atan2
 arcsinh, arccosh, arctanh = asinh, acosh, atanh
+degrees, radians = rad2deg, deg2rad

@@ -1,16 +1,26 @@
-"""Elementwise comparisons, choices, logic and bits."""
+"""Elementwise comparisons, logic and bits.
+
+Raises:
+    DTypeError: if the function is not defined for the dtype.
+    ShapeError: if the shapes do not broadcast.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tensorken.creation import as_operand, as_tensor, pair_of_operands
+from tensorken.creation import as_tensor, pair_of_operands
+from tensorken.functions.floats import isnan
 from tensorken.functions.operands import a_tensor_of, of_two
+from tensorken.functions.reductions import all
+from tensorken.operators import floating_of
 from tensorken.spec.dtypes import bool_
 from tensorken.spec.op import OPS
 from tensorken.tensor import Tensor
 
 __all__ = [
+    "allclose",
+    "array_equal",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
@@ -22,9 +32,7 @@ __all__ = [
     "greater",
     "greater_equal",
     "invert",
-    "isfinite",
-    "isinf",
-    "isnan",
+    "isclose",
     "left_shift",
     "less",
     "less_equal",
@@ -34,24 +42,38 @@ __all__ = [
     "logical_xor",
     "not_equal",
     "right_shift",
-    "where",
 ]
 
 # ---- comparisons -------------------------------------------------------------------------------------------
 
 
 def equal(a: Any, b: Any) -> Tensor:
-    """Whether a equals b, elementwise, as bool."""
+    """Whether a equals b, elementwise, as bool.
+
+    >>> import tensorken as tk
+    >>> tk.equal([1.0, 2.0], 2.0).tolist()
+    [False, True]
+    """
     return of_two(OPS["eq"], a, b)
 
 
 def not_equal(a: Any, b: Any) -> Tensor:
-    """Whether a differs from b, elementwise, as bool; NaN differs from all, itself too."""
+    """Whether a differs from b, elementwise, as bool; NaN differs from all, itself too.
+
+    >>> import tensorken as tk
+    >>> tk.not_equal([1.0, float("nan")], 1.0).tolist()
+    [False, True]
+    """
     return ~equal(a, b)
 
 
 def less(a: Any, b: Any) -> Tensor:
-    """Whether a is less than b, elementwise, as bool."""
+    """Whether a is less than b, elementwise, as bool.
+
+    >>> import tensorken as tk
+    >>> tk.less([1.0, 2.0], 2.0).tolist()
+    [True, False]
+    """
     return of_two(OPS["lt"], a, b)
 
 
@@ -67,69 +89,75 @@ def less_equal(a: Any, b: Any) -> Tensor:
 
 
 def greater(a: Any, b: Any) -> Tensor:
-    """Whether a is greater than b, elementwise, as bool."""
+    """Whether a is greater than b, elementwise, as bool.
+
+    >>> import tensorken as tk
+    >>> tk.greater([2.0, 3.0], 2.0).tolist()
+    [False, True]
+    """
     x, y = pair_of_operands("greater", a, b, a_tensor_of(a, b))
     return x > y
 
 
 def greater_equal(a: Any, b: Any) -> Tensor:
-    """Whether a is greater than b or equals it, elementwise, as bool."""
+    """Whether a is greater than b or equals it, elementwise, as bool.
+
+    >>> import tensorken as tk
+    >>> tk.greater_equal([1.0, 2.0], 2.0).tolist()
+    [False, True]
+    """
     x, y = pair_of_operands("greater_equal", a, b, a_tensor_of(a, b))
     return x >= y
 
 
-def isnan(x: Any) -> Tensor:
-    """Whether x is NaN, elementwise, as bool.
+# ---- comparisons with a tolerance --------------------------------------------------------------------------
+
+
+def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Whether a and b differ by no more than atol + rtol * abs(b), elementwise, as bool; the shapes broadcast.
+
+    Infinities are close to themselves alone.
+
+    Args:
+        equal_nan: whether NaN is close to NaN.
 
     >>> import tensorken as tk
-    >>> tk.isnan([0.0, float("inf"), float("nan")]).tolist()
-    [False, False, True]
+    >>> tk.isclose([1.0, 2.0], [1.000001, 2.1]).tolist()
+    [True, False]
     """
-    y = as_tensor(x)
-    return ~y.eq(y)
+    x, y = pair_of_operands("isclose", a, b, a_tensor_of(a, b))
+    same: Any = x.eq(y)
+    p, q = floating_of(x), floating_of(y)
+    near: Any = ((p - q).abs() <= q.abs() * rtol + atol) & (q.abs() < float("inf"))
+    close: Tensor = same | near
+    return close | (isnan(x) & isnan(y)) if equal_nan else close
 
 
-def isinf(x: Any) -> Tensor:
-    """Whether x is infinite, elementwise, as bool.
+def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Whether all elements are close, see `isclose`, as one bool; the shapes broadcast.
 
     >>> import tensorken as tk
-    >>> tk.isinf([0.0, float("-inf"), float("nan")]).tolist()
-    [False, True, False]
+    >>> bool(tk.allclose([1.0, 2.0], [1.000001, 2.0]))
+    True
     """
-    y = as_tensor(x)
-    return y.abs().eq(float("inf")) if y.dtype.kind == "float" else ~y.eq(y)
+    return all(isclose(a, b, rtol, atol, equal_nan))
 
 
-def isfinite(x: Any) -> Tensor:
-    """Whether x is neither infinite nor NaN, elementwise, as bool.
+def array_equal(a: Any, b: Any, equal_nan: bool = False) -> Tensor:
+    """Whether a and b have one shape and equal elements, as one bool.
+
+    Args:
+        equal_nan: whether NaN equals NaN.
 
     >>> import tensorken as tk
-    >>> tk.isfinite([0.0, float("inf"), float("nan")]).tolist()
-    [True, False, False]
+    >>> bool(tk.array_equal([1, 2], [1, 2])), bool(tk.array_equal([1, 2], [[1, 2]]))
+    (True, False)
     """
-    y = as_tensor(x)
-    return y.abs() < float("inf") if y.dtype.kind == "float" else y.eq(y)
-
-
-# ---- choices -----------------------------------------------------------------------------------------------
-
-
-def where(condition: Any, a: Any, b: Any) -> Tensor:
-    """a where the bool condition holds, else b; the three shapes broadcast.
-
-    The operand not chosen contributes neither value nor derivative, whatever it is.  (A derivative that is infinite
-    there still meets a zero cotangent on its way back, and gives NaN: guard the operand as well.)
-
-    >>> import tensorken as tk
-    >>> tk.where(tk.tensor([True, False]), 1.0, 2.0).tolist()
-    [1.0, 2.0]
-    """
-    test = (
-        as_operand("where", condition, a_tensor_of(a, b))
-        if isinstance(a, Tensor) or isinstance(b, Tensor)
-        else as_tensor(condition)
-    )
-    return test.where(a, b)
+    x, y = pair_of_operands("array_equal", a, b, a_tensor_of(a, b))
+    if x.shape != y.shape:
+        return x.constant([False], bool_, (1,)).reshape(())
+    same = x.eq(y)
+    return all(same | (isnan(x) & isnan(y)) if equal_nan else same)
 
 
 # ---- logic: numbers are true where they are not 0 ----------------------------------------------------------
@@ -147,19 +175,34 @@ def logical_and(a: Any, b: Any) -> Tensor:
 
 
 def logical_or(a: Any, b: Any) -> Tensor:
-    """Whether a or b or both are true, elementwise, as bool; a number is true if it is not 0; the shapes broadcast."""
+    """Whether a or b or both are true, elementwise, as bool; a number is true if it is not 0; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> tk.logical_or([True, False], [False, False]).tolist()
+    [True, False]
+    """
     x, y = _truths("logical_or", a, b)
     return x | y
 
 
 def logical_xor(a: Any, b: Any) -> Tensor:
-    """Whether one of a and b is true, elementwise, as bool; a number is true if it is not 0; the shapes broadcast."""
+    """Whether one of a and b is true, elementwise, as bool; a number is true if it is not 0; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> tk.logical_xor([True, True], [True, False]).tolist()
+    [False, True]
+    """
     x, y = _truths("logical_xor", a, b)
     return x ^ y
 
 
 def logical_not(x: Any) -> Tensor:
-    """Whether x is false, elementwise, as bool; a number is false if it is 0."""
+    """Whether x is false, elementwise, as bool; a number is false if it is 0.
+
+    >>> import tensorken as tk
+    >>> tk.logical_not([True, False]).tolist()
+    [False, True]
+    """
     return ~as_tensor(x).astype(bool_)
 
 
@@ -183,19 +226,34 @@ def bitwise_and(a: Any, b: Any) -> Tensor:
 
 
 def bitwise_or(a: Any, b: Any) -> Tensor:
-    """The bits that a or b has, in two's complement, elementwise; for ints and bools; the shapes broadcast."""
+    """The bits that a or b has, in two's complement, elementwise; for ints and bools; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> print(tk.bitwise_or(tk.tensor([12, 10]), 6))
+    [14 14]
+    """
     x, y = pair_of_operands("bitwise_or", a, b, a_tensor_of(a, b))
     return x | y
 
 
 def bitwise_xor(a: Any, b: Any) -> Tensor:
-    """The bits in which a and b differ, in two's complement, elementwise; for ints and bools; the shapes broadcast."""
+    """The bits in which a and b differ, in two's complement, elementwise; for ints and bools; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> print(tk.bitwise_xor(tk.tensor([12, 10]), 6))
+    [10 12]
+    """
     x, y = pair_of_operands("bitwise_xor", a, b, a_tensor_of(a, b))
     return x ^ y
 
 
 def bitwise_invert(x: Any) -> Tensor:
-    """The bits that x has not, in two's complement: -1 - x, elementwise; for ints and bools."""
+    """The bits that x has not, in two's complement: -1 - x, elementwise; for ints and bools.
+
+    >>> import tensorken as tk
+    >>> print(tk.bitwise_invert(tk.tensor([0, 5])))
+    [-1 -6]
+    """
     return ~as_tensor(x)
 
 
@@ -211,7 +269,12 @@ def bitwise_left_shift(a: Any, b: Any) -> Tensor:
 
 
 def bitwise_right_shift(a: Any, b: Any) -> Tensor:
-    """floor(a / 2**b), elementwise; 0 or -1 where b is negative or not below the number of bits; for ints."""
+    """floor(a / 2**b), elementwise; 0 or -1 where b is negative or not below the number of bits; for ints.
+
+    >>> import tensorken as tk
+    >>> print(tk.bitwise_right_shift(tk.tensor([16, -5]), 2))
+    [4 -2]
+    """
     x, y = pair_of_operands("bitwise_right_shift", a, b, a_tensor_of(a, b))
     return x >> y
 

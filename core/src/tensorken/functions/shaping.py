@@ -13,7 +13,6 @@ from tensorken.spec.shapes import shown
 from tensorken.tensor import Tensor
 
 __all__ = [
-    "astype",
     "expand_dims",
     "flatten",
     "matrix_transpose",
@@ -27,26 +26,6 @@ __all__ = [
     "take",
     "transpose",
 ]
-
-
-def astype(x: Any, dtype: Any, *, copy: bool = True, device: str | None = None) -> Tensor:
-    """x in another dtype.
-
-    Args:
-        x: the tensor.
-        dtype: of the result.
-        copy: makes no difference, as tensors are immutable.
-        device: one of the backend's devices, if the result is wanted there.
-
-    Raises:
-        DTypeError: if the dtype is unknown.
-
-    >>> import tensorken as tk
-    >>> tk.astype([1.5, -1.5], "int32").tolist()
-    [1, -1]
-    """
-    result = as_tensor(x).astype(dtype)
-    return result if device is None else result.to(result.backend, device)
 
 
 def reshape(x: Any, shape: int | Sequence[int], order: str = "C", *, copy: bool | None = None) -> Tensor:

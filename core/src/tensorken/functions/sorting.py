@@ -1,21 +1,29 @@
-"""Order along an axis: sorting, and elements taken by their places."""
+"""Order along an axis: sorting, and elements taken by their places.
+
+Raises:
+    AxisError: if an axis is out of range, or named twice.
+    DTypeError: if the function is not defined for the dtype.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorken.creation import as_tensor
-from tensorken.errors import DTypeError, ShapeError
+from tensorken.dispatch import unary
+from tensorken.errors import ArgumentError, DTypeError, ShapeError
 from tensorken.indexing import checked, indices_beside
-from tensorken.normalization import axis_of
+from tensorken.normalization import axis_of, integer_of
 from tensorken.spec import shapes
 from tensorken.spec.bodies.arrangement import take_along
+from tensorken.spec.op import OPS
 from tensorken.tensor import Tensor
 
 __all__ = [
     "argsort",
     "sort",
     "take_along_axis",
+    "topk",
 ]
 
 
@@ -28,7 +36,13 @@ def sort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: boo
     >>> print(tk.sort([3.0, 1.0, 2.0]))
     [1 2 3]
     """
-    return as_tensor(x).sort(axis, descending=descending, stable=stable)
+    y = as_tensor(x)
+    if axis is None:
+        return sort(y.ravel(), 0, descending=descending)
+    along = axis_of("sort", y.shape, axis)
+    if descending:  # backwards twice, so that equal elements keep their order
+        return sort(y.flip(along), along).flip(along)
+    return unary(OPS["sort"], y, (along,))
 
 
 def argsort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
@@ -40,7 +54,47 @@ def argsort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: 
     >>> print(tk.argsort([3.0, 1.0, 2.0]), tk.argsort([3.0, 1.0, 2.0], descending=True))
     [1 2 0] [0 2 1]
     """
-    return as_tensor(x).argsort(axis, descending=descending, stable=stable)
+    y = as_tensor(x)
+    if axis is None:
+        return argsort(y.ravel(), 0, descending=descending)
+    along = axis_of("argsort", y.shape, axis)
+    if descending:
+        return (y.shape[along] - 1) - argsort(y.flip(along), along).flip(along)
+    return unary(OPS["argsort"], y, (along,))
+
+
+class TopK(NamedTuple):
+    """What `topk` gives."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def topk(x: Any, k: int, axis: int = -1, *, largest: bool = True) -> TopK:
+    """The k largest elements along an axis in descending order, and their int32 places; differentiable.
+
+    NaN counts as the greatest of all; of equal elements those that come first are taken first.
+
+    Args:
+        largest: whether not the k smallest are taken, in ascending order.
+
+    Raises:
+        ArgumentError: if there are less than k elements, or k is negative.
+
+    >>> import tensorken as tk
+    >>> values, indices = tk.topk([3.0, 1.0, 7.0], 2)
+    >>> print(values, indices)
+    [7 3] [2 0]
+    """
+    y = as_tensor(x)
+    along, count = axis_of("topk", y.shape, axis), integer_of("topk", "k", k)
+    if not 0 <= count <= y.shape[along]:
+        raise ArgumentError(
+            f"topk: k must be from 0 to {y.shape[along]}, the size of axis {along} of shape {y.shape}, got {k}"
+        )
+    order = argsort(y, along, descending=largest)
+    indices = order.crop([(0, count) if i == along else (0, n) for i, n in enumerate(y.shape)])
+    return TopK(take_along(y, indices, along), indices)
 
 
 def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Tensor:

@@ -36,7 +36,9 @@ class Op:
     arity: int | None  # None: any number of operands
     shape: Callable[..., Any]  # (*operand shapes, *params) -> Shape; a tuple of shapes if results > 1
     dtype: Callable[..., Any]  # (*operand dtypes, *params) -> DType; a tuple of dtypes if results > 1
-    params: tuple[str, ...] = ()  # the kind of each: axes axis shape order pads limits size dtype data program
+    params: tuple[
+        str, ...
+    ] = ()  # the kind of each: axes axis shape order pads limits size dtype data program
     roles: tuple[str, ...] = ()  # of each operand: data, condition or indices; () if all are data
     jvp: tuple[Rule | None, ...] = ()  # one rule an operand: push its tangent forward
     vjp: tuple[Rule | None, ...] = ()  # one rule an operand: pull the cotangent back to it

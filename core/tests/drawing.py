@@ -1,0 +1,104 @@
+"""Arrays for differential tests: every dtype, few elements and none, special values, views that run backwards."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import tensorken as tk
+from core.tests.support import FUSED, Required
+from tensorken.fuse import Fuse
+from tensorken_numpy.backend import Numpy
+from tensorken_reference.backend import Reference
+
+Array = np.ndarray[Any, Any]
+
+INTEGERS = ("int32", "int64")
+FLOATS = ("float16", "float32", "float64")
+DTYPES = ("bool", *INTEGERS, *FLOATS)
+
+BACKENDS = {
+    "numpy": Numpy(),
+    "fused numpy": FUSED,
+    "bodies": Required(),
+    "fused bodies": Fuse(Required()),
+    "reference": Reference(),
+}
+
+inf, nan = math.inf, math.nan
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0, 0.5, -1.5, 3.0, 7.0, inf, -inf, nan]
+FINITE = SPECIAL[:9]
+
+
+def values(dtype: str, shape: tuple[int, ...], seed: int, finite: bool = False) -> Array:
+    """Few different values, so that there are ties; of floats also NaN, infinities and both zeros, unless finite."""
+    rng = np.random.default_rng(seed)
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype in INTEGERS:
+        ends = np.iinfo(dtype)
+        pool = np.array(
+            [-3, -1, 0, 1, 2, 3, 7] if finite else [ends.min, ends.max, -3, -1, 0, 1, 2, 7], dtype
+        )
+        return rng.choice(pool, shape)
+    return rng.choice(np.array(FINITE if finite else SPECIAL, dtype), shape)
+
+
+@st.composite
+def arrays(
+    draw: Any,
+    dtypes: tuple[str, ...] = DTYPES,
+    least_rank: int = 0,
+    greatest_rank: int = 3,
+    least_size: int = 0,
+    finite: bool = False,
+) -> Array:
+    """An array; half of them are views with negative strides."""
+    rank = draw(st.integers(least_rank, greatest_rank))
+    shape = tuple(draw(st.integers(least_size, 4)) for _ in range(rank))
+    x = values(draw(st.sampled_from(dtypes)), shape, draw(st.integers(0, 2**20)), finite)
+    return x[(slice(None, None, -1),) * rank] if draw(st.booleans()) else x
+
+
+@st.composite
+def axes_of(draw: Any, rank: int) -> Any:
+    """None, one axis or several, some counted from the end."""
+    kind = draw(st.integers(0, 2)) if rank else 0
+    if kind == 0:
+        return None
+    if kind == 1:
+        return draw(st.integers(-rank, rank - 1))
+    chosen = draw(st.sets(st.integers(0, rank - 1)))
+    return tuple(axis - rank if draw(st.booleans()) else axis for axis in chosen)
+
+
+def tensor(x: Array, backend: Any = FUSED) -> tk.Tensor:
+    """The array as a tensor; one that runs backwards is made of a view that does."""
+    backwards = x.ndim > 0 and x.strides[-1] < 0
+    if not backwards:
+        return tk.tensor(np.ascontiguousarray(x).reshape(x.shape), backend=backend)
+    there = (slice(None, None, -1),) * x.ndim
+    return tk.tensor(np.ascontiguousarray(x[there]), backend=backend)[there]
+
+
+def same(y: tk.Tensor, expected: Any, dtype: str | None = None) -> None:
+    """Equal to the bit: shape, dtype, values, signs of zeros."""
+    found, wanted = np.array(y), np.asarray(expected, dtype)
+    assert found.dtype == wanted.dtype, (found.dtype, wanted.dtype)
+    assert found.shape == wanted.shape, (found.shape, wanted.shape)
+    np.testing.assert_array_equal(found, wanted)
+    if wanted.dtype.kind == "f":
+        zero = wanted == 0
+        np.testing.assert_array_equal(np.signbit(found)[zero], np.signbit(wanted)[zero])
+
+
+def near(y: tk.Tensor, expected: Any, dtype: str, tolerance: float | None = None) -> None:
+    """Equal but for rounding: shape, dtype, infinities and NaN."""
+    found, wanted = np.array(y), np.asarray(expected, "float64")
+    assert found.dtype == dtype, (found.dtype, dtype)
+    assert found.shape == wanted.shape, (found.shape, wanted.shape)
+    rtol = tolerance or {"float16": 4e-3, "float32": 4e-6, "float64": 1e-13}[dtype]
+    np.testing.assert_allclose(found.astype("float64"), wanted, rtol=rtol, atol=rtol)
