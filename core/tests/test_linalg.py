@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import tensorken as tk
-from core.tests.support import Required, array
+from core.tests.support import Nothing, Required, array
 from tensorken.errors import (
     ArgumentError,
     DTypeError,
@@ -379,6 +379,21 @@ def test_nan_passes_through_without_an_error(backend):
 
 
 SQUARE = ["inv", "det", "slogdet", "cholesky", "eigh", "eigvalsh"]
+
+
+def test_numbers_beside_a_tensor_go_to_its_backend():
+    x = linalg.solve([[2, 0], [0, 4]], tk.tensor([2.0, 8.0], "float64", backend="reference"))
+    assert (x.tolist(), x.backend, x.dtype) == ([1.0, 2.0], "reference", tk.float64)
+    x = linalg.solve(tk.tensor([[2.0, 0.0], [0.0, 4.0]], backend="reference"), [2, 8])
+    assert (x.tolist(), x.backend, x.dtype) == ([1.0, 2.0], "reference", tk.float32)
+
+
+def test_where_only_shapes_are_known_nothing_is_checked():
+    x = tk.zeros((2, 3, 3), backend=tk.ShapeTracker(Nothing()))
+    assert linalg.inv(x).shape == linalg.cholesky(x).shape == linalg.matrix_power(x, -1).shape == (2, 3, 3)
+    assert linalg.solve(x, tk.zeros((3,), backend=x.interpreter)).shape == (2, 3)
+    assert [y.shape for y in linalg.svd(x[..., :2])] == [(2, 3, 3), (2, 2), (2, 2, 2)]
+    assert linalg.lstsq(x[..., :2], x).residuals.shape == (2, 3)
 
 
 @pytest.mark.feature(55)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken.creation import as_tensor, pair_of_operands
 from tensorken.errors import ConcretizationError, LinearAlgebraError, ShapeError
+from tensorken.functions.operands import a_tensor_of
 from tensorken.levels import lower
 from tensorken.operators import floating_of
 from tensorken.spec.op import OPS
@@ -38,12 +39,15 @@ def symmetric(name: str, x: Any) -> Tensor:
     return found * 0.5 + found.mT * 0.5
 
 
-def system(name: str, a: Tensor, b: Any) -> tuple[Tensor, Tensor, Shape]:
+def system(
+    name: str, a: Any, b: Any, checked: Callable[[str, Any], Tensor] = square
+) -> tuple[Tensor, Tensor, Shape]:
     """Matrices and right-hand sides of one dtype, batch and number of rows, and the shape of the solution.
 
     A single vector becomes a column.
     """
-    a, b = pair_of_operands(name, a, b, a)
+    a, b = pair_of_operands(name, a, b, a_tensor_of(a, b))
+    a, b = checked(name, a), floating_of(b)
     if b.ndim == 0:
         raise ShapeError(
             f"{name}: need right-hand sides with at least one axis, got shape (); reshape them to (1,)"

@@ -60,7 +60,7 @@ def solve(a: Any, b: Any, /) -> Tensor:
     >>> tk.linalg.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 8.0]).tolist()
     [1.0, 2.0]
     """
-    matrix, columns, shape = system("solve", square("solve", a), b)
+    matrix, columns, shape = system("solve", a, b)
     x = applied("solve", matrix, columns)
     check("solve", x, (matrix, columns), SINGULAR)
     return x.reshape(shape)
@@ -82,7 +82,7 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = False) -> Tensor:
     >>> tk.linalg.solve_triangular([[1.0, 0.0], [2.0, 4.0]], [1.0, 6.0], lower=True).tolist()
     [1.0, 1.0]
     """
-    matrix, columns, shape = system("solve_triangular", square("solve_triangular", a), b)
+    matrix, columns, shape = system("solve_triangular", a, b)
     x = applied("triangular_solve", matrix, columns, bool(lower))
     check("solve_triangular", x, (matrix, columns), SINGULAR)
     return x.reshape(shape)
@@ -207,7 +207,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> LstsqResult:
     >>> print(f"{tk.linalg.lstsq([[1.0], [1.0]], [1.0, 3.0]).x:.3f}")
     [2.000]
     """
-    matrix, columns, shape = system("lstsq", matrices("lstsq", a), b)
+    matrix, columns, shape = system("lstsq", a, b, matrices)
     m, n = matrix.shape[-2:]
     limits = _limits("lstsq", matrix, rcond)
     x = matmul(applied("pinv", matrix, limits), columns)
