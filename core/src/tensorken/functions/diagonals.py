@@ -31,7 +31,7 @@ def eye(
     n: int,
     m: int | None = None,
     k: int = 0,
-    dtype: Any = float32,
+    dtype: Any = None,
     *,
     backend: Any = None,
     device: str | None = None,
@@ -41,7 +41,7 @@ def eye(
     Args:
         n, m: the numbers of rows and columns.
         k: which diagonal: 0 begins at the first element, 1 one column further right, -1 one row further down.
-        dtype: of the result.
+        dtype: of the result; float32 if None.
         backend, device: as in `tk.tensor`.
 
     Raises:
