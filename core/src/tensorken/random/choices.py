@@ -8,13 +8,13 @@ from typing import Any
 
 from tensorken.creation import as_operand
 from tensorken.errors import ArgumentError, ShapeError
+from tensorken.functions.searching import searchsorted
 from tensorken.normalization import axis_of
 from tensorken.operators import floating_of
 from tensorken.random.bits import checked, pairs, shape_of
 from tensorken.random.distributions import gumbel, uniform
 from tensorken.random.integers import randint
 from tensorken.spec.bodies.arrangement import take_along
-from tensorken.spec.dtypes import int32
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
 
@@ -138,17 +138,11 @@ def _chances(key: Tensor, p: Any, n: int) -> Tensor:
 
 
 def _by_chances(key: Tensor, chances: Tensor, count: int) -> Tensor:
-    """The first places whose running sum reaches a uniform number from (0, total], by bisection."""
+    """The first places whose running sum reaches a uniform number from (0, total]."""
     n = chances.shape[0]
     sums = chances.cumsum(0)
-    wanted = sums.crop(((n - 1, n),)) * (1.0 - uniform(key, (count,), chances.dtype))
-    below = wanted.scalar(0).astype(int32)  # how many sums are known to be below
-    for step in [1 << i for i in range(n.bit_length() - 1, -1, -1)]:
-        further = below + step
-        inside = (further < n).where(further, n)
-        short = sums.gather(inside - 1, 0) < wanted
-        below = (short & (further < n)).where(further, below)
-    return below
+    wanted = sums.crop(((max(n - 1, 0), n),)) * (1.0 - uniform(key, (count,), chances.dtype))
+    return searchsorted(sums, wanted)
 
 
 def categorical(key: Tensor, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True) -> Tensor:
