@@ -648,6 +648,7 @@ def test_choices_that_cannot_be_made_are_refused() -> None:
     with pytest.raises(ShapeError, match=r"^choice: cannot choose 1 of 0; give fewer"):
         tk.random.choice(KEY, 0)
     assert tk.random.choice(KEY, 0, (0,)).tolist() == []
+    assert tk.random.choice(KEY, 0, (0,), p=tk.zeros((0,), backend=FUSED)).tolist() == []
     with pytest.raises(
         ShapeError, match=r"^choice: p must have shape \(3,\), got \(2,\); give each slice a probability"
     ):
