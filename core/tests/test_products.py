@@ -125,8 +125,15 @@ def test_products_are_numpys(name, data):
     mine, theirs = getattr(tk, name), getattr(np, name)
     alike(
         lambda backend: mine(tk.tensor(a, backend=backend), tk.tensor(b, backend=backend), **keywords),
-        lambda: theirs(a, b, **keywords),
+        lambda: exactly(theirs, a, b, keywords),
     )
+
+
+def exactly(theirs: Callable[..., Any], a: Any, b: Any, keywords: dict[str, Any]) -> Any:
+    """A product of numpy's; with infinities by Python's floats, as BLAS leaves out what 0 multiplies."""
+    if np.isfinite(a).all() and np.isfinite(b).all():
+        return theirs(a, b, **keywords)
+    return np.asarray(theirs(a.astype(object), b.astype(object), **keywords)).astype(a.dtype)
 
 
 @pytest.mark.feature(176)

@@ -374,7 +374,12 @@ def test_insert_is_numpys(data):
     axis = data.draw(st.sampled_from([None, axis_in(data.draw, a)]))
     n = a.size if axis is None else size_of(a, axis)
     obj = data.draw(some_places(n, n + 1))
-    values = data.draw(filled(data.draw(hnp.array_shapes(min_dims=0, max_dims=2, max_side=3)), "float32"))
+    values = data.draw(
+        filled(
+            data.draw(hnp.array_shapes(min_dims=0, max_dims=1 if axis is None else a.ndim, max_side=3)),
+            "float32",
+        )
+    )
     if isinstance(obj, list) and any(not -n <= i <= n for i in obj):  # numpy wraps some of them round
         with pytest.raises(TensorkenError):
             tk.insert(tk.tensor(a), obj, tk.tensor(values), axis)
@@ -391,12 +396,8 @@ def test_insert_is_numpys(data):
 def some_places(n: int, end: int) -> Any:
     """An int, ints, a slice or a mask, now and then out of range."""
     index = st.integers(-n - 1, end)
-    return st.one_of(
-        index,
-        st.lists(index, min_size=1, max_size=3),
-        st.slices(n),
-        st.lists(st.booleans(), min_size=max(n, 1), max_size=max(n, 1)),
-    )
+    masks = [st.lists(st.booleans(), min_size=n, max_size=n)] if n else []
+    return st.one_of(index, st.lists(index, min_size=1, max_size=3), st.slices(n), *masks)
 
 
 def test_joining_promotes():
