@@ -50,6 +50,7 @@ def widened(x: Any) -> Any:
 # ---- reductions --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.feature(3, 21)
 @OVER_BACKENDS
 @pytest.mark.parametrize("name", ["sum", "prod"])
 @FEW
@@ -80,6 +81,7 @@ def test_the_dtype_of_sums_can_be_chosen(name: str, dtype: str, backend: Any) ->
         getattr(tk, name)(tensor(x, backend), dtype="bool")
 
 
+@pytest.mark.feature(3, 22)
 @OVER_BACKENDS
 @pytest.mark.parametrize("name", ["max", "min", "ptp"])
 @FEW

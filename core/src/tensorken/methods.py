@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from tensorken.operators import Operators
 
 if TYPE_CHECKING:
-    from tensorken.tensor import Tensor
+    from tensorken.tensor import Tensor  # noqa: F401, named in strings below
 
 Result = TypeVar("Result")
 

@@ -291,7 +291,7 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
     >>> print(tk.clip([-2.0, 0.5, 2.0], -1.0, 1.0))
     [-1 0.5 1]
     """
-    y = as_tensor(x)
+    y = first("clip", x, max if min is None else min)
     for op, bound in ((OPS["maximum"], min), (OPS["minimum"], max)):
         if bound is not None:
             try:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from tensorken.creation import as_operand, as_tensor
+from tensorken.creation import as_operand
 from tensorken.errors import ArgumentError, ConcretizationError, DTypeError, IndexingError, ShapeError
+from tensorken.functions.operands import first
 from tensorken.functions.searching import places_in
 from tensorken.operators import floating_of
 from tensorken.spec.dtypes import int32, promote
@@ -40,7 +41,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     >>> tk.bincount([1, 3, 1]).tolist()
     [0, 2, 0, 1]
     """
-    y = as_tensor(x)
+    y = first("bincount", x, weights)
     if y.dtype.kind != "int":
         raise DTypeError(f"bincount: x must be int32 or int64, got {y.dtype}; cast first (x.astype)")
     if y.ndim != 1:
@@ -71,7 +72,7 @@ def _known_extent(x: Tensor) -> int:
 def _amounts(name: str, x: Tensor, weights: Any) -> Tensor:
     """What each element counts: 1, or its weight."""
     if weights is None:
-        return x.constant([1], int32, (1,)).broadcast_to(x.shape)
+        return x.constant([1], int32, (1,)).reshape(()).broadcast_to(x.shape)
     amounts = as_operand(name, weights, x)
     if amounts.shape != x.shape:
         raise ShapeError(
@@ -115,7 +116,7 @@ def histogram(
     >>> counts.tolist(), edges.tolist()
     ([1, 2, 1], [1.0, 2.0, 3.0, 4.0])
     """
-    values = floating_of(as_tensor(x))
+    values = floating_of(first("histogram", x, weights))
     flat = values.ravel()
     edges = _edges(flat, bins, range)
     count = edges.size - 1

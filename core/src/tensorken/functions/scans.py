@@ -12,7 +12,7 @@ from typing import Any
 from tensorken.creation import as_operand, as_tensor
 from tensorken.dispatch import unary
 from tensorken.errors import ArgumentError, AxisError, ShapeError
-from tensorken.functions.operands import promoted
+from tensorken.functions.operands import first, promoted
 from tensorken.normalization import axis_of, integer_of
 from tensorken.spec.dtypes import bool_
 from tensorken.spec.op import OPS
@@ -127,7 +127,7 @@ def diff(x: Any, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any
     >>> print(tk.diff([1.0, 4.0, 9.0, 16.0]), tk.diff([1.0, 4.0, 9.0, 16.0], n=2))
     [3 5 7] [2 2]
     """
-    y = as_tensor(x)
+    y = first("diff", x, append if prepend is None else prepend)
     count = integer_of("diff", "n", n)
     if count < 0:
         raise ArgumentError(f"diff: n must not be negative, got {n}; see cumulative_sum for the inverse")

@@ -13,6 +13,7 @@ from typing import Any
 
 from tensorken.creation import as_operand, as_tensor
 from tensorken.errors import ArgumentError, ShapeError
+from tensorken.functions.operands import first
 from tensorken.functions.reductions import mean
 from tensorken.normalization import Axis, axes_of
 from tensorken.operators import floating_of
@@ -46,7 +47,7 @@ def average(x: Any, axis: Axis = None, weights: Any = None, keepdims: bool = Fal
     >>> tk.average([1.0, 2.0, 4.0], weights=[1.0, 1.0, 2.0]).item()
     2.75
     """
-    y = as_tensor(x)
+    y = first("average", x, weights)
     if weights is None:
         return mean(y, axis, keepdims)
     w = as_operand("average", weights, y)
@@ -65,7 +66,7 @@ def average(x: Any, axis: Axis = None, weights: Any = None, keepdims: bool = Fal
 def var(
     x: Any,
     axis: Axis = None,
-    correction: float | None = None,
+    correction: float = 0.0,
     keepdims: bool = False,
     *,
     ddof: float | None = None,
@@ -73,8 +74,8 @@ def var(
     """The variance over axes, all by default: the mean square of the distance from the mean.
 
     Args:
-        correction: what is taken off the number of elements by which the sum of squares is divided, 0 by default;
-            1 gives the unbiased estimate from a sample.  `ddof` is numpy's name for it.
+        correction: what is taken off the number of elements by which the sum of squares is divided; 1 gives the
+            unbiased estimate from a sample.  `ddof` is numpy's name for it.
 
     Returns:
         A float32 for ints and bools; NaN of no elements.
@@ -92,7 +93,7 @@ def var(
 def std(
     x: Any,
     axis: Axis = None,
-    correction: float | None = None,
+    correction: float = 0.0,
     keepdims: bool = False,
     *,
     ddof: float | None = None,
@@ -112,11 +113,11 @@ def std(
 
 
 def _variance(
-    name: str, x: Tensor, axis: Axis, correction: float | None, keepdims: bool, ddof: float | None
+    name: str, x: Tensor, axis: Axis, correction: float, keepdims: bool, ddof: float | None
 ) -> Tensor:
-    if correction is not None and ddof is not None:
+    if correction and ddof is not None:
         raise ArgumentError(f"{name}: correction={correction} and ddof={ddof} are one thing; give one")
-    taken_off = next((c for c in (correction, ddof) if c is not None), 0)
+    taken_off = correction if ddof is None else ddof
     y = floating_of(x)
     axes = axes_of(name, y.shape, axis)
     wide = y.astype(float32) if y.dtype is float16 else y
