@@ -28,7 +28,7 @@ from tensorken_numpy.backend import Numpy
 
 pytestmark = pytest.mark.usefixtures("on_numpy")
 
-FEW = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 BACKENDS = [FUSED, STACKS["Fuse(Strict())"], STACKS["Fuse(Required())"], "reference"]
 DTYPES = st.sampled_from(["bool", "int32", "int64", "float16", "float32", "float64"])
 SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.5, -2.0]
@@ -340,6 +340,7 @@ def test_broadcasting_several_is_numpys(shapes, data):
     )
 
 
+@FEW
 @given(st.lists(hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3), max_size=3))
 def test_shapes_that_do_not_broadcast_are_refused(shapes):
     try:
