@@ -8,6 +8,7 @@ from typing import Any, Generic
 
 from tensorken.errors import ConcretizationError
 from tensorken.levels import Level, ground, lift, meet, running, standing_on
+from tensorken.spec.bodies.arrangement import multiples
 from tensorken.spec.dtypes import int32, int64
 from tensorken.spec.interpreter import Interpreter, R
 from tensorken.spec.op import OPS, Op, run
@@ -139,7 +140,7 @@ class Batch(Level[Batched[R]]):
         indices = (indices < 0).where(0, (indices > top).where(top, indices))
         if indices.dtype is int32 and self.size * count > 2**31 - 1:
             indices = indices.astype(int64)
-        starts = indices.constant([i * count for i in range(self.size)], indices.dtype, (self.size,))
+        starts = indices.constant(multiples(count, self.size), indices.dtype, (self.size,))
         return indices + starts.reshape((self.size, 1))
 
     def _beside(self, x: Tensor, axis: int) -> Tensor:

@@ -235,7 +235,8 @@ class Tensor(Methods):
     def constant(self, data: Any, dtype: DType, shape: Shape) -> Tensor:
         """Flat row-major data as a constant at the level of this tensor."""
         base = self.interpreter.base
-        value = base.new(shape, list(data), dtype)  # type: ignore[attr-defined]
+        values = data if isinstance(data, range) else list(data)
+        value = base.new(shape, values, dtype)  # type: ignore[attr-defined]
         return Tensor(self.interpreter, lift(value, base, self.interpreter), shape, dtype)
 
     def zeros_like(self) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 from tensorken.creation import as_tensor
 from tensorken.errors import IndexingError, ShapeError
 from tensorken.normalization import sizes_of
+from tensorken.spec.bodies.arrangement import multiples
 from tensorken.spec.dtypes import int32, int64
 from tensorken.tensor import Tensor
 
@@ -55,6 +56,6 @@ def as_strided(x: Any, shape: int | Sequence[int], strides: int | Sequence[int],
     dtype = int32 if flat.size < 2**31 else int64
     places = flat.constant([start], dtype, (1,))
     for size, step in zip(sizes, steps, strict=True):
-        along = flat.constant([i * step for i in range(size)], dtype, (size,))
+        along = flat.constant(multiples(step, size), dtype, (size,))
         places = places.reshape((places.size, 1)) + along
     return flat.gather(places.reshape((math.prod(sizes),)), 0).reshape(sizes)

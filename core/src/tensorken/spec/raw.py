@@ -29,7 +29,7 @@ class RawTensor(Diffable[R]):
         """A tensor from row-major flat data, which is copied.
 
         Args:
-            data: a C-contiguous buffer of the dtype's format, or a sequence of Python bool, int or float.
+            data: a C-contiguous buffer of the dtype's format, or a sequence of Python bool, int or float; a range too.
         """
         raise NotImplementedError(f"{type(self).__name__} must define new(shape, data, dtype)")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from tensorken.spec.bodies.arithmetic import either, is_nan
@@ -11,6 +12,11 @@ from tensorken.spec.op import OPS
 from tensorken.spec.shapes import Axes
 
 Tensor = Any
+
+
+def multiples(step: int, count: int) -> Sequence[int]:
+    """0, step, 2 * step, ...: as a range if it can be one, which a backend may make faster."""
+    return range(0, step * count, step) if step else [0] * count
 
 
 def iota(x: Tensor, axis: int) -> Tensor:
@@ -163,7 +169,7 @@ def flat_places(indices: Tensor, n: int, axis: int) -> Tensor:
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     dtype = int32 if outer * n * inner <= 2**31 else int64
     places = indices.astype(dtype).reshape((outer, shape[axis], inner)) * inner
-    starts = places.constant([i * n * inner for i in range(outer)], dtype, (outer,)).reshape((outer, 1, 1))
+    starts = places.constant(multiples(n * inner, outer), dtype, (outer, 1, 1))
     return (places + starts + iota(places, 2).astype(dtype)).reshape((indices.size,))
 
 
