@@ -197,9 +197,8 @@ def _matrix_norm(name: str, x: Tensor, axes: Any, keepdims: bool, ord: Any) -> T
     elif ord in ("nuc", 2, -2):
         rest = tuple([i for i in range(x.ndim) if i not in both])
         values = applied("svdvals", x.permute((*rest, row, column)))
-        values = values.eq(0.0).where(
-            0.0, values
-        )  # where one is 0, its derivative is 0: no direction is better
+        # A singular value that is 0 has the derivative 0: of its many directions none is better than another.
+        values = values.eq(0.0).where(0.0, values)
         last = (values.ndim - 1,)
         y = values.sum(-1) if ord == "nuc" else _largest(values, last) if ord == 2 else values.min(-1)
         y = y.reshape(tuple([1 if i in both else n for i, n in enumerate(x.shape)]))
