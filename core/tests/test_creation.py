@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tensorken as tk
@@ -28,7 +28,6 @@ from tensorken.tensor import Tensor
 
 pytestmark = pytest.mark.usefixtures("on_numpy")
 
-UNHURRIED = settings(deadline=None)
 BACKENDS = [FUSED, STACKS["Fuse(Strict())"], STACKS["Fuse(Required())"], "reference"]
 DTYPES = ["bool", "int32", "int64", "float16", "float32", "float64"]
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)
@@ -46,7 +45,6 @@ def same(got: Tensor, expected: Any) -> None:
 
 @pytest.mark.feature(8, 47)
 @pytest.mark.parametrize("name", ["zeros", "ones"])
-@UNHURRIED
 @given(SHAPES, st.sampled_from(DTYPES), st.sampled_from(BACKENDS))
 def test_constants_are_numpys(name, shape, dtype, backend):
     expected = getattr(np, name)(shape, dtype)
@@ -56,7 +54,6 @@ def test_constants_are_numpys(name, shape, dtype, backend):
     assert getattr(tk, name)(shape, None).dtype is tk.float32
 
 
-@UNHURRIED
 @given(SHAPES, st.sampled_from(DTYPES), st.sampled_from(BACKENDS))
 def test_empty_has_a_shape_and_a_dtype(shape, dtype, backend):
     for x in (tk.empty(shape, dtype, backend=backend), tk.empty_like(tk.ones(shape, dtype, backend=backend))):
@@ -64,7 +61,6 @@ def test_empty_has_a_shape_and_a_dtype(shape, dtype, backend):
 
 
 @pytest.mark.feature(47)
-@UNHURRIED
 @given(SHAPES, st.sampled_from([True, 3, -2, 1.5, math.inf, math.nan]), st.sampled_from(DTYPES))
 def test_full_is_numpys(shape, value, dtype):
     if not math.isfinite(value) and not dtype.startswith("float"):
@@ -166,7 +162,6 @@ INTS = st.integers(-20, 20)
 
 
 @pytest.mark.feature(29)
-@UNHURRIED
 @given(
     st.lists(INTS, min_size=1, max_size=3), st.sampled_from([None, "int64", "float32", "float64", "float16"])
 )
@@ -181,13 +176,14 @@ def test_arange_of_ints_is_numpys(numbers, dtype):
 
 
 @pytest.mark.feature(29)
-@UNHURRIED
 @given(st.floats(-20, 20), st.floats(-20, 20), st.floats(-3, 3).filter(lambda x: abs(x) > 0.01))
 def test_arange_of_floats_counts_as_numpy_does_and_does_not_drift(start, stop, step):
     expected = np.arange(start, stop, step)
     got = tk.arange(start, stop, step, dtype="float64")
     assert got.shape == expected.shape
-    np.testing.assert_allclose(array(got), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        array(got), expected, rtol=1e-12, atol=1e-14 * (1 + len(expected))
+    )  # its step is rounded
     assert got.tolist() == [start + i * step for i in range(len(expected))]
     same(
         tk.arange(start, stop, step), array(got).astype("float32")
@@ -206,7 +202,6 @@ def test_arange_takes_numbers_of_any_kind():
 
 
 @pytest.mark.feature(29)
-@UNHURRIED
 @given(
     st.floats(-1e6, 1e6),
     st.floats(-1e6, 1e6),
@@ -232,7 +227,6 @@ def test_linspace_is_numpys(start, stop, num, endpoint, dtype):
 
 
 @pytest.mark.feature(29)
-@UNHURRIED
 @given(st.integers(-50, 50), st.integers(-50, 50), st.integers(0, 60), st.booleans())
 def test_linspace_of_ints_is_rounded_down(start, stop, num, endpoint):
     exact = [
@@ -248,7 +242,6 @@ def test_linspace_is_exact_where_it_can_be():
     assert tk.linspace(0, 1, 5).dtype is tk.float32
 
 
-@UNHURRIED
 @given(
     hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=2, max_side=3), st.integers(0, 4), st.booleans()
 )
@@ -274,14 +267,12 @@ def test_linspace_and_logspace_have_derivatives():
     ]
 
 
-@UNHURRIED
 @given(st.floats(-3, 3), st.floats(-3, 3), st.integers(0, 20), st.booleans(), st.sampled_from([10.0, 2.0, 2]))
 def test_logspace_is_numpys(start, stop, num, endpoint, base):
     got = tk.logspace(start, stop, num, endpoint, base, "float64")
     np.testing.assert_allclose(array(got), np.logspace(start, stop, num, endpoint, base), rtol=1e-13)
 
 
-@UNHURRIED
 @given(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3), st.integers(0, 20), st.booleans(), st.booleans())
 def test_geomspace_is_numpys(start, stop, num, endpoint, negative):
     start, stop = (-start, -stop) if negative else (start, stop)
@@ -313,7 +304,6 @@ def test_unit_and_triangular_matrices_are_numpys():
     same(tk.tril(tk.ones((2, 2)), 10**12), np.ones((2, 2), "float32"))
 
 
-@UNHURRIED
 @given(st.lists(hnp.arrays("float64", st.integers(0, 3)), max_size=3), st.booleans(), st.booleans())
 def test_meshgrid_is_numpys(vectors, matrix, sparse):
     indexing = "ij" if matrix else "xy"
@@ -326,7 +316,6 @@ def test_meshgrid_is_numpys(vectors, matrix, sparse):
             same(mine, theirs)
 
 
-@UNHURRIED
 @given(st.lists(st.integers(0, 3), max_size=3), st.sampled_from(["int32", "float64"]))
 def test_indices_are_numpys(sizes, dtype):
     expected = np.indices(sizes, dtype)
@@ -347,7 +336,6 @@ def test_fromfunction_is_numpys():
 
 
 @pytest.mark.feature(179)
-@UNHURRIED
 @given(
     hnp.arrays(st.sampled_from(["int32", "int64"]), SHAPES, elements=st.integers(-2, 5)),
     st.integers(0, 4),
@@ -375,7 +363,6 @@ def test_one_hot_rows_are_batched():
     )
 
 
-@UNHURRIED
 @given(
     hnp.arrays(st.sampled_from(["int32", "float64"]), st.integers(0, 3), elements=st.integers(-3, 3)),
     st.one_of(st.none(), st.integers(0, 4)),

@@ -28,7 +28,7 @@ from tensorken_numpy.backend import Numpy
 
 pytestmark = pytest.mark.usefixtures("on_numpy")
 
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 BACKENDS = [FUSED, STACKS["Fuse(Strict())"], STACKS["Fuse(Required())"], "reference"]
 DTYPES = st.sampled_from(["bool", "int32", "int64", "float16", "float32", "float64"])
 SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.5, -2.0]
