@@ -21,5 +21,5 @@ def asarray(obj: Any, /, *arguments: Any, **named: Any) -> Any:
     return _asarray(obj.real if isinstance(obj, complex) else obj, *arguments, **named)
 
 
-tensorken.asarray = asarray
+setattr(tensorken, "asarray", asarray)  # noqa: B010 - an assignment would have to be of one type
 sys.modules[__name__] = tensorken

@@ -58,7 +58,7 @@ class Info:
     __slots__ = ()
 
     def capabilities(self) -> dict[str, Any]:
-        """Which optional parts of the standard are here; the number of axes is limited by numpy, where that computes."""
+        """Which optional parts of the standard are here; the limit on the number of axes is numpy's."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
