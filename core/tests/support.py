@@ -136,7 +136,7 @@ class Nothing(RawTensor[str]):
         return True
 
     def interpret(self, op: Any, operands: Any, params: Any) -> Any:
-        return op.name
+        return op.name if op.results == 1 else (op.name,) * op.results
 
 
 FUSED: Fuse[Any] = Fuse(Numpy())

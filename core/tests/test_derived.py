@@ -292,12 +292,21 @@ def test_two_numbers_make_a_tensor() -> None:
         assert tk.sort([3, 1, 2]).tolist() == [1, 2, 3]
 
 
-@pytest.mark.parametrize("name", ["erf", "asin", "log2", "exp2", "sinh"])
-def test_elementary_functions_refuse_integers(name: str) -> None:
-    with pytest.raises(
-        DTypeError, match=rf"^{name}: not defined for int32; it takes float16, float32, float64"
-    ):
-        getattr(tk, name)(tk.tensor([1], backend=FUSED))
+@pytest.mark.parametrize("dtype", ["int32", "int64", "bool"])
+@pytest.mark.parametrize("name", ["erf", "asin", "log2", "exp2", "sinh", "exp", "sqrt", "sigmoid"])
+def test_elementary_functions_of_integers_and_bools_are_float32(name: str, dtype: str) -> None:
+    x = tk.tensor([1, 0, 1], dtype, backend=FUSED)
+    result = getattr(tk, name)(x)
+    assert result.dtype is tk.float32
+    assert result.tolist() == getattr(tk, name)(x.astype("float32")).tolist()
+    with tk.use_backend(FUSED):
+        assert getattr(tk, name)(1).tolist() == getattr(tk, name)(1.0).tolist()
+
+
+def test_functions_of_two_integers_are_float32() -> None:
+    with tk.use_backend(FUSED):
+        assert tk.hypot(3, tk.tensor([4, 0])).tolist() == [5.0, 3.0]
+        assert tk.atan2(tk.tensor([1]), tk.tensor([1])).dtype is tk.float32
 
 
 def test_operands_of_two_backends_do_not_mix() -> None:

@@ -285,7 +285,7 @@ def test_booleans_have_logic_and_no_arithmetic():
     assert (a + 1).tolist() == [2, 2, 1, 1]
     assert (a * 2.5).tolist() == [2.5, 2.5, 0.0, 0.0]
     assert (a.max().item(), a.min().item(), a.argmax().item(), b.argmax().item()) == (True, False, 0, 0)
-    for wrong in (lambda: a + b, lambda: -a, lambda: a * b, lambda: tk.exp(a), lambda: a // b, lambda: a**2):
+    for wrong in (lambda: a + b, lambda: -a, lambda: a * b, lambda: a // b, lambda: a**2):
         with pytest.raises(DTypeError, match=r"^\w+: not defined for bool; it takes .*; cast first"):
             wrong()
 

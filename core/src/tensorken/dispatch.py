@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tensorken.errors import ScalarRangeError, ShapeError, TensorkenError
 from tensorken.levels import lift, meet
-from tensorken.spec.dtypes import DType, promote, with_scalar
+from tensorken.spec.dtype_rules import floating
+from tensorken.spec.dtypes import DType, float32, promote, with_scalar
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import Op, run
 from tensorken.spec.shapes import Shape, broadcast
@@ -108,7 +109,7 @@ def unary(op: Op, x: Value, params: tuple[Any, ...] = ()) -> Tensor:
     """`apply` for one operand: nothing has to meet."""
     dtype = op.dtypes.get((x.dtype,))
     if dtype is None:
-        return apply(op, (x,), params)  # type: ignore[no-any-return]
+        return apply(op, _as_floats(op, x), params)  # type: ignore[no-any-return]
     shape = x.shape
     if params:
         try:
@@ -137,7 +138,7 @@ def binary(op: Op, a: Any, b: Any) -> Tensor:
         a, b = a.broadcast_to(shape), b.broadcast_to(shape)
     result_dtype = op.dtypes.get((dtype, dtype))
     if result_dtype is None:
-        return apply(op, (a, b))  # type: ignore[no-any-return]
+        return apply(op, _as_floats(op, a, b))  # type: ignore[no-any-return]
     interpreter = a.interpreter
     if interpreter is b.interpreter:
         operands = [a.representation, b.representation]
@@ -146,6 +147,13 @@ def binary(op: Op, a: Any, b: Any) -> Tensor:
     result = run(interpreter, op, operands, ())
     tensor: type[Tensor] = type(a)
     return tensor(interpreter, result, shape, result_dtype)
+
+
+def _as_floats(op: Op, *operands: Any) -> Sequence[Value]:
+    """Operands of one dtype; integers and bools in float32, as numpy and JAX have it, if the op takes floats alone."""
+    if op.dtype is floating and operands[0].dtype.kind != "float":
+        return [x.astype(float32) for x in operands]
+    return operands
 
 
 def with_operand(op: Op, a: Any, b: Any) -> tuple[Tensor, Tensor]:
