@@ -22,6 +22,7 @@ from tensorken.dispatch import apply
 from tensorken.spec.op import OPS
 from tensorken_numpy.backend import Numpy
 from tools import coefficients
+from tools.numerics import distance
 
 inf, nan, pi = math.inf, math.nan, math.pi
 BACKENDS = {"bodies": Required(), "numpy": Numpy()}
@@ -203,16 +204,6 @@ def operands(row: Row, dtype: str, rng: random.Random) -> np.ndarray[Any, Any]:
     with np.errstate(over="ignore"):
         x = np.array(drawn, dtype)
     return x[np.isfinite(x) & (x != 0) & np.array([row.defined(float(v)) for v in x])]
-
-
-def distance(y: Any, true: Any, dtype: str) -> float:
-    """How far y is from the true value, in units in the last place of that; infinity is the next power of 2."""
-    facts = np.finfo(dtype)
-    top = mpmath.ldexp(1, int(facts.maxexp))
-    y, true = (max(-top, min(top, mpmath.mpf(v))) for v in (y, true))
-    exponent = max(mpmath.frexp(true)[1], facts.minexp + 1) if true else facts.minexp + 1
-    exponent = min(exponent, facts.maxexp)
-    return float(abs(y - true) / mpmath.ldexp(1, int(exponent - facts.nmant - 1)))
 
 
 def on(backend: str, name: str, *xs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -438,60 +429,6 @@ def test_rounding_to_whole_numbers_is_exact(
     np.testing.assert_array_equal(np.signbit(y), np.signbit(expected))
     special = tk.tensor([inf, -inf, nan], dtype, backend=BACKENDS[backend])
     np.testing.assert_array_equal(np.array(apply(OPS[name], (special,))), [inf, -inf, nan])
-
-
-# ---- derivatives -------------------------------------------------------------------------------------------
-
-SLOPES: dict[str, tuple[Callable[[Any], Any], tuple[float, ...]]] = {
-    "expm1": (mpmath.exp, (-80.0, -30.0, -1e-9, 1e-9, 1.0, 80.0)),
-    "exp2": (lambda x: mpmath.log(2) * mpmath.mpf(2) ** x, (-100.0, -1.0, 0.3, 100.0)),
-    "log1p": (lambda x: 1 / (1 + x), (-0.99999, -0.5, 1e-9, 3.0, 1e30)),
-    "log2": (lambda x: 1 / (x * mpmath.log(2)), (1e-30, 0.9, 1e30)),
-    "log10": (lambda x: 1 / (x * mpmath.log(10)), (1e-30, 0.9, 1e30)),
-    "tan": (lambda x: 1 / mpmath.cos(x) ** 2, (-1.5, 1e-9, 0.7, 1.5)),
-    "asin": (lambda x: 1 / mpmath.sqrt(1 - x * x), (-0.99999, -0.5, 1e-9, 0.99999)),
-    "acos": (lambda x: -1 / mpmath.sqrt(1 - x * x), (-0.99999, -0.5, 1e-9, 0.99999)),
-    "atan": (lambda x: 1 / (1 + x * x), (-1e15, -1.0, 1e-9, 1e15)),
-    "sinh": (mpmath.cosh, (-80.0, -1.0, 1e-9, 80.0)),
-    "cosh": (mpmath.sinh, (-80.0, -1.0, 1e-9, 80.0)),
-    "asinh": (lambda x: 1 / mpmath.sqrt(1 + x * x), (-1e30, -1.0, 1e-9, 1e30)),
-    "acosh": (lambda x: 1 / mpmath.sqrt(x * x - 1), (1.00001, 2.0, 1e30)),
-    "atanh": (lambda x: 1 / (1 - x * x), (-0.99999, 1e-9, 0.99999)),
-    "erf": (lambda x: 2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-x * x), (-4.0, 1e-9, 1.0, 4.0)),
-    "erfinv": (
-        lambda x: mpmath.sqrt(mpmath.pi) / 2 * mpmath.exp(mpmath.erfinv(x) ** 2),
-        (-0.9, 1e-9, 0.5, 0.99999),
-    ),
-    "sigmoid": (lambda x: mpmath.exp(x) / (1 + mpmath.exp(x)) ** 2, (-80.0, -30.0, -1.0, 1e-9, 1.0)),
-    "tanh": (lambda x: 1 / mpmath.cosh(x) ** 2, (-0.5, 1e-9, 0.5)),
-}
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", SLOPES)
-def test_derivatives_are_as_accurate_as_their_functions(name: str, dtype: str) -> None:
-    """Within 16 units, also in the tails; `sigmoid` above 0 and `tanh` are as their rules say, less so."""
-    slope, points = SLOPES[name]
-    x = tk.tensor(list(points), dtype, backend=BACKENDS["numpy"])
-    found = np.array(tk.elementwise_grad(lambda x: apply(OPS[name], (x,)))(x))
-    with mpmath.workprec(200):
-        for at, y in zip(np.array(x), found, strict=True):
-            sharp = max(1.0, abs(float(at))) if name in ("exp2", "erf") else 1.0  # exp of a rounded product
-            error = distance(float(y), slope(mpmath.mpf(float(at))), dtype)
-            assert error <= 16 * sharp, f"{name}'({at!r}) is {y!r}, off by {error} units"
-
-
-@pytest.mark.parametrize(
-    ("name", "at"), [("sigmoid", 100.0), ("sigmoid", -100.0), ("tanh", 100.0), ("atan", 1e30)]
-)
-def test_derivatives_of_saturated_functions_are_zero_to_any_order(name: str, at: float) -> None:
-    def f(x: Any) -> Any:
-        return apply(OPS[name], (x,))
-
-    for _ in range(3):
-        f = tk.grad(f)
-        value = f(tk.tensor(at, "float32", backend=BACKENDS["numpy"])).item()
-        assert abs(value) < 1e-40
 
 
 # ---- the numbers in the bodies -----------------------------------------------------------------------------

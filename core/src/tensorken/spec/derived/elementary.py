@@ -37,6 +37,12 @@ def _direction(t: Any, mine: Any, y: Any) -> Any:
     return t * flat.where(mine.abs().eq(y).where(mine.sign(), 0.0), mine / flat.where(1.0, y))
 
 
+def _turn(t: Any, mine: Any, other: Any) -> Any:
+    """mine / (mine**2 + other**2), where squares may overflow; 0 at the origin, where there is no angle."""
+    radius = _hypot(mine, other)
+    return _direction(t, mine, radius) / radius.eq(0.0).where(1.0, radius)
+
+
 def _slope_of_atan(t: Any, y: Any, x: Any) -> Any:
     """1 / (1 + x**2), where x**2 may overflow."""
     root = _hypot(x, x.ones_like())
@@ -154,8 +160,8 @@ class Elementary(Interpreter[R]):
 
     @elementwise(
         math.atan2,
-        lambda t, y, a, b: t * (b / _hypot(a, b)) / _hypot(a, b),
-        lambda t, y, a, b: -(t * (a / _hypot(a, b)) / _hypot(a, b)),
+        lambda t, y, a, b: _turn(t, b, a),
+        lambda t, y, a, b: -_turn(t, a, b),
         dtype=floating,
         body=elementary.atan2,
         domain=(0.5, 2.0),
