@@ -423,6 +423,7 @@ BUILT_IN = {
     errors.MixedBackendError: ValueError,
     errors.MissingOpError: NotImplementedError,
     errors.NonFiniteError: FloatingPointError,
+    errors.LinearAlgebraError: ValueError,
 }
 
 

@@ -100,7 +100,13 @@ class ArgumentError(TensorkenError, TypeError):
 
 
 class LinearAlgebraError(TensorkenError, ValueError):
-    """A matrix is singular, not positive definite, or else has not what was asked for."""
+    """A matrix is singular, not positive definite, or else has not what was asked for.
+
+    >>> import tensorken as tk
+    >>> tk.linalg.inv([[1.0, 2.0], [2.0, 4.0]])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken.errors.LinearAlgebraError: inv: matrix of shape (2, 2) is singular...
+    """
 
 
 class StructureError(TensorkenError, ValueError):

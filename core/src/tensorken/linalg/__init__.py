@@ -7,6 +7,10 @@ A matrix that is singular, or not positive definite where it must be, is a `Line
 hand; under `vmap`, where each example has its own, and on backends that have no values, the result is NaN instead.
 NaN in a matrix gives NaN, and no error.
 
+Raises:
+    ShapeError: if an operand has fewer than two axes, is not square where it must be, or does not fit another.
+    DTypeError: if factors are asked for of float16, or products of bool.
+
 The factorizations are ops of the language: a backend calls its routines for them, or computes them by the ops that it
 has, on its device.
 

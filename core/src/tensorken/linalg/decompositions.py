@@ -27,21 +27,36 @@ __all__ = [
 
 
 class QRResult(NamedTuple):
-    """What `qr` returns."""
+    """What `qr` returns.
+
+    >>> import tensorken as tk
+    >>> tk.linalg.qr(tk.eye(3, 2))._fields
+    ('Q', 'R')
+    """
 
     Q: Tensor
     R: Tensor
 
 
 class EighResult(NamedTuple):
-    """What `eigh` returns."""
+    """What `eigh` returns.
+
+    >>> import tensorken as tk
+    >>> tk.linalg.eigh(tk.eye(2)).eigenvalues.tolist()
+    [1.0, 1.0]
+    """
 
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
 class SVDResult(NamedTuple):
-    """What `svd` returns."""
+    """What `svd` returns.
+
+    >>> import tensorken as tk
+    >>> tk.linalg.svd(tk.eye(2))._fields
+    ('U', 'S', 'Vh')
+    """
 
     U: Tensor
     S: Tensor

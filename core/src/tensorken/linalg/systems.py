@@ -30,14 +30,24 @@ SINGULAR = "is singular; use lstsq or pinv for a solution of least squares"
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` returns."""
+    """What `slogdet` returns.
+
+    >>> import tensorken as tk
+    >>> tk.linalg.slogdet(-tk.eye(1)).sign.item()
+    -1.0
+    """
 
     sign: Tensor
     logabsdet: Tensor
 
 
 class LstsqResult(NamedTuple):
-    """What `lstsq` returns."""
+    """What `lstsq` returns.
+
+    >>> import tensorken as tk
+    >>> tk.linalg.lstsq(tk.eye(3, 2), tk.ones(3)).rank.item()
+    2
+    """
 
     x: Tensor
     residuals: Tensor
