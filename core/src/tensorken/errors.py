@@ -99,7 +99,7 @@ class ArgumentError(TensorkenError, TypeError):
     """
 
 
-class LinearAlgebraError(TensorkenError, ValueError):
+class LinearAlgebraError(OperandError, ValueError):
     """A matrix is singular, not positive definite, or else has not what was asked for.
 
     >>> import tensorken as tk
