@@ -230,6 +230,12 @@ def test_sums_of_exponentials_over_nothing(backend: str) -> None:
     assert tk.grad(lambda x: tk.softmax(x).sum())(nothing).shape == (2, 0)
 
 
+def test_sums_of_exponentials_take_integers_as_the_elementary_functions_do() -> None:
+    x = tk.tensor([1, 2, 3])
+    for f in (tk.softmax, tk.log_softmax, tk.logsumexp):
+        assert f(x).tolist() == f(x.astype("float32")).tolist()
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("axis", [0, 1, -1, (0, 2), None])
 def test_sums_of_exponentials_along_axes(axis: Any, backend: str) -> None:

@@ -211,7 +211,7 @@ def count_nonzero(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """log(sum(exp(x))) over axes, all by default, without overflow; -inf where all are -inf; for floats.
+    """log(sum(exp(x))) over axes, all by default, without overflow; -inf where all are -inf.
 
     Its derivative is `softmax`.
 
@@ -219,31 +219,31 @@ def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     >>> print(f"{tk.logsumexp([1000.0, 1000.0]):.3f}")
     1000.693
     """
-    x = as_tensor(x)
+    x = floating_of(as_tensor(x))
     axes = axes_of("logsumexp", x.shape, axis)
     result: Tensor = x.apply(OPS["logsumexp"], axes)
     return result if keepdims else result.reshape(tuple([n for i, n in enumerate(x.shape) if i not in axes]))
 
 
 def softmax(x: Any, axis: Axis = -1) -> Tensor:
-    """exp(x) / sum(exp(x)) along axes, without overflow; infinite maxima share the whole; for floats.
+    """exp(x) / sum(exp(x)) along axes, without overflow; infinite maxima share the whole.
 
     >>> import tensorken as tk
     >>> tk.softmax([0.0, 0.0]).tolist()
     [0.5, 0.5]
     """
-    x = as_tensor(x)
+    x = floating_of(as_tensor(x))
     result: Tensor = x.apply(OPS["softmax"], axes_of("softmax", x.shape, axis))
     return result
 
 
 def log_softmax(x: Any, axis: Axis = -1) -> Tensor:
-    """log(softmax(x)) along axes, without its rounding to 0 and to 1; for floats.
+    """log(softmax(x)) along axes, without its rounding to 0 and to 1.
 
     >>> import tensorken as tk
     >>> print(f"{tk.log_softmax([0.0, -1000.0]):.1f}")
     [0.0 -1000.0]
     """
-    x = as_tensor(x)
+    x = floating_of(as_tensor(x))
     result: Tensor = x.apply(OPS["log_softmax"], axes_of("log_softmax", x.shape, axis))
     return result
