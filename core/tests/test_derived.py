@@ -316,6 +316,8 @@ def test_operands_of_two_backends_do_not_mix() -> None:
 
 ALIASES = {
     "absolute": "abs",
+    "amax": "max",
+    "amin": "min",
     "arccos": "acos",
     "arccosh": "acosh",
     "arcsin": "asin",
@@ -323,14 +325,19 @@ ALIASES = {
     "arctan": "atan",
     "arctan2": "atan2",
     "arctanh": "atanh",
+    "array": "asarray",
     "bitwise_not": "bitwise_invert",
-    "concat": "concatenate",
+    "degrees": "rad2deg",
+    "fix": "trunc",
+    "flatten": "ravel",
     "invert": "bitwise_invert",
     "left_shift": "bitwise_left_shift",
     "mod": "remainder",
     "permute_dims": "transpose",
     "pow": "power",
+    "radians": "deg2rad",
     "right_shift": "bitwise_right_shift",
+    "rint": "round",
     "true_divide": "divide",
 }
 

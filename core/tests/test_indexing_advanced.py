@@ -163,7 +163,7 @@ def test_keys_are_made_ahead():
 V, M, T = numbered((3,)), numbered((2, 3)), numbered((2, 3, 4))
 
 MISTAKES = {
-    "beyond the end": (V, tk.s_[[0, 3]], r"from 0 to 3 are out of range for axis 0 of shape \(3,\).* -3 to 2$"),
+    "beyond the end": (V, tk.s_[[0, 3]], r"from 0 to 3 are out of range for axis 0 of shape \(3,\).* -3 to 2"),
     "before the start": (M, tk.s_[:, [-4]], r"index -4 is out of range for axis 1 of shape \(2, 3\)"),
     "the axis is named as it was": (T, tk.s_[0, None, :, [1, 7]], r"1 to 7 .* axis 2 of shape \(2, 3, 4\)"),
     "behind a mask": (T, tk.s_[np.ones((2, 3), bool), [4]], r"index 4 .* axis 2 of shape \(2, 3, 4\)"),

@@ -35,7 +35,8 @@ class Numpy(Factorizations):
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Array:
         if type(data) is range:
-            return np.arange(data.start, data.stop, data.step, _OF[dtype]).reshape(shape)
+            numbers: Array = np.arange(data.start, data.stop, data.step, dtype=_OF[dtype])
+            return numbers.reshape(shape)
         return quiet.run(np.array, data, _OF[dtype]).reshape(shape)
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Array:

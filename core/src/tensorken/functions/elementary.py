@@ -1,7 +1,8 @@
-"""Elementary functions, for floats: exponentials and logarithms, circular and hyperbolic functions, erf.
+"""Elementary functions: exponentials and logarithms, circular and hyperbolic functions, erf.
+
+The result is floating-point: of integers and bools it is float32.
 
 Raises:
-    DTypeError: if the function is not defined for the dtype.
     ShapeError: if the shapes do not broadcast.
 """
 
