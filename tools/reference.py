@@ -69,6 +69,9 @@ def _room_page(room: Room) -> str:
         head.append(".. autosummary::\n   :nosignatures:\n\n" + "\n".join(table))
     if room.namespace != "tensorken":
         head[2] = f".. module:: {room.namespace}\n\n{head[2]}"
+    if room.also:
+        entries.append(f".. currentmodule:: {tensorken.__name__}")
+        entries += [_same(room.object(name), name, f"{room.namespace}.{name}") for name in room.also]
     return "\n\n".join([*head, *entries]) + "\n"
 
 
@@ -97,10 +100,14 @@ def _entry(room: Room, name: str, aliases: Sequence[str]) -> str:
         entry = f".. autofunction:: {name}"
     else:
         entry = f".. py:data:: {name}\n\n   {_description(room, name)}"
-    role = "func" if inspect.isroutine(thing) else "obj"
-    kind, signature = ("function", _signature(thing)) if inspect.isroutine(thing) else ("data", "")
-    same = [f".. py:{kind}:: {alias}{signature}\n\n   The same as :py:{role}:`{name}`." for alias in aliases]
-    return "\n\n".join([entry, *same])
+    return "\n\n".join([entry, *[_same(thing, alias, name) for alias in aliases]])
+
+
+def _same(thing: Any, alias: str, name: str) -> str:
+    """The entry of a second name, which leads to the first."""
+    if inspect.isroutine(thing):
+        return f".. py:function:: {alias}{_signature(thing)}\n\n   The same as :py:func:`{name}`."
+    return f".. py:data:: {alias}\n\n   The same as :py:obj:`{name}`."
 
 
 def _signature(function: Any) -> str:

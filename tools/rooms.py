@@ -25,14 +25,14 @@ class Room:
     module: types.ModuleType
     namespace: str  # where users find the names: `tensorken`, or `tensorken.linalg`
     names: tuple[str, ...]
+    also: tuple[str, ...] = ()  # those that `tk.` offers, too, as it does `tk.linalg.norm`
 
     @property
     def title(self) -> str:
         """What the room is called: as users write it if they write it, else by its module's name."""
         if self.namespace == tensorken.__name__:
             return self.page.replace("_", " ").capitalize()
-        offered = any(alias.name == self.page for node in _imports(tensorken) for alias in node.names)
-        return f"tk.{self.page}" if offered else self.namespace
+        return f"tk.{self.page}" if self.page in _modules(tensorken) else self.namespace
 
     @property
     def page(self) -> str:
@@ -52,8 +52,11 @@ class Room:
 
 def rooms() -> list[Room]:
     """The rooms of `tensorken`, with what a plugin's author imports, in the order of `tensorken/__init__.py`."""
-    found = [*_spread(tensorken), *_modules(tensorken)]
-    return [*found, _whole("tensorken.plugin")]
+    spread = _spread(tensorken)
+    offered = [f"{tensorken.__name__}.{name}" for name in _modules(tensorken)]
+    also = {room.module.__name__: room.names for room in spread}
+    found = [room for room in spread if room.module.__name__ not in offered]
+    return [*found, *[_whole(name, also.get(name, ())) for name in [*offered, "tensorken.plugin"]]]
 
 
 def names_of(module: types.ModuleType) -> tuple[str, ...]:
@@ -102,16 +105,12 @@ def _spread(package: types.ModuleType) -> list[Room]:
     return [Room(module, package.__name__, tuple(names)) for module, names in found if names]
 
 
-def _modules(package: types.ModuleType) -> list[Room]:
-    """The modules that `__init__` offers as they are, such as `tk.testing`."""
-    return [
-        _whole(f"{package.__name__}.{alias.name}")
-        for node in _imports(package)
-        for alias in node.names
-        if node.module == package.__name__
-    ]
+def _modules(package: types.ModuleType) -> list[str]:
+    """The names of the modules that `__init__` offers as they are, such as `tk.testing`."""
+    imports = [node for node in _imports(package) if node.module == package.__name__]
+    return [alias.name for node in imports for alias in node.names]
 
 
-def _whole(name: str) -> Room:
+def _whole(name: str, also: tuple[str, ...]) -> Room:
     module = importlib.import_module(name)
-    return Room(module, name, names_of(module))
+    return Room(module, name, names_of(module), also)

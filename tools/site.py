@@ -107,7 +107,9 @@ def complaints(site: Path) -> list[str]:
 
 def public() -> set[str]:
     """The full name of everything that users may write."""
-    names = {f"{room.namespace}.{name}" for room in [*rooms(), reference.networks()] for name in room.names}
+    named = [*rooms(), reference.networks()]
+    names = {f"{room.namespace}.{name}" for room in named for name in room.names}
+    names |= {f"tensorken.{name}" for room in named for name in room.also}
     members = reference.tensor_members()
     return names | {f"tensorken.Tensor.{name}" for name in members["methods"] + members["attributes"]}
 
