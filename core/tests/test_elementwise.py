@@ -220,6 +220,13 @@ def test_sinc_and_angles(dtype: str, backend: Any) -> None:
         near(getattr(tk, name)(tensor(x, backend)), getattr(np, name)(x.astype("float64")), dtype)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int32", "int64"])
+def test_sinc_of_integers_is_float32(dtype: str) -> None:
+    result = tk.sinc(tk.tensor([0, 1], dtype))
+    assert result.dtype is tk.float32
+    near(result, [1.0, 0.0], "float32", 1e-6)
+
+
 def test_the_derivatives_of_sinc_are_right_at_zero() -> None:
     """sinc(x) = 1 - (pi x)**2 / 6 + (pi x)**4 / 120 - ..."""
     zero = f64(0.0)

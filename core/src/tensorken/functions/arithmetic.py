@@ -194,7 +194,7 @@ def square(x: Any) -> Tensor:
 
 
 def reciprocal(x: Any) -> Tensor:
-    """1 / x, elementwise; for floats.
+    """1 / x, elementwise; of integers and bools in float32.
 
     >>> import tensorken as tk
     >>> print(tk.reciprocal([2.0, -4.0]))
@@ -247,7 +247,7 @@ def minimum(a: Any, b: Any) -> Tensor:
 
 
 def fmax(a: Any, b: Any) -> Tensor:
-    """The larger of a and b, elementwise; the other if one is NaN; the shapes broadcast; for floats.
+    """The larger of a and b, elementwise; the other if one is NaN; the shapes broadcast.
 
     >>> import tensorken as tk
     >>> print(tk.fmax([1.0, float("nan")], 0.5))
@@ -257,7 +257,7 @@ def fmax(a: Any, b: Any) -> Tensor:
 
 
 def fmin(a: Any, b: Any) -> Tensor:
-    """The smaller of a and b, elementwise; the other if one is NaN; the shapes broadcast; for floats.
+    """The smaller of a and b, elementwise; the other if one is NaN; the shapes broadcast.
 
     >>> import tensorken as tk
     >>> print(tk.fmin([1.0, float("nan")], 0.5))

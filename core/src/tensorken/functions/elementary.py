@@ -13,6 +13,7 @@ from typing import Any
 
 from tensorken.creation import as_tensor
 from tensorken.functions.operands import of_one, of_two
+from tensorken.operators import floating_of
 from tensorken.spec.op import OPS
 from tensorken.tensor import Tensor
 
@@ -63,7 +64,7 @@ __all__ = [
 
 
 def exp(x: Any) -> Tensor:
-    """e**x, elementwise; for floats.
+    """e**x, elementwise.
 
     >>> import tensorken as tk
     >>> print(f"{tk.exp([0.0, 1.0]):.5f}")
@@ -73,7 +74,7 @@ def exp(x: Any) -> Tensor:
 
 
 def expm1(x: Any) -> Tensor:
-    """e**x - 1, accurate for small x, elementwise; for floats.
+    """e**x - 1, accurate for small x, elementwise.
 
     >>> import tensorken as tk
     >>> print(tk.expm1([0.0, 1e-30]))
@@ -83,7 +84,7 @@ def expm1(x: Any) -> Tensor:
 
 
 def exp2(x: Any) -> Tensor:
-    """2**x, elementwise; for floats.
+    """2**x, elementwise.
 
     >>> import tensorken as tk
     >>> print(tk.exp2([-1.0, 10.0]))
@@ -93,7 +94,7 @@ def exp2(x: Any) -> Tensor:
 
 
 def sqrt(x: Any) -> Tensor:
-    """The square root, elementwise; NaN below 0; for floats.
+    """The square root, elementwise; NaN below 0.
 
     >>> import tensorken as tk
     >>> print(tk.sqrt([4.0, 2.25]))
@@ -103,7 +104,7 @@ def sqrt(x: Any) -> Tensor:
 
 
 def hypot(a: Any, b: Any) -> Tensor:
-    """sqrt(a**2 + b**2), without overflow, elementwise; its derivative at the origin is 0; for floats.
+    """sqrt(a**2 + b**2), without overflow, elementwise; its derivative at the origin is 0.
 
     >>> import tensorken as tk
     >>> tk.hypot(3e30, 4e30).item() == tk.tensor(5e30).item()
@@ -113,7 +114,7 @@ def hypot(a: Any, b: Any) -> Tensor:
 
 
 def sigmoid(x: Any) -> Tensor:
-    """1 / (1 + e**-x), without overflow, elementwise; for floats.
+    """1 / (1 + e**-x), without overflow, elementwise.
 
     >>> import tensorken as tk
     >>> print(tk.sigmoid([-1000.0, 0.0, 1000.0]))
@@ -123,7 +124,7 @@ def sigmoid(x: Any) -> Tensor:
 
 
 def relu(x: Any) -> Tensor:
-    """max(x, 0), elementwise; its derivative at 0 is 0; for floats.
+    """max(x, 0), elementwise; its derivative at 0 is 0.
 
     >>> import tensorken as tk
     >>> print(tk.relu([-2.0, 3.0]))
@@ -133,7 +134,7 @@ def relu(x: Any) -> Tensor:
 
 
 def softplus(x: Any) -> Tensor:
-    """log(1 + e**x), without overflow, elementwise: a smooth `relu`; its derivative is `sigmoid`; for floats.
+    """log(1 + e**x), without overflow, elementwise: a smooth `relu`; its derivative is `sigmoid`.
 
     >>> import tensorken as tk
     >>> print(f"{tk.softplus([-1000.0, 0.0, 1000.0]):.5f}")
@@ -146,7 +147,7 @@ def softplus(x: Any) -> Tensor:
 
 
 def log(x: Any) -> Tensor:
-    """The natural logarithm, elementwise; -inf at 0, NaN below; for floats.
+    """The natural logarithm, elementwise; -inf at 0, NaN below.
 
     >>> import tensorken as tk
     >>> print(tk.log([1.0, 0.0]))
@@ -156,7 +157,7 @@ def log(x: Any) -> Tensor:
 
 
 def log1p(x: Any) -> Tensor:
-    """log(1 + x), accurate for small x, elementwise; -inf at -1, NaN below; for floats.
+    """log(1 + x), accurate for small x, elementwise; -inf at -1, NaN below.
 
     >>> import tensorken as tk
     >>> print(tk.log1p([0.0, 1e-30]))
@@ -166,7 +167,7 @@ def log1p(x: Any) -> Tensor:
 
 
 def log2(x: Any) -> Tensor:
-    """The logarithm to base 2, elementwise; -inf at 0, NaN below; whole at powers of 2; for floats.
+    """The logarithm to base 2, elementwise; -inf at 0, NaN below; whole at powers of 2.
 
     >>> import tensorken as tk
     >>> print(tk.log2([0.25, 1024.0]))
@@ -176,7 +177,7 @@ def log2(x: Any) -> Tensor:
 
 
 def log10(x: Any) -> Tensor:
-    """The logarithm to base 10, elementwise; -inf at 0, NaN below; whole at powers of 10; for floats.
+    """The logarithm to base 10, elementwise; -inf at 0, NaN below; whole at powers of 10.
 
     >>> import tensorken as tk
     >>> print(tk.log10([0.01, 1000.0]))
@@ -186,7 +187,7 @@ def log10(x: Any) -> Tensor:
 
 
 def logaddexp(a: Any, b: Any) -> Tensor:
-    """log(e**a + e**b), without overflow, elementwise; for floats.
+    """log(e**a + e**b), without overflow, elementwise.
 
     >>> import tensorken as tk
     >>> print(f"{tk.logaddexp(1000.0, 1000.0):.3f}")
@@ -199,7 +200,7 @@ def logaddexp(a: Any, b: Any) -> Tensor:
 
 
 def sin(x: Any) -> Tensor:
-    """The sine of x in radians, elementwise; for floats.
+    """The sine of x in radians, elementwise.
 
     >>> import tensorken as tk
     >>> print(f"{tk.sin([0.0, tk.pi / 6]):.3f}")
@@ -209,7 +210,7 @@ def sin(x: Any) -> Tensor:
 
 
 def cos(x: Any) -> Tensor:
-    """The cosine of x in radians, elementwise; for floats.
+    """The cosine of x in radians, elementwise.
 
     >>> import tensorken as tk
     >>> print(f"{tk.cos([0.0, tk.pi / 3]):.3f}")
@@ -219,7 +220,7 @@ def cos(x: Any) -> Tensor:
 
 
 def tan(x: Any) -> Tensor:
-    """The tangent of x in radians, elementwise; for floats.
+    """The tangent of x in radians, elementwise.
 
     >>> import tensorken as tk
     >>> print(f"{tk.tan([0.0, tk.pi / 4]):.3f}")
@@ -229,7 +230,7 @@ def tan(x: Any) -> Tensor:
 
 
 def sinc(x: Any) -> Tensor:
-    """sin(pi * x) / (pi * x), and 1 at 0, elementwise; its derivatives are right there, too; for floats.
+    """sin(pi * x) / (pi * x), and 1 at 0, elementwise; its derivatives are right there, too.
 
     Near 0 it is its Taylor series.
 
@@ -237,7 +238,7 @@ def sinc(x: Any) -> Tensor:
     >>> print(f"{tk.sinc([0.0, 0.5, 1.5]):.4f}")
     [1.0000 0.6366 -0.2122]
     """
-    y = as_tensor(x)
+    y = floating_of(as_tensor(x))
     near = y.abs() < 0.25
     z: Any = near.where(y, 0.0).square() * -(math.pi**2)
     series: Any = z * _SINC[0] + _SINC[1]
@@ -274,7 +275,7 @@ def rad2deg(x: Any) -> Tensor:
 
 
 def asin(x: Any) -> Tensor:
-    """The angle in [-pi/2, pi/2] whose sine is x, elementwise; NaN beyond 1; for floats.
+    """The angle in [-pi/2, pi/2] whose sine is x, elementwise; NaN beyond 1.
 
     >>> import tensorken as tk
     >>> print(f"{tk.asin([0.0, 1.0]):.5f}")
@@ -284,7 +285,7 @@ def asin(x: Any) -> Tensor:
 
 
 def acos(x: Any) -> Tensor:
-    """The angle in [0, pi] whose cosine is x, elementwise; NaN beyond 1; for floats.
+    """The angle in [0, pi] whose cosine is x, elementwise; NaN beyond 1.
 
     >>> import tensorken as tk
     >>> print(f"{tk.acos([1.0, -1.0]):.5f}")
@@ -294,7 +295,7 @@ def acos(x: Any) -> Tensor:
 
 
 def atan(x: Any) -> Tensor:
-    """The angle in [-pi/2, pi/2] whose tangent is x, elementwise; for floats.
+    """The angle in [-pi/2, pi/2] whose tangent is x, elementwise.
 
     >>> import tensorken as tk
     >>> print(f"{tk.atan([0.0, 1.0]):.5f}")
@@ -304,7 +305,7 @@ def atan(x: Any) -> Tensor:
 
 
 def atan2(a: Any, b: Any) -> Tensor:
-    """The angle in [-pi, pi] from the positive axis to the point a up and b across, elementwise; for floats.
+    """The angle in [-pi, pi] from the positive axis to the point a up and b across, elementwise.
 
     >>> import tensorken as tk
     >>> print(f"{tk.atan2([0.0, 1.0], [-1.0, 0.0]):.5f}")
@@ -317,7 +318,7 @@ def atan2(a: Any, b: Any) -> Tensor:
 
 
 def sinh(x: Any) -> Tensor:
-    """The hyperbolic sine, elementwise; for floats.
+    """The hyperbolic sine, elementwise.
 
     >>> import tensorken as tk
     >>> print(f"{tk.sinh([0.0, 1.0]):.5f}")
@@ -327,7 +328,7 @@ def sinh(x: Any) -> Tensor:
 
 
 def cosh(x: Any) -> Tensor:
-    """The hyperbolic cosine, elementwise; for floats.
+    """The hyperbolic cosine, elementwise.
 
     >>> import tensorken as tk
     >>> print(f"{tk.cosh([0.0, 1.0]):.5f}")
@@ -337,7 +338,7 @@ def cosh(x: Any) -> Tensor:
 
 
 def tanh(x: Any) -> Tensor:
-    """The hyperbolic tangent, elementwise; for floats.
+    """The hyperbolic tangent, elementwise.
 
     >>> import tensorken as tk
     >>> print(f"{tk.tanh([0.0, 1.0]):.5f}")
@@ -347,7 +348,7 @@ def tanh(x: Any) -> Tensor:
 
 
 def asinh(x: Any) -> Tensor:
-    """The number whose hyperbolic sine is x, elementwise; for floats.
+    """The number whose hyperbolic sine is x, elementwise.
 
     >>> import tensorken as tk
     >>> print(f"{tk.asinh([0.0, 1.0]):.5f}")
@@ -357,7 +358,7 @@ def asinh(x: Any) -> Tensor:
 
 
 def acosh(x: Any) -> Tensor:
-    """The number, not below 0, whose hyperbolic cosine is x, elementwise; NaN below 1; for floats.
+    """The number, not below 0, whose hyperbolic cosine is x, elementwise; NaN below 1.
 
     >>> import tensorken as tk
     >>> print(f"{tk.acosh([1.0, 2.0]):.5f}")
@@ -367,7 +368,7 @@ def acosh(x: Any) -> Tensor:
 
 
 def atanh(x: Any) -> Tensor:
-    """The number whose hyperbolic tangent is x, elementwise; infinite at -1 and 1, NaN beyond; for floats.
+    """The number whose hyperbolic tangent is x, elementwise; infinite at -1 and 1, NaN beyond.
 
     >>> import tensorken as tk
     >>> print(tk.atanh([0.0, 1.0, 2.0]))
@@ -380,7 +381,7 @@ def atanh(x: Any) -> Tensor:
 
 
 def erf(x: Any) -> Tensor:
-    """The error function: 2 / sqrt(pi) times the integral of e**-s**2 from 0 to x, elementwise; for floats.
+    """The error function: 2 / sqrt(pi) times the integral of e**-s**2 from 0 to x, elementwise.
 
     >>> import tensorken as tk
     >>> print(f"{tk.erf([0.0, 0.5, 3.0]):.5f}")
@@ -390,7 +391,7 @@ def erf(x: Any) -> Tensor:
 
 
 def erfinv(x: Any) -> Tensor:
-    """The inverse of the error function, elementwise; for floats: infinite at -1 and 1, NaN beyond.
+    """The inverse of the error function, elementwise: infinite at -1 and 1, NaN beyond.
 
     >>> import tensorken as tk
     >>> print(f"{tk.erfinv([0.0, 0.5, -0.99]):.5f}")
