@@ -140,7 +140,25 @@ def randn(
     backend: Any = None,
     device: str | None = None,
 ) -> Tensor:
-    """Numbers from the standard normal distribution, the same on every backend for the same `random.Random`."""
+    """Numbers from the standard normal distribution, the same on every backend for the same `random.Random`.
+
+    For random numbers from keys, which work under every transform, see `tk.random.normal`.
+
+    Args:
+        shape: the sizes.
+        rng: where the numbers come from; every call draws new ones from it.
+        dtype: of the result.
+        backend, device: as in `tk.tensor`.
+
+    Raises:
+        ArgumentError: if rng is no `random.Random`.
+        ShapeError: if a size is negative.
+
+    >>> import random
+    >>> import tensorken as tk
+    >>> tk.randn((2, 3), random.Random(0)).shape
+    (2, 3)
+    """
     sizes = shape_of("randn", shape)
     if not isinstance(rng, random.Random):
         raise ArgumentError(f"randn: rng must be a random.Random, got {shown(rng)}; pass random.Random(seed)")
@@ -157,6 +175,10 @@ def symbol(
     device: str | None = None,
 ) -> Tensor:
     """A tensor without a value, known by its name, on a backend that prints expressions.
+
+    Raises:
+        BackendError: if the backend has no symbols, as those that compute have not.
+        ShapeError: if a size is negative.
 
     >>> import tensorken as tk
     >>> print(tk.symbol("A").exp() + tk.symbol("B").log())

@@ -46,7 +46,12 @@ class Value:
 
     @property
     def shape(self) -> Shape:
-        """The size along each axis."""
+        """The size along each axis.
+
+        >>> import tensorken as tk
+        >>> tk.zeros((2, 3)).shape
+        (2, 3)
+        """
         shape = self._shape
         if shape is None:
             shape = self._shape = self.interpreter.shape(self.representation)
@@ -54,7 +59,12 @@ class Value:
 
     @property
     def dtype(self) -> DType:
-        """The type of the elements."""
+        """The type of the elements.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([1.0, 2.0]).dtype
+        tensorken.float32
+        """
         dtype = self._dtype
         if dtype is None:
             dtype = self._dtype = self.interpreter.dtype(self.representation)
@@ -62,12 +72,22 @@ class Value:
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """The number of axes.
+
+        >>> import tensorken as tk
+        >>> tk.zeros((2, 3)).ndim
+        2
+        """
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """The number of elements.
+
+        >>> import tensorken as tk
+        >>> tk.zeros((2, 3)).size
+        6
+        """
         return math.prod(self.shape)
 
 

@@ -190,7 +190,12 @@ class Operators(Value):
         return b >> a
 
     def eq(self, other: Any) -> Tensor:
-        """Elementwise equality, as bool."""
+        """Elementwise equality, as bool.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([1, 2]).eq(tk.tensor([1, 3])).tolist()
+        [True, False]
+        """
         return binary(EQ, self, other)
 
     def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]

@@ -45,14 +45,24 @@ class Tensor(Methods):
 
     @property
     def backend(self) -> str:
-        """The name of the backend that holds the value."""
+        """The name of the backend that holds the value.
+
+        >>> import tensorken as tk
+        >>> tk.zeros(2, backend="reference").backend
+        'reference'
+        """
         from tensorken.registry import name_of
 
         return name_of(self.interpreter.base)[0]
 
     @property
     def device(self) -> str:
-        """The name of the backend's device that holds the value."""
+        """The name of the backend's device that holds the value.
+
+        >>> import tensorken as tk
+        >>> tk.zeros(2, backend="numpy").device
+        'cpu'
+        """
         from tensorken.registry import name_of
 
         return name_of(self.interpreter.base)[1]
@@ -84,14 +94,30 @@ class Tensor(Methods):
     # ---- the way out -----------------------------------------------------------------------------------------
 
     def flat(self) -> Any:
-        """The elements in row-major order, as the backend gives them: a buffer of the dtype's format, or a list."""
+        """The elements in row-major order, as the backend gives them: a buffer of the dtype's format, or a list.
+
+        Raises:
+            ConcretizationError: where no value is known.
+
+        >>> import tensorken as tk
+        >>> [int(value) for value in tk.tensor([[1, 2], [3, 4]]).flat()]
+        [1, 2, 3, 4]
+        """
         base, value = lower(self.representation, self.interpreter)
         if not isinstance(base, RawTensor):
             raise ConcretizationError(f"no value is known here: {type(base).__name__} has only shapes")
         return base.ravel(value)
 
     def tolist(self) -> Any:
-        """The elements as nested Python lists; a Python number if there are no axes."""
+        """The elements as nested Python lists; a Python number if there are no axes.
+
+        Raises:
+            ConcretizationError: where no value is known.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([[1, 2], [3, 4]]).tolist()
+        [[1, 2], [3, 4]]
+        """
         flat = self.flat()
         values = flat if isinstance(flat, list) else flat.tolist()
         shape = self.shape
@@ -124,6 +150,10 @@ class Tensor(Methods):
 
         Raises:
             ShapeError: if there is not exactly one element.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([2.5]).item()
+        2.5
         """
         if self.size != 1:
             raise ShapeError(
@@ -233,7 +263,13 @@ class Tensor(Methods):
         return Tensor(interpreter, constant, shape, dtype)
 
     def constant(self, data: Any, dtype: DType, shape: Shape) -> Tensor:
-        """Flat row-major data as a constant at the level of this tensor."""
+        """Flat row-major data as a constant at the level of this tensor.
+
+        >>> import tensorken as tk
+        >>> x = tk.ones((2, 3))
+        >>> (x * x.constant([1.0, 2.0, 3.0], tk.float32, (3,))).tolist()
+        [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]
+        """
         base = self.interpreter.base
         values = data if isinstance(data, range) else list(data)
         value = base.new(shape, values, dtype)  # type: ignore[attr-defined]
@@ -250,7 +286,13 @@ class Tensor(Methods):
     # ---- ops -------------------------------------------------------------------------------------------------
 
     def apply(self, op: Op, *rest: Any) -> Any:
-        """Run an op with this tensor as its first operand; the other operands and the params follow."""
+        """Run an op with this tensor as its first operand; the other operands and the params follow.
+
+        >>> import tensorken as tk
+        >>> from tensorken.spec.op import OPS
+        >>> tk.tensor([1.0, 2.0]).apply(OPS["pad"], ((1, 0),)).tolist()
+        [0.0, 1.0, 2.0]
+        """
         count = (len(rest) - len(op.params) + 1) if op.arity is None else op.arity
         return apply(op, (self, *rest[: count - 1]), rest[count - 1 :])
 
@@ -302,7 +344,12 @@ class Tensor(Methods):
         return _reduce(OPS["prod"], self.summand(dtype), axis, keepdims)
 
     def summand(self, dtype: Any = None) -> Tensor:
-        """This tensor in the dtype in which sums and products of it are: bool in int32, unless a dtype is given."""
+        """This tensor in the dtype in which sums and products of it are: bool in int32, unless a dtype is given.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([True, True]).summand().tolist()
+        [1, 1]
+        """
         if dtype is None:
             return self.astype(int32) if self.dtype is bool_ else self
         return self.astype(dtype)
@@ -323,7 +370,15 @@ class Tensor(Methods):
         return self.reshape((self.size,))
 
     def permute(self, *order: Any) -> Tensor:
-        """The axes in another order."""
+        """The axes in another order.
+
+        Raises:
+            AxisError: if an axis is missing, or given twice.
+
+        >>> import tensorken as tk
+        >>> tk.zeros((2, 3, 4)).permute(2, 0, 1).shape
+        (4, 2, 3)
+        """
         axes = order[0] if len(order) == 1 and isinstance(order[0], tuple | list) else order
         axes = tuple([axis_of("permute", self.shape, axis) for axis in axes])
         if axes == tuple(range(self.ndim)):
@@ -338,18 +393,39 @@ class Tensor(Methods):
 
     @property
     def T(self) -> Tensor:
-        """The axes reversed."""
+        """The axes reversed.
+
+        >>> import tensorken as tk
+        >>> tk.zeros((2, 3, 4)).T.shape
+        (4, 3, 2)
+        """
         return self.transpose()
 
     @property
     def mT(self) -> Tensor:
-        """The last two axes exchanged."""
+        """The last two axes exchanged.
+
+        Raises:
+            ShapeError: if there are fewer than two axes.
+
+        >>> import tensorken as tk
+        >>> tk.zeros((2, 3, 4)).mT.shape
+        (2, 4, 3)
+        """
         if self.ndim < 2:
             raise ShapeError(f"mT: need at least 2 axes, got shape {self.shape}; reshape first")
         return self.permute((*range(self.ndim - 2), self.ndim - 1, self.ndim - 2))
 
     def expand(self, shape: Shape) -> Tensor:
-        """Axes of size 1 repeated to the sizes of shape; no axis is added."""
+        """Axes of size 1 repeated to the sizes of shape; no axis is added.
+
+        Raises:
+            ShapeError: if another size than 1 would change.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([[1], [2]]).expand((2, 3)).tolist()
+        [[1, 1, 1], [2, 2, 2]]
+        """
         if type(shape) is not tuple:
             shape = sizes_of("expand", (shape,))
         if shape == self.shape:
@@ -383,7 +459,15 @@ class Tensor(Methods):
         return unary(OPS["pad"], self, (pairs_of("pad", pads),))
 
     def crop(self, limits: Sequence[Sequence[int]]) -> Tensor:
-        """The elements from start to end (exclusive) along each axis: one (start, end) pair an axis."""
+        """The elements from start to end (exclusive) along each axis: one (start, end) pair an axis.
+
+        Raises:
+            ShapeError: if a pair does not fit the axis.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([[1, 2, 3], [4, 5, 6]]).crop([(0, 2), (1, 3)]).tolist()
+        [[2, 3], [5, 6]]
+        """
         return unary(OPS["crop"], self, (pairs_of("crop", limits),))
 
     def concatenate(self, *others: Tensor, axis: int = 0) -> Tensor:
@@ -394,26 +478,54 @@ class Tensor(Methods):
         return result
 
     def gather(self, indices: Tensor, axis: int) -> Tensor:
-        """The slices at 1-D indices, each in [0, size), along an axis."""
+        """The slices at 1-D indices, each in [0, size), along an axis.
+
+        Raises:
+            AxisError: if there is no such axis.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([10, 20, 30]).gather(tk.tensor([2, 0]), 0).tolist()
+        [30, 10]
+        """
         result: Tensor = apply(OPS["gather"], (self, indices), (axis_of("gather", self.shape, axis),))
         return result
 
     def scatter_add(self, indices: Tensor, axis: int, size: int) -> Tensor:
-        """Zeros of `size` along the axis, with the slices of this tensor added at 1-D indices."""
+        """Zeros of `size` along the axis, with the slices of this tensor added at 1-D indices.
+
+        Raises:
+            AxisError: if there is no such axis.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([1, 2, 3]).scatter_add(tk.tensor([0, 2, 0]), 0, 4).tolist()
+        [4, 0, 2, 0]
+        """
         result: Tensor = apply(
             OPS["scatter_add"], (self, indices), (axis_of("scatter_add", self.shape, axis), size)
         )
         return result
 
     def settle(self) -> Tensor:
-        """This tensor, with nothing of it held back to be fused; work that a device delays stays delayed."""
+        """This tensor, with nothing of it held back to be fused; work that a device delays stays delayed.
+
+        >>> import tensorken as tk
+        >>> x = tk.ones((2, 1)) * tk.ones((1, 2))
+        >>> x.settle() is x
+        True
+        """
         base, value = lower(self.representation, self.interpreter)
         if isinstance(base, RawTensor):
             base.settle(value)
         return self
 
     def realize(self) -> Tensor:
-        """This tensor, with all delayed work of its backend done."""
+        """This tensor, with all delayed work of its backend done.
+
+        >>> import tensorken as tk
+        >>> x = tk.ones(3) + 1.0
+        >>> x.realize() is x
+        True
+        """
         base, value = lower(self.representation, self.interpreter)
         if isinstance(base, RawTensor):
             base.realize(value)
@@ -429,17 +541,42 @@ class Tensor(Methods):
 
     @property
     def at(self) -> indexing.At:
-        """`x.at[i].set(v)`, `.add(v)`, `.multiply(v)`, `.max(v)`, `.get()` and others: a new tensor, changed at i."""
+        """`x.at[i].set(v)`, `.add(v)`, `.multiply(v)`, `.max(v)`, `.get()` and others: a new tensor, changed at i.
+
+        Raises:
+            IndexingError: if an index is out of range; it is an IndexError.
+
+        >>> import tensorken as tk
+        >>> x = tk.tensor([1, 2, 3])
+        >>> x.at[0].set(10).tolist(), x.at[1:].add(1).tolist()
+        ([10, 2, 3], [1, 3, 4])
+        """
         return indexing.At(self)
 
     @property
     def oindex(self) -> indexing.Outer:
-        """`x.oindex[rows, columns]`: each index works along its own axis, as a slice does (NEP 21)."""
+        """`x.oindex[rows, columns]`: each index works along its own axis, as a slice does (NEP 21).
+
+        Raises:
+            IndexingError: if an index is out of range; it is an IndexError.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([[1, 2, 3], [4, 5, 6]]).oindex[[0, 1], [0, 2]].tolist()
+        [[1, 3], [4, 6]]
+        """
         return indexing.Outer(self)
 
     @property
     def vindex(self) -> indexing.Vectorized:
-        """`x.vindex[rows, :, columns]`: indices broadcast together, and their axes always come first (NEP 21)."""
+        """`x.vindex[rows, :, columns]`: indices broadcast together, and their axes always come first (NEP 21).
+
+        Raises:
+            IndexingError: if an index is out of range; it is an IndexError.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([[1, 2, 3], [4, 5, 6]]).vindex[[0, 1], [0, 2]].tolist()
+        [1, 6]
+        """
         return indexing.Vectorized(self)
 
 

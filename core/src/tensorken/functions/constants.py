@@ -1,4 +1,10 @@
-"""Tensors whose elements are all one value."""
+"""Tensors whose elements are all one value.
+
+Raises:
+    ShapeError: if a size is negative.
+    ScalarRangeError: if the value does not fit the dtype; it is an OverflowError.
+    DTypeError: if there is no such dtype.
+"""
 
 from __future__ import annotations
 

@@ -68,6 +68,9 @@ def eye(
 def identity(n: int, dtype: Any = float32, *, backend: Any = None, device: str | None = None) -> Tensor:
     """The n × n matrix with ones on the diagonal.
 
+    Raises:
+        ShapeError: if n is negative.
+
     >>> import tensorken as tk
     >>> tk.identity(2, "int32").tolist()
     [[1, 0], [0, 1]]
@@ -85,6 +88,9 @@ def tri(
     device: str | None = None,
 ) -> Tensor:
     """n rows, m columns (n by default), ones on and below the k-th diagonal, zeros above it.
+
+    Raises:
+        ShapeError: if n or m is negative.
 
     >>> import tensorken as tk
     >>> tk.tri(2, 3).tolist()
@@ -169,6 +175,9 @@ def diag(x: Any, k: int = 0) -> Tensor:
 
 def diagflat(x: Any, k: int = 0) -> Tensor:
     """The square matrix with all elements of x on its k-th diagonal, zeros elsewhere.
+
+    Raises:
+        ArgumentError: if k is no int.
 
     >>> import tensorken as tk
     >>> tk.diagflat([[1.0], [2.0]]).tolist()

@@ -71,6 +71,9 @@ def indices(
 
     With `sparse=True` a tuple of tensors of size 1 along the other axes.
 
+    Raises:
+        ShapeError: if a size is negative.
+
     >>> import tensorken as tk
     >>> tk.indices((2, 2)).tolist()
     [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
@@ -92,6 +95,9 @@ def fromfunction(
     device: str | None = None,
 ) -> Any:
     """What a function gives for the indices of a tensor of this shape, one tensor for each axis.
+
+    Raises:
+        ShapeError: if a size is negative.
 
     >>> import tensorken as tk
     >>> tk.fromfunction(lambda i, j: 10 * i + j, (2, 2), "int32").tolist()

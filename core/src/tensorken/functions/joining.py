@@ -1,4 +1,9 @@
-"""Tensors joined from others, and cut into others."""
+"""Tensors joined from others, and cut into others.
+
+Raises:
+    ShapeError: if sizes that have to agree differ, or a tensor cannot be cut into equal parts.
+    AxisError: if there is no such axis.
+"""
 
 from __future__ import annotations
 
@@ -59,6 +64,10 @@ def concatenate(tensors: Sequence[Any], axis: int | None = 0, dtype: Any = None)
 def concat(tensors: Sequence[Any], axis: int | None = 0) -> Tensor:
     """`tk.concatenate` by the name that the array API standard has for it.
 
+    Raises:
+        ShapeError: if sizes differ along another axis than that one.
+        AxisError: if there is no such axis.
+
     >>> import tensorken as tk
     >>> tk.concat([[[1, 2]], [[3, 4]]], axis=None).tolist()
     [1, 2, 3, 4]
@@ -71,6 +80,7 @@ def stack(tensors: Sequence[Any], axis: int = 0, dtype: Any = None) -> Tensor:
 
     Raises:
         ShapeError: if the shapes differ.
+        AxisError: if the result has no such axis.
 
     >>> import tensorken as tk
     >>> tk.stack([[1, 2], [3, 4]], axis=1).tolist()
@@ -89,6 +99,9 @@ def stack(tensors: Sequence[Any], axis: int = 0, dtype: Any = None) -> Tensor:
 def hstack(tensors: Sequence[Any], dtype: Any = None) -> Tensor:
     """Tensors side by side: along axis 1, vectors and numbers along axis 0.
 
+    Raises:
+        ShapeError: if the other sizes differ.
+
     >>> import tensorken as tk
     >>> tk.hstack([[[1], [2]], [[3], [4]]]).tolist()
     [[1, 3], [2, 4]]
@@ -100,6 +113,9 @@ def hstack(tensors: Sequence[Any], dtype: Any = None) -> Tensor:
 def vstack(tensors: Sequence[Any], dtype: Any = None) -> Tensor:
     """Tensors below one another, along axis 0; a vector is a row.
 
+    Raises:
+        ShapeError: if the other sizes differ.
+
     >>> import tensorken as tk
     >>> tk.vstack([[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
@@ -110,6 +126,9 @@ def vstack(tensors: Sequence[Any], dtype: Any = None) -> Tensor:
 def dstack(tensors: Sequence[Any]) -> Tensor:
     """Tensors behind one another, along axis 2, as `tk.atleast_3d` gives them.
 
+    Raises:
+        ShapeError: if the other sizes differ.
+
     >>> import tensorken as tk
     >>> tk.dstack([[1, 2], [3, 4]]).tolist()
     [[[1, 3], [2, 4]]]
@@ -119,6 +138,9 @@ def dstack(tensors: Sequence[Any]) -> Tensor:
 
 def column_stack(tensors: Sequence[Any]) -> Tensor:
     """Tensors side by side along axis 1; a vector is a column.
+
+    Raises:
+        ShapeError: if the other sizes differ.
 
     >>> import tensorken as tk
     >>> tk.column_stack([[1, 2], [3, 4]]).tolist()
@@ -141,6 +163,7 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> li
 
     Raises:
         ShapeError: if the size is no multiple of the number of parts; `tk.array_split` takes any.
+        AxisError: if there is no such axis.
 
     >>> import tensorken as tk
     >>> [part.tolist() for part in tk.split([1, 2, 3, 4], [1, 3])]
@@ -152,6 +175,9 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> li
 def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """`tk.split` where the parts need not be equal: the first ones are one longer.
 
+    Raises:
+        AxisError: if there is no such axis.
+
     >>> import tensorken as tk
     >>> [part.tolist() for part in tk.array_split([1, 2, 3], 2)]
     [[1, 2], [3]]
@@ -161,6 +187,9 @@ def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0)
 
 def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """`tk.split` along axis 1, of a vector along axis 0.
+
+    Raises:
+        ShapeError: if the size is no multiple of the number of parts.
 
     >>> import tensorken as tk
     >>> [part.tolist() for part in tk.hsplit([[1, 2], [3, 4]], 2)]
@@ -172,6 +201,9 @@ def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
 
 def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """`tk.split` along axis 0 of a tensor of at least two axes.
+
+    Raises:
+        ShapeError: if there are fewer axes, or the size is no multiple of the number of parts.
 
     >>> import tensorken as tk
     >>> [part.tolist() for part in tk.vsplit([[1, 2], [3, 4]], 2)]
@@ -185,6 +217,9 @@ def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
 
 def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """`tk.split` along axis 2 of a tensor of at least three axes.
+
+    Raises:
+        ShapeError: if there are fewer axes, or the size is no multiple of the number of parts.
 
     >>> import tensorken as tk
     >>> [part.tolist() for part in tk.dsplit([[[1, 2], [3, 4]]], 2)]

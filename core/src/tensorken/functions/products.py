@@ -1,4 +1,9 @@
-"""Products of matrices and vectors: sums of elementwise products, which the interpreters below never build."""
+"""Products of matrices and vectors: sums of elementwise products, which the interpreters below never build.
+
+Raises:
+    DTypeError: if both operands are bool: cast one, to count.
+    ShapeError: if sizes that are to meet differ, or batches do not broadcast; each function says which those are.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +53,6 @@ def matmul(a: Any, b: Any) -> Tensor:
 
     Raises:
         ShapeError: if an operand has no axes, the inner sizes differ or the batches do not broadcast.
-        DTypeError: if both operands are bool.
 
     >>> import tensorken as tk
     >>> (tk.tensor([[1.0, 2.0]]) @ tk.tensor([3.0, 4.0])).tolist()
@@ -88,7 +92,6 @@ def dot(a: Any, b: Any) -> Tensor:
 
     Raises:
         ShapeError: if the two sizes differ.
-        DTypeError: if both operands are bool.
 
     >>> import tensorken as tk
     >>> tk.dot([1.0, 2.0], [[3.0], [4.0]]).tolist()

@@ -190,6 +190,9 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 def can_cast(from_: Any, to: Any) -> bool:
     """Whether promotion takes a dtype, or a tensor's, to another.
 
+    Raises:
+        DTypeError: if there is no such dtype.
+
     >>> import tensorken as tk
     >>> tk.can_cast(tk.int32, tk.float32), tk.can_cast(tk.float64, tk.float32)
     (True, False)

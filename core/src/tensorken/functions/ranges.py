@@ -133,6 +133,9 @@ def logspace(
 ) -> Tensor:
     """The base raised to the powers that `tk.linspace` gives, from base ** start to base ** stop.
 
+    Raises:
+        ShapeError: if num is negative.
+
     >>> import tensorken as tk
     >>> tk.logspace(0, 3, 4).tolist()
     [1.0, 10.0, 100.0, 1000.0]
@@ -159,6 +162,7 @@ def geomspace(
 
     Raises:
         ArgumentError: if an end is 0, or they differ in sign.
+        ShapeError: if num is negative.
 
     >>> import tensorken as tk
     >>> tk.geomspace(1, 1000, 4).tolist()

@@ -24,6 +24,9 @@ __all__ = [
 def flip(x: Any, axis: Axis = None) -> Tensor:
     """The elements in reverse order along axes, all by default.
 
+    Raises:
+        AxisError: if there is no such axis, or one is given twice.
+
     >>> import tensorken as tk
     >>> tk.flip([1, 2, 3]).tolist()
     [3, 2, 1]
@@ -33,6 +36,9 @@ def flip(x: Any, axis: Axis = None) -> Tensor:
 
 def flipud(x: Any) -> Tensor:
     """The rows in reverse order: `tk.flip` along axis 0.
+
+    Raises:
+        AxisError: if x has no axes.
 
     >>> import tensorken as tk
     >>> tk.flipud([[1, 2], [3, 4]]).tolist()
@@ -44,6 +50,9 @@ def flipud(x: Any) -> Tensor:
 
 def fliplr(x: Any) -> Tensor:
     """The columns in reverse order: `tk.flip` along axis 1.
+
+    Raises:
+        AxisError: if x has fewer than two axes.
 
     >>> import tensorken as tk
     >>> tk.fliplr([[1, 2], [3, 4]]).tolist()

@@ -56,6 +56,9 @@ def reshape(x: Any, shape: int | Sequence[int], order: str = "C", *, copy: bool 
 def ravel(x: Any, order: str = "C") -> Tensor:
     """All elements along one axis, with the last index running fastest, or with `order="F"` the first.
 
+    Raises:
+        ArgumentError: if order is neither "C" nor "F".
+
     >>> import tensorken as tk
     >>> tk.ravel([[1, 2], [3, 4]]).tolist()
     [1, 2, 3, 4]
@@ -102,6 +105,9 @@ def matrix_transpose(x: Any) -> Tensor:
 def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
     """Two axes exchanged.
 
+    Raises:
+        AxisError: if there is no such axis.
+
     >>> import tensorken as tk
     >>> tk.swapaxes(tk.zeros((2, 3, 4)), 0, -1).shape
     (4, 3, 2)
@@ -141,6 +147,9 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
 
 def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
     """An axis moved to before another, as in numpy; `tk.moveaxis` is easier to read.
+
+    Raises:
+        AxisError: if there is no such axis.
 
     >>> import tensorken as tk
     >>> tk.rollaxis(tk.zeros((2, 3, 4)), 2).shape
@@ -196,6 +205,8 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
 
     Raises:
         IndexingError: if an index is out of range.
+        DTypeError: if the indices are no ints.
+        AxisError: if there is no such axis.
 
     >>> import tensorken as tk
     >>> tk.take(tk.tensor([10.0, 20.0, 30.0]), [2, 0]).tolist()

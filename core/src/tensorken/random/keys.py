@@ -76,6 +76,10 @@ def split(key: Tensor, num: Any = 2) -> Tensor:
     Returns:
         int32 of shape (num, 2), or (*num, 2): iterate or index to get single keys.
 
+    Raises:
+        ShapeError: if num is negative.
+        ArgumentError: if key is no key.
+
     >>> import tensorken as tk
     >>> for_weights, for_bias = tk.random.split(tk.random.key(0))
     >>> tk.random.split(tk.random.key(0), (4, 3)).shape
