@@ -92,7 +92,7 @@ def _aliases(room: Room) -> dict[str, list[str]]:
 def _entry(room: Room, name: str, aliases: Sequence[str]) -> str:
     thing = room.object(name)
     if inspect.isclass(thing):
-        fields = "" if issubclass(thing, RawTensor | Tensor | Exception) else "\n   :members:"
+        fields = "" if issubclass(thing, RawTensor | Tensor | Exception | tuple) else "\n   :members:"
         entry = f".. autoclass:: {name}{fields}\n   :show-inheritance:"
         if not issubclass(thing, Exception):
             entry = entry.removesuffix("\n   :show-inheritance:")
