@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import tensorken as tk
-from core.tests.support import STACKS, array, f64, peak_of
-from tensorken.errors import ArgumentError, GradientError, ShapeError, StructureError
+from core.tests.support import FUSED, STACKS, array, f64, peak_of
+from tensorken.errors import ArgumentError, EscapedTensorError, GradientError, ShapeError, StructureError
+from tensorken.linearization import Linearize
+from tensorken.tensor import Tensor
+from tensorken_reference.backend import Reference
 
 pytestmark = pytest.mark.usefixtures("on_numpy")
 RNG = np.random.default_rng(0)
@@ -149,6 +155,12 @@ def test_each_half_of_a_vjp_runs_once_and_the_function_only_without_derivatives(
     calls.clear()
     assert tk.grad(f)(f64(0.5)).item() == np.cos(0.5)
     assert calls == ["forward", "backward"]
+    calls.clear()
+    tk.grad(lambda x: tk.vmap(f)(x).sum())(f64([0.5, 1.0]))
+    assert calls == ["forward", "backward"]
+    calls.clear()
+    tk.jvp(tk.vmap(f), (f64([0.5, 1.0]),), (f64([0.5, 1.0]),))
+    assert calls[0] == "f"
 
 
 def test_arguments_are_pytrees_with_statics_defaults_and_integers():
@@ -173,6 +185,97 @@ def test_arguments_are_pytrees_with_statics_defaults_and_integers():
     assert gradient["b"][0].item() == 0.0
 
 
+def test_no_cotangent_stands_for_all_of_an_argument_and_one_of_an_integer_is_ignored():
+    f = tk.custom_vjp(lambda pair, k, x: pair["a"] * pair["b"] * x * k)
+    f.defvjp(
+        lambda pair, k, x: (pair["a"] * pair["b"] * x * k, k),
+        lambda k, t: (None, tk.zeros((2,)), t * k),  # a float for what is an integer
+    )
+    pair, k, x = {"a": f64([1.0, 2.0]), "b": f64([3.0, 4.0])}, tk.tensor([5, 6]), f64([7.0, 8.0])
+    pulled = tk.grad(lambda pair, x: f(pair, k, x).sum(), (0, 1))(pair, x)
+    assert pulled[0]["a"].tolist() == pulled[0]["b"].tolist() == [0.0, 0.0]
+    assert pulled[1].tolist() == [5.0, 6.0]
+    assert tk.jvp(lambda pair, x: f(pair, k, x), (pair, x), (pair, x))[1].tolist() == [35.0, 48.0]
+
+
+def test_what_a_rule_calls_zero_is_an_exact_zero():
+    """... so that an infinity beside it makes no NaN, and what does not pass through the rule is kept."""
+    f = tk.custom_vjp(lambda x: x * 2.0)
+    f.defvjp(lambda x: (x * 2.0, None), lambda kept, t: (None,))
+    infinite = f64(np.inf)
+    g = lambda x: f(x) * infinite + x  # noqa: E731
+    for pushed in (tk.jvp(g, (f64(1.0),), (f64(1.0),))[1], tk.linearize(g, f64(1.0))[1](1.0)):
+        assert pushed.item() == 1.0
+    assert tk.linearize(lambda x: f(x) + x * x, f64(1.0))[1](1.0).item() == 2.0
+
+    rootless = tk.custom_vjp(lambda x: x * x)
+    rootless.defvjp(lambda x: (x * x, (x, tk.sqrt(x))), lambda kept, t: (t * 2.0 * kept[0],))
+    # the derivative of a residual that no cotangent reaches is not asked for, be it infinite
+    assert tk.grad(lambda x: tk.jvp(rootless, (x,), (f64(1.0),))[1])(f64(0.0)).item() == 2.0
+
+
+def test_a_checkpoint_adds_no_nan():
+    """What a result does not depend on gets an exact zero, which 1/0 further back does not touch."""
+    zero, one = f64(0.0), f64(1.0)
+    first = tk.checkpoint(lambda a, b: a * 2.0)
+    assert tk.grad(lambda x: first(x, tk.sqrt(x)))(zero).item() == 2.0
+    assert (
+        tk.jvp(lambda x: tk.checkpoint(lambda a, b: a * tk.sqrt(b))(x, zero), (one,), (one,))[1].item() == 0.0
+    )
+    both = tk.checkpoint(lambda a, b: {"a": a * 2.0, "b": tk.sqrt(b)})
+    assert tk.grad(lambda x: both(x, x)["a"])(zero).item() == 2.0
+    assert tk.jvp(lambda x: both(x, one)["b"] * f64(np.inf) + x, (zero,), (one,))[1].item() == 1.0
+
+
+def test_no_rules_give_zeros():
+    f = tk.custom_jvp(lambda x, y: {"a": x * y, "b": tk.cos(x)})
+    f.defjvps(None, None)
+    x = f64([1.0, 2.0])
+    assert tk.tree.map(lambda t: t.tolist(), tk.jvp(f, (x, x), (x, x))[1]) == {"a": [0.0] * 2, "b": [0.0] * 2}
+    assert tk.grad(lambda x: f(x, x)["a"].sum())(x).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("stack", [FUSED, Reference()], ids=str)
+def test_integers_that_a_function_returns_have_no_derivatives(stack):
+    """... on whichever backend, also where they are all that another function takes."""
+    first = tk.checkpoint(lambda x, k: (x * 2.0, k + 1))
+    second = tk.checkpoint(lambda k: k.astype("float64") * 3.0)
+    ruled = tk.custom_jvp(lambda k: k.astype("float64") * 3.0)
+    ruled.defjvps(lambda t, y, k: 1 / 0)
+    x, k = f64([0.5, 1.0, 2.0], stack), tk.tensor([1, 2, 3], backend=stack)
+
+    def f(x):
+        y, n = first(x, k)
+        return y * n + second(n) + ruled(n)
+
+    assert tk.grad(lambda x: f(x).sum())(x).tolist() == [4.0, 6.0, 8.0]
+    assert tk.jvp(f, (x,), (x,))[1].tolist() == [2.0, 6.0, 16.0]
+    assert tk.linearize(f, x)[1](x).tolist() == [2.0, 6.0, 16.0]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+@pytest.mark.parametrize("stack", [FUSED, Reference()], ids=str)
+def test_numbers_and_arrays_take_the_backend_and_the_dtype_of_the_tensors_beside_them(dtype, stack):
+    """A float32 of 0.1 would be another number, and would widen a float16."""
+    x, factors = tk.tensor([0.5, 1.0], dtype, backend=stack), np.array([2.0, 3.0], dtype)
+    plain = lambda x, a, s: x * a * s  # noqa: E731
+    ruled = tk.custom_vjp(plain)
+    ruled.defvjp(
+        lambda x, a, s: (x * a * s, (a, s, 0.1)), lambda kept, t: (t * kept[0] * kept[2], None, None)
+    )
+    for f in (tk.checkpoint(plain), tk.custom_jvp(plain), ruled):
+        same(f(x, factors, 0.1), plain(x, factors, 0.1), 0.0)
+    for f in (tk.checkpoint(plain), ruled):
+        derivative = lambda f: tk.grad(lambda x: f(x, factors, 0.1).sum())(x)  # noqa: E731
+        same(derivative(f), derivative(plain), 1e-3 if dtype == "float16" else 1e-15)
+
+
+def test_the_pullback_of_a_vjp_is_transposed_at_zero():
+    f = tk.custom_vjp(lambda x, limit: x)
+    f.defvjp(lambda x, limit: (x, limit), lambda limit, t: (tk.clip(t, -limit, limit), None))
+    assert tk.jvp(lambda x: f(x, 0.5), (f64(3.0),), (f64(7.0),))[1].item() == 7.0
+
+
 def test_nondiff_argnums_are_passed_first():
     @functools.partial(tk.custom_jvp, nondiff_argnums=(1,))
     def applied(x, f):
@@ -187,6 +290,20 @@ def test_nondiff_argnums_are_passed_first():
 
     powered.defvjp(lambda n, x, label: (x**n, x), lambda n, label, x, t: (t * n * 100.0,))
     assert tk.grad(lambda x: powered(3.0, x, object))(f64(2.0)).item() == 300.0
+
+    @functools.partial(tk.custom_jvp, nondiff_argnums=(-1, 0))
+    def between(first, x, y, last):
+        assert (first, last) == ("first", "last")
+        return x - y
+
+    between.defjvp(
+        lambda last, first, primals, tangents: (
+            between(first, *primals, last),
+            tangents[0] * 10.0 - tangents[1],
+        )
+    )
+    assert tk.grad(lambda x: between("first", x, 2.0 * x, "last"))(f64(1.0)).item() == 8.0
+    assert between("first", f64(5.0), f64(3.0), "last").item() == 2.0
 
 
 def test_a_function_of_no_tensor_is_just_called():
@@ -286,6 +403,45 @@ def test_what_linearize_gives_is_a_function_like_any_other():
     same(tk.linearize(several, x)[1](u), tk.jvp(several, (x,), (u,))[1])
 
 
+def test_a_tensor_that_escapes_linearize_is_refused():
+    kept = []
+    tk.linearize(lambda x: kept.append(x) or x * 2.0, f64(X[0]))
+    with pytest.raises(EscapedTensorError, match="linearize, which has returned"):
+        kept[0] * kept[0]
+
+
+def test_linearize_keeps_only_what_a_tangent_passes():
+    level = Linearize(FUSED)
+    x = Tensor(level, level.variable(f64(X[0]).representation))
+    y = tk.round(x) * 2.0 + tk.sin(f64(X[1]))
+    assert y.interpreter is level and not level.steps
+    tk.sin(x)
+    assert [step.op.name for step in level.steps] == ["sin"]
+
+
+def test_threads_that_are_linearized_at_the_same_moment_keep_their_places():
+    class Slow(itertools.count):
+        def __next__(self):
+            place = super().__next__()
+            time.sleep(1e-5)  # lets another thread run
+            return place
+
+    def f(x):
+        def power(n):
+            y = x
+            for _ in range(n):
+                y = y * x
+            return y
+
+        with ThreadPoolExecutor(4) as pool:
+            return sum(pool.map(power, range(10, 14)))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(itertools, "count", Slow)
+        push_forward = tk.linearize(f, f64(1.0))[1]
+    assert push_forward(1.0).item() == 11 + 12 + 13 + 14
+
+
 # ---- what they refuse --------------------------------------------------------------------------------------
 
 
@@ -328,6 +484,46 @@ BAD = {
         lambda: tk.grad(lambda x: tk.elementwise(lambda y: y * x, tk.cos)(ONE).sum())(ONE),
         ArgumentError,
         "enclosing transform",
+    ),
+    "closure of the rule": (
+        lambda: tk.jvp(lambda x: pushed(lambda p, t: (p[0], t[0] * x))(x), (ONE,), (ONE,)),
+        ArgumentError,
+        "jvp: a derivative rule used a tensor of an enclosing transform that is not among .* pass it",
+    ),
+    "closure of the rule in vmap": (
+        lambda: tk.jvp(tk.vmap(lambda x: pushed(lambda p, t: (p[0], t[0] * x))(x)), (ONE,), (ONE,)),
+        EscapedTensorError,
+        "must come in as an argument",
+    ),
+    "closure of the rule in grad": (
+        lambda: tk.grad(lambda x: pushed(lambda p, t: (p[0], t[0] * x))(x).sum())(ONE),
+        EscapedTensorError,
+        "must come in as an argument",
+    ),
+    "closure of a derivative": (
+        lambda: tk.jvp(lambda x: tk.elementwise(tk.sin, lambda y: x)(x), (ONE,), (ONE,)),
+        ArgumentError,
+        "jvp: a derivative rule used a tensor of an enclosing transform",
+    ),
+    "closure in vmap of what has examples": (
+        lambda: tk.vmap(lambda x, y: tk.checkpoint(lambda y: y * x)(y))(ONE, ONE),
+        EscapedTensorError,
+        "must come in as an argument",
+    ),
+    "elementwise changes the shape": (
+        lambda: tk.elementwise(lambda x: x.sum(), tk.cos)(ONE),
+        ShapeError,
+        r"must keep the shape \(2,\), got \(\)",
+    ),
+    "a derivative of another shape": (
+        lambda: tk.jvp(tk.elementwise(tk.sin, lambda y: ONE), (ONE[0],), (ONE[0],)),
+        ShapeError,
+        r"the derivative has shape \(2,\), need \(\)",
+    ),
+    "a derivative of a wider dtype": (
+        lambda: tk.grad(tk.elementwise(tk.sin, lambda y: ONE[0]))(tk.tensor(1.0)),
+        GradientError,
+        "the derivative is float64, need float32",
     ),
     "rule returns no pair": (
         lambda: tk.jvp(pushed(lambda p, t: t[0]), (ONE,), (ONE,)),

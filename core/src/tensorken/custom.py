@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken import tree
-from tensorken.arguments import check_function, places_of
+from tensorken.arguments import check_function, matching, places_of
 from tensorken.creation import as_tensor
 from tensorken.dispatch import apply
 from tensorken.errors import ArgumentError, GradientError, ShapeError
@@ -17,6 +17,7 @@ from tensorken.spec.dtype_rules import floating
 from tensorken.spec.op import Op
 from tensorken.tensor import Tensor
 from tensorken.user_ops import (
+    STATIC,
     Arguments,
     Result,
     added,
@@ -46,7 +47,8 @@ def elementwise(
         derivative: f's derivative, from f's argument to a tensor of its shape; higher orders differentiate it.
 
     Raises:
-        ShapeError: when called, if f changes the shape.
+        ShapeError: when called, if f changes the shape; when differentiated, if the derivative has another shape.
+        GradientError: when differentiated, if the derivative has a wider dtype.
         ArgumentError: when called inside a transform, if f uses another tensor of that transform.
 
     >>> import tensorken as tk
@@ -63,7 +65,7 @@ def elementwise(
         return y
 
     def rule(t: Tensor, y: Tensor, x: Tensor) -> Tensor:
-        return t * derivative(x)
+        return matching(name, "derivative", x, t * derivative(x))
 
     op = Op(name, 1, lambda x: x, floating, jvp=(rule,), vjp=(rule,), body=body)
 
@@ -214,7 +216,7 @@ class custom_vjp:
         static, given = _without_static(name, self._static, positional)
         if not given.tensors:
             return self._function(*positional)
-        result, residuals = Result(name), Result(name)
+        result, residuals = Result(name), Result(name, static=(*STATIC, float))
         # Under reverse mode the residuals are further results of the op, so that the forward half runs once.
         recorded = self._forward is not None and any(
             isinstance(level, Reverse)

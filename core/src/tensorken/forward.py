@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from tensorken.levels import Level, lift
+from tensorken.errors import ArgumentError
+from tensorken.levels import Level, lift, meet
 from tensorken.spec.interpreter import R
 from tensorken.spec.op import Op, run
 from tensorken.tensor import Tensor
@@ -66,7 +67,15 @@ class Forward(Level[Dual[R]]):
 
     def _at_inner(self, tangent: Tensor) -> R:
         """A rule's result as a representation of the level below; it may have been built from constants alone."""
-        return lift(tangent.representation, tangent.interpreter, self.inner)  # type: ignore[no-any-return]
+        inner = self.inner
+        if tangent.interpreter is inner:
+            return tangent.representation  # type: ignore[no-any-return]
+        if meet((tangent.interpreter, inner), self.transform) is not inner:
+            raise ArgumentError(
+                f"{self.transform}: a derivative rule used a tensor of an enclosing transform that is not among the "
+                f"arguments of its function; pass it as an argument"
+            )
+        return lift(tangent.representation, tangent.interpreter, inner)  # type: ignore[no-any-return]
 
 
 def pushed_through(

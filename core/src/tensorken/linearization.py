@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,14 +24,14 @@ __all__ = [
 
 @dataclass(slots=True)
 class Step:
-    """An op that a tangent may pass: its operands' places, values and params, and the places of its results."""
+    """An op that a tangent may pass: its operands' places and values, its results' places and values, its params."""
 
     op: Op
     parents: list[int | None]
     primals: list[Any]
+    places: list[int]
     results: list[Any]
     params: tuple[Any, ...]
-    first: int
 
 
 class Linearize(Level[Traced[R]]):
@@ -41,7 +42,7 @@ class Linearize(Level[Traced[R]]):
     def __init__(self, inner: Interpreter[Any]) -> None:
         super().__init__(inner)
         self.steps: list[Step] = []
-        self.count = 0  # of places given out
+        self._places = itertools.count()  # gives each place out once, to whichever thread asks
 
     def lift(self, x: R) -> Traced[R]:
         return Traced(x, None)
@@ -51,12 +52,7 @@ class Linearize(Level[Traced[R]]):
 
     def variable(self, x: R) -> Traced[R]:
         """A value whose tangent will be given."""
-        return self._placed([x])[0]
-
-    def _placed(self, values: Sequence[R]) -> list[Traced[R]]:
-        first = self.count
-        self.count += len(values)
-        return [Traced(x, first + i) for i, x in enumerate(values)]
+        return Traced(x, next(self._places))
 
     def interpret(self, op: Op, operands: Sequence[Traced[R]], params: tuple[Any, ...]) -> Any:
         if self.closed:
@@ -66,8 +62,9 @@ class Linearize(Level[Traced[R]]):
         y = run(self.inner, op, primals, params)
         results = [y] if op.results == 1 else list(y)
         if op.differentiable and any([parent is not None for parent in parents]):
-            self.steps.append(Step(op, parents, primals, results, params, self.count))
-            traced = self._placed(results)
+            places = [next(self._places) for _ in results]
+            self.steps.append(Step(op, parents, primals, places, results, params))
+            traced = [Traced(x, place) for x, place in zip(results, places, strict=True)]
         else:
             traced = [Traced(x, None) for x in results]
         return traced[0] if op.results == 1 else tuple(traced)
@@ -81,9 +78,8 @@ class Linearize(Level[Traced[R]]):
                 continue
             xs = [Tensor(inner, x) for x in step.primals]
             ys = [Tensor(inner, y) for y in step.results]
-            for i, t in enumerate(pushed_through(step.op, given, ys, xs, step.params)):
-                if t is not None:
-                    tangents[step.first + i] = t
+            pushed = pushed_through(step.op, given, ys, xs, step.params)
+            tangents.update([(i, t) for i, t in zip(step.places, pushed, strict=True) if t is not None])
         return tangents
 
 

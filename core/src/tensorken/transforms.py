@@ -108,7 +108,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     check_function("vjp", f)
     arguments, structure = _leaves(primals)
     values = [variable("vjp", x, i) for i, x in enumerate(arguments)]
-    level, outputs, out_structure, aux = _record("vjp", f, values, structure, has_aux)
+    level, outputs, out_structure, aux = record("vjp", f, values, structure, has_aux)
     inner = level.inner
     results = _primals_of(outputs, inner)
 
@@ -117,7 +117,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         given, given_structure = tree.flatten(cotangent)
         tree.check_same(out_structure, given_structure, "vjp: cotangent")
         seeds = [matching("vjp", "cotangent", y, t) for y, t in zip(results, given, strict=True)]
-        found = _pull(level, outputs, seeds, consume=False)
+        found = pull(level, outputs, seeds, consume=False)
         pulled = _cotangents_of(values, found, inner)
         _settle(inner, pulled)
         return _arguments(structure, pulled)  # type: ignore[no-any-return]
@@ -237,12 +237,12 @@ def _differentiated(
             x if type(x) is Tensor and x.dtype.kind == "float" else variable(name, x, i, structure)
             for i, x in enumerate(leaves)
         ]
-        level, outputs, out_structure, aux = _record(name, partial, values, structure, has_aux)
+        level, outputs, out_structure, aux = record(name, partial, values, structure, has_aux)
         inner = level.inner
         if scalar:
             _check_scalar_output(name, outputs)
         results = _primals_of(outputs, inner)
-        found = _pull(level, outputs, [y.ones_like() for y in results], consume=True)
+        found = pull(level, outputs, [y.ones_like() for y in results], consume=True)
         if not allow_unused:
             for i, (path, _) in enumerate(tree.flatten_with_path(chosen)[0]):
                 if i not in found:
@@ -271,7 +271,7 @@ def _arguments(structure: Any, leaves: list[Tensor]) -> Any:
     return tuple(leaves) if structure is None else tree.unflatten(structure, leaves)
 
 
-def _record(
+def record(
     name: str, f: Function, values: list[Tensor], structure: Any, has_aux: bool
 ) -> tuple[Reverse[Any], list[Tensor], Any, Any]:
     """Run f on a fresh tape; the level, and f's results there."""
@@ -285,7 +285,7 @@ def _record(
         return level, [result_at(level, y) for y in outputs], out_structure, aux
 
 
-def _pull(
+def pull(
     level: Reverse[Any], outputs: list[Tensor], seeds: list[Tensor], *, consume: bool
 ) -> dict[int, Tensor]:
     """Pull one cotangent of each output back to the variables; an int or bool output has none."""

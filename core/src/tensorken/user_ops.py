@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tensorken import tree
-from tensorken.arguments import matching
-from tensorken.creation import as_tensor, tensor
+from tensorken.arguments import matching, result_at
+from tensorken.batch import at
+from tensorken.creation import as_operand, as_tensor, tensor
 from tensorken.dispatch import at_one_level
 from tensorken.errors import ArgumentError, EscapedTensorError, StructureError, TensorkenError
-from tensorken.levels import lift, meet, standing_on
+from tensorken.forward import Dual, Forward
+from tensorken.levels import ground, lift, meet, running, standing_on
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import Op, run
 from tensorken.tensor import Tensor
-from tensorken.transforms import jvp, vjp
+from tensorken.transforms import pull, record
 
 STATIC = (bool, int, str, bytes, type(None))
 """Kinds of arguments that reach the user's function as they are; floats and arrays become tensors."""
@@ -34,15 +36,22 @@ class Arguments:
     def of(cls, name: str, arguments: Any) -> Arguments:
         """Take the arguments apart.
 
+        A number takes the widest floating-point dtype among the tensors, and numbers and arrays their backend.
+
         Raises:
             ArgumentError: if a leaf is neither a tensor, a number, a string nor a function.
         """
         leaves, structure = tree.flatten(arguments)
+        widest = max(
+            [leaf for leaf in leaves if isinstance(leaf, Tensor)],
+            key=lambda x: (x.dtype.kind == "float", x.dtype.itemsize),
+            default=None,
+        )
         tensors, places = [], []
         for i, leaf in enumerate(leaves):
             if not _is_static(leaf):
                 try:
-                    tensors.append(as_tensor(leaf))
+                    tensors.append(_as_argument(name, leaf, widest))
                 except ArgumentError as error:
                     raise ArgumentError(f"{name}: argument leaf {i}: {error}") from None
                 places.append(i)
@@ -100,19 +109,28 @@ def _up_to(structure: Any, value: Any, name: str) -> list[Any]:
     return []
 
 
+def _as_argument(name: str, leaf: Any, beside: Tensor | None) -> Tensor:
+    if beside is None or isinstance(leaf, Tensor):
+        return as_tensor(leaf)
+    if type(leaf) is float:
+        return as_operand(name, leaf, beside)
+    return tensor(leaf, backend=beside.interpreter.base)
+
+
 @dataclass(slots=True)
 class Result:
     """How the tensors that an op returns make up the result of the user's function."""
 
     name: str
+    static: tuple[type, ...] = STATIC  # kinds of leaves that stay as they are
     structure: Any = None
     leaves: list[Any] = field(default_factory=list)  # what is no tensor; None where a tensor stands
 
     def tensors(self, result: Any) -> list[Any]:
         """What of a result is or becomes a tensor."""
         leaves, self.structure = tree.flatten(result)
-        self.leaves = [leaf if _is_static(leaf) else None for leaf in leaves]
-        return [leaf for leaf in leaves if not _is_static(leaf)]
+        self.leaves = [leaf if _is_static(leaf, self.static) else None for leaf in leaves]
+        return [leaf for leaf in leaves if not _is_static(leaf, self.static)]
 
     def taken_apart(self, result: Any, interpreter: Interpreter[Any]) -> list[Tensor]:
         """The tensors of a result, at the level of an interpreter."""
@@ -136,8 +154,8 @@ class Result:
         return tree.unflatten(self.structure, [next(found) if leaf is None else leaf for leaf in self.leaves])
 
 
-def _is_static(leaf: Any) -> bool:
-    return isinstance(leaf, STATIC) or callable(leaf)
+def _is_static(leaf: Any, static: tuple[type, ...] = STATIC) -> bool:
+    return isinstance(leaf, static) or callable(leaf)
 
 
 def at_level(name: str, interpreter: Interpreter[Any], y: Any) -> Tensor:
@@ -170,31 +188,55 @@ def user_op(
         body: from the operands to the results.
         push: from tangents of the operands, results and operands to the tangents of the results.
         pull: from cotangents of the results, results and operands to the cotangents of the operands.
+
+    Both are called only where something is given, and get and give None for what is not floating-point.
     """
 
     def run_body(*operands: Tensor) -> tuple[Tensor, ...]:
-        with standing_on(operands[0].interpreter):
-            return tuple(body(list(operands)))
+        return tuple(_run_on(operands[0].interpreter, name, body, list(operands)))
 
-    def rule(function: Callable[..., Any]) -> Callable[..., Any]:
-        def run_rule(given: Any, ys: Any, xs: Any, params: Any) -> Any:
-            present = [x.interpreter for x in (*given, *ys, *xs) if x is not None]
-            with standing_on(meet(present, name)):
-                return function(list(given), list(ys), list(xs))
+    def run_push(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+        return run_rule(push, tangents, xs, ys, ys, xs)
 
-        return run_rule
+    def run_pull(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+        return run_rule(pull, cotangents, ys, xs, ys, xs)
+
+    def run_rule(
+        rule: Callable[..., Any], given: Any, sources: Any, targets: Any, ys: Any, xs: Any
+    ) -> Sequence[Tensor | None]:
+        given = _of_floats_alone(given, sources)
+        if all([t is None for t in given]) or all([x.dtype.kind != "float" for x in targets]):
+            return [None] * len(targets)
+        level = meet([x.interpreter for x in (*given, *ys, *xs) if x is not None], name)
+        return _of_floats_alone(_run_on(level, name, rule, given, list(ys), list(xs)), targets)
 
     return Op(
         name,
         None,
         shape=_unknown,
         dtype=_unknown,
-        jvp_all=rule(push),
-        vjp_all=rule(pull),
+        jvp_all=run_push,
+        vjp_all=run_pull,
         body=run_body,
         results=None,
         mapped=True,
     )
+
+
+def _run_on(level: Interpreter[Any], name: str, function: Callable[..., Any], *groups: list[Any]) -> Any:
+    """A function of the user's at a level."""
+    with standing_on(level):
+        try:
+            return function(*groups)
+        except EscapedTensorError as error:
+            hint = "a tensor of an enclosing transform must come in as an argument"
+            if hint not in str(error):
+                error.args = (f"{name}: {error}; {hint}",)
+            raise
+
+
+def _of_floats_alone(tangents: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor | None]:
+    return [t if x.dtype.kind == "float" else None for t, x in zip(tangents, like, strict=True)]
 
 
 def _unknown(*args: Any) -> Any:
@@ -212,74 +254,56 @@ def zeros_for_none(given: Sequence[Tensor | None], like: Sequence[Tensor]) -> li
     return [x.zeros_like() if t is None else t for t, x in zip(given, like, strict=True)]
 
 
-def transposed(
-    linear: Callable[..., Sequence[Tensor | None]],
-    operands: Sequence[Tensor],
-    cotangents: Sequence[Tensor | None],
-) -> list[Tensor | None]:
-    """What a linear function of tensors like the operands, run backwards, makes of cotangents of its results.
-
-    Operands that are not floating-point are no variables: they stay zeros and get None.
-    """
-    given: list[Tensor] = []
-
-    def present(*xs: Tensor) -> list[Tensor]:
-        pairs = list(zip(linear(*xs), cotangents, strict=True))
-        given[:] = [t for y, t in pairs if y is not None and t is not None]
-        return [y for y, t in pairs if y is not None and t is not None]
-
-    zeros = [x.zeros_like() for x in operands]
-    partial, places = of_floats(present, zeros)
-    _, pull_back = vjp(partial, *[zeros[i] for i in places])
-    pulled: list[Tensor | None] = [None] * len(operands)
-    if given:
-        for place, t in zip(places, pull_back(given), strict=True):
-            pulled[place] = t
-    return pulled
-
-
-# ---- derivatives of functions of operands, some of which are no floats ------------------------------------------
-
-
-def of_floats(
-    function: Callable[..., Sequence[Any]], xs: Sequence[Tensor]
-) -> tuple[Callable[..., Sequence[Any]], list[int]]:
-    """The function of those operands that have derivatives, and their places."""
-    places = [i for i, x in enumerate(xs) if x.dtype.kind == "float"]
-
-    def partial(*floats: Tensor) -> Sequence[Any]:
-        full = list(xs)
-        for place, x in zip(places, floats, strict=True):
-            full[place] = x
-        return function(*full)
-
-    return partial, places
+# ---- derivatives of functions of operands, some of which are no floats; None is an exact zero ------------------
 
 
 def pushed_through(
     function: Callable[..., Sequence[Any]], xs: Sequence[Tensor], tangents: Sequence[Tensor | None]
-) -> list[Tensor]:
+) -> list[Tensor | None]:
     """The tangents of the function's results."""
-    partial, places = of_floats(function, xs)
-    primals = [xs[i] for i in places]
-    pushed: Sequence[Tensor] = jvp(partial, primals, zeros_for_none([tangents[i] for i in places], primals))[
-        1
-    ]
-    return list(pushed)
+    inner = ground([x.interpreter for x in (*xs, *tangents) if x is not None], "jvp")
+    level: Forward[Any] = Forward(inner)
+    with running(level):
+        duals = [
+            x if t is None else Tensor(level, Dual(at(inner, x), at(inner, t)), x.shape, x.dtype)
+            for x, t in zip(xs, tangents, strict=True)
+        ]
+        ys = [result_at(level, y) for y in function(*duals)]
+    pushed = [y.representation.tangent for y in ys]
+    return [None if t is None else Tensor(inner, t) for t in pushed]
 
 
 def pulled_through(
     function: Callable[..., Sequence[Any]], xs: Sequence[Tensor], cotangents: Sequence[Tensor | None]
 ) -> list[Tensor | None]:
-    """The cotangents of the operands; None for those that are no floats."""
+    """The cotangents of the operands, from those of the function's results."""
+    places = [i for i, x in enumerate(xs) if x.dtype.kind == "float"]
     pulled: list[Tensor | None] = [None] * len(xs)
-    if all([t is None for t in cotangents]):
-        return pulled
-    partial, places = of_floats(function, xs)
-    ys, pull_back = vjp(partial, *[xs[i] for i in places])
-    for place, t in zip(places, pull_back(type(ys)(zeros_for_none(cotangents, ys))), strict=True):
-        pulled[place] = t
+    given: list[Tensor] = []
+
+    def reached(*floats: Tensor) -> list[Any]:
+        full = list(xs)
+        for place, x in zip(places, floats, strict=True):
+            full[place] = x
+        pairs = list(zip(function(*full), cotangents, strict=True))
+        given[:] = [t for y, t in pairs if y is not None and t is not None]
+        return [y for y, t in pairs if y is not None and t is not None]
+
+    if places and any([t is not None for t in cotangents]):
+        level, ys, *_ = record("vjp", reached, [xs[i] for i in places], None, False)
+        found = pull(level, ys, given, consume=True)
+        for i, place in enumerate(places):
+            pulled[place] = found.get(i)
     return pulled
+
+
+def transposed(
+    linear: Callable[..., Sequence[Tensor | None]],
+    operands: Sequence[Tensor],
+    cotangents: Sequence[Tensor | None],
+) -> list[Tensor | None]:
+    """What a linear function of tensors like the operands, run backwards, makes of cotangents of its results."""
+    return pulled_through(linear, [x.zeros_like() for x in operands], cotangents)
 
 
 def added(first: Sequence[Tensor | None], second: Sequence[Tensor | None]) -> list[Tensor | None]:
