@@ -291,6 +291,11 @@ def test_empty_trees_have_empty_derivatives():
     assert y == ()
     assert pull_back(())[0].item() == 0.0
     assert tk.jvp(lambda: f64(2.0), (), ())[0].item() == 2.0
+    for jacobian in (tk.jacfwd, tk.jacrev):
+        assert jacobian(lambda x: {})(f64(1.0)) == {}
+        assert jacobian(lambda p: {"y": f64([1.0, 2.0])})({}) == {"y": {}}
+        assert jacobian(lambda p, x: x * x, (0, 1))([], f64(3.0))[1].item() == 6.0
+    assert tk.hessian(lambda p: f64(1.0))([]) == []
 
 
 @pytest.mark.feature(88)
@@ -371,6 +376,18 @@ def test_a_hessian_of_any_rank(shape):
         assert got.shape == (*shape, *shape)
         close(got, expected)
     close(tk.hessian(cubes)(f64(x)), expected)
+
+
+@pytest.mark.feature(82, 83)
+@pytest.mark.parametrize("jacobian", [tk.jacfwd, tk.jacrev])
+def test_a_jacobian_keeps_the_dtype_of_each_output_and_input(jacobian):
+    f = lambda p, q: {"sum": p["x"].sum() + q[1], "wide": p["x"].astype("float64") * q[0]}  # noqa: E731
+    p, q = {"x": tk.tensor([1.0, 2.0])}, (f64([3.0, 4.0]), tk.tensor(5.0))
+    blocks = jacobian(f, (0, 1))(p, q)
+    assert blocks["sum"][0]["x"].tolist() == [1.0, 1.0]
+    assert [part.tolist() for part in blocks["sum"][1]] == [[0.0, 0.0], 1.0]
+    assert blocks["wide"][0]["x"].tolist() == [[3.0, 0.0], [0.0, 4.0]]
+    assert [part.tolist() for part in blocks["wide"][1]] == [[[1.0, 0.0], [0.0, 2.0]], [0.0, 0.0]]
 
 
 @pytest.mark.feature(84, 195)

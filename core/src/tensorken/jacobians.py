@@ -168,6 +168,8 @@ def _over_basis(linear: Callable[..., list[Tensor]], like: list[Tensor]) -> list
 
     The basis vectors, in their order, are 1 at one element of one operand, and 0 elsewhere.
     """
+    if not like:
+        return linear()  # of no basis vector; nothing will be asked of its rows
     total = sum([x.size for x in like])
     if total == 1 and len(like) == 1:
         return [y.reshape((1, *y.shape)) for y in linear(like[0].ones_like())]
