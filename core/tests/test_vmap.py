@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 import tensorken as tk
 from core.tests.programs import programs
 from core.tests.support import FUSED, STACKS, Counting, array, f64, peak_of
+from tensorken.batch import Batch
 from tensorken.errors import (
     ArgumentError,
     AxisError,
@@ -385,6 +386,22 @@ def test_a_tensor_that_escapes_is_refused():
     for use in (lambda x: x + 1.0, lambda x: x.gather(index, 0), lambda x: x.scatter_add(index, 0, 1)):
         with pytest.raises(EscapedTensorError, match="vmap, which has returned"):
             use(kept[0])
+
+
+def test_two_tensors_that_escape_together_are_refused():
+    kept = []
+    tk.vmap(lambda x, k: kept.extend([x, k]) or x)(tk.ones((2, 3)), tk.tensor([[0, 1, 2], [0, 0, 0]]))
+    x, k = kept
+    for use in (lambda: x.gather(k, 0), lambda: x.scatter_add(k, 0, 3), lambda: x * x):
+        with pytest.raises(EscapedTensorError, match="vmap, which has returned"):
+            use()
+
+
+def test_rows_beyond_the_range_of_an_int32_are_counted_in_int64():
+    last = tk.tensor([[0], [5], [2**30 - 1]])
+    rows = Batch(FUSED, 3)._own_rows(last, 2**30)
+    assert rows.dtype is tk.int64
+    assert rows.tolist() == [[0], [2**30 + 5], [3 * 2**30 - 1]]
 
 
 def test_an_error_inside_leaves_no_level_behind():
