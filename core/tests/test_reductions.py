@@ -249,6 +249,8 @@ def test_quantiles_of_specials() -> None:
     assert tk.median(f64([inf, inf, 1.0])).item() == inf
     assert tk.median(f64([-inf, inf, 1.0])).item() == 1.0
     assert tk.median(f64([inf, inf])).item() == inf
+    assert tk.median(f64([-inf, 3.0])).item() == -inf
+    assert tk.median(tk.tensor([-6e4, 6e4], "float16")).item() == 0.0  # their difference overflows
     assert np.isnan(tk.median(f64([])).item())
     assert tk.quantile(f64([1.0, 2.0]), []).shape == (0,)
 

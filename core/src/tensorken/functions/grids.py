@@ -13,7 +13,7 @@ from tensorken.functions.ranges import arange
 from tensorken.functions.shaping import expand_dims
 from tensorken.normalization import axis_of
 from tensorken.spec.bodies.arrangement import iota
-from tensorken.spec.dtypes import float32, int32
+from tensorken.spec.dtypes import bool_, float32, int32
 from tensorken.spec.shapes import shown
 from tensorken.tensor import Tensor
 
@@ -143,6 +143,9 @@ def vander(x: Any, n: int | None = None, increasing: bool = False) -> Tensor:
         n: the number of powers, from 0; by default that of the elements.
         increasing: whether the highest comes last.
 
+    Returns:
+        Powers in the dtype of x; in int32 of bools.
+
     Raises:
         ShapeError: if x has not one axis.
 
@@ -151,6 +154,8 @@ def vander(x: Any, n: int | None = None, increasing: bool = False) -> Tensor:
     [[1, 1, 1], [1, 2, 4], [1, 3, 9]]
     """
     old = as_tensor(x)
+    if old.dtype is bool_:
+        old = old.astype(int32)
     if old.ndim != 1:
         raise ShapeError(f"vander: need one axis, got shape {old.shape}; flatten it first")
     (count,) = shape_of("vander", old.size if n is None else n)

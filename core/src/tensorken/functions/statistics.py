@@ -222,5 +222,5 @@ def _at_share(ordered: Tensor, share: float, method: str) -> Tensor:
     if part == 1.0:
         value = high
     elif part:
-        value = low.eq(high).where(low, low + (high - low) * part)
+        value = low.eq(high).where(low, low * (1.0 - part) + high * part)  # high - low may overflow
     return last.eq(last).where(value, last)
