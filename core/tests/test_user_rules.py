@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -227,12 +229,32 @@ def test_a_checkpoint_adds_no_nan():
     assert tk.jvp(lambda x: both(x, one)["b"] * f64(np.inf) + x, (zero,), (one,))[1].item() == 1.0
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_after_a_rule_the_levels_are_as_before(rule):
+    f, c = RULES[rule](), f64(W)
+
+    def g(x):
+        y = f(c, x)
+        return tk.grad(lambda c: (y @ c).sum())(c).sum()  # stands on the level of y
+
+    expected = lambda x: 3.0 * plain(c, x).sum()  # noqa: E731
+    same(tk.grad(g)(f64(X)), tk.grad(expected)(f64(X)))
+    several = f64(np.stack([X, X * 2.0]))
+    same(tk.vmap(tk.grad(g))(several), tk.vmap(tk.grad(expected))(several))
+
+
 def test_no_rules_give_zeros():
     f = tk.custom_jvp(lambda x, y: {"a": x * y, "b": tk.cos(x)})
     f.defjvps(None, None)
     x = f64([1.0, 2.0])
     assert tk.tree.map(lambda t: t.tolist(), tk.jvp(f, (x, x), (x, x))[1]) == {"a": [0.0] * 2, "b": [0.0] * 2}
     assert tk.grad(lambda x: f(x, x)["a"].sum())(x).tolist() == [0.0, 0.0]
+    # zeros are constants, and rise to the level of what they are added to
+    twice = tk.jacfwd(tk.jacfwd(lambda x: f(x, x)["a"] + x**3))(x)
+    assert twice[0, 0].tolist() == [6.0, 0.0]
+    step = tk.custom_jvp(lambda x: x * 1.0)
+    step.defjvp(lambda primals, tangents: (step(*primals), f64([0.0, 0.0])))
+    assert tk.jacfwd(tk.jacfwd(lambda x: step(x) + x**3))(x)[0, 0].tolist() == [6.0, 0.0]
 
 
 @pytest.mark.parametrize("stack", [FUSED, Reference()], ids=str)
@@ -619,10 +641,25 @@ def test_bad_rules_get_one_line_and_the_next_call_works(case):
     )
 
 
-def test_an_op_made_for_one_call_is_not_kept():
-    import gc
-    import weakref
+@pytest.mark.parametrize("transform", ["vjp", "jvp", "linearize", "grad", "fwd-over-rev"])
+@pytest.mark.parametrize("rule", RULES)
+def test_a_level_with_rules_on_its_tape_goes_without_the_garbage_collector(rule, transform):
+    f, kept = RULES[rule](), []
 
+    def noted(w, x):
+        kept.extend([weakref.ref(w.interpreter), weakref.ref(x.interpreter)])
+        return total(f, w, x)
+
+    gc.collect()
+    gc.disable()
+    try:
+        TRANSFORMS[transform](noted)(f64(W), f64(X))
+        assert {level() for level in kept} <= {None, FUSED}
+    finally:
+        gc.enable()
+
+
+def test_an_op_made_for_one_call_is_not_kept():
     x = f64([1.0])
     kept = []
 

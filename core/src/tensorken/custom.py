@@ -136,8 +136,8 @@ class custom_jvp:
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         name = _name_of(self._function)
         positional = _positional(self._function, arguments, keywords)
-        static, given = _without_static(name, self._static, positional)
-        if not given.tensors:
+        static, given, tensors = _without_static(name, self._static, positional)
+        if not tensors:
             return self._function(*positional)
         result = Result(name)
 
@@ -161,7 +161,7 @@ class custom_jvp:
             return transposed(lambda *tangents: push(list(tangents), ys, xs), xs, cotangents)
 
         op = user_op(name, body, push, pull)
-        return result.put_together(call(op, given.tensors))
+        return result.put_together(call(op, tensors))
 
 
 class custom_vjp:
@@ -213,14 +213,14 @@ class custom_vjp:
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         name = _name_of(self._function)
         positional = _positional(self._function, arguments, keywords)
-        static, given = _without_static(name, self._static, positional)
-        if not given.tensors:
+        static, given, tensors = _without_static(name, self._static, positional)
+        if not tensors:
             return self._function(*positional)
         result, residuals = Result(name), Result(name, static=(*STATIC, float))
         # Under reverse mode the residuals are further results of the op, so that the forward half runs once.
         recorded = self._forward is not None and any(
             isinstance(level, Reverse)
-            for x in given.tensors
+            for x in tensors
             for level in (x.interpreter, *x.interpreter.foundation)
         )
 
@@ -267,7 +267,7 @@ class custom_vjp:
             return [*pushed, *pushed_through(residuals_of, xs, tangents)] if recorded else pushed
 
         op = user_op(name, body, push, pull)
-        return result.put_together(call(op, given.tensors)[: result.count])
+        return result.put_together(call(op, tensors)[: result.count])
 
 
 # ---- pieces ------------------------------------------------------------------------------------------------
@@ -297,11 +297,11 @@ def _positional(
 
 def _without_static(
     name: str, argnums: tuple[int, ...], arguments: tuple[Any, ...]
-) -> tuple[list[Any], Arguments]:
-    """The arguments of nondiff_argnums, and the others."""
+) -> tuple[list[Any], Arguments, list[Tensor]]:
+    """The arguments of nondiff_argnums, and the others, their tensors apart."""
     places = places_of(name, argnums, len(arguments)) if argnums else ()
     rest = tuple([x for i, x in enumerate(arguments) if i not in places])
-    return [arguments[i] for i in places], Arguments.of(name, rest)
+    return [arguments[i] for i in places], *Arguments.of(name, rest)
 
 
 def _with_static(argnums: tuple[int, ...], static: list[Any], rest: tuple[Any, ...]) -> list[Any]:

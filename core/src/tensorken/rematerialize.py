@@ -36,8 +36,8 @@ def checkpoint(f: Function) -> Callable[..., Any]:
 
     @functools.wraps(check_function("checkpoint", f))
     def checkpointed(*arguments: Any, **keywords: Any) -> Any:
-        given = Arguments.of(name, (arguments, keywords))
-        if not given.tensors:
+        given, tensors = Arguments.of(name, (arguments, keywords))
+        if not tensors:
             return f(*arguments, **keywords)
         result = Result(name)
 
@@ -54,6 +54,6 @@ def checkpoint(f: Function) -> Callable[..., Any]:
             lambda tangents, ys, xs: pushed_through(again, xs, tangents),
             lambda cotangents, ys, xs: pulled_through(again, xs, cotangents),
         )
-        return result.put_together(call(op, given.tensors))
+        return result.put_together(call(op, tensors))
 
     return checkpointed

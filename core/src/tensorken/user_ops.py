@@ -25,16 +25,18 @@ STATIC = (bool, int, str, bytes, type(None))
 
 @dataclass(slots=True)
 class Arguments:
-    """The arguments of one call: tensors, and what stands between them."""
+    """What stands between the tensors in the arguments of one call.
 
-    tensors: list[Tensor]
+    Not the tensors too: an op's rules refer to this, and a tape to the op, so the tape would keep itself alive.
+    """
+
     structure: Any
     places: list[int]  # of the tensors among the leaves
-    leaves: list[Any]
+    leaves: list[Any]  # None where a tensor stands
 
     @classmethod
-    def of(cls, name: str, arguments: Any) -> Arguments:
-        """Take the arguments apart.
+    def of(cls, name: str, arguments: Any) -> tuple[Arguments, list[Tensor]]:
+        """Take the arguments apart, tensors from the rest.
 
         A number takes the widest floating-point dtype among the tensors, and numbers and arrays their backend.
 
@@ -55,7 +57,8 @@ class Arguments:
                 except ArgumentError as error:
                     raise ArgumentError(f"{name}: argument leaf {i}: {error}") from None
                 places.append(i)
-        return cls(tensors, structure, places, leaves)
+                leaves[i] = None
+        return cls(structure, places, leaves), tensors
 
     def filled(self, values: Sequence[Any], rest: bool = True) -> Any:
         """The arguments with other values for the tensors; what is no tensor stays, or becomes None."""
