@@ -388,6 +388,18 @@ def test_a_jacobian_keeps_the_dtype_of_each_output_and_input(jacobian):
     assert [part.tolist() for part in blocks["sum"][1]] == [[0.0, 0.0], 1.0]
     assert blocks["wide"][0]["x"].tolist() == [[3.0, 0.0], [0.0, 4.0]]
     assert [part.tolist() for part in blocks["wide"][1]] == [[[1.0, 0.0], [0.0, 2.0]], [0.0, 0.0]]
+    assert [part.dtype for part in blocks["wide"][1]] == [
+        tk.float64,
+        tk.float64 if jacobian is tk.jacfwd else tk.float32,
+    ]
+    alone = jacobian(lambda a, b: a * a + b.sum(), (0, 1))(f64(3.0), tk.zeros((0,), tk.float64))
+    assert [part.tolist() for part in alone] == [6.0, []]
+
+
+@pytest.mark.feature(83)
+def test_a_jacobian_of_integers_is_refused_by_reverse_mode():
+    with pytest.raises(GradientError, match=r"^jacrev: cannot differentiate int32 of shape \(2,\)"):
+        tk.jacrev(lambda x: x.astype("int32"))(f64([1.0, 2.0]))
 
 
 @pytest.mark.feature(84, 195)
@@ -617,6 +629,19 @@ def test_an_op_with_several_results():
     # the gradients of r² by a and by b: 2r and -2rq
     got = tk.grad(lambda a, b: f(a, b)[1].sum(), (0, 1))(a, b)
     assert [g.tolist() for g in got] == [[3.0, 4.0], [-9.0, 8.0]]
+
+
+def test_the_rules_an_operand_of_an_op_with_several_results_are_of_the_first():
+    def body(a):
+        whole = a.floor()
+        return a - whole, whole
+
+    parts = Op("parts", 1, lambda a: (a, a), lambda a: (a, a), jvp=(lambda t, *_: t,), body=body, results=2)
+    a, t = f64([7.5, -3.25]), f64([1.0, 2.0])
+    assert [x.tolist() for x in tk.jvp(lambda a: apply(parts, (a,)), (a,), (t,))[1]] == [
+        [1.0, 2.0],
+        [0.0, 0.0],
+    ]
 
 
 # ---- against closed forms ----------------------------------------------------------------------------------

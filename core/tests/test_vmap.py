@@ -270,6 +270,8 @@ def test_gather_and_scatter_with_examples_of_either_operand(batched, axis):
 def test_what_differs_between_the_examples_has_no_single_value(read, error):
     with pytest.raises(error, match="vmap"):
         tk.vmap(read)(f64(X))
+    with pytest.raises(error, match="vmap"):  # nor when there is but one
+        tk.vmap(read)(f64(X[:1]))
     same(tk.vmap(lambda x: x * 2.0)(f64(X)), 2 * X)
 
 

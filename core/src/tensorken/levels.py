@@ -98,7 +98,7 @@ def ground(interpreters: Sequence[Interpreter[Any]], transform: str) -> Interpre
         deepest = meet(interpreters, transform)
     while level is not None and level.closed:  # in a task or thread that outlives what it was started in
         level = level.inner if isinstance(level.inner, Level) else None
-    if level is not None and level.base is deepest.base and (deepest is level or deepest in level.foundation):
+    if level is not None and (deepest is level or deepest in level.foundation):
         return level
     return deepest
 
