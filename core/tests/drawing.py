@@ -37,14 +37,14 @@ def values(dtype: str, shape: tuple[int, ...], seed: int, finite: bool = False) 
     """Few different values, so that there are ties; of floats also NaN, infinities and both zeros, unless finite."""
     rng = np.random.default_rng(seed)
     if dtype == "bool":
-        return rng.integers(0, 2, shape).astype(bool)
+        return np.asarray(rng.integers(0, 2, shape), bool)
     if dtype in INTEGERS:
         ends = np.iinfo(dtype)
         pool = np.array(
             [-3, -1, 0, 1, 2, 3, 7] if finite else [ends.min, ends.max, -3, -1, 0, 1, 2, 7], dtype
         )
-        return rng.choice(pool, shape)
-    return rng.choice(np.array(FINITE if finite else SPECIAL, dtype), shape)
+        return np.asarray(rng.choice(pool, shape))
+    return np.asarray(rng.choice(np.array(FINITE if finite else SPECIAL, dtype), shape))
 
 
 @st.composite
@@ -56,11 +56,11 @@ def arrays(
     least_size: int = 0,
     finite: bool = False,
 ) -> Array:
-    """An array; half of them are views with negative strides."""
+    """An array; most are views, with negative strides or with axes in another order."""
     rank = draw(st.integers(least_rank, greatest_rank))
     shape = tuple(draw(st.integers(least_size, 4)) for _ in range(rank))
     x = values(draw(st.sampled_from(dtypes)), shape, draw(st.integers(0, 2**20)), finite)
-    return x[(slice(None, None, -1),) * rank] if draw(st.booleans()) else x
+    return draw(st.sampled_from([x, x.T, x[(..., *[slice(None, None, -1)] * rank)]]))
 
 
 @st.composite
@@ -76,7 +76,9 @@ def axes_of(draw: Any, rank: int) -> Any:
 
 
 def tensor(x: Array, backend: Any = FUSED) -> tk.Tensor:
-    """The array as a tensor; one that runs backwards is made of a view that does."""
+    """The array as a tensor; a view of an array becomes a view of a tensor."""
+    if x.ndim > 1 and x.T.flags.c_contiguous:
+        return tk.tensor(x.T, backend=backend).T
     backwards = x.ndim > 0 and x.strides[-1] < 0
     if not backwards:
         return tk.tensor(np.ascontiguousarray(x).reshape(x.shape), backend=backend)

@@ -21,6 +21,7 @@ __all__ = [
     "abs",
     "absolute",
     "add",
+    "around",
     "ceil",
     "clip",
     "divide",
@@ -353,4 +354,4 @@ def _whole(name: str, x: Tensor) -> Tensor:
     return result
 
 
-absolute, mod, pow, true_divide, rint, fix = abs, remainder, power, divide, round, trunc
+absolute, mod, pow, true_divide, around, rint, fix = abs, remainder, power, divide, round, round, trunc
