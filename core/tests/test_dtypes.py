@@ -393,3 +393,14 @@ def test_half_precision_is_a_dtype_like_the_others():
     assert (y.dtype, str(array(y).dtype)) == (tk.float16, "float16")
     gradient = tk.grad(lambda x: (x @ x).sum())(x)
     assert (gradient.dtype, gradient.tolist()) == (tk.float16, [2.0, 4.0])
+
+
+@pytest.mark.parametrize("name", ["bool", "int32", "int64", "float16", "float32", "float64"])
+def test_a_dtype_is_equal_to_all_that_means_it(name):
+    dtype = getattr(tk, name)
+    assert dtype == name == np.dtype(name) == dtype
+    assert dtype in (np.dtype(name).type, "complex64")
+    assert dtype not in ("complex64", "uint8", np.uint8, None, 3, [name])
+    assert [other for other in DTYPES.values() if other == name] == [dtype]
+    assert {dtype: 1}[getattr(tk, name)] == 1
+    assert pickle.loads(pickle.dumps(dtype)) is dtype

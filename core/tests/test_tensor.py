@@ -20,7 +20,7 @@ from hypothesis.extra import numpy as hnp
 
 import tensorken as tk
 from core.tests.support import FUSED, STACKS, Counting, array, f64
-from tensorken.errors import ImmutableError, ShapeError
+from tensorken.errors import ImmutableError, IndexingError, ShapeError
 from tensorken.fuse import Fuse
 from tensorken.tensor import Tensor
 from tensorken_numpy.backend import Numpy
@@ -374,6 +374,21 @@ def test_one_number():
     assert tk.grad(lambda x: x * 2.0 if x > 0 else -x)(f64(-3.0)).item() == -1.0  # a condition on a value
 
 
+def test_items_have_places():
+    x = f64([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert (x.item(1, 2), x.item(-2), x[0].item(1)) == (6.0, 5.0, 2.0)
+    with pytest.raises(IndexingError, match="index: 6 is out of range"):
+        x.item(6)
+    with pytest.raises(IndexingError, match="index: 3 indices"):
+        x.item(0, 0, 0)
+
+
+def test_python_rounds_tensors():
+    assert round(f64([0.5, 1.5, -2.6])).tolist() == [0.0, 2.0, -3.0]
+    assert round(f64(2.347), 2).item() == pytest.approx(2.35)
+    assert round(tk.tensor([3])).dtype is tk.int32
+
+
 def test_length_and_iteration_go_along_the_first_axis():
     x = f64([[1.0, 2.0], [3.0, 4.0]])
     assert len(x) == 2
@@ -425,7 +440,8 @@ def test_copies_of_what_cannot_change_are_itself():
     x = f64([1.0, 2.0])
     tree = {"x": [x], "n": [1]}
     twin = copy.deepcopy(tree)
-    assert copy.copy(x) is copy.deepcopy(x) is twin["x"][0] is x
+    assert x.copy() is x
+    assert x.copy() is copy.copy(x) is copy.deepcopy(x) is twin["x"][0] is x
     assert twin["n"] is not tree["n"]
     assert +x is x
 

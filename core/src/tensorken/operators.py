@@ -63,6 +63,9 @@ class Operators(Value):
             return unary(OPS["round"], x * scale) / scale
         return unary(OPS["round"], x / scale) * scale if decimals else unary(OPS["round"], x)
 
+    def __round__(self, decimals: int | None = None) -> Tensor:
+        return self.round(decimals or 0)
+
     def sigmoid(self) -> Tensor:
         return unary(OPS["sigmoid"], self)
 

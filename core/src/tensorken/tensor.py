@@ -145,22 +145,39 @@ class Tensor(Methods):
         """
         return interop.to_mutable(self)
 
-    def item(self) -> Any:
-        """The one element as a Python number.
+    def item(self, *index: int) -> Any:
+        """The one element as a Python number, or the one at an index: one int for each axis, or one into all in order.
 
         Raises:
+            IndexingError: if an index is out of range.
             ShapeError: if there is not exactly one element.
 
         >>> import tensorken as tk
-        >>> tk.tensor([2.5]).item()
-        2.5
+        >>> (
+        ...     tk.tensor([2.5]).item(),
+        ...     tk.tensor([[1, 2], [3, 4]]).item(1, 0),
+        ...     tk.tensor([[1, 2], [3, 4]]).item(1),
+        ... )
+        (2.5, 3, 2)
         """
+        if index:
+            return (self.ravel() if len(index) == 1 else self)[index].item()
         if self.size != 1:
             raise ShapeError(
                 f"item: shape {self.shape} has {self.size} elements, need exactly 1; use tolist()"
             )
         value = self.flat()[0]
         return value.item() if hasattr(value, "item") else value
+
+    def copy(self) -> Tensor:
+        """The tensor itself: as no tensor can change, nobody can tell it from a copy.
+
+        >>> import tensorken as tk
+        >>> x = tk.tensor([1.0, 2.0])
+        >>> x.copy() is x
+        True
+        """
+        return self
 
     def __float__(self) -> float:
         return float(self.item())

@@ -16,18 +16,28 @@ Kind = Literal["bool", "int", "float"]
 class DType:
     """The type of a tensor's elements.
 
-    There is one object for each dtype, so `is` and `==` agree; a name (`"float32"`) or a Python type
-    (`float`) is accepted wherever a dtype is.
+    There is one object for each dtype; a name (`"float32"`), a Python type (`float`) or numpy's dtype is accepted
+    wherever a dtype is, and equal to it.
 
     >>> from tensorken import float32
-    >>> float32.kind, float32.itemsize
-    ('float', 4)
+    >>> float32.kind, float32.itemsize, float32 == "float32"
+    ('float', 4, True)
     """
 
     name: str
     kind: Kind
     itemsize: int  # bytes
     format: str  # of the struct module and the buffer protocol
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, DType):
+            return self is other
+        try:
+            return as_dtype(other) is self
+        except DTypeError:
+            return False
+
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return f"tensorken.{self.name}"
