@@ -313,6 +313,11 @@ def test_nondiff_argnums_are_passed_first():
     powered.defvjp(lambda n, x, label: (x**n, x), lambda n, label, x, t: (t * n * 100.0,))
     assert tk.grad(lambda x: powered(3.0, x, object))(f64(2.0)).item() == 300.0
 
+    ordered = tk.custom_vjp(lambda n, m, x: x * n + m, nondiff_argnums=(1, 0))
+    ordered.defvjp(lambda n, m, x: (x * n + m, x), lambda m, n, x, t: (t * (100 * n + m),))
+    assert tk.grad(lambda x: ordered(3, 2, x))(f64(5.0)).item() == 302.0
+    assert ordered(3, 2, f64(5.0)).item() == 17.0
+
     @functools.partial(tk.custom_jvp, nondiff_argnums=(-1, 0))
     def between(first, x, y, last):
         assert (first, last) == ("first", "last")
@@ -326,6 +331,28 @@ def test_nondiff_argnums_are_passed_first():
     )
     assert tk.grad(lambda x: between("first", x, 2.0 * x, "last"))(f64(1.0)).item() == 8.0
     assert between("first", f64(5.0), f64(3.0), "last").item() == 2.0
+
+
+def test_rules_an_argument_beside_arguments_that_have_none():
+    @functools.partial(tk.custom_jvp, nondiff_argnums=1)
+    def scaled(x, label, y):
+        return {"z": x * y, "label": label}
+
+    scaled.defjvps(lambda label, t, y, *xs: {"z": t * 10.0, "label": label}, None)
+    assert tk.grad(lambda x: scaled(x, "a", x)["z"])(f64(2.0)).item() == 10.0
+    scaled.defjvps(None, None)
+    assert tk.grad(lambda x: scaled(x, "a", x)["z"])(f64(2.0)).item() == 0.0
+
+
+def test_a_rule_around_a_function_with_a_rule_is_the_one_that_counts():
+    inner = tk.custom_jvp(tk.sin)
+    inner.defjvps(lambda t, y, x: t * 3.0)
+    outer = tk.custom_jvp(inner)
+    with pytest.raises(GradientError, match="has no rule"):
+        tk.grad(outer)(f64(1.0))
+    outer.defjvp(lambda primals, tangents: (outer(*primals), tangents[0] * 5.0))
+    assert tk.grad(outer)(f64(1.0)).item() == 5.0
+    assert tk.grad(inner)(f64(1.0)).item() == 3.0
 
 
 def test_a_function_of_no_tensor_is_just_called():
@@ -480,6 +507,12 @@ def pushed(rule):
     return own
 
 
+def ruled_by_argument(f, *rules):
+    own = tk.custom_jvp(f)
+    own.defjvps(*rules)
+    return own
+
+
 ONE = f64([1.0, 2.0])
 BAD = {
     "no jvp": (
@@ -561,6 +594,11 @@ BAD = {
         lambda: tk.jvp(pushed(lambda p, t: (p[0], t)), (ONE,), (ONE,)),
         StructureError,
         "tangent of the result: at the top: expected a leaf",
+    ),
+    "too few rules": (
+        lambda: tk.grad(lambda x: ruled_by_argument(lambda x, y: x * y, None)(x, x).sum())(ONE),
+        ArgumentError,
+        "custom_jvp has 1 rules by defjvps for 2 arguments; give it one for each",
     ),
     "forward returns no pair": (
         lambda: tk.grad(lambda x: ruled(tk.sin, tk.sin, lambda r, t: (t,))(x).sum())(ONE),

@@ -294,6 +294,16 @@ ERRORS = {
         ShapeError,
         r"leaf 0 has shape \(\), .* None in in_axes",
     ),
+    "a keyword has no axis": (
+        lambda: tk.vmap(lambda x, s: x * s)(tk.ones(3), s=2.0),
+        ShapeError,
+        r"^vmap: argument leaf 1 has shape \(\), so no axis of examples; pass by position what is shared",
+    ),
+    "a keyword is no tensor": (
+        lambda: tk.vmap(lambda x, s: x)(tk.ones(3), s="fast"),
+        ArgumentError,
+        r"^vmap: argument leaf 1: .* of str; .*; pass by position what is shared",
+    ),
     "two sizes": (
         lambda: tk.vmap(lambda a, b: a)(tk.ones(3), tk.ones(4)),
         ShapeError,

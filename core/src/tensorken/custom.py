@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken import tree
-from tensorken.arguments import check_function, matching, places_of
+from tensorken.arguments import Argnums, check_function, matching, places_of
 from tensorken.creation import as_tensor
 from tensorken.dispatch import apply
 from tensorken.errors import ArgumentError, GradientError, ShapeError
@@ -105,11 +105,13 @@ class custom_jvp:
     (1.0, 2.0)
     """
 
-    def __init__(self, f: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
-        self._function = check_function("custom_jvp", f)
-        self._static = tuple(nondiff_argnums)
+    def __init__(self, f: Callable[..., Any], nondiff_argnums: Argnums = ()) -> None:
+        functools.update_wrapper(
+            self, check_function("custom_jvp", f)
+        )  # first, as f may be one of these itself
+        self._function = f
+        self._static = _static_places(nondiff_argnums)
         self._rule: Callable[..., Any] | None = None
-        functools.update_wrapper(self, f)
 
     def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Set the rule `(primals, tangents) -> (result, tangent of the result)`, with tuples of all arguments.
@@ -120,16 +122,27 @@ class custom_jvp:
         return rule
 
     def defjvps(self, *rules: Callable[..., Any] | None) -> None:
-        """Set one rule an argument, `(t, y, *arguments) -> its share of the tangent of the result`, None for zero."""
+        """Set one rule an argument, `(t, y, *arguments) -> its share of the tangent of the result`, None for zero.
 
-        def rule(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-            y = self(*primals)
+        Arguments of nondiff_argnums come before `t`, and have no rule.
+        """
+
+        def rule(*given: Any) -> tuple[Any, Any]:
+            *static, primals, tangents = given
+            y = self(*_with_static(self._static, static, primals))
+            if len(rules) != len(primals):
+                raise ArgumentError(
+                    f"{_name_of(self._function)}: custom_jvp has {len(rules)} rules by defjvps for {len(primals)} "
+                    f"arguments; give it one for each, None for zero"
+                )
             total: Any = None
             for t, own in zip(tangents, rules, strict=True):
                 if own is not None and t is not None:
-                    part = own(t, y, *primals)
+                    part = own(*static, t, y, *primals)
                     total = part if total is None else tree.map(lambda a, b: a + b, total, part)
-            return y, tree.map(lambda y: y.zeros_like(), y) if total is None else total
+            if total is None:
+                total = tree.map(lambda y: y.zeros_like() if isinstance(y, Tensor) else y, y)
+            return y, total
 
         self._rule = rule
 
@@ -193,12 +206,14 @@ class custom_vjp:
     1.0
     """
 
-    def __init__(self, f: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
-        self._function = check_function("custom_vjp", f)
-        self._static = tuple(nondiff_argnums)
+    def __init__(self, f: Callable[..., Any], nondiff_argnums: Argnums = ()) -> None:
+        functools.update_wrapper(
+            self, check_function("custom_vjp", f)
+        )  # first, as f may be one of these itself
+        self._function = f
+        self._static = _static_places(nondiff_argnums)
         self._forward: Callable[..., Any] | None = None
         self._backward: Callable[..., Any] | None = None
-        functools.update_wrapper(self, f)
 
     def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
         """Set the rule.
@@ -277,6 +292,10 @@ def _name_of(f: Any) -> str:
     return str(getattr(f, "__name__", type(f).__name__)).strip("<>")
 
 
+def _static_places(argnums: Argnums) -> tuple[int, ...]:
+    return (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+
 def _positional(
     f: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[Any, ...]:
@@ -304,7 +323,7 @@ def _without_static(
     return [arguments[i] for i in places], *Arguments.of(name, rest)
 
 
-def _with_static(argnums: tuple[int, ...], static: list[Any], rest: tuple[Any, ...]) -> list[Any]:
+def _with_static(argnums: tuple[int, ...], static: Sequence[Any], rest: Sequence[Any]) -> list[Any]:
     """The inverse of `_without_static`."""
     full = list(rest)
     count = len(static) + len(rest)

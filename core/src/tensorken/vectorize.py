@@ -60,7 +60,7 @@ def vmap(
         more, more_structure = tree.flatten(keywords)
         leaves, axes = leaves + more, axes + [0] * len(more)
         values = [
-            leaf if axis is None else _examples(leaf, axis, i)
+            leaf if axis is None else _examples(leaf, axis, i, i < structure.size)
             for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
         ]
         size = _number_of_examples(values, axes, axis_size)
@@ -115,16 +115,15 @@ def _with_axes(name: str, axes: Any, value: Any) -> tuple[list[Any], list[int | 
     return leaves, places
 
 
-def _examples(leaf: Any, axis: int, place: int) -> Tensor:
+def _examples(leaf: Any, axis: int, place: int, positional: bool) -> Tensor:
     """A leaf of the arguments with its examples along the first axis."""
+    to_share = "give it None in in_axes to share it" if positional else "pass by position what is shared"
     try:
         x = as_tensor(leaf)
     except ArgumentError as error:
-        raise ArgumentError(f"vmap: argument leaf {place}: {error}") from None
+        raise ArgumentError(f"vmap: argument leaf {place}: {error}; {to_share}") from None
     if x.ndim == 0:
-        raise ShapeError(
-            f"vmap: argument leaf {place} has shape (), so no axis of examples; give it None in in_axes to share it"
-        )
+        raise ShapeError(f"vmap: argument leaf {place} has shape (), so no axis of examples; {to_share}")
     first = axis_of("vmap", x.shape, axis)
     return x.permute((first, *[i for i in range(x.ndim) if i != first]))
 
