@@ -47,6 +47,18 @@ def test_there_are_six_and_each_is_one_object():
 
 
 @pytest.mark.feature(7)
+def test_a_dtype_is_compared_with_what_answers_no_question_about_itself():
+    class Absent:  # stands for a dtype that a namespace does not have, as in array-api-tests
+        name = "complex64"
+
+        def __getattr__(self, attribute: str):
+            raise AssertionError(f"{self.name} was asked for {attribute}")
+
+    assert all(dtype != Absent() for dtype in DTYPES.values())
+    assert tk.float32 not in (Absent(), tk.float64)
+
+
+@pytest.mark.feature(7)
 @pytest.mark.parametrize("wrong", ["float8", "", "FLOAT32", None, 3, "complex64", np.uint8, list, object()])
 def test_other_dtypes_are_refused(wrong):
     with pytest.raises(DTypeError, match=r"^dtype: .* is unknown; the dtypes are bool, int32"):

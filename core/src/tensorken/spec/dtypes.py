@@ -77,7 +77,11 @@ def as_dtype(dtype: Any) -> DType:
         return dtype
     found, name = _OF_PYTHON.get(dtype) if isinstance(dtype, type) else None, None
     if found is None:
-        name = dtype if isinstance(dtype, str) else getattr(dtype, "name", getattr(dtype, "__name__", None))
+        name = (
+            dtype
+            if isinstance(dtype, str)
+            else getattr(dtype, "__name__" if isinstance(dtype, type) else "name", None)
+        )
         found = DTYPES.get(name.removesuffix("_")) if isinstance(name, str) else None
     if found is None:
         what = repr(name) if isinstance(name, str) else f"<{type(dtype).__name__}>"
