@@ -459,6 +459,13 @@ def test_a_tensor_that_escapes_linearize_is_refused():
         kept[0] * kept[0]
 
 
+def test_a_tensor_that_escapes_a_function_of_one_example_is_refused():
+    kept = []
+    tk.vmap(tk.checkpoint(lambda x: kept.append(x) or x * 2.0))(f64(X))
+    with pytest.raises(EscapedTensorError, match="vmap, which has returned"):
+        kept[0] * kept[0]
+
+
 def test_linearize_keeps_only_what_a_tangent_passes():
     level = Linearize(FUSED)
     x = Tensor(level, level.variable(f64(X[0]).representation))
