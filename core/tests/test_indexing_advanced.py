@@ -117,6 +117,24 @@ def test_the_forms_of_an_index():
 
 
 @pytest.mark.feature(170)
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("sizes", [(0,), (3, 0), (0, 2), (0, 0, 4), (3, 0, 0)])
+def test_a_mask_with_a_size_of_zero_holds_nowhere(sizes, backend):
+    """In place of an axis of any size, as the array API standard says, and for numpy."""
+    values, mask = numbered((3, 2, 4)), np.zeros(sizes, bool)
+    x = f64(values, BACKENDS[backend])
+    tensor = tk.zeros(sizes, dtype=tk.bool, backend=x.interpreter)
+    for key in (mask, tensor):
+        same(x[key], values[mask])
+        same(x.at[key].set(0.0), values)
+    same(x[..., np.zeros(0, bool)], values[..., np.zeros(0, bool)])
+    sums = tk.grad(lambda x: x[tensor].sum())(x)
+    same(sums, np.zeros((3, 2, 4)))
+    each = tk.vmap(lambda x: x[tensor])(tk.stack([x, x]))
+    same(each, np.stack([values[mask], values[mask]]))
+
+
+@pytest.mark.feature(170)
 def test_a_large_mask_is_searched_by_the_backend():
     values = np.random.default_rng(0).normal(size=(60, 50))
     for backend in BACKENDS.values():
@@ -180,6 +198,7 @@ MISTAKES = {
     "complex": (V, tk.s_[np.array([1j])], r"is no index|not supported"),
     "a dict": (V, tk.s_[{}], r"dict is not supported"),
     "a long mask": (V, tk.s_[[True] * 4], r"mask of shape \(4,\) stands where shape \(3,\) has sizes \(3,\)"),
+    "an empty mask of another size": (M, tk.s_[np.ones((0, 2), bool)], r"mask of shape \(0, 2\) .* sizes \(2, 3\)"),
     "a mask of wrong rank": (M, tk.s_[:, M > 1], r"2 indices for shape|3 indices for shape \(2, 3\)"),
     "a mask at the wrong axis": (M, tk.s_[:, [True, False]], r"mask of shape \(2,\) .* \(2, 3\) has sizes \(3,\)"),
     "too many": (M, tk.s_[[0], [0], [0]], r"3 indices for shape \(2, 3\), which has 2 axes"),

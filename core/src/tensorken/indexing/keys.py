@@ -111,14 +111,17 @@ def _cut(entry: slice, size: int) -> range:
 
 
 def _place(indices: Indices, axis: int, shape: Shape) -> None:
-    """Indices at the axes that they take; those of a mask have its sizes."""
+    """Indices at the axes that they take; those of a mask have its sizes, or it has a size 0 and so holds nowhere."""
     indices.axis = axis
-    sizes = shape[axis : axis + indices.span]
-    if indices.is_mask and indices.values.shape != sizes:
+    mask, sizes = indices.values, shape[axis : axis + indices.span]
+    if not indices.is_mask or mask.shape == sizes:
+        return
+    if any(of_mask not in (0, size) for of_mask, size in zip(mask.shape, sizes, strict=True)):
         raise IndexingError(
-            f"index: a mask of shape {indices.values.shape} stands where shape {shape} has sizes {sizes}; "
+            f"index: a mask of shape {mask.shape} stands where shape {shape} has sizes {sizes}; "
             f"a mask needs the sizes of the axes that it takes"
         )
+    indices.values = mask.constant([False], bool_, (1,) * len(sizes)).expand(sizes)
 
 
 def in_range(index: int, axis: int, shape: Shape) -> int:
