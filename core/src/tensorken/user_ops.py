@@ -192,26 +192,26 @@ def user_op(
         push: from tangents of the operands, results and operands to the tangents of the results.
         pull: from cotangents of the results, results and operands to the cotangents of the operands.
 
-    Both are called only where something is given, and get and give None for what is not floating-point.
+    Both are called only where something is given, and what they give for what is not floating-point is dropped.
     """
 
     def run_body(*operands: Tensor) -> tuple[Tensor, ...]:
         return tuple(_run_on(operands[0].interpreter, name, body, list(operands)))
 
     def run_push(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-        return run_rule(push, tangents, xs, ys, ys, xs)
+        return run_rule(push, tangents, ys, ys, xs)
 
     def run_pull(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-        return run_rule(pull, cotangents, ys, xs, ys, xs)
+        return run_rule(pull, cotangents, xs, ys, xs)
 
     def run_rule(
-        rule: Callable[..., Any], given: Any, sources: Any, targets: Any, ys: Any, xs: Any
+        rule: Callable[..., Any], given: Any, targets: Any, ys: Any, xs: Any
     ) -> Sequence[Tensor | None]:
-        given = _of_floats_alone(given, sources)
         if all([t is None for t in given]) or all([x.dtype.kind != "float" for x in targets]):
             return [None] * len(targets)
         level = meet([x.interpreter for x in (*given, *ys, *xs) if x is not None], name)
-        return _of_floats_alone(_run_on(level, name, rule, given, list(ys), list(xs)), targets)
+        found = _run_on(level, name, rule, list(given), list(ys), list(xs))
+        return [t if x.dtype.kind == "float" else None for t, x in zip(found, targets, strict=True)]
 
     return Op(
         name,
@@ -236,10 +236,6 @@ def _run_on(level: Interpreter[Any], name: str, function: Callable[..., Any], *g
             if hint not in str(error):
                 error.args = (f"{name}: {error}; {hint}",)
             raise
-
-
-def _of_floats_alone(tangents: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor | None]:
-    return [t if x.dtype.kind == "float" else None for t, x in zip(tangents, like, strict=True)]
 
 
 def _unknown(*args: Any) -> Any:
