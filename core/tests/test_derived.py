@@ -337,6 +337,7 @@ ALIASES = {
     "pow": "power",
     "radians": "deg2rad",
     "right_shift": "bitwise_right_shift",
+    "around": "round",
     "rint": "round",
     "true_divide": "divide",
 }

@@ -186,6 +186,7 @@ DTYPES = [
     row(lambda: tk.where(V, 1.0, 2.0), DTypeError, "where:", "condition must be bool", "float32", "x > 0"),
     row(lambda: tk.take(V, [0.5]), DTypeError, "take:", "int32 or int64", "float32", "cast"),
     row(lambda: V.gather(V, 0), DTypeError, "gather:", "int32 or int64", "float32", "cast"),
+    row(lambda: tk.zeros(2, 3), DTypeError, "dtype:", "<int> is unknown", "the sizes of a shape go into one tuple"),
     row(lambda: V.astype("float8"), DTypeError, "dtype:", "'float8' is unknown", "float32, float64"),
     row(lambda: tk.zeros(3, "complex64"), DTypeError, "dtype:", "'complex64'", "float32, float64"),
     row(lambda: V.astype(3), DTypeError, "dtype:", "<int>", "float32, float64"),

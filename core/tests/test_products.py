@@ -532,6 +532,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: tk.einsum("i$", M), ArgumentError, r"einsum: '\$' in 'i\$' is no letter"),
     (lambda: tk.einsum("i..", M), ArgumentError, r"einsum: '\.' in 'i\.\.' is no letter"),
     (lambda: tk.einsum("ij->i->j", M), ArgumentError, "einsum: '-' in 'ij->i->j' is no letter"),
+    (lambda: tk.einsum("ij,j"), ArgumentError, "einsum: no operands for 'ij,j'; write einsum"),
     (lambda: tk.einsum(M, "ij"), ArgumentError, "einsum: need subscripts, or operands and lists of ints"),
     (lambda: tk.einsum(M, [0, 60]), ArgumentError, r"einsum: need subscripts, .* got \[0, 60\]"),
     (lambda: tk.einsum("i,i", E, E), DTypeError, "einsum: 'i,i' is not defined for bool; cast first"),

@@ -38,6 +38,16 @@ def test_places_of_what_is_not_zero(backend: Any, x: Any) -> None:
             same(mine, expected, "int32")
 
 
+def test_a_bool_may_be_the_condition() -> None:
+    x = tk.tensor([1.0, 2.0])
+    for true in (True, np.True_, [True], tk.tensor(True)):
+        assert tk.where(true, x, 0).tolist() == [1.0, 2.0]
+        assert tk.where(tk.logical_not(true), x, 0).tolist() == [0.0, 0.0]
+    assert tk.where(True, 1, 2.5).item() == 1.0
+    assert tk.grad(lambda x: tk.where(True, x, 0).sum())(x).tolist() == [1.0, 1.0]
+    assert tk.vmap(lambda x: tk.where(False, x, 3.0))(x).tolist() == [3.0, 3.0]
+
+
 def test_where_needs_both_or_neither() -> None:
     with pytest.raises(ArgumentError, match=r"^where: need both a and b, or neither"):
         tk.where(tk.tensor([True]), 1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array as arrays
 import copy
 import gc
+import importlib.metadata
 import itertools
 import math
 import operator
@@ -383,10 +384,22 @@ def test_items_have_places():
         x.item(0, 0, 0)
 
 
+def test_the_module_knows_its_version():
+    assert tk.__version__ == importlib.metadata.version("tensorken-core")
+    with pytest.raises(AttributeError, match="module 'tensorken' has no attribute 'jitt'"):
+        tk.jitt  # noqa: B018, reading it is the test
+
+
 def test_python_rounds_tensors():
     assert round(f64([0.5, 1.5, -2.6])).tolist() == [0.0, 2.0, -3.0]
     assert round(f64(2.347), 2).item() == pytest.approx(2.35)
     assert round(tk.tensor([3])).dtype is tk.int32
+
+
+def test_methods_take_what_the_functions_take():
+    x = f64([[1.0, 2.0], [3.0, 4.0]])
+    assert x.ravel("F").tolist() == x.flatten("F").tolist() == [1.0, 3.0, 2.0, 4.0]
+    assert x.astype("float32", copy=False).dtype is tk.float32
 
 
 def test_length_and_iteration_go_along_the_first_axis():

@@ -5,6 +5,8 @@
 [0.0, 1.3817732334136963]
 """
 
+from typing import TYPE_CHECKING
+
 from tensorken import errors as errors, linalg as linalg, random as random, testing as testing, tree as tree
 from tensorken.creation import *
 from tensorken.custom import *
@@ -64,3 +66,17 @@ from tensorken.transforms import *
 from tensorken.vectorize import *
 
 bool = bool_
+
+if TYPE_CHECKING:
+    __version__: str
+else:
+
+    def __getattr__(name: str) -> str:
+        """The version, which is looked up where it is asked for: reading metadata takes time."""
+        if name == "__version__":
+            from tensorken.discovery import core_version
+
+            return core_version() or "unknown"
+        raise AttributeError(
+            f"module 'tensorken' has no attribute {name!r}", name=name, obj=__import__(__name__)
+        )

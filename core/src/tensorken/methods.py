@@ -49,6 +49,7 @@ class Methods(Operators):
     mean = stands_for()
     repeat = stands_for()
     flatten = stands_for()
+    ravel = stands_for()
     squeeze = stands_for()
     swapaxes = stands_for()
     take = stands_for()

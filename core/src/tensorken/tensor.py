@@ -325,8 +325,8 @@ class Tensor(Methods):
         result: Tensor = apply(WHERE, [x.broadcast_to(shape) for x in (self, a, b)])
         return result
 
-    def astype(self, dtype: Any) -> Tensor:
-        """The elements in another dtype; see `cast` in the language for what happens to each."""
+    def astype(self, dtype: Any, *, copy: bool = True) -> Tensor:
+        """The elements in another dtype; see `tk.astype`.  `copy` makes no difference, as tensors are immutable."""
         dtype = dtype if isinstance(dtype, DType) else as_dtype(dtype)
         if dtype is self.dtype:
             return self
@@ -381,10 +381,6 @@ class Tensor(Methods):
         if new == self.shape:
             return self
         return unary(RESHAPE, self, (new,))
-
-    def ravel(self) -> Tensor:
-        """All elements along one axis, in row-major order."""
-        return self.reshape((self.size,))
 
     def permute(self, *order: Any) -> Tensor:
         """The axes in another order.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorken.dispatch import binary
-from tensorken.errors import DTypeError
+from tensorken.errors import ArgumentError, DTypeError
 from tensorken.functions.contraction_order import Path, path_of, steps_of
 from tensorken.functions.diagonals import diagonal
 from tensorken.functions.operands import promoted
@@ -58,6 +58,8 @@ def einsum(subscripts: Any, *operands: Any, optimize: bool | str | Sequence[Any]
     """
     if not isinstance(subscripts, str):
         subscripts, operands = lettered((subscripts, *operands))
+    if not operands:
+        raise ArgumentError(f"einsum: no operands for {shown(subscripts)}; write einsum('ij,jk', a, b)")
     tensors: list[Any] = promoted("einsum", operands)
     path = optimize if isinstance(optimize, bool | str) else path_of(optimize)
     plan = _planned(subscripts, tuple([x.shape for x in tensors]), path)

@@ -55,6 +55,8 @@ def where(condition: Any, a: Any = _MISSING, b: Any = _MISSING) -> Tensor | tupl
         if isinstance(a, Tensor) or isinstance(b, Tensor)
         else as_tensor(condition)
     )
+    if isinstance(condition, bool):  # a number takes the dtype of the tensor beside it
+        test = test.astype(bool_)
     return test.where(a, b)
 
 

@@ -85,7 +85,8 @@ def as_dtype(dtype: Any) -> DType:
         found = DTYPES.get(name.removesuffix("_")) if isinstance(name, str) else None
     if found is None:
         what = repr(name) if isinstance(name, str) else f"<{type(dtype).__name__}>"
-        raise DTypeError(f"dtype: {what} is unknown; the dtypes are {', '.join(DTYPES)}")
+        way_out = "; the sizes of a shape go into one tuple" if isinstance(dtype, int) else ""
+        raise DTypeError(f"dtype: {what} is unknown; the dtypes are {', '.join(DTYPES)}{way_out}")
     return found
 
 
