@@ -68,6 +68,12 @@ def family(least_rank: int = 0, alike: bool = False) -> Callable[[Draw], Call]:
     return operands
 
 
+def between_axes(draw: Draw) -> Call:
+    x = draw(arrays(least_rank=2))
+    first, second = draw(st.permutations(range(x.ndim)))[:2]
+    return (x,), {"offset": draw(st.integers(-3, 3)), "axis1": first, "axis2": second - x.ndim}
+
+
 def edited(draw: Draw) -> Call:
     (x,), keywords = one_axis(least_size=1)(draw)
     size = x.shape[keywords["axis"]]
@@ -99,6 +105,10 @@ SHAPES = st.lists(st.integers(0, 3), max_size=3).map(tuple)
 
 SHAPING = {
     **{name: Row(shaped(name)) for name in ONE},
+    "dsplit": Row(
+        plus(one(least_rank=3), indices_or_sections=st.just(1) | st.lists(st.integers(-5, 5), max_size=3))
+    ),
+    "diagonal": Row(lambda draw: between_axes(draw)),
     "flatten": Row(shaped("ravel"), np.ravel),
     "trace": Row(
         plus(one(least_rank=2, finite=True), offset=st.integers(-3, 3)),
