@@ -274,6 +274,21 @@ def test_integers_that_a_function_returns_have_no_derivatives(stack):
     assert tk.jvp(f, (x,), (x,))[1].tolist() == [2.0, 6.0, 16.0]
     assert tk.linearize(f, x)[1](x).tolist() == [2.0, 6.0, 16.0]
 
+    counted = tk.custom_vjp(lambda x: x.astype("int32"))
+    counted.defvjp(lambda x: (x.astype("int32"), x), lambda kept, t: (kept * 0.0,))
+    pushed = lambda x: tk.jvp(lambda x: counted(x) * x, (x,), (x,))[1].sum()  # noqa: E731
+    assert tk.grad(pushed)(x).tolist() == [0.0, 1.0, 2.0]
+
+
+def test_a_rule_for_integers_is_not_asked_and_what_it_says_of_them_is_dropped():
+    f = tk.custom_jvp(lambda x: x.astype("int32"))
+    f.defjvp(lambda primals, tangents: 1 / 0)
+    x = f64([1.0, 2.0])
+    assert tk.jvp(f, (x,), (x,))[1].tolist() == [0, 0]
+    both = tk.custom_jvp(lambda x: (x * 2.0, x.astype("int32")))
+    both.defjvp(lambda primals, tangents: (both(*primals), (tangents[0] * 2.0, tk.tensor([5, 5]))))
+    assert [t.tolist() for t in tk.jvp(both, (x,), (x,))[1]] == [[2.0, 4.0], [0, 0]]
+
 
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
 @pytest.mark.parametrize("stack", [FUSED, Reference()], ids=str)
@@ -290,6 +305,13 @@ def test_numbers_and_arrays_take_the_backend_and_the_dtype_of_the_tensors_beside
     for f in (tk.checkpoint(plain), ruled):
         derivative = lambda f: tk.grad(lambda x: f(x, factors, 0.1).sum())(x)  # noqa: E731
         same(derivative(f), derivative(plain), 1e-3 if dtype == "float16" else 1e-15)
+
+
+def test_a_number_takes_the_widest_floating_dtype_beside_it():
+    half, double, long = tk.tensor([1.0], "float16"), f64([3.0]), tk.tensor([2], "int64")
+    product = tk.checkpoint(lambda x, y, s: y * s)
+    assert product(half, double, 0.1).tolist() == [3.0 * 0.1]
+    assert product(long, half, 0.1).dtype is tk.float16
 
 
 def test_the_pullback_of_a_vjp_is_transposed_at_zero():
