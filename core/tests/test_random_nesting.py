@@ -42,6 +42,7 @@ PARTS: dict[str, Function] = {
     "pushed at a constant": lambda x: tk.jvp(lambda c: (c * x).sin(), (f64(C),), (f64(C),))[1],
     "Jacobian at a constant": lambda x: tk.jacrev(lambda c: (c * x).sin())(f64(C)) @ f64(C),
     "checkpointed": tk.checkpoint(lambda x: tk.tanh(x * x.sum())),
+    "two results": lambda x: (lambda a, b: tk.sin(a) * b)(*tk.checkpoint(lambda x: (x * 2.0, x.cos()))(x)),
     "batch of constants": lambda x: tk.vmap(lambda c: (c * x).sum().sin())(f64(W)),
     "elementwise": tk.elementwise(lambda x: x.sin() * 2.0, lambda x: x.cos() * 2.0),
     "identity": lambda x: x,
@@ -222,6 +223,7 @@ def test_each_transform_of_each_is_what_the_loop_gives(outer, inner):
     check(Nesting(("gather", "tanh of a product", "gradient at a constant"), (inner, outer)))
 
 
+@example(Nesting(("two results",), ("linearize",)))
 @example(Nesting(("sin",), ("custom_jvp", "linearize", "grad")))  # a tangent below the level of the operands
 @given(nestings)
 @settings(max_examples=120)
