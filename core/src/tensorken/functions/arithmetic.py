@@ -24,6 +24,7 @@ __all__ = [
     "around",
     "ceil",
     "clip",
+    "conj",
     "divide",
     "divmod",
     "fix",
@@ -33,6 +34,7 @@ __all__ = [
     "fmin",
     "fmod",
     "heaviside",
+    "imag",
     "maximum",
     "minimum",
     "mod",
@@ -41,6 +43,7 @@ __all__ = [
     "positive",
     "pow",
     "power",
+    "real",
     "reciprocal",
     "remainder",
     "rint",
@@ -182,6 +185,36 @@ def positive(x: Any) -> Tensor:
     [1 -2]
     """
     return as_tensor(x)
+
+
+def conj(x: Any) -> Tensor:
+    """The complex conjugate of x, which is x: numbers here are real.
+
+    >>> import tensorken as tk
+    >>> print(tk.conj([1.0, -2.0]))
+    [1 -2]
+    """
+    return as_tensor(x)
+
+
+def real(x: Any) -> Tensor:
+    """The real part of x, which is x: numbers here are real.
+
+    >>> import tensorken as tk
+    >>> print(tk.real([1.0, -2.0]))
+    [1 -2]
+    """
+    return as_tensor(x)
+
+
+def imag(x: Any) -> Tensor:
+    """The imaginary part of x, which is 0: numbers here are real.
+
+    >>> import tensorken as tk
+    >>> print(tk.imag([1.0, -2.0]))
+    [0 0]
+    """
+    return as_tensor(x).zeros_like()
 
 
 def square(x: Any) -> Tensor:
