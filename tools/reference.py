@@ -27,7 +27,7 @@ from tools.rooms import Room, names_of, rooms
 
 FIRST = """
     tensor dtypes creation arithmetic elementary logic reductions shaping indexing products sorting linalg random
-    transforms derivatives jacobians vectorize custom tree testing errors registry
+    transforms derivatives jacobians vectorization custom tree testing errors registry
 """.split()
 """The pages that come first in the index, in the order in which people look for them; the others follow."""
 

@@ -259,6 +259,7 @@ INDICES = [
 
 USES = [
     row(lambda: V.__setitem__(0, 1.0), ImmutableError, "assignment:", "immutable", r"x.at[i].set(v)"),
+    row(lambda: V.at.__setitem__(0, 1.0), ImmutableError, "assignment:", "immutable", r"x.at[i].set(v)"),
     row(lambda: bool(V), ArgumentError, "bool:", "(3,) is ambiguous", "reduce it first", "tk.where"),
     row(lambda: bool(E), ArgumentError, "bool:", "(0, 3) is ambiguous", "exactly 1"),
     row(lambda: 1 if V > 0 else 2, ArgumentError, "bool:", "(3,)", "tk.where"),

@@ -432,6 +432,16 @@ def test_jacfwd_costs_the_inputs_and_jacrev_the_outputs():
     assert work(tk.jacrev, down, forty) * 5 < work(tk.jacfwd, down, forty)
 
 
+def test_stop_gradient_takes_trees():
+    def f(p):
+        fixed = tk.stop_gradient(p)
+        return (p["a"] * fixed["a"]).sum() + p["b"][0] * fixed["b"][0]
+
+    gradient = tk.grad(f)({"a": tk.tensor([1.0, 2.0]), "b": [3.0]})
+    assert gradient["a"].tolist() == [1.0, 2.0]
+    assert gradient["b"][0].item() == 3.0
+
+
 # ---- stop_gradient, hvp ------------------------------------------------------------------------------------
 
 

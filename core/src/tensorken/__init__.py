@@ -63,7 +63,7 @@ from tensorken.spec.dtypes import (
 )
 from tensorken.tensor import Tensor as Tensor
 from tensorken.transforms import *
-from tensorken.vectorize import *
+from tensorken.vectorization import *
 
 bool = bool_
 

@@ -41,6 +41,7 @@ class Batch(Level[Batched[R]]):
     """
 
     transform = "vmap"
+    way_out = "return it from the function"
 
     def __init__(self, inner: Interpreter[Any], size: int) -> None:
         super().__init__(inner)

@@ -23,6 +23,9 @@ class Level(Diffable[R]):
     transform: str = "transform"
     """The name of the transform, for messages."""
 
+    way_out: str = "return it from the function (has_aux=True for extra results)"
+    """How a value leaves the transform, for messages."""
+
     base: Any = None
     below: Any = None
 
@@ -48,7 +51,7 @@ class Level(Diffable[R]):
         """The error of an op on a closed level."""
         return EscapedTensorError(
             f"{op_name}: this tensor was made inside {self.transform}, which has returned; "
-            f"return it from the function (has_aux=True for extra results) instead of keeping it aside"
+            f"{self.way_out} instead of keeping it aside"
         )
 
 

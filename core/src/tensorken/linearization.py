@@ -38,6 +38,7 @@ class Linearize(Level[Traced[R]]):
     """Computes at once, and records what the JVP rules will need."""
 
     transform = "linearize"
+    way_out = "return it from the function"
 
     def __init__(self, inner: Interpreter[Any]) -> None:
         super().__init__(inner)

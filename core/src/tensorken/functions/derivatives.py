@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorken import tree
 from tensorken.creation import as_tensor
 from tensorken.dispatch import apply
 from tensorken.spec.op import Op
@@ -16,12 +17,16 @@ __all__ = [
 _STOP_GRADIENT = Op("stop_gradient", 1, lambda x: x, lambda x: x, body=lambda x: x)
 
 
-def stop_gradient(x: Any) -> Tensor:
+def stop_gradient(x: Any) -> Any:
     """x as a constant: no derivative passes through it.
+
+    Args:
+        x: a tensor, or a pytree of tensors.
 
     >>> import tensorken as tk
     >>> tk.grad(lambda x: x * tk.stop_gradient(x))(3.0).item()
     3.0
     """
-    result: Tensor = apply(_STOP_GRADIENT, (as_tensor(x),))
-    return result
+    if isinstance(x, Tensor):
+        return apply(_STOP_GRADIENT, (x,))
+    return tree.map(lambda leaf: apply(_STOP_GRADIENT, (as_tensor(leaf),)), x)

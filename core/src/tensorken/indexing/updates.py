@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tensorken.errors import ShapeError
+from tensorken.errors import ImmutableError, ShapeError
 from tensorken.indexing.movement import put, taken
 from tensorken.indexing.repeats import along, extreme, folded, product, spread
 from tensorken.indexing.selection import Grouping, Selection, outer, select, together, vectorized
@@ -29,6 +29,11 @@ class At:
 
     def __getitem__(self, key: Any) -> Part:
         return Part(self._tensor, select(self._tensor, key, self._grouping))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise ImmutableError(
+            "assignment: tensors are immutable; x.at[i].set(v) gives a new tensor with v at i"
+        )
 
     @property
     def oindex(self) -> At:
