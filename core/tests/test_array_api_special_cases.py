@@ -154,6 +154,21 @@ def test_the_special_case_holds(name, sentence, dtype):
     assert wrong(sentence, function, *concerned(sentence, dtype)) == []
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("name", "sentence"), [row for row in SENTENCES if case(row.values[1])])
+def test_the_special_case_holds_where_an_operand_is_one_number(name, sentence, dtype):
+    function = getattr(tk.Tensor if name.startswith("__") else tk, name)
+    _, operands = concerned(sentence, dtype)
+    numbers = [[tk.asarray(x, dtype=getattr(tk, dtype)) for x in xs] for xs in operands]
+    results = [function(*xs) for xs in numbers]
+    if len(operands[0]) == 2:
+        wide = [(tk.broadcast_to(x, (3,)), y) for x, y in numbers]
+        results += [function(x, y)[1] for x, y in wide] + [function(x, float(y))[1] for x, y in wide]
+        results += [function(x, tk.broadcast_to(y, (3,)))[1] for x, y in numbers]
+    times = len(results) // len(operands)
+    assert wrong(sentence, lambda *_: tk.stack(results), [], operands * times) == []
+
+
 @pytest.mark.parametrize(
     ("sentence", "function"),
     [

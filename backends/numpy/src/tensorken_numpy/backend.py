@@ -194,7 +194,7 @@ class Numpy(Factorizations):
         return quiet.run(np.divide, a, b)
 
     def pow(self, a: Array, b: Array) -> Array:
-        return quiet.run(np.power, a, b)
+        return quiet.run(special.power, a, b)
 
     def maximum(self, a: Array, b: Array) -> Array:
         return quiet.run(np.maximum, a, b)

@@ -35,6 +35,14 @@ def nextafter(a: Array, b: Array) -> Array:
     return np.where(a == b, b, y) if y.dtype == np.float16 else y
 
 
+def power(a: Array, b: Array) -> Array:
+    """numpy's, which takes the square root if b is one number, 0.5: at -inf and -0 that is not the power."""
+    y: Array = np.power(a, b)
+    if b.size and not any(b.strides) and b.item(0) == 0.5:
+        y = np.where(a == -np.inf, y.dtype.type(np.inf), y + y.dtype.type(0))
+    return y
+
+
 def integer_pow(a: Array, b: Array) -> Array:
     """numpy's, which refuses negative exponents: only 1 and -1 have whole reciprocals."""
     y: Array = np.power(a, np.maximum(b, 0))
