@@ -83,7 +83,8 @@ def public_names() -> set[str]:
 def _imports(package: types.ModuleType) -> list[ast.ImportFrom]:
     """What the `__init__` of a package imports."""
     source = Path(str(package.__file__)).read_text(encoding="utf-8")
-    return [node for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)]
+    imports = [node for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)]
+    return [node for node in imports if str(node.module).partition(".")[0] == package.__name__]
 
 
 def _spread(package: types.ModuleType) -> list[Room]:
