@@ -83,8 +83,7 @@ def public_names() -> set[str]:
 def _imports(package: types.ModuleType) -> list[ast.ImportFrom]:
     """What the `__init__` of a package imports."""
     source = Path(str(package.__file__)).read_text(encoding="utf-8")
-    imports = [node for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)]
-    return [node for node in imports if str(node.module).partition(".")[0] == package.__name__]
+    return [node for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)]
 
 
 def _spread(package: types.ModuleType) -> list[Room]:

@@ -5,7 +5,7 @@
 [0.0, 1.3817732334136963]
 """
 
-from typing import TYPE_CHECKING
+import typing as _typing
 
 from tensorken import errors as errors, linalg as linalg, random as random, testing as testing, tree as tree
 from tensorken.creation import *
@@ -67,7 +67,7 @@ from tensorken.vectorization import *
 
 bool = bool_
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     __version__: str
 else:
 
