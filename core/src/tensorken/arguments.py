@@ -8,7 +8,7 @@ from typing import Any
 from tensorken import tree
 from tensorken.creation import as_tensor, tensor
 from tensorken.errors import ArgumentError, GradientError, ShapeError, StructureError
-from tensorken.levels import lift, meet
+from tensorken.levels import meet, raised
 from tensorken.spec.dtypes import DType
 from tensorken.spec.op import Op
 from tensorken.tensor import Tensor
@@ -111,7 +111,7 @@ def result_at(level: Any, y: Any) -> Tensor:
     deepest: Any = meet((result.interpreter, level), level.transform)
     if deepest is not level:
         raise deepest.refuse(level.transform)
-    return Tensor(level, lift(result.representation, result.interpreter, level), result.shape, result.dtype)
+    return Tensor(level, raised(result, level), result.shape, result.dtype)
 
 
 def matching(name: str, what: str, x: Tensor, t: Any) -> Tensor:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic
 
 from tensorken.errors import ConcretizationError
-from tensorken.levels import Level, ground, lift, meet, running, standing_on
+from tensorken.levels import Level, ground, meet, raised, running, standing_on
 from tensorken.spec.bodies.arrangement import multiples
 from tensorken.spec.dtypes import int32, int64
 from tensorken.spec.interpreter import Interpreter, R
@@ -167,19 +167,11 @@ def over_examples(
     def over(*xs: Tensor) -> list[Tensor | None]:
         inner = ground([x.interpreter for x in xs], "vmap")
         level: Batch[Any] = Batch(inner, size)
-        values = [
-            Tensor(level, Batched(lift(x.representation, x.interpreter, inner), flag))
-            for x, flag in zip(xs, flags, strict=True)
-        ]
+        values = [Tensor(level, Batched(raised(x, inner), flag)) for x, flag in zip(xs, flags, strict=True)]
         with running(level):
-            return [None if y is None else level.whole(at(level, y)) for y in function(*values)]
+            return [None if y is None else level.whole(raised(y, level)) for y in function(*values)]
 
     return over
-
-
-def at(level: Any, x: Tensor) -> Any:
-    """The representation of a tensor at a level above its own, or at its own."""
-    return lift(x.representation, x.interpreter, level)
 
 
 def _over_examples(op: Op, size: int, flags: tuple[bool, ...]) -> Op:

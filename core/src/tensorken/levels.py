@@ -142,6 +142,11 @@ def lift(representation: Any, start: Interpreter[Any], to: Interpreter[Any]) -> 
     return to.lift(representation)
 
 
+def raised(x: Any, to: Interpreter[Any]) -> Any:
+    """The representation of a tensor as a constant at a level above its own, or at its own."""
+    return lift(x.representation, x.interpreter, to)
+
+
 def lower(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpreter[Any], Any]:
     """The backend below, and the value there that the representation stands for."""
     while interpreter.below is not None:

@@ -11,7 +11,7 @@ from tensorken import tree
 from tensorken.arguments import Function, check_function, matching, result_at, variable
 from tensorken.creation import as_tensor
 from tensorken.forward import pushed_through
-from tensorken.levels import Level, ground, lift, running
+from tensorken.levels import Level, ground, raised, running
 from tensorken.reverse import Traced
 from tensorken.spec.interpreter import Interpreter, R
 from tensorken.spec.op import Op, run
@@ -112,10 +112,7 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
     inner = ground([x.interpreter for x in values] or [as_tensor(0.0).interpreter], "linearize")
     level: Linearize[Any] = Linearize(inner)
     with running(level):
-        variables = [
-            Tensor(level, level.variable(lift(x.representation, x.interpreter, inner)), x.shape, x.dtype)
-            for x in values
-        ]
+        variables = [Tensor(level, level.variable(raised(x, inner)), x.shape, x.dtype) for x in values]
         leaves, out_structure = tree.flatten(f(*tree.unflatten(structure, variables)))
         outputs = [result_at(level, y) for y in leaves]
     results = [Tensor(inner, y.representation.primal, y.shape, y.dtype) for y in outputs]

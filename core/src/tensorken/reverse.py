@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from tensorken.levels import Level, lift, meet
+from tensorken.levels import Level, meet, raised
 from tensorken.spec.dtypes import DType, bool_, float32, int32
 from tensorken.spec.interpreter import Interpreter, R
 from tensorken.spec.op import Op, run
@@ -161,7 +161,7 @@ class Reverse(Level[Traced[R]]):
         """A tensor at the level below; one above it stays, as a pullback may be differentiated itself."""
         if x.interpreter is self.inner or meet((x.interpreter, self.inner), self.transform) is not self.inner:
             return x
-        return Tensor(self.inner, lift(x.representation, x.interpreter, self.inner), x.shape, x.dtype)
+        return Tensor(self.inner, raised(x, self.inner), x.shape, x.dtype)
 
 
 # ---- what the tape must keep -------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from tensorken.arguments import (
 from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, GradientError
 from tensorken.forward import Dual, Forward
-from tensorken.levels import ground, lift, running
+from tensorken.levels import ground, raised, running
 from tensorken.reverse import Reverse
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.raw import RawTensor
@@ -71,7 +71,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
     level: Forward[Any] = Forward(inner)
     with running(level):
         duals = [
-            Tensor(level, Dual(_raised(x, inner), _raised(t, inner)), x.shape, x.dtype)
+            Tensor(level, Dual(raised(x, inner), raised(t, inner)), x.shape, x.dtype)
             for x, t in zip(values, directions, strict=True)
         ]
         result, aux = _split("jvp", f(*tree.unflatten(structure, duals)), has_aux)
@@ -279,7 +279,7 @@ def record(
     level: Reverse[Any] = Reverse(inner)
     level.transform = name
     with running(level):
-        variables = [Tensor(level, level.variable(_raised(x, inner)), x.shape, x.dtype) for x in values]
+        variables = [Tensor(level, level.variable(raised(x, inner)), x.shape, x.dtype) for x in values]
         result, aux = _split(name, f(*_arguments(structure, variables)), has_aux)
         outputs, out_structure = tree.flatten(result)
         return level, [result_at(level, y) for y in outputs], out_structure, aux
@@ -307,7 +307,7 @@ def _primals_of(outputs: list[Tensor], inner: Interpreter[Any]) -> list[Tensor]:
 def _cotangents_of(values: list[Tensor], found: dict[int, Tensor], inner: Interpreter[Any]) -> list[Tensor]:
     """The cotangent of each variable: zeros where none arrived."""
     return [
-        found[i] if i in found else Tensor(inner, _raised(x.zeros_like(), inner), x.shape, x.dtype)
+        found[i] if i in found else Tensor(inner, raised(x.zeros_like(), inner), x.shape, x.dtype)
         for i, x in enumerate(values)
     ]
 
@@ -319,10 +319,6 @@ def _settle(inner: Interpreter[Any], *results: list[Tensor]) -> None:
             for x in tensors:
                 if x.interpreter is inner:
                     inner.settle(x.representation)
-
-
-def _raised(x: Tensor, inner: Interpreter[Any]) -> Any:
-    return lift(x.representation, x.interpreter, inner)
 
 
 def _dropped(aux: Any, level: Any) -> Any:

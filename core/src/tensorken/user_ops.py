@@ -8,12 +8,11 @@ from typing import Any
 
 from tensorken import tree
 from tensorken.arguments import matching, result_at
-from tensorken.batch import at
 from tensorken.creation import as_operand, as_tensor, tensor
 from tensorken.dispatch import at_one_level
 from tensorken.errors import ArgumentError, EscapedTensorError, StructureError, TensorkenError
 from tensorken.forward import Dual, Forward
-from tensorken.levels import ground, lift, meet, running, standing_on
+from tensorken.levels import ground, meet, raised, running, standing_on
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import Op, run
 from tensorken.tensor import Tensor
@@ -169,7 +168,7 @@ def at_level(name: str, interpreter: Interpreter[Any], y: Any) -> Tensor:
         raise ArgumentError(f"{name}: the function's result: {error}") from None
     try:
         if x.interpreter is interpreter or meet((x.interpreter, interpreter), name) is interpreter:
-            return Tensor(interpreter, lift(x.representation, x.interpreter, interpreter), x.shape, x.dtype)
+            return Tensor(interpreter, raised(x, interpreter), x.shape, x.dtype)
     except EscapedTensorError:
         pass
     raise ArgumentError(
@@ -264,7 +263,7 @@ def pushed_through(
     level: Forward[Any] = Forward(inner)
     with running(level):
         duals = [
-            x if t is None else Tensor(level, Dual(at(inner, x), at(inner, t)), x.shape, x.dtype)
+            x if t is None else Tensor(level, Dual(raised(x, inner), raised(t, inner)), x.shape, x.dtype)
             for x, t in zip(xs, tangents, strict=True)
         ]
         ys = [result_at(level, y) for y in function(*duals)]

@@ -8,10 +8,10 @@ from typing import Any
 
 from tensorken import tree
 from tensorken.arguments import Function, check_function, result_at
-from tensorken.batch import Batch, Batched, at
+from tensorken.batch import Batch, Batched
 from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, ShapeError
-from tensorken.levels import ground, running
+from tensorken.levels import ground, raised, running
 from tensorken.normalization import axis_of
 from tensorken.spec.shapes import shown
 from tensorken.tensor import Tensor
@@ -69,7 +69,7 @@ def vmap(
         )
         level: Batch[Any] = Batch(inner, size)
         inputs = [
-            x if axis is None else Tensor(level, Batched(at(inner, x), True), x.shape[1:], x.dtype)
+            x if axis is None else Tensor(level, Batched(raised(x, inner), True), x.shape[1:], x.dtype)
             for x, axis in zip(values, axes, strict=True)
         ]
         with running(level):
