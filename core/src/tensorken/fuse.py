@@ -92,6 +92,7 @@ class Fuse(RawTensor[Held[R]]):
 
     def __init__(self, raw: RawTensor[R]) -> None:
         self.raw = raw  # not `inner`: Fuse changes the representation, it is no level
+        self.capabilities = raw.capabilities
         self._constants: dict[Any, R] = {}
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""All that the author of a plugin imports: the hooks, the marker for implementing them, and BackendEntry.
+"""All that the author of a plugin imports: the hooks, the marker for implementing them, BackendEntry, Capabilities.
 
 A plugin is a module (or object) behind an entry point, with functions marked `@hookimpl`.  There are three
 groups: `tensorken.backends` (the entry point's name is the backend's), `tensorken.plugins` (what is not a
@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
+from tensorken.spec.capabilities import Capabilities
 from tensorken.versions import place_in_range
 
 if TYPE_CHECKING:
     from tensorken.spec.op import Op
     from tensorken.spec.raw import RawTensor
 
-__all__ = ["SPEC_VERSION", "BackendEntry", "hookimpl"]
+__all__ = ["SPEC_VERSION", "BackendEntry", "Capabilities", "hookimpl"]
 
 SPEC_VERSION = "1.0"
 """The version of the language: a minor one adds ops with bodies, a major one changes a backend's duties."""

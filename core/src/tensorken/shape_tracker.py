@@ -36,6 +36,7 @@ class ShapeTracker(RawTensor[Tracked[R]]):
 
     def __init__(self, raw: RawTensor[R]) -> None:
         self.raw = raw  # not `inner`: ShapeTracker changes the representation, it is no level
+        self.capabilities = raw.capabilities
 
     def __repr__(self) -> str:
         return f"ShapeTracker({self.raw!r})"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorken.spec.capabilities import Capabilities
 from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.shapes import Axes, Pairs, Shape
 from tensorken_numpy import ciphers, exponential_sums, special
@@ -27,6 +28,8 @@ class Numpy(Factorizations):
     """The numpy backend: arrays are never changed once made, so views of them are safe to hand on."""
 
     broadcasts = True
+
+    capabilities = Capabilities(dtypes=tuple(DTYPES), shares_memory=True)
 
     def __repr__(self) -> str:
         return "Numpy()"

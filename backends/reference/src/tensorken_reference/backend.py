@@ -14,7 +14,8 @@ from math import copysign, floor, inf, isfinite, nan, prod
 from typing import Any
 
 from tensorken.spec import scalar
-from tensorken.spec.dtypes import DType, bool_, float32, float64, int32, int64
+from tensorken.spec.capabilities import Capabilities
+from tensorken.spec.dtypes import DTYPES, DType, bool_, float32, float64, int32, int64
 from tensorken.spec.op import Op
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Axes, Pairs, Shape, reduced
@@ -45,6 +46,8 @@ class Reference(RawTensor[Array]):
     >>> reference.ravel(reference.sum(x, (0,)))
     [1.0]
     """
+
+    capabilities = Capabilities(dtypes=tuple(DTYPES), shares_memory=True)
 
     def __repr__(self) -> str:
         return "Reference()"

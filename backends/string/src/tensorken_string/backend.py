@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorken.errors import ConcretizationError
-from tensorken.spec.dtypes import DType, as_dtype, float32
+from tensorken.spec.capabilities import Capabilities
+from tensorken.spec.dtypes import DTYPES, DType, as_dtype, float32
 from tensorken.spec.op import Op
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
@@ -32,6 +33,8 @@ class Expression:
 
 class String(RawTensor[Expression]):
     """The string backend: `str()` of a tensor is the expression that made it."""
+
+    capabilities = Capabilities(dtypes=tuple(DTYPES), symbolic=True)
 
     def __repr__(self) -> str:
         return "String()"

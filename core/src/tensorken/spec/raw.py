@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken.errors import MissingOpError
+from tensorken.spec.capabilities import Capabilities
 from tensorken.spec.diffable import Diffable
 from tensorken.spec.dtype_rules import numeric_with
 from tensorken.spec.dtypes import DType
@@ -24,6 +25,9 @@ class RawTensor(Diffable[R]):
 
     broadcasts: bool = False
     """Whether elementwise methods also take operands of size 1 along an axis where others are longer."""
+
+    capabilities: Capabilities = Capabilities()
+    """What this backend declares that it can do, and how well."""
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> R:
         """A tensor from row-major flat data, which is copied.

@@ -1,0 +1,102 @@
+"""Examine: one case on one subject, and what became of it; all that holds for every law alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator
+
+from tensorken.errors import TensorkenError
+from tensorken_conformance.case import Case, Failure, Measured, Result, Status, Unsupported
+from tensorken_conformance.law import LAWS, Law
+from tensorken_conformance.subject import Subject
+
+HOST_LAWS = "host"
+"""The group of laws for which the backend need not run anything."""
+
+
+def laws_for(subject: Subject, select: Collection[str] = ()) -> list[Law]:
+    """The laws for a subject, those of lower stages first; `select` has ids or groups (none: all).
+
+    Raises:
+        ValueError: if `select` names a law that there is not.
+    """
+    import tensorken_conformance.laws  # noqa: F401, entering the laws is what it does
+
+    for name in select:
+        if not any(name in (law.id, law.group) for law in LAWS.values()):
+            raise ValueError(f"there is no law {name!r}; the laws are {', '.join(LAWS)}")
+    symbolic = subject.capabilities.symbolic
+    chosen = [
+        law
+        for law in LAWS.values()
+        if (law.group == HOST_LAWS or law.symbolic == symbolic)
+        and (not select or law.id in select or law.group in select)
+    ]
+    return sorted(chosen, key=lambda law: law.stage)
+
+
+def examine(subject: Subject, law: Law, case: Case, failed: Collection[str] = ()) -> Result:
+    """Check one case.
+
+    Args:
+        subject: the backend under test.
+        law: the law.
+        case: one of its cases.
+        failed: the ids of the cases that have failed so far; one that this case needs blocks it.
+    """
+    level = law.level(case)
+    blocked = next((need for need in law.needs(case) if need in failed), None)
+    if blocked:
+        return Result(case, "failed", level, f"blocked by {blocked}")
+    if law.group not in (HOST_LAWS, "honesty") and case.dtype:
+        reason = subject.capabilities.why_not(case.op, case.dtype)
+        if reason:
+            return Result(case, "unsupported", level, reason)
+    before, start = subject.witness.calls, time.perf_counter()
+    status: Status = "passed"
+    measured: Measured | None = None
+    says = ""
+    script: tuple[str, ...] = ()
+    try:
+        measured = law.check(subject, case)
+    except Unsupported as outcome:
+        status, says = "unsupported", str(outcome)
+    except Failure as failure:
+        status, says, measured = "failed", failure.says, Measured(failure.ulp, failure.worst)
+        script = tuple(failure.script) or default_script(subject, case)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001, whatever a backend raises is a result
+        kind = type(error).__name__
+        expected = "; expected a result" if isinstance(error, TensorkenError) else ""
+        says = f"{kind}: {' '.join(str(error).split())}{expected}"
+        status, script = "failed", default_script(subject, case)
+    seconds, calls = time.perf_counter() - start, subject.witness.calls - before
+    if status == "passed" and not calls and law.group != HOST_LAWS:
+        status, says = "failed", "nothing ran on the backend, so this proves nothing"
+        script = default_script(subject, case)
+    measured = measured or Measured()
+    return Result(case, status, level, says, script, measured.ulp, measured.worst, calls, seconds)
+
+
+def examine_all(
+    subject: Subject, select: Collection[str] = (), cases: Collection[str] = ()
+) -> Iterator[Result]:
+    """All cases of the chosen laws in this process, or those of them that `cases` names by id."""
+    failed: set[str] = set()
+    for law in laws_for(subject, select):
+        chosen: Iterable[Case] = law.cases(subject)
+        for case in chosen:
+            if not cases or case.id in cases:
+                result = examine(subject, law, case, failed)
+                if result.status == "failed":
+                    failed.add(case.id)
+                yield result
+
+
+def default_script(subject: Subject, case: Case) -> tuple[str, ...]:
+    """Python that runs the case again."""
+    return (
+        "from tensorken_conformance import check",
+        f"check({case.id!r}, backend={subject.name!r}, seed={subject.seed})",
+    )

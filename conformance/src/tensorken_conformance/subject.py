@@ -1,0 +1,115 @@
+"""Subject: the backend under test, as a user would get it and bare; how laws make operands on it and read results."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from tensorken.dispatch import apply
+from tensorken.fuse import Fuse
+from tensorken.registry import REGISTRY, SELECTION
+from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.op import Op
+from tensorken.spec.raw import RawTensor
+from tensorken.spec.shapes import Shape
+from tensorken.tensor import Tensor
+from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.witness import Witness
+
+Array = np.ndarray[Any, Any]
+
+Depth = Literal["smoke", "default", "deep"]
+
+
+class Subject:
+    """The backend under test.
+
+    Args:
+        interpreter: the backend; where it is wrapped in `Fuse`, derivatives and programs run on it so, too.
+        name: what it is called in reports.
+        seed: of all numbers that are drawn.
+        depth: how many cases there are.
+
+    Attributes:
+        backend: the bare backend.
+        witness: the backend with a count of what it ran; the laws on single ops run on it.
+        stack: what a user computes with: the witness, in `Fuse` if the host wraps the backend so.
+        capabilities: what the backend declares.
+    """
+
+    def __init__(
+        self, interpreter: RawTensor[Any], name: str, seed: int = 0, depth: Depth = "default"
+    ) -> None:
+        fused = isinstance(interpreter, Fuse)
+        self.backend: RawTensor[Any] = interpreter.raw if isinstance(interpreter, Fuse) else interpreter
+        self.witness = Witness(self.backend)
+        self.stack: RawTensor[Any] = Fuse(self.witness) if fused else self.witness
+        self.name, self.seed, self.depth = name, seed, depth
+        self.capabilities = self.backend.capabilities
+        for layer in (self.witness, self.stack, self.backend):
+            REGISTRY.remember(layer, name, "default")
+
+    @staticmethod
+    def select(name: str, seed: int = 0, depth: Depth = "default") -> Subject:
+        """The backend of this name, which is anything that the host accepts, `module:attribute` too.
+
+        Raises:
+            BackendError: if there is none, or it cannot be loaded.
+        """
+        return Subject(SELECTION.resolve(name), name, seed, depth)
+
+    # ---- operands and results ------------------------------------------------------------------------------
+
+    def random(self, case: Case) -> random.Random:
+        """Where the numbers of a case come from."""
+        return random.Random(f"{self.seed} {case.id}")
+
+    def tensor(self, values: Array, dtype: DType, interpreter: RawTensor[Any] | None = None) -> Tensor:
+        """A tensor of these values, as they are; on the witness if no interpreter is named."""
+        place = self.witness if interpreter is None else interpreter
+        flat: Any = np.array(values, dtype.name, order="C").reshape(-1)
+        return Tensor(place, place.new(values.shape, memoryview(flat), dtype), values.shape, dtype)
+
+    def wrap(self, representation: Any, shape: Shape, dtype: DType) -> Tensor:
+        """What the witness gave, as a tensor."""
+        return Tensor(self.witness, representation, shape, dtype)
+
+    def run(self, op: Op, operands: Sequence[Tensor], params: tuple[Any, ...] = ()) -> Any:
+        """The op on these operands, with results that have the shape and dtype that its rules give.
+
+        Raises:
+            Failure: if they have others.
+        """
+        result = apply(op, operands, params)
+        for y in result if isinstance(result, tuple) else (result,):
+            place = y.interpreter
+            shape, dtype = place.shape(y.representation), place.dtype(y.representation)
+            if tuple(shape) != y.shape or dtype is not y.dtype:
+                raise Failure(
+                    f"{op.name}: expected {y.dtype} {y.shape}, got {dtype} {tuple(shape)} by shape() and dtype()"
+                )
+        return result
+
+    def read(self, x: Tensor) -> Array:
+        """The values of a tensor.
+
+        Raises:
+            Failure: if there are not as many as the shape says, or of another format than the dtype's.
+        """
+        flat = x.interpreter.ravel(x.representation)  # type: ignore[attr-defined]
+        if isinstance(flat, list):
+            values = np.array(flat, x.dtype.name)
+        else:
+            values = np.array(memoryview(flat), copy=True)
+            if values.dtype != np.dtype(x.dtype.name):
+                raise Failure(f"ravel: expected a buffer of {x.dtype}, got {values.dtype}")
+        if values.shape != (x.size,):
+            raise Failure(f"ravel: expected {x.size} values in one dimension, got shape {values.shape}")
+        return values.reshape(x.shape)
+
+    def dtypes(self) -> list[DType]:
+        """The dtypes that the backend declares."""
+        return [dtype for name, dtype in DTYPES.items() if name in self.capabilities.dtypes]

@@ -1,0 +1,63 @@
+"""Capabilities: what a backend says that it can do, and how well; the conformance kit holds it to that, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Place = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a backend declares: `capabilities = Capabilities(dtypes=(...), ...)` in its class or of its instance.
+
+    A key of `ulp` and `unsupported` is an op (`"exp"`), a dtype (`"*.float16"`), both (`"exp.float32"`) or all
+    (`"*"`); the most particular one counts, and that of an op goes before that of a dtype.
+
+    Args:
+        dtypes: the names of the dtypes that tensors may have.  Nothing declared: the kit gives no level.
+        unsupported: what ops the backend refuses, and why; it must refuse them before any effect.
+        ulp: how far a floating-point result may be from the correctly rounded one, counted in representable
+            numbers: 0 is correctly rounded.  What is not declared must keep to the limits of the kit's levels.
+        flushes_subnormals: the dtypes in which subnormal operands and results may become zero.
+        nondeterministic: the ops whose results may differ from call to call, within their errors.
+        shares_memory: whether results may be views of operands, as values that never change allow.
+        symbolic: whether there are no values to read, only structure, as with the string backend.
+
+    >>> mine = Capabilities(dtypes=("bool", "int32", "float32"), ulp={"exp": 2, "exp.float32": 1, "*": 4})
+    >>> mine.largest_error("exp", "float32"), mine.largest_error("sin", "float32")
+    (1, 4)
+    """
+
+    dtypes: tuple[str, ...] = ()
+    unsupported: Mapping[str, str] = field(default_factory=dict)
+    ulp: Mapping[str, int] = field(default_factory=dict)
+    flushes_subnormals: tuple[str, ...] = ()
+    nondeterministic: tuple[str, ...] = ()
+    shares_memory: bool = False
+    symbolic: bool = False
+
+    def largest_error(self, op: str, dtype: str) -> int | None:
+        """The declared error of an op in a dtype, in representable numbers; None if nothing is said of it.
+
+        >>> Capabilities(ulp={"*.float16": 1}).largest_error("exp", "float16")
+        1
+        """
+        found = [self.ulp[key] for key in _keys(op, dtype) if key in self.ulp]
+        return found[0] if found else None
+
+    def why_not(self, op: str, dtype: str) -> str | None:
+        """Why the backend refuses an op in a dtype; None if it takes it.
+
+        >>> Capabilities(dtypes=("float32",)).why_not("exp", "float64")
+        'has no float64'
+        """
+        if dtype not in self.dtypes:
+            return f"has no {dtype}"
+        found = [self.unsupported[key] for key in _keys(op, dtype) if key in self.unsupported]
+        return found[0] if found else None
+
+
+def _keys(op: str, dtype: str) -> Place:
+    return f"{op}.{dtype}", op, f"*.{dtype}", "*"
