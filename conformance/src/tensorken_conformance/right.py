@@ -1,0 +1,70 @@
+"""Right backends: three that are right for reasons of their own, in which no law may find a fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensorken.fuse import Fuse
+from tensorken.spec.capabilities import Capabilities
+from tensorken.spec.dtypes import DTYPES
+from tensorken.spec.op import OPS
+from tensorken.spec.raw import RawTensor
+from tensorken.spec.shapes import Axes, Pairs, Shape
+from tensorken_numpy.backend import Numpy
+from tensorken_numpy.contraction import Array
+from tensorken_reference.backend import Reference
+
+
+class Different(Numpy):
+    """Right by other choices than numpy's: it copies instead of viewing, adds from the end, and derives all it can.
+
+    No view outlives a call, no operand broadcasts, sums run backwards in halves, and every op that has a body is the
+    body: so its last bits, its strides and its memory are not numpy's.
+    """
+
+    broadcasts = False
+    capabilities = Capabilities(dtypes=tuple(DTYPES))
+
+    def __repr__(self) -> str:
+        return "Different()"
+
+    def sum(self, x: Array, axes: Axes) -> Array:
+        kept = [i for i in range(x.ndim) if i not in axes]
+        rows = np.array(x.transpose(*kept, *axes)).reshape(*[x.shape[i] for i in kept], -1)[..., ::-1]
+        shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
+        while rows.shape[-1] > 1:
+            half = rows.shape[-1] // 2
+            pairs = super().add(rows[..., :half], rows[..., half : 2 * half])
+            rows = np.concatenate([pairs, rows[..., 2 * half :]], -1)
+        return np.array(rows.reshape(shape)) if rows.size else np.zeros(shape, x.dtype)
+
+    def reshape(self, x: Array, shape: Shape) -> Array:
+        return np.array(x).reshape(shape)
+
+    def permute(self, x: Array, order: Axes) -> Array:
+        return np.array(x.transpose(order), order="C")
+
+    def expand(self, x: Array, shape: Shape) -> Array:
+        return np.array(np.broadcast_to(x, shape), order="C")
+
+    def flip(self, x: Array, axes: Axes) -> Array:
+        return np.array(np.flip(x, axes), order="C")
+
+    def crop(self, x: Array, limits: Pairs) -> Array:
+        return np.array(super().crop(x, limits), order="C")
+
+
+for _op in OPS.values():
+    if _op.body is not None and _op.method:
+        setattr(Different, _op.name, getattr(RawTensor, _op.name))
+
+
+RIGHT: dict[str, Callable[[], RawTensor[Any]]] = {
+    "numpy": lambda: Fuse(Numpy()),
+    "reference": Reference,
+    "different": lambda: Fuse(Different()),
+}
+"""The right backends, by name."""
