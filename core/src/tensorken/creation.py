@@ -18,7 +18,7 @@ from tensorken.errors import (
     ShapeError,
 )
 from tensorken.levels import lower
-from tensorken.registry import resolve
+from tensorken.registry import name_of, resolve
 from tensorken.spec.dtypes import DType, as_dtype, check_scalar, float32, promote, with_scalar
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape, shown
@@ -47,7 +47,7 @@ def tensor(data: Any, dtype: Any = None, *, backend: Any = None, device: str | N
 
     Raises:
         ShapeError: if nested sequences are ragged.
-        DTypeError: if the dtype is unknown.
+        DTypeError: if the dtype is unknown, or the backend has it not.
         ScalarRangeError: if a number does not fit the dtype.
 
     >>> import tensorken as tk
@@ -62,6 +62,7 @@ def tensor(data: Any, dtype: Any = None, *, backend: Any = None, device: str | N
         return _stacked(data, wanted, backend, device)
     shape, flat, found = flat_of(data, wanted)
     interpreter = resolve(backend, device)
+    check_offered("tensor", interpreter, found)
     return Tensor(interpreter, interpreter.new(shape, flat, found), shape, found)
 
 
@@ -85,6 +86,7 @@ def new(
     given, values, found = flat_of(data, None if dtype is None else as_dtype(dtype))
     _check_filled(sizes, given)
     interpreter = resolve(backend, device)
+    check_offered("new", interpreter, found)
     return Tensor(interpreter, interpreter.new(sizes, values, found), sizes, found)
 
 
@@ -188,7 +190,9 @@ def symbol(
     make = getattr(interpreter, "symbol", None)
     if make is None:
         raise BackendError(f"symbol: the backend {interpreter!r} has no symbols; use backend='string'")
-    return Tensor(interpreter, make(name, shape_of("symbol", shape), as_dtype(dtype)))
+    found = as_dtype(dtype)
+    check_offered("symbol", interpreter, found)
+    return Tensor(interpreter, make(name, shape_of("symbol", shape), found))
 
 
 # ---- what other modules need -------------------------------------------------------------------------------
@@ -210,6 +214,7 @@ def as_operand(op_name: str, data: Any, beside: Tensor) -> Tensor:
             check_scalar(data, dtype)
         except ScalarRangeError as error:
             raise ScalarRangeError(f"{op_name}: {error}") from None
+        check_offered(op_name, base, dtype)
         return Tensor(base, base.full((), data, dtype), (), dtype)  # type: ignore[attr-defined]
     try:
         return tensor(data, backend=beside.interpreter.base)
@@ -217,6 +222,19 @@ def as_operand(op_name: str, data: Any, beside: Tensor) -> Tensor:
         raise ArgumentError(
             f"{op_name}: cannot combine a tensor with {type(data).__name__}: {error}"
         ) from None
+
+
+def check_offered(op_name: str, interpreter: Any, dtype: DType) -> None:
+    """Raise DTypeError if a backend declares which dtypes it has, and this is none of them."""
+    if not isinstance(interpreter, RawTensor):  # it has no values, so it has all dtypes
+        return
+    declared = interpreter.capabilities.dtypes
+    if declared and dtype.name not in declared:
+        name = name_of(interpreter)[0]
+        known = repr(interpreter) if name == type(interpreter).__name__.lower() else name
+        raise DTypeError(
+            f"{op_name}: the backend {known} has no {dtype}; use one of {', '.join(declared)}"
+        )
 
 
 def pair_of_operands(op_name: str, a: Any, b: Any, beside: Tensor) -> tuple[Tensor, Tensor]:
@@ -241,6 +259,7 @@ def move(x: Tensor, backend: Any, device: str | None) -> Tensor:
         raise ArgumentError("to: a tensor inside a transform stays on its backend; move it before or after")
     if not isinstance(base, RawTensor):
         raise ArgumentError(f"to: {type(base).__name__} has no values to move")
+    check_offered("to", interpreter, x.dtype)
     return Tensor(interpreter, interpreter.new(x.shape, base.ravel(value), x.dtype), x.shape, x.dtype)
 
 
@@ -248,6 +267,7 @@ def unpickle(shape: Shape, data: Any, dtype: DType, backend: str | None) -> Tens
     """The tensor that was pickled, on the backend that held it; on the default one if that has no name."""
     flat = unpacked(data, dtype) if isinstance(data, bytes) else data
     interpreter = resolve(backend, None)
+    check_offered("unpickle", interpreter, dtype)
     return Tensor(interpreter, interpreter.new(shape, flat, dtype), shape, dtype)
 
 

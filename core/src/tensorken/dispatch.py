@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tensorken.errors import ScalarRangeError, ShapeError, TensorkenError
+from tensorken.errors import DTypeError, ScalarRangeError, ShapeError, TensorkenError
 from tensorken.levels import lift, meet
 from tensorken.spec.dtype_rules import floating
 from tensorken.spec.dtypes import DType, float32, promote, with_scalar
@@ -148,7 +148,11 @@ def binary(op: Op, a: Any, b: Any) -> Tensor:
     dtype = a.dtype
     if dtype is not b.dtype:
         dtype = promote(dtype, b.dtype)
-        a, b = a.astype(dtype), b.astype(dtype)
+        try:
+            a, b = a.astype(dtype), b.astype(dtype)
+        except DTypeError as error:  # a backend has not this one; which is no matter if they have two
+            meet([a.interpreter, b.interpreter], op.name)
+            raise DTypeError(f"{op.name}: {str(error).removeprefix('astype: ')}") from None
     shape = a.shape
     if shape != b.shape:
         try:

@@ -330,6 +330,11 @@ class Tensor(Methods):
         dtype = dtype if isinstance(dtype, DType) else as_dtype(dtype)
         if dtype is self.dtype:
             return self
+        base = self.interpreter.base
+        if isinstance(base, RawTensor) and dtype.name not in base.capabilities.dtypes:
+            from tensorken.creation import check_offered
+
+            check_offered("astype", base, dtype)
         return unary(CAST, self, (dtype,))
 
     def __matmul__(self, other: Any) -> Tensor:

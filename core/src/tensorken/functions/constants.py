@@ -3,7 +3,7 @@
 Raises:
     ShapeError: if a size is negative.
     ScalarRangeError: if the value does not fit the dtype; it is an OverflowError.
-    DTypeError: if there is no such dtype.
+    DTypeError: if there is no such dtype, or the backend has it not.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorken.buffers import typed
-from tensorken.creation import ShapeLike, as_operand, as_tensor, shape_of, tensor
+from tensorken.creation import ShapeLike, as_operand, as_tensor, check_offered, shape_of, tensor
 from tensorken.errors import ArgumentError
 from tensorken.levels import lift
 from tensorken.registry import resolve
@@ -56,17 +56,7 @@ def full(
     >>> tk.full((2, 2), 7).tolist()
     [[7, 7], [7, 7]]
     """
-    sizes = shape_of("full", shape)
-    wanted = None if dtype is None else as_dtype(dtype)
-    if not isinstance(fill_value, int | float):
-        if not isinstance(fill_value, Tensor | list | tuple) and not hasattr(fill_value, "dtype"):
-            raise ArgumentError(
-                f"full: the value must be one number or tensor, got {shown(fill_value)}; see tk.tensor"
-            )
-        return tensor(fill_value, wanted, backend=backend, device=device).broadcast_to(sizes)
-    (number,), found = typed("full", [fill_value], wanted)
-    interpreter = resolve(backend, device)
-    return Tensor(interpreter, interpreter.full(sizes, number, found), sizes, found)
+    return _filled("full", shape, fill_value, dtype, backend, device)
 
 
 def zeros(shape: ShapeLike, dtype: Any = None, *, backend: Any = None, device: str | None = None) -> Tensor:
@@ -76,7 +66,7 @@ def zeros(shape: ShapeLike, dtype: Any = None, *, backend: Any = None, device: s
     >>> tk.zeros((2, 2), "int32").tolist()
     [[0, 0], [0, 0]]
     """
-    return _filled("zeros", shape, 0, dtype, backend, device)
+    return _filled("zeros", shape, 0, float32 if dtype is None else dtype, backend, device)
 
 
 def ones(shape: ShapeLike, dtype: Any = None, *, backend: Any = None, device: str | None = None) -> Tensor:
@@ -86,7 +76,7 @@ def ones(shape: ShapeLike, dtype: Any = None, *, backend: Any = None, device: st
     >>> tk.ones(3).tolist()
     [1.0, 1.0, 1.0]
     """
-    return _filled("ones", shape, 1, dtype, backend, device)
+    return _filled("ones", shape, 1, float32 if dtype is None else dtype, backend, device)
 
 
 def empty(shape: ShapeLike, dtype: Any = None, *, backend: Any = None, device: str | None = None) -> Tensor:
@@ -96,7 +86,7 @@ def empty(shape: ShapeLike, dtype: Any = None, *, backend: Any = None, device: s
     >>> tk.empty((2, 3)).shape
     (2, 3)
     """
-    return _filled("empty", shape, 0, dtype, backend, device)
+    return _filled("empty", shape, 0, float32 if dtype is None else dtype, backend, device)
 
 
 def full_like(
@@ -192,9 +182,19 @@ def scalar(value: Scalar, dtype: Any = None, *, backend: Any = None, device: str
 # ---- pieces ------------------------------------------------------------------------------------------------
 
 
-def _filled(name: str, shape: ShapeLike, value: int, dtype: Any, backend: Any, device: str | None) -> Tensor:
-    dtype = float32 if dtype is None else as_dtype(dtype)
-    return full(shape_of(name, shape), value, dtype, backend=backend, device=device)
+def _filled(name: str, shape: ShapeLike, value: Any, dtype: Any, backend: Any, device: str | None) -> Tensor:
+    sizes = shape_of(name, shape)
+    wanted = None if dtype is None else as_dtype(dtype)
+    if not isinstance(value, int | float):
+        if not isinstance(value, Tensor | list | tuple) and not hasattr(value, "dtype"):
+            raise ArgumentError(
+                f"{name}: the value must be one number or tensor, got {shown(value)}; see tk.tensor"
+            )
+        return tensor(value, wanted, backend=backend, device=device).broadcast_to(sizes)
+    (number,), found = typed(name, [value], wanted)
+    interpreter = resolve(backend, device)
+    check_offered(name, interpreter, found)
+    return Tensor(interpreter, interpreter.full(sizes, number, found), sizes, found)
 
 
 def _alike(
@@ -216,4 +216,5 @@ def _alike(
         return as_operand(name, value, x).astype(dtype).broadcast_to(sizes)
     (number,), _ = typed(name, [value], dtype)
     base = x.interpreter.base
+    check_offered(name, base, dtype)
     return Tensor(x.interpreter, lift(base.full(sizes, number, dtype), base, x.interpreter), sizes, dtype)

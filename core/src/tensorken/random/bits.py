@@ -11,6 +11,7 @@ import math
 from enum import IntEnum
 from typing import Any
 
+from tensorken.creation import check_offered
 from tensorken.errors import ArgumentError, DTypeError, ShapeError
 from tensorken.normalization import sizes_of
 from tensorken.spec.dtypes import DType, as_dtype, int32, int64, wrap_integer
@@ -46,7 +47,7 @@ def bits(key: Tensor, shape: Any = (), dtype: Any = int32) -> Tensor:
     >>> tk.random.bits(tk.random.key(0), (3,)).tolist()
     [1797259609, -1715843330, 928981903]
     """
-    key, sizes, wanted = checked("bits", key), shape_of("bits", shape), dtype_of("bits", dtype, "int")
+    key, sizes, wanted = checked("bits", key), shape_of("bits", shape), dtype_of("bits", dtype, "int", key)
     return words(key, sizes, wanted)
 
 
@@ -130,12 +131,13 @@ def shape_of(name: str, shape: Any) -> Shape:
     return sizes
 
 
-def dtype_of(name: str, dtype: Any, kind: str) -> DType:
-    """The dtype of a result, which must be of a kind."""
+def dtype_of(name: str, dtype: Any, kind: str, key: Tensor) -> DType:
+    """The dtype of a result, which must be of a kind, and one that the key's backend has."""
     found = as_dtype(dtype)
     if found.kind != kind:
         takes = "int32 or int64" if kind == "int" else "float16, float32 or float64"
         raise DTypeError(f"{name}: the dtype must be {takes}, got {found}; cast the result (x.astype)")
+    check_offered(name, key.interpreter.base, found)
     return found
 
 

@@ -47,7 +47,7 @@ def uniform(
     key, sizes, wanted = (
         checked("uniform", key),
         shape_of("uniform", shape),
-        dtype_of("uniform", dtype, "float"),
+        dtype_of("uniform", dtype, "float", key),
     )
     u = _fractions(key, sizes, wanted)
     if type(minval) in (int, float) and type(maxval) in (int, float) and (minval, maxval) == (0, 1):
@@ -81,7 +81,11 @@ def normal(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
     >>> mean, deviation = 10.0, 2.0
     >>> x = mean + deviation * tk.random.normal(tk.random.key(0), (1000,))
     """
-    key, sizes, wanted = checked("normal", key), shape_of("normal", shape), dtype_of("normal", dtype, "float")
+    key, sizes, wanted = (
+        checked("normal", key),
+        shape_of("normal", shape),
+        dtype_of("normal", dtype, "float", key),
+    )
     u = _symmetric(key, sizes, _computed_in(wanted))
     x: Tensor = u.apply(OPS["erfinv"]) * math.sqrt(2.0)
     return x.astype(wanted)
@@ -109,7 +113,7 @@ def truncated_normal(key: Tensor, lower: Any, upper: Any, shape: Any = None, dty
     [-0.14000 0.17284 -0.50631]
     """
     name = "truncated_normal"
-    key, wanted = checked(name, key), dtype_of(name, dtype, "float")
+    key, wanted = checked(name, key), dtype_of(name, dtype, "float", key)
     inner = _computed_in(wanted)
     beside = key.constant([0], int32, ()).astype(inner)
     low, high = [as_operand(name, bound, beside).astype(inner) for bound in (lower, upper)]
@@ -145,7 +149,7 @@ def exponential(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
     key, sizes, wanted = (
         checked("exponential", key),
         shape_of("exponential", shape),
-        dtype_of("exponential", dtype, "float"),
+        dtype_of("exponential", dtype, "float", key),
     )
     return _exponential(key, sizes, _computed_in(wanted)).astype(wanted)
 
@@ -168,7 +172,11 @@ def gumbel(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
     >>> print(f"{tk.random.gumbel(tk.random.key(0), (3,)):.5f}")
     [0.61236 0.08606 1.41172]
     """
-    key, sizes, wanted = checked("gumbel", key), shape_of("gumbel", shape), dtype_of("gumbel", dtype, "float")
+    key, sizes, wanted = (
+        checked("gumbel", key),
+        shape_of("gumbel", shape),
+        dtype_of("gumbel", dtype, "float", key),
+    )
     return (-_exponential(key, sizes, _computed_in(wanted)).log()).astype(wanted)
 
 

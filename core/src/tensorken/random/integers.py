@@ -37,7 +37,7 @@ def randint(key: Tensor, shape: Any, minval: Any, maxval: Any, dtype: Any = int3
     [3, 2, 6, 4, 4]
     """
     name = "randint"
-    key, sizes, wanted = checked(name, key), shape_of(name, shape), dtype_of(name, dtype, "int")
+    key, sizes, wanted = checked(name, key), shape_of(name, shape), dtype_of(name, dtype, "int", key)
     low, last = _bounds(key, minval, maxval, wanted)
     low, last = fitted(name, "minval", low, sizes), fitted(name, "maxval", last, sizes)
     count = last - low + 1  # 0 for all 2**bits integers: as an unsigned number it wraps, as do the sums below

@@ -15,15 +15,22 @@ class Capabilities:
     A key of `ulp` and `unsupported` is an op (`"exp"`), a dtype (`"*.float16"`), both (`"exp.float32"`) or all
     (`"*"`); the most particular one counts, and that of an op goes before that of a dtype.
 
+    Core keeps users from dtypes that are not declared: creation, `x.astype` and `x.to` raise DTypeError.  Below core,
+    a backend refuses what it does not have, before any effect, with a DTypeError, a BackendError (such as
+    MissingOpError) or a plain NotImplementedError, whose message is one line.
+
     Args:
-        dtypes: the names of the dtypes that tensors may have.  Nothing declared: the kit gives no level.
-        unsupported: what ops the backend refuses, and why; it must refuse them before any effect.
+        dtypes: the names of the dtypes that tensors may have.  Nothing declared: core refuses none, and the kit gives
+            no level.
+        unsupported: what ops the backend refuses, and why; an op with a body of its own must be overridden for that.
         ulp: how far a floating-point result may be from the correctly rounded one, counted in representable
             numbers: 0 is correctly rounded.  What is not declared must keep to the limits of the kit's levels.
         flushes_subnormals: the dtypes in which subnormal operands and results may become zero.
         nondeterministic: the ops whose results may differ from call to call, within their errors.
         shares_memory: whether results may be views of operands, as values that never change allow.
         symbolic: whether there are no values to read, only structure, as with the string backend.
+        delegates: the backends to which this one hands work by design, such as `("numpy",)`; to any other of this
+            project it must hand none.
 
     >>> mine = Capabilities(dtypes=("bool", "int32", "float32"), ulp={"exp": 2, "exp.float32": 1, "*": 4})
     >>> mine.largest_error("exp", "float32"), mine.largest_error("sin", "float32")
@@ -37,6 +44,7 @@ class Capabilities:
     nondeterministic: tuple[str, ...] = ()
     shares_memory: bool = False
     symbolic: bool = False
+    delegates: tuple[str, ...] = ()
 
     def largest_error(self, op: str, dtype: str) -> int | None:
         """The declared error of an op in a dtype, in representable numbers; None if nothing is said of it.
