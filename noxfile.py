@@ -24,6 +24,8 @@ WITH_EXTRAS = {
 }  # by the folder's name: what an environment with everything adds to a distribution
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
+FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
+
 nox.needs_version = ">=2025.11.12"
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_venv = "yes"
@@ -151,6 +153,19 @@ def jax(session: nox.Session) -> None:
     """Compare values and derivatives with JAX's; the arguments go to pytest."""
     install_workspace(session, "test", "jax")
     session.run("pytest", "oracles", "--numprocesses=auto", *session.posargs, env=ONE_THREAD)
+
+
+@nox.session
+def conformance(session: nox.Session) -> None:
+    """Hold our own backends to the laws, and the kit to its power of detection; reports go into reports/."""
+    install_workspace(session)
+    reports = ROOT / "reports"
+    reports.mkdir(exist_ok=True)
+    for name in session.posargs or FIRST_PARTY:
+        files = [f"--{kind}={reports / name}.{kind}" for kind in ("json", "html")]
+        session.run("tensorken", "conformance", "run", name, *files, env=ONE_THREAD)
+    if not session.posargs:
+        session.run("tensorken", "conformance", "selftest", env=ONE_THREAD)
 
 
 @nox.session(name="array-api")

@@ -27,7 +27,16 @@ NAMES = {
     "tensorken-reference",
     "tensorken-string",
     "tensorken-nn",
+    "tensorken-conformance",
 }
+
+TESTS = {
+    "tensorken-conformance": [
+        "tensorken_conformance/project/tests/test_conformance.py",
+        "tensorken_conformance/test_conformance.py",
+    ]
+}
+"""The tests that belong into a wheel."""
 
 
 def wheel(wheelhouse: Path, name: str) -> ZipFile:
@@ -80,7 +89,8 @@ def test_a_wheel_holds_one_typed_package(wheelhouse: Path, name: str) -> None:
         package,
         f"{name.replace('-', '_')}-{version()}.dist-info",
     }
-    assert not [file for file in files if "test_" in file or "__pycache__" in file]
+    tests = [file for file in files if "test_" in file or "__pycache__" in file]
+    assert tests == TESTS.get(name, [])
 
 
 def test_core_needs_pluggy_and_nothing_else(wheelhouse: Path) -> None:
@@ -111,14 +121,25 @@ def test_nothing_else_has_an_upper_bound(wheelhouse: Path, name: str) -> None:
         ("tensorken-reference", "tensorken.backends", {"reference": "tensorken_reference.plugin"}),
         ("tensorken-string", "tensorken.backends", {"string": "tensorken_string.plugin"}),
         ("tensorken-nn", "tensorken.commands", {"train": "tensorken_nn.cli:main"}),
+        (
+            "tensorken-conformance",
+            "tensorken.commands",
+            {"conformance": "tensorken_conformance.cli:main"},
+        ),
+        (
+            "tensorken-conformance",
+            "pytest11",
+            {"tensorken_conformance": "tensorken_conformance.pytest_plugin"},
+        ),
     ],
 )
 @pytest.mark.feature(201, 202)
 def test_entry_points(wheelhouse: Path, name: str, group: str, entries: dict[str, str]) -> None:
     said = configparser.ConfigParser()
     said.read_string(read(wheel(wheelhouse, name), "entry_points.txt"))
-    assert {group: dict(said[group])} == {section: dict(said[section]) for section in said.sections()}
     assert dict(said[group]) == entries
+    both = {"tensorken.commands", "pytest11"} if name == "tensorken-conformance" else {group}
+    assert set(said.sections()) == both
 
 
 def test_a_source_distribution_builds_without_the_workspace(tmp_path: Path) -> None:

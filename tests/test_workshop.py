@@ -56,7 +56,11 @@ def test_ci_runs_the_readme_test_command_and_the_checks(sessions: dict[str, str]
     script = text(".ci", "run")
     (names,) = re.findall(r"^for session in (.*); do$", script, re.MULTILINE)
     assert '"$python" run.py "$session"' in script
-    assert {"lint", "typing", "features", "docs", "tests", "jax"} == set(names.split()) <= set(sessions)
+    assert (
+        {"lint", "typing", "features", "docs", "tests", "jax", "conformance"}
+        == set(names.split())
+        <= set(sessions)
+    )
     shown = [command for block in blocks(text("README.md")) for command in block.commands]
     assert shown[:2] == ["python run.py demo", "python run.py tests"]
 
@@ -68,7 +72,18 @@ def test_the_public_ci_covers_three_systems_with_the_same_commands(sessions: dic
         assert system in workflow
     named = re.findall(r"run: python run\.py (\w+)", workflow)
     assert set(named) <= set(sessions)
-    assert {"tests", "demo", "lint", "typing", "features", "docs", "jax", "wheels", "readme"} <= set(named)
+    assert {
+        "tests",
+        "demo",
+        "lint",
+        "typing",
+        "features",
+        "docs",
+        "jax",
+        "conformance",
+        "wheels",
+        "readme",
+    } <= set(named)
 
 
 def test_nox_is_asked_for_in_one_version() -> None:

@@ -1,0 +1,1 @@
+"""The mine backend of Tensorken."""

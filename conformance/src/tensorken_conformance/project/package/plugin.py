@@ -1,0 +1,21 @@
+"""The door through which the host finds this backend; it imports nothing heavy before the backend is wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken.plugin import BackendEntry, hookimpl
+
+
+@hookimpl
+def tensorken_backend() -> BackendEntry:
+    """The mine backend."""
+
+    def load(device: str | None = None) -> Any:
+        from tensorken_mine.backend import Mine
+
+        return Mine()
+
+    return BackendEntry(
+        "mine", load, summary="in nothing but Python, until you write better", spec=">=1.0,<2"
+    )

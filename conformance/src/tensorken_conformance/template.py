@@ -1,0 +1,68 @@
+"""Template: a whole project for a new backend, which the kit certifies before its author has written a line."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+PACKAGE = "package"
+"""The folder of `project` that becomes the package of the new backend."""
+
+
+def create(name: str, folder: Path | None = None) -> list[Path]:
+    """Write a project for a backend of this name.
+
+    Args:
+        name: the backend's; a word of lower-case letters, digits, hyphens and underscores.
+        folder: where to; by default a new folder `tensorken-NAME` in the current one.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        ValueError: if the name cannot be one.
+        FileExistsError: if the folder has something in it; nothing is written then.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     sorted(path.name for path in create("abacus", Path(place)) if path.suffix == ".py")
+    ['__init__.py', 'backend.py', 'plugin.py', 'test_conformance.py']
+    """
+    word = name.replace("-", "_")
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", word) or keyword.iskeyword(word):
+        raise ValueError(
+            f"new: {name!r} cannot be the name of a backend; take lower-case letters, digits, - and _, such as 'abacus'"
+        )
+    target = Path(f"tensorken-{name}") if folder is None else folder
+    if target.exists() and any(target.iterdir()):
+        raise FileExistsError(f"new: {target} is not empty; name another folder")
+    written = []
+    for path, text in _files(resources.files(__package__).joinpath("project")):
+        place = target.joinpath(*[f"tensorken_{word}" if part == "tensorken_mine" else part for part in path])
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(_renamed(text, name, word), encoding="utf-8")
+        written.append(place)
+    return written
+
+
+def _renamed(text: str, name: str, word: str) -> str:
+    """The text with the new name for `mine`, in each way that it is written."""
+    title = "".join(part.capitalize() for part in word.split("_"))
+    ways = {"tensorken_mine": f"tensorken_{word}", "Mine": title, "mine": name}
+    return re.sub(r"tensorken_mine|\bMine\b|\bmine\b", lambda found: ways[found[0]], text)
+
+
+def _files(folder: Traversable, above: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], str]]:
+    """The files of the template, with the paths that they get."""
+    found: list[tuple[tuple[str, ...], str]] = []
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        place = ("src", "tensorken_mine") if entry.name == PACKAGE else (entry.name,)
+        if entry.is_dir():
+            if entry.name != "__pycache__":
+                found += _files(entry, (*above, *place))
+        elif not entry.name.endswith(".pyc"):
+            found.append(((*above, *place), entry.read_text(encoding="utf-8")))
+    return found

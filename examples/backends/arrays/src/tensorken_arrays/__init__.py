@@ -1,0 +1,1 @@
+"""An example: a backend over an array API library, which the conformance kit certifies."""

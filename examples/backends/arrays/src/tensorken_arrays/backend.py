@@ -1,0 +1,61 @@
+"""Arrays: a backend over a library that follows the Python array API standard; here array_api_strict."""
+
+from typing import Any
+
+import array_api_strict as xp
+import numpy as np
+
+from tensorken.plugin import Capabilities
+from tensorken.spec.dtypes import DTYPES
+from tensorken.spec.raw import RawTensor
+
+OF = {getattr(xp, name): dtype for name, dtype in DTYPES.items() if name != "float16"}
+BITS = {xp.float32: np.int32, xp.float64: np.int64, xp.int32: np.float32, xp.int64: np.float64}
+OTHERS = {"sub": "subtract", "mul": "multiply", "div": "divide", "eq": "equal", "lt": "less"}
+SAME = "exp log sin cos sqrt floor add pow where floor_divide bitwise_and bitwise_or bitwise_xor"
+A = Any
+
+
+class Arrays(RawTensor[Any]):
+    """The required ops in the words of the standard, or of numpy where it has none; all others have bodies."""
+
+    # fmt: off
+
+    capabilities = Capabilities(dtypes=tuple(map(str, OF.values())), shares_memory=True, ulp={"*": 4})
+    def new(self, shape: A, data: A, dtype: A) -> A: return xp.asarray(np.array(data, dtype.name).reshape(shape))
+    def full(self, shape: A, value: A, dtype: A) -> A: return xp.full(shape, value, dtype=getattr(xp, dtype.name))
+    def shape(self, x: A) -> A: return x.shape
+    def dtype(self, x: A) -> A: return OF[x.dtype]
+    def ravel(self, x: A) -> A: return np.array(x).reshape(-1)
+    def sum(self, x: A, axes: A) -> A: return xp.sum(x, axis=axes, keepdims=True, dtype=x.dtype)
+    def max(self, x: A, axes: A) -> A: return xp.max(x, axis=axes, keepdims=True)
+    def reshape(self, x: A, shape: A) -> A: return xp.reshape(x, shape)
+    def permute(self, x: A, order: A) -> A: return xp.permute_dims(x, order)
+    def expand(self, x: A, shape: A) -> A: return xp.broadcast_to(x, shape)
+    def flip(self, x: A, axes: A) -> A: return xp.flip(x, axis=axes)
+    def crop(self, x: A, limits: A) -> A: return x[tuple([slice(*pair) for pair in limits])]
+    def gather(self, x: A, indices: A, axis: A) -> A: return xp.take(x, indices, axis=axis)
+    def to_bits(self, x: A) -> A: return xp.asarray(np.array(x).view(BITS[x.dtype]))
+    from_bits = to_bits
+    def shift_left(self, a: A, b: A) -> A: return self.shifted(xp.bitwise_left_shift, a, b)
+    def shift_right(self, a: A, b: A) -> A: return self.shifted(xp.bitwise_right_shift, a, b)
+    def shifted(self, shift: A, a: A, b: A) -> A:  # shifts the bare bits; by a negative amount or all, it gives 0
+        unsigned, bits = {xp.int32: (xp.uint32, 32), xp.int64: (xp.uint64, 64)}[a.dtype]
+        y = xp.astype(shift(xp.astype(a, unsigned), xp.astype(b % bits, unsigned)), a.dtype)
+        return xp.where((b >= 0) & (b < bits), y, xp.zeros_like(y))
+    def cast(self, x: A, dtype: A) -> A:
+        if dtype.kind != "int" or not xp.isdtype(x.dtype, "real floating"):
+            return xp.astype(x, getattr(xp, dtype.name))
+        y, low, high = np.array(x), np.iinfo(dtype.name).min, np.iinfo(dtype.name).max  # NaN gives 0, and what is
+        inside = np.where((y >= low) & (y < high), y, 0).astype(dtype.name)  # beyond the range gives its ends
+        return xp.asarray(np.where(y >= high, high, np.where(y < low, low, inside)))
+    def pad(self, x: A, pads: A) -> A: return xp.asarray(np.pad(np.array(x), pads) if pads else np.array(x))
+    def scatter_add(self, x: A, indices: A, axis: A, size: A) -> A:
+        y = np.zeros((*x.shape[:axis], size, *x.shape[axis + 1:]), np.array(x).dtype)
+        np.add.at(y, (*[slice(None)] * axis, np.array(indices)), np.array(x))
+        return xp.asarray(y)
+
+
+for op in [*OTHERS, *SAME.split()]:
+    call = np.errstate(all="ignore")(getattr(xp, OTHERS.get(op, op)))
+    setattr(Arrays, op, lambda self, *operands, call=call: call(*operands))
