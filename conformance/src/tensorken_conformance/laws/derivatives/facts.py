@@ -1,0 +1,86 @@
+"""derivatives.cotangent-shape and derivatives.primal-bits: what holds of all derivatives, whatever their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorken as tk
+from tensorken.spec.dtypes import DTYPES
+from tensorken.tensor import Tensor
+from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.law import law
+from tensorken_conformance.laws.derivatives.situations import (
+    cases_of,
+    choices,
+    dyadic,
+    needed,
+    situation_of,
+)
+from tensorken_conformance.laws.read_back import bits
+from tensorken_conformance.subject import Subject
+
+
+def _checked(subject: Subject, what: str, found: Tensor, like: Tensor) -> None:
+    """A derivative has the shape and dtype of what it is the derivative of, as the backend sees it, too."""
+    place = found.interpreter
+    told = (found.shape, found.dtype)
+    real = (tuple(place.shape(found.representation)), place.dtype(found.representation))
+    for shape, dtype in (told, real):
+        if (shape, dtype) != (like.shape, like.dtype):
+            raise Failure(f"{what}: expected {like.dtype} {like.shape}, got {dtype} {shape}")
+    subject.read(found)
+
+
+@law("derivatives.cotangent-shape", cases_of("derivatives.cotangent-shape"), level=3, needs=needed)
+def cotangent_shape(subject: Subject, case: Case) -> None:
+    """A cotangent has the shape and dtype of its operand, which may have been broadcast; a tangent those of the result."""
+    situation, rng = situation_of(case), subject.random(case)
+    dtype, values = DTYPES[case.dtype], situation.draw(rng)
+    operands = situation.operands(subject.stack, values, dtype)
+    for active in choices(situation.variables):
+        f, at = situation.along(operands, active), [operands[i] for i in active]
+        y, pull_back = tk.vjp(f, *at)
+        for i, x, t in zip(active, at, pull_back(tk.ones_like(y)), strict=True):
+            _checked(subject, f"{case.op}: cotangent of operand {i}", t, x)
+        primal, tangent = tk.jvp(f, at, [tk.ones_like(x) for x in at])
+        _checked(subject, f"{case.op}: tangent", tangent, y)
+        _checked(subject, f"{case.op}: result under jvp", primal, y)
+
+
+@law("derivatives.primal-bits", cases_of("derivatives.primal-bits"), level=3, needs=needed)
+def primal_bits(subject: Subject, case: Case) -> None:
+    """Differentiation, nested too, changes no bit of the value of a function; nor does vmap over one example."""
+    situation, rng = situation_of(case), subject.random(case)
+    dtype, values = DTYPES[case.dtype], situation.draw(rng)
+    operands = situation.operands(subject.stack, values, dtype)
+    f, at = situation.along(operands, situation.variables), [operands[i] for i in situation.variables]
+    t = situation.operands(subject.stack, [dyadic(rng, x.shape) for x in values], dtype)
+    v = [t[i] for i in situation.variables]
+
+    def pushed(*at: Tensor) -> Tensor:
+        return tk.jvp(f, at, v)[0]  # type: ignore[no-any-return]
+
+    def pulled(*at: Tensor) -> Tensor:
+        return tk.vjp(f, *at)[0]  # type: ignore[no-any-return]
+
+    def one(*at: Tensor) -> Tensor:
+        mapped: Tensor = tk.vmap(f)(*[x.reshape((1, *x.shape)) for x in at])
+        return mapped.reshape(mapped.shape[1:])
+
+    expected = subject.read(f(*at))
+    ways = {
+        "jvp": pushed,
+        "vjp": pulled,
+        "vmap": one,
+        "jvp of vjp": lambda *at: tk.jvp(pulled, at, v)[0],
+        "vjp of jvp": lambda *at: tk.vjp(pushed, *at)[0],
+        "jvp of jvp": lambda *at: tk.jvp(pushed, at, v)[0],
+        "vjp of vjp": lambda *at: tk.vjp(pulled, *at)[0],
+    }
+    for way, value in ways.items():
+        got = subject.read(value(*at))
+        if bits(got) != bits(expected):
+            differs = [(a, b) for a, b in zip(got.flat, expected.flat, strict=True) if bits(a) != bits(b)]
+            raise Failure(
+                f"{case.op}: expected the value {differs[0][1]!r} under {way}, too, got {differs[0][0]!r}"
+            )

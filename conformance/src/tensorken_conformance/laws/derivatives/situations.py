@@ -1,0 +1,348 @@
+"""Situations: what is differentiated, and where: every op of the table at its samples, views, broadcasts, functions."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import tensorken as tk
+from tensorken.dispatch import apply
+from tensorken.errors import DTypeError
+from tensorken.spec.dtypes import DTYPES, DType, bool_, float32, float64, int32
+from tensorken.spec.op import OPS, Op, Sample
+from tensorken.spec.raw import RawTensor
+from tensorken.spec.shapes import Shape
+from tensorken.tensor import Tensor
+from tensorken_conformance.case import Case
+from tensorken_conformance.laws.derivatives.functions import FUNCTIONS
+from tensorken_conformance.laws.read_back import need as readable
+from tensorken_conformance.subject import Array, Subject
+from tensorken_numpy.backend import Numpy
+
+Function = Callable[..., Tensor]
+
+VIEWS = ("permute", "flip", "crop", "expand")
+"""The movements by which an operand may be made on the backend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A function, and how its operands are drawn.
+
+    Attributes:
+        name: of the op, or of the function.
+        detail: which sample, view or broadcast it is.
+        function: takes all operands, returns one tensor.
+        draw: the operands, floats in float64, from a source of random numbers.
+        variables: the places of the operands that have derivatives.
+        views: the movement by which each operand is made; empty for a plain one.
+        main: whether laws that try each op once take this one.
+        crossing: whether decisions change within any distance of the point, as in a tie: there are no differences.
+    """
+
+    name: str
+    detail: str
+    function: Function
+    draw: Callable[[random.Random], list[Array]]
+    variables: tuple[int, ...]
+    views: tuple[str, ...] = ()
+    main: bool = True
+    crossing: bool = False
+
+    @property
+    def is_op(self) -> bool:
+        """Whether this is about one op of the table."""
+        return self.name in OPS
+
+    def operands(self, place: RawTensor[Any], values: Sequence[Array], dtype: DType) -> list[Tensor]:
+        """Tensors of these values on a backend, made as the views say; floats in the dtype."""
+        views = self.views or ("",) * len(values)
+        return [_made(place, x, dtype, view) for x, view in zip(values, views, strict=True)]
+
+    def along(self, operands: Sequence[Tensor], active: Sequence[int]) -> Function:
+        """The function of the operands at these places alone."""
+
+        def partial(*chosen: Tensor) -> Tensor:
+            full = list(operands)
+            for i, x in zip(active, chosen, strict=True):
+                full[i] = x
+            return self.function(*full)
+
+        return partial
+
+
+def _made(place: RawTensor[Any], values: Array, dtype: DType, view: str) -> Tensor:
+    kind = dtype if values.dtype.kind == "f" else DTYPES[values.dtype.name]
+    values = values.astype(kind.name)
+    if not view:
+        return _new(place, values, kind)
+    source, params = _SOURCES[view](values)
+    result: Tensor = apply(OPS[view], [_new(place, source, kind)], params)
+    return result
+
+
+def _new(place: RawTensor[Any], values: Array, dtype: DType) -> Tensor:
+    flat: Any = np.array(values, dtype.name, order="C").reshape(-1)
+    return Tensor(place, place.new(values.shape, memoryview(flat), dtype), values.shape, dtype)
+
+
+def _permuted(values: Array) -> tuple[Array, tuple[Any, ...]]:
+    last = values.ndim - 1
+    return np.moveaxis(values, last, 0), ((*range(1, values.ndim), 0),)
+
+
+def _cropped(values: Array) -> tuple[Array, tuple[Any, ...]]:
+    source = np.pad(values[::-1], [(1, 2)] * values.ndim, mode="edge")
+    source[(slice(1, -2),) * values.ndim] = values
+    return source, (tuple([(1, 1 + n) for n in values.shape]),)
+
+
+_SOURCES: dict[str, Callable[[Array], tuple[Array, tuple[Any, ...]]]] = {
+    "permute": _permuted,
+    "flip": lambda values: (np.flip(values), (tuple(range(values.ndim)),)),
+    "crop": _cropped,
+    "expand": lambda values: (values[:1], (values.shape,)),
+}
+
+
+# ---- operands ----------------------------------------------------------------------------------------------
+
+
+def dyadic(rng: random.Random, shape: Shape) -> Array:
+    """Directions: odd multiples of 1/64 in (-1, 1), which every float has, so that few of them are summed exactly."""
+    count = int(np.prod(shape, dtype=int))
+    return np.array([(2 * rng.randrange(-32, 32) + 1) / 64 for _ in range(count)]).reshape(shape)
+
+
+def role_of(op: Op, place: int) -> str:
+    """Whether an operand of an op is data, a condition, or indices."""
+    return op.roles[place] if op.roles else "data"
+
+
+def drawn(op: Op, sample: Sample, rng: random.Random, kind: str = "float") -> list[Array]:
+    """Operands of an op: data from its domain; conditions; indices, some of them twice."""
+    shapes, params = sample
+    operands = []
+    for place, shape in enumerate(shapes):
+        count, role = int(np.prod(shape, dtype=int)), role_of(op, place)
+        if role == "condition" or (role == "data" and kind == "bool"):
+            flat = np.array([rng.random() < 0.5 for _ in range(count)], bool)
+        elif role == "indices":
+            limit = params[-1] if op.name == "scatter_add" else shapes[0][params[0]]
+            flat = np.array([rng.randrange(limit) for _ in range(count)], np.int32)
+        elif kind == "int":
+            flat = np.array([rng.randint(-5, 5) for _ in range(count)], np.int32)
+        else:
+            flat = np.array([rng.uniform(*op.domain) for _ in range(count)], np.float64)
+        operands.append(flat.reshape(shape))
+    return operands if op.prepare is None or kind != "float" else _prepared(op, operands)
+
+
+def _prepared(op: Op, operands: list[Array]) -> list[Array]:
+    """What the op makes of drawn operands so that it is smooth there, computed on numpy as it is."""
+    place = Numpy()
+    tensors = [_new(place, x, DTYPES[x.dtype.name]) for x in operands]
+    assert op.prepare is not None
+    return [
+        np.array(memoryview(place.ravel(x.representation))).reshape(x.shape) for x in op.prepare(*tensors)
+    ]
+
+
+def single(result: Any) -> Tensor:
+    """One tensor of the results of an op, several of which are laid end to end."""
+    if not isinstance(result, tuple):
+        return result  # type: ignore[no-any-return]
+    return tk.concatenate([y.reshape((y.size,)) for y in result])
+
+
+def takes(op: Op, dtype: DType) -> bool:
+    """Whether an op takes data of a dtype."""
+    shapes, params = op.samples[0]
+    given = {"data": dtype, "condition": bool_, "indices": int32}
+    try:
+        op.dtype(*[given[role_of(op, i)] for i in range(len(shapes))], *params)
+    except DTypeError:
+        return False
+    return True
+
+
+def sample_name(sample: Sample) -> str:
+    """A sample as a word."""
+    shapes, params = sample
+    sizes = "_".join("x".join(map(str, shape)) or "scalar" for shape in shapes)
+    return sizes + "".join(f"-{param}" for param in params).replace(" ", "")
+
+
+# ---- all of them -------------------------------------------------------------------------------------------
+
+
+def situations() -> dict[tuple[str, str], Situation]:
+    """All situations, by name and detail; the table is read each time, as plugins add ops to it."""
+    found = [*_ops(), *_broadcasts(), *_functions()]
+    return {(s.name, s.detail): s for s in found}
+
+
+def _ops() -> Iterator[Situation]:
+    for number, op in enumerate(op for op in OPS.values() if op.differentiable):
+        last = max(op.samples, key=lambda sample: _weight(op, sample))
+        for sample in op.samples:
+            yield _of_op(op, sample, main=sample is last)
+        shape = last[0][0]
+        if shape and 0 not in shape and op.prepare is None:
+            view = VIEWS[number % len(VIEWS)]
+            if view == "expand" and (shape[0] == 1 or op.name in _CHOOSING):
+                view = "flip"
+            yield _of_op(op, last, main=False, view=view)
+
+
+_CHOOSING = ("max", "min", "sort", "maximum", "minimum")
+"""Ops that choose: of equal rows there is none to choose, and a tie is no place for differences."""
+
+
+def _weight(op: Op, sample: Sample) -> tuple[bool, int]:
+    """What makes the main sample of an op: not empty, with most axes; of these the last but one, then the first."""
+    shapes, params = sample
+    return all(0 not in shape for shape in shapes), max(map(len, shapes), default=0)
+
+
+def _of_op(op: Op, sample: Sample, *, main: bool, view: str = "") -> Situation:
+    shapes, params = sample
+    data = tuple(i for i in range(len(shapes)) if role_of(op, i) == "data")
+
+    def draw(rng: random.Random) -> list[Array]:
+        values = drawn(op, sample, rng)
+        if view == "expand":
+            values[0] = np.array(np.broadcast_to(values[0][:1], values[0].shape))
+        return values
+
+    return Situation(
+        op.name,
+        sample_name(sample) + (f"-{view}ed" if view else ""),
+        lambda *operands: single(apply(OPS[op.name], operands, params)),
+        draw,
+        data,
+        (view, *[""] * (len(shapes) - 1)) if view else (),
+        main,
+    )
+
+
+_PAIRS: tuple[tuple[Shape, Shape], ...] = (
+    ((2, 3), (3,)),
+    ((2, 1), (1, 3)),
+    ((), (2, 3)),
+    ((1,), (3, 1, 2)),
+    ((2, 1, 3), (4, 1)),
+)
+"""Shapes that differ by what broadcasting adds: axes in front, axes of size 1 on either side or on both."""
+
+_OPERATORS: dict[str, tuple[Function, float, float]] = {
+    "add": (lambda a, b: a + b, -2.0, 2.0),
+    "sub": (lambda a, b: a - b, -2.0, 2.0),
+    "mul": (lambda a, b: a * b, -2.0, 2.0),
+    "div": (lambda a, b: a / b, 0.5, 2.0),
+    "pow": (lambda a, b: a**b, 0.5, 2.0),
+    "maximum": (lambda a, b: tk.maximum(a, b), -2.0, 2.0),
+    "where": (lambda a, b: tk.where(a > b, a * a, b), -2.0, 2.0),
+    "atan2": (lambda a, b: tk.atan2(a, b), 0.5, 2.0),
+}
+
+
+def _broadcasts() -> Iterator[Situation]:
+    """Pairs of operands through the operators that users write, which broadcast them."""
+    for name, (function, low, high) in _OPERATORS.items():
+        for shapes in _PAIRS:
+
+            def draw(
+                rng: random.Random,
+                shapes: tuple[Shape, Shape] = shapes,
+                low: float = low,
+                high: float = high,
+            ) -> list[Array]:
+                return [uniform(rng, shape, low, high) for shape in shapes]
+
+            detail = "broadcast-" + sample_name((shapes, ()))
+            yield Situation(name, detail, function, draw, (0, 1), main=False)
+
+
+def uniform(rng: random.Random, shape: Shape, low: float, high: float) -> Array:
+    """Numbers between two."""
+    count = int(np.prod(shape, dtype=int))
+    return np.array([rng.uniform(low, high) for _ in range(count)], np.float64).reshape(shape)
+
+
+def _functions() -> Iterator[Situation]:
+    for name, written in FUNCTIONS.items():
+
+        def draw(rng: random.Random, written: Any = written) -> list[Array]:
+            values = [uniform(rng, shape, *written.domain) for shape in written.shapes]
+            return [*(values if written.prepare is None else written.prepare(*values)), *written.constants]
+
+        count = len(written.shapes)
+        yield Situation(name, "", written.call, draw, tuple(range(count)), crossing=written.crossing)
+
+
+# ---- cases -------------------------------------------------------------------------------------------------
+
+
+def choices(places: Sequence[int]) -> list[tuple[int, ...]]:
+    """Which operands are differentiated: each alone, and all."""
+    alone = [(i,) for i in places]
+    return alone if len(places) == 1 else [*alone, tuple(places)]
+
+
+def main_dtype(subject: Subject) -> DType | None:
+    """float64 where the backend declares it, else float32."""
+    declared = subject.dtypes()
+    return next((dtype for dtype in (float64, float32) if dtype in declared), None)
+
+
+def cases_of(law: str, *, main: bool = False, smoke: bool = False) -> Callable[[Subject], Iterator[Case]]:
+    """The cases of a law over the situations.
+
+    Args:
+        law: its id.
+        main: whether one situation an op is enough, but in a deep run.
+        smoke: whether a quick run has the law for each op; else it has it for one of the functions alone.
+    """
+
+    def cases(subject: Subject) -> Iterator[Case]:
+        widest = main_dtype(subject)
+        if widest is None:
+            return
+        dtypes = [widest]
+        if subject.depth == "deep" and widest is float64 and float32 in subject.dtypes():
+            dtypes.append(float32)
+        for situation in situations().values():
+            if subject.depth == "smoke":
+                chosen = situation.main and situation.is_op if smoke else situation.name == SMOKE
+            else:
+                chosen = situation.main or not main or subject.depth == "deep"
+            if chosen:
+                for dtype in dtypes:
+                    yield Case(law, situation.name, dtype.name, detail=situation.detail)
+
+    return cases
+
+
+SMOKE = "layer-norm"
+"""The function that a quick run has all laws on: it broadcasts, reduces, divides and takes a root."""
+
+
+def needed(case: Case) -> tuple[str, ...]:
+    """What derivatives need: values that can be read."""
+    return (readable(case.dtype),)
+
+
+def situation_of(case: Case) -> Situation:
+    """The situation of a case."""
+    return _named(case.op, case.detail, len(OPS))
+
+
+@functools.lru_cache(maxsize=4096)
+def _named(name: str, detail: str, count: int) -> Situation:
+    return situations()[name, detail]
