@@ -55,31 +55,55 @@ SHAPES: dict[str, ShapeClass] = {
 }
 """The classes by their names; those named by a number are around the sizes of workgroups and vector registers."""
 
+VIEWS: dict[str, ShapeClass] = {
+    **{f"cube-{way}": ShapeClass((3, 4, 2), way) for way in ("expand", "flip", "crop", "reshape")},
+    **{f"tall-{way}": ShapeClass((65, 3), way) for way in ("expand", "permute", "flip", "crop")},
+    **{f"65-{way}": ShapeClass((65,), way) for way in ("flip", "crop")},
+    **{f"257-{way}": ShapeClass((257,), way) for way in ("flip", "crop")},
+    "cube": ShapeClass((3, 4, 2)),
+    "rank-8": ShapeClass((2, 1, 2, 1, 2, 1, 1, 3)),
+    "tall": ShapeClass((65, 3)),
+    "wide": ShapeClass((3, 257)),
+    "last-zero": ShapeClass((2, 3, 0)),
+}
+"""More classes, for the laws on exact results, of which a check is cheap: views at thresholds and of other ranks."""
+
 WORKGROUPS = 65_535 * 64 + 1
 """A size with one element more than 65 535 workgroups of 64 threads have: no GPU starts more at once."""
 
 
-def need(shape: str) -> tuple[str, ...]:
-    """The ids of the cases without which operands of a class cannot be made."""
-    movement = SHAPES[shape].movement if shape in SHAPES else ""
-    return (Case("values.movement", movement, "float32", "small").id,) if movement else ()
+def class_of(shape: str) -> ShapeClass:
+    """The class of a name, of either table; plain and of no axes for a name that neither has."""
+    return SHAPES.get(shape) or VIEWS.get(shape) or ShapeClass(())
+
+
+def need(shape: str, dtype: str = "float32") -> tuple[str, ...]:
+    """The ids of the cases without which operands of a class cannot be made in a dtype."""
+    movement = class_of(shape).movement
+    return (Case("values.movement", movement, dtype, "small").id,) if movement else ()
 
 
 def repeats(shape: str) -> bool:
     """Whether the rows of an operand of this class are all the same."""
-    return SHAPES[shape].movement == "expand"
+    return class_of(shape).movement == "expand"
 
 
 def fitted(shape: str, values: Array) -> Array:
     """Values that an operand of the class can have: in an expanded one all rows, in a padded one the border, agree."""
-    movement = SHAPES[shape].movement
+    movement = class_of(shape).movement
     if movement == "expand":
         return np.array(np.broadcast_to(values[:1], values.shape))
     if movement == "pad":
+        inside = (slice(1, -1),) * values.ndim
         inner = np.zeros_like(values)
-        inner[1:-1, 1:-1] = values[1:-1, 1:-1]
+        inner[inside] = values[inside]
         return inner
     return values
+
+
+def origin(shape: str, values: Array) -> tuple[Array, tuple[object, ...]]:
+    """What an operand with these values (fitted) is made of, by the movement of its class, and with what params."""
+    return _SOURCES[class_of(shape).movement](values)
 
 
 def operand(
@@ -94,26 +118,32 @@ def operand(
         dtype: of the operand.
         interpreter: where to make it; on the witness if None.
     """
-    movement = SHAPES[shape].movement if shape in SHAPES else ""
+    movement = class_of(shape).movement
     if not movement:
         return subject.tensor(values, dtype, interpreter)
-    source, params = _SOURCES[movement](values)
+    source, params = origin(shape, values)
     return subject.run(OPS[movement], [subject.tensor(source, dtype, interpreter)], params)  # type: ignore[no-any-return]
 
 
 def _cropped(values: Array) -> tuple[Array, tuple[object, ...]]:
     """Surrounded by the values in reverse, so that reading beside the window is seen."""
-    source = np.pad(values[::-1, ::-1], [(1, 2), (2, 1)], mode="edge")
-    source[1:-2, 2:-1] = values
-    limits = ((1, 1 + values.shape[0]), (2, 2 + values.shape[1]))
+    margins = [((1, 2), (2, 1))[axis % 2] for axis in range(values.ndim)]
+    source = np.pad(np.flip(values), margins, mode="edge")
+    limits = tuple([(before, before + n) for (before, _), n in zip(margins, values.shape, strict=True)])
+    source[tuple([slice(*pair) for pair in limits])] = values
     return source, (limits,)
+
+
+def _permuted(values: Array) -> tuple[Array, tuple[object, ...]]:
+    last = values.ndim - 1
+    return values.transpose(*range(1, values.ndim), 0), ((last, *range(last)),)
 
 
 _SOURCES: dict[str, Callable[[Array], tuple[Array, tuple[object, ...]]]] = {
     "expand": lambda values: (values[:1], (values.shape,)),
-    "permute": lambda values: (values.transpose(1, 2, 0), ((2, 0, 1),)),
-    "flip": lambda values: (values[::-1, ::-1], ((0, 1),)),
+    "permute": _permuted,
+    "flip": lambda values: (np.flip(values), (tuple(range(values.ndim)),)),
     "crop": _cropped,
-    "pad": lambda values: (values[1:-1, 1:-1], (((1, 1), (1, 1)),)),
+    "pad": lambda values: (values[(slice(1, -1),) * values.ndim], (((1, 1),) * values.ndim,)),
     "reshape": lambda values: (values.reshape(-1), (values.shape,)),
 }

@@ -1,0 +1,215 @@
+"""Exact: what laws on results without rounding share: values that tell places apart, comparison to the bit, scripts.
+
+All NaNs count as alike, and the two zeros as different.
+"""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.op import OPS, Op
+from tensorken.spec.shapes import Shape
+from tensorken.tensor import Tensor
+from tensorken_conformance import shapes
+from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.laws.read_back import need as readable
+from tensorken_conformance.subject import Array, Subject
+
+VALUES = ("ordinary", "special")
+"""Value classes: random bits of a moderate range, nearly all different; and the numbers at the edges of the format."""
+
+LONGEST = 4096
+"""How many values of a class there are; an operand takes some neighbours of them."""
+
+SHOWN = 70
+"""How many elements an operand may have to stand in a script."""
+
+
+# ---- values ------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def pool(seed: int, dtype: str, values: str, subnormals: bool = True) -> Array:
+    """The values of a class in a dtype, in the order in which operands take them."""
+    rng = np.random.default_rng([seed, zlib.crc32(f"{dtype} {values}".encode())])
+    kind = DTYPES[dtype].kind
+    if kind == "bool":
+        return np.asarray(rng.random(LONGEST) < (0.9 if values == "special" else 0.5))
+    if values == "ties":
+        return rng.integers(-1, 2, LONGEST).astype(dtype)
+    if kind == "int":
+        ends = np.iinfo(dtype)
+        if values == "ordinary":
+            return rng.integers(ends.min // 2, ends.max // 2, LONGEST, dtype)
+        return rng.choice(
+            np.array([ends.min, ends.min + 1, -1, 0, 1, ends.max - 1, ends.max], dtype), LONGEST
+        )
+    if values == "ordinary":
+        return rng.uniform(-100.0, 100.0, LONGEST).astype(dtype)
+    facts = np.finfo(dtype)
+    numbers = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.5, facts.max, facts.min, facts.tiny, -facts.tiny]
+    if subnormals:
+        numbers += [
+            facts.smallest_subnormal,
+            -facts.smallest_subnormal,
+            facts.tiny - facts.smallest_subnormal,
+        ]
+    return rng.choice(np.array(numbers, dtype), LONGEST)
+
+
+def drawn(subject: Subject, case: Case, shape: Shape, dtype: str = "", values: str = "") -> Array:
+    """The values of a case; of its own dtype and value class, if no other is named, and ordinary if it has none.
+
+    Subnormal numbers are among the special ones unless the backend declares that they may become zero.
+    """
+    dtype = dtype or case.dtype
+    subnormals = dtype not in subject.capabilities.flushes_subnormals
+    numbers = pool(subject.seed, dtype, values or case.values or "ordinary", subnormals)
+    count = int(np.prod(shape, dtype=int))
+    start = zlib.crc32(f"{subject.seed} {case.id}".encode())
+    if count > LONGEST:
+        return np.resize(np.roll(numbers, start % LONGEST), shape)
+    start %= LONGEST - count + 1
+    return numbers[start : start + count].reshape(shape)
+
+
+# ---- cases -------------------------------------------------------------------------------------------------
+
+
+def dtypes_for(subject: Subject, op: Op, params: tuple[Any, ...] = (), operands: int = 1) -> list[DType]:
+    """The dtypes that an op of operands of one dtype takes and the backend has; in the quick run only one of them.
+
+    What the backend refuses is among them, since those cases count as unsupported.
+    """
+    found = [dtype for dtype in subject.dtypes() if takes(op, (dtype,) * operands, params)]
+    if subject.depth == "smoke":
+        found = [dtype for dtype in found if dtype.name == "float32"][:1] or found[:1]
+    return found
+
+
+def takes(op: Op, dtypes: tuple[DType, ...], params: tuple[Any, ...]) -> bool:
+    """Whether the language defines an op for these dtypes."""
+    from tensorken.errors import DTypeError
+
+    try:
+        op.dtype(*dtypes, *params)
+    except DTypeError:
+        return False
+    return True
+
+
+def makes(subject: Subject, shape: str, dtype: DType) -> bool:
+    """Whether the backend declares nothing against the movement by which operands of a class are made."""
+    movement = shapes.class_of(shape).movement
+    return not movement or subject.capabilities.why_not(movement, dtype.name) is None
+
+
+def level_of(case: Case) -> int:
+    """Required ops on ordinary values are of level 1, all others of level 2."""
+    return 1 if OPS[case.op].body is None and case.values in ("", "ordinary") else 2
+
+
+def needs_of(case: Case) -> tuple[str, ...]:
+    """Reading back, and the movement by which the operand is made, unless that is what the case is about."""
+    movement = shapes.need(case.shape, case.dtype)
+    return (readable(case.dtype), *(need for need in movement if need != case.id))
+
+
+# ---- comparison --------------------------------------------------------------------------------------------
+
+
+def differing(got: Array, expected: Array) -> Array | None:
+    """Where the bits differ, NaNs alike; None if they agree everywhere."""
+    if got.tobytes() == expected.tobytes():
+        return None
+    if got.dtype.kind == "f":
+        unsigned = f"u{got.dtype.itemsize}"
+        places = np.ascontiguousarray(got).view(unsigned) != np.ascontiguousarray(expected).view(unsigned)
+        places &= ~(np.isnan(got) & np.isnan(expected))
+    else:
+        places = got != expected
+    return places if places.any() else None
+
+
+def told(got: Array, expected: Array, places: Array) -> str:
+    """In words how a result differs: the first place, and how many there are."""
+    index = tuple([int(i) for i in np.argwhere(places)[0]])
+    where = f" at {list(index)}" if index else ""
+    count = int(places.sum())
+    more = f"; {count} of {places.size} differ" if count > 1 else ""
+    return f"expected {expected[index].item()!r}{where}, got {got[index].item()!r}{more}"
+
+
+def agree(
+    subject: Subject, result: Tensor, expected: Array, says: str, script: Callable[[], list[str]] = list
+) -> None:
+    """Compare a result with the values that it must have.
+
+    Args:
+        subject: the backend under test.
+        result: what it gave.
+        expected: what is right.
+        says: what the message begins with.
+        script: gives Python that shows the failure, if it comes to that.
+
+    Raises:
+        Failure: if a bit differs.
+    """
+    got = subject.read(result)
+    if got.shape != expected.shape or got.dtype != expected.dtype:
+        raise Failure(f"{says}: expected {expected.dtype} {expected.shape}, got {got.dtype} {got.shape}")
+    places = differing(got, expected)
+    if places is not None:
+        raise Failure(f"{says}: {told(got, expected, places)}", script=script())
+
+
+# ---- scripts -----------------------------------------------------------------------------------------------
+
+
+IMPORTS = "from numpy import array, inf, nan; import tensorken as tk; from tensorken.spec.op import OPS"
+
+
+def shown(subject: Subject, values: Array, shape: str = "") -> str:
+    """Python that makes an operand: from its values, by the movement of its class."""
+    movement, rest = shapes.class_of(shape).movement, ""
+    if movement:
+        values, params = shapes.origin(shape, values)
+        rest = f'.apply(OPS["{movement}"], {", ".join(map(repr, params))})'
+    form = "" if values.ndim == 1 else f".reshape({values.shape})"
+    numbers = f'array({values.reshape(-1).tolist()}, "{values.dtype.name}"){form}'
+    return f'tk.tensor({numbers}, backend="{subject.name}"){rest}'
+
+
+def script_of(
+    subject: Subject,
+    steps: Sequence[tuple[str, tuple[Any, ...]]],
+    operands: Sequence[Array],
+    expected: Array,
+    shape: str = "",
+) -> list[str]:
+    """Python that runs ops one after the other and prints what came and what was expected.
+
+    Args:
+        subject: the backend under test.
+        steps: the ops by name, with params; the first takes all operands, each other the result so far.
+        operands: the values; the first is made as its class says, the others are plain.
+        expected: what is right.
+        shape: the class of the first operand.
+
+    Returns:
+        The lines; none if there is too much to show.
+    """
+    if max([expected.size, *(values.size for values in operands)]) > SHOWN:
+        return []
+    first, *others = [shown(subject, x, "" if i else shape) for i, x in enumerate(operands)]
+    calls = ""
+    for i, (op, params) in enumerate(steps):
+        arguments = [f'OPS["{op}"]', *([] if i else others), *map(repr, params)]
+        calls += f".apply({', '.join(arguments)})"
+    return [IMPORTS, f"x = {first}", f"print(x{calls}.tolist())", f'print("expected", {expected.tolist()})']
