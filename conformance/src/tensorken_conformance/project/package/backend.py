@@ -11,7 +11,7 @@ from tensorken.plugin import Capabilities
 from tensorken.spec import scalar
 from tensorken.spec.dtypes import DType, bool_, float32, int32
 from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import Shape
+from tensorken.spec.shapes import Shape, reduced
 
 
 class Array(NamedTuple):
@@ -28,9 +28,8 @@ class Array(NamedTuple):
 
 def whole(v: int | float) -> int:
     """An int32: an integer wraps; a float is cut off, at the ends of the range as well, and NaN is 0."""
-    if isinstance(v, float):
-        return 0 if v != v else int(max(-(2.0**31), min(v, 2.0**31 - 1)))
-    return (v + 2**31) % 2**32 - 2**31
+    n = v if isinstance(v, int) else 0 if v != v else int(max(-(2.0**31), min(v, 2.0**31 - 1)))
+    return (n + 2**31) % 2**32 - 2**31
 
 
 def stored(values: Iterable[Any], dtype: DType) -> list[Any]:
@@ -56,12 +55,11 @@ def view(x: Array, shape: Shape, steps: Iterable[int], start: int = 0) -> Array:
     return Array(shape, [x.data[i] for i in places(shape, steps, start)], x.dtype)
 
 
-def reduced(x: Array, axes: Shape, total: Callable[[list[Any]], Any]) -> Array:
+def totals(x: Array, axes: Shape, total: Callable[[list[Any]], Any]) -> Array:
     """One number for each row along the axes, which stay with size 1."""
-    shape = tuple([1 if axis in axes else n for axis, n in enumerate(x.shape)])
     row = places(tuple([x.shape[axis] for axis in axes]), [x.steps[axis] for axis in axes])
-    data = [total([x.data[start + i] for i in row]) for start in places(shape, x.steps)]
-    return Array(shape, stored(data, x.dtype), x.dtype)
+    data = [total([x.data[start + i] for i in row]) for start in places(reduced(x.shape, axes), x.steps)]
+    return Array(reduced(x.shape, axes), stored(data, x.dtype), x.dtype)
 
 
 class Mine(RawTensor[Array]):
@@ -94,10 +92,10 @@ class Mine(RawTensor[Array]):
         return self.to_bits(x, "if", float32)
 
     def sum(self, x: Array, axes: Shape) -> Array:
-        return reduced(x, axes, lambda row: sum(row[1:], row[0]) if row else 0)
+        return totals(x, axes, lambda row: sum(row[1:], row[0]) if row else 0)
 
     def max(self, x: Array, axes: Shape) -> Array:
-        return reduced(x, axes, lambda row: nan if any(v != v for v in row) else max(row))
+        return totals(x, axes, lambda row: nan if any(v != v for v in row) else max(row))
 
     def reshape(self, x: Array, shape: Shape) -> Array:
         return Array(shape, x.data, x.dtype)
@@ -117,12 +115,11 @@ class Mine(RawTensor[Array]):
         return view(x, tuple([high - low for low, high in limits]), x.steps, start)
 
     def pad(self, x: Array, pads: Any) -> Array:
-        y = self.full(
-            tuple([low + n + high for n, (low, high) in zip(x.shape, pads, strict=True)]), 0, x.dtype
-        )
+        shape = tuple([low + n + high for n, (low, high) in zip(x.shape, pads, strict=True)])
+        y = self.full(shape, 0, x.dtype)
         start = sum([low * step for (low, _), step in zip(pads, y.steps, strict=True)])
         values = dict(zip(places(x.shape, y.steps, start), x.data, strict=True))
-        return Array(y.shape, [values.get(i, zero) for i, zero in enumerate(y.data)], x.dtype)
+        return Array(shape, [values.get(i, zero) for i, zero in enumerate(y.data)], x.dtype)
 
     def gather(self, x: Array, indices: Array, axis: int) -> Array:
         rows, n, inner = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :])

@@ -16,10 +16,9 @@ SAME = "exp log sin cos sqrt floor add pow where floor_divide bitwise_and bitwis
 A = Any
 
 
+# fmt: off
 class Arrays(RawTensor[Any]):
     """The required ops in the words of the standard, or of numpy where it has none; all others have bodies."""
-
-    # fmt: off
 
     capabilities = Capabilities(dtypes=tuple(map(str, OF.values())), shares_memory=True, ulp={"*": 4})
     def new(self, shape: A, data: A, dtype: A) -> A: return xp.asarray(np.array(data, dtype.name).reshape(shape))

@@ -1,0 +1,67 @@
+"""A stranger's backends, from their source folders to a certificate: real wheels in an environment of their own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tensorken_conformance.template import create
+from tests.conftest import Environment
+from tools.workspace import ROOT
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheels")]
+
+ARRAYS = ROOT / "examples" / "backends" / "arrays"
+
+DERIVATIVE = (
+    "import tensorken as tk; x = tk.ones(3); print(x.backend, tk.grad(lambda x: (x * x).sum())(x).tolist())"
+)
+
+
+@pytest.fixture(scope="module")
+def environment(
+    new_environment: Callable[..., Environment], wheelhouse: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Environment:
+    """An environment with the kit and the wheels of two backends that nothing here knows."""
+    folder = tmp_path_factory.mktemp("strangers")
+    create("abacus", folder / "abacus")
+    pip = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--wheel-dir", str(wheelhouse)]
+    local = ["--find-links", str(wheelhouse)]
+    for source in (folder / "abacus", ARRAYS):
+        subprocess.run([*pip, *local, str(source)], check=True, capture_output=True)
+    return new_environment("tensorken-conformance", "tensorken-abacus", "tensorken-arrays")
+
+
+@pytest.mark.feature(14, 203)
+@pytest.mark.parametrize("name", ["abacus", "arrays"])
+def test_a_strangers_backend_is_selected_by_the_variable(
+    environment: Environment, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TENSORKEN_BACKEND", name)
+    assert environment.run("python", "-c", DERIVATIVE).split() == [name, "[2.0,", "2.0,", "2.0]"]
+
+
+@pytest.mark.feature(203)
+@pytest.mark.parametrize("name", ["abacus", "arrays"])
+def test_the_kit_certifies_a_strangers_backend(environment: Environment, name: str, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    environment.run("tensorken", "conformance", "run", name, "--smoke", f"--json={report}")
+    told = json.loads(report.read_text(encoding="utf-8"))
+    assert told["header"]["level"].startswith("L"), told["header"]
+    assert not told["counts"]["failed"]
+
+
+def test_the_examples_are_as_short_as_they_promise() -> None:
+    template = ROOT / "conformance" / "src" / "tensorken_conformance" / "project" / "package" / "backend.py"
+    delegating = ARRAYS / "src" / "tensorken_arrays" / "backend.py"
+    lines = {
+        path.parent.name: len(path.read_text(encoding="utf-8").splitlines())
+        for path in (template, delegating)
+    }
+    assert lines["package"] <= 150
+    assert lines["tensorken_arrays"] <= 60
