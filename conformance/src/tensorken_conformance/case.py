@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 Status = Literal["passed", "failed", "expected failure", "unsupported", "crashed"]
@@ -80,10 +80,11 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a law that holds has measured: the largest error, and the operands where it was reached."""
+    """What a law that holds has measured: the largest error, and the operands where it was reached; or other figures."""
 
     ulp: float | None = None
     worst: str = ""
+    figures: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ class Result:
         script: at most five lines of Python that show a failure.
         ulp: the largest error, in representable numbers.
         worst: the operands where it was reached.
+        figures: what else was measured, such as times, by names that tell the unit.
         calls: how many ops the backend ran for it.
         seconds: how long it took.
     """
@@ -109,13 +111,14 @@ class Result:
     script: tuple[str, ...] = ()
     ulp: float | None = None
     worst: str = ""
+    figures: dict[str, float] = field(default_factory=dict)
     calls: int = 0
     seconds: float = 0.0
 
     def as_data(self) -> dict[str, Any]:
         """As it stands in a JSON report: empty fields are left out."""
         data = {f.name: getattr(self, f.name) for f in fields(self)} | {"case": self.case.id}
-        return {name: value for name, value in data.items() if value not in ("", (), None)}
+        return {name: value for name, value in data.items() if value not in ("", (), None, {})}
 
     @staticmethod
     def from_data(data: dict[str, Any]) -> Result:

@@ -76,7 +76,9 @@ def examine(subject: Subject, law: Law, case: Case, failed: Collection[str] = ()
         status, says = "failed", "nothing ran on the backend, so this proves nothing"
         script = default_script(subject, case)
     measured = measured or Measured()
-    return Result(case, status, level, says, script, measured.ulp, measured.worst, calls, seconds)
+    return Result(
+        case, status, level, says, script, measured.ulp, measured.worst, measured.figures, calls, seconds
+    )
 
 
 def examine_all(

@@ -1,0 +1,184 @@
+"""Expectations: the failures that a backend's author knows of, as a file in the backend's own wheel lists them.
+
+The file is `conformance.txt` in the top-level package of the backend's class.  A line is `id | reason | url | expires`;
+`*` in an id stands for anything, and what follows a `#` at the start of a line is a comment:
+
+    # id                          | reason             | url                          | expires
+    values.elementwise/erf/float16/* | 2 ULP off near 3 | https://example.org/issues/7 | 2027-01-31
+
+It is strict: an expected failure that passes is a failure, so is one that has expired, and an id that matches no case
+is an error of the run.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from typing import Any
+
+from tensorken_conformance.case import Result
+
+FILE = "conformance.txt"
+
+BLOCKED = "blocked by "
+
+
+class ExpectationError(ValueError):
+    """A line of the file cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """A failure that is known.
+
+    Args:
+        id: of the case, or of several, by `*`.
+        reason: why it fails.
+        url: where this is being mended.
+        expires: the last day on which the failure is expected.
+        place: the file and the line that says so.
+
+    >>> expected = Expectation(
+    ...     "values.cast/*", "rounds down", "https://example.org/1", datetime.date(2030, 1, 1), ""
+    ... )
+    >>> expected.matches("values.cast/cast/int32"), expected.matches("values.movement/flip")
+    (True, False)
+    """
+
+    id: str
+    reason: str
+    url: str
+    expires: datetime.date
+    place: str
+
+    def matches(self, case: str) -> bool:
+        """Whether it is about the case with this id."""
+        pattern = ".*".join(map(re.escape, self.id.split("*")))
+        return re.fullmatch(pattern, case) is not None
+
+
+def parse(text: str, name: str = FILE) -> list[Expectation]:
+    """The expectations that a file lists.
+
+    Raises:
+        ExpectationError: if a line is malformed; it names the file and the line.
+
+    >>> [expected] = parse("errors.refused/V+M | wrong class | https://example.org/1 | 2030-01-01")
+    >>> expected.reason, str(expected.expires), expected.place
+    ('wrong class', '2030-01-01', 'conformance.txt:1')
+    """
+    found: list[Expectation] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            found.append(_parsed(line, f"{name}:{number}"))
+            for former in found[:-1]:
+                if former.id == found[-1].id:
+                    raise ExpectationError(
+                        f"{found[-1].place}: {former.id} is expected at {former.place}, too"
+                    )
+    return found
+
+
+def _parsed(line: str, place: str) -> Expectation:
+    parts = [part.strip() for part in line.split("|")]
+    if len(parts) != 4 or not all(parts):
+        raise ExpectationError(
+            f"{place}: expected `id | reason | url | expires`, none of them empty, got {line.strip()!r}"
+        )
+    id, reason, url, expires = parts
+    if "/" not in id and "*" not in id:
+        raise ExpectationError(f"{place}: {id!r} is no id of a case; one looks like values.cast/cast/int32")
+    if re.match(r"https?://\S+$", url) is None:
+        raise ExpectationError(f"{place}: {url!r} is no URL; name the issue, https://...")
+    try:
+        day = datetime.date.fromisoformat(expires)
+    except ValueError:
+        raise ExpectationError(f"{place}: {expires!r} is no date; write YYYY-MM-DD") from None
+    return Expectation(id, reason, url, day, place)
+
+
+def expectations_of(backend: Any) -> list[Expectation]:
+    """What the wheel of a backend lists: `conformance.txt` in the top-level package of the interpreter's class.
+
+    Raises:
+        ExpectationError: if a line is malformed.
+
+    >>> from tensorken_numpy.backend import Numpy
+    >>> expectations_of(Numpy())
+    []
+    """
+    package = type(backend).__module__.partition(".")[0]
+    if not hasattr(sys.modules.get(package), "__path__"):  # a module alone, which has no files of its own
+        return []
+    file = files(package) / FILE
+    return parse(file.read_text("utf-8"), f"{package}/{FILE}") if file.is_file() else []
+
+
+def apply(
+    expectations: Sequence[Expectation],
+    results: Iterable[Result],
+    *,
+    today: datetime.date | None = None,
+    complete: bool = True,
+) -> tuple[list[Result], list[str]]:
+    """Results as the expectations make them, and what is wrong with the expectations themselves.
+
+    A case that waits for another, which fails as expected, fails as expected, too.
+
+    Args:
+        expectations: what the backend's wheel lists.
+        results: of a run.
+        today: what is compared with `expires`; by default the day that it is.
+        complete: whether all cases were run, so that an id which matches none is a problem.
+    """
+    day = today or datetime.date.today()
+    results = list(results)
+    matched: dict[str, Expectation] = {}
+    used: set[str] = set()
+    for result in results:
+        for expectation in expectations:
+            if expectation.matches(result.case.id):
+                matched.setdefault(result.case.id, expectation)
+                used.add(expectation.id)
+    judged = {
+        result.case.id: _judged(result, matched[result.case.id], day) if result.case.id in matched else result
+        for result in results
+    }
+    problems = [f"{e.place}: {e.id} matches no case" for e in expectations if complete and e.id not in used]
+    problems += [
+        f"{matched[result.case.id].place}: {result.case.id} is declared unsupported, it need not be expected to fail"
+        for result in results
+        if result.case.id in matched and result.status == "unsupported"
+    ]
+    return [_with_the_blocking(judged[result.case.id], judged) for result in results], problems
+
+
+def _judged(result: Result, expectation: Expectation, today: datetime.date) -> Result:
+    if result.status == "passed":
+        return replace(result, status="failed", says=f"passes now: take it out of {expectation.place}")
+    if result.status not in ("failed", "crashed"):
+        return result
+    if expectation.expires < today:
+        return replace(
+            result,
+            says=f"{result.says} (its expectation expired on {expectation.expires}, {expectation.place})",
+        )
+    says = f"{expectation.reason} ({expectation.url}, until {expectation.expires}): {result.says}"
+    return replace(result, status="expected failure", says=says)
+
+
+def _with_the_blocking(result: Result, judged: dict[str, Result]) -> Result:
+    """A blocked case shares the fate of what blocks it, at the end of the chain."""
+    blocking = result
+    for _ in range(len(judged)):
+        if blocking.status != "failed" or not blocking.says.startswith(BLOCKED):
+            break
+        following = judged.get(blocking.says.removeprefix(BLOCKED))
+        if following is None:
+            break
+        blocking = following
+    return replace(result, status="expected failure") if blocking.status == "expected failure" else result

@@ -1,0 +1,161 @@
+"""Levels: what a set of results is worth, and the account that shows that no case was lost on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tensorken.spec.capabilities import Capabilities
+from tensorken.spec.op import OPS
+from tensorken_conformance.case import STATUSES, Case, Result
+from tensorken_conformance.law import LAWS, LEVELS
+
+MANDATORY_DTYPES = ("bool", "int32", "float32")
+"""The dtypes without which there is no level above L0."""
+
+CREATIONS = ("new", "sequence", "full")
+"""The ways to make a tensor, which are required as the ops without a body are."""
+
+TOP, SYMBOLIC_TOP = 5, 4
+"""The highest levels: there is nothing to time where nothing is computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """How far a backend conforms.
+
+    Args:
+        number: 0 to 5, an index of `LEVELS`.
+        symbolic: whether it is a level of the profile of backends that have no values.
+
+    >>> str(Level(3)), Level(4, symbolic=True).short
+    ('L3 differentiation', 'L4s')
+    """
+
+    number: int
+    symbolic: bool = False
+
+    @property
+    def short(self) -> str:
+        """As badges show it."""
+        return f"L{self.number}{'s' if self.symbolic else ''}"
+
+    @property
+    def is_highest(self) -> bool:
+        """Whether its profile has no higher one."""
+        return self.number == (SYMBOLIC_TOP if self.symbolic else TOP)
+
+    def __str__(self) -> str:
+        return f"{self.short} {LEVELS[self.number]}"
+
+
+def is_mandatory(op: str, dtype: str) -> bool:
+    """Whether level 1 demands an op in a dtype: what has no default body, in bool, int32 and float32.
+
+    >>> is_mandatory("exp", "float32"), is_mandatory("exp", "float64"), is_mandatory("tanh", "float32")
+    (True, False, False)
+    """
+    required = op in CREATIONS or (op in OPS and OPS[op].body is None)
+    return required and dtype in MANDATORY_DTYPES
+
+
+def level_of(results: Iterable[Result], capabilities: Capabilities) -> Level | None:
+    """The highest level that the results of a whole run give; None if they give not even L0.
+
+    A level is reached if those below it are, if a case of it passed, and if none of its cases failed or crashed.  A
+    case that fails as expected counts as failed here: an expectation excuses the run, and earns no level.  What
+    level 1 demands must not be declared unsupported.  A backend that declares no dtypes has no level.
+
+    >>> good = Result(Case("host.probe", "load"), "passed", level=0)
+    >>> level_of([good], Capabilities(dtypes=("float32",)))
+    Level(number=0, symbolic=False)
+    >>> level_of([good], Capabilities()) is None
+    True
+    """
+    if not capabilities.dtypes:
+        return None
+    top = SYMBOLIC_TOP if capabilities.symbolic else TOP
+    results = list(results)
+    limit = min([top + 1, *(spoilt for result in results if (spoilt := spoils(result)) is not None)])
+    passed = {result.level for result in results if result.status == "passed"}
+    number = next((n for n in range(top + 1) if n >= limit or n not in passed), top + 1) - 1
+    return Level(number, capabilities.symbolic) if number >= 0 else None
+
+
+def spoils(result: Result) -> int | None:
+    """The lowest level that a result keeps a backend from; None if it keeps it from none."""
+    if result.status in ("failed", "expected failure", "crashed"):
+        return _level(result.case, result.level) if result.status == "crashed" else result.level
+    if result.status == "unsupported" and is_mandatory(result.case.op, result.case.dtype):
+        return 1
+    return None
+
+
+def obstacles(results: Iterable[Result], level: Level | None) -> list[Result]:
+    """The results that keep a backend of this level from the next one."""
+    following = 0 if level is None else level.number + 1
+    return [result for result in results if spoils(result) == following]
+
+
+def _level(case: Case, found: int) -> int:
+    """Who reports that a worker died does not know the law; of a case that it does not know, any level."""
+    law = LAWS.get(case.law)
+    return law.level(case) if law is not None and case.op != "enumeration" else found
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """How many cases there were, and what became of them.
+
+    >>> print(Account(passed=3, failed=1))
+    4 cases = 3 passed + 1 failed + 0 expected failures + 0 declared unsupported + 0 crashed
+    """
+
+    passed: int = 0
+    failed: int = 0
+    expected: int = 0
+    unsupported: int = 0
+    crashed: int = 0
+
+    @property
+    def cases(self) -> int:
+        """All of them."""
+        return self.passed + self.failed + self.expected + self.unsupported + self.crashed
+
+    def __str__(self) -> str:
+        return (
+            f"{self.cases} cases = {self.passed} passed + {self.failed} failed + {self.expected} expected failures "
+            f"+ {self.unsupported} declared unsupported + {self.crashed} crashed"
+        )
+
+
+def account(results: Iterable[Result]) -> Account:
+    """Count results by what became of the cases.
+
+    Raises:
+        ValueError: if two results are of one case, or one has a status that there is not.
+    """
+    results = list(results)
+    ids = Counter(result.case.id for result in results)
+    if twice := [id for id, count in ids.items() if count > 1]:
+        raise ValueError(f"there are several results of {', '.join(twice[:3])}")
+    counts = Counter(result.status for result in results)
+    if unknown := counts.keys() - set(STATUSES):
+        raise ValueError(f"there is no status {', '.join(map(repr, sorted(unknown)))}")
+    return Account(
+        counts["passed"],
+        counts["failed"],
+        counts["expected failure"],
+        counts["unsupported"],
+        counts["crashed"],
+    )
+
+
+def exit_status(counted: Account, level: Level | None, problems: Iterable[str] = ()) -> int:
+    """0 if a run shows that the backend keeps what it declares: nothing failed but as expected, and it has a level.
+
+    >>> exit_status(Account(passed=3), Level(0)), exit_status(Account(passed=3), None)
+    (0, 1)
+    """
+    return 1 if counted.failed or counted.crashed or level is None or any(problems) else 0
