@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import queue
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Collection, Iterator
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorken_conformance.case import Case, Result
-from tensorken_conformance.subject import Depth
+from tensorken_conformance.process import Process, Start
+
+if TYPE_CHECKING:
+    from tensorken_conformance.subject import Depth
 
 PARTS = 8
 """Into how many jobs the cases of a law are split, each with ops of its own."""
 
+ALONE = 1000
+"""Laws of this stage and later ones run one after the other, in one process: they measure time."""
 
-class RunError(RuntimeError):
-    """The backend could not be examined at all."""
+STRIKES = 5
+"""How many crashes end a job; a hang counts as two."""
+
+RESTARTS = 60
+"""How many crashes end a run."""
+
+LAW_LIMIT = 20
+"""How many times as long as for one case a law may take in all, unless the run is a deep one."""
+
+Tell = Callable[[Result], None]
+
+
+class RunError(Exception):
+    """There is no such backend, or no such law."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +46,11 @@ class Options:
         backend: the name of the backend.
         seed: of all numbers that are drawn.
         depth: how many cases there are.
-        select: the ids or groups of the laws; none: all.
+        select: the ids or groups of the laws, or beginnings of ids of cases; none: all.
         workers: how many processes; None: as many as there are processors, at most 8.
         limit: seconds that a worker may take for one case.
+        options: for what makes the backend, as in `loading.load`.
+        in_process: whether to do without worker processes, for a debugger.
     """
 
     backend: str
@@ -43,207 +59,284 @@ class Options:
     select: tuple[str, ...] = ()
     workers: int | None = None
     limit: float = 60.0
+    options: Mapping[str, Any] = field(default_factory=dict)
+    in_process: bool = False
+
+    @property
+    def law_limit(self) -> float:
+        """Seconds that the workers may take for one law."""
+        return float("inf") if self.depth == "deep" else LAW_LIMIT * self.limit
 
 
 @dataclass(slots=True)
+class Run:
+    """What a run has found so far.
+
+    Attributes:
+        options: what was to be examined.
+        laws: those that were examined, in order: `id`, `says` and `stage` of each.
+        results: what became of the cases, in the order of the laws and of their cases.
+        capabilities: what the backend declares.
+        about: where it comes from.
+        seconds: how long it took.
+        partial: why cases are missing, such as `interrupted`; empty if none are.
+    """
+
+    options: Options
+    laws: list[dict[str, Any]] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+    capabilities: dict[str, Any] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    partial: str = ""
+
+
+@dataclass(slots=True, eq=False)
 class Job:
-    """A part of a law's cases; `skip` of them are done."""
+    """A part of a law's cases.
+
+    Attributes:
+        skip: how many of them are done.
+        total: how many there are, as soon as that is known.
+        strikes: how often it crashed.
+    """
 
     law: str
     part: int
     parts: int
     skip: int = 0
+    total: int | None = None
+    strikes: int = 0
 
 
-@dataclass(slots=True)
-class Run:
-    """What a run has found so far."""
-
-    results: list[Result] = field(default_factory=list)
-    capabilities: dict[str, Any] = field(default_factory=dict)
-    about: dict[str, Any] = field(default_factory=dict)
-
-
-class Worker:
-    """A process that examines cases, and what it has told us."""
-
-    def __init__(self, options: Options) -> None:
-        self._limit = options.limit
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tensorken_conformance.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)},
-        )
-        self._lines: queue.Queue[str] = queue.Queue()
-        self._errors: list[str] = []
-        threading.Thread(target=self._hear, daemon=True).start()
-        threading.Thread(target=self._collect, daemon=True).start()
-        self._send(
-            {
-                "backend": options.backend,
-                "seed": options.seed,
-                "depth": options.depth,
-                "select": list(options.select),
-            }
-        )
-
-    def _hear(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._lines.put(line)
-        self._lines.put("")
-
-    def _collect(self) -> None:
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
-            self._errors.append(line.rstrip())
-            del self._errors[:-20]
-
-    def _send(self, message: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # what it died of is told where its answer is awaited
-            self._process.stdin.write(json.dumps(message) + "\n")
-            self._process.stdin.flush()
-
-    def receive(self) -> dict[str, Any] | None:
-        """What the worker tells next; None if it died or hangs."""
-        try:
-            line = self._lines.get(timeout=self._limit)
-        except queue.Empty:
-            return None
-        message: dict[str, Any] | None = json.loads(line) if line else None
-        return message
-
-    def do(self, job: Job, failed: Collection[str]) -> Iterator[dict[str, Any]]:
-        """What the worker tells of a job; it ends early if the worker dies or hangs."""
-        self._send(
-            {
-                "law": job.law,
-                "part": job.part,
-                "parts": job.parts,
-                "skip": job.skip,
-                "failed": sorted(failed),
-            }
-        )
-        while (message := self.receive()) is not None:
-            yield message
-            if "done" in message:
-                return
-
-    def obituary(self) -> str:
-        """Why the worker told no more; it is gone afterwards."""
-        try:
-            code: int | None = self._process.wait(timeout=1.0)
-        except subprocess.TimeoutExpired:
-            code = None
-        self.end()
-        if code is None:
-            return f"hang: no result within {self._limit:g} s"
-        last = f": {self._errors[-1]}" if self._errors else ""
-        return f"crash: signal {-code}{last}" if code < 0 else f"crash: exit status {code}{last}"
-
-    def end(self) -> None:
-        """Stop the process."""
-        self._process.kill()
-        self._process.wait()
-
-
-def run(options: Options, tell: Callable[[Result], None] = lambda result: None) -> Run:
-    """Examine a backend.
+def run(options: Options, tell: Tell = lambda result: None) -> Run:
+    """Examine a backend.  Ctrl-C ends that early, with what was found so far.
 
     Args:
         options: what to examine, and how.
-        tell: called with each result as it comes, from several threads, one at a time.
+        tell: called with each result as it comes.
 
     Raises:
-        RunError: if the backend cannot even be loaded.
+        RunError: if there is no such backend, or no such law.
     """
-    found = Run()
-    first = Worker(options)
-    hello = first.receive()
-    if hello is None:
-        raise RunError(f"{options.backend}: {first.obituary()}")
-    found.capabilities, found.about = hello["capabilities"], hello["about"]
-    idle = [first]
-    lock = threading.Lock()
-    failed: set[str] = set()
+    began = time.perf_counter()
+    found = Run(options)
+    if options.in_process:
+        from tensorken_conformance.debugging import examine_here
 
-    def note(result: Result) -> None:
-        with lock:
-            found.results.append(result)
-            if result.status in ("failed", "crashed"):
-                failed.add(result.case.id)
-            tell(result)
-
-    count = options.workers or min(8, os.cpu_count() or 1)
+        examine = examine_here
+    else:
+        examine = examine_apart
     try:
-        for stage in sorted({stage for _, stage in hello["laws"]}):
-            laws = [law for law, place in hello["laws"] if place == stage]
-            parts = PARTS if options.depth != "smoke" and count > 1 else 1
-            jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
-            for law in laws:
-                for part in range(parts):
-                    jobs.put(Job(law, part, parts))
-            threads = [
-                threading.Thread(target=_work, args=(options, jobs, idle, frozenset(failed), note, lock))
-                for _ in range(count if parts > 1 else 1)
-            ]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-    finally:
-        for worker in idle:
-            worker.end()
+        examine(found, tell)
+    except KeyboardInterrupt:
+        found.partial = "interrupted"
+    found.seconds = time.perf_counter() - began
     return found
 
 
-def _work(
-    options: Options,
-    jobs: queue.SimpleQueue[Job],
-    idle: list[Worker],
-    failed: Collection[str],
-    note: Callable[[Result], None],
-    lock: threading.Lock,
-) -> None:
-    """Have one worker after the other do jobs, until there are none."""
-    worker: Worker | None = None
-    while True:
-        try:
-            job = jobs.get_nowait()
-        except queue.Empty:
-            break
+def examine_apart(found: Run, tell: Tell) -> None:
+    """Examine a backend in worker processes."""
+    crew = _Crew(found, tell)
+    try:
+        if crew.begin():
+            for stage in sorted({law["stage"] for law in found.laws}):
+                crew.perform(stage)
+    finally:
+        crew.end()
+        crew.put_in_order()
+
+
+class _Member:
+    """A worker process, and what it is at."""
+
+    def __init__(self, process: Process, job: Job | None) -> None:
+        self.process, self.job = process, job
+        self.case = ""  # what it is examining
+        self.heard = self.began = time.monotonic()
+        self.failed = 0  # how many of the failed cases it knows
+
+
+class _Crew:
+    """The worker processes of a run; whatever they tell arrives in one queue, so that there is one thread of action."""
+
+    def __init__(self, found: Run, tell: Tell) -> None:
+        self._found, self._tell, self._options = found, tell, found.options
+        self._members: list[_Member] = []
+        self._heard: queue.SimpleQueue[tuple[_Member, dict[str, Any] | None]] = queue.SimpleQueue()
+        self._failed: list[str] = []
+        self._places: dict[str, int] = {}  # of cases among those of their law
+        self._taken: dict[str, float] = {}  # seconds by law
+        self._crashes = 0
+
+    # ---- starting ------------------------------------------------------------------------------------------
+
+    def begin(self) -> bool:
+        """Start the first worker, and learn what there is to do; false if the backend cannot even be loaded.
+
+        Raises:
+            RunError: if there is no such backend, or no such law.
+        """
+        first = self._hire(None)
+        _, hello = self._listen(self._options.limit)
+        if hello is not None and "laws" in hello:
+            self._found.laws = hello["laws"]
+            self._found.capabilities, self._found.about = hello["capabilities"], hello["about"]
+            return True
+        if hello is not None and hello["usage"]:
+            raise RunError(hello["refused"])
+        reason = hello["refused"] if hello else first.process.obituary(self._options.limit)
+        case = Case("host.load", "load")
+        self._note(Result(case, "crashed" if hello is None else "failed", 0, reason))
+        return False
+
+    def _hire(self, job: Job | None) -> _Member:
+        options = self._options
+        start = Start(options.backend, dict(options.options), options.seed, options.depth, options.select)
+        member = _Member(Process(start), job)
+        member.process.listen(lambda message: self._heard.put((member, message)))
+        self._members.append(member)
+        return member
+
+    def _listen(self, seconds: float) -> tuple[_Member | None, dict[str, Any] | None]:
+        """What is told next, by whom; by nobody if it takes too long."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            try:
+                return self._heard.get(timeout=min(left, 0.5))  # on Windows, Ctrl-C waits for the end of this
+            except queue.Empty:
+                continue
+        return None, None
+
+    # ---- a stage -------------------------------------------------------------------------------------------
+
+    def perform(self, stage: int) -> None:
+        """Do all jobs of a stage."""
+        laws = [law["id"] for law in self._found.laws if law["stage"] == stage]
+        alone = stage >= ALONE or self._options.depth == "smoke"
+        parts = 1 if alone else PARTS
+        count = 1 if alone else self._options.workers or processors()
+        jobs = deque(Job(law, part, parts) for law in laws for part in range(parts))
+        known = len(self._failed)
+        if stage >= ALONE:
+            self._dismiss(keep=1)
         while True:
-            if worker is None:
-                worker = _take(options, idle, lock)
-            running, done = "", False
-            for message in worker.do(job, failed):
-                running = message.get("start", running)
-                if "result" in message:
-                    job.skip, running = job.skip + 1, ""
-                    note(Result.from_data(message["result"]))
-                done = "done" in message
-            if done:
-                break
-            reason, worker = worker.obituary(), None
-            case = Case.parse(running) if running else Case(job.law, "enumeration")
-            note(Result(case, "crashed", 0, reason))
-            if not running:
-                break
+            self._assign(jobs, count, known)
+            busy = [member for member in self._members if member.job is not None]
+            if not busy:
+                return
+            deadline = min(member.heard for member in busy) + self._options.limit
+            member, message = self._listen(max(deadline - time.monotonic(), 0.01))
+            if member is None:
+                for late in busy:
+                    if time.monotonic() - late.heard >= self._options.limit:
+                        self._bury(late, jobs)
+            elif member not in self._members:
+                pass  # it was stopped meanwhile
+            elif message is None:
+                self._bury(member, jobs)
+            else:
+                self._hear(member, message, jobs)
+
+    def _assign(self, jobs: deque[Job], count: int, known: int) -> None:
+        """Give jobs to those that have none, and hire more if there is work for them."""
+        while jobs:
+            idle = next((member for member in self._members if member.job is None), None)
+            if idle is None and len(self._members) >= count:
+                return
+            job = jobs.popleft()
+            if self._crashes > RESTARTS:
+                self._give_up(job, f"the backend crashed {self._crashes} times in this run")
+                continue
+            member = idle or self._hire(job)
+            member.job, member.case = job, ""
+            member.heard = member.began = time.monotonic()
+            news, member.failed = self._failed[member.failed : known], known
+            member.process.send(law=job.law, part=job.part, parts=job.parts, skip=job.skip, failed=news)
+
+    def _hear(self, member: _Member, message: dict[str, Any], jobs: deque[Job]) -> None:
+        job, now = member.job, time.monotonic()
+        member.heard = now
+        if job is None:  # it has said what it is
+            return
+        if "unlisted" in message:
+            self._end_law(job.law, jobs, message["unlisted"])
+        if "begin" in message:
+            job.total = message["begin"]
+        if "start" in message:
+            member.case = message["start"]
+        if "result" in message:
+            job.skip, member.case = job.skip + 1, ""
+            result = Result.from_data(message["result"])
+            self._places[result.case.id] = message["index"]
+            self._note(result)
+        taken = self._taken.get(job.law, 0.0) + now - member.began
+        if "done" in message:
+            self._taken[job.law], member.job = taken, None
+        elif taken > self._options.law_limit:
+            reason = f"time limit: the law took more than {self._options.law_limit:g} s in all"
+            self._end_law(job.law, jobs, f"{reason}; the rest of its cases did not run")
+
+    def _bury(self, member: _Member, jobs: deque[Job]) -> None:
+        """A worker died, or hangs: note the case that it was at, and have another one do the rest."""
+        job, reason = member.job, member.process.obituary(self._options.limit)
+        self._members.remove(member)
+        if job is None:
+            return
+        self._crashes += 1
+        job.strikes += 2 if reason.startswith("hang") else 1
+        if member.case:
             job.skip += 1
-    if worker is not None:
-        with lock:
-            idle.append(worker)
+            self._note(Result(Case.parse(member.case), "crashed", 0, reason))
+        if job.strikes < STRIKES:
+            jobs.appendleft(job)
+        elif job.total is None or job.skip < job.total:
+            self._give_up(job, f"gave up after too many crashes; the last: {reason}")
+
+    def _give_up(self, job: Job, reason: str) -> None:
+        """Count the rest of a job as crashed, once."""
+        part = f"part {job.part + 1} of {job.parts}" if job.parts > 1 else ""
+        rest = f"; {job.total - job.skip} cases did not run" if job.total is not None else ""
+        self._note(Result(Case(job.law, "rest", detail=part), "crashed", 0, f"{reason}{rest}"))
+
+    def _end_law(self, law: str, jobs: deque[Job], reason: str) -> None:
+        """End all work on a law, and count the rest of it as crashed, once."""
+        for job in [job for job in jobs if job.law == law]:
+            jobs.remove(job)
+        for member in [m for m in self._members if m.job is not None and m.job.law == law]:
+            member.process.end()
+            self._members.remove(member)
+        self._note(Result(Case(law, "rest"), "crashed", 0, reason))
+
+    # ---- results -------------------------------------------------------------------------------------------
+
+    def _note(self, result: Result) -> None:
+        self._found.results.append(result)
+        if result.status in ("failed", "crashed"):
+            self._failed.append(result.case.id)
+        self._tell(result)
+
+    def put_in_order(self) -> None:
+        """Sort the results by law and case, whichever worker was the first."""
+        laws = {law["id"]: place for place, law in enumerate(self._found.laws)}
+        last = len(self._places)
+        self._found.results.sort(
+            key=lambda r: (laws.get(r.case.law, -1), self._places.get(r.case.id, last), r.case.id)
+        )
+
+    # ---- ending --------------------------------------------------------------------------------------------
+
+    def _dismiss(self, keep: int) -> None:
+        for member in self._members[keep:]:
+            member.process.end()
+        del self._members[keep:]
+
+    def end(self) -> None:
+        """Stop all processes."""
+        self._dismiss(keep=0)
 
 
-def _take(options: Options, idle: list[Worker], lock: threading.Lock) -> Worker:
-    with lock:
-        if idle:
-            return idle.pop()
-    worker = Worker(options)
-    worker.receive()
-    return worker
+def processors() -> int:
+    """How many processes work at once: one for each processor that this one may use, at most 8."""
+    usable = getattr(os, "sched_getaffinity", None)
+    return min(8, len(usable(0)) if usable else os.cpu_count() or 1)

@@ -1,74 +1,104 @@
 """A worker: a process that examines cases for the runner, so that a crash or a hang is a result and not the end.
 
-It reads jobs as lines of JSON, and writes what it starts and what came of it, as lines of JSON too.  What the backend
-prints goes to stderr.
+It reads jobs as lines of JSON, and writes what it starts and what came of it, as lines of JSON too.  The backend has
+neither of the two: what it prints goes to stderr, and what it reads is empty.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import sys
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, replace
 from typing import IO, Any
 
-from tensorken_conformance.case import Case
-from tensorken_conformance.examine import examine, laws_for
+from tensorken.errors import BackendError, UnknownBackendError
+from tensorken_conformance.case import Case, Result
+from tensorken_conformance.examine import examine
 from tensorken_conformance.law import LAWS, Law
+from tensorken_conformance.loading import load, origin
+from tensorken_conformance.plan import Plan, PlanError
 from tensorken_conformance.subject import Subject
 
+LONGEST = 4_000
+"""How many characters of a message are kept: a backend may put a whole tensor into one."""
 
-def cases_of(subject: Subject, law: Law, part: int, parts: int) -> list[Case]:
-    """One of several parts of a law's cases; those about one op are together."""
-    places: dict[str, int] = {}
-    return [case for case in law.cases(subject) if places.setdefault(case.op, len(places)) % parts == part]
+
+def examined(subject: Subject, law: Law, case: Case, failed: Collection[str] = ()) -> Result:
+    """What becomes of a case, even if the backend would end the process; long messages are cut."""
+    try:
+        result = examine(subject, law, case, failed)
+    except SystemExit as end:
+        result = Result(case, "crashed", law.level(case), f"it called sys.exit({end.code!r})")
+    except KeyboardInterrupt:
+        if not _is_worker:
+            raise
+        result = Result(case, "crashed", law.level(case), "it raised KeyboardInterrupt")
+    script = tuple(line for text in result.script for line in text.splitlines())
+    return replace(result, says=_cut(result.says), worst=_cut(result.worst), script=tuple(map(_cut, script)))
 
 
 def serve(jobs: IO[str], results: IO[str]) -> None:
     """Do jobs until there are no more."""
 
-    def tell(message: dict[str, Any]) -> None:
+    def tell(**message: Any) -> None:
         results.write(json.dumps(message) + "\n")
         results.flush()
 
     first = json.loads(jobs.readline())
-    subject = Subject.select(first["backend"], first["seed"], first["depth"])
-    laws = [(law.id, law.stage) for law in laws_for(subject, first["select"])]
-    tell({"laws": laws, "capabilities": described(subject), "about": about(subject)})
+    try:
+        subject = load(first["backend"], first["options"], first["seed"], first["depth"])
+        plan = Plan(subject, first["select"])
+    except PlanError as error:
+        tell(refused=str(error), usage=True)
+        return
+    except BackendError as error:
+        tell(refused=str(error), usage=isinstance(error, UnknownBackendError))
+        return
+    tell(
+        laws=plan.described(),
+        capabilities=asdict(subject.capabilities),
+        about=origin(subject, first["options"]),
+    )
+    failed: set[str] = set()
     for line in jobs:
         job = json.loads(line)
+        failed.update(job["failed"])
         law = LAWS[job["law"]]
-        cases = cases_of(subject, law, job["part"], job["parts"])
-        for case in cases[job["skip"] :]:
-            tell({"start": case.id})
-            tell({"result": examine(subject, law, case, job["failed"]).as_data()})
-        tell({"done": len(cases)})
+        try:
+            cases = plan.part(law, job["part"], job["parts"])
+        except BaseException as error:  # noqa: BLE001, whatever comes of listing the cases is a result
+            tell(unlisted=_cut(f"its cases cannot be listed: {type(error).__name__}: {error}"))
+            continue
+        tell(begin=len(cases))
+        for index, case in cases[job["skip"] :]:
+            tell(start=case.id)
+            tell(result=examined(subject, law, case, failed).as_data(), index=index)
+        tell(done=len(cases))
 
 
-def described(subject: Subject) -> dict[str, Any]:
-    """What the backend declares, for the report."""
-    declared = subject.capabilities
-    return {
-        "dtypes": list(declared.dtypes),
-        "unsupported": dict(declared.unsupported),
-        "ulp": dict(declared.ulp),
-        "flushes_subnormals": list(declared.flushes_subnormals),
-        "nondeterministic": list(declared.nondeterministic),
-        "shares_memory": declared.shares_memory,
-        "symbolic": declared.symbolic,
-    }
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ... ({len(text)} characters)"
 
 
-def about(subject: Subject) -> dict[str, Any]:
-    """What the backend is, for the report."""
-    kind = type(subject.backend)
-    return {"interpreter": f"{kind.__module__}.{kind.__qualname__}", "stack": repr(subject.stack)}
+_is_worker = False
 
 
-def main() -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     """Serve the process that started this one."""
-    results = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    global _is_worker
+    _is_worker = True
+    jobs = os.fdopen(os.dup(0), encoding="ascii")
+    results = os.fdopen(os.dup(1), "w", encoding="ascii")
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123, no path is meant
+        os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
-    serve(sys.stdin, results)
+    faulthandler.enable()
+    serve(jobs, results)
+    sys.stderr.flush()
+    os._exit(0)  # threads that the backend has left running do not matter any more
 
 
 if __name__ == "__main__":

@@ -1,0 +1,111 @@
+"""Debugging: the cases of a run, or a single one, in this process, where a debugger reaches the backend."""
+
+from __future__ import annotations
+
+import dataclasses
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tensorken.discovery import near, suggested
+from tensorken.errors import BackendError, UnknownBackendError
+from tensorken_conformance.case import Case, Failure, Measured, Result, Unsupported
+from tensorken_conformance.law import Law
+from tensorken_conformance.loading import load, origin
+from tensorken_conformance.plan import Plan, PlanError, law_named, stage_of
+from tensorken_conformance.runner import Run, RunError
+from tensorken_conformance.subject import Depth, Subject
+from tensorken_conformance.worker import examined
+
+
+def examine_here(found: Run, tell: Callable[[Result], None]) -> None:
+    """Examine a backend in this process, with the same results as in worker processes, as long as none crashes."""
+    options = found.options
+    try:
+        subject = load(options.backend, options.options, options.seed, options.depth)
+        plan = Plan(subject, options.select)
+    except (PlanError, UnknownBackendError) as error:
+        raise RunError(str(error)) from error
+    except BackendError as error:
+        found.results.append(Result(Case("host.load", "load"), "failed", 0, str(error)))
+        return
+    found.laws = plan.described()
+    found.capabilities = dataclasses.asdict(subject.capabilities)
+    found.about = origin(subject, options.options)
+    failed: set[str] = set()
+    known: frozenset[str] = frozenset()
+    stage = 0
+    for law in plan.laws:
+        if stage_of(law) != stage:
+            stage, known = stage_of(law), frozenset(failed)
+        for case in plan.cases(law):
+            result = examined(subject, law, case, known)
+            found.results.append(result)
+            if result.status in ("failed", "crashed"):
+                failed.add(result.case.id)
+            tell(result)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Again:
+    """A case that was examined again.
+
+    Attributes:
+        law: of which it is.
+        result: what became of it.
+        traceback: where it failed, if by an exception that no law expects.
+        depth: of the run that has the case.
+    """
+
+    law: Law
+    result: Result
+    traceback: str
+    depth: Depth
+
+
+def examine_again(
+    id: str, backend: str, seed: int = 0, options: Mapping[str, Any] | None = None, depth: Depth | None = None
+) -> Again:
+    """Examine one case here and now.
+
+    Args:
+        id: of the case, as reports have it.
+        backend: its name.
+        seed: of the run that the report is from.
+        options: for what makes the backend.
+        depth: of that run; None: the first of default, smoke and deep which has the case.
+
+    Raises:
+        PlanError: if there is no such law or case.
+        BackendError: if there is no such backend, or it cannot be loaded.
+
+    >>> examine_again("values.read-back/new/float32/small", "numpy").result.status
+    'passed'
+    """
+    law = law_named(id.partition("/")[0])
+    depths: tuple[Depth, ...] = (depth,) if depth else ("default", "smoke", "deep")
+    known: list[str] = []
+    for tried in depths:
+        subject = load(backend, options, seed, tried)
+        for case in law.cases(subject):
+            if case.id == id.strip():
+                return _recorded(subject, law, case, tried)
+            known.append(case.id)
+    raise PlanError(f"backend {backend!r} has no case {id!r}{suggested(near(id, set(known)))}")
+
+
+def _recorded(subject: Subject, law: Law, case: Case, depth: Depth) -> Again:
+    """Examine a case, and keep the traceback of an exception that no law expects."""
+    traces: list[str] = []
+
+    def check(subject: Subject, case: Case) -> Measured | None:
+        try:
+            return law.check(subject, case)
+        except (Failure, Unsupported):
+            raise
+        except BaseException:
+            traces.append(traceback.format_exc())
+            raise
+
+    result = examined(subject, dataclasses.replace(law, check=check), case)
+    return Again(law, result, "".join(traces), depth)

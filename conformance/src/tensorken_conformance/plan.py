@@ -1,0 +1,135 @@
+"""Plan: which laws and which of their cases a run examines, in what order, and in what parts."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from tensorken.discovery import near, suggested
+from tensorken_conformance.case import Case
+from tensorken_conformance.examine import laws_for
+from tensorken_conformance.law import LAWS, Law
+from tensorken_conformance.subject import Subject
+
+ALONE = "performance"
+"""The group of laws that run after all others, one case at a time."""
+
+
+class PlanError(ValueError):
+    """What is to be examined does not exist."""
+
+
+class Plan:
+    """What is examined of a subject.
+
+    Args:
+        subject: the backend under test.
+        select: ids of laws, groups, and beginnings of the ids of cases, such as `values.elementwise/exp` or
+            `values/exp/float32`; none: all.
+
+    Raises:
+        PlanError: if `select` names what there is not.
+
+    Attributes:
+        laws: in the order in which they are examined.
+
+    >>> from tensorken_conformance.loading import load
+    >>> plan = Plan(load("reference"), ["values.read-back/full/int32"])
+    >>> [case.shape for case in plan.cases(plan.laws[0])][:3]
+    ['scalar', 'empty', 'one']
+    """
+
+    def __init__(self, subject: Subject, select: Collection[str] = ()) -> None:
+        self.subject = subject
+        self._beginnings = [tuple(text.strip().strip("/").split("/", 5)) for text in select]
+        _check_names(subject, [beginning[0] for beginning in self._beginnings])
+        laws = laws_for(subject, [beginning[0] for beginning in self._beginnings])
+        self.laws = sorted(laws, key=stage_of)
+        self.cases = functools.cache(self._cases)
+        for beginning in self._beginnings:
+            if len(beginning) > 1:
+                self._check_case(beginning)
+
+    def _cases(self, law: Law) -> Sequence[Case]:
+        found = self.subject_cases(law)
+        own = [b for b in self._beginnings if b[0] in (law.id, law.group)]
+        if not own or any(len(beginning) == 1 for beginning in own):
+            return found
+        return [case for case in found if any(_begins(case, beginning) for beginning in own)]
+
+    def subject_cases(self, law: Law) -> list[Case]:
+        """All cases of a law, selected or not."""
+        return list(law.cases(self.subject))
+
+    def part(self, law: Law, part: int, parts: int) -> list[tuple[int, Case]]:
+        """One of several parts of a law's cases, each with its place among all; those about one op are together."""
+        places: dict[str, int] = {}
+        return [
+            (index, case)
+            for index, case in enumerate(self.cases(law))
+            if places.setdefault(case.op, len(places)) % parts == part
+        ]
+
+    def described(self) -> list[dict[str, Any]]:
+        """The laws, for the runner and the report."""
+        return [{"id": law.id, "says": law.says, "stage": stage_of(law)} for law in self.laws]
+
+    def _check_case(self, beginning: tuple[str, ...]) -> None:
+        laws = [law for law in self.laws if beginning[0] in (law.id, law.group)]
+        everything = [case for law in laws for case in self.subject_cases(law)]
+        if not any(_begins(case, beginning) for case in everything):
+            ops = sorted({case.op for case in everything})
+            likely = suggested(near(beginning[1], ops)) if beginning[1] not in ops else ""
+            raise PlanError(f"no case begins with {'/'.join(beginning)!r}{likely}")
+
+
+def stage_of(law: Law) -> int:
+    """When a law is examined: after those of a lower stage."""
+    return law.stage + 1000 * (law.group == ALONE)
+
+
+def law_named(name: str) -> Law:
+    """The law of an id.
+
+    Raises:
+        PlanError: if there is none; it names those that may have been meant.
+
+    >>> law_named("values.readback")
+    Traceback (most recent call last):
+    tensorken_conformance.plan.PlanError: there is no law 'values.readback'; did you mean 'values.read-back'?
+    """
+    import tensorken_conformance.laws  # noqa: F401, entering the laws is what it does
+
+    if name not in LAWS:
+        likely = suggested(near(name, LAWS)) or f"; the laws are {', '.join(LAWS)}"
+        raise PlanError(f"there is no law {name!r}{likely}")
+    return LAWS[name]
+
+
+def _check_names(subject: Subject, names: Collection[str]) -> None:
+    """Raise PlanError if one of the names is none of a law or group for the subject."""
+    import tensorken_conformance.laws  # noqa: F401, entering the laws is what it does
+
+    groups = {law.group for law in LAWS.values()}
+    for name in names:
+        if name not in groups:
+            _check_name(name, groups)
+        if not laws_for(subject, [name]):
+            kind = "have no values" if subject.capabilities.symbolic else "have values"
+            raise PlanError(f"{name} is not for backends that {kind}, as {subject.name} is")
+
+
+def _check_name(name: str, groups: Collection[str]) -> None:
+    """Raise PlanError if a name is neither that of a law nor of a group."""
+    if name not in LAWS:
+        likely = suggested(near(name, {*LAWS, *groups})) or f"; there are {', '.join(sorted(groups))}"
+        raise PlanError(f"there is no law and no group of laws {name!r}{likely}")
+
+
+def _begins(case: Case, beginning: tuple[str, ...]) -> bool:
+    """Whether the id of a case begins so; the first part may be the group."""
+    parts = ["" if part == "-" else part for part in beginning[1:]]
+    return [case.op, case.dtype, case.shape, case.values, case.detail][: len(parts)] == parts and (
+        beginning[0] in (case.law, case.law.partition(".")[0])
+    )

@@ -1,0 +1,155 @@
+"""Process: a worker process as its starter sees it: what it is sent, what it tells, and what it died of."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import PurePath
+from typing import Any
+
+LAST_WORDS = 16_384
+"""How many bytes of a worker's stderr are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a worker is told first: the backend, and what to examine of it."""
+
+    backend: str
+    options: dict[str, Any]
+    seed: int
+    depth: str
+    select: tuple[str, ...]
+
+
+class Process:
+    """A worker process.  It looks for modules where this process does.
+
+    Raises:
+        OSError: if it cannot be started.
+    """
+
+    def __init__(self, start: Start) -> None:
+        group: dict[str, Any] = {} if sys.platform == "win32" else {"process_group": 0}
+        if sys.platform == "win32":
+            group["creationflags"] = subprocess.CREATE_NEW_PROCESS_GROUP
+        self._process = subprocess.Popen(  # in a group of its own: Ctrl-C is for the one who started it
+            [sys.executable, "-P", "-m", "tensorken_conformance.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+            **group,
+        )
+        self._said = b""
+        self._threads: list[threading.Thread] = []
+        self._hear = threading.Thread(target=self._collect, daemon=True)
+        self._hear.start()
+        self.send(**asdict(start))
+
+    def listen(self, told: Callable[[dict[str, Any] | None], None]) -> None:
+        """Have a function called, in a thread, with each message, and with None when there will be no more."""
+        self._told = threading.Thread(target=self._pass_on, args=(told,), daemon=True)
+        self._told.start()
+
+    def _pass_on(self, told: Callable[[dict[str, Any] | None], None]) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            with contextlib.suppress(ValueError):  # not from the worker, whoever wrote it
+                message = json.loads(line)
+                if isinstance(message, dict):
+                    told(message)
+        told(None)
+
+    def _collect(self) -> None:
+        assert self._process.stderr is not None
+        while chunk := os.read(self._process.stderr.fileno(), 65_536):
+            self._said = (self._said + chunk)[-LAST_WORDS:]
+
+    def send(self, **message: Any) -> None:
+        """Tell the worker something; what it died of, if it did, is told where its answer is awaited."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def obituary(self, limit: float) -> str:
+        """Why the worker tells no more; it is gone afterwards."""
+        code = self._wait(0.5)
+        if code is None:
+            if sys.platform != "win32":
+                self._process.send_signal(signal.SIGABRT)  # it shows where it is
+                self._wait(1.0)
+            self.end()
+            place = last_frame(self._said)
+            return f"hang: no result within {limit:g} s{place and f', {place}'}"
+        self.end()
+        words = last_words(self._said)
+        how = f"signal {-code} ({_signal_name(-code)})" if code < 0 else f"exit status {code}"
+        return f"crash: {how}{words and f': {words}'}"
+
+    def _wait(self, seconds: float) -> int | None:
+        try:
+            return self._process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def end(self) -> None:
+        """Stop the process, and those that it started."""
+        if sys.platform != "win32":
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.wait()
+        for thread, pipe in ((self._told, self._process.stdout), (self._hear, self._process.stderr)):
+            thread.join(timeout=1.0)  # a process that escaped may hold the pipe open
+            if pipe is not None and not thread.is_alive():
+                pipe.close()
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"
+
+
+def last_words(said: bytes) -> str:
+    r"""What a dying process said on stderr, in one line.
+
+    >>> last_words(b"nonsense\nValueError: no adapter\n\n")
+    'ValueError: no adapter'
+    """
+    lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
+    fatal = next((line for line in reversed(lines) if line.startswith("Fatal Python error:")), "")
+    if fatal:
+        place = last_frame(said)
+        return f"{fatal.removeprefix('Fatal Python error: ')}{place and f', {place}'}"
+    return lines[-1][:500] if lines else ""
+
+
+def last_frame(said: bytes) -> str:
+    r"""Where Python was, by the dump of its fault handler; empty without one.
+
+    >>> last_frame(b'Current thread 0x1 (most recent call first):\n  File "mine.py", line 3 in exp\n')
+    'in exp, line 3 of mine.py'
+    """
+    text = said.decode("utf-8", "replace").rpartition("Current thread")[2]
+    found = (
+        re.search(r'File "(.*)", line (\d+) in (.*)', text) if "(most recent call first)" in text else None
+    )
+    if found is None:
+        return ""
+    path, line, name = found.groups()
+    return f"in {name.strip()}, line {line} of {PurePath(path).name}"
