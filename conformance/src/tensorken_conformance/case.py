@@ -80,7 +80,7 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a law that holds has measured: the largest error, and the operands where it was reached; or other figures."""
+    """What a law that holds has measured: the largest error, and where it was reached; or other figures."""
 
     ulp: float | None = None
     worst: str = ""
