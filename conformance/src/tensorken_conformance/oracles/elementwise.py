@@ -1,0 +1,293 @@
+"""Elementwise: what every elementwise op gives, correctly rounded, known without any backend.
+
+Ops are of four kinds here: the elementary functions (elementwise_functions.py); arithmetic, of which double has more
+than twice the digits of a narrower float, so that rounding its result once more is innocuous (S. A. Figueroa, "When is
+double rounding innocuous?", 1995), and which for float64 is Python's own; what is exact; and ops that a plugin brings,
+which have their meaning on Python numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorken.spec.dtypes import DType, bool_, float64
+from tensorken.spec.op import Op
+from tensorken_conformance.oracles.elementwise_functions import BINARY, UNARY, Binary, Unary, exactly
+from tensorken_conformance.oracles.rounding import FORMATS, Format, nearest
+
+Array = np.ndarray[Any, Any]
+
+inf, nan = math.inf, math.nan
+
+_TRUSTED = 2.0**-40
+"""The relative error that an estimate of the math module never has: a C library is right to some units of 2**-53."""
+
+_TURNS = 2.0**17
+"""Beyond this, a sine in double is not trusted: some C libraries reduce large angles with too short a pi."""
+
+
+def expected(op: Op, dtype: DType, rows: tuple[Array, ...]) -> Array:
+    """The correctly rounded results of an elementwise op.
+
+    Args:
+        op: any elementwise op in the table.
+        dtype: of the data among the operands.
+        rows: the operands, an array of one axis each; row i is the i-th element of every one.
+
+    Returns:
+        As many results, of the dtype of the op's results.
+
+    Raises:
+        LookupError: if the op has no meaning on numbers, so that nothing is known of it.
+
+    >>> from tensorken.spec.dtypes import float32
+    >>> from tensorken.spec.op import OPS
+    >>> expected(OPS["exp"], float32, (np.float32([0.0, 1.0, np.inf]),)).tolist()
+    [1.0, 2.7182817459106445, inf]
+    """
+    name = op.name
+    dtypes = tuple([_dtype_of(column, dtype) for column in rows])
+    result: DType = op.result_dtype(dtypes, ())
+    if dtype.kind == "float" and name in UNARY:
+        return _rounded(UNARY[name], dtype, rows)
+    if dtype.kind == "float" and name in BINARY:
+        return _rounded(BINARY[name], dtype, rows)
+    if name in _BITS:
+        return np.asarray(_BITS[name](dtype, *rows)).astype(result.name, copy=False)
+    if name in (exact := _EXACT[dtype.kind]):
+        values = [exact[name](*row) for row in zip(*[column.tolist() for column in rows], strict=True)]
+    elif op.scalar is not None:
+        values = [_attempt(op.scalar, row) for row in zip(*[c.tolist() for c in rows], strict=True)]
+    else:
+        raise LookupError(f"nothing is known of the op {name!r}: it has no meaning on numbers (Op.scalar)")
+    return numbers(values, result)
+
+
+def known(op: Op) -> bool:
+    """Whether there is an oracle for an op that is better than its own meaning on Python numbers."""
+    return any(op.name in table for table in (UNARY, BINARY, _BITS, *_EXACT.values()))
+
+
+def numbers(values: Sequence[Any], dtype: DType) -> Array:
+    """Python numbers in a dtype: ints wrap, floats round, to int they truncate and saturate and NaN is 0.
+
+    >>> from tensorken.spec.dtypes import int32
+    >>> numbers([2**31, 1.5, float("inf")], int32).tolist()
+    [-2147483648, 1, 2147483647]
+    """
+    if dtype.kind == "int":
+        half = 1 << (8 * dtype.itemsize - 1)
+        whole = [v if isinstance(v, int) else _whole(v, half) for v in values]
+        return np.array([(v + half) % (2 * half) - half for v in whole], dtype.name)
+    if dtype.kind == "bool":
+        return np.array([bool(v) for v in values], bool)
+    with np.errstate(over="ignore", under="ignore"):
+        return np.array(values, np.float64).astype(dtype.name)
+
+
+def _whole(value: float, half: int) -> int:
+    if value != value:
+        return 0
+    return int(value) if -half <= value < half else half - 1 if value > 0.0 else -half
+
+
+def _dtype_of(column: Array, dtype: DType) -> DType:
+    return bool_ if column.dtype.kind == "b" else dtype
+
+
+# ---- the elementary functions --------------------------------------------------------------------------------
+
+
+def _rounded(function: Unary | Binary, dtype: DType, rows: tuple[Array, ...]) -> Array:
+    form, name = FORMATS[dtype], dtype.name
+    points = list(zip(*[column.tolist() for column in rows], strict=True))
+    if dtype is float64 or function.estimate is None:
+        return np.array([exactly(function, point, form) for point in points], name)
+    results = np.empty(len(points), np.float64)
+    special, ordinary, estimates = [], [], []
+    for i, point in enumerate(points):
+        fact = function.fact(*point)
+        if fact is not None:
+            results[i] = fact
+        elif max(map(abs, point)) > _TURNS:
+            special.append(i)
+        else:
+            ordinary.append(i)
+            estimates.append(function.estimate(*point))
+    middle = np.array(estimates, np.float64)
+    with np.errstate(over="ignore", under="ignore"):
+        low = (middle * (1.0 - _TRUSTED)).astype(name)
+        high = (middle * (1.0 + _TRUSTED)).astype(name)
+    results[ordinary] = low
+    special += [ordinary[i] for i in np.flatnonzero(low != high)]
+    for i in special:
+        results[i] = exactly(function, points[i], form)
+    return results.astype(name)
+
+
+# ---- arithmetic, and what is exact ---------------------------------------------------------------------------
+
+
+def _div(a: float, b: float) -> float:
+    if b == 0.0:
+        return nan if a == 0.0 or a != a else math.copysign(inf, a) * math.copysign(1.0, b)
+    return a / b
+
+
+def _remainder(a: float, b: float) -> float:
+    """a - floor(a / b) * b: what fmod leaves, which is exact, moved to the sign of b with one rounding."""
+    if a != a or b != b or abs(a) == inf or b == 0.0:
+        return nan
+    rest = math.fmod(a, b)
+    if rest == 0.0:
+        return math.copysign(0.0, b)
+    return rest if (rest < 0.0) == (b < 0.0) else rest + b
+
+
+def _to_whole(function: Callable[[float], int]) -> Callable[[float], float]:
+    return lambda x: math.copysign(function(x), x) if math.isfinite(x) else x
+
+
+def _extreme(better: Callable[[float, float], bool]) -> Callable[[float, float], float]:
+    return lambda a, b: nan if a != a or b != b else b if better(b, a) else a
+
+
+def _sign(x: float) -> float:
+    return x if x != x else float((x > 0.0) - (x < 0.0))
+
+
+def _integer_pow(a: int, b: int) -> int:
+    if b < 0:
+        return 0 if abs(a) != 1 else a if b % 2 else 1
+    return pow(a, b, 2**64)
+
+
+_FLOATS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": _div,
+    "square": lambda x: x * x,
+    "reciprocal": lambda x: _div(1.0, x),
+    "remainder": _remainder,
+    "neg": operator.neg,
+    "abs": abs,
+    "sign": _sign,
+    "maximum": _extreme(operator.gt),
+    "minimum": _extreme(operator.lt),
+    "relu": lambda x: x if x > 0.0 or x != x else 0.0,
+    "floor": _to_whole(math.floor),
+    "ceil": _to_whole(math.ceil),
+    "trunc": _to_whole(math.trunc),
+    "round": _to_whole(round),
+    "signbit": lambda x: math.copysign(1.0, x) < 0.0,
+    "copysign": math.copysign,
+    "eq": operator.eq,
+    "lt": operator.lt,
+    "where": lambda c, a, b: a if c else b,
+}
+
+_INTS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "square": lambda x: x * x,
+    "neg": operator.neg,
+    "abs": abs,
+    "sign": lambda x: (x > 0) - (x < 0),
+    "maximum": max,
+    "minimum": min,
+    "remainder": lambda a, b: a % b if b else 0,
+    "floor_divide": lambda a, b: a // b if b else 0,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "integer_pow": _integer_pow,
+    "eq": operator.eq,
+    "lt": operator.lt,
+    "where": lambda c, a, b: a if c else b,
+}
+
+_BOOLS: dict[str, Callable[..., Any]] = {name: _INTS[name] for name in ("eq", "lt", "where")}
+
+_EXACT: dict[str, dict[str, Callable[..., Any]]] = {"float": _FLOATS, "int": _INTS, "bool": _BOOLS}
+
+
+def _shift_left(dtype: DType, a: Array, b: Array) -> Array:
+    bits = 8 * dtype.itemsize
+    pairs = zip(a.tolist(), b.tolist(), strict=True)
+    return numbers([p << q if 0 <= q < bits else 0 for p, q in pairs], dtype)
+
+
+def _shift_right(dtype: DType, a: Array, b: Array) -> Array:
+    bits = 8 * dtype.itemsize
+    pairs = zip(a.tolist(), b.tolist(), strict=True)
+    return numbers([p % (1 << bits) >> q if 0 <= q < bits else 0 for p, q in pairs], dtype)
+
+
+def _to_bits(dtype: DType, x: Array) -> Array:
+    return np.ascontiguousarray(x).view(f"i{dtype.itemsize}")
+
+
+def _from_bits(dtype: DType, x: Array) -> Array:
+    return np.ascontiguousarray(x).view(f"f{dtype.itemsize}")
+
+
+def _nextafter(dtype: DType, a: Array, b: Array) -> Array:
+    """One step in the order of the bits, in which a float of each sign counts up from zero."""
+    bits = f"i{dtype.itemsize}"
+    smallest = np.array([1], bits).view(dtype.name)[0]
+    results = []
+    for p, q in zip(a, b, strict=True):
+        if p != p or q != q:
+            results.append(np.array(nan, dtype.name))
+        elif p == q:
+            results.append(q)
+        elif p == 0:
+            results.append(np.copysign(smallest, q))
+        else:
+            step = 1 if (p < q) == (p > 0) else -1
+            results.append((p.view(bits) + np.array(step, bits)).view(dtype.name))
+    return np.array(results, dtype.name)
+
+
+def _hypot(dtype: DType, a: Array, b: Array) -> Array:
+    pairs = zip(a.tolist(), b.tolist(), strict=True)
+    return np.array([_hypotenuse(p, q, FORMATS[dtype]) for p, q in pairs], dtype.name)
+
+
+def _hypotenuse(a: float, b: float, form: Format) -> float | None:
+    """From integers, as it may be a tie: the root of the sum of squares, and one bit more where that is not whole."""
+    if not (math.isfinite(a) and math.isfinite(b)):
+        return inf if inf in (abs(a), abs(b)) else nan
+    (n, m), (p, q) = a.as_integer_ratio(), b.as_integer_ratio()
+    bits = max(m, q).bit_length() + 63
+    square = ((n << bits) // m) ** 2 + ((p << bits) // q) ** 2
+    root = math.isqrt(square)
+    return nearest(2 * root + (root * root != square), -bits - 1, form)
+
+
+_BITS: dict[str, Callable[..., Array]] = {
+    "hypot": _hypot,
+    "shift_left": _shift_left,
+    "shift_right": _shift_right,
+    "to_bits": _to_bits,
+    "from_bits": _from_bits,
+    "nextafter": _nextafter,
+}
+"""What depends on how many bits a number of the dtype has."""
+
+
+def _attempt(meaning: Callable[..., Any], row: tuple[Any, ...]) -> Any:
+    try:
+        value = meaning(*row)
+    except OverflowError:
+        return inf
+    except (ArithmeticError, ValueError):
+        return nan
+    return nan if isinstance(value, complex) else value

@@ -1,0 +1,301 @@
+"""The elementary functions: what is a fact at each of their special operands, and their value in mpmath elsewhere.
+
+A row of FUNCTIONS knows a function three times: the facts of IEEE 754 and C's annex F at zeros, infinities and poles
+and where it is not defined; an estimate by Python's math module, which is only used where it cannot be wrong; and its
+value at any precision.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mpmath import MPContext
+
+from tensorken_conformance.oracles.rounding import Format, nearest
+
+inf, nan = math.inf, math.nan
+
+mp: Any = MPContext()
+"""A context of our own: the precision of anyone else's stays as it is."""
+
+GUARD = 96
+"""How many bits more than asked for are computed with: the formulas below lose fewer to cancellation."""
+
+Ends = tuple[float | None, float | None, float | None, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """A function of one number; of NaN it is NaN.
+
+    Attributes:
+        ends: what it is at -inf, -0.0, 0.0 and inf; None: its value, which has to be computed.
+        value: of an mpf where it is defined, at the precision of `mp`.
+        estimate: the same in double; None: there is none to be trusted.
+        low: it is defined from here
+        high: to here.
+        at: what it is at poles, and other points with a fact of their own.
+    """
+
+    ends: Ends
+    value: Callable[[Any], Any]
+    estimate: Callable[[float], float] | None
+    low: float = -inf
+    high: float = inf
+    at: Mapping[float, float] = field(default_factory=dict)
+
+    def fact(self, x: float) -> float | None:
+        """What is known at a special operand; None at an ordinary one."""
+        if x != x or not self.low <= x <= self.high:
+            return nan
+        if x == 0.0 or abs(x) == inf:
+            return self.ends[(1 if math.copysign(1.0, x) < 0.0 else 2) if x == 0.0 else 0 if x < 0.0 else 3]
+        return self.at.get(x)
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """A function of two numbers.
+
+    Attributes:
+        fact: what it is at special operands; None at ordinary ones.
+        value: of two mpf elsewhere, at the precision of `mp`.
+        estimate: the same in double; None: there is none to be trusted.
+    """
+
+    fact: Callable[[float, float], float | None]
+    value: Callable[[Any, Any], Any]
+    estimate: Callable[[float, float], float] | None
+
+
+# ---- values that mpmath has not ------------------------------------------------------------------------------
+
+
+def _sigmoid(x: Any) -> Any:
+    return 1 / (1 + mp.exp(-x))
+
+
+def _sech_squared(x: Any) -> Any:
+    return mp.mpf(1) / mp.cosh(x) ** 2
+
+
+def _gaussian(x: Any) -> Any:
+    return mp.exp(-x * x)
+
+
+def _acosh(x: Any) -> Any:
+    """log1p(t + sqrt(t * (t + 2))) with t = x - 1."""
+    t = x - 1
+    return mp.log1p(t + mp.sqrt(t * (t + 2)))
+
+
+def _logaddexp(a: Any, b: Any) -> Any:
+    larger, smaller = (a, b) if a > b else (b, a)
+    return larger + mp.log1p(mp.exp(smaller - larger))
+
+
+def _erfinv(x: Any) -> Any:
+    """Newton's method, each step doubling the digits; it starts from the double of S. Winitzki's formula (2008)."""
+    a = abs(x)
+    if a < mp.ldexp(1, -mp.prec):  # x * sqrt(pi) / 2 * (1 + pi * x**2 / 12 + ...)
+        return x * mp.sqrt(mp.pi) / 2
+    tail = 1 - a
+    log = float(mp.log(tail * (1 + a)))
+    middle = 2.0 / (math.pi * 0.147) + log / 2.0
+    root = math.sqrt(middle * middle - log / 0.147) - middle
+    y = mp.mpf(math.sqrt(root)) if root > 1e-4 else a * mp.sqrt(mp.pi) / 2
+    half = a < 0.5
+    for _ in range(60):
+        excess = mp.erf(y) - a if half else tail - mp.erfc(y)
+        step = excess * mp.exp(y * y) * mp.sqrt(mp.pi) / 2
+        y -= step / (1 + y * step)  # Halley's correction
+        if abs(step) < mp.ldexp(y, -mp.prec // 2):
+            break
+    return mp.sign(x) * y
+
+
+def _angle(a: Any, b: Any) -> Any:
+    """atan2, with the angles of the axes and diagonals that infinities and zeros lead to."""
+    if mp.isfinite(a) and mp.isfinite(b) and a and b:
+        return mp.atan2(a, b)
+    if mp.isinf(a) and mp.isinf(b):
+        turn = mp.pi / 4 if b > 0 else 3 * mp.pi / 4
+    elif mp.isinf(a) or not b:
+        turn = mp.pi / 2
+    else:
+        turn = mp.pi
+    return turn if a > 0 else -turn
+
+
+# ---- facts of two operands (C11, F.10) ----------------------------------------------------------------------
+
+
+def _negative(x: float) -> bool:
+    return math.copysign(1.0, x) < 0.0
+
+
+def is_odd(x: float) -> bool:
+    """Whether a number is an odd integer."""
+    return abs(x) < 2.0**53 and x == math.floor(x) and int(x) % 2 == 1
+
+
+def _pow_fact(a: float, b: float) -> float | None:
+    if b == 0.0 or a == 1.0:
+        return 1.0
+    if a != a or b != b:
+        return nan
+    if abs(b) == inf:
+        return 1.0 if a == -1.0 else inf if (abs(a) > 1.0) == (b > 0.0) else 0.0
+    if a == 0.0 or abs(a) == inf:
+        magnitude = inf if (a == 0.0) == (b < 0.0) else 0.0
+        return -magnitude if _negative(a) and is_odd(b) else magnitude
+    return nan if a < 0.0 and b != math.floor(b) else None
+
+
+def _pow(a: Any, b: Any) -> Any:
+    if a > 0:
+        return mp.power(a, b)
+    y = mp.power(-a, b)
+    return -y if int(b) % 2 else y
+
+
+def _atan2_fact(a: float, b: float) -> float | None:
+    if a != a or b != b:
+        return nan
+    if (a == 0.0 and not _negative(b)) or (b == inf and abs(a) != inf):
+        return math.copysign(0.0, a)
+    return None
+
+
+def _logaddexp_fact(a: float, b: float) -> float | None:
+    if a != a or b != b:
+        return nan
+    larger = max(a, b)
+    return larger if abs(larger) == inf or min(a, b) == -inf else None
+
+
+# ---- estimates that never raise ------------------------------------------------------------------------------
+
+
+def _or(function: Callable[[float], float], beyond: float = inf) -> Callable[[float], float]:
+    """The function, and `beyond` where it overflows."""
+
+    def call(x: float) -> float:
+        try:
+            return function(x)
+        except OverflowError:
+            return beyond
+
+    return call
+
+
+def _sinh_estimate(x: float) -> float:
+    try:
+        return math.sinh(x)
+    except OverflowError:
+        return math.copysign(inf, x)
+
+
+def _pow_estimate(a: float, b: float) -> float:
+    try:
+        return math.pow(a, b)
+    except OverflowError:
+        return -inf if a < 0.0 and is_odd(b) else inf
+
+
+def _exp_of_minus(x: float) -> float:
+    return math.exp(-x) if x > -700.0 else inf
+
+
+_exp = _or(math.exp)
+_ODD: Ends = (None, -0.0, 0.0, None)
+_TURNING: Ends = (nan, -0.0, 0.0, nan)
+_LOG: Ends = (nan, -inf, -inf, inf)
+_GROWING: Ends = (0.0, 1.0, 1.0, inf)
+_BELL: Ends = (0.0, 1.0, 1.0, 0.0)
+_TO_ONE: Ends = (-1.0, -0.0, 0.0, 1.0)
+_SAME: Ends = (-inf, -0.0, 0.0, inf)
+
+UNARY: dict[str, Unary] = {
+    "exp": Unary(_GROWING, lambda x: mp.exp(x), _exp),
+    "exp2": Unary(_GROWING, lambda x: mp.power(2, x), _or(math.exp2)),
+    "expm1": Unary((-1.0, -0.0, 0.0, inf), lambda x: mp.expm1(x), _or(math.expm1)),
+    "sigmoid": Unary((0.0, 0.5, 0.5, 1.0), _sigmoid, lambda x: 1.0 / (1.0 + _exp_of_minus(x))),
+    "softplus": Unary(
+        (0.0, None, None, inf),
+        lambda x: mp.log1p(mp.exp(x)),
+        lambda x: x if x > 700.0 else math.log1p(math.exp(x)),
+    ),
+    "log": Unary(_LOG, lambda x: mp.log(x), math.log, 0.0, at={1.0: 0.0}),
+    "log2": Unary(_LOG, lambda x: mp.log(x) / mp.ln2, math.log2, 0.0, at={1.0: 0.0}),
+    "log10": Unary(_LOG, lambda x: mp.log(x) / mp.ln10, math.log10, 0.0, at={1.0: 0.0}),
+    "log1p": Unary((nan, -0.0, 0.0, inf), lambda x: mp.log1p(x), math.log1p, -1.0, at={-1.0: -inf}),
+    "sqrt": Unary((nan, -0.0, 0.0, inf), lambda x: mp.sqrt(x), math.sqrt, -0.0),
+    "sin": Unary(_TURNING, lambda x: mp.sin(x), math.sin),
+    "cos": Unary((nan, 1.0, 1.0, nan), lambda x: mp.cos(x), math.cos),
+    "tan": Unary(_TURNING, lambda x: mp.tan(x), math.tan),
+    "asin": Unary(_TURNING, lambda x: mp.asin(x), math.asin, -1.0, 1.0),
+    "acos": Unary((nan, None, None, nan), lambda x: mp.acos(x), math.acos, -1.0, 1.0, {1.0: 0.0}),
+    "atan": Unary(_ODD, lambda x: mp.atan(x), math.atan),
+    "sinh": Unary(_SAME, lambda x: mp.sinh(x), _sinh_estimate),
+    "cosh": Unary((inf, 1.0, 1.0, inf), lambda x: mp.cosh(x), _or(math.cosh)),
+    "tanh": Unary(_TO_ONE, lambda x: mp.tanh(x), math.tanh),
+    "sech_squared": Unary(_BELL, _sech_squared, lambda x: 1.0 / _or(math.cosh)(x) / _or(math.cosh)(x)),
+    "asinh": Unary(_SAME, lambda x: mp.asinh(x), math.asinh),
+    "acosh": Unary((nan, nan, nan, inf), _acosh, math.acosh, 1.0, at={1.0: 0.0}),
+    "atanh": Unary(_TURNING, lambda x: mp.atanh(x), math.atanh, -1.0, 1.0, {-1.0: -inf, 1.0: inf}),
+    "erf": Unary(_TO_ONE, lambda x: mp.erf(x), math.erf),
+    "erfinv": Unary(_TURNING, _erfinv, None, -1.0, 1.0, {-1.0: -inf, 1.0: inf}),
+    "gaussian": Unary(_BELL, _gaussian, lambda x: math.exp(-x * x)),
+}
+"""The functions of one number that are rounded, but for those of arithmetic."""
+
+BINARY: dict[str, Binary] = {
+    "pow": Binary(_pow_fact, _pow, _pow_estimate),
+    "atan2": Binary(_atan2_fact, _angle, math.atan2),
+    "logaddexp": Binary(_logaddexp_fact, _logaddexp, None),
+}
+"""The functions of two numbers."""
+
+_MOST_BITS = 4000
+"""Where even so many bits leave the rounding open, the value is a tie: of these functions only powers have any."""
+
+
+def exactly(function: Unary | Binary, operands: tuple[float, ...], form: Format) -> float:
+    """The value of a function rounded once.
+
+    Ziv's strategy: more and more bits, until all that the value may be rounds to one number (A. Ziv, "Fast evaluation
+    of elementary mathematical functions with correctly rounded last bit", 1991).
+
+    >>> from tensorken.spec.dtypes import float32
+    >>> exactly(UNARY["exp"], (2.0**-24,), FORMATS[float32])
+    1.0000001192092896
+    """
+    fact = function.fact(*operands)
+    if fact is not None:
+        return fact
+    bits = form.precision + 50
+    while True:
+        mp.prec = bits + GUARD
+        n, e = _scaled(function.value(*[mp.mpf(x) for x in operands]), bits + 32)
+        result = nearest(n, e, form, 1 << 16)
+        if result is not None:
+            return result
+        if bits > _MOST_BITS:
+            rounded = nearest((n >> 100) + (n >> 99 & 1), e + 100, form)
+            assert rounded is not None
+            return rounded
+        bits *= 2
+
+
+def _scaled(value: Any, bits: int) -> tuple[int, int]:
+    """n and e with n * 2**e the value, n having so many bits."""
+    sign, man, exp, size = value._mpf_
+    if not man:
+        return 0, 0
+    places = bits - size
+    n = man << places if places >= 0 else man >> -places
+    return (-n if sign else n), exp - places
