@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from tensorken.errors import DTypeError
 from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
 from tensorken_conformance import shapes
 from tensorken_conformance.case import Case, Failure
-from tensorken_conformance.laws.read_back import need as readable
 from tensorken_conformance.subject import Array, Subject
 
 VALUES = ("ordinary", "special")
@@ -82,12 +82,25 @@ def drawn(subject: Subject, case: Case, shape: Shape, dtype: str = "", values: s
 # ---- cases -------------------------------------------------------------------------------------------------
 
 
-def dtypes_for(subject: Subject, op: Op, params: tuple[Any, ...] = (), operands: int = 1) -> list[DType]:
-    """The dtypes that an op of operands of one dtype takes and the backend has; in the quick run only one of them.
+def dtypes_for(
+    subject: Subject,
+    op: Op,
+    params: tuple[Any, ...] = (),
+    operands: int = 1,
+    beside: tuple[DType, ...] = (),
+) -> list[DType]:
+    """The dtypes of operands that an op takes and the backend has; only one of them in the quick run.
 
-    What the backend refuses is among them, since those cases count as unsupported.
+    What the backend declares to refuse is among them: those cases count as unsupported.
+
+    Args:
+        subject: the backend under test.
+        op: the op.
+        params: of the op, since rules of dtypes take them, too.
+        operands: how many operands have that dtype.
+        beside: the dtypes of those that follow.
     """
-    found = [dtype for dtype in subject.dtypes() if takes(op, (dtype,) * operands, params)]
+    found = [dtype for dtype in subject.dtypes() if takes(op, (dtype,) * operands + beside, params)]
     if subject.depth == "smoke":
         found = [dtype for dtype in found if dtype.name == "float32"][:1] or found[:1]
     return found
@@ -95,13 +108,20 @@ def dtypes_for(subject: Subject, op: Op, params: tuple[Any, ...] = (), operands:
 
 def takes(op: Op, dtypes: tuple[DType, ...], params: tuple[Any, ...]) -> bool:
     """Whether the language defines an op for these dtypes."""
-    from tensorken.errors import DTypeError
-
     try:
         op.dtype(*dtypes, *params)
     except DTypeError:
         return False
     return True
+
+
+def classes(subject: Subject) -> list[str]:
+    """The names of the classes of shapes that laws on exact results try: more of them than other laws."""
+    if subject.depth == "smoke":
+        return []
+    return list(
+        dict.fromkeys([*shapes.SHAPES, *shapes.VIEWS, *(shapes.LONG if subject.depth == "deep" else ())])
+    )
 
 
 def makes(subject: Subject, shape: str, dtype: DType) -> bool:
@@ -118,7 +138,8 @@ def level_of(case: Case) -> int:
 def needs_of(case: Case) -> tuple[str, ...]:
     """Reading back, and the movement by which the operand is made, unless that is what the case is about."""
     movement = shapes.need(case.shape, case.dtype)
-    return (readable(case.dtype), *(need for need in movement if need != case.id))
+    readable = Case("values.read-back", "new", case.dtype, "small").id
+    return (readable, *(need for need in movement if need != case.id))
 
 
 # ---- comparison --------------------------------------------------------------------------------------------

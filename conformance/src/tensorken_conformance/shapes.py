@@ -65,16 +65,22 @@ VIEWS: dict[str, ShapeClass] = {
     "tall": ShapeClass((65, 3)),
     "wide": ShapeClass((3, 257)),
     "last-zero": ShapeClass((2, 3, 0)),
+    "1025": ShapeClass((1025,)),
 }
 """More classes, for the laws on exact results, of which a check is cheap: views at thresholds and of other ranks."""
+
+LONG: dict[str, ShapeClass] = {
+    str(n): ShapeClass((n,)) for k in (10, 12, 16) for n in (2**k - 1, 2**k, 2**k + 1)
+}
+"""Further thresholds, which only the deep run tries."""
 
 WORKGROUPS = 65_535 * 64 + 1
 """A size with one element more than 65 535 workgroups of 64 threads have: no GPU starts more at once."""
 
 
 def class_of(shape: str) -> ShapeClass:
-    """The class of a name, of either table; plain and of no axes for a name that neither has."""
-    return SHAPES.get(shape) or VIEWS.get(shape) or ShapeClass(())
+    """The class of a name in any of the tables; plain and of no axes for a name that none has."""
+    return SHAPES.get(shape) or VIEWS.get(shape) or LONG.get(shape) or ShapeClass(())
 
 
 def need(shape: str, dtype: str = "float32") -> tuple[str, ...]:

@@ -160,7 +160,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     for op in MOVEMENTS:
         for dtype in exact.dtypes_for(subject, OPS[op], ((),)):
             yield Case("values.movement", op, dtype.name, "small")
-            for shape in (*shapes.SHAPES, *shapes.VIEWS) if subject.depth != "smoke" else ():
+            for shape in exact.classes(subject):
                 if exact.makes(subject, shape, dtype):
                     for values in exact.VALUES:
                         yield Case("values.movement", op, dtype.name, shape, values)

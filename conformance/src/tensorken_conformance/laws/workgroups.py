@@ -1,0 +1,151 @@
+"""values.workgroups: tensors of more elements than a GPU starts threads for at once come out right to the last."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.op import OPS
+from tensorken_conformance import exact
+from tensorken_conformance.case import Case
+from tensorken_conformance.law import law
+from tensorken_conformance.shapes import WORKGROUPS
+from tensorken_conformance.subject import Array, Subject
+
+ROWS = (2051, 2049)
+"""A matrix that still has more elements than that without its first row and column."""
+
+STEP = 1_000_003
+"""How far apart the places are that gather takes one after the other: it divides no size here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Large:
+    """An op on large operands.
+
+    Attributes:
+        operands: their values, from the dtype.
+        params: of the op.
+        expected: the result, from the operands.
+        count: of the operands.
+        indices: whether the last operand has indices.
+    """
+
+    operands: Callable[[str], tuple[Array, ...]]
+    params: tuple[Any, ...]
+    expected: Callable[..., Array]
+    count: int = 1
+    indices: bool = False
+
+
+@functools.lru_cache(maxsize=4)
+def repeated(dtype: str, period: int, most: int) -> Array:
+    """Whole numbers up to `most`, positive and negative ones, which repeat after a period; of bool, both."""
+    numbers = np.random.default_rng(period).integers(-most, most + 1, period)
+    return np.resize(numbers % 2 == 1 if dtype == "bool" else numbers.astype(dtype), WORKGROUPS)
+
+
+def dense(dtype: str) -> Array:
+    """Numbers of which any partial sum, in any order, is below 2**24, so that float32 has it without rounding.
+
+    For float16 all but every 4099th are zero, which keeps sums below 2**11.
+    """
+    if dtype != "float16":
+        return repeated(dtype, 1021, 2)
+    values = np.zeros(WORKGROUPS, dtype)
+    values[5::4099] = 1
+    return values
+
+
+def matrix(dtype: str) -> Array:
+    """Numbers in rows and columns."""
+    return np.resize(repeated(dtype, 1021, 100), ROWS)
+
+
+def peaked(dtype: str) -> Array:
+    """Numbers of which the last is the largest."""
+    values = np.array(repeated(dtype, 1021, 100)) if dtype != "bool" else np.zeros(WORKGROUPS, dtype)
+    values[-1] = 1 if dtype == "bool" else 120
+    return values
+
+
+def places(dtype: str) -> tuple[Array, Array]:
+    """A table, and as many indices into it, none twice."""
+    return repeated(dtype, 1021, 100), (np.arange(WORKGROUPS) * STEP % WORKGROUPS).astype("int32")
+
+
+def pieces(dtype: str) -> tuple[Array, ...]:
+    """The numbers in three pieces."""
+    return tuple(np.split(repeated(dtype, 1021, 100), (5, WORKGROUPS // 2)))
+
+
+LARGE: dict[str, Large] = {
+    "neg": Large(lambda d: (repeated(d, 1021, 100),), (), lambda x: -x),
+    "add": Large(lambda d: (repeated(d, 1021, 100), repeated(d, 1019, 100)), (), lambda a, b: a + b, count=2),
+    "lt": Large(lambda d: (repeated(d, 1021, 100), repeated(d, 1019, 100)), (), lambda a, b: a < b, count=2),
+    "cast": Large(lambda d: (repeated(d, 1021, 100),), (), lambda x, dtype: x.astype(dtype.name)),
+    "sum": Large(lambda d: (dense(d),), ((0,),), lambda x, axes: x.sum(axes, x.dtype, keepdims=True)),
+    "max": Large(lambda d: (peaked(d),), ((0,),), lambda x, axes: x[-1:]),
+    "cumsum": Large(lambda d: (dense(d),), (0,), lambda x, axis: x.cumsum(axis, x.dtype)),
+    "fused_multiply_add": Large(
+        lambda d: (dense(d), dense(d)[::-1]),
+        ((0,),),
+        lambda a, b, axes: (a * b).sum(axes, a.dtype, keepdims=True),
+        count=2,
+    ),
+    "gather": Large(places, (0,), lambda x, indices, axis: x[indices], count=2, indices=True),
+    "crop": Large(lambda d: (matrix(d),), (((1, ROWS[0]), (1, ROWS[1])),), lambda x, limits: x[1:, 1:]),
+    "flip": Large(lambda d: (matrix(d),), ((0, 1),), lambda x, axes: x[::-1, ::-1]),
+    "permute": Large(lambda d: (matrix(d),), ((1, 0),), lambda x, order: x.T),
+    "concatenate": Large(pieces, (0,), lambda *rest: np.concatenate(rest[:-1]), count=3),
+}
+"""The ops: one of each kind, since each kind is one kernel of a device."""
+
+
+def params_of(subject: Subject, op: str, dtype: str) -> tuple[Any, ...] | None:
+    """The params of an op; for a cast the first dtype of another kind that the backend has, None if there is none."""
+    if op != "cast":
+        return LARGE[op].params
+    kind = DTYPES[dtype].kind
+    others = [other for other in subject.dtypes() if other.kind not in (kind, "bool")]
+    return (others[0],) if others else None
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Each op in one dtype, in the deep run in all that it takes; none in the quick run."""
+    if subject.depth == "smoke":
+        return
+    names = [dtype.name for dtype in subject.dtypes()]
+    preferred = sorted(names, key=("float32", "float64", "int32", "int64", "float16", "bool").index)
+    for op, large in LARGE.items():
+        if large.indices and "int32" not in names:
+            continue
+        found = [dtype for dtype in preferred if taken(subject, op, dtype)]
+        for dtype in found if subject.depth == "deep" else found[:1]:
+            yield Case("values.workgroups", op, dtype, str(WORKGROUPS))
+
+
+def taken(subject: Subject, op: str, dtype: str) -> bool:
+    """Whether an op takes the operands that it has here in a dtype."""
+    params = params_of(subject, op, dtype)
+    count = LARGE[op].count - LARGE[op].indices
+    beside = (DTYPES["int32"],) * LARGE[op].indices
+    return params is not None and exact.takes(OPS[op], (DTYPES[dtype],) * count + beside, params)
+
+
+@law("values.workgroups", cases, level=2, needs=exact.needs_of)
+def workgroups(subject: Subject, case: Case) -> None:
+    """An op on more elements than 65 535 workgroups of 64 threads have gives every one of its results exactly."""
+    large, params = LARGE[case.op], params_of(subject, case.op, case.dtype) or ()
+    values = large.operands(case.dtype)
+    dtypes = [case.dtype, "int32"] if large.indices else [case.dtype] * len(values)
+    operands = [subject.tensor(x, DTYPES[dtype]) for x, dtype in zip(values, dtypes, strict=True)]
+    with np.errstate(over="ignore"):
+        expected = large.expected(*values, *params)
+    result = subject.run(OPS[case.op], operands, params)
+    exact.agree(subject, result, expected, f"{case.op} of {case.dtype} {values[0].shape}")
