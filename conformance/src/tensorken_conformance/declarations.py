@@ -1,0 +1,100 @@
+"""Declarations: whether what a backend declares makes sense, entry by entry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tensorken.discovery import did_you_mean
+from tensorken.spec.capabilities import Capabilities
+from tensorken.spec.dtypes import DTYPES
+from tensorken.spec.op import OPS
+from tensorken_conformance.delegation import BACKENDS
+from tensorken_conformance.sampled import takes
+
+
+def _unknown_op(name: str) -> str:
+    return f"there is no op {name!r}{did_you_mean(name, OPS)}"
+
+
+def _unknown_dtype(name: str) -> str:
+    return f"there is no dtype {name!r}{did_you_mean(name, DTYPES)}"
+
+
+def _place(declared: Capabilities, key: str) -> str:
+    """What is wrong with a key, which names an op, a dtype, both or all; empty if nothing is."""
+    op, _, dtype = key.partition(".")
+    if op != "*" and op not in OPS:
+        return _unknown_op(op)
+    if dtype and dtype not in DTYPES:
+        return _unknown_dtype(dtype)
+    if dtype and dtype not in declared.dtypes:
+        return f"{key!r} is about {dtype}, which is none of the declared dtypes; take it out"
+    if dtype and op != "*" and not takes(OPS[op], DTYPES[dtype]):
+        return f"{key!r} matches nothing: the language has no {op} of {dtype}"
+    return ""
+
+
+def _dtype(declared: Capabilities, key: str) -> str:
+    return "" if key in DTYPES else _unknown_dtype(key)
+
+
+def _ulp(declared: Capabilities, key: str) -> str:
+    op, _, dtype = key.partition(".")
+    if wrong := _place(declared, key):
+        return wrong
+    floats = [d for d in DTYPES.values() if d.kind == "float" and dtype in ("", d.name)]
+    if not floats or (op != "*" and not any(takes(OPS[op], d) for d in floats)):
+        return f"{key!r} matches nothing: only floating-point results have such errors"
+    bound = declared.ulp[key]
+    if isinstance(bound, bool) or not isinstance(bound, int) or bound < 0:
+        return f"the error of {key!r} must be an int that is not negative, got {bound!r}"
+    return ""
+
+
+def _unsupported(declared: Capabilities, key: str) -> str:
+    reason = declared.unsupported[key]
+    if not isinstance(reason, str) or not reason.strip():
+        return f"{key!r} has no reason; say why, in a few words"
+    return _place(declared, key)
+
+
+def _flushed(declared: Capabilities, key: str) -> str:
+    if key not in DTYPES:
+        return _unknown_dtype(key)
+    if key not in declared.dtypes or DTYPES[key].kind != "float":
+        return f"{key!r} is none of the declared floating-point dtypes"
+    return ""
+
+
+def _nondeterministic(declared: Capabilities, key: str) -> str:
+    if key not in OPS:
+        return _unknown_op(key)
+    if all(declared.why_not(key, dtype) for dtype in DTYPES):
+        return f"{key!r} is declared unsupported, too"
+    return ""
+
+
+def _delegate(declared: Capabilities, key: str) -> str:
+    return (
+        "" if key in BACKENDS else f"there is no backend {key!r} to hand work to{did_you_mean(key, BACKENDS)}"
+    )
+
+
+FIELDS: dict[str, Callable[[Capabilities, str], str]] = {
+    "dtypes": _dtype,
+    "ulp": _ulp,
+    "unsupported": _unsupported,
+    "flushes_subnormals": _flushed,
+    "nondeterministic": _nondeterministic,
+    "delegates": _delegate,
+}
+"""What a backend declares entry by entry, and what finds fault with an entry."""
+
+
+def fault_of(declared: Capabilities, field: str, key: str) -> str:
+    """What is wrong with an entry; empty if nothing is.
+
+    >>> fault_of(Capabilities(dtypes=("float32",), ulp={"floot": 2}), "ulp", "floot")
+    "there is no op 'floot'; did you mean floor?"
+    """
+    return FIELDS[field](declared, key)

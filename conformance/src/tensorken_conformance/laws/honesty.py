@@ -1,0 +1,227 @@
+"""honesty.*: what a backend declares is what it does, in both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tensorken.errors import BackendError, DTypeError
+from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.op import OPS, Op, Sample, run
+from tensorken.tensor import Tensor
+from tensorken_conformance.case import Case, Failure, Unsupported
+from tensorken_conformance.declarations import FIELDS, fault_of
+from tensorken_conformance.delegation import delegated
+from tensorken_conformance.expectations import BLOCKED
+from tensorken_conformance.law import law
+from tensorken_conformance.levels import CREATIONS, MANDATORY_DTYPES, is_mandatory
+from tensorken_conformance.sampled import dtypes_of, methods, samples_of, takes, tensors_of
+from tensorken_conformance.subject import Array, Subject
+
+REFUSALS = (DTypeError, BackendError, NotImplementedError)
+"""How a backend says that it does not have something."""
+
+
+def first_line(error: BaseException) -> str:
+    """What an exception says, in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
+
+
+# ---- what is declared missing ------------------------------------------------------------------------------
+
+
+def missing(subject: Subject) -> Iterator[Case]:
+    """Each way to make a tensor of a dtype, and each op in it, that the backend declares not to have."""
+    declared = subject.capabilities
+    if not declared.dtypes:  # honesty.levels says so, once
+        return
+    for dtype in DTYPES.values():
+        absent = dtype.name not in declared.dtypes
+        if absent:
+            for way in CREATIONS:
+                yield Case("honesty.refuses", way, dtype.name)
+            yield Case("honesty.refuses", "cast", dtype.name, detail="to")
+        if not absent or subject.depth != "smoke":
+            for op in methods():
+                if takes(op, dtype) and declared.why_not(op.name, dtype.name):
+                    yield Case("honesty.refuses", op.name, dtype.name)
+
+
+@law("honesty.refuses", missing, level=4)
+def refuses(subject: Subject, case: Case) -> None:
+    """What the backend declares not to have it refuses, in one line and before any effect; none of it works."""
+    reason = subject.capabilities.why_not(case.op, case.dtype) or ""
+    dtype = DTYPES[case.dtype]
+    operands: list[Tensor] = []
+    before: list[Array] = []
+    try:
+        if case.op in CREATIONS:
+            result = _created(subject, case.op, dtype)
+        elif case.detail == "to":
+            operands = [subject.tensor(np.array([1, 0, 1]), _any_dtype(subject))]
+            before = [subject.read(x) for x in operands]
+            result = run(subject.witness, OPS["cast"], [operands[0].representation], (dtype,))
+        else:
+            op = OPS[case.op]
+            sample = samples_of(op, subject.capabilities.dtypes)[0]
+            operands = _operands(subject, op, sample, dtype)
+            before = [subject.read(x) for x in operands]
+            result = run(subject.witness, op, [x.representation for x in operands], sample[1])
+    except REFUSALS as error:
+        if len(str(error).splitlines()) != 1:
+            raise Failure(f"{case.op}: expected a refusal of one line, got {str(error)!r}") from None
+        _check_unchanged(subject, case.op, operands, before)
+        raise Unsupported(reason) from None
+    except Exception as error:  # noqa: BLE001, all else is no refusal
+        raise Failure(
+            f"{case.op}: declared unsupported ({reason}); expected a DTypeError, BackendError or "
+            f"NotImplementedError, got {first_line(error)}"
+        ) from None
+    raise Failure(
+        f"{case.op}: stale declaration: {reason!r} is declared, yet it works and gives "
+        f"{_shown(subject, result)}; declare it if this is right, refuse it if not"
+    )
+
+
+def _operands(subject: Subject, op: Op, sample: Sample, dtype: DType) -> list[Tensor]:
+    operands = tensors_of(subject, op, sample, dtype)
+    if dtype.name not in subject.capabilities.dtypes and any(x.dtype is dtype for x in operands):
+        raise Failure(
+            f"{BLOCKED}{Case('honesty.refuses', 'new', dtype.name).id}"
+        )  # it has this dtype after all
+    return operands
+
+
+def _created(subject: Subject, way: str, dtype: DType) -> Any:
+    if way == "full":
+        return subject.witness.full((3,), 1, dtype)
+    values = np.ones(3, dtype.name)
+    return subject.witness.new((3,), values.tolist() if way == "sequence" else memoryview(values), dtype)
+
+
+def _any_dtype(subject: Subject) -> DType:
+    """A dtype to cast from: float32 where the backend has it."""
+    names = [
+        name for name in ("float32", *subject.capabilities.dtypes) if name in subject.capabilities.dtypes
+    ]
+    return DTYPES[names[0]]
+
+
+def _check_unchanged(subject: Subject, name: str, operands: list[Tensor], before: list[Array]) -> None:
+    for x, values in zip(operands, before, strict=False):
+        if (after := subject.read(x)).tobytes() != values.tobytes():
+            raise Failure(f"{name}: refused, yet an operand was {values.tolist()} and is {after.tolist()}")
+
+
+def _shown(subject: Subject, result: Any) -> str:
+    """The values of a result, as far as they can be told."""
+    try:
+        flat = subject.witness.ravel(result[0] if isinstance(result, tuple) else result)
+        values = flat if isinstance(flat, list) else np.array(memoryview(flat)).tolist()
+    except Exception as error:  # noqa: BLE001, it is no matter how it fails
+        return f"a result that cannot be read ({first_line(error)})"
+    return f"{values[:6]}"
+
+
+# ---- what levels demand ------------------------------------------------------------------------------------
+
+
+def demanded(subject: Subject) -> Iterator[Case]:
+    """Each op without a default body, in each dtype that the backend declares or that level 1 demands."""
+    if not subject.capabilities.dtypes:
+        yield Case("honesty.levels", "dtypes")
+        return
+    dtypes = [
+        dtype
+        for name, dtype in DTYPES.items()
+        if name in MANDATORY_DTYPES or (name in subject.capabilities.dtypes and subject.depth != "smoke")
+    ]
+    for op in methods():
+        if op.body is None:
+            for dtype in dtypes:
+                if takes(op, dtype):
+                    yield Case("honesty.levels", op.name, dtype.name)
+
+
+@law("honesty.levels", demanded, level=lambda case: 1 if _first(case) else 2)
+def levels(subject: Subject, case: Case) -> None:
+    """Every op without a default body runs, or is declared unsupported; what level 1 demands must run."""
+    if case.op == "dtypes":
+        raise Failure(
+            'the backend declares nothing; give its class capabilities = Capabilities(dtypes=("bool", "int32", ...))'
+        )
+    if reason := subject.capabilities.why_not(case.op, case.dtype):
+        raise Unsupported(reason)
+    op, dtype = OPS[case.op], DTYPES[case.dtype]
+    sample = samples_of(op, subject.capabilities.dtypes)[0]
+    try:
+        subject.run(op, tensors_of(subject, op, sample, dtype), sample[1])
+    except REFUSALS as error:
+        raise Failure(
+            f"{case.op}: {first_line(error)}; write it, or declare it: unsupported={{'{case.op}': reason}}"
+        ) from None
+
+
+def _first(case: Case) -> bool:
+    return case.op == "dtypes" or is_mandatory(case.op, case.dtype)
+
+
+# ---- the declaration itself --------------------------------------------------------------------------------
+
+
+def declared(law: str) -> Any:
+    """The cases of a law on what is declared: each entry of each field."""
+
+    def cases(subject: Subject) -> Iterator[Case]:
+        for field in FIELDS:
+            for key in getattr(subject.capabilities, field):
+                yield Case(law, field, detail=key)
+
+    return cases
+
+
+@law("honesty.declared-errors", declared("honesty.declared-errors"), level=2)
+def declared_errors(subject: Subject, case: Case) -> None:
+    """What is declared is about ops and dtypes that there are, and in a form that can be held against the backend.
+
+    An error that is declared much larger than the one that is measured is noted in the report, and fails nothing.
+    """
+    subject.witness.full((1,), 1, _any_dtype(subject))
+    if says := fault_of(subject.capabilities, case.op, case.detail):
+        raise Failure(f"{case.op}: {says}")
+
+
+# ---- whose work it is --------------------------------------------------------------------------------------
+
+
+def own(subject: Subject) -> Iterator[Case]:
+    """Each op, in the first dtype that the backend has for it."""
+    for op in methods():
+        dtype = _working_dtype(subject, op)
+        if dtype is not None:
+            yield Case("honesty.own-work", op.name, dtype.name)
+
+
+def _working_dtype(subject: Subject, op: Op) -> DType | None:
+    offered = [d for d in dtypes_of(op) if subject.capabilities.why_not(op.name, d.name) is None]
+    return min(offered, key=lambda d: (d.name != "float32", list(DTYPES).index(d.name)), default=None)
+
+
+@law("honesty.own-work", own, level=4)
+def own_work(subject: Subject, case: Case) -> None:
+    """While the backend runs an op, it hands the work to no other backend of this project that it does not declare.
+
+    What it inherits from one, and what an interpreter of core's around it does, is its own work.
+    """
+    op, dtype = OPS[case.op], DTYPES[case.dtype]
+    for sample in samples_of(op, subject.capabilities.dtypes):
+        operands = tensors_of(subject, op, sample, dtype)
+        with delegated(subject.backend) as others:
+            subject.run(op, operands, sample[1])
+        if others:
+            raise Failure(
+                f"{case.op}: handed to {', '.join(others)}; compute it, leave it to the op's body, or declare "
+                f"delegates=(...)"
+            )
