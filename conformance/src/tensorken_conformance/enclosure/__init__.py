@@ -1,0 +1,14 @@
+"""Enclosures: the language on intervals of all that a conforming backend may compute; a room a family of ops."""
+
+from __future__ import annotations
+
+from tensorken_conformance.enclosure.interpreter import (
+    Enclosure,
+    contains,
+    enclosed,
+    enclosure_for,
+    interval,
+)
+from tensorken_conformance.enclosure.interval import Interval, width
+
+__all__ = ["Enclosure", "Interval", "contains", "enclosed", "enclosure_for", "interval", "width"]

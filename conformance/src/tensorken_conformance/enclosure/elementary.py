@@ -1,0 +1,255 @@
+"""Enclosures of elementary functions: by their values at the ends, and at the places between where they turn."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import mpmath
+import numpy as np
+
+from tensorken_conformance.enclosure.arithmetic import (
+    Rule,
+    floats,
+    infinite,
+    on_flushed_operands,
+    sizes,
+    spoilt,
+    with_zero,
+)
+from tensorken_conformance.enclosure.errors import Errors, with_hull
+from tensorken_conformance.enclosure.interval import LIBRARY, PRECISION, Array, Interval, outward
+
+Function = Callable[[Array], Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Monotone:
+    """A function that rises (or falls) all along its domain.
+
+    Attributes:
+        function: in float64.
+        spare: by how many representable numbers that may be off.
+        domain: outside it is NaN.
+        falls: whether it falls.
+    """
+
+    function: Function
+    spare: int = LIBRARY
+    domain: tuple[float, float] = (-math.inf, math.inf)
+    falls: bool = False
+
+
+def _sigmoid(x: Array) -> Array:
+    z = np.exp(-np.abs(x))
+    return np.where(x < 0, z, 1.0) / (1.0 + z)
+
+
+def _softplus(x: Array) -> Array:
+    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _sech_squared(x: Array) -> Array:
+    e = np.exp(-2.0 * np.abs(x))
+    return 4.0 * e / (1.0 + e) ** 2
+
+
+def _gaussian(x: Array) -> Array:
+    """From the square in two parts: the first has so few bits that it is exact."""
+    a = np.minimum(np.abs(x), 30.0)
+    upper = np.rint(a * 2.0**20) / 2.0**20
+    return np.exp(-upper * upper) * np.exp((upper - a) * (upper + a))
+
+
+_erf: Function = np.vectorize(math.erf, otypes=[float])
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _inverse_of_erf(x: float) -> float:
+    if abs(x) >= 1.0:
+        return math.copysign(math.inf, x)
+    return float(mpmath.erfinv(x))
+
+
+_erfinv: Function = np.vectorize(_inverse_of_erf, otypes=[float])
+
+MONOTONE = {
+    "exp": Monotone(np.exp),
+    "expm1": Monotone(np.expm1),
+    "exp2": Monotone(np.exp2),
+    "sqrt": Monotone(np.sqrt, 0, (0.0, math.inf)),
+    "log": Monotone(np.log, domain=(0.0, math.inf)),
+    "log1p": Monotone(np.log1p, domain=(-1.0, math.inf)),
+    "log2": Monotone(np.log2, domain=(0.0, math.inf)),
+    "log10": Monotone(np.log10, domain=(0.0, math.inf)),
+    "asin": Monotone(np.arcsin, domain=(-1.0, 1.0)),
+    "acos": Monotone(np.arccos, domain=(-1.0, 1.0), falls=True),
+    "atan": Monotone(np.arctan),
+    "sinh": Monotone(np.sinh),
+    "tanh": Monotone(np.tanh),
+    "asinh": Monotone(np.arcsinh),
+    "acosh": Monotone(np.arccosh, domain=(1.0, math.inf)),
+    "atanh": Monotone(np.arctanh, domain=(-1.0, 1.0)),
+    "erf": Monotone(_erf),
+    "erfinv": Monotone(_erfinv, domain=(-1.0, 1.0)),
+    "sigmoid": Monotone(_sigmoid, 2 * LIBRARY),
+    "softplus": Monotone(_softplus, 2 * LIBRARY),
+}
+
+EVEN = {
+    "cosh": Monotone(np.cosh),
+    "sech_squared": Monotone(_sech_squared, 2 * LIBRARY, falls=True),
+    "gaussian": Monotone(_gaussian, 2 * LIBRARY, falls=True),
+}
+"""Functions of the size alone."""
+
+
+def monotone(name: str, facts: Monotone) -> Rule:
+    """An op that rises or falls all along its domain, and is NaN outside."""
+    least, most = facts.domain
+
+    def rule(errors: Errors, x: Interval) -> Interval:
+        (x,), certain, maybe = floats(x)
+        outside = (x.low < least) | (x.high > most)
+        nowhere = (x.high < least) | (x.low > most)
+        low = facts.function(np.clip(x.low, least, most))
+        high = facts.function(np.clip(x.high, least, most))
+        if facts.falls:
+            low, high = high, low
+        if facts.spare:
+            low, high = outward(low, high, facts.spare)
+        return spoilt(errors.result(name, low, high, outside, x.dtype), certain | nowhere, maybe)
+
+    return rule
+
+
+def even(name: str, facts: Monotone) -> Rule:
+    """An op on the size of its operand."""
+
+    def rule(errors: Errors, x: Interval) -> Interval:
+        (x,), certain, maybe = floats(x)
+        least, most = sizes(x)
+        low, high = facts.function(least), facts.function(most)
+        if facts.falls:
+            low, high = high, low
+        low, high = outward(low, high, facts.spare)
+        return spoilt(errors.result(name, low, high, maybe, x.dtype), certain, maybe)
+
+    return rule
+
+
+# ---- circular functions --------------------------------------------------------------------------------------
+
+_FAR = 1e5
+"""Where multiples of pi / 2 as float64 are not near enough to tell on which side an end is."""
+
+
+def _has_multiple(low: Array, high: Array, offset: float, period: float) -> Array:
+    """Whether offset + k * period may lie between the ends, for a whole k; not for ends that are one."""
+    slack = 1e-9
+    first = np.ceil((low - offset) / period - slack)
+    last = np.floor((high - offset) / period + slack)
+    return np.asarray(((first <= last) & (low != high)) | ((high - low) >= period))
+
+
+def _wave(name: str, function: Function, top: float, bottom: float) -> Rule:
+    """sin and cos, with a maximum at top and a minimum at bottom, and 2 * pi from there."""
+
+    def rule(errors: Errors, x: Interval) -> Interval:
+        (x,), certain, maybe = floats(x)
+        endless = infinite(x)
+        p, q = [np.where(endless, 0.0, end) for end in (x.low, x.high)]
+        ends = function(p), function(q)
+        low, high = outward(np.minimum(*ends), np.maximum(*ends), LIBRARY)
+        all_of_it = endless | ((np.maximum(np.abs(p), np.abs(q)) > _FAR) & (p != q))
+        low = np.where(all_of_it | _has_multiple(p, q, bottom, 2 * math.pi), -1.0, low)
+        high = np.where(all_of_it | _has_multiple(p, q, top, 2 * math.pi), 1.0, high)
+        nowhere = endless & (x.low == x.high)
+        return spoilt(errors.result(name, low, high, endless, x.dtype), certain | nowhere, maybe)
+
+    return rule
+
+
+def tan(errors: Errors, x: Interval) -> Interval:
+    """Rises between its poles."""
+    (x,), certain, maybe = floats(x)
+    endless = infinite(x)
+    p, q = [np.where(endless, 0.0, end) for end in (x.low, x.high)]
+    low, high = outward(np.tan(p), np.tan(q), LIBRARY)
+    far = (np.maximum(np.abs(p), np.abs(q)) > _FAR) & (p != q)
+    all_of_it = endless | far | _has_multiple(p, q, math.pi / 2, math.pi)
+    low, high = np.where(all_of_it, -np.inf, low), np.where(all_of_it, np.inf, high)
+    nowhere = endless & (x.low == x.high)
+    return spoilt(errors.result("tan", low, high, endless, x.dtype), certain | nowhere, maybe)
+
+
+def atan2(errors: Errors, a: Interval, b: Interval) -> Interval:
+    """By the corners of the box of both, unless it meets the half line to the left, where the angle jumps."""
+    (a, b), certain, maybe = floats(a, b)
+    corners = [np.arctan2(p, q) for p in (a.low, a.high) for q in (b.low, b.high)]
+    low, high = outward(np.minimum.reduce(corners), np.maximum.reduce(corners), LIBRARY)
+    jumps = with_zero(a) & (b.low <= 0)
+    low, high = np.where(jumps, -math.pi, low), np.where(jumps, math.pi, high)
+    return spoilt(errors.result("atan2", low, high, maybe, a.dtype), certain, maybe)
+
+
+# ---- two operands --------------------------------------------------------------------------------------------
+
+
+def hypot(errors: Errors, a: Interval, b: Interval) -> Interval:
+    """From the sizes; infinite if either is, even if the other is NaN."""
+    (p, q), certain, maybe = floats(a, b)
+    ends = [np.hypot(*pair) for pair in zip(sizes(p), sizes(q), strict=True)]
+    low, high = outward(ends[0], ends[1], LIBRARY)
+    y = spoilt(errors.result("hypot", low, high, maybe, a.dtype), certain, maybe)
+    return with_hull(y, y.maybe_nan & (infinite(a) | infinite(b)), np.inf) if maybe.any() else y
+
+
+def logaddexp(errors: Errors, a: Interval, b: Interval) -> Interval:
+    """Rises with both; near 0, where the sum is 1, as inexact as the rounding of the larger operand makes it."""
+    (a, b), certain, maybe = floats(a, b)
+    low, high = outward(np.logaddexp(a.low, b.low), np.logaddexp(a.high, b.high), LIBRARY)
+    largest = np.maximum(sizes(a)[1], sizes(b)[1])
+    slack = np.where(np.isfinite(largest), largest, 0.0) * 2.0 * PRECISION[a.dtype.name]
+    y = errors.result("logaddexp", low - slack, high + slack, maybe, a.dtype)
+    return spoilt(y, certain, maybe)
+
+
+def pow_(errors: Errors, a: Interval, b: Interval) -> Interval:
+    """By corners for a positive base; for others by the parity of a whole exponent; 1 if NaN is to the power 0."""
+    (p, q), certain, maybe = floats(a, b)
+    bases, exponents = sizes(p), (q.low, q.high)
+    corners = [np.power(s, e) for s in bases for e in exponents]
+    low, high = outward(np.minimum.reduce(corners), np.maximum.reduce(corners), LIBRARY)
+    single = q.low == q.high
+    whole = single & (np.floor(q.low) == q.low)
+    odd = whole & (np.remainder(np.where(np.isfinite(q.low), q.low, 0.0), 2.0) == 1.0)
+    even_power = whole & ~odd
+    negative = ((p.low < 0) | (with_zero(p) & (q.low < 0))) & ~even_power  # a zero may be a negative one
+    fractional = (p.low < 0) & ~whole & np.isfinite(q.low)
+    undefined = fractional | ((p.low < 0) & ~single)
+    certain = certain | (fractional & single & (p.high < 0) & (p.low > -np.inf))
+    mirrored = (p.high < 0) & odd
+    low, high = np.where(negative, -high, low), np.where(mirrored, -low, high)
+    y = spoilt(errors.result("pow", low, high, undefined, a.dtype), certain, maybe)
+    if not maybe.any():
+        return y
+    may_be_one = y.maybe_nan & (with_zero(b) | ((a.low <= 1) & (a.high >= 1)))
+    return with_hull(y, np.broadcast_to(may_be_one, y.shape), 1.0)
+
+
+RULES: dict[str, Rule] = on_flushed_operands(
+    {
+        **{name: monotone(name, facts) for name, facts in MONOTONE.items()},
+        **{name: even(name, facts) for name, facts in EVEN.items()},
+        "sin": _wave("sin", np.sin, math.pi / 2, -math.pi / 2),
+        "cos": _wave("cos", np.cos, 0.0, math.pi),
+        "tan": tan,
+        "atan2": atan2,
+        "hypot": hypot,
+        "logaddexp": logaddexp,
+        "pow": pow_,
+    }
+)

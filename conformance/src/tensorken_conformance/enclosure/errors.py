@@ -1,0 +1,87 @@
+"""Errors: how far a backend's results may be from the exact ones, by what it declares or by the kit's limits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tensorken.spec.capabilities import Capabilities
+from tensorken.spec.dtypes import DType
+from tensorken_conformance.enclosure.interval import (
+    PRECISION,
+    SMALLEST,
+    SMALLEST_NORMAL,
+    Array,
+    Interval,
+    hull,
+    rounded,
+)
+
+UNDECLARED = 4
+"""The error of an op of which a backend declares nothing, in representable numbers."""
+
+EXACT = frozenset(
+    "neg abs sign maximum minimum relu round trunc ceil floor signbit copysign nextafter max min sort cast".split()
+)
+"""The ops whose results are not rounded, or once; nothing needs to be declared of them."""
+
+
+class Errors:
+    """The errors that a backend with these capabilities may make.
+
+    >>> from tensorken.spec.dtypes import float32
+    >>> Errors(Capabilities(ulp={"exp": 2})).steps("exp", float32)
+    2
+    """
+
+    def __init__(self, capabilities: Capabilities) -> None:
+        self.capabilities = capabilities
+        self._steps: dict[tuple[str, DType], int] = {}
+
+    def steps(self, op: str, dtype: DType) -> int:
+        """How many representable numbers a result may be from the correctly rounded one."""
+        key = op, dtype
+        found = self._steps.get(key)
+        if found is None:
+            declared = self.capabilities.largest_error(op, dtype.name)
+            found = self._steps[key] = declared if declared is not None else 0 if op in EXACT else UNDECLARED
+        return found
+
+    def gamma(self, terms: float | Array, dtype: DType) -> Array:
+        """n * u / (1 - n * u): how far rounding may take a sum of n terms, relative to the sum of their sizes.
+
+        N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, 2002, section 4.2; infinite
+        where n * u is not below 1, since there is no bound then.
+        """
+        share = np.asarray(terms) * PRECISION[dtype.name]
+        return np.where(share < 1.0, share / np.where(share < 1.0, 1.0 - share, 1.0), np.inf)
+
+    def flushes(self, dtype: DType) -> bool:
+        """Whether subnormal numbers may become zero."""
+        return dtype.name in self.capabilities.flushes_subnormals
+
+    def lost(self, dtype: DType) -> float:
+        """How far a result that is rounded to nearest may be off where it is too small for a normal number."""
+        name = dtype.name
+        return SMALLEST_NORMAL[name] if self.flushes(dtype) else SMALLEST[name]
+
+    def flushed(self, x: Interval) -> Interval:
+        """The interval with zero added where subnormal numbers in it may become zero."""
+        if x.dtype.kind != "float" or not self.flushes(x.dtype):
+            return x
+        normal = SMALLEST_NORMAL[x.dtype.name]
+        low = np.where((x.low > 0) & (x.low < normal), 0.0, x.low)
+        high = np.where((x.high < 0) & (x.high > -normal), 0.0, x.high)
+        return Interval(low, high, x.maybe_nan, x.dtype)
+
+    def result(self, op: str, low: Array, high: Array, maybe_nan: Array, dtype: DType) -> Interval:
+        """What the op may give where the exact result, as a float64 that is rounded once, lies between the ends."""
+        return self.flushed(rounded(low, high, maybe_nan, dtype, self.steps(op, dtype)))
+
+
+def with_hull(x: Interval, where: Array, value: float) -> Interval:
+    """The interval with one more value where the condition holds."""
+    one = np.full(x.shape, value)
+    wider = hull(x, Interval(one, one, x.maybe_nan, x.dtype))
+    return Interval(
+        np.where(where, wider.low, x.low), np.where(where, wider.high, x.high), x.maybe_nan, x.dtype
+    )

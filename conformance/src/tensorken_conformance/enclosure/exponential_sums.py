@@ -1,0 +1,116 @@
+"""Enclosures of log(sum(exp(x))) and of the weights of its terms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tensorken.spec.shapes import Axes
+from tensorken_conformance.enclosure.arithmetic import Rule, floats, on_flushed_operands, sizes, spoilt
+from tensorken_conformance.enclosure.errors import Errors
+from tensorken_conformance.enclosure.interval import LIBRARY, PRECISION, Array, Interval, outward
+
+Rows = tuple[Interval, Array, Array, tuple[int, ...]]
+
+
+def _flattened(x: Interval, axes: Axes) -> Interval:
+    """The axes at hand as the last one."""
+    kept = [i for i in range(x.low.ndim) if i not in axes]
+    order = (*kept, *axes)
+    shape = (*[x.shape[i] for i in kept], -1)
+    if 0 in x.shape:
+        shape = (*shape[:-1], int(np.prod([x.shape[i] for i in axes], dtype=int)))
+    return x.each(lambda values: values.transpose(order).reshape(shape))
+
+
+def _restored(y: Array, like: Interval, axes: Axes) -> Array:
+    kept = [i for i in range(like.low.ndim) if i not in axes]
+    order = (*kept, *axes)
+    back = tuple(np.argsort(order)) if order else ()
+    return y.reshape([like.shape[i] for i in order]).transpose(back)
+
+
+def _others(mine: Array, its: Array) -> Array:
+    """The sum of exp(its - mine) over the others of each row."""
+    n = mine.shape[-1]
+    difference = its[..., None, :] - mine[..., :, None]
+    terms = np.exp(np.where(np.isnan(difference), 0.0, difference))
+    terms = np.where(np.arange(n)[:, None] == np.arange(n)[None, :], 0.0, terms)
+    return terms.sum(-1)  # type: ignore[no-any-return]
+
+
+def _log1p(others: Array, mine: Array, its: Array) -> Array:
+    """log1p of the sum of the others, also where that overflows."""
+    top = its.max(-1, keepdims=True) - mine
+    difference = its[..., None, :] - mine[..., :, None] - np.where(np.isfinite(top), top, 0.0)[..., None]
+    beyond = top + np.log(np.exp(np.where(np.isnan(difference), 0.0, difference)).sum(-1))
+    return np.where(top > 100.0, beyond, np.log1p(others))
+
+
+def weights(name: str) -> Rule:
+    """softmax or its logarithm: 1 / (1 + the sum of exp(other - mine)), or minus log1p of that sum."""
+
+    def rule(errors: Errors, x: Interval, axes: Axes) -> Interval:
+        if 0 in x.shape:
+            return x
+        (clean,), certain, maybe = floats(x)
+        rows = _flattened(clean, axes)
+        n = rows.shape[-1]
+        more, fewer = _others(rows.low, rows.high), _others(rows.high, rows.low)
+        spare = 2 * LIBRARY + n + 2.0 * _spread(rows)[..., None]
+        if name == "softmax":
+            low, high = outward(1.0 / (1.0 + more), 1.0 / (1.0 + fewer), spare)
+        else:
+            low, high = outward(
+                -_log1p(more, rows.low, rows.high), -_log1p(fewer, rows.high, rows.low), spare
+            )
+        endless = (np.isinf(rows.low) | np.isinf(rows.high)).any(-1, keepdims=True)
+        least, most = (0.0, 1.0) if name == "softmax" else (-np.inf, 0.0)
+        low, high = np.where(endless, least, low), np.where(endless, most, high)
+        share = errors.gamma(n, x.dtype) if n > 1 else 0.0
+        low, high = low - np.abs(low) * share, high + np.abs(high) * share
+        low = np.where(np.isnan(low), -np.inf, low)
+        low, high = [_restored(end, x, axes) for end in (low, high)]
+        over = [
+            np.broadcast_to(np.logical_or.reduce(found, axes, keepdims=True), x.shape)
+            for found in (certain, maybe)
+        ]
+        return spoilt(errors.result(name, low, high, over[1], x.dtype), *over)
+
+    return rule
+
+
+def _spread(rows: Interval) -> Array:
+    """The largest size in a row: differences are off by as many roundings."""
+    largest = sizes(rows)[1].max(-1, initial=0.0)
+    return np.where(np.isfinite(largest), largest, 0.0)
+
+
+def logsumexp(errors: Errors, x: Interval, axes: Axes) -> Interval:
+    """Rises with all operands; near 0 as inexact as the rounding of the largest operand makes it."""
+    (clean,), certain, maybe = floats(x)
+    over = [np.logical_or.reduce(found, axes, keepdims=True) for found in (certain, maybe)]
+    count = int(np.prod([x.shape[i] for i in axes], dtype=int))
+    if count == 0:
+        nothing = np.full(over[0].shape, -np.inf)
+        return Interval(nothing, nothing, over[1], x.dtype)
+    ends = []
+    for end in (clean.low, clean.high):
+        top = np.maximum.reduce(end, axes, keepdims=True)
+        middle = np.where(np.isfinite(top), top, 0.0)
+        ends.append(np.log(np.add.reduce(np.exp(end - middle), axes, keepdims=True)) + middle)
+    largest = np.maximum.reduce(sizes(clean)[1], axes, keepdims=True)
+    slack = np.where(np.isfinite(largest), largest, 0.0) + np.log(count) + 1.0
+    share = PRECISION[x.dtype.name] * (2.0 + count) + 2.0**-52 * (LIBRARY + count)
+    low, high = outward(ends[0], ends[1], 2 * LIBRARY + count)
+    single = count == 1
+    low, high = (ends[0], ends[1]) if single else (low - slack * share, high + slack * share)
+    return spoilt(errors.result("logsumexp", low, high, over[1], x.dtype), *over)
+
+
+RULES: dict[str, Rule] = on_flushed_operands(
+    {
+        "softmax": weights("softmax"),
+        "log_softmax": weights("log_softmax"),
+        "logsumexp": logsumexp,
+    }
+)

@@ -1,0 +1,151 @@
+"""Enclosure: an interpreter whose values are intervals of all that a conforming backend may compute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorken.errors import DTypeError
+from tensorken.fuse import Fuse
+from tensorken.spec.capabilities import Capabilities
+from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.op import Op
+from tensorken.spec.raw import RawTensor
+from tensorken.spec.shapes import Shape
+from tensorken.tensor import Tensor
+from tensorken_conformance.enclosure import (
+    arithmetic,
+    arrangement,
+    elementary,
+    exponential_sums,
+    integers,
+    reductions,
+)
+from tensorken_conformance.enclosure.arithmetic import Rule
+from tensorken_conformance.enclosure.errors import Errors
+from tensorken_conformance.enclosure.interval import Array, Interval, anything, exactly
+
+RULES: dict[str, Rule] = {
+    **arithmetic.RULES,
+    **integers.RULES,
+    **elementary.RULES,
+    **reductions.RULES,
+    **arrangement.RULES,
+    **exponential_sums.RULES,
+}
+"""How each op encloses its results."""
+
+
+class Enclosure(RawTensor[Interval]):
+    """The meaning of the language for all conforming backends at once: what each op may give, as intervals.
+
+    Args:
+        capabilities: what errors a backend declares; without any, the limits of the kit hold.
+
+    A result lies in its interval if every op that led to it is within its errors, whatever was computed exactly and
+    whatever was not.  Derivatives and batches stand on it as on any backend.
+
+    >>> import tensorken as tk
+    >>> third = enclosed(tk.tensor(1.0, backend=Enclosure(Capabilities(ulp={"*": 0}))) / 3)
+    >>> float(third[0]) == float(third[1]) == float(np.float32(1) / np.float32(3))
+    True
+    """
+
+    broadcasts = True
+
+    def __init__(self, capabilities: Capabilities | None = None) -> None:
+        self.capabilities = capabilities or Capabilities(dtypes=tuple(DTYPES))
+        self.errors = Errors(self.capabilities)
+
+    def __repr__(self) -> str:
+        return "Enclosure()"
+
+    def interpret(self, op: Op, operands: Sequence[Interval], params: tuple[Any, ...]) -> Any:
+        """By the op's rule; if there is none, by its body."""
+        rule = RULES.get(op.name)
+        if rule is None:
+            if op.body is not None:
+                return super().interpret(op, operands, params)
+            return self._unknown(op, operands, params)
+        with np.errstate(all="ignore"):
+            return rule(self.errors, *operands, *params)
+
+    def _unknown(self, op: Op, operands: Sequence[Interval], params: tuple[Any, ...]) -> Any:
+        """Intervals of which nothing is known."""
+        shapes = op.shape(*[x.shape for x in operands], *params)
+        dtypes = op.result_dtype(tuple([x.dtype for x in operands]), params)
+        if op.results == 1:
+            return anything(shapes, dtypes)
+        return tuple([anything(*facts) for facts in zip(shapes, dtypes, strict=True)])
+
+    def has(self, op: Op) -> bool:
+        return op.name in RULES or op.body is None
+
+    def new(self, shape: Shape, data: Any, dtype: DType) -> Interval:
+        values = np.asarray(data) if isinstance(data, memoryview) else np.array(list(data), dtype.name)
+        return exactly(values.reshape(shape), dtype)
+
+    def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Interval:
+        with np.errstate(over="ignore"):
+            return exactly(np.full(shape, value, dtype.name), dtype)
+
+    def shape(self, x: Interval) -> Shape:
+        return x.shape
+
+    def dtype(self, x: Interval) -> DType:
+        return x.dtype
+
+    def ravel(self, x: Interval) -> Any:
+        """The values, if each is known.
+
+        Raises:
+            DTypeError: if one may be several numbers.
+        """
+        if not (x.exact | (x.empty & x.maybe_nan)).all():
+            raise DTypeError("ravel: an enclosure has no single values here; use enclosed(x)")
+        return np.where(x.empty, np.nan, x.low).astype(x.dtype.name).reshape(-1)
+
+
+def enclosure_for(interpreter: RawTensor[Any]) -> RawTensor[Any]:
+    """The enclosure of what this interpreter computes, fused as it is, so that sums of products are the same sums."""
+    enclosure = Enclosure(interpreter.capabilities)
+    return Fuse(enclosure) if isinstance(interpreter, Fuse) else enclosure
+
+
+def interval(x: Tensor) -> Interval:
+    """The interval of a tensor that stands on an enclosure, also a fused one.
+
+    Raises:
+        DTypeError: if it stands on another interpreter.
+    """
+    place: Any = x.interpreter
+    representation = x.representation
+    if isinstance(place, Fuse):
+        place, representation = place.raw, place.value(representation)
+    if not isinstance(representation, Interval):
+        raise DTypeError(f"enclosed: the tensor must stand on an Enclosure, not on {place!r}")
+    return representation
+
+
+def enclosed(x: Tensor) -> tuple[Array, Array, Array]:
+    """The lower ends, the upper ends, and where the element may be NaN; where low > high it is NaN for certain."""
+    found = interval(x)
+    return found.low, found.high, found.maybe_nan
+
+
+def contains(x: Tensor, values: Array) -> Array:
+    """Where the interval of x has these values.
+
+    >>> import tensorken as tk
+    >>> x = tk.tensor([0.5, 1.0], backend=Enclosure())
+    >>> contains(tk.exp(x), np.exp(np.array([0.5, 2.0], np.float32))).tolist()
+    [True, False]
+    """
+    found = interval(x)
+    if found.dtype.kind != "float":
+        return np.asarray((found.low <= values) & (values <= found.high))
+    wide = values.astype(np.float64)
+    nan = np.isnan(wide)
+    return np.asarray(np.where(nan, found.maybe_nan, (found.low <= wide) & (wide <= found.high)))

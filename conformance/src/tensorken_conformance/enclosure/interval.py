@@ -1,0 +1,174 @@
+"""Interval: for each element of a tensor, the numbers that it may be; and how ends move outward.
+
+The ends are float64 for floats, which holds every number of the narrower ones, int64 for integers, bool for bools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensorken.spec.dtypes import DType
+
+Array = np.ndarray[Any, Any]
+
+LIBRARY = 4
+"""By how many representable numbers numpy's float64 functions may err: the limit of the vectorised ones that numpy
+has from Intel's SVML; those of C libraries are closer."""
+
+PRECISION = {"float16": 2.0**-11, "float32": 2.0**-24, "float64": 2.0**-53}
+"""The unit roundoff of each dtype: the largest relative error of rounding to nearest."""
+
+LARGEST = {name: float(np.finfo(name).max) for name in PRECISION}
+SMALLEST_NORMAL = {name: float(np.finfo(name).tiny) for name in PRECISION}
+SMALLEST = {name: float(np.finfo(name).smallest_subnormal) for name in PRECISION}
+
+_BITS: dict[str, Any] = {"float16": np.int16, "float32": np.int32, "float64": np.int64}
+_INFINITE = {name: int(np.array(np.inf, name).view(bits)) for name, bits in _BITS.items()}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Interval:
+    """All that each element may be: the numbers from `low` to `high`, and NaN where `maybe_nan`.
+
+    Where low is above high there are no numbers: the element is NaN.
+
+    Attributes:
+        low: the lower ends.
+        high: the upper ends.
+        maybe_nan: where the element may be NaN.
+        dtype: of the elements.
+    """
+
+    low: Array
+    high: Array
+    maybe_nan: Array
+    dtype: DType
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The size along each axis."""
+        return self.low.shape  # type: ignore[no-any-return]
+
+    @property
+    def empty(self) -> Array:
+        """Where the element is NaN for certain."""
+        return np.asarray(self.low > self.high)
+
+    @property
+    def exact(self) -> Array:
+        """Where the element is one number for certain."""
+        return (self.low == self.high) & ~self.maybe_nan
+
+    def each(self, change: Callable[[Array], Array]) -> Interval:
+        """The interval whose three arrays are changed alike, as movement does."""
+        return Interval(change(self.low), change(self.high), change(self.maybe_nan), self.dtype)
+
+
+def no_nan(*like: Array) -> Array:
+    """False for each element of what the arrays broadcast to."""
+    return np.zeros(np.broadcast_shapes(*[x.shape for x in like]), bool)
+
+
+def exactly(values: Array, dtype: DType) -> Interval:
+    """The interval of these values alone.
+
+    >>> from tensorken.spec.dtypes import float32
+    >>> x = exactly(np.array([1.0, np.nan]), float32)
+    >>> x.low.tolist(), x.high.tolist(), x.maybe_nan.tolist()
+    ([1.0, inf], [1.0, -inf], [False, True])
+    """
+    if dtype.kind != "float":
+        wide = np.array(values, np.bool_ if dtype.kind == "bool" else np.int64)
+        return Interval(wide, wide, no_nan(wide), dtype)
+    wide = np.asarray(values).astype(dtype.name).astype(np.float64)
+    nan = np.isnan(wide)
+    if not nan.any():
+        return Interval(wide, wide, nan, dtype)
+    return Interval(np.where(nan, np.inf, wide), np.where(nan, -np.inf, wide), nan, dtype)
+
+
+def anything(shape: tuple[int, ...], dtype: DType) -> Interval:
+    """The interval of which nothing is known."""
+    if dtype.kind == "float":
+        return Interval(np.full(shape, -np.inf), np.full(shape, np.inf), np.ones(shape, bool), dtype)
+    low, high = ends_of(dtype)
+    kind: Any = np.bool_ if dtype.kind == "bool" else np.int64
+    return Interval(np.full(shape, low, kind), np.full(shape, high, kind), np.zeros(shape, bool), dtype)
+
+
+def ends_of(dtype: DType) -> tuple[int, int]:
+    """The least and the largest number of an integer dtype, or of bool."""
+    bits = 8 * dtype.itemsize - 1
+    return (0, 1) if dtype.kind == "bool" else (-(1 << bits), (1 << bits) - 1)
+
+
+def hull(a: Interval, b: Interval) -> Interval:
+    """What lies between the least and the largest of both."""
+    return Interval(np.minimum(a.low, b.low), np.maximum(a.high, b.high), a.maybe_nan | b.maybe_nan, a.dtype)
+
+
+def chosen(condition: Array, a: Interval, b: Interval) -> Interval:
+    """a where the condition holds, else b."""
+    return Interval(
+        np.where(condition, a.low, b.low),
+        np.where(condition, a.high, b.high),
+        np.where(condition, a.maybe_nan, b.maybe_nan),
+        a.dtype,
+    )
+
+
+# ---- floats: ends that move outward --------------------------------------------------------------------------
+
+
+def ordinal(x: Array, dtype: str) -> Array:
+    """The place of each number in the order of all of its dtype, both zeros being 0.
+
+    >>> ordinal(np.array([0.0, 1e-45, -1e-45]), "float32").tolist()
+    [0, 1, -1]
+    """
+    bits = x.astype(dtype).view(_BITS[dtype]).astype(np.int64)
+    least = np.iinfo(_BITS[dtype]).min
+    return np.where(bits < 0, least - bits, bits)
+
+
+def stepped(x: Array, steps: int | Array, dtype: str) -> Array:
+    """Each number, rounded to the dtype, moved up by so many representable ones, at most to infinity.
+
+    >>> stepped(np.array([1.0]), 1, "float16").tolist()
+    [1.0009765625]
+    """
+    if isinstance(steps, int) and steps == 0:
+        return x.astype(dtype).astype(np.float64)
+    infinite = _INFINITE[dtype]
+    place = ordinal(x, dtype)
+    place = np.clip(place + steps, -infinite, infinite)
+    bits = np.where(place < 0, np.iinfo(_BITS[dtype]).min - place, place)
+    return bits.astype(_BITS[dtype]).view(dtype).astype(np.float64)
+
+
+def outward(low: Array, high: Array, spare: float | Array) -> tuple[Array, Array]:
+    """Ends moved outward by a number of float64 roundings: what computing the ends themselves may be off.
+
+    An end that overflowed moves back to the largest number.
+    """
+    share, largest, smallest = np.asarray(spare) * 2.0**-52, LARGEST["float64"], SMALLEST["float64"]
+    below, above = np.minimum(low, largest), np.maximum(high, -largest)
+    below, above = below - (np.abs(below) * share + smallest), above + (np.abs(above) * share + smallest)
+    return np.where(low == -np.inf, low, below), np.where(high == np.inf, high, above)
+
+
+def rounded(low: Array, high: Array, maybe_nan: Array, dtype: DType, steps: int) -> Interval:
+    """What a result between these ends may be that is at most so many representable numbers off."""
+    return Interval(stepped(low, -steps, dtype.name), stepped(high, steps, dtype.name), maybe_nan, dtype)
+
+
+def width(x: Interval) -> Array:
+    """From one end to the other, in representable numbers of the dtype; -1 where only NaN is possible."""
+    if x.dtype.kind != "float":
+        return np.subtract(x.high, x.low, dtype=np.float64)
+    steps = ordinal(x.high, x.dtype.name).astype(np.float64) - ordinal(x.low, x.dtype.name)
+    return np.where(x.empty, -1.0, steps)

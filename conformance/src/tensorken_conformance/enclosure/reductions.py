@@ -1,0 +1,267 @@
+"""Enclosures of sums, products, extremes and norms over axes, and of sums of products."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensorken.spec.shapes import Axes
+from tensorken_conformance.enclosure import integers
+from tensorken_conformance.enclosure.arithmetic import (
+    Rule,
+    floats,
+    on_flushed_operands,
+    product_ends,
+    sizes,
+    spoilt,
+)
+from tensorken_conformance.enclosure.errors import Errors
+from tensorken_conformance.enclosure.interval import (
+    LARGEST,
+    LIBRARY,
+    SMALLEST_NORMAL,
+    Array,
+    Interval,
+    anything,
+    outward,
+    rounded,
+)
+
+Total = Callable[[Array], Array]
+"""A sum, or running sum, of an array along the axes at hand."""
+
+
+def _infinities(low: Array, high: Array, total: Total) -> tuple[Array, Array, Array]:
+    """How many terms may be -inf, how many may be inf, and whether there may be both, which is NaN."""
+    down, up = total((low == -np.inf).astype(float)) > 0, total((high == np.inf).astype(float)) > 0
+    return down, up, down & up
+
+
+def _certain(ends: Array, value: float, total: Total) -> Array:
+    return total((ends == value).astype(float)) > 0
+
+
+def summed(errors: Errors, x: Interval, total: Total, terms: float | Array, lost: float) -> Interval:
+    """The sum of n terms: off by gamma(n) times the sum of their sizes, whatever the order.
+
+    Args:
+        errors: of the backend.
+        x: the terms; they may have been products that were never rounded themselves.
+        total: sums them.
+        terms: n.
+        lost: what else each term may be off.
+    """
+    (x,), certain, maybe = floats(x)
+    finite = [np.where(np.isfinite(end), end, 0.0) for end in (x.low, x.high)]
+    largest = np.maximum(np.abs(finite[0]), np.abs(finite[1]))
+    size = total(largest)
+    bound = errors.gamma(terms, x.dtype) * size + terms * 2.0**-52 * size + terms * lost
+    low, high = total(finite[0]) - bound, total(finite[1]) + bound
+    down, up, undefined = _infinities(x.low, x.high, total)
+    low = np.where(down, -np.inf, np.where(_certain(x.low, np.inf, total), np.inf, low))
+    high = np.where(up, np.inf, np.where(_certain(x.high, -np.inf, total), -np.inf, high))
+    overflows = (size + bound > LARGEST[x.dtype.name]) & ~np.isinf(low * 0.0 + high * 0.0)
+    low, high = np.where(overflows, -np.inf, low), np.where(overflows, np.inf, high)
+    y = rounded(low, high, undefined | overflows, x.dtype, 0)
+    return spoilt(errors.flushed(y), total(certain.astype(float)) > 0, total(maybe.astype(float)) > 0)
+
+
+def _count(x: Interval, axes: Axes) -> int:
+    return math.prod([x.shape[i] for i in axes])
+
+
+def _over(axes: Axes) -> Total:
+    return lambda x: np.add.reduce(x, axes, keepdims=True)
+
+
+def _integer_sum(x: Interval, total: Total) -> Interval:
+    """Wrapped where all terms are known; by the ends where it cannot wrap."""
+    exact = integers.known(total(x.low), x.dtype)
+    uncertain = total((x.low != x.high).astype(float)) > 0
+    if not uncertain.any():
+        return exact
+    size = total(np.maximum(np.abs(x.low.astype(float)), np.abs(x.high.astype(float))))
+    wide = integers.between(total(x.low), total(x.high), size < integers.SAFE, x.dtype)
+    return Interval(
+        np.where(uncertain, wide.low, exact.low),
+        np.where(uncertain, wide.high, exact.high),
+        exact.maybe_nan,
+        x.dtype,
+    )
+
+
+def sum_(errors: Errors, x: Interval, axes: Axes) -> Interval:
+    """By the sums of ends; one term more for products that a fused sum has not rounded."""
+    if x.dtype.kind == "int":
+        return _integer_sum(x, _over(axes))
+    count = _count(x, axes)
+    if count == 1:
+        return x
+    return summed(
+        errors,
+        x,
+        _over(axes),
+        count + 1 if count else 0,
+        0.0 if not errors.flushes(x.dtype) else errors.lost(x.dtype),
+    )
+
+
+def cumsum(errors: Errors, x: Interval, axis: int) -> Interval:
+    """By the running sums of ends."""
+
+    def total(values: Array) -> Array:
+        return np.asarray(np.add.accumulate(values, axis))
+
+    if x.dtype.kind == "int":
+        return _integer_sum(x, total)
+    terms = np.arange(1.0, x.shape[axis] + 1.0).reshape([-1 if i == axis else 1 for i in range(x.low.ndim)])
+    return summed(
+        errors,
+        x,
+        total,
+        np.where(terms > 1, terms + 1, 0),
+        errors.lost(x.dtype) if errors.flushes(x.dtype) else 0.0,
+    )
+
+
+def fused_multiply_add(errors: Errors, a: Interval, b: Interval, axes: Axes) -> Interval:
+    """By the sums of the products of ends."""
+    if a.dtype.kind == "int":
+        return _integer_sum(integers.by_corners(np.multiply, a, b), _over(axes))
+    (p, q), certain, maybe = floats(a, b)
+    undefined = ((p.low <= 0) & (p.high >= 0) & np.isinf(sizes(q)[1])) | (
+        (q.low <= 0) & (q.high >= 0) & np.isinf(sizes(p)[1])
+    )
+    product = spoilt(Interval(*product_ends(p, q), undefined, a.dtype), certain, maybe)
+    count = _count(product, axes)
+    y = summed(errors, product, _over(axes), count, errors.lost(a.dtype))
+    return _perhaps_overflown(y, (p, q), (q, p), axes)
+
+
+def _perhaps_overflown(y: Interval, operands: Any, others: Any, axes: Axes) -> Interval:
+    """Anything where the sum of one operand over axes that the other has not, taken first, may overflow."""
+    for x, other in zip(operands, others, strict=True):
+        alone = tuple([i for i in axes if other.shape[i] == 1 and x.shape[i] > 1])
+        total = _over(alone)(sizes(x)[1])
+        if alone and (total * (1.0 + 2.0**-10) > LARGEST[y.dtype.name]).any():
+            return anything(y.shape, y.dtype)
+    return y
+
+
+# ---- products ------------------------------------------------------------------------------------------------
+
+
+def multiplied(errors: Errors, x: Interval, times: Total, total: Total, terms: float | Array) -> Interval:
+    """The product of n factors: relatively off by gamma(n), where no partial product leaves the normal range."""
+    if x.dtype.kind == "int":
+        exact = integers.known(times(x.low), x.dtype)
+        uncertain = total((x.low != x.high).astype(float)) > 0
+        return integers.between(exact.low, exact.high, ~uncertain, x.dtype)
+    (x,), certain, maybe = floats(x)
+    least, largest = sizes(x)
+    has_zero, has_infinity = total((least == 0).astype(float)) > 0, total(np.isinf(largest).astype(float)) > 0
+    low, high = times(least), times(np.where((largest == 0) & np.isinf(largest), 1.0, largest))
+    high = np.where(np.isnan(high), 0.0, high)
+    low = np.where(np.isnan(low), 0.0, low)
+    share = errors.gamma(terms, x.dtype) + np.asarray(terms) * 2.0**-52
+    low, high = low * (1.0 - np.minimum(share, 1.0)), np.where(high == 0.0, 0.0, high * (1.0 + share))
+    peak, trough = times(np.maximum(largest, 1.0)), times(np.where(least == 0.0, 1.0, np.minimum(least, 1.0)))
+    many = np.asarray(terms) > 0
+    overflows = many & (peak * (1.0 + share) >= LARGEST[x.dtype.name])
+    underflows = many & (trough * (1.0 - np.minimum(share, 1.0)) < SMALLEST_NORMAL[x.dtype.name])
+    undefined = (has_zero | underflows) & (has_infinity | overflows)
+    high = np.where(overflows & ~(high == 0.0), np.inf, high)
+    high = np.where(
+        underflows & np.isfinite(high),
+        high + errors.lost(x.dtype) * np.maximum(peak, 1.0) * (np.asarray(terms) + 1.0),
+        high,
+    )
+    high = np.where(undefined, np.inf, high)
+    low = np.where(underflows | undefined, 0.0, low)
+    negative = total((x.high < 0).astype(float)) % 2.0 == 1.0
+    unsure = total(((x.low < 0) & (x.high >= 0)).astype(float)) > 0
+    ends = (
+        np.where(unsure, -high, np.where(negative, -high, low)),
+        np.where(unsure, high, np.where(negative, -low, high)),
+    )
+    y = rounded(*ends, undefined, x.dtype, 0)
+    return spoilt(errors.flushed(y), total(certain.astype(float)) > 0, total(maybe.astype(float)) > 0)
+
+
+def prod(errors: Errors, x: Interval, axes: Axes) -> Interval:
+    """By the products of sizes."""
+    count = _count(x, axes)
+    if count == 1:
+        return x
+    return multiplied(
+        errors, x, lambda v: np.multiply.reduce(v, axes, keepdims=True), _over(axes), max(count - 1, 0)
+    )
+
+
+def cumprod(errors: Errors, x: Interval, axis: int) -> Interval:
+    """By the running products of sizes."""
+    terms = np.arange(0.0, x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.low.ndim)])
+    return multiplied(
+        errors,
+        x,
+        lambda v: np.multiply.accumulate(v, axis),
+        lambda v: np.add.accumulate(v, axis),
+        terms,
+    )
+
+
+# ---- extremes and norms --------------------------------------------------------------------------------------
+
+
+def extreme(function: Any) -> Rule:
+    """The largest or the smallest over axes."""
+
+    def rule(errors: Errors, x: Interval, axes: Axes) -> Interval:
+        (clean,), certain, maybe = floats(x)
+        low, high = [function.reduce(end, axes, keepdims=True) for end in (clean.low, clean.high)]
+        over = [np.logical_or.reduce(found, axes, keepdims=True) for found in (certain, maybe)]
+        return spoilt(Interval(low, high, over[1], x.dtype), *over)
+
+    return rule
+
+
+def norm(errors: Errors, x: Interval, axes: Axes) -> Interval:
+    """The root of the sum of squares: relatively off by half of gamma(n) and some roundings of the parts."""
+    (clean,), certain, maybe = floats(x)
+    least, largest = sizes(clean)
+    count = _count(x, axes)
+    low, high = [np.sqrt(_over(axes)(end * end)) for end in (least, largest)]
+    for end, size in ((low, least), (high, largest)):  # squares that overflow or vanish
+        scale = np.maximum.reduce(size, axes, keepdims=True, initial=0.0)
+        odd = ~((end > 1e-140) & (end < 1e140)) & (scale > 0) & np.isfinite(scale)
+        ratio = size / np.where(odd, scale, 1.0)
+        np.copyto(end, scale * np.sqrt(_over(axes)(np.where(odd, ratio, 0.0) ** 2)), where=odd)
+    low, high = outward(low, high, LIBRARY + count)
+    share = errors.gamma(count + 4, x.dtype)
+    over = [np.logical_or.reduce(found, axes, keepdims=True) for found in (certain, maybe)]
+    zero = high <= LIBRARY * 5e-324
+    low, high = (
+        np.where(zero, 0.0, low * (1.0 - np.minimum(share, 1.0))),
+        np.where(zero, 0.0, high * (1.0 + share)),
+    )
+    y = errors.result("norm", low, high, over[1], x.dtype)
+    return spoilt(y, *over)
+
+
+RULES: dict[str, Rule] = {
+    **on_flushed_operands(
+        {
+            "sum": sum_,
+            "cumsum": cumsum,
+            "fused_multiply_add": fused_multiply_add,
+            "prod": prod,
+            "cumprod": cumprod,
+            "norm": norm,
+        }
+    ),
+    "max": extreme(np.maximum),
+    "min": extreme(np.minimum),
+}
