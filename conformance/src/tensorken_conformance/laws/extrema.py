@@ -49,7 +49,8 @@ def operand(subject: Subject, case: Case, shape: Shape) -> Array:
         if kind == "int":
             ends = np.iinfo(case.dtype).min, np.iinfo(case.dtype).max
         return np.full(shape, ends[loses], case.dtype)
-    values = np.full(shape, loses) if kind == "bool" else np.array(exact.drawn(subject, case, shape))
+    ordinary = exact.drawn(subject, case, shape, values="ordinary")
+    values = np.full(shape, loses) if kind == "bool" else np.array(ordinary)
     if values.size:
         values[(-1,) * values.ndim] = wins if kind == "bool" else 120 if wins else -120
         if kind == "int":

@@ -7,11 +7,20 @@ from collections.abc import Iterator
 import numpy as np
 
 from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.subject import Array, Subject
 
-SHAPES = {"scalar": (), "empty": (0,), "one": (1,), "small": (2, 3), "inner-zero": (2, 0, 3), "prime": (7,)}
+SHAPES = {
+    "scalar": (),
+    "empty": (0,),
+    "one": (1,),
+    "small": (2, 3),
+    "inner-zero": (2, 0, 3),
+    "prime": (7,),
+    "257": (257,),
+}
 
 SPECIALS = (0.0, -0.0, 1.0, -1.5, float("inf"), -float("inf"), float("nan"))
 
@@ -29,41 +38,55 @@ def cases(subject: Subject) -> Iterator[Case]:
                 yield Case("values.read-back", way, dtype.name, shape)
 
 
-def numbers(subject: Subject, case: Case, dtype: DType, count: int) -> Array:
-    """Values of a dtype, special ones among them."""
-    rng = subject.random(case)
+def pool(subject: Subject, dtype: DType) -> list[bool | int | float]:
+    """Values at the edges of a dtype, all different; subnormal ones unless the backend declares to make them zero."""
     if dtype.kind == "bool":
-        return np.array([rng.random() < 0.5 for _ in range(count)], bool)
+        return [True, False]
     if dtype.kind == "int":
         ends = np.iinfo(dtype.name)
-        pool = [0, 1, -1, int(ends.min), int(ends.max), *(rng.randint(-1000, 1000) for _ in range(4))]
-        return np.array([rng.choice(pool) for _ in range(count)], dtype.name)
-    return np.array([rng.choice(SPECIALS) for _ in range(count)], dtype.name)
+        return [0, 1, -1, 255, -256, int(ends.min), int(ends.max)]
+    facts = np.finfo(dtype.name)
+    edges = [facts.max, facts.min, facts.tiny, 1 + facts.eps, facts.dtype.type(1 / 3)]
+    if dtype.name not in subject.capabilities.flushes_subnormals:
+        edges += [facts.smallest_subnormal, facts.tiny - facts.smallest_subnormal]
+    return [*SPECIALS, *map(float, edges)]
+
+
+def numbers(subject: Subject, case: Case, dtype: DType, count: int) -> Array:
+    """So many values of a dtype: all at its edges, if there is room for them, in any order."""
+    values = pool(subject, dtype)
+    rng = subject.random(case)
+    found = rng.sample(values, len(values)) + [rng.choice(values) for _ in range(count)]
+    return np.array(found[:count], dtype.name)
 
 
 @law("values.read-back", cases, level=lambda case: 1, stage=0)
 def read_back(subject: Subject, case: Case) -> None:
-    """A tensor made from a buffer, a sequence or one number reads back as the same bits."""
+    """A tensor made from a buffer, a sequence or one number, whatever it is, reads back as the same bits."""
     dtype, shape = DTYPES[case.dtype], SHAPES[case.shape]
     place = subject.witness
-    count = int(np.prod(shape, dtype=int))
-    values = numbers(subject, case, dtype, count).reshape(shape)
     if case.op == "full":
-        value = numbers(subject, case, dtype, 1).item()
-        values = np.full(shape, value, dtype.name)
-        x = subject.wrap(place.full(shape, value, dtype), shape, dtype)
-    elif case.op == "sequence":
+        for value in pool(subject, dtype):
+            x = subject.wrap(place.full(shape, value, dtype), shape, dtype)
+            _compare(subject, f"full of {value}", x, np.full(shape, value, dtype.name))
+        return
+    values = numbers(subject, case, dtype, int(np.prod(shape, dtype=int))).reshape(shape)
+    if case.op == "sequence":
         x = subject.wrap(place.new(shape, values.reshape(-1).tolist(), dtype), shape, dtype)
     else:
         x = subject.tensor(values, dtype)
+    _compare(subject, case.op, x, values)
+
+
+def _compare(subject: Subject, says: str, x: Tensor, values: Array) -> None:
+    """A tensor has the shape, the dtype and the bits of an array."""
+    place, shape = subject.witness, values.shape
     found = (tuple(place.shape(x.representation)), place.dtype(x.representation))
-    if found != (shape, dtype):
-        raise Failure(
-            f"{case.op}: expected {dtype} {shape}, got {found[1]} {found[0]} by dtype() and shape()"
-        )
+    if found != (shape, x.dtype):
+        raise Failure(f"{says}: expected {x.dtype} {shape}, got {found[1]} {found[0]} by dtype() and shape()")
     got = subject.read(x)
     if bits(got) != bits(values):
-        raise Failure(f"{case.op}: expected {values.tolist()}, read {got.tolist()}")
+        raise Failure(f"{says}: expected {values.tolist()}, read {got.tolist()}")
 
 
 def bits(values: Array) -> bytes:
