@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,8 +59,9 @@ def expected(op: Op, dtype: DType, rows: tuple[Array, ...]) -> Array:
         return _rounded(BINARY[name], dtype, rows)
     if name in _BITS:
         return np.asarray(_BITS[name](dtype, *rows)).astype(result.name, copy=False)
-    if name in (exact := _EXACT[dtype.kind]):
-        values = [exact[name](*row) for row in zip(*[column.tolist() for column in rows], strict=True)]
+    meaning = _EXACT[dtype.kind].get(name)
+    if meaning is not None:
+        values = [meaning(*row) for row in zip(*[column.tolist() for column in rows], strict=True)]
     elif op.scalar is not None:
         values = [_attempt(op.scalar, row) for row in zip(*[c.tolist() for c in rows], strict=True)]
     else:
@@ -70,7 +71,7 @@ def expected(op: Op, dtype: DType, rows: tuple[Array, ...]) -> Array:
 
 def known(op: Op) -> bool:
     """Whether there is an oracle for an op that is better than its own meaning on Python numbers."""
-    return any(op.name in table for table in (UNARY, BINARY, _BITS, *_EXACT.values()))
+    return any(op.name in table for table in _TABLES)
 
 
 def numbers(values: Sequence[Any], dtype: DType) -> Array:
@@ -281,6 +282,9 @@ _BITS: dict[str, Callable[..., Array]] = {
     "nextafter": _nextafter,
 }
 """What depends on how many bits a number of the dtype has."""
+
+
+_TABLES: tuple[Container[str], ...] = (UNARY, BINARY, _BITS, *_EXACT.values())
 
 
 def _attempt(meaning: Callable[..., Any], row: tuple[Any, ...]) -> Any:

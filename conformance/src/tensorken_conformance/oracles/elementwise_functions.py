@@ -33,7 +33,7 @@ class Unary:
 
     Attributes:
         ends: what it is at -inf, -0.0, 0.0 and inf; None: its value, which has to be computed.
-        value: of an mpf where it is defined, at the precision of `mp`.
+        value: of an mpf elsewhere, an mpf at the precision of `mp`.
         estimate: the same in double; None: there is none to be trusted.
         low: it is defined from here
         high: to here.
@@ -62,12 +62,12 @@ class Binary:
 
     Attributes:
         fact: what it is at special operands; None at ordinary ones.
-        value: of two mpf elsewhere, at the precision of `mp`.
+        value: of two floats elsewhere, an mpf at the precision of `mp`.
         estimate: the same in double; None: there is none to be trusted.
     """
 
     fact: Callable[[float, float], float | None]
-    value: Callable[[Any, Any], Any]
+    value: Callable[[float, float], Any]
     estimate: Callable[[float, float], float] | None
 
 
@@ -92,42 +92,35 @@ def _acosh(x: Any) -> Any:
     return mp.log1p(t + mp.sqrt(t * (t + 2)))
 
 
-def _logaddexp(a: Any, b: Any) -> Any:
-    larger, smaller = (a, b) if a > b else (b, a)
+def _logaddexp(a: float, b: float) -> Any:
+    larger, smaller = mp.mpf(max(a, b)), mp.mpf(min(a, b))
     return larger + mp.log1p(mp.exp(smaller - larger))
 
 
 def _erfinv(x: Any) -> Any:
-    """Newton's method, each step doubling the digits; it starts from the double of S. Winitzki's formula (2008)."""
+    """Halley's method, each step at least doubling the digits of a double."""
     a = abs(x)
     if a < mp.ldexp(1, -mp.prec):  # x * sqrt(pi) / 2 * (1 + pi * x**2 / 12 + ...)
         return x * mp.sqrt(mp.pi) / 2
-    tail = 1 - a
-    log = float(mp.log(tail * (1 + a)))
-    middle = 2.0 / (math.pi * 0.147) + log / 2.0
-    root = math.sqrt(middle * middle - log / 0.147) - middle
-    y = mp.mpf(math.sqrt(root)) if root > 1e-4 else a * mp.sqrt(mp.pi) / 2
-    half = a < 0.5
+    y, half = mp.mpf(_erfinv_estimate(float(a))), a < 0.5
     for _ in range(60):
-        excess = mp.erf(y) - a if half else tail - mp.erfc(y)
+        excess = mp.erf(y) - a if half else (1 - a) - mp.erfc(y)
         step = excess * mp.exp(y * y) * mp.sqrt(mp.pi) / 2
-        y -= step / (1 + y * step)  # Halley's correction
+        y -= step / (1 + y * step)
         if abs(step) < mp.ldexp(y, -mp.prec // 2):
             break
-    return mp.sign(x) * y
+    return y if x > 0 else -y
 
 
-def _angle(a: Any, b: Any) -> Any:
+def _angle(a: float, b: float) -> Any:
     """atan2, with the angles of the axes and diagonals that infinities and zeros lead to."""
-    if mp.isfinite(a) and mp.isfinite(b) and a and b:
+    if math.isfinite(a) and math.isfinite(b) and a and b:
         return mp.atan2(a, b)
-    if mp.isinf(a) and mp.isinf(b):
-        turn = mp.pi / 4 if b > 0 else 3 * mp.pi / 4
-    elif mp.isinf(a) or not b:
-        turn = mp.pi / 2
+    if abs(a) == abs(b) == inf:
+        turn = mp.pi / 4 if b > 0.0 else 3 * mp.pi / 4
     else:
-        turn = mp.pi
-    return turn if a > 0 else -turn
+        turn = mp.pi / 2 if abs(a) == inf or (b == 0.0 and a) else +mp.pi
+    return -turn if _negative(a) else turn
 
 
 # ---- facts of two operands (C11, F.10) ----------------------------------------------------------------------
@@ -155,11 +148,9 @@ def _pow_fact(a: float, b: float) -> float | None:
     return nan if a < 0.0 and b != math.floor(b) else None
 
 
-def _pow(a: Any, b: Any) -> Any:
-    if a > 0:
-        return mp.power(a, b)
-    y = mp.power(-a, b)
-    return -y if int(b) % 2 else y
+def _pow(a: float, b: float) -> Any:
+    y = mp.power(abs(a), b)
+    return -y if a < 0.0 and is_odd(b) else y
 
 
 def _atan2_fact(a: float, b: float) -> float | None:
@@ -206,6 +197,18 @@ def _pow_estimate(a: float, b: float) -> float:
         return -inf if a < 0.0 and is_odd(b) else inf
 
 
+def _erfinv_estimate(x: float) -> float:
+    """Newton's method from the formula of S. Winitzki, "A handy approximation for the error function", 2008."""
+    a = abs(x)
+    log = math.log1p(-a * a)
+    middle = 2.0 / (math.pi * 0.147) + log / 2.0
+    y = a if a < 0.5 else math.sqrt(math.sqrt(middle * middle - log / 0.147) - middle)
+    for _ in range(6):
+        excess = math.erf(y) - a if a < 0.5 else (1.0 - a) - math.erfc(y)
+        y -= excess * math.exp(y * y) * (math.sqrt(math.pi) / 2.0)
+    return math.copysign(y, x)
+
+
 def _exp_of_minus(x: float) -> float:
     return math.exp(-x) if x > -700.0 else inf
 
@@ -248,7 +251,7 @@ UNARY: dict[str, Unary] = {
     "acosh": Unary((nan, nan, nan, inf), _acosh, math.acosh, 1.0, at={1.0: 0.0}),
     "atanh": Unary(_TURNING, lambda x: mp.atanh(x), math.atanh, -1.0, 1.0, {-1.0: -inf, 1.0: inf}),
     "erf": Unary(_TO_ONE, lambda x: mp.erf(x), math.erf),
-    "erfinv": Unary(_TURNING, _erfinv, None, -1.0, 1.0, {-1.0: -inf, 1.0: inf}),
+    "erfinv": Unary(_TURNING, _erfinv, _erfinv_estimate, -1.0, 1.0, {-1.0: -inf, 1.0: inf}),
     "gaussian": Unary(_BELL, _gaussian, lambda x: math.exp(-x * x)),
 }
 """The functions of one number that are rounded, but for those of arithmetic."""
@@ -280,7 +283,8 @@ def exactly(function: Unary | Binary, operands: tuple[float, ...], form: Format)
     bits = form.precision + 50
     while True:
         mp.prec = bits + GUARD
-        n, e = _scaled(function.value(*[mp.mpf(x) for x in operands]), bits + 32)
+        point = map(mp.mpf, operands) if isinstance(function, Unary) else operands
+        n, e = _scaled(function.value(*point), bits + 32)
         result = nearest(n, e, form, 1 << 16)
         if result is not None:
             return result

@@ -1,0 +1,108 @@
+"""values.cast: every number in every other dtype, exactly, on every shape."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from tensorken.spec.dtypes import DTYPES
+from tensorken.spec.op import OPS
+from tensorken_conformance import pools, ulp
+from tensorken_conformance.case import Case, Failure, Measured
+from tensorken_conformance.law import law
+from tensorken_conformance.laws import read_back
+from tensorken_conformance.laws.elementwise import ROWS, WHOLE, flushed_to_zero, order, shown
+from tensorken_conformance.oracles.casts import cast as cast_exactly
+from tensorken_conformance.shapes import SHAPES, fitted, need, operand
+from tensorken_conformance.subject import Array, Subject
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Each pair of dtypes, shape and value class; the detail is the dtype of the result."""
+    smoke = subject.depth == "smoke"
+    for source, target in itertools.product(subject.dtypes(), subject.dtypes()):
+        if smoke:
+            yield Case("values.cast", "cast", source.name, "small", "mixed", target.name)
+            continue
+        shapes = [*SHAPES, WHOLE] if subject.depth == "deep" else SHAPES
+        for shape, values in itertools.product(shapes, pools.classes(source)):
+            yield Case("values.cast", "cast", source.name, shape, values, target.name)
+        if source.name == "float16":
+            yield Case("values.cast", "cast", source.name, WHOLE, pools.EXHAUSTIVE, target.name)
+
+
+def level(case: Case) -> int:
+    """1 for ordinary values, else 2."""
+    return 1 if case.values in pools.ORDINARY or case.dtype == "bool" else 2
+
+
+def needs(case: Case) -> tuple[str, ...]:
+    """Values of both dtypes that read back, and the movement by which operands are made."""
+    return (read_back.need(case.dtype), read_back.need(case.detail), *need(case.shape))
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Numbers, the first of which is zero, and what they are in another dtype."""
+
+    values: Array
+    expected: Array
+
+
+@cache
+def pool(source: str, target: str, values: str, seed: int, count: int) -> Pool:
+    """The pool of a pair of dtypes for a value class."""
+    (column,) = pools.rows(OPS["cast"], DTYPES[source], values, seed, count)
+    column = np.concatenate([np.zeros(1, column.dtype), column])
+    return Pool(column, cast_exactly(column, DTYPES[target]))
+
+
+@law("values.cast", cases, level=level, needs=needs)
+def cast(subject: Subject, case: Case) -> Measured:
+    """A cast gives the nearest number, ties to even; to int it truncates, saturates, and makes NaN 0; ints wrap.
+
+    To bool it is whether the number is not 0, so NaN is True.
+    """
+    source, target = DTYPES[case.dtype], DTYPES[case.detail]
+    p = pool(source.name, target.name, case.values, subject.seed, ROWS[subject.depth])
+    count = len(p.values) - 1
+    if case.shape == WHOLE:
+        places = np.arange(1, count + 1)
+    else:
+        shape = SHAPES[case.shape].shape
+        places = order(subject, case, int(np.prod(shape, dtype=int)), count).reshape(shape)
+        places = fitted(case.shape, places)
+    values, expected = np.take(p.values, places), np.take(p.expected, places)
+    x = operand(subject, case.shape, values, source)
+    got = subject.read(subject.run(OPS["cast"], [x], (target,)))
+    off = ulp.distance(got, expected)
+    flushing = subject.capabilities.flushes_subnormals
+    if off.size and off.max() and (source.name in flushing or target.name in flushing):
+        operands = [values, flushed_to_zero(values, source) if source.name in flushing else values]
+        for other in [cast_exactly(v.reshape(-1), target).reshape(v.shape) for v in operands]:
+            off = np.minimum(off, ulp.distance(got, other))
+            if target.name in flushing:
+                off = np.minimum(off, ulp.distance(got, flushed_to_zero(other, target)))
+    if not off.size or not off.max():
+        return Measured(0.0)
+    place = int(np.argmax(off))
+    value, right, error = np.ravel(values)[place], np.ravel(expected)[place], int(off.flat[place])
+    alone = subject.tensor(np.array([value]), source)
+    fails_alone = ulp.distance(
+        subject.read(subject.run(OPS["cast"], [alone], (target,))), np.array([right])
+    ).any()
+    script = [
+        "import tensorken as tk; from math import inf, nan",
+        f'x = tk.tensor([{shown(value)}], "{source}", backend={subject.name!r})',
+        f'print(x.astype("{target}"))  # {shown(right)}',
+    ]
+    raise Failure(
+        f"cast({shown(value)}, {source} to {target}): expected {shown(right)}, got {shown(np.ravel(got)[place])}",
+        ulp=float(error) if target.kind == "float" and error < ulp.FAR else None,
+        worst=f"cast({shown(value)})",
+        script=script if fails_alone else None,
+    )

@@ -1,0 +1,102 @@
+"""Limits: the largest errors that the levels of the kit allow in a rounded op, and where each number comes from.
+
+An error is a distance in representable numbers (ulp.py) from the correctly rounded result.  A backend that declares
+less is held to what it declares; one that declares more does not reach the level.  What is exact, that is all on ints
+and bools, comparisons, signs, rounding to whole numbers, neighbours, has no error at any level.
+
+Level 2 takes the table of the OpenCL SPIR-V environment specification, "ULP values for math instructions, full
+profile", which vendors of devices have agreed to and are tested for.  A real error of e units in the last place is at
+most `floor(e + 1/2)` numbers from the correctly rounded one.  Functions that the table has not are bounded by the sum
+over the parts of their formula, in the table's bounds.
+
+Level 1 is for required ops on ordinary numbers alone, and says that they are usable: the same specification's bound for
+the `half_` variants of a function, 10 bits or 8192 units in float32, and rounding towards zero in sums and products, as
+its embedded profile has it.
+
+Where float16 is computed in float32 and rounded at the end, sums, differences, products, quotients and roots are
+correctly rounded all the same: 24 bits are two more than twice 11 (S. A. Figueroa, "When is double rounding
+innocuous?", 1995).  So these have no error in float16 either; the functions have what the table says of float16.
+"""
+
+from __future__ import annotations
+
+from tensorken.spec.capabilities import Capabilities
+
+ARITHMETIC = ("add", "sub", "mul", "square")
+"""What every device rounds correctly."""
+
+QUOTIENTS = ("div", "reciprocal", "sqrt")
+"""What the table has correctly rounded in float64 and float16, and in float32 within 2.5 units (div) and 3 (sqrt)."""
+
+FUNCTIONS: dict[str, int] = {
+    "exp": 3,
+    "exp2": 3,
+    "expm1": 3,
+    "log": 3,
+    "log2": 3,
+    "log10": 3,
+    "log1p": 2,
+    "sin": 4,
+    "cos": 4,
+    "tan": 5,
+    "asin": 4,
+    "acos": 4,
+    "atan": 5,
+    "atan2": 6,
+    "sinh": 4,
+    "cosh": 4,
+    "tanh": 5,
+    "asinh": 4,
+    "acosh": 4,
+    "atanh": 5,
+    "pow": 16,
+    "hypot": 4,
+    "erf": 16,
+    "erfinv": 16,  # as its inverse
+    "sigmoid": 6,  # 1 / (1 + exp(-x)): 3, 1/2 and 2.5
+    "softplus": 6,  # max(x, 0) + log1p(exp(-abs(x))): 3, 2 and 1/2
+    "logaddexp": 6,  # as softplus, beside its operands (see laws/elementwise.py)
+    "sech_squared": 11,  # 1 / (cosh(x) * cosh(x)): twice 4, 1/2 and 2.5
+    "gaussian": 4,  # exp(-x**2) from the exact square: 3 and a last correction
+}
+"""Units in the last place at level 2 in float32 and float64."""
+
+IN_FLOAT16 = {"pow": 4, "erf": 4, "erfinv": 4}
+"""The same in float16, for what has more than 2."""
+
+OTHERS = 16
+"""For functions that a plugin brings."""
+
+USABLE = {"float16": 4, "float32": 8192, "float64": 8192}
+"""Level 1."""
+
+
+def largest(op: str, dtype: str, level: int) -> int:
+    """The largest error of a rounded op at a level.
+
+    >>> largest("exp", "float32", 2), largest("exp", "float16", 2), largest("div", "float64", 2)
+    (3, 2, 0)
+    """
+    if level < 2:
+        return 1 if op in ARITHMETIC else USABLE[dtype]
+    if op in ARITHMETIC:
+        return 0
+    if op in QUOTIENTS:
+        return 3 if dtype == "float32" else 0
+    if dtype == "float16":
+        return IN_FLOAT16.get(op, 2)
+    return FUNCTIONS.get(op, OTHERS)
+
+
+def allowed(capabilities: Capabilities, op: str, dtype: str, level: int) -> int:
+    """What a rounded op may be off by: as declared, and no more than its level allows.
+
+    >>> (
+    ...     allowed(Capabilities(ulp={"exp": 9}), "exp", "float32", 2),
+    ...     allowed(Capabilities(ulp={"*": 1}), "exp", "float32", 2),
+    ... )
+    (3, 1)
+    """
+    declared = capabilities.largest_error(op, dtype)
+    cap = largest(op, dtype, level)
+    return cap if declared is None else min(cap, declared)
