@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS
 from tensorken_conformance import exact
 from tensorken_conformance.case import Case

@@ -1,0 +1,194 @@
+"""Situations: small programs of a user, one of each kind, whose results are exact whatever order they are computed in.
+
+All operands are matrices with four columns of whole numbers from -3 to 3, so that no dtype rounds a result, and
+without 0, so that no sum of zeros has a sign that depends on how it is formed.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import tensorken as tk
+from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.raw import RawTensor
+from tensorken.tensor import Tensor
+from tensorken_conformance import exact
+from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.subject import Array, Subject
+
+COLUMNS = 4
+
+ROWS = 16
+"""How many rows operands have where nothing else is said."""
+
+ANY, NUMBERS, FLOATS = ("bool", "int", "float"), ("int", "float"), ("float",)
+
+PICKED = (3, 0, 3, 1)
+"""The rows that gather takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A program of two matrices.
+
+    Attributes:
+        run: the program.
+        expected: the same in numpy.
+        ops: what it needs; where the backend refuses one of them, there is no such situation.
+        kinds: of the dtypes that it is for.
+    """
+
+    run: Callable[[Tensor, Tensor], Tensor]
+    expected: Callable[[Array, Array], Any]
+    ops: tuple[str, ...]
+    kinds: tuple[str, ...] = NUMBERS
+
+
+def _rows(x: Tensor) -> Tensor:
+    return x.constant(list(PICKED), tk.int32, (len(PICKED),))
+
+
+def _added(x: Array) -> Array:
+    result = np.zeros((COLUMNS, x.shape[1]), x.dtype)
+    for place, row in enumerate(PICKED):
+        result[row] += x[place]
+    return result
+
+
+SITUATIONS: dict[str, Situation] = {
+    "create": Situation(lambda x, y: x, lambda x, y: x, (), ANY),
+    "full": Situation(lambda x, y: x.scalar(1), lambda x, y: np.ones_like(x), (), ANY),
+    "elementwise": Situation(
+        lambda x, y: (x + y) * x - y, lambda x, y: (x + y) * x - y, ("add", "mul", "sub")
+    ),
+    "choice": Situation(
+        lambda x, y: (x < y).where(x, y), lambda x, y: np.where(x < y, x, y), ("lt", "where"), ANY
+    ),
+    "movement": Situation(
+        lambda x, y: x.flip((0,)).permute((1, 0)).pad(((1, 0), (0, 2))),
+        lambda x, y: np.pad(x[::-1].T, ((1, 0), (0, 2))),
+        ("flip", "permute", "pad"),
+        ANY,
+    ),
+    "view": Situation(
+        lambda x, y: x.crop(((1, x.shape[0]), (1, COLUMNS))).flip((1,)),
+        lambda x, y: x[1:, 1:][:, ::-1],
+        ("flip", "crop"),
+        ANY,
+    ),
+    "reduction": Situation(
+        lambda x, y: x.sum(1) + y.max(1), lambda x, y: x.sum(1, x.dtype) + y.max(1), ("sum", "max", "add")
+    ),
+    "gather": Situation(lambda x, y: x.gather(_rows(x), 0), lambda x, y: x[list(PICKED)], ("gather",), ANY),
+    "scatter": Situation(
+        lambda x, y: x.crop(((0, len(PICKED)), (0, COLUMNS))).scatter_add(_rows(x), 0, COLUMNS),
+        lambda x, y: _added(x[: len(PICKED)]),
+        ("crop", "scatter_add"),
+    ),
+    "contraction": Situation(
+        lambda x, y: x @ y.crop(((0, COLUMNS), (0, COLUMNS))),
+        lambda x, y: x @ y[:COLUMNS],
+        ("fused_multiply_add", "crop", "reshape", "permute", "expand"),
+    ),
+    "order": Situation(
+        lambda x, y: tk.concat([tk.sort(x, axis=1), tk.cumsum(y, axis=1)], axis=0),
+        lambda x, y: np.concatenate([np.sort(x, 1), y.cumsum(1, y.dtype)]),
+        ("sort", "cumsum", "concatenate"),
+    ),
+    "derivative": Situation(
+        lambda x, y: tk.grad(lambda a: (a * a * y).sum())(x),
+        lambda x, y: 2 * x * y,
+        ("mul", "sum", "add", "expand"),
+        FLOATS,
+    ),
+    "forward": Situation(
+        lambda x, y: tk.jvp(lambda a: (a * a * y).sum(1), (x,), (y,))[1],
+        lambda x, y: (2 * x * y * y).sum(1),
+        ("mul", "sum", "add"),
+        FLOATS,
+    ),
+    "batch": Situation(
+        lambda x, y: tk.vmap(lambda a, b: a * b + a.sum())(x, y),
+        lambda x, y: x * y + x.sum(1, x.dtype, keepdims=True),
+        ("mul", "sum", "add", "expand"),
+    ),
+}
+
+
+def cases(
+    law: str, subject: Subject, details: Sequence[str] = ("",), names: Sequence[str] = tuple(SITUATIONS)
+) -> list[Case]:
+    """Each situation in a dtype of each kind, in the deep run in all; in the quick run one of them."""
+    found = []
+    for name in names:
+        for dtype in dtypes(subject):
+            situation = SITUATIONS[name]
+            refused = any(subject.capabilities.why_not(op, dtype.name) for op in situation.ops)
+            indices = "int32" in subject.capabilities.dtypes or name not in ("gather", "scatter")
+            if dtype.kind in situation.kinds and not refused and indices:
+                found += [Case(law, name, dtype.name, detail=detail) for detail in details]
+    if subject.depth == "smoke":
+        return [case for case in found if case.op == "elementwise"][:1]
+    return found
+
+
+def dtypes(subject: Subject) -> list[DType]:
+    """One dtype of each kind, in the deep run all."""
+    declared = subject.dtypes()
+    if subject.depth == "deep":
+        return declared
+    found: list[DType] = []
+    for kind in ("float", "int", "bool"):
+        of_kind = [dtype for dtype in declared if dtype.kind == kind]
+        found += sorted(of_kind, key=lambda dtype: dtype.itemsize != 4)[:1]
+    return found
+
+
+def needs(case: Case) -> tuple[str, ...]:
+    """Reading back."""
+    return (Case("values.read-back", "new", case.dtype, "small").id,) if case.dtype else ()
+
+
+def values(subject: Subject, case: Case, number: int = 0, rows: int = ROWS) -> tuple[Array, Array]:
+    """The operands of a case; others for each number."""
+    rng = np.random.default_rng([subject.seed, zlib.crc32(case.id.encode()), number])
+    x, y = rng.choice([-3, -2, -1, 1, 2, 3], (2, rows, COLUMNS))
+    if DTYPES[case.dtype].kind == "bool":
+        return x > 0, y > 0
+    return x.astype(case.dtype), y.astype(case.dtype)
+
+
+def tensors(
+    subject: Subject, case: Case, operands: Sequence[Array], place: RawTensor[Any] | None = None
+) -> list[Tensor]:
+    """Operands as tensors, on the stack that a user computes with unless another place is named."""
+    dtype = DTYPES[case.dtype]
+    return [subject.tensor(x, dtype, place or subject.stack) for x in operands]
+
+
+def run(subject: Subject, case: Case, operands: Sequence[Array]) -> Tensor:
+    """The situation of a case on fresh tensors."""
+    return SITUATIONS[case.op].run(*tensors(subject, case, operands))
+
+
+def expected(case: Case, operands: Sequence[Array]) -> Array:
+    """What the situation gives."""
+    return np.asarray(SITUATIONS[case.op].expected(operands[0], operands[1]), case.dtype)
+
+
+def agree(subject: Subject, case: Case, result: Tensor, right: Array, says: str) -> None:
+    """Compare a result, also in its shape and dtype.
+
+    Raises:
+        Failure: if a bit differs.
+    """
+    if result.shape != right.shape or result.dtype.name != case.dtype:
+        raise Failure(
+            f"{case.op}: expected {case.dtype} {right.shape}, got {result.dtype} {result.shape} {says}"
+        )
+    exact.agree(subject, result, right, f"{case.op} of {case.dtype}, {says}")
