@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from tensorken.discovery import did_you_mean
 from tensorken.spec.capabilities import Capabilities
@@ -45,14 +46,14 @@ def _ulp(declared: Capabilities, key: str) -> str:
     floats = [d for d in DTYPES.values() if d.kind == "float" and dtype in ("", d.name)]
     if not floats or (op != "*" and not any(takes(OPS[op], d) for d in floats)):
         return f"{key!r} matches nothing: only floating-point results have such errors"
-    bound = declared.ulp[key]
+    bound: Any = declared.ulp[key]
     if isinstance(bound, bool) or not isinstance(bound, int) or bound < 0:
         return f"the error of {key!r} must be an int that is not negative, got {bound!r}"
     return ""
 
 
 def _unsupported(declared: Capabilities, key: str) -> str:
-    reason = declared.unsupported[key]
+    reason: Any = declared.unsupported[key]
     if not isinstance(reason, str) or not reason.strip():
         return f"{key!r} has no reason; say why, in a few words"
     return _place(declared, key)

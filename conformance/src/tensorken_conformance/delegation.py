@@ -63,9 +63,10 @@ def delegated(backend: RawTensor[Any]) -> Iterator[Counter[str]]:
 def _stack(backend: RawTensor[Any]) -> tuple[Any, ...]:
     """The backend, and what stands below it."""
     found: list[Any] = []
-    while backend is not None:
-        found.append(backend)
-        backend = getattr(backend, "raw", None)  # type: ignore[assignment]
+    below: Any = backend
+    while below is not None:
+        found.append(below)
+        below = getattr(below, "raw", None)
     return tuple(found)
 
 

@@ -97,7 +97,7 @@ def _operands(subject: Subject, op: Op, sample: Sample, dtype: DType) -> list[Te
 def _created(subject: Subject, way: str, dtype: DType) -> Any:
     if way == "full":
         return subject.witness.full((3,), 1, dtype)
-    values = np.ones(3, dtype.name)
+    values: Any = np.ones(3, dtype.name)
     return subject.witness.new((3,), values.tolist() if way == "sequence" else memoryview(values), dtype)
 
 

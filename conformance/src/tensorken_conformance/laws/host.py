@@ -93,7 +93,7 @@ def _requirement(record: PluginRecord, found: Distribution) -> None:
 
 
 def _license(record: PluginRecord, found: Distribution) -> None:
-    facts = found.metadata
+    facts: Any = found.metadata
     if not (facts.get("License-Expression") or facts.get("License")) and not any(
         classifier.startswith("License ::") for classifier in facts.get_all("Classifier") or ()
     ):
@@ -101,7 +101,8 @@ def _license(record: PluginRecord, found: Distribution) -> None:
 
 
 def _description(record: PluginRecord, found: Distribution) -> None:
-    text = found.metadata.get("Summary") or ""
+    facts: Any = found.metadata
+    text = facts.get("Summary") or ""
     if not text.strip() or text.strip() == "UNKNOWN":
         raise Failure(f"{record.distribution}: expected a description in the metadata, got none")
 
