@@ -431,6 +431,15 @@ def test_rounding_to_whole_numbers_is_exact(
     np.testing.assert_array_equal(np.array(apply(OPS[name], (special,))), [inf, -inf, nan])
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["round", "trunc", "ceil", "floor"])
+def test_signalling_nans_are_rounded_without_a_warning(name: str, dtype: str) -> None:
+    """Numbers made from bits may be such; arithmetic on them raises what numpy warns of."""
+    infinity = np.array(inf, dtype).view(f"u{np.dtype(dtype).itemsize}")
+    signalling = np.array([infinity + 1] * 70).astype(infinity.dtype).view(dtype)
+    assert np.isnan(on("numpy", name, signalling)).all()
+
+
 # ---- the numbers in the bodies -----------------------------------------------------------------------------
 
 

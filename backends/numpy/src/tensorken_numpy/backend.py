@@ -145,19 +145,19 @@ class Numpy(Factorizations):
         return quiet.run(np.hypot, a, b)
 
     def round(self, x: Array) -> Array:
-        return np.rint(x)
+        return quiet.run(np.rint, x)
 
     def trunc(self, x: Array) -> Array:
-        return np.trunc(x)
+        return quiet.run(np.trunc, x)
 
     def ceil(self, x: Array) -> Array:
-        return np.ceil(x)
+        return quiet.run(np.ceil, x)
 
     def remainder(self, a: Array, b: Array) -> Array:
         return quiet.run(np.remainder, a, b)
 
     def floor(self, x: Array) -> Array:
-        return np.floor(x)
+        return quiet.run(np.floor, x)
 
     def neg(self, x: Array) -> Array:
         return np.negative(x)
