@@ -1,0 +1,304 @@
+"""Bounds: exact numbers, unit roundoffs, and what a theorem says of the error of one computation.
+
+A `Dyadic` is an array of whole numbers times one power of two: every float is such a number, and sums and products of
+them are exact.  The theorems are those of N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition,
+2002; each law names its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tensorken.spec.capabilities import Capabilities
+from tensorken_conformance import limits
+
+Array = np.ndarray[Any, Any]
+
+GUARD = 64
+"""How many bits more than it has a bound gets before it is divided, so that rounding it up costs nothing."""
+
+
+# ---- formats -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A binary format.
+
+    Attributes:
+        precision: the bits of a significand.
+        least: the exponent of the least positive number, which is subnormal.
+        top: the exponent of the power of two above the largest number.
+
+    >>> FORMATS["float32"].unit == Fraction(1, 2**24), float(FORMATS["float16"].largest)
+    (True, 65504.0)
+    """
+
+    precision: int
+    least: int
+    top: int
+
+    @property
+    def unit(self) -> Fraction:
+        """The unit roundoff: half the distance from 1 to the next larger number."""
+        return Fraction(1, 2**self.precision)
+
+    @property
+    def subnormal(self) -> Fraction:
+        """The least positive number."""
+        return _power(self.least)
+
+    @property
+    def normal(self) -> Fraction:
+        """The least positive number that is not subnormal."""
+        return _power(self.least + self.precision - 1)
+
+    @property
+    def largest(self) -> Fraction:
+        """The largest finite number."""
+        return _power(self.top) * (1 - self.unit)
+
+    @property
+    def overflow(self) -> Fraction:
+        """From here on numbers are rounded to infinity: half a unit above the largest."""
+        return _power(self.top) * (1 - self.unit / 2)
+
+
+FORMATS = {
+    "float16": Format(11, -24, 16),
+    "float32": Format(24, -149, 128),
+    "float64": Format(53, -1074, 1024),
+}
+"""IEEE 754's binary16, binary32 and binary64."""
+
+
+@functools.cache
+def _power(exponent: int) -> Fraction:
+    return Fraction(2) ** exponent
+
+
+# ---- exact numbers -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Dyadic:
+    """An array of exact numbers: whole numbers times a power of two.
+
+    Attributes:
+        integers: Python ints, in an array of objects.
+        exponent: of the power of two.
+
+    >>> x = Dyadic.of(np.array([0.5, 0.1]))
+    >>> (x * x).sum().fraction() == Fraction(0.5) ** 2 + Fraction(0.1) ** 2
+    True
+    """
+
+    integers: Array
+    exponent: int
+
+    @staticmethod
+    def of(x: Any) -> Dyadic:
+        """Floats or ints as they are.
+
+        Raises:
+            ValueError: if one is not finite.
+        """
+        values = np.asarray(x)
+        if values.dtype.kind in "iub":
+            return Dyadic(values.astype(object), 0)
+        if values.dtype.kind == "O":
+            return Dyadic(values, 0)
+        wide = values.astype(np.float64)
+        if not np.isfinite(wide).all():
+            raise ValueError("only finite numbers are whole numbers times a power of two")
+        significands, exponents = np.frexp(wide)
+        whole = np.ldexp(significands, 53).astype(np.int64)
+        some = whole != 0
+        if not some.any():
+            return Dyadic(whole.astype(object), 0)
+        twos = np.where(some, whole & -whole, 1)
+        places = np.frexp(twos.astype(np.float64))[1].astype(np.int64) - 1
+        shifts = exponents.astype(np.int64) - 53 + places
+        least = int(shifts[some].min())
+        shifts = np.where(some, shifts - least, 0)
+        integers = (whole >> places).astype(object)
+        return Dyadic(_objects(integers << shifts.astype(object), values.shape), least)
+
+    @staticmethod
+    def number(x: Fraction | int) -> Dyadic:
+        """One number whose denominator is a power of two."""
+        x = Fraction(x)
+        return Dyadic(_objects(x.numerator, ()), -(x.denominator.bit_length() - 1))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array."""
+        return self.integers.shape
+
+    @property
+    def T(self) -> Dyadic:
+        """The matrices transposed."""
+        return Dyadic(self.integers.swapaxes(-1, -2), self.exponent)
+
+    def __getitem__(self, index: Any) -> Dyadic:
+        found = self.integers[index]
+        return Dyadic(found if isinstance(found, np.ndarray) else _objects(found, ()), self.exponent)
+
+    def __add__(self, other: Dyadic) -> Dyadic:
+        a, b, exponent = aligned(self, other)
+        return Dyadic(_objects(a + b), exponent)
+
+    def __sub__(self, other: Dyadic) -> Dyadic:
+        a, b, exponent = aligned(self, other)
+        return Dyadic(_objects(a - b), exponent)
+
+    def __mul__(self, other: Dyadic) -> Dyadic:
+        return Dyadic(_objects(self.integers * other.integers), self.exponent + other.exponent)
+
+    def __matmul__(self, other: Dyadic) -> Dyadic:
+        return Dyadic(_objects(np.matmul(self.integers, other.integers)), self.exponent + other.exponent)
+
+    def __abs__(self) -> Dyadic:
+        return Dyadic(_objects(np.abs(self.integers)), self.exponent)
+
+    def sum(self, axes: Any = None) -> Dyadic:
+        """The sum over axes, which stay with size 1; of all elements if none are named."""
+        keep = axes is not None
+        total = np.add.reduce(
+            self.integers, axes if keep else tuple(range(self.integers.ndim)), keepdims=keep
+        )
+        return Dyadic(_objects(total), self.exponent)
+
+    def mapped(self, function: Callable[[Array], Array]) -> Dyadic:
+        """What a function that adds or moves elements makes of them."""
+        return Dyadic(_objects(function(self.integers)), self.exponent)
+
+    def times(self, factors: Any) -> Dyadic:
+        """The product with fractions, not negative ones, rounded up by less than 2**-GUARD of it."""
+        factors = np.asarray(factors, object)
+        wide = (np.abs(self.integers) << GUARD) * _numerators(factors)
+        return Dyadic(_objects(-(-wide // _denominators(factors))), self.exponent - GUARD)
+
+    def exceeds(self, other: Dyadic) -> Array:
+        """Where this is larger."""
+        a, b, _ = aligned(self, other)
+        return np.asarray(a > b, bool)
+
+    def fraction(self, index: Any = ()) -> Fraction:
+        """One of the numbers."""
+        return Fraction(self.integers[index]) * _power(self.exponent)
+
+    def fractions(self) -> Array:
+        """All of them."""
+        scale = _power(self.exponent)
+        return _objects(np.frompyfunc(lambda n: Fraction(n) * scale, 1, 1)(self.integers))
+
+
+def aligned(a: Dyadic, b: Dyadic) -> tuple[Array, Array, int]:
+    """The whole numbers of both for the smaller of the two exponents."""
+    exponent = min(a.exponent, b.exponent)
+    return _raised(a, exponent), _raised(b, exponent), exponent
+
+
+def _raised(x: Dyadic, exponent: int) -> Array:
+    return x.integers << (x.exponent - exponent) if x.exponent > exponent else x.integers
+
+
+def _objects(x: Any, shape: tuple[int, ...] | None = None) -> Array:
+    """As an array of objects, which numpy does not make of a single one."""
+    if isinstance(x, np.ndarray):
+        return x if shape is None else x.reshape(shape)
+    found = np.empty((), object)
+    found[()] = x
+    return found
+
+
+_numerators = np.frompyfunc(lambda x: x.numerator, 1, 1)
+_denominators = np.frompyfunc(lambda x: x.denominator, 1, 1)
+
+
+# ---- errors ------------------------------------------------------------------------------------------------
+
+
+def gamma(count: int, unit: Fraction) -> Fraction:
+    """gamma_n = n u / (1 - n u): what n roundings can do to a number (Higham, lemma 3.1).
+
+    Raises:
+        ValueError: if n u is not below 1, where the lemma says nothing.
+
+    >>> gamma(3, Fraction(1, 8)) == Fraction(3, 5)
+    True
+    """
+    if count * unit >= 1:
+        raise ValueError(
+            f"gamma_{count} is not defined for the unit roundoff 2**-{unit.denominator.bit_length() - 1}"
+        )
+    return max(count, 0) * unit / (1 - max(count, 0) * unit)
+
+
+def gammas(counts: Any, unit: Fraction) -> Array:
+    """gamma_n for each of many n.
+
+    >>> gammas([1, 1, 2], Fraction(1, 8)).tolist()
+    [Fraction(1, 7), Fraction(1, 7), Fraction(1, 3)]
+    """
+    counts = np.asarray(counts)
+    table = {int(n): gamma(int(n), unit) for n in np.unique(counts)}
+    found = np.empty(counts.shape, object)
+    for index, n in np.ndenumerate(counts):
+        found[index] = table[int(n)]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """What a backend's arithmetic in a dtype promises.
+
+    Attributes:
+        capabilities: what it declares.
+        dtype: the name of the dtype.
+        level: of the case, by which errors are limited where nothing is declared.
+    """
+
+    capabilities: Capabilities
+    dtype: str
+    level: int = 2
+
+    @property
+    def format(self) -> Format:
+        """The format of the dtype."""
+        return FORMATS[self.dtype]
+
+    @property
+    def flushes(self) -> bool:
+        """Whether subnormal operands and results may become zero."""
+        return self.dtype in self.capabilities.flushes_subnormals
+
+    def error(self, *ops: str) -> Fraction:
+        """The relative error of one such op: the half unit of rounding, and those beside it that are allowed.
+
+        An error of k representable numbers is at most k + 1/2 units in the last place, each at most 2 u.
+        """
+        errors = [limits.allowed(self.capabilities, op, self.dtype, self.level) for op in ops]
+        return (2 * max(errors) + 1) * self.format.unit
+
+    @property
+    def unit(self) -> Fraction:
+        """The relative error of a sum or a product of two numbers."""
+        return self.error("add", "sub", "mul")
+
+    @property
+    def loss(self) -> Fraction:
+        """What a product or a quotient can lose beside that by underflow."""
+        return self.format.normal if self.flushes else self.format.subnormal / 2
+
+    @property
+    def faithful(self) -> bool:
+        """Whether sums and products that need no rounding are exact, as when rounding is towards zero, too."""
+        return not any(limits.allowed(self.capabilities, op, self.dtype, 2) for op in ("add", "sub", "mul"))

@@ -1,0 +1,348 @@
+"""values.contractions: sums of products keep to the bound on rounding, in every pattern of axes, also as matmul."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import tensorken as tk
+from tensorken.spec.dtypes import DTYPES
+from tensorken.spec.op import OPS
+from tensorken_conformance import reductions, terms, views
+from tensorken_conformance.bounds import FORMATS, Arithmetic, Array, Dyadic
+from tensorken_conformance.case import Case, Failure, Measured
+from tensorken_conformance.law import law
+from tensorken_conformance.subject import Subject
+
+ID = "values.contractions"
+
+RAW = "fused_multiply_add"
+
+
+# ---- patterns ----------------------------------------------------------------------------------------------
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Two shapes, and what is contracted: axes for the raw op and tensordot, nothing for the others.
+
+    Attributes:
+        a: the shape of the first operand.
+        b: of the second.
+        axes: what is contracted.
+        factored: whether an axis is contracted that one operand has alone, so that it may be summed before.
+    """
+
+    a: Shape
+    b: Shape
+    axes: Any = ()
+    factored: bool = False
+
+
+def _square(m: int, k: int, n: int) -> Pattern:
+    return Pattern((m, k, 1), (1, k, n), (1,))
+
+
+PATTERNS: dict[str, dict[str, Pattern]] = {
+    RAW: {
+        "matrices": _square(5, 7, 3),
+        "wide-inner": _square(2, 257, 3),
+        "swapped": Pattern((1, 7, 3), (5, 7, 1), (1,)),
+        "inner-last": Pattern((4, 1, 6), (1, 5, 6), (2,)),
+        "inner-first": Pattern((6, 4, 1), (6, 1, 5), (0,)),
+        "matrix-vector": Pattern((5, 7), (1, 7), (1,)),
+        "vector-matrix": Pattern((7, 1), (7, 5), (0,)),
+        "batched": Pattern((2, 4, 6, 1), (2, 1, 6, 3), (2,)),
+        "batch-last": Pattern((4, 6, 1, 2), (1, 6, 3, 2), (1,)),
+        "batch-between": Pattern((4, 2, 1, 6), (1, 2, 3, 6), (3,)),
+        "two-batches": Pattern((2, 4, 3, 5, 1), (2, 1, 3, 5, 2), (3,)),
+        "batch-of-dots": Pattern((4, 65), (4, 65), (1,)),
+        "several": Pattern((2, 3, 4), (2, 3, 4), (0, 2)),
+        "several-apart": Pattern((3, 4, 2, 1, 5), (3, 1, 2, 6, 5), (0, 2, 4)),
+        "all": Pattern((3, 4, 5), (3, 4, 5), (0, 1, 2)),
+        "interleaved": Pattern((2, 1, 3, 1), (1, 4, 3, 5), (2,)),
+        "dot": Pattern((7,), (7,), (0,)),
+        **{f"dot-{n}": Pattern((n,), (n,), (0,)) for n in (1, 63, 64, 65, 255, 256, 257, 1031)},
+        "outer": Pattern((4, 1), (1, 3)),
+        "elementwise": Pattern((3, 4), (3, 4)),
+        "repeated": Pattern((3, 1), (3, 4)),
+        "scalar": Pattern((), ()),
+        "only-first": Pattern((3, 5), (3, 1), (1,), factored=True),
+        "only-second": Pattern((1, 5), (4, 5), (0,), factored=True),
+        "each-alone": Pattern((3, 1, 4), (1, 5, 4), (0, 1), factored=True),
+        "alone-and-shared": Pattern((6, 3, 2), (1, 3, 2), (0, 1), factored=True),
+        "ones": Pattern((1, 3, 1), (1, 3, 4), (0, 1)),
+        "zero-inner": Pattern((3, 0, 1), (1, 0, 2), (1,)),
+        "zero-outer": Pattern((0, 4, 1), (1, 4, 2), (1,)),
+        "zero-alone": Pattern((3, 0), (3, 1), (1,), factored=True),
+        "tall": _square(65, 33, 1),
+        "wide": _square(1, 33, 65),
+        "thresholds": _square(17, 65, 16),
+    },
+    "matmul": {
+        "matrices": Pattern((5, 7), (7, 3)),
+        "wide-inner": Pattern((2, 257), (257, 3)),
+        "matrix-vector": Pattern((5, 7), (7,)),
+        "vector-matrix": Pattern((7,), (7, 5)),
+        "vectors": Pattern((65,), (65,)),
+        "batched": Pattern((3, 2, 4), (3, 4, 2)),
+        "batch-broadcast": Pattern((2, 1, 3, 4), (3, 4, 2)),
+        "shared": Pattern((4, 2, 3), (3, 5)),
+        "batch-vector": Pattern((2, 3, 4), (4,)),
+        "row-column": Pattern((1, 7), (7, 1)),
+        "column-row": Pattern((7, 1), (1, 7)),
+        "zero-inner": Pattern((3, 0), (0, 2)),
+        "zero-outer": Pattern((0, 4), (4, 2)),
+        "thresholds": Pattern((17, 64), (64, 17)),
+    },
+    "dot": {
+        "vectors": Pattern((257,), (257,)),
+        "matrices": Pattern((5, 7), (7, 3)),
+        "stacks": Pattern((2, 3, 4), (5, 4, 2)),
+    },
+    "tensordot": {
+        "last-first": Pattern((2, 3, 4), (3, 4, 5), 2),
+        "one": Pattern((5, 7), (7, 3), 1),
+        "none": Pattern((2, 3), (4,), 0),
+        "pairs": Pattern((2, 3, 4), (4, 3, 5), ((1, 2), (1, 0))),
+        "first": Pattern((6, 2), (6, 3), (0, 0)),
+    },
+}
+"""The patterns of each op; those of the raw op have one axis for both operands, of which size 1 is repeated."""
+
+MODELS = {
+    RAW: ("matrices", "batched", "several", "dot-257", "only-first", "inner-last"),
+    "matmul": ("matrices", "batched", "shared"),
+    "dot": ("matrices",),
+    "tensordot": ("pairs",),
+}
+"""The patterns on which views and all value classes are tried."""
+
+VIEWS = (
+    *[f"{view}-{view}" for view in views.VIEWS[1:]],
+    *[f"{view}-plain" for view in views.VIEWS[1:]],
+    *[f"plain-{view}" for view in views.VIEWS[1:]],
+)
+"""How the two operands are come by."""
+
+ORDINARY = ("normals", "small-integers")
+UNUSUAL = ("positive", "cancellation", "mixed", "subnormals", "tiny", "extremes")
+SPECIAL = ("zeros", "infinite", "infinities", "nan", "undefined")
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Each op, dtype and pattern on ordinary values; views and all value classes on some patterns."""
+    for op, patterns in PATTERNS.items():
+        for dtype in reductions.dtypes_of(subject, ("int", "float")):
+            for name, pattern in patterns.items():
+                for values, view in _kinds(subject, op, dtype.name, name, pattern):
+                    first, second = view.split("-")
+                    possible = all(views.makes(subject, one, dtype.name) for one in (first, second))
+                    short = (
+                        dtype.name != "float16" or values == "small-integers" or max(pattern.a + (1,)) <= 257
+                    )
+                    if possible and short:
+                        yield Case(ID, op, dtype.name, name, values, "" if view == "plain-plain" else view)
+
+
+def _kinds(subject: Subject, op: str, dtype: str, name: str, pattern: Pattern) -> Iterator[tuple[str, str]]:
+    """The value classes and views for a pattern."""
+    model, plain, ints = name in MODELS[op], "plain-plain", dtype.startswith("int")
+    if subject.depth == "smoke":
+        if name == MODELS[op][0]:
+            yield "normals" if not ints else "small-integers", plain
+        return
+    if ints:
+        yield from [(values, plain) for values in terms.INTS]
+    else:
+        yield from [(values, plain) for values in (*ORDINARY, *(UNUSUAL if model else ("positive",)))]
+        if model and not pattern.factored:
+            yield from [(values, plain) for values in SPECIAL]
+    if model:
+        yield from [("small-integers" if ints else "normals", view) for view in VIEWS]
+
+
+# ---- problems ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """The operands of a case, and the sums of products."""
+
+    a: Array
+    b: Array
+    sums: terms.Sums
+
+
+def _matrices(a: Array, b: Array, axes: Any) -> tuple[Array, Array, int, Shape]:
+    """The operands of matmul such that they broadcast, the axis that is summed, the shape of the result."""
+    x = a[None, :] if a.ndim == 1 else a
+    y = b[:, None] if b.ndim == 1 else b
+    shape = (
+        *np.broadcast_shapes(x.shape[:-2], y.shape[:-2]),
+        *x.shape[-2:-1][a.ndim == 1 :],
+        *y.shape[-1:][b.ndim == 1 :],
+    )
+    return x[..., :, :, None], y[..., None, :, :], -2, shape
+
+
+def _paired(a: Array, b: Array, axes: Any) -> tuple[Array, Array, int, Shape]:
+    """The same for tensordot."""
+    if isinstance(axes, int):
+        pairs = tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes))
+    else:
+        pairs = _tuple(axes[0]), _tuple(axes[1])
+    free = [[i for i in range(x.ndim) if i not in taken] for x, taken in zip((a, b), pairs, strict=True)]
+    shape = (*[a.shape[i] for i in free[0]], *[b.shape[i] for i in free[1]])
+    inner = int(np.prod([a.shape[i] for i in pairs[0]], dtype=int))
+    x = a.transpose([*free[0], *pairs[0]]).reshape(-1, inner)
+    y = b.transpose([*pairs[1], *free[1]]).reshape(inner, -1)
+    return x[:, :, None], y[None], 1, shape
+
+
+def _tuple(axes: Any) -> Shape:
+    return (axes,) if isinstance(axes, int) else tuple(axes)
+
+
+def _dotted(a: Array, b: Array, axes: Any) -> tuple[Array, Array, int, Shape]:
+    """The same for dot."""
+    return _paired(a, b, ((a.ndim - 1,), (max(b.ndim - 2, 0),)))
+
+
+_BROUGHT: dict[str, Callable[..., tuple[Array, Array, int, Shape]]] = {
+    "matmul": _matrices,
+    "dot": _dotted,
+    "tensordot": _paired,
+}
+
+
+def _count(op: str, pattern: Pattern) -> int:
+    """How many products are added up."""
+    if op == "tensordot":
+        pairs = pattern.axes if isinstance(pattern.axes, int) else np.size(pattern.axes[0])
+        return int(np.prod(sorted(pattern.a)[::-1][:pairs], dtype=int))  # no more than the largest sizes give
+    if op != RAW:
+        return pattern.a[-1]
+    whole = np.broadcast_shapes(pattern.a, pattern.b)
+    return int(np.prod([whole[i] for i in pattern.axes], dtype=int))
+
+
+@terms.remembered
+def problem(subject: Subject, case: Case) -> Problem:
+    """The numbers of a case."""
+    rng, pattern = terms.generator(subject, case), PATTERNS[case.op][case.shape]
+    first, second = (case.detail or "plain-plain").split("-")
+    count = _count(case.op, pattern)
+    a = views.fitted(first, _drawn(rng, case, "a", pattern.a, max(count, 1)))
+    b = views.fitted(second, _drawn(rng, case, "b", pattern.b, max(count, 1)))
+    if case.op == RAW:
+        sums = _sums(
+            a, b, lambda x: np.asarray(np.add.reduce(x, pattern.axes, keepdims=True)) if pattern.axes else x
+        )
+    else:
+        x, y, axis, shape = _BROUGHT[case.op](a, b, pattern.axes)
+        sums = _sums(x, y, lambda x: np.asarray(np.add.reduce(x, axis)).reshape(shape))
+    return Problem(a, b, sums)
+
+
+def _drawn(rng: np.random.Generator, case: Case, which: str, shape: Shape, count: int) -> Array:
+    """An operand; where a value class is about products, the two differ."""
+    dtype, values = case.dtype, case.values
+    if dtype.startswith("int"):
+        return terms.drawn(rng, values, shape, dtype, count)
+    form = FORMATS[dtype]
+    if values == "small-integers":  # products of two of them take twice the digits
+        return terms.drawn(rng, values, shape, dtype, int((count * 2**form.precision) ** 0.5) + 1)
+    if values == "tiny":
+        return (rng.standard_normal(shape) * 2.0 ** ((form.least + form.precision) // 2 - 1)).astype(dtype)
+    if values == "undefined":
+        chosen = [0.0, 1.0, -0.0] if which == "a" else [np.inf, -np.inf, 1.0]
+        return rng.choice(chosen, shape).astype(dtype)
+    if which == "b" and values == "subnormals":
+        return np.asarray(rng.choice([1.0, -1.0, 2.0, 3.0], shape), dtype)
+    if which == "b" and values == "extremes":
+        return np.asarray(rng.choice([1.0, -1.0, 0.5], shape), dtype)
+    if which == "b" and values in SPECIAL:
+        values = "normals"
+    return terms.drawn(rng, values, shape, dtype, count)
+
+
+def _sums(a: Array, b: Array, add: terms.Add) -> terms.Sums:
+    """The sums of the products of operands that broadcast."""
+    if a.dtype.kind != "f":
+        return terms.sums(np.asarray(a.astype(object) * b.astype(object), object), add)
+    finite = np.isfinite(a) & np.isfinite(b)
+    with np.errstate(all="ignore"):
+        special = a.astype(np.float64) * b.astype(np.float64)
+    zero = (a == 0) | (b == 0)
+    plain = np.copysign(np.where(zero, 0.0, 1.0), np.where(np.signbit(a) != np.signbit(b), -1.0, 1.0))
+    left, right = [Dyadic.of(np.where(np.isfinite(x), x, 0)) for x in (a, b)]
+    products = left * right
+    whole = np.where(finite, products.integers, 0) if products.integers.size else products.integers
+    return terms.sums_of(Dyadic(whole, products.exponent), np.where(finite, plain, special), add)
+
+
+# ---- the law -----------------------------------------------------------------------------------------------
+
+
+def need(case: Case) -> tuple[str, ...]:
+    """Reading back, and the movements by which the operands are made."""
+    made = [id for view in (case.detail or "plain-plain").split("-") for id in views.need(view, case.dtype)]
+    raw = () if case.op == RAW else (Case(ID, RAW, case.dtype, "matrices", "small-integers").id,)
+    return (Case("values.read-back", "new", case.dtype, "small").id, *dict.fromkeys(made), *raw)
+
+
+@law(ID, cases, level=2, needs=need)
+def check_contractions(subject: Subject, case: Case) -> Measured | None:
+    """Sums of products are exact for ints, and for floats within gamma_n * sum(|a b|), also as matmul, dot, tensordot.
+
+    So no axis may be mistaken for another, nothing may be added up in a narrower format, and a product of matrices may
+    not be had by fewer multiplications at the cost of its small elements. They are exact for floats, too, where no part
+    of the sum has more digits than the format. What is not finite gives what IEEE 754 says, where no axis is contracted
+    that one operand has alone: such an axis may be summed before the other operand is multiplied.
+
+    The bound: Higham, section 3.1 and, for matrices, 3.5.
+    """
+    given, dtype, pattern = problem(subject, case), DTYPES[case.dtype], PATTERNS[case.op][case.shape]
+    place = subject.witness if case.op == RAW else subject.stack
+    first, second = (case.detail or "plain-plain").split("-")
+    a, b = (
+        views.viewed(subject, first, given.a, dtype, place),
+        views.viewed(subject, second, given.b, dtype, place),
+    )
+    if case.op == RAW:
+        result = subject.run(OPS[RAW], [a, b], (pattern.axes,))
+    elif case.op == "tensordot":
+        result = tk.tensordot(a, b, pattern.axes)
+    else:
+        result = getattr(tk, case.op)(a, b)
+    got, expected = subject.read(result), given.sums.total.shape
+    says = f"{case.op} of {given.a.shape} and {given.b.shape}" + (
+        f" over {pattern.axes}" if pattern.axes else ""
+    )
+    if got.shape != expected or got.dtype.name != case.dtype:
+        raise Failure(f"{says}: expected {case.dtype} {expected}, got {got.dtype} {got.shape}")
+    if dtype.kind == "int":
+        terms.check_ints(says, given.sums, got)
+        return None
+    arithmetic = Arithmetic(subject.capabilities, case.dtype)
+    return terms.check_sums(says, given.sums, got, arithmetic, 1, _lost(given, arithmetic))
+
+
+def _lost(given: Problem, arithmetic: Arithmetic) -> Dyadic | None:
+    """What the underflow of products, and of operands that are flushed, may take from each sum."""
+    form, sums = arithmetic.format, given.sums
+    if sums.total.exponent >= form.least and not arithmetic.flushes:
+        return None
+    lost = 2 * arithmetic.loss
+    if arithmetic.flushes:
+        largest = max(
+            [float(np.max(np.abs(x), where=np.isfinite(x), initial=1.0)) for x in (given.a, given.b)]
+        )
+        lost += 2 * form.normal * int(largest + 1)
+    return Dyadic.of(sums.count).times(lost)

@@ -1,0 +1,318 @@
+"""values.products: prod and cumprod keep to the bound on rounding that holds for every order of multiplying."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.op import OPS
+from tensorken_conformance import exact, reductions, terms
+from tensorken_conformance.bounds import FORMATS, Arithmetic, Array, Dyadic, gamma
+from tensorken_conformance.case import Case, Failure, Measured
+from tensorken_conformance.law import law
+from tensorken_conformance.shapes import fitted, operand
+from tensorken_conformance.subject import Subject
+
+ID = "values.products"
+
+VARIANTS = {"prod": reductions.several, "cumprod": reductions.one}
+
+ORDINARY = ("normals", "small-factors")
+
+FLOATS = (*ORDINARY, "zeros", "infinite", "nan", "undefined", "vanishing", "growing", "orders")
+"""Value classes; `undefined`: zero times infinity; `orders`: what over- or underflows only in some orders."""
+
+INTS = ("small-factors", "wrapping", "zeros")
+
+BITS = 240
+"""So many bits of a product are kept by the oracle."""
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Each op, dtype, shape and choice of axes on ordinary values; each value class on some shapes."""
+    for op, variants in VARIANTS.items():
+        yield from reductions.grid(
+            subject,
+            ID,
+            op,
+            variants,
+            lambda dtype: FLOATS if dtype.kind == "float" else INTS,
+            ORDINARY,
+            longest,
+        )
+
+
+def longest(dtype: DType, values: str) -> int:
+    """Products of more factors than the bound says something about are tried on factors that need no rounding."""
+    return 257 if dtype.name == "float16" and values != "small-factors" else 10**6
+
+
+# ---- factors -----------------------------------------------------------------------------------------------
+
+
+def factors(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype: str, count: int) -> Array:
+    """Factors of a value class, `count` of which are multiplied at most.
+
+    But for the last three classes, no product of any of them leaves the range of normal numbers.
+    """
+    if dtype.startswith("int"):
+        if values == "wrapping":
+            ends = np.iinfo(dtype)
+            return rng.integers(ends.min, ends.max, shape, dtype, endpoint=True) | 1
+        found = _small(rng, shape, 20, (2, 3, 5, -7))
+        return (
+            np.where(rng.random(shape) < 0.3, 0, found).astype(dtype)
+            if values == "zeros"
+            else found.astype(dtype)
+        )
+    form = FORMATS[dtype]
+    room = 2 - form.least - form.precision  # so many powers of two lie between 1 and either end, and to spare
+    signs = rng.choice([-1.0, 1.0], shape)
+    if values == "small-factors":
+        return np.asarray(
+            _small(rng, shape, min(room, form.precision * 2 // 3) // 2, (2, 0.5, -2, 0.25, 3)), dtype
+        )
+    if values == "vanishing":
+        return np.asarray(signs * 2.0 ** -rng.integers(room // 2, room, shape), dtype)
+    if values == "growing":
+        return np.asarray(signs * 2.0 ** rng.integers(room // 2, room, shape), dtype)
+    if values == "orders":
+        return np.asarray(
+            signs * 2.0 ** (rng.choice([-1, 1], shape) * rng.integers(room // 2, room, shape)), dtype
+        )
+    spread = min(1.0, 0.9 * room / max(count, 1))
+    found = np.asarray(signs * 2.0 ** rng.uniform(-spread, spread, shape), dtype)
+    special = {"zeros": [0.0, -0.0], "infinite": [np.inf, -np.inf], "nan": [np.nan, np.nan, np.inf, 0.0]}
+    chosen = special.get(values, [0.0, -np.inf, np.inf])
+    if values == "normals":
+        return found
+    places = rng.random(shape) < max(0.1, min(0.5, 1.5 / max(count, 1)))
+    return np.where(places, rng.choice(chosen, shape), found).astype(dtype)
+
+
+def _small(rng: np.random.Generator, shape: tuple[int, ...], room: int, others: tuple[float, ...]) -> Array:
+    """Ones of either sign, but for a few factors, the first and the last among them, in all and in each line."""
+    found = rng.choice([1.0, 1.0, 1.0, -1.0], shape)
+    if not found.size:
+        return found
+    flat = found.reshape(-1)
+    for place in {0, flat.size - 1, *rng.integers(0, flat.size, max(room - 2, 0)).tolist()}:
+        flat[place] = rng.choice(others)
+    return found
+
+
+# ---- exact products ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Products:
+    """Exact products.
+
+    Attributes:
+        whole: the first BITS bits of the product of the sizes of the factors that are finite and not 0.
+        exponent: of the power of two by which that is to be multiplied.
+        negative: whether an odd number of factors has a sign.
+        count: how many factors there are.
+        special: what a product is that has factors which are NaN, infinite or 0, the sign apart; 1 for the others.
+        steady: whether a product of no part of the factors leaves the range of normal numbers.
+    """
+
+    whole: Array
+    exponent: Array
+    negative: Array
+    count: Array
+    special: Array
+    steady: Array
+
+
+def products(values: Array, params: tuple[Any, ...], scan: bool) -> Products:
+    """The products of floats."""
+    lines = _lines(values, params).astype(np.float64)
+    rows = lines.reshape(int(np.prod(lines.shape[:-1], dtype=int)), lines.shape[-1])
+    plain = np.isfinite(rows) & (rows != 0)
+    sizes = np.where(plain, np.abs(rows), 1.0)
+    significands, exponents = np.frexp(sizes)
+    wholes = np.ldexp(significands, 53).astype(np.int64)
+    height = np.log2(sizes)
+    form = FORMATS[values.dtype.name]
+
+    def running(function: np.ufunc, x: Array, first: Any) -> Array:
+        """With what it begins with in front."""
+        return np.asarray(
+            function.accumulate(np.concatenate([np.full((len(x), 1), first), x], axis=1), axis=1)
+        )
+
+    with np.errstate(invalid="ignore"):  # 0 times infinity
+        special = running(np.multiply, np.where(plain, 1.0, np.abs(rows)), 1.0)
+    up = running(np.add, np.maximum(height, 0.0), 0.0) < form.top - 2
+    down = running(np.add, np.minimum(height, 0.0), 0.0) > form.least + form.precision
+    table = [_running(row) for row in wholes.tolist()]
+    whole = np.empty(special.shape, object)
+    for i, row in enumerate(table):
+        whole[i, :] = [step[0] for step in row]
+    shifts = np.array([[step[1] for step in row] for row in table], np.int64).reshape(special.shape)
+    exponent = running(np.add, exponents.astype(np.int64) - 53, 0) + shifts
+    negative = running(np.add, np.signbit(rows).astype(np.int64), 0) % 2 == 1
+    count = np.broadcast_to(np.arange(special.shape[1]), special.shape)
+
+    def placed(x: Array) -> Array:
+        if scan:
+            return np.moveaxis(x[:, 1:].reshape(lines.shape), -1, params[0])
+        return x[:, -1].reshape([1 if i in params[0] else n for i, n in enumerate(values.shape)])
+
+    return Products(*[placed(x) for x in (whole, exponent, negative, count, special, up & down)])
+
+
+def _lines(values: Array, params: tuple[Any, ...]) -> Array:
+    """The factors that meet as the last axis."""
+    if not isinstance(params[0], tuple):
+        return np.moveaxis(values, params[0], -1)
+    axes = params[0]
+    kept = [i for i in range(values.ndim) if i not in axes]
+    moved = values.transpose([*kept, *axes])
+    meet = int(np.prod([values.shape[i] for i in axes], dtype=int))
+    return moved.reshape([*[values.shape[i] for i in kept], meet])
+
+
+def _running(line: list[int]) -> list[tuple[int, int]]:
+    """The product of no number, of the first, of the first two, and so on, and how many bits it has lost."""
+    whole, lost = 1, 0
+    found = [(1, 0)]
+    for value in line:
+        whole *= value
+        excess = whole.bit_length() - BITS
+        if excess > 0:
+            whole >>= excess
+            lost += excess
+        found.append((whole, lost))
+    return found
+
+
+# ---- the law -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """The operand of a case, the params of the op, and the products: floats, or else ints."""
+
+    values: Array
+    params: tuple[Any, ...]
+    floats: Products | None
+    ints: terms.Sums | None
+
+
+@terms.remembered
+def problem(subject: Subject, case: Case) -> Problem:
+    """The numbers of a case."""
+    rng, shape = terms.generator(subject, case), reductions.class_of(case.shape).shape
+    params, scan = VARIANTS[case.op](shape)[case.detail], case.op == "cumprod"
+    values = factors(rng, case.values, shape, case.dtype, reductions.length(params, shape))
+    if case.shape not in reductions.LONG and case.shape not in reductions.DEEP:
+        values = fitted(case.shape, values)
+    if values.dtype.kind == "f":
+        return Problem(values, params, products(values, params, scan), None)
+    bits = 8 * values.dtype.itemsize
+    step = np.frompyfunc(lambda a, b: a * b % 2**bits, 2, 1)
+    whole = values.astype(object)
+    if scan:
+        whole = step.accumulate(whole, params[0]) if whole.size else whole
+    else:
+        for axis in params[0]:
+            ends = np.ones([1 if i == axis else n for i, n in enumerate(whole.shape)], object)
+            whole = np.concatenate([ends, whole], axis)
+            whole = step.reduce(whole, axis, keepdims=True) if whole.size else ends
+    total = Dyadic(whole, 0)
+    return Problem(
+        values, params, None, terms.Sums(total, abs(total), np.zeros(()), np.zeros(()), np.zeros(()))
+    )
+
+
+@law(ID, cases, level=2, needs=exact.needs_of)
+def check_products(subject: Subject, case: Case) -> Measured | None:
+    """Products are exact for ints, and for floats within gamma_{n-1} of themselves, in any order of multiplying.
+
+    They are exact for floats, too, where no product of some of the factors has more digits than the format.
+    The sign of a product, also of a zero or an infinity, is that of the signs of its factors; NaN, and zero times
+    infinity, are NaN. What leaves the range of normal numbers only in some orders may be zero, infinite or NaN, or
+    within the bound. A product of nothing is 1.
+
+    The bound: Higham, section 3.1.
+    """
+    given, dtype = problem(subject, case), DTYPES[case.dtype]
+    got = subject.read(
+        subject.run(OPS[case.op], [operand(subject, case.shape, given.values, dtype)], given.params)
+    )
+    says = f"{case.op}{tuple(given.params)}"
+    if given.ints is not None:
+        terms.check_ints(says, given.ints, got)
+        return None
+    assert given.floats is not None
+    return check_floats(says, given.floats, got, Arithmetic(subject.capabilities, case.dtype), case.values)
+
+
+def check_floats(says: str, exact: Products, got: Array, arithmetic: Arithmetic, values: str) -> Measured:
+    """Products of floats are as near to the exact ones as any order of multiplying brings them.
+
+    Raises:
+        Failure: if one is not.
+    """
+    form, worst = arithmetic.format, 0.0
+    signed = np.signbit(got) == exact.negative
+    number = (exact.special == 1.0) & np.isfinite(got) & (got != 0)
+    with np.errstate(invalid="ignore"):
+        good = np.where(np.isnan(exact.special), np.isnan(got), (np.abs(got) == exact.special) & signed)
+    good = np.where((exact.special == 1.0) & ~number, ~exact.steady & (np.isnan(got) | signed), good)
+    short = (
+        exact.steady & (_odd(exact.whole) < 2**form.precision) & arithmetic.faithful
+    )  # no part needs rounding
+
+    @functools.cache
+    def bound(count: int) -> Fraction:
+        return gamma(count - 1, arithmetic.unit) + Fraction(4 * count, 2**BITS)
+
+    for place in map(tuple, np.argwhere(number)):
+        ratio = _off(float(got[place]), exact.whole[place], int(exact.exponent[place]))
+        allowed = 0 if short[place] else bound(int(exact.count[place])) * 2**BITS
+        good[place] = signed[place] and ratio <= allowed
+        if good[place]:
+            worst = max(worst, float(ratio) / 2**BITS)
+    if values in ("growing", "vanishing"):  # in every order
+        height = exact.exponent + np.frompyfunc(int.bit_length, 1, 1)(exact.whole)
+        sure = np.asarray((height > form.top + 1) if values == "growing" else (height < form.least - 1), bool)
+        end = np.isinf(got) if values == "growing" else got == 0
+        good = np.where(sure & (exact.special == 1.0), end & signed, good)
+    wrong = np.argwhere(~good)
+    if len(wrong):
+        place = tuple(map(int, wrong[0]))
+        size = exact.whole[place] * Fraction(2) ** int(exact.exponent[place])
+        what = float(exact.special[place])
+        expected = (
+            f"{'-' if exact.negative[place] else ''}{terms.shown(size) if what == 1.0 else what}".replace(
+                "-nan", "nan"
+            )
+        )
+        share = 0 if short[place] else bound(int(exact.count[place]))
+        raise Failure(
+            f"{says}{terms.at(place)}: expected {expected}, to {float(share):.3g} of it, got {got[place]!r}",
+            ulp=float(abs(abs(Fraction(float(got[place]))) - size) / size / (2 * form.unit))
+            if number[place]
+            else None,
+        )
+    return Measured(worst / float(2 * form.unit))
+
+
+_odd = np.frompyfunc(lambda whole: whole // (whole & -whole), 1, 1)
+
+
+def _off(value: float, whole: int, exponent: int) -> int:
+    """How far a number is from the exact one, relative to that, times 2**BITS, rounded up."""
+    p, q = abs(value).as_integer_ratio()
+    shift = -(q.bit_length() - 1) - exponent
+    p, whole = (p << shift, whole) if shift >= 0 else (p, whole << -shift)
+    return -(-(abs(p - whole) << BITS) // whole)

@@ -1,0 +1,135 @@
+"""values.sums: sum, cumsum and scatter_add keep to the bound on rounding that holds for every order of adding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.op import OPS
+from tensorken_conformance import exact, reductions, terms
+from tensorken_conformance.bounds import Arithmetic, Array
+from tensorken_conformance.case import Case, Measured
+from tensorken_conformance.law import law
+from tensorken_conformance.shapes import fitted, operand
+from tensorken_conformance.subject import Subject
+
+ID = "values.sums"
+
+TARGETS = {"same": 1, "shared": 3, "distinct": 0, "spread": 9, "wide": 2}
+"""How the indices of scatter_add meet, and how many places there are: beside these, as many more as there are slices.
+
+`same`: all are one place; `shared`: some meet; `distinct`: none do; `spread`: most places stay empty; `wide`: the
+indices are of int64.
+"""
+
+
+def targets(shape: tuple[int, ...]) -> reductions.Variants:
+    """An axis for scatter_add, and how the indices meet, as they stand in ids."""
+    last = max(len(shape) - 1, 0)
+    found = {f"{axis}-shared": (axis, "shared") for axis in range(min(len(shape), 4))}
+    return found | {f"{last}-{target}": (last, target) for target in TARGETS if shape}
+
+
+VARIANTS = {"sum": reductions.several, "cumsum": reductions.one, "scatter_add": targets}
+
+
+def longest(dtype: DType, values: str) -> int:
+    """So many terms the bound says something about; whole numbers of so many add up without rounding."""
+    if dtype.name != "float16":
+        return 10**9
+    return 2048 if values == "small-integers" else 257
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Each op, dtype, shape and choice of axes on ordinary values; each value class on some shapes."""
+    for op, variants in VARIANTS.items():
+        for case in reductions.grid(
+            subject,
+            ID,
+            op,
+            variants,
+            lambda dtype: terms.FLOATS if dtype.kind == "float" else terms.INTS,
+            terms.ORDINARY[:2],
+            longest,
+        ):
+            if not case.detail.endswith("wide") or "int64" in subject.capabilities.dtypes:
+                yield case
+
+
+def level(case: Case) -> int:
+    """Required ops on ordinary values are of level 1, all others of level 2."""
+    return 1 if OPS[case.op].body is None and case.values in terms.ORDINARY else 2
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """The operands of a case, the params of the op, and the sums."""
+
+    values: Array
+    indices: Array | None
+    params: tuple[Any, ...]
+    sums: terms.Sums
+
+
+@terms.remembered
+def problem(subject: Subject, case: Case) -> Problem:
+    """The numbers of a case."""
+    rng, shape = terms.generator(subject, case), reductions.class_of(case.shape).shape
+    params = VARIANTS[case.op](shape)[case.detail]
+    count = shape[params[0]] if case.op == "scatter_add" else reductions.length(params, shape)
+    values = terms.drawn(rng, case.values, shape, case.dtype, count)
+    if case.shape not in reductions.LONG and case.shape not in reductions.DEEP:
+        values = fitted(case.shape, values)
+    indices: Array | None = None
+    if case.op == "sum":
+        axes = params[0]
+
+        def add(x: Array) -> Array:
+            return np.asarray(np.add.reduce(x, axes, keepdims=True)) if axes else x
+
+    elif case.op == "cumsum":
+
+        def add(x: Array) -> Array:
+            return np.add.accumulate(x, params[0])
+
+    else:
+        axis, target = params
+        size, n = TARGETS[target] + (0 if target in ("same", "shared", "wide") else count), count
+        indices = rng.permutation(size)[:n] if target == "distinct" else rng.integers(0, size, n)
+        indices = indices.astype("int64" if target == "wide" else "int32")
+        params = (axis, size)
+
+        def add(x: Array) -> Array:
+            found = np.zeros((*shape[:axis], size, *shape[axis + 1 :]), x.dtype)
+            np.add.at(found, (slice(None),) * axis + (indices,), x)
+            return found
+
+    return Problem(values, indices, params, terms.sums(values, add))
+
+
+@law(ID, cases, level=level, needs=exact.needs_of)
+def check_sums(subject: Subject, case: Case) -> Measured | None:
+    """Sums are exact for ints, and for floats within gamma_{n-1} * sum(|x|), which holds for every order of adding.
+
+    They are exact for floats, too, where no partial sum in any order has more digits than the format.
+    NaN and infinities among the terms make the sum what IEEE 754 says; what overflows only in some orders may be
+    infinite or NaN, or within the bound. A sum of nothing is 0. A sum of nothing but -0.0 may be a zero of either sign,
+    except in scatter_add, which begins with 0.0; any other zero is 0.0.
+    """
+    given, dtype = problem(subject, case), DTYPES[case.dtype]
+    operands = [operand(subject, case.shape, given.values, dtype)]
+    if given.indices is not None:
+        operands.append(subject.tensor(given.indices, DTYPES[given.indices.dtype.name]))
+    got = subject.read(subject.run(OPS[case.op], operands, given.params))
+    says = f"{case.op}{tuple(given.params)}"
+    if dtype.kind == "int":
+        terms.check_ints(says, given.sums, got)
+        return None
+    if given.indices is not None:
+        negative = (got == 0) & np.signbit(got) & (given.sums.magnitude.integers == 0)
+        terms.refuse(says, negative.astype(bool), "0.0, as it begins with zeros,", got)
+    return terms.check_sums(says, given.sums, got, Arithmetic(subject.capabilities, case.dtype, level(case)))

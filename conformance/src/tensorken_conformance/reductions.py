@@ -1,0 +1,109 @@
+"""Reductions: the cases of laws on ops along axes: which shapes, axes and value classes each is tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorken.spec.dtypes import DType
+from tensorken_conformance import exact
+from tensorken_conformance.case import Case
+from tensorken_conformance.shapes import SHAPES, VIEWS, ShapeClass
+from tensorken_conformance.subject import Subject
+
+LONG: dict[str, ShapeClass] = {
+    "long": ShapeClass((1031,)),
+    "long-rows": ShapeClass((3, 1031)),
+    "long-columns": ShapeClass((1031, 3)),
+    "blocks": ShapeClass((65, 63)),
+}
+"""Plain shapes with more terms than a block of anything has."""
+
+DEEP: dict[str, ShapeClass] = {"longer": ShapeClass((65_537,)), "longer-columns": ShapeClass((16_385, 3))}
+"""Those for which there is no time by default."""
+
+FEW = ("small", "prime", "permuted", "flipped", "257", "tall-permute", "long-rows")
+"""The shapes on which the value classes beside the ordinary ones are tried."""
+
+Variants = dict[str, tuple[Any, ...]]
+
+
+def shapes_of(subject: Subject) -> dict[str, ShapeClass]:
+    """The shapes of a depth."""
+    if subject.depth == "smoke":
+        return {name: form for name, form in SHAPES.items() if form.smoke}
+    return {**SHAPES, **VIEWS, **LONG, **(DEEP if subject.depth == "deep" else {})}
+
+
+def class_of(shape: str) -> ShapeClass:
+    """The class of a name."""
+    return {**SHAPES, **VIEWS, **LONG, **DEEP}[shape]
+
+
+def several(shape: tuple[int, ...]) -> Variants:
+    """Axes for a reduction, as they stand in ids: all, each alone, the outer two, some in between, none."""
+    rank = len(shape)
+    each = [(axis,) for axis in range(rank)]
+    some = [(0, rank - 1), (1, rank - 2), (2, rank - 2, rank - 1)]
+    chosen = dict.fromkeys([tuple(range(rank)), *(each if rank < 4 else each[1:3]), *some, ()])
+    good = [
+        axes for axes in chosen if list(axes) == sorted(set(axes)) and all(0 <= axis < rank for axis in axes)
+    ]
+    return {"-".join(map(str, axes)) or "none": (axes,) for axes in good}
+
+
+def one(shape: tuple[int, ...]) -> Variants:
+    """The axis of a scan, as it stands in ids."""
+    return {str(axis): (axis,) for axis in range(len(shape))}
+
+
+def length(params: tuple[Any, ...], shape: tuple[int, ...]) -> int:
+    """How many elements meet in one result."""
+    axes = params[0] if isinstance(params[0], tuple) else params[:1]
+    return int(np.prod([shape[axis] for axis in axes], dtype=int))
+
+
+def dtypes_of(subject: Subject, kinds: Collection[str]) -> list[DType]:
+    """The dtypes of these kinds that the backend has; in the quick run only one of them."""
+    found = [dtype for dtype in subject.dtypes() if dtype.kind in kinds]
+    if subject.depth == "smoke":
+        return [dtype for dtype in found if dtype.name == "float32"] or found[:1]
+    return found
+
+
+def grid(
+    subject: Subject,
+    law: str,
+    op: str,
+    variants: Callable[[tuple[int, ...]], Variants],
+    values: Callable[[DType], Sequence[str]],
+    ordinary: Collection[str],
+    longest: Callable[[DType, str], int] = lambda dtype, values: 10**9,
+    kinds: Collection[str] = ("int", "float"),
+) -> Iterator[Case]:
+    """The cases of an op.
+
+    Args:
+        subject: the backend under test.
+        law: whose cases they are.
+        op: what runs.
+        variants: the params for a shape, by the details of their cases.
+        values: the value classes of a dtype.
+        ordinary: those of them that are tried on every shape.
+        longest: how many elements may meet in one result.
+        kinds: of dtypes that the op takes.
+    """
+    smoke = subject.depth == "smoke"
+    for dtype in dtypes_of(subject, kinds):
+        for shape, form in shapes_of(subject).items():
+            if not exact.makes(subject, shape, dtype):
+                continue
+            for name in values(dtype)[:1] if smoke else values(dtype):
+                found = list(variants(form.shape).items())
+                if name not in ordinary:
+                    found = found[:2] if shape in FEW else []
+                for detail, params in found[-1:] if smoke else found:
+                    if length(params, form.shape) <= longest(dtype, name):
+                        yield Case(law, op, dtype.name, shape, name, detail)

@@ -1,0 +1,318 @@
+"""Terms: the numbers that laws add up, what their sum must be, and how near to it a backend must come.
+
+For any order of adding n terms, also in a wider format or by pairs, the error of their sum is at most gamma_{n-1} times
+the sum of their sizes (Higham, section 4.2); gamma_n for a sum of n products (section 3.1).  Where the sum of sizes
+has no more digits than the format, nothing is rounded in any order, and the sum is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar
+
+import numpy as np
+
+from tensorken_conformance.bounds import FORMATS, GUARD, Arithmetic, Array, Dyadic, gammas
+from tensorken_conformance.case import Case, Failure, Measured
+from tensorken_conformance.subject import Subject
+
+_ONE = np.array(1, object)
+
+ORDINARY = ("normals", "small-integers", "positive")
+"""Value classes that a backend of level 1 must add up."""
+
+FLOATS = (
+    *ORDINARY,
+    "cancellation",
+    "mixed",
+    "subnormals",
+    "extremes",
+    "zeros",
+    "infinite",
+    "infinities",
+    "nan",
+)
+INTS = ("small-integers", "wrapping")
+
+T = TypeVar("T")
+
+
+# ---- numbers -----------------------------------------------------------------------------------------------
+
+
+def generator(subject: Subject, case: Case) -> np.random.Generator:
+    """Where the numbers of a case come from."""
+    return np.random.default_rng(subject.random(case).getrandbits(64))
+
+
+def remembered(build: Callable[[Subject, Case], T]) -> Callable[[Subject, Case], T]:
+    """The operands and the oracle of a case, built once for all backends; only those of one seed are kept."""
+    kept: dict[Case, T] = {}
+    seed: list[int] = []
+
+    def call(subject: Subject, case: Case) -> T:
+        if seed != [subject.seed]:
+            kept.clear()
+            seed[:] = [subject.seed]
+        if case not in kept:
+            kept[case] = build(subject, case)
+        return kept[case]
+
+    return call
+
+
+def drawn(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype: str, count: int) -> Array:
+    """Terms of a value class.
+
+    Args:
+        rng: where they come from.
+        values: one of FLOATS or INTS.
+        shape: of the result.
+        dtype: of the result.
+        count: how many terms are added up at most: sums of small integers stay so small that none is rounded.
+    """
+    with np.errstate(all="ignore"):
+        found = np.asarray(
+            (_ints if dtype.startswith("int") else _floats)(rng, values, shape, dtype, max(count, 1))
+        )
+    return found.astype(dtype)
+
+
+def _ints(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype: str, count: int) -> Array:
+    if values == "wrapping":
+        ends = np.iinfo(dtype)
+        return rng.integers(ends.min, ends.max, shape, dtype, endpoint=True)
+    return _nonzero(rng, 100, shape)
+
+
+def _floats(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype: str, count: int) -> Array:
+    form = FORMATS[dtype]
+    if values == "small-integers":
+        return _nonzero(rng, min(100, 2**form.precision // count), shape)
+    if values == "positive":
+        return rng.uniform(0.5, 1.5, shape)
+    if values == "mixed":
+        spread = {"float16": 6.0, "float32": 30.0, "float64": 200.0}[dtype]
+        return rng.standard_normal(shape) * 2.0 ** rng.uniform(-spread, spread, shape)
+    if values == "cancellation":
+        return _cancelling(rng, shape)
+    if values == "subnormals":
+        return _nonzero(rng, 2 ** (form.precision - 2), shape) * float(form.subnormal)
+    if values == "extremes":
+        return rng.choice([1.0, 0.75, -1.0, -0.75], shape) * float(form.largest)
+    ordinary = rng.standard_normal(shape)
+    if values == "zeros":
+        return np.where(rng.random(shape) < 0.7, -0.0, 0.0) if rng.random() < 0.5 else np.full(shape, -0.0)
+    special = {
+        "infinite": [rng.choice([np.inf, -np.inf])],
+        "infinities": [np.inf, -np.inf],
+        "nan": [np.nan, np.inf],
+    }
+    if values in special:
+        places = rng.random(shape) < max(0.05, min(0.5, 1.5 / count))
+        if places.size:
+            places.reshape(-1)[rng.integers(places.size)] = True
+        return np.where(places, rng.choice(special[values], shape), ordinary)
+    return ordinary
+
+
+def _nonzero(rng: np.random.Generator, largest: int, shape: tuple[int, ...]) -> Array:
+    """Whole numbers from 1 to the largest, of either sign: one that is left out is seen."""
+    return np.asarray(rng.integers(1, max(largest, 1), shape, endpoint=True) * rng.choice([-1, 1], shape))
+
+
+def _cancelling(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Large terms, each followed by its opposite but for the last digits, with small ones between them."""
+    flat = rng.standard_normal(int(np.prod(shape, dtype=int))) * 1024.0
+    flat[1::2] = -flat[: flat.size // 2 * 2 : 2] * (1.0 + rng.uniform(-(2.0**-9), 2.0**-9, flat.size // 2))
+    flat[rng.random(flat.size) < 0.2] /= 4096.0
+    return flat.reshape(shape)
+
+
+# ---- what a sum must be ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Exact sums.
+
+    Attributes:
+        total: of the terms that are finite.
+        magnitude: the sum of their sizes.
+        count: how many terms there are.
+        special: what a sum is that has terms which are not finite: NaN or an infinity; 0 for the others.
+        unsigned: where a zero may have either sign, since all terms are -0.0, or since there are none.
+    """
+
+    total: Dyadic
+    magnitude: Dyadic
+    count: Array
+    special: Array
+    unsigned: Array
+
+
+Add = Callable[[Array], Array]
+"""Adds up numbers of any kind, as the op does."""
+
+
+def sums(terms: Array, add: Add) -> Sums:
+    """The exact sums of floats or ints."""
+    if terms.dtype.kind in "iO":
+        exact = Dyadic.of(terms)
+        some = add(np.ones(terms.shape, np.int64))
+        return Sums(exact.mapped(add), abs(exact).mapped(add), some, np.zeros(some.shape), some >= 0)
+    return sums_of(Dyadic.of(np.where(np.isfinite(terms), terms, 0)), terms.astype(np.float64), add)
+
+
+def sums_of(exact: Dyadic, terms: Array, add: Add) -> Sums:
+    """The exact sums of terms, which are `exact` where `terms`, which tells signs and specials, is finite."""
+
+    def any_of(places: Array) -> Array:
+        return np.asarray(add(places.astype(np.int64)) > 0)
+
+    up, down = any_of(terms == np.inf), any_of(terms == -np.inf)
+    nan = any_of(np.isnan(terms)) | (up & down)
+    special = np.where(nan, np.nan, np.where(up, np.inf, np.where(down, -np.inf, 0.0)))
+    unsigned = ~any_of(~((terms == 0) & np.signbit(terms)))
+    count = np.asarray(add(np.ones(terms.shape, np.int64)))
+    return Sums(exact.mapped(add), abs(exact).mapped(add), count, special, unsigned)
+
+
+def check_ints(says: str, sums: Sums, got: Array) -> None:
+    """Sums of ints are exact but for wrapping in two's complement.
+
+    Raises:
+        Failure: if one is not.
+    """
+    bits = 8 * got.dtype.itemsize
+    wrapped = (sums.total.integers + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+    expected = np.asarray(wrapped, object).astype(got.dtype).reshape(got.shape)
+    wrong = np.argwhere(got != expected)
+    if len(wrong):
+        place = tuple(map(int, wrong[0]))
+        raise Failure(f"{says}{at(place)}: expected {expected[place]}, got {got[place]}")
+
+
+def check_sums(
+    says: str, sums: Sums, got: Array, arithmetic: Arithmetic, extra: int = 0, lost: Dyadic | None = None
+) -> Measured:
+    """Sums of floats are as near to the exact ones as any order of adding brings them.
+
+    Args:
+        says: what the message begins with.
+        sums: the exact sums.
+        got: the results.
+        arithmetic: of the backend.
+        extra: how many roundings a term has beside those of adding: 1 if it is a product.
+        lost: what underflow may have taken from each sum.
+
+    Raises:
+        Failure: if one is not.
+    """
+    form = arithmetic.format
+    roundings = np.maximum(sums.count - 1 + extra, 0)
+    if (
+        arithmetic.faithful and sums.total.exponent >= form.least
+    ):  # no partial sum needs more bits than there are
+        roundings = np.where(
+            sums.magnitude.exceeds(Dyadic(_ONE, sums.total.exponent + form.precision)), roundings, 0
+        )
+    bound = sums.magnitude.times(gammas(roundings, arithmetic.unit))
+    if arithmetic.flushes:  # every operand and every result on the way may have become zero
+        bound = bound + Dyadic.of(2 * sums.count).times(2 * form.normal)
+    if lost is not None:
+        bound = bound + lost
+    finite = np.isfinite(got)
+    error = abs(Dyadic.of(np.where(finite, got, 0)) - sums.total)
+    high = sums.magnitude + bound
+    safe = ~high.exceeds(Dyadic.number(form.largest))  # no order of adding overflows
+    size = abs(sums.total)
+    one_sided = ~sums.magnitude.exceeds(size)
+    sure = one_sided & ~Dyadic.number(form.overflow).exceeds(size - bound)  # each order does
+    wrong = np.where(finite, error.exceeds(bound) | sure, safe)
+    sign = np.where(sums.total.integers < 0, -np.inf, np.inf)
+    wrong |= sure & (got != sign)
+    zero = (got == 0) & (sums.magnitude.integers == 0) & ~sums.unsigned & (not arithmetic.flushes)
+    wrong |= np.asarray(zero & np.signbit(got), bool)
+    plain = sums.special == 0
+    wrong = np.where(plain, wrong, ~same(got, sums.special))
+    if wrong.any():
+        place = tuple(map(int, np.argwhere(wrong)[0]))
+        raise Failure(
+            f"{says}{at(place)}: {_expected(sums, bound, place, bool(sure[place]))}, got {got[place]!r}"
+            f"{_excess(error, bound, place) if plain[place] and finite[place] else ''}",
+            ulp=_units(error, sums.magnitude, place, arithmetic) if plain[place] and finite[place] else None,
+        )
+    return _measured(error, sums.magnitude, np.asarray(plain & finite, bool), arithmetic)
+
+
+def refuse(says: str, wrong: Array, expected: str, got: Array) -> None:
+    """Say what was expected where results are wrong.
+
+    Raises:
+        Failure: if one is.
+    """
+    if wrong.any():
+        place = tuple(map(int, np.argwhere(wrong)[0]))
+        raise Failure(f"{says}{at(place)}: expected {expected} got {got[place]!r}")
+
+
+def same(got: Array, expected: Array) -> Array:
+    """Where values are equal, or both NaN."""
+    return (got == expected) | (np.isnan(got) & np.isnan(expected))
+
+
+def at(place: tuple[int, ...]) -> str:
+    """Where an element stands, for messages."""
+    return f" at {list(place)}" if place else ""
+
+
+def shown(x: Fraction) -> str:
+    """A number for messages, also where it is beyond a float."""
+    try:
+        return repr(float(x))
+    except OverflowError:
+        return f"{'-' if x < 0 else ''}2**{int(abs(x)).bit_length()}"
+
+
+def _expected(sums: Sums, bound: Dyadic, place: tuple[int, ...], sure: bool) -> str:
+    special, total = sums.special[place], sums.total.fraction(place)
+    if special != 0:
+        return f"expected {special}"
+    if sure:
+        return (
+            f"expected {'-' if total < 0 else ''}inf, as {shown(total)} is too large in any order of adding"
+        )
+    return f"expected {shown(total)} give or take {shown(bound.fraction(place))}"
+
+
+def _excess(error: Dyadic, bound: Dyadic, place: tuple[int, ...]) -> str:
+    allowed, off = bound.fraction(place), error.fraction(place)
+    return f": off by {float(off / allowed):.3g} times the bound" if allowed and off > allowed else ""
+
+
+def _units(error: Dyadic, magnitude: Dyadic, place: tuple[int, ...], arithmetic: Arithmetic) -> float:
+    """The error in units in the last place of the sum of sizes."""
+    size = max(magnitude.fraction(place) * 2 * arithmetic.format.unit, arithmetic.format.subnormal)
+    return float(error.fraction(place) / size)
+
+
+_ratios = np.frompyfunc(lambda error, size: (error << 2 * GUARD) // size, 2, 1)
+
+
+def _measured(error: Dyadic, magnitude: Dyadic, places: Array, arithmetic: Arithmetic) -> Measured:
+    """The largest error, in units in the last place of the sum of sizes."""
+    if not (places & (error.integers > 0)).any():
+        return Measured(0.0)
+    shift = error.exponent - magnitude.exponent
+    form = arithmetic.format
+    floor = max(int(form.subnormal / (2 * form.unit) * Fraction(2) ** -magnitude.exponent), 1)
+    ratios = np.where(
+        places & (magnitude.integers > 0),
+        np.asarray(_ratios(error.integers, np.maximum(magnitude.integers, floor)), object),
+        0,
+    )
+    worst = int(np.max(ratios))
+    return Measured(float(Fraction(worst) / 4**GUARD * Fraction(2) ** shift / (2 * form.unit)))
