@@ -1,28 +1,385 @@
-"""The command `tensorken conformance`."""
+"""The command `tensorken conformance`: what can be asked of the kit, and how it answers in a terminal."""
 
 from __future__ import annotations
 
 import argparse
-from collections import Counter
+import ast
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from tensorken_conformance.runner import Options, run
+from tensorken_conformance.runner import Options, RunError, run
+
+if TYPE_CHECKING:
+    from tensorken_conformance.report.model import Report
+
+WRONG = 1
+USAGE = 2
+INTERRUPTED = 130
+
+FORMS = ("json", "html", "junit", "markdown", "badge")
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command with these arguments; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="tensorken conformance", description="Prove a backend right.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    running = commands.add_parser("run", help="examine a backend")
-    running.add_argument("backend")
-    running.add_argument("--seed", type=int, default=0)
-    running.add_argument("--smoke", dest="depth", action="store_const", const="smoke", default="default")
-    running.add_argument("--deep", dest="depth", action="store_const", const="deep")
-    running.add_argument("--select", action="append", default=[], metavar="LAW")
-    options = parser.parse_args(arguments)
-    found = run(Options(options.backend, options.seed, options.depth, tuple(options.select)))
-    counts = Counter(result.status for result in found.results)
-    for result in found.results:
-        if result.status in ("failed", "crashed"):
-            print(result.case.id, result.says, *result.script, sep="\n    ")
-    print(dict(counts))
-    return 1 if counts["failed"] + counts["crashed"] or not counts["passed"] else 0
+    """Run the command with these arguments.
+
+    Returns:
+        Its exit status: 0 if all is right, 1 if something failed or there is no level, 2 if the question makes no
+        sense, 130 if it was interrupted.
+
+    >>> main(["explain", "values.readback"])
+    2
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.do(options)
+    except RunError as error:
+        complain(str(error))
+        return USAGE
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tensorken conformance", description="Prove a backend right, and the proof itself."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, do: Callable[[argparse.Namespace], int], help: str) -> argparse.ArgumentParser:
+        own = commands.add_parser(name, help=help, description=help)
+        own.set_defaults(do=do)
+        return own
+
+    own = command("run", _run, "examine a backend by all laws")
+    own.add_argument("backend", metavar="NAME", help="anything that the host accepts, module:attribute too")
+    _add_depth(own)
+    _add_backend_options(own)
+    own.add_argument(
+        "--select",
+        action="append",
+        default=[],
+        metavar="LAW",
+        help="a law, a group of laws, or the beginning of the id of cases, such as values/exp/float32; may be repeated",
+    )
+    own.add_argument("--in-process", action="store_true", help="without worker processes, for a debugger")
+    own.add_argument(
+        "--workers", type=_positive, metavar="N", help="how many processes; default: processors, up to 8"
+    )
+    own.add_argument("--limit", type=float, default=60.0, metavar="SECONDS", help="for one case; default: 60")
+    for form in FORMS:
+        own.add_argument(f"--{form}", metavar="FILE", help=f"write {_WHAT[form]}; - is stdout")
+    own.add_argument("--brief", action="store_true", help="leave out the matrix of ops and dtypes")
+
+    own = command("selftest", _selftest, "prove that the kit finds the faults that it should")
+    own.add_argument(
+        "--seeds", type=_positive, default=1, metavar="N", help="with how many seeds; default: 1"
+    )
+    own.add_argument("--deep", action="store_true", help="examine the right backends in full")
+    own.add_argument("--select", action="append", default=[], metavar="WHAT", help="a fault, family or law")
+
+    own = command("repro", _repro, "examine one case again, in this process")
+    own.add_argument("case", metavar="CASE", help="the id of a case, as reports have it")
+    own.add_argument("--backend", metavar="NAME", help="default: the one that is used where none is named")
+    _add_depth(own)
+    _add_backend_options(own)
+
+    own = command("explain", _explain, "say what a law is about")
+    own.add_argument("law", metavar="LAW")
+
+    own = command("missing", _missing, "list what a backend lacks, and what each op would need")
+    own.add_argument("backend", metavar="NAME")
+    _add_backend_options(own)
+
+    own = command("diff", _diff, "compare two JSON reports; the exit status is 1 if something got worse")
+    own.add_argument("old", metavar="OLD")
+    own.add_argument("new", metavar="NEW")
+    own.add_argument(
+        "--slower", type=float, default=2.0, metavar="FACTOR", help="what counts as slower; default: 2"
+    )
+
+    own = command("matrix", _matrix, "show JSON reports of several backends side by side")
+    own.add_argument("reports", nargs="+", metavar="FILE")
+    own.add_argument("--markdown", metavar="FILE", help="write Markdown; - is stdout")
+    own.add_argument("--html", metavar="FILE", help="write a page; - is stdout")
+
+    own = command("new", _new, "write the project of a new backend")
+    own.add_argument("name", metavar="NAME")
+    own.add_argument("--folder", type=Path, metavar="FOLDER", help="default: tensorken-NAME")
+    return parser
+
+
+_WHAT = {
+    "json": "the report for machines",
+    "html": "the report as a page",
+    "junit": "the report as JUnit XML",
+    "markdown": "a summary in Markdown",
+    "badge": "a badge, an .svg or else the JSON of shields.io",
+}
+
+
+def _add_depth(own: argparse.ArgumentParser) -> None:
+    own.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of the numbers that are drawn; default: 0"
+    )
+    group = own.add_mutually_exclusive_group()
+    group.add_argument(
+        "--smoke", dest="depth", action="store_const", const="smoke", help="a case for each op"
+    )
+    group.add_argument(
+        "--deep", dest="depth", action="store_const", const="deep", help="as many as make sense"
+    )
+
+
+def _add_backend_options(own: argparse.ArgumentParser) -> None:
+    own.add_argument(
+        "--backend-option",
+        action="append",
+        default=[],
+        type=_pair,
+        metavar="K=V",
+        help="device=NAME, or an argument for what makes the backend; may be repeated",
+    )
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
+def _pair(text: str) -> tuple[str, Any]:
+    """A name and a Python literal, or else text.
+
+    >>> _pair("device=cuda:1"), _pair("threads=4")
+    (('device', 'cuda:1'), ('threads', 4))
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip().isidentifier():
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form K=V")
+    try:
+        return name.strip(), ast.literal_eval(value) if name.strip() != "device" else value
+    except (ValueError, SyntaxError):
+        return name.strip(), value
+
+
+# ---- run ---------------------------------------------------------------------------------------------------
+
+
+def _run(options: argparse.Namespace) -> int:
+    files = {form: getattr(options, form) for form in FORMS if getattr(options, form) is not None}
+    _check_files(list(files.values()))
+    progress = Progress()
+    found = run(
+        Options(
+            options.backend,
+            options.seed,
+            options.depth or "default",
+            tuple(options.select),
+            options.workers,
+            options.limit,
+            dict(options.backend_option),
+            options.in_process,
+        ),
+        progress.tell,
+    )
+    progress.end()
+    from tensorken_conformance.report.model import make
+    from tensorken_conformance.report.terminal import to_text
+
+    report = make(found)
+    to_stdout = "-" in files.values()
+    out = sys.stderr if to_stdout else sys.stdout
+    say(to_text(report, colours(out), matrix=not options.brief), out)
+    for form, file in files.items():
+        write(file, rendered(report, form, file))
+    return INTERRUPTED if found.partial else report.status
+
+
+def rendered(report: Report, form: str, file: str) -> str:
+    """A report in one of the forms; a badge is a picture if its file is one."""
+    if form == "json":
+        from tensorken_conformance.report.serial import to_json
+
+        return to_json(report)
+    if form == "html":
+        from tensorken_conformance.report.page import to_page
+
+        return to_page(report)
+    if form == "junit":
+        from tensorken_conformance.report.junit import to_junit
+
+        return to_junit(report)
+    if form == "markdown":
+        from tensorken_conformance.report.markdown import to_markdown
+
+        return to_markdown(report)
+    from tensorken_conformance.report.badge import to_shields, to_svg
+
+    return to_svg(report) if file.lower().endswith(".svg") else to_shields(report)
+
+
+class Progress:
+    """A line on stderr that says how far the run is, if someone looks at it."""
+
+    def __init__(self) -> None:
+        self._shows = sys.stderr is not None and sys.stderr.isatty()
+        self._count = self._bad = 0
+
+    def tell(self, result: Any) -> None:
+        """Count a result."""
+        self._count += 1
+        self._bad += result.status in ("failed", "crashed")
+        if self._shows and (self._count % 50 == 0 or self._bad):
+            text = f"{self._count} cases, {self._bad} bad; {result.case.law}"
+            sys.stderr.write(f"\r{ascii_only(text):<78.78}")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        """Clear the line."""
+        if self._shows:
+            sys.stderr.write(f"\r{'':<78}\r")
+
+
+# ---- the other commands ------------------------------------------------------------------------------------
+
+
+def _selftest(options: argparse.Namespace) -> int:
+    from tensorken_conformance.selftest import run as prove
+
+    try:
+        return prove(seeds=options.seeds, deep=options.deep, select=options.select, tell=say).status
+    except ValueError as error:
+        raise RunError(str(error)) from error
+
+
+def _repro(options: argparse.Namespace) -> int:
+    from tensorken.errors import UnknownBackendError
+    from tensorken_conformance.answers import repeated
+    from tensorken_conformance.plan import PlanError
+
+    try:
+        status, text = repeated(
+            options.case, options.backend, options.seed, dict(options.backend_option), options.depth
+        )
+    except (PlanError, UnknownBackendError, ValueError) as error:
+        raise RunError(str(error)) from error
+    say(text)
+    return status
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from tensorken_conformance.answers import explained
+    from tensorken_conformance.plan import PlanError
+
+    try:
+        say(explained(options.law))
+    except PlanError as error:
+        raise RunError(str(error)) from error
+    return 0
+
+
+def _missing(options: argparse.Namespace) -> int:
+    from tensorken.errors import UnknownBackendError
+    from tensorken_conformance.answers import lacking
+
+    try:
+        say(lacking(options.backend, dict(options.backend_option)))
+    except UnknownBackendError as error:
+        raise RunError(str(error)) from error
+    return 0
+
+
+def _diff(options: argparse.Namespace) -> int:
+    from tensorken_conformance.report.diff import compare
+    from tensorken_conformance.report.serial import ReportError, load
+
+    try:
+        found = compare(load(options.old), load(options.new), slower=options.slower)
+    except ReportError as error:
+        raise RunError(str(error)) from error
+    say(found.text)
+    return found.status
+
+
+def _matrix(options: argparse.Namespace) -> int:
+    from tensorken_conformance.report.matrix import to_markdown, to_page, to_text
+    from tensorken_conformance.report.serial import ReportError, load_all
+
+    _check_files([file for file in (options.markdown, options.html) if file])
+    try:
+        reports = load_all(options.reports)
+    except ReportError as error:
+        raise RunError(str(error)) from error
+    if options.markdown:
+        write(options.markdown, to_markdown(reports))
+    if options.html:
+        write(options.html, to_page(reports))
+    if "-" not in (options.markdown, options.html):
+        say(to_text(reports, colours(sys.stdout)))
+    return 0
+
+
+def _new(options: argparse.Namespace) -> int:
+    from tensorken_conformance.template import create
+
+    try:
+        written = create(options.name, options.folder)
+    except (ValueError, OSError) as error:
+        raise RunError(str(error)) from error
+    for path in written:
+        say(str(path))
+    return 0
+
+
+# ---- output ------------------------------------------------------------------------------------------------
+
+
+def ascii_only(text: str) -> str:
+    """The text as every console can show it."""
+    return text.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def say(text: str, out: Any = None) -> None:
+    """Print text, on stdout if nothing else is named."""
+    print(ascii_only(text.rstrip("\n")), file=out or sys.stdout, flush=True)
+
+
+def complain(text: str) -> None:
+    """Say on stderr what is wrong."""
+    print(ascii_only(f"tensorken conformance: {text}"), file=sys.stderr)
+
+
+def colours(out: Any) -> bool:
+    """Whether to show colours there: in a terminal, unless NO_COLOR is set or the terminal is a dumb one."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return bool(not plain and out is not None and out.isatty())
+
+
+def write(file: str, text: str) -> None:
+    """Write text into a file, or to stdout if it is named `-`.
+
+    Raises:
+        RunError: if it cannot be written.
+    """
+    if file == "-":
+        print(ascii_only(text), end="", flush=True)
+        return
+    try:
+        Path(file).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+    except OSError as error:
+        raise RunError(f"cannot write {file}: {error.strerror or error}") from error
+
+
+def _check_files(files: list[str]) -> None:
+    """Raise RunError if files cannot be written, before a minute's work is lost to it."""
+    for file in files:
+        place = Path(file).resolve()
+        if file != "-" and (
+            place.is_dir() or not os.access(place if place.exists() else place.parent, os.W_OK)
+        ):
+            raise RunError(f"cannot write {file}: no such folder, or not writable")
+    if files.count("-") > 1:
+        raise RunError("only one report fits on stdout")

@@ -11,11 +11,11 @@ from tensorken.discovery import near, suggested
 from tensorken.errors import BackendError, UnknownBackendError
 from tensorken_conformance.case import Case, Failure, Measured, Result, Unsupported
 from tensorken_conformance.law import Law
-from tensorken_conformance.loading import load, origin
+from tensorken_conformance.loading import load
 from tensorken_conformance.plan import Plan, PlanError, law_named, stage_of
 from tensorken_conformance.runner import Run, RunError
 from tensorken_conformance.subject import Depth, Subject
-from tensorken_conformance.worker import examined
+from tensorken_conformance.worker import examined, introduction
 
 
 def examine_here(found: Run, tell: Callable[[Result], None]) -> None:
@@ -29,9 +29,7 @@ def examine_here(found: Run, tell: Callable[[Result], None]) -> None:
     except BackendError as error:
         found.results.append(Result(Case("host.load", "load"), "failed", 0, str(error)))
         return
-    found.laws = plan.described()
-    found.capabilities = dataclasses.asdict(subject.capabilities)
-    found.about = origin(subject, options.options)
+    found.take(introduction(plan, options.options))
     failed: set[str] = set()
     known: frozenset[str] = frozenset()
     stage = 0

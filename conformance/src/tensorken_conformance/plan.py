@@ -97,7 +97,7 @@ def law_named(name: str) -> Law:
 
     >>> law_named("values.readback")
     Traceback (most recent call last):
-    tensorken_conformance.plan.PlanError: there is no law 'values.readback'; did you mean 'values.read-back'?
+    tensorken_conformance.plan.PlanError: there is no law 'values.readback'; did you mean values.read-back?
     """
     import tensorken_conformance.laws  # noqa: F401, entering the laws is what it does
 

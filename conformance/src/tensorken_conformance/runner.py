@@ -31,6 +31,9 @@ RESTARTS = 60
 LAW_LIMIT = 20
 """How many times as long as for one case a law may take in all, unless the run is a deep one."""
 
+REST = "enumeration"
+"""The op of a result that stands for cases which did not run."""
+
 Tell = Callable[[Result], None]
 
 
@@ -78,6 +81,8 @@ class Run:
         results: what became of the cases, in the order of the laws and of their cases.
         capabilities: what the backend declares.
         about: where it comes from.
+        expectations: the failures that the backend's wheel lists.
+        problems: what is wrong with that list.
         seconds: how long it took.
         partial: why cases are missing, such as `interrupted`; empty if none are.
     """
@@ -87,8 +92,16 @@ class Run:
     results: list[Result] = field(default_factory=list)
     capabilities: dict[str, Any] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
+    expectations: list[dict[str, str]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
     seconds: float = 0.0
     partial: str = ""
+
+    def take(self, hello: Mapping[str, Any]) -> None:
+        """Note what `worker.introduction` says."""
+        self.laws, self.problems = hello["laws"], hello["problems"]
+        self.capabilities, self.about = hello["capabilities"], hello["about"]
+        self.expectations = hello["expectations"]
 
 
 @dataclass(slots=True, eq=False)
@@ -98,6 +111,7 @@ class Job:
     Attributes:
         skip: how many of them are done.
         total: how many there are, as soon as that is known.
+        level: the lowest of theirs.
         strikes: how often it crashed.
     """
 
@@ -106,6 +120,7 @@ class Job:
     parts: int
     skip: int = 0
     total: int | None = None
+    level: int = 0
     strikes: int = 0
 
 
@@ -152,7 +167,7 @@ class _Member:
 
     def __init__(self, process: Process, job: Job | None) -> None:
         self.process, self.job = process, job
-        self.case = ""  # what it is examining
+        self.case, self.level = "", 0  # what it is examining
         self.heard = self.began = time.monotonic()
         self.failed = 0  # how many of the failed cases it knows
 
@@ -180,8 +195,7 @@ class _Crew:
         first = self._hire(None)
         _, hello = self._listen(self._options.limit)
         if hello is not None and "laws" in hello:
-            self._found.laws = hello["laws"]
-            self._found.capabilities, self._found.about = hello["capabilities"], hello["about"]
+            self._found.take(hello)
             return True
         if hello is not None and hello["usage"]:
             raise RunError(hello["refused"])
@@ -262,9 +276,9 @@ class _Crew:
         if "unlisted" in message:
             self._end_law(job.law, jobs, message["unlisted"])
         if "begin" in message:
-            job.total = message["begin"]
+            job.total, job.level = message["begin"], message["level"]
         if "start" in message:
-            member.case = message["start"]
+            member.case, member.level = message["start"], message["level"]
         if "result" in message:
             job.skip, member.case = job.skip + 1, ""
             result = Result.from_data(message["result"])
@@ -287,7 +301,7 @@ class _Crew:
         job.strikes += 2 if reason.startswith("hang") else 1
         if member.case:
             job.skip += 1
-            self._note(Result(Case.parse(member.case), "crashed", 0, reason))
+            self._note(Result(Case.parse(member.case), "crashed", member.level, reason))
         if job.strikes < STRIKES:
             jobs.appendleft(job)
         elif job.total is None or job.skip < job.total:
@@ -297,16 +311,19 @@ class _Crew:
         """Count the rest of a job as crashed, once."""
         part = f"part {job.part + 1} of {job.parts}" if job.parts > 1 else ""
         rest = f"; {job.total - job.skip} cases did not run" if job.total is not None else ""
-        self._note(Result(Case(job.law, "rest", detail=part), "crashed", 0, f"{reason}{rest}"))
+        self._note(Result(Case(job.law, REST, detail=part), "crashed", job.level, f"{reason}{rest}"))
 
     def _end_law(self, law: str, jobs: deque[Job], reason: str) -> None:
         """End all work on a law, and count the rest of it as crashed, once."""
+        level = 0
         for job in [job for job in jobs if job.law == law]:
             jobs.remove(job)
-        for member in [m for m in self._members if m.job is not None and m.job.law == law]:
-            member.process.end()
-            self._members.remove(member)
-        self._note(Result(Case(law, "rest"), "crashed", 0, reason))
+        for member in list(self._members):
+            if member.job is not None and member.job.law == law:
+                level = max(level, member.job.level)
+                member.process.end()
+                self._members.remove(member)
+        self._note(Result(Case(law, REST), "crashed", level, reason))
 
     # ---- results -------------------------------------------------------------------------------------------
 

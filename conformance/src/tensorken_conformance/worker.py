@@ -10,13 +10,14 @@ import faulthandler
 import json
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import IO, Any
 
 from tensorken.errors import BackendError, UnknownBackendError
 from tensorken_conformance.case import Case, Result
 from tensorken_conformance.examine import examine
+from tensorken_conformance.expectations import Expectation, ExpectationError, expectations_of
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.loading import load, origin
 from tensorken_conformance.plan import Plan, PlanError
@@ -57,11 +58,7 @@ def serve(jobs: IO[str], results: IO[str]) -> None:
     except BackendError as error:
         tell(refused=str(error), usage=isinstance(error, UnknownBackendError))
         return
-    tell(
-        laws=plan.described(),
-        capabilities=asdict(subject.capabilities),
-        about=origin(subject, first["options"]),
-    )
+    tell(**introduction(plan, first["options"]))
     failed: set[str] = set()
     for line in jobs:
         job = json.loads(line)
@@ -72,11 +69,29 @@ def serve(jobs: IO[str], results: IO[str]) -> None:
         except BaseException as error:  # noqa: BLE001, whatever comes of listing the cases is a result
             tell(unlisted=_cut(f"its cases cannot be listed: {type(error).__name__}: {error}"))
             continue
-        tell(begin=len(cases))
+        tell(begin=len(cases), level=min((law.level(case) for _, case in cases), default=0))
         for index, case in cases[job["skip"] :]:
-            tell(start=case.id)
+            tell(start=case.id, level=law.level(case))
             tell(result=examined(subject, law, case, failed).as_data(), index=index)
         tell(done=len(cases))
+
+
+def introduction(plan: Plan, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run has to know before the first case: the laws, and the backend as it describes itself."""
+    subject = plan.subject
+    expected: list[Expectation] = []
+    problems: list[str] = []
+    try:
+        expected = expectations_of(subject.backend)
+    except ExpectationError as error:
+        problems = [str(error)]
+    return {
+        "laws": plan.described(),
+        "capabilities": asdict(subject.capabilities),
+        "about": origin(subject, options),
+        "expectations": [{**asdict(line), "expires": str(line.expires)} for line in expected],
+        "problems": problems,
+    }
 
 
 def _cut(text: str) -> str:

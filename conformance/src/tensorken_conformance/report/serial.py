@@ -1,0 +1,188 @@
+"""Serial: reports as JSON, in the form that schema.json describes, and back again."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from tensorken.plugin import Capabilities
+from tensorken_conformance.case import Result
+from tensorken_conformance.levels import Account
+from tensorken_conformance.report.model import Cell, Header, Report
+
+SCHEMA = 1
+"""Counts the changes of the form after which older readers cannot read it."""
+
+
+class ReportError(ValueError):
+    """A file is no report that can be read."""
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of reports.
+
+    >>> schema()["$schema"]
+    'https://json-schema.org/draft/2020-12/schema'
+    """
+    text = resources.files(__package__).joinpath("schema.json").read_text("utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def to_json(report: Report) -> str:
+    """A report as JSON, in ASCII; each cell and each case has a line of its own, so that lines can be compared."""
+    data = as_data(report)
+    parts = []
+    for name, value in data.items():
+        if isinstance(value, list) and value:
+            text = "[\n" + ",\n".join(f"  {_compact(item)}" for item in value) + "\n ]"
+        elif name == "header":
+            text = "{\n" + ",\n".join(f'  "{k}": {_compact(v)}' for k, v in value.items()) + "\n }"
+        else:
+            text = _compact(value)
+        parts.append(f' "{name}": {text}')
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, allow_nan=False)
+
+
+def as_data(report: Report) -> dict[str, Any]:
+    """A report as lists, dictionaries, numbers and text."""
+    return {
+        "schema": SCHEMA,
+        "header": _plain(asdict(report.header)),
+        "claim": report.claim,
+        "status": report.status,
+        "capabilities": _plain(asdict(report.capabilities)),
+        "counts": _counts(report.counts),
+        "laws": [
+            {
+                "id": law.id,
+                "says": law.says,
+                "seconds": round(law.seconds, 6),
+                "counts": _counts(law.counts),
+            }
+            for law in report.by_law
+        ],
+        "ops": list(report.ops),
+        "cells": [_cell(cell) for cell in report.cells.values()],
+        "problems": list(report.problems),
+        "results": [_result(result) for result in report.results],
+    }
+
+
+def _counts(counts: Account) -> dict[str, int]:
+    return {"cases": counts.cases, **asdict(counts)}
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    data = {
+        "op": cell.op,
+        "dtype": cell.dtype,
+        "status": cell.status,
+        "counts": _counts(cell.counts),
+        "ulp": _plain(cell.ulp),
+        "worst": cell.worst,
+        "limit": cell.limit,
+        "seconds": round(cell.seconds, 6),
+    }
+    return {name: value for name, value in data.items() if value not in (None, "")}
+
+
+def _result(result: Result) -> dict[str, Any]:
+    data: dict[str, Any] = _plain(result.as_data())
+    data["seconds"] = round(data["seconds"], 6)
+    return data
+
+
+def _plain(value: Any) -> Any:
+    """The value in JSON's terms; infinities and NaN are text, since JSON has no such numbers."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
+
+
+# ---- reading -----------------------------------------------------------------------------------------------
+
+
+def load(path: str | Path) -> Report:
+    """The report in a file.
+
+    Raises:
+        ReportError: if it is none, or one of a newer kit; or the file cannot be read.
+    """
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ReportError(f"{path}: {error}") from error
+    return from_json(text, str(path))
+
+
+def from_json(text: str, name: str = "report") -> Report:
+    """The report that `to_json` gave.
+
+    Raises:
+        ReportError: if the text is none, or is of a newer kit.
+
+    >>> from_json("[]")
+    Traceback (most recent call last):
+    tensorken_conformance.report.serial.ReportError: report: no report of `tensorken conformance run --json FILE`
+    """
+    try:
+        data = json.loads(text)
+        version = data["schema"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ReportError(f"{name}: no report of `tensorken conformance run --json FILE`") from error
+    if not isinstance(version, int) or version > SCHEMA:
+        raise ReportError(
+            f"{name}: a report of form {version!r}, this kit reads {SCHEMA}; pip install -U tensorken-conformance"
+        )
+    try:
+        return _from_data(data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ReportError(f"{name}: not a whole report: {type(error).__name__}: {error}") from error
+
+
+def _from_data(data: Mapping[str, Any]) -> Report:
+    header = {**data["header"], "notes": tuple(data["header"]["notes"])}
+    header["select"] = tuple(header["select"])
+    return Report(
+        Header(**_known(Header, header)),
+        Capabilities(**_known(Capabilities, data["capabilities"])),
+        {law["id"]: law["says"] for law in data["laws"]},
+        [Result.from_data(_known(Result, _numbers(result))) for result in data["results"]],
+        tuple(data["ops"]),
+        tuple(data["problems"]),
+    )
+
+
+def _known(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
+    """What this kit knows of it: a later one may add facts without changing the form."""
+    names = {f.name for f in fields(kind)}
+    return {name: value for name, value in data.items() if name in names}
+
+
+def _numbers(result: Mapping[str, Any]) -> dict[str, Any]:
+    figures = {name: float(value) for name, value in result.get("figures", {}).items()}
+    ulp = result.get("ulp")
+    return {**result, "figures": figures, "ulp": None if ulp is None else float(ulp)}
+
+
+def load_all(paths: Iterable[str]) -> list[Report]:
+    """The reports in several files.
+
+    Raises:
+        ReportError: if one of them is none.
+    """
+    return [load(path) for path in paths]
