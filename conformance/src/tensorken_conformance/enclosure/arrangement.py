@@ -34,7 +34,7 @@ def moved(change: Callable[..., Array]) -> Rule:
 
 
 def _pad(x: Array, pads: Pairs) -> Array:
-    return np.pad(x, pads)
+    return np.pad(x, pads) if pads else x
 
 
 def _crop(x: Array, limits: Pairs) -> Array:

@@ -212,7 +212,8 @@ def logaddexp(errors: Errors, a: Interval, b: Interval) -> Interval:
     (a, b), certain, maybe = floats(a, b)
     low, high = outward(np.logaddexp(a.low, b.low), np.logaddexp(a.high, b.high), LIBRARY)
     largest = np.maximum(sizes(a)[1], sizes(b)[1])
-    slack = np.where(np.isfinite(largest), largest, 0.0) * 2.0 * PRECISION[a.dtype.name]
+    units = errors.steps("logaddexp", a.dtype) + 1.0
+    slack = np.where(np.isfinite(largest), largest, 0.0) * 2.0 * PRECISION[a.dtype.name] * units
     y = errors.result("logaddexp", low - slack, high + slack, maybe, a.dtype)
     return spoilt(y, certain, maybe)
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from tensorken.spec.capabilities import Capabilities
 from tensorken.spec.dtypes import DType
+from tensorken_conformance import limits
 from tensorken_conformance.enclosure.interval import (
     PRECISION,
     SMALLEST,
@@ -16,13 +17,11 @@ from tensorken_conformance.enclosure.interval import (
     rounded,
 )
 
-UNDECLARED = 4
-"""The error of an op of which a backend declares nothing, in representable numbers."""
-
 EXACT = frozenset(
-    "neg abs sign maximum minimum relu round trunc ceil floor signbit copysign nextafter max min sort cast".split()
+    ("neg", "abs", "sign", "maximum", "minimum", "relu", "round", "trunc", "ceil", "floor", "remainder")
+    + ("signbit", "copysign", "nextafter", "max", "min", "sort", "cast")
 )
-"""The ops whose results are not rounded, or once; nothing needs to be declared of them."""
+"""The ops whose results are not rounded, or once from what can be computed exactly."""
 
 
 class Errors:
@@ -43,8 +42,14 @@ class Errors:
         found = self._steps.get(key)
         if found is None:
             declared = self.capabilities.largest_error(op, dtype.name)
-            found = self._steps[key] = declared if declared is not None else 0 if op in EXACT else UNDECLARED
+            limit = 0 if op in EXACT else limits.largest(op, dtype.name, 2) if declared is None else declared
+            found = self._steps[key] = limit
         return found
+
+    def unit(self, dtype: DType) -> float:
+        """The relative error of one sum or product of two numbers: half a unit, and the declared ones beside it."""
+        steps = max(self.steps(op, dtype) for op in ("add", "sub", "mul"))
+        return (2 * steps + 1) * PRECISION[dtype.name]
 
     def gamma(self, terms: float | Array, dtype: DType) -> Array:
         """n * u / (1 - n * u): how far rounding may take a sum of n terms, relative to the sum of their sizes.
@@ -52,7 +57,7 @@ class Errors:
         N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, 2002, section 4.2; infinite
         where n * u is not below 1, since there is no bound then.
         """
-        share = np.asarray(terms) * PRECISION[dtype.name]
+        share = np.asarray(terms) * self.unit(dtype)
         return np.where(share < 1.0, share / np.where(share < 1.0, 1.0 - share, 1.0), np.inf)
 
     def flushes(self, dtype: DType) -> bool:

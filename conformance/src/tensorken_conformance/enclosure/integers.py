@@ -110,7 +110,9 @@ def shift(errors: Errors, a: Interval, b: Interval, *, up: bool) -> Interval:
         inside = (q >= 0) & (q < bits)
         amount = np.where(inside, q, 0).astype(unsigned)
         source = p.astype(unsigned)
-        return np.asarray(np.where(inside, source << amount if up else source >> amount, unsigned(0)).astype(np.int64))
+        return np.asarray(
+            np.where(inside, source << amount if up else source >> amount, unsigned(0)).astype(np.int64)
+        )
 
     return where_known(moved)(errors, a, b)
 

@@ -1,0 +1,1 @@
+"""Programs: short computations as data; how they are drawn, run, judged, reduced and printed."""

@@ -1,0 +1,194 @@
+"""Draft: a program as it is being written; what each node may be is known at once, from its enclosure.
+
+So a step that would say nothing, since its result may be anything, is given other operands, and programs stay where
+numbers mean something.  Now and then such a step is kept, for infinities and NaN have to travel as well.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorken.errors import TensorkenError
+from tensorken.spec.capabilities import Capabilities
+from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.shapes import Shape
+from tensorken.tensor import Tensor
+from tensorken_conformance.enclosure import Enclosure, Interval, interval
+from tensorken_conformance.programs.program import Array, Leaf, Node, Program, Step
+
+Draw = Callable[[int], int]
+"""A number from 0 up to, and without, another; the smaller, the simpler."""
+
+LARGEST = 48
+"""How many elements a node has at most."""
+
+SHAPES: tuple[Shape, ...] = (
+    (3,),
+    (2, 3),
+    (),
+    (1,),
+    (3, 1),
+    (1, 3),
+    (2, 2),
+    (3, 3),
+    (2, 1, 3),
+    (4,),
+    (2, 3, 2),
+    (5,),
+    (0,),
+    (2, 0),
+    (1, 2, 1, 3),
+    (7,),
+)
+"""The shapes of leaves, simple ones first."""
+
+_GRID = [0.5, 0.75, 0.25, 1.0, 0.0, 0.625, 0.375, 0.875, 0.125]
+_FINE = [round((i * 0.6180339887498949) % 1.0, 6) for i in range(1, 64)]
+_INTS = [1, 2, 3, 0, -1, 4, -2, 5, 7, -3, 8, 12, -7, 31, 64, -100]
+_WILD = [0.0, -0.0, float("inf"), 1.0, float("nan"), -float("inf"), 1e-42, 3e38, -1e300, 6e-8, 65504.0]
+_WILD_INTS = [0, -1, 2**31 - 1, -(2**31), 1, 2**63 - 1, -(2**63), 33]
+
+VAGUE = 2.0**-4
+"""An interval this wide, relative to its largest end, tells nearly nothing of its element."""
+
+
+def vague(x: Interval) -> Array:
+    """Where an interval tells nearly nothing."""
+    if x.dtype.kind != "float":
+        return np.asarray(x.low != x.high)
+    with np.errstate(all="ignore"):
+        wide = x.high - x.low > VAGUE * np.maximum(np.abs(x.low), np.abs(x.high))
+        wide |= (x.low != x.high) & (np.isinf(x.low) | np.isinf(x.high))
+    return np.asarray((wide | x.maybe_nan) & ~x.empty)
+
+
+def unknown(x: Interval) -> Array:
+    """Where an interval tells nothing at all."""
+    if x.dtype.kind == "float":
+        return np.asarray((x.low == -np.inf) & (x.high == np.inf))
+    return np.asarray(x.low != x.high) if x.dtype.kind == "bool" else np.asarray(x.high - x.low > 2.0**31)
+
+
+class Draft:
+    """A program that is being written.
+
+    Args:
+        draw: where decisions come from.
+        capabilities: of the backend that the program is for.
+    """
+
+    def __init__(self, draw: Draw, capabilities: Capabilities) -> None:
+        self.draw = draw
+        self.capabilities = capabilities
+        self.place = Enclosure(capabilities)
+        self.dtypes = [dtype for name, dtype in DTYPES.items() if name in capabilities.dtypes]
+        self.nodes: list[Node] = []
+        self.tensors: list[Tensor] = []
+        self.fine: list[bool] = []
+
+    @property
+    def program(self) -> Program:
+        """What has been written."""
+        return Program(tuple(self.nodes))
+
+    def chance(self, of: int) -> bool:
+        """True once in so many times; the simplest decision is against it."""
+        return self.draw(of) == of - 1
+
+    def choice(self, options: Sequence[Any]) -> Any:
+        """One of these, the first being the simplest."""
+        return options[self.draw(len(options))]
+
+    def dtype(self, options: Sequence[DType]) -> DType:
+        """One of these dtypes, rather one that an earlier node has."""
+        if self.nodes and not self.chance(3):
+            seen = [
+                x.dtype
+                for x, fine in zip(self.tensors, self.fine, strict=True)
+                if fine and x.dtype in options
+            ]
+            if seen:
+                return seen[-1 - self.draw(len(seen))]
+        return self.choice(options)  # type: ignore[no-any-return]
+
+    # ---- leaves ----------------------------------------------------------------------------------------------
+
+    def leaf(self, shape: Shape, dtype: DType, domain: tuple[float, float] = (-2.0, 2.0)) -> int:
+        """A new leaf with numbers of the domain; its place."""
+        values = self._values(shape, dtype, domain)
+        return self.given(values, dtype)
+
+    def given(self, values: Array, dtype: DType) -> int:
+        """A new leaf with these values; its place."""
+        leaf = Leaf(values, dtype)
+        self.nodes.append(leaf)
+        self.tensors.append(self.tensor(leaf))
+        self.fine.append(_moderate(interval(self.tensors[-1])))
+        return len(self.nodes) - 1
+
+    def tensor(self, leaf: Leaf) -> Tensor:
+        """A leaf on the enclosure."""
+        shape = leaf.values.shape
+        flat: Any = np.array(leaf.values, order="C").reshape(-1)
+        return Tensor(self.place, self.place.new(shape, memoryview(flat), leaf.dtype), shape, leaf.dtype)
+
+    def _values(self, shape: Shape, dtype: DType, domain: tuple[float, float]) -> Array:
+        count = int(np.prod(shape, dtype=int))
+        style, start = self.draw(16), self.draw(16)
+        order = (np.arange(count) * (1 + style % 4) + start) % 63
+        if dtype.kind == "bool":
+            return ((order * 5 + style) % 3 != 1).reshape(shape)
+        if dtype.kind == "int":
+            least = np.iinfo(dtype.name).min
+            pool = [n for n in _WILD_INTS if least <= n <= -(least + 1)] if style == 15 else _INTS
+            return np.array([pool[i % len(pool)] for i in order], dtype.name).reshape(shape)
+        if style == 15:
+            with np.errstate(over="ignore"):
+                return np.array([_WILD[i % len(_WILD)] for i in order], dtype.name).reshape(shape)
+        units = _GRID if style < 6 else _FINE
+        low, high = domain
+        values = [round(low + (high - low) * units[i % len(units)], 6) for i in order]
+        return np.array(values, dtype.name).reshape(shape)
+
+    # ---- steps -----------------------------------------------------------------------------------------------
+
+    def pick(self, fits: Callable[[Tensor], bool]) -> int | None:
+        """The place of a node that fits, the latest being the simplest choice; None if none does."""
+        found = [i for i in range(len(self.nodes) - 1, -1, -1) if self.fine[i] and fits(self.tensors[i])]
+        return found[self.draw(len(found))] if found else None
+
+    def add(self, step: Step, keep: bool = False) -> bool:
+        """Write a step, if it is defined and its result says something; whether it was written.
+
+        Args:
+            step: what to write.
+            keep: write it also if its result may be anything.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                y = step(*[self.tensors[i] for i in step.operands])
+            except (TensorkenError, OverflowError):
+                return False
+        if y.size > LARGEST or y.ndim > 5 or y.dtype.name not in self.capabilities.dtypes:
+            return False
+        found = interval(y)
+        fine = not vague(found).any() and not found.maybe_nan.any() and _moderate(found)
+        if not fine and not keep:
+            return False
+        self.nodes.append(step)
+        self.tensors.append(y)
+        self.fine.append(fine)
+        return True
+
+
+def _moderate(x: Interval) -> bool:
+    """Whether no element is infinite or near to it, so that other ops have room."""
+    if x.dtype.kind != "float" or not x.low.size:
+        return True
+    limit = 2.0**10 if x.dtype.name == "float16" else 2.0**40
+    return bool(np.maximum(np.abs(x.low), np.abs(x.high)).max() < limit)

@@ -1,0 +1,189 @@
+"""Program: a short computation as data: numbers that are given, and steps that are each a piece of Python."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import tensorken
+from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.op import OPS
+from tensorken.tensor import Tensor
+
+Array = np.ndarray[Any, Any]
+
+NAMES = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """Numbers that are given.
+
+    Attributes:
+        values: a numpy array in the format of the dtype.
+        dtype: the dtype.
+    """
+
+    values: Array
+    dtype: DType
+
+    @property
+    def text(self) -> str:
+        """The Python that makes it; numbers are as short as their format allows."""
+        shape = f".reshape({self.values.shape})" if 0 in self.values.shape else ""
+        return f'tk.tensor({_listed(self.values)}, "{self.dtype}"){shape}'
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A piece of Python that makes one tensor of others.
+
+    Attributes:
+        text: with {0}, {1}, ... in the place of its operands, and `tk` for tensorken.
+        operands: the numbers of earlier nodes of the program.
+        ops: the ops that it is about.
+    """
+
+    text: str
+    operands: tuple[int, ...]
+    ops: tuple[str, ...]
+
+    def __call__(self, *operands: Tensor) -> Tensor:
+        """What it makes of these."""
+        return _function(self.text, len(operands))(*operands)  # type: ignore[no-any-return]
+
+
+Node = Leaf | Step
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Nodes in the order in which they are computed.
+
+    >>> leaf = Leaf(np.array([1.0, 2.0], "float32"), DTYPES["float32"])
+    >>> print(*Program((leaf, Step("tk.exp({0})", (0,), ("exp",)))).lines(1), sep="; ")
+    a = tk.tensor([1.0, 2.0], "float32"); b = tk.exp(a)
+    """
+
+    nodes: tuple[Node, ...]
+
+    @property
+    def ops(self) -> set[str]:
+        """The ops that its steps are about."""
+        return {op for node in self.nodes if isinstance(node, Step) for op in node.ops}
+
+    @property
+    def steps(self) -> int:
+        """How many of its nodes are steps."""
+        return sum(isinstance(node, Step) for node in self.nodes)
+
+    def run(self, make: Callable[[Leaf], Tensor], after: Callable[[Step, Tensor], None]) -> list[Tensor]:
+        """The tensors of all nodes.
+
+        Args:
+            make: makes the tensor of a leaf.
+            after: is called with each step and what it gave.
+        """
+        tensors: list[Tensor] = []
+        for node in self.nodes:
+            if isinstance(node, Leaf):
+                tensors.append(make(node))
+            else:
+                tensors.append(node(*[tensors[i] for i in node.operands]))
+                after(node, tensors[-1])
+        return tensors
+
+    def needed(self, number: int) -> Program:
+        """The nodes without which that one cannot be computed, in their order; it is the last of them."""
+        wanted = {number}
+        for i in range(number, -1, -1):
+            node = self.nodes[i]
+            if i in wanted and isinstance(node, Step):
+                wanted.update(node.operands)
+        return self.only(sorted(wanted))
+
+    def only(self, kept: Sequence[int]) -> Program:
+        """These nodes alone."""
+        places = {old: new for new, old in enumerate(kept)}
+        return Program(
+            tuple(
+                [
+                    node if isinstance(node, Leaf) else Step(node.text, _renamed(node, places), node.ops)
+                    for node in [self.nodes[i] for i in kept]
+                ]
+            )
+        )
+
+    def replaced(self, number: int, node: Node) -> Program:
+        """The program with another node in that place."""
+        return Program((*self.nodes[:number], node, *self.nodes[number + 1 :]))
+
+    def lines(self, last: int) -> list[str]:
+        """One assignment for each node up to the last one."""
+        names = [NAMES[i] if i < len(NAMES) else f"x{i}" for i in range(len(self.nodes))]
+        return [
+            f"{names[i]} = {node.text if isinstance(node, Leaf) else _filled(node, names)}"
+            for i, node in enumerate(self.nodes[: last + 1])
+        ]
+
+    def script(self, backend: str, last: int, remark: str) -> list[str]:
+        """The program as Python that runs, in at most five lines.
+
+        Args:
+            backend: the name of the backend that it runs on.
+            last: the node whose value is printed.
+            remark: what is expected, for a comment.
+        """
+        lines = self.lines(last)
+        text = "\n".join(lines)
+        imports = "import tensorken as tk"
+        if "OPS[" in text:
+            imports += "; from tensorken.spec.op import OPS"
+        if "inf" in text or "nan" in text:
+            imports += "; from math import inf, nan"
+        leaves = [line for line, node in zip(lines, self.nodes, strict=False) if isinstance(node, Leaf)]
+        steps = [line for line, node in zip(lines, self.nodes, strict=False) if isinstance(node, Step)]
+        shown = lines[last].partition(" =")[0]
+        parts = [
+            imports,
+            f"tk.use_backend({backend!r})",
+            "; ".join(leaves),
+            "; ".join(steps),
+            f"print({shown})  # {remark}",
+        ]
+        return [part for part in parts if part]
+
+
+def _renamed(step: Step, places: dict[int, int]) -> tuple[int, ...]:
+    return tuple([places[i] for i in step.operands])
+
+
+def _filled(step: Step, names: Sequence[str]) -> str:
+    return step.text.format(*[names[i] for i in step.operands])
+
+
+@functools.cache
+def _function(text: str, count: int) -> Callable[..., Any]:
+    """The step as a function; that it is printed as it runs is what makes a script repeat a failure."""
+    names = [f"x{i}" for i in range(count)]
+    source = f"lambda {', '.join(names)}: {text.format(*names)}"
+    return eval(source, {"tk": tensorken, "OPS": OPS, "inf": math.inf, "nan": math.nan, **DTYPES})  # type: ignore[no-any-return]
+
+
+def _listed(values: Array) -> str:
+    """The values as nested lists, with the fewest digits that tell each from its neighbours."""
+    if values.dtype.kind != "f":
+        return str(values.tolist())
+    if values.ndim == 0:
+        return str(values[()]) if np.isfinite(values) else repr(float(values))
+    return f"[{', '.join([_listed(row) for row in values])}]"
+
+
+def joined(programs: Iterable[Program]) -> set[str]:
+    """All ops that some programs are about."""
+    return set().union(*[program.ops for program in programs])
