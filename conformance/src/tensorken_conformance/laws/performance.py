@@ -1,0 +1,392 @@
+"""performance.profile: how long ops take, beside numpy on the same machine.  A profile, never a verdict.
+
+Times are the best of several, since whatever disturbs a measurement makes it longer.  What a device delays is realised,
+and one element of the last result read, before the clock is stopped.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import tensorken as tk
+from tensorken.spec.dtypes import float32, int32
+from tensorken.spec.op import OPS, run
+from tensorken.spec.raw import RawTensor
+from tensorken_conformance.case import Case, Measured, Result
+from tensorken_conformance.law import law
+from tensorken_conformance.laws.read_back import need
+from tensorken_conformance.subject import Array, Subject
+
+BUDGET = 0.02
+"""Seconds for which an op is repeated, on the backend and with numpy."""
+
+PATIENCE = 0.05
+"""Seconds that one run may take; what takes longer is measured at a smaller size."""
+
+REPEATS = 5
+"""How often the repetitions are timed."""
+
+SMALLEST = 4
+"""No smaller size is tried than this one."""
+
+SMALLER = (64, 16, 4, 1)
+"""The sizes that are tried before the wanted one, as parts of it: each foretells how long the next will take."""
+
+Values = Sequence[Array]
+Computation = Callable[[RawTensor[Any], Sequence[Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Something to time.
+
+    Attributes:
+        operands: numpy arrays for a size, which is the length of an axis or the number of elements.
+        sizes: names and sizes, the smallest first.
+        compute: does it on an interpreter, with representations; gives a representation.
+        baseline: does it with numpy.
+        operations: how many floating-point operations there are at a size; None: what counts is the memory moved.
+        stack: whether it is done as users do it, in `Fuse`, rather than on the bare backend.
+        relies: the ops that must be right, for its time to mean anything.
+        group: the laws by which they must be right.
+    """
+
+    operands: Callable[[int], Values]
+    sizes: dict[str, int]
+    compute: Computation
+    baseline: Callable[..., Any]
+    operations: Callable[[int], int] | None = None
+    stack: bool = False
+    relies: tuple[str, ...] = ()
+    group: str = "values"
+    reads: bool = field(default=True)
+
+
+TASKS: dict[str, Task] = {}
+"""All tasks, by names that are those of ops where there is one."""
+
+FLAT = {"small": 4_096, "large": 1 << 18}
+SQUARE = {"small": 64, "large": 512}
+
+
+def _numbers(*shape: int, low: float = 0.25) -> Array:
+    """Floats between low and low + 1, of which none repeats soon."""
+    count = int(np.prod(shape, dtype=int))
+    return (low + np.arange(count) * 0.6180339887 % 1.0).astype(np.float32).reshape(shape)
+
+
+def _elementwise(name: str, baseline: Callable[..., Any], arity: int) -> None:
+    op = OPS[name]
+    TASKS[name] = Task(
+        lambda n: [_numbers(n, low=0.25 * (i + 1)) for i in range(arity)],
+        FLAT,
+        lambda place, operands: run(place, op, operands, ()),
+        baseline,
+        relies=(name,),
+    )
+
+
+for _name, _baseline, _arity in (
+    ("sqrt", np.sqrt, 1),
+    ("exp", np.exp, 1),
+    ("log", np.log, 1),
+    ("sin", np.sin, 1),
+    ("tanh", np.tanh, 1),
+    ("add", np.add, 2),
+    ("mul", np.multiply, 2),
+    ("div", np.divide, 2),
+    ("pow", np.power, 2),
+    ("maximum", np.maximum, 2),
+):
+    _elementwise(_name, _baseline, _arity)
+
+
+def _on_a_square(name: str, params: Callable[[int], tuple[Any, ...]], baseline: Callable[..., Any]) -> None:
+    op = OPS[name]
+    TASKS[name] = Task(
+        lambda n: [_numbers(n, n)],
+        SQUARE,
+        lambda place, operands: run(place, op, operands, params(place.shape(operands[0])[0])),
+        baseline,
+        relies=(name,),
+    )
+
+
+_on_a_square("sum", lambda n: ((1,),), lambda x: np.sum(x, 1, keepdims=True))
+_on_a_square("max", lambda n: ((0,),), lambda x: np.max(x, 0, keepdims=True))
+_on_a_square("argmax", lambda n: (1,), lambda x: np.argmax(x, 1, keepdims=True))
+_on_a_square("cumsum", lambda n: (1,), lambda x: np.cumsum(x, 1))
+_on_a_square("sort", lambda n: (1,), lambda x: np.sort(x, 1, "stable"))
+_on_a_square("softmax", lambda n: ((1,),), lambda x: _softmax(x))
+_on_a_square("pad", lambda n: (((1, 1), (1, 1)),), lambda x: np.pad(x, 1))
+
+
+def _under_an_op(name: str, params: Callable[[int], tuple[Any, ...]], view: Callable[..., Any]) -> None:
+    """A movement that may be a mere view: what counts is how an op reads it."""
+    op = OPS[name]
+
+    def compute(place: RawTensor[Any], operands: Sequence[Any]) -> Any:
+        moved = run(place, op, operands, params(place.shape(operands[0])[0]))
+        return run(place, OPS["neg"], (moved,), ())
+
+    TASKS[name] = Task(
+        lambda n: [_numbers(n, n)], SQUARE, compute, lambda x: np.negative(view(x)), relies=(name, "neg")
+    )
+
+
+_under_an_op("permute", lambda n: ((1, 0),), np.transpose)
+_under_an_op("crop", lambda n: (((1, n - 1), (1, n - 1)),), lambda x: x[1:-1, 1:-1])
+
+
+def _softmax(x: Array) -> Array:
+    e: Array = np.exp(x - np.max(x, 1, keepdims=True))
+    e /= np.sum(e, 1, keepdims=True)
+    return e
+
+
+TASKS["gather"] = Task(
+    lambda n: [_numbers(n, n), (np.arange(n) * 7 % n).astype(np.int32)],
+    SQUARE,
+    lambda place, operands: run(place, OPS["gather"], operands, (0,)),
+    lambda x, indices: np.take(x, indices, 0),
+    relies=("gather",),
+)
+
+TASKS["launch"] = Task(
+    lambda n: [_numbers(n), _numbers(n)],
+    {"one": 1},
+    lambda place, operands: run(place, OPS["add"], operands, ()),
+    np.add,
+    relies=("add",),
+)
+
+TASKS["upload"] = Task(
+    lambda n: [_numbers(n)],
+    FLAT,
+    lambda place, operands: place.new(operands[0].shape, memoryview(operands[0]), float32),
+    np.array,
+    relies=("new",),
+)
+
+TASKS["read-back"] = Task(
+    lambda n: [_numbers(n)],
+    FLAT,
+    lambda place, operands: place.ravel(operands[0]),
+    np.array,
+    relies=("new",),
+    reads=False,
+)
+
+
+def _as_user(f: Callable[..., Any]) -> Computation:
+    """A function of tensors as one of representations."""
+
+    def compute(place: RawTensor[Any], operands: Sequence[Any]) -> Any:
+        return f(*[tk.Tensor(place, x) for x in operands]).representation
+
+    return compute
+
+
+TASKS["matmul"] = Task(
+    lambda n: [_numbers(n, n), _numbers(n, n)],
+    {"small": 32, "medium": 128, "large": 512},
+    _as_user(lambda a, b: a @ b),
+    np.matmul,
+    operations=lambda n: 2 * n**3,
+    stack=True,
+    relies=("fused_multiply_add", "matmul"),
+)
+
+
+def _gradient(x: Array, w: Array) -> Array:
+    """The gradient by w of the sum of tanh(x @ w), as one would write it with numpy."""
+    y = np.tanh(x @ w)
+    product: Array = x.T @ (1.0 - y * y)
+    return product
+
+
+TASKS["gradient"] = Task(
+    lambda n: [_numbers(n, n) / np.float32(n), _numbers(n, n)],
+    {"small": 32, "large": 256},
+    _as_user(lambda x, w: tk.grad(lambda v: tk.tanh(x @ v).sum())(w)),
+    _gradient,
+    operations=lambda n: 4 * n**3,
+    stack=True,
+    relies=("fused_multiply_add", "matmul", "tanh"),
+    group="derivatives",
+)
+
+
+# ---- the law -----------------------------------------------------------------------------------------------
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Each task at each of its sizes, in float32; for the quick run the cost of a launch alone."""
+    if float32.name not in subject.capabilities.dtypes:
+        return
+    for name, task in TASKS.items():
+        if all(subject.capabilities.why_not(op, float32.name) is None for op in task.relies):
+            for size in task.sizes:
+                if subject.depth != "smoke" or name == "launch":
+                    yield Case("performance.profile", name, float32.name, size)
+
+
+@law(
+    "performance.profile",
+    cases,
+    level=5,
+    needs=lambda case: (need(float32.name),),
+    stage=3,
+)
+def profile(subject: Subject, case: Case) -> Measured:
+    """Each op is timed beside numpy on this machine; a profile, which no backend passes or fails.
+
+    Figures: microseconds, those of numpy, their ratio, and gigabytes or gigaflops a second.  What takes too long is
+    measured at a smaller size; `elements` says at how many.
+    """
+    task = TASKS[case.op]
+    size, once = _affordable(subject, task, task.sizes[case.shape])
+    values = _operands(case.op, size)
+    place = subject.stack if task.stack else subject.backend
+    operands = _uploaded(subject, task, values)
+    seconds = _best(lambda count: _repeated(place, task, operands, count), once)
+    numpy = _numpy_seconds(case.op, size)
+    figures = {
+        "elements": float(max(x.size for x in values)),
+        "microseconds": seconds * 1e6,
+        "numpy microseconds": numpy * 1e6,
+        "ratio": seconds / numpy,
+    }
+    if task.operations is not None:
+        figures["gigaflops per second"] = task.operations(size) / seconds / 1e9
+    else:
+        figures["gigabytes per second"] = sum(x.nbytes for x in values) / seconds / 1e9
+    return Measured(figures=figures)
+
+
+def _affordable(subject: Subject, task: Task, wanted: int) -> tuple[int, float]:
+    """The wanted size, or the largest tried below it that does not take too long; and the seconds of a run there."""
+    found, once = wanted, 0.0
+    for part in SMALLER:
+        size = wanted // part
+        if size < SMALLEST and part > 1:
+            continue
+        if once and once * _work(task, size) / _work(task, found) > PATIENCE:
+            break
+        found, once = size, _one_run(subject, task, task.operands(size))
+    return found, once
+
+
+def _work(task: Task, size: int) -> float:
+    if task.operations is not None:
+        return float(task.operations(size))
+    return float(sum(x.size for x in task.operands(size)))
+
+
+@functools.lru_cache(maxsize=256)
+def _operands(name: str, size: int) -> Values:
+    """The same for the backend and for numpy."""
+    return TASKS[name].operands(size)
+
+
+def _uploaded(subject: Subject, task: Task, values: Values) -> list[Any]:
+    """The operands on the interpreter that computes; for an upload, as they are."""
+    if task is TASKS["upload"]:
+        return list(values)
+    place: Any = subject.stack if task.stack else subject.witness
+    return [
+        place.new(x.shape, memoryview(_flat(x)), int32 if x.dtype.kind == "i" else float32) for x in values
+    ]
+
+
+def _flat(x: Array) -> Any:
+    return x.reshape(-1)
+
+
+def _one_run(subject: Subject, task: Task, values: Values) -> float:
+    """Seconds for one run on the witness, the best of three: the first may compile."""
+    operands = _uploaded(subject, task, values)
+    place = subject.stack if task.stack else subject.witness
+    first = _repeated(place, task, operands, 1)
+    again = 2 if first <= PATIENCE else 1 if first <= 10 * PATIENCE else 0
+    return min([first, *(_repeated(place, task, operands, 1) for _ in range(again))])
+
+
+def _repeated(place: RawTensor[Any], task: Task, operands: Sequence[Any], count: int) -> float:
+    """Seconds for so many runs, all of which have been done in the end.
+
+    A result is dropped before the next run, so that memory is used again, and nobody can answer by the last one.
+    """
+    compute, y = task.compute, None
+    start = time.perf_counter()
+    for _ in range(count):
+        y = None
+        y = compute(place, operands)
+        if task.reads:
+            y = place.realize(y)
+    if task.reads:
+        _read_one(place, y)
+    return time.perf_counter() - start
+
+
+def _read_one(place: RawTensor[Any], y: Any) -> None:
+    """Read one element, which waits for the device."""
+    shape = place.shape(y)
+    if shape and all(shape):
+        y = run(place, OPS["crop"], (y,), (tuple([(0, 1)] * len(shape)),))
+    place.ravel(y)
+
+
+def _best(repeated: Callable[[int], float], once: float) -> float:
+    """The shortest time of a run: several are timed together, several times."""
+    count = max(1, int(BUDGET / REPEATS / max(once, 1e-7)))
+    repeats = REPEATS if once * count <= BUDGET else 2
+    return min(repeated(count) for _ in range(repeats)) / count
+
+
+@functools.lru_cache(maxsize=256)
+def _numpy_seconds(name: str, size: int) -> float:
+    """The same for numpy, once in a process."""
+    task, values = TASKS[name], _operands(name, size)
+
+    def repeated(count: int) -> float:
+        start = time.perf_counter()
+        for _ in range(count):
+            task.baseline(*values)
+        return time.perf_counter() - start
+
+    repeated(1)
+    return max(_best(repeated, repeated(1)), 1e-9)
+
+
+# ---- which figures count -----------------------------------------------------------------------------------
+
+
+def trusted(results: Iterable[Result]) -> list[Result]:
+    """The profiles among the results that mean something: those of ops no case of which failed.
+
+    How fast a wrong result comes is of no use to anybody.
+    """
+    results = list(results)
+    wrong = {
+        (result.case.law.partition(".")[0], result.case.op)
+        for result in results
+        if result.status not in ("passed", "unsupported") and result.case.dtype in ("", float32.name)
+    }
+    return [
+        result
+        for result in results
+        if result.case.law == "performance.profile"
+        and result.status == "passed"
+        and not any(
+            (group, op) in wrong
+            for op in TASKS[result.case.op].relies
+            for group in {TASKS[result.case.op].group, "values"}
+        )
+    ]
