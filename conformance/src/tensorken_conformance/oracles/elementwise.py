@@ -17,7 +17,7 @@ import numpy as np
 
 from tensorken.spec.dtypes import DType, bool_, float64
 from tensorken.spec.op import Op
-from tensorken_conformance.oracles.elementwise_functions import BINARY, UNARY, Binary, Unary, exactly
+from tensorken_conformance.oracles.elementwise_functions import BINARY, UNARY, Binary, Unary, exactly, mp
 from tensorken_conformance.oracles.rounding import FORMATS, Format, nearest
 
 Array = np.ndarray[Any, Any]
@@ -67,6 +67,57 @@ def expected(op: Op, dtype: DType, rows: tuple[Array, ...]) -> Array:
     else:
         raise LookupError(f"nothing is known of the op {name!r}: it has no meaning on numbers (Op.scalar)")
     return numbers(values, result)
+
+
+def settled(op: Op, dtype: DType, rows: tuple[Array, ...]) -> Array:
+    """Where the result of a rounded op is a fact that no error excuses: 0, 1, an infinity or NaN at special operands.
+
+    >>> from tensorken.spec.dtypes import float32
+    >>> from tensorken.spec.op import OPS
+    >>> settled(OPS["exp"], float32, (np.float32([0.0, 1.0, np.inf, 1000.0]),)).tolist()
+    [True, False, True, False]
+    """
+    function = UNARY.get(op.name) or BINARY.get(op.name)
+    if dtype.kind != "float" or function is None:
+        return np.any([~np.isfinite(column) for column in rows], 0) | np.zeros(rows[0].shape, bool)
+    points = zip(*[column.ravel().tolist() for column in rows], strict=True)
+    facts = [function.fact(*point) for point in points]
+    return np.array([f is not None and (f != f or abs(f) in (0.0, 1.0, inf)) for f in facts]).reshape(
+        rows[0].shape
+    )
+
+
+def overflows(op: Op, dtype: DType, point: tuple[float, ...], units: int) -> bool:
+    """Whether the value at ordinary operands is more than so many units in the last place beyond the largest number.
+
+    >>> from tensorken.spec.dtypes import float32
+    >>> from tensorken.spec.op import OPS
+    >>> overflows(OPS["exp"], float32, (89.0,), 3), overflows(OPS["mul"], float32, (2.0**64, 2.0**64), 3)
+    (True, False)
+    """
+    form = FORMATS[dtype]
+    mp.prec = 200
+    name, numbers_ = op.name, [mp.mpf(x) for x in point]
+    if name in UNARY:
+        value = UNARY[name].value(*numbers_)
+    elif name in BINARY:
+        value = BINARY[name].value(*point)
+    elif name in _VALUES:
+        value = _VALUES[name](*numbers_)
+    else:
+        return False
+    return bool(abs(value) > mp.ldexp(1 + units * mp.ldexp(1, 1 - form.precision), form.limit))
+
+
+_VALUES: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "square": lambda x: x * x,
+    "reciprocal": lambda x: 1 / x,
+    "hypot": lambda a, b: mp.sqrt(a * a + b * b),
+}
 
 
 def known(op: Op) -> bool:
