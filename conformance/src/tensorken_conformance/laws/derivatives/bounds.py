@@ -1,3 +1,318 @@
-"""Bounds: how far the numbers of a backend may be off, from the same computation on intervals."""
+"""Bounds: where the numbers of a backend must lie, from the same computation on intervals.
+
+The intervals are those of the exact results of the ops, widened by the errors that the backend declares.  So they hold
+both what exact arithmetic gives and what the backend gives, if its ops are right.  That the two sides of an identity,
+computed on intervals, have no number in common shows that a rule is wrong, whatever the rounding.
+"""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensorken.fuse import Fuse
+from tensorken.spec.capabilities import Capabilities
+from tensorken.spec.dtypes import DTYPES, DType, bool_
+from tensorken.spec.op import OPS, Op
+from tensorken.spec.raw import RawTensor
+from tensorken.tensor import Tensor
+from tensorken_conformance.case import Failure, Measured
+from tensorken_conformance.enclosure import Enclosure, Interval, interval
+from tensorken_conformance.enclosure.errors import EXACT, Errors
+from tensorken_conformance.enclosure.interval import chosen, exactly, hull
+from tensorken_conformance.laws.derivatives.shaken import exaggerated, shaken
+from tensorken_conformance.subject import Array, Subject
+
+Computation = Callable[[RawTensor[Any]], Sequence[Tensor]]
+"""Makes its operands on a backend, and computes some tensors there."""
+
+ROUNDING = 2.0**-53
+"""The largest relative error of a float64 operation of our own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Between which numbers each element of a tensor lies.
+
+    Attributes:
+        low: the lower ends.
+        high: the upper ends.
+        maybe_nan: where the element may be NaN.
+        estimated: how many elements have bounds from shaken runs, as the intervals say too little.
+        unknown: how many elements have no bounds that say anything.
+
+    >>> near = Bounds(np.array([1.0, 2.0]), np.array([1.5, 2.0]))
+    >>> near.scaled(2.0).meets(Bounds(np.array([3.0, 4.0]), np.array([3.0, 5.0]))).tolist()
+    [True, True]
+    """
+
+    low: Array
+    high: Array
+    maybe_nan: Array | bool = False
+    estimated: int = 0
+    unknown: int = 0
+
+    def holds(self, values: Array) -> Array:
+        """Where the values lie within."""
+        wide = values.astype(self.low.dtype)
+        within = (self.low <= wide) & (wide <= self.high)
+        return np.where(np.isnan(wide), self.maybe_nan, within) if wide.dtype.kind == "f" else within
+
+    def meets(self, other: Bounds) -> Array:
+        """Where there is a number within both, or both may be NaN."""
+        both = (self.low <= other.high) & (other.low <= self.high)
+        return np.asarray(both | (np.asarray(self.maybe_nan) & other.maybe_nan))
+
+    def scaled(self, by: float) -> Bounds:
+        """The bounds of the elements times a power of two, which is exact."""
+        ends = self.low * by, self.high * by
+        return Bounds(np.minimum(*ends), np.maximum(*ends))
+
+    def plus(self, other: Bounds) -> Bounds:
+        """The bounds of the sums of two tensors' elements."""
+        low, high = self.low + other.low, self.high + other.high
+        return Bounds(np.nextafter(low, -np.inf), np.nextafter(high, np.inf))
+
+    def dot(self, weights: Array) -> Bounds:
+        """The bounds of the sum of the elements times exact weights."""
+        ends = np.stack([self.low * weights, self.high * weights])
+        return total(ends.min(0), ends.max(0))
+
+
+def total(low: Array, high: Array) -> Bounds:
+    """The bounds of the sum of products that lie between these, each computed with one rounding.
+
+    A product is off by at most u of its size, u being 2**-53, and `math.fsum` rounds once.
+    """
+    ends = []
+    for products, away in ((low, -1.0), (high, 1.0)):
+        sizes = math.fsum(np.abs(products).ravel().tolist())
+        ends.append(math.fsum(products.ravel().tolist()) + away * 3.0 * ROUNDING * sizes)
+    return Bounds(np.array(ends[0]), np.array(ends[1]))
+
+
+def certified(
+    subject: Subject, computation: Computation, names: Sequence[str]
+) -> tuple[list[Bounds], list[Array]]:
+    """The bounds of what the computation gives, after the backend has shown that its numbers lie within.
+
+    Args:
+        subject: the backend under test.
+        computation: what is computed, on the backend as a user has it.
+        names: what to call each of the results in a message.
+
+    Returns:
+        The bounds, and the numbers of the backend.
+
+    Raises:
+        Failure: if a number of the backend lies outside.
+    """
+    found = [subject.read(y) for y in computation(subject.stack)]
+    bounds = enclosed(subject, computation)
+    for name, values, within in zip(names, found, bounds, strict=True):
+        require_within(name, values, within)
+    return bounds, found
+
+
+def require_within(name: str, values: Array, within: Bounds) -> None:
+    """Demand that the values lie within the bounds.
+
+    Raises:
+        Failure: if one does not.
+    """
+    if values.shape != within.low.shape:
+        raise Failure(f"{name}: expected shape {within.low.shape}, got {values.shape}")
+    outside = ~within.holds(values)
+    if outside.any():
+        place = tuple(int(i) for i in np.argwhere(outside)[0])
+        raise Failure(
+            f"{name}: expected between {within.low[place]!r} and {within.high[place]!r}{_at(place)}, "
+            f"got {values[place].item()!r}"
+        )
+
+
+def require_equal(left: str, a: Bounds, right: str, b: Bounds) -> None:
+    """Demand that two things that are equal in exact arithmetic have bounds that meet.
+
+    Raises:
+        Failure: if some do not.
+    """
+    apart = ~a.meets(b)
+    if apart.any():
+        place = tuple(int(i) for i in np.argwhere(apart)[0])
+        raise Failure(
+            f"expected {left} = {right}{_at(place)}; they are between {a.low[place]!r} and {a.high[place]!r}, "
+            f"and between {b.low[place]!r} and {b.high[place]!r}, so a rule is wrong"
+        )
+
+
+def _at(place: tuple[int, ...]) -> str:
+    return f" at {place}" if place else ""
+
+
+# ---- where they come from ----------------------------------------------------------------------------------
+
+
+class Roomy(Errors):
+    """The errors that a backend declares, and room for what exact arithmetic gives, which no rounded op does."""
+
+    def steps(self, op: str, dtype: DType) -> int:
+        return super().steps(op, dtype) if op in EXACT else max(1, super().steps(op, dtype))
+
+
+class Known(Enclosure):
+    """The enclosure of what can be enclosed well, by exact arithmetic as by a backend.
+
+    Ops on matrices are left to shaken runs: backends have algorithms of their own for them, which err by what the
+    theory of each tells, not as the body would; and bodies that iterate until nothing changes never do on intervals.
+
+    Args:
+        capabilities: what the backend declares.
+        keen: whether to look for sums and products that need no rounding, if the backend declares none but roundings
+            for these ops; without that, 2 - 1 would be near 1, and nothing could be decided by it.
+    """
+
+    def __init__(self, capabilities: Capabilities, keen: bool = False) -> None:
+        super().__init__(capabilities)
+        self.declared, self.errors, self.keen = self.errors, Roomy(capabilities), keen
+
+    def interpret(self, op: Op, operands: Sequence[Interval], params: tuple[Any, ...]) -> Any:
+        if op.prepare is not None:
+            return self._unknown(op, operands, params)
+        result = super().interpret(op, operands, params)
+        if not self.keen or op.name not in _REMAINDERS or result.dtype.kind != "float":
+            return result
+        if self.declared.steps(op.name, result.dtype):
+            return result
+        return _unrounded(op.name, result, *operands)
+
+    def has(self, op: Op) -> bool:
+        return op.prepare is not None or super().has(op)
+
+    def eq(self, a: Interval, b: Interval) -> Interval:
+        """Each number equals itself, however little is known of it; NaN does not."""
+        if a is not b:
+            return self.interpret(OPS["eq"], (a, b), ())  # type: ignore[no-any-return]
+        return Interval(~a.maybe_nan, ~a.empty, np.zeros(a.shape, bool), bool_)
+
+
+def _of_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """The sum, and what rounding took from it: D. E. Knuth, "The Art of Computer Programming", 4.2.2, theorem B."""
+    total = a + b
+    share = total - a
+    return total, (a - (total - share)) + (b - share)
+
+
+def _of_product(a: Array, b: Array) -> tuple[Array, Array]:
+    """The product, and what rounding took from it: T. J. Dekker, "A floating-point technique ...", 1971."""
+    (p, q), (r, s) = _halves(a), _halves(b)
+    product = a * b
+    return product, q * s - (((product - p * r) - q * r) - p * s)
+
+
+def _halves(x: Array) -> tuple[Array, Array]:
+    """Two numbers of at most 26 bits whose sum is x."""
+    scaled = x * (2.0**27 + 1.0)
+    high = scaled - (scaled - x)
+    return high, x - high
+
+
+_REMAINDERS: dict[str, Callable[[Array, Array], tuple[Array, Array]]] = {
+    "add": _of_sum,
+    "sub": lambda a, b: _of_sum(a, -b),
+    "mul": _of_product,
+}
+
+
+def _unrounded(name: str, result: Interval, a: Interval, b: Interval) -> Interval:
+    """The result, as one number where the operands are and it needs no rounding."""
+    with np.errstate(all="ignore"):
+        value, remainder = _REMAINDERS[name](a.low, b.low)
+        fits = value.astype(result.dtype.name) == value
+    exact = a.exact & b.exact & (remainder == 0.0) & fits
+    return chosen(exact, Interval(value, value, np.zeros_like(exact), result.dtype), result)
+
+
+def enclosed(subject: Subject, computation: Computation) -> list[Bounds]:
+    """The bounds of what the computation gives: from intervals, and where these say too little from shaken runs.
+
+    An interval says too little if it leaves open half of the digits: if it is wider than the root of the unit roundoff,
+    relative to the largest number of its tensor, or to 1, the size of operands and directions.
+
+    Raises:
+        Failure: if no bounds at all are known, so that a comparison would prove nothing.
+    """
+    bounds, vague = _intervals(subject, computation, keen=False)
+    if any(where.any() for where in vague):
+        bounds, vague = _intervals(subject, computation, keen=True)
+    if not any(where.any() for where in vague):
+        return bounds
+    for k, (low, high) in enumerate(shaken(subject.capabilities, computation)):
+        where, narrow = vague[k], bounds[k]
+        if where.any():
+            ends = np.where(where, low, narrow.low), np.where(where, high, narrow.high)
+            unknown = ~np.isfinite(ends[0] + ends[1]) & where
+            low, high = np.where(unknown, -np.inf, ends[0]), np.where(unknown, np.inf, ends[1])
+            counts = int(where.sum() - unknown.sum()), int(unknown.sum())
+            bounds[k] = Bounds(low, high, np.where(where, unknown, narrow.maybe_nan), *counts)
+    if all(b.unknown == b.low.size for b in bounds):
+        raise Failure("no bounds are known of any number of this case, so it proves nothing")
+    return bounds
+
+
+def _intervals(subject: Subject, computation: Computation, keen: bool) -> tuple[list[Bounds], list[Array]]:
+    """What the computation gives on intervals, and where that says too little."""
+    found = list(computation(interpreter_of_intervals(subject, keen)))
+    return [bounds_of(y) for y in found], [_vague(interval(y)) for y in found]
+
+
+def interpreter_of_intervals(subject: Subject, keen: bool) -> RawTensor[Any]:
+    """The enclosure of what the backend computes, fused where that is."""
+    place: RawTensor[Any] = Known(subject.capabilities, keen)
+    return Fuse(place) if isinstance(subject.stack, Fuse) else place
+
+
+def bounds_of(y: Tensor) -> Bounds:
+    """The bounds of a tensor on intervals."""
+    x = interval(y)
+    return Bounds(x.low, x.high, x.maybe_nan)
+
+
+def between(place: RawTensor[Any], a: Array, b: Array, dtype: DType) -> Tensor:
+    """All that lies between two floats each, as a tensor on intervals; other values as they are."""
+    kind = dtype if a.dtype.kind == "f" else DTYPES[a.dtype.name]
+    if kind is dtype:
+        x = hull(exactly(a, kind), exactly(b, kind))
+    else:
+        x = exactly(a, kind)
+    return Tensor(place, place.hold(x) if isinstance(place, Fuse) else x, a.shape, kind)
+
+
+def _vague(x: Interval) -> Array:
+    if x.dtype.kind != "float" or not x.low.size:
+        return np.zeros(x.shape, bool)
+    share = exaggerated(x.dtype.name)
+    ends = np.abs(np.stack([x.low, x.high]))
+    scale = max(1.0, float(np.max(ends, where=np.isfinite(ends), initial=0.0)))
+    with np.errstate(invalid="ignore"):
+        return ~(x.high - x.low <= share * scale) & ~(x.empty & x.maybe_nan)
+
+
+def measured(bounds: Iterable[Bounds]) -> Measured:
+    """A note on those bounds that are not intervals', for the report."""
+    listed = list(bounds)
+    total, estimated, unknown = (
+        sum(counts)
+        for counts in (
+            [b.low.size for b in listed],
+            [b.estimated for b in listed],
+            [b.unknown for b in listed],
+        )
+    )
+    notes = [f"{estimated} of {total} bounds are from shaken runs"] if estimated else []
+    notes += [f"{unknown} of {total} are not known"] if unknown else []
+    return Measured(worst="; ".join(notes))

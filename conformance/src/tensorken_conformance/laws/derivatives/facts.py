@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import tensorken as tk
 from tensorken.spec.dtypes import DTYPES
@@ -33,7 +33,7 @@ def _checked(subject: Subject, what: str, found: Tensor, like: Tensor) -> None:
 
 @law("derivatives.cotangent-shape", cases_of("derivatives.cotangent-shape"), level=3, needs=needed)
 def cotangent_shape(subject: Subject, case: Case) -> None:
-    """A cotangent has the shape and dtype of its operand, which may have been broadcast; a tangent those of the result."""
+    """A cotangent has the shape and dtype of its operand, which may be broadcast; a tangent those of the result."""
     situation, rng = situation_of(case), subject.random(case)
     dtype, values = DTYPES[case.dtype], situation.draw(rng)
     operands = situation.operands(subject.stack, values, dtype)
@@ -68,7 +68,7 @@ def primal_bits(subject: Subject, case: Case) -> None:
         return mapped.reshape(mapped.shape[1:])
 
     expected = subject.read(f(*at))
-    ways = {
+    ways: dict[str, Any] = {
         "jvp": pushed,
         "vjp": pulled,
         "vmap": one,

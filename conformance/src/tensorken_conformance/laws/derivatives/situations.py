@@ -76,6 +76,16 @@ class Situation:
         return partial
 
 
+def tensors(place: RawTensor[Any], values: Sequence[Array], dtype: DType) -> list[Tensor]:
+    """Tensors of these values on a backend, as they are; floats in the dtype."""
+    return [_made(place, x, dtype, "") for x in values]
+
+
+def result_shape(subject: Subject, situation: Situation, values: Sequence[Array], dtype: DType) -> Shape:
+    """The shape of the situation's result."""
+    return situation.function(*situation.operands(subject.stack, values, dtype)).shape
+
+
 def _made(place: RawTensor[Any], values: Array, dtype: DType, view: str) -> Tensor:
     kind = dtype if values.dtype.kind == "f" else DTYPES[values.dtype.name]
     values = values.astype(kind.name)
@@ -146,11 +156,9 @@ def drawn(op: Op, sample: Sample, rng: random.Random, kind: str = "float") -> li
 def _prepared(op: Op, operands: list[Array]) -> list[Array]:
     """What the op makes of drawn operands so that it is smooth there, computed on numpy as it is."""
     place = Numpy()
-    tensors = [_new(place, x, DTYPES[x.dtype.name]) for x in operands]
     assert op.prepare is not None
-    return [
-        np.array(memoryview(place.ravel(x.representation))).reshape(x.shape) for x in op.prepare(*tensors)
-    ]
+    made = op.prepare(*[_new(place, x, DTYPES[x.dtype.name]) for x in operands])
+    return [place.ravel(x.representation).reshape(x.shape) for x in made]
 
 
 def single(result: Any) -> Tensor:
@@ -182,15 +190,31 @@ def sample_name(sample: Sample) -> str:
 
 
 def situations() -> dict[tuple[str, str], Situation]:
-    """All situations, by name and detail; the table is read each time, as plugins add ops to it."""
-    found = [*_ops(), *_broadcasts(), *_functions()]
-    return {(s.name, s.detail): s for s in found}
+    """All situations, by name and detail; made anew when the table has other ops, as plugins add some."""
+    return _situations(tuple(OPS.values()))
+
+
+@functools.lru_cache(maxsize=4)
+def _situations(table: tuple[Op, ...]) -> dict[tuple[str, str], Situation]:
+    return {(s.name, s.detail): s for s in (*_ops(), *_broadcasts(), *_functions())}
+
+
+def constant_ops(subject: Subject) -> Iterator[tuple[Situation, DType]]:
+    """The ops without derivatives, at their main samples, and a dtype for each."""
+    floats = main_dtype(subject)
+    for op in OPS.values():
+        if op.differentiable or op.name == "fused_multiply_add":  # which is no part of what transforms see
+            continue
+        dtype = next((d for d in (floats, int32, bool_) if d is not None and takes(op, d)), None)
+        if dtype is not None:
+            yield _of_op(op, max(samples_of(op), key=_weight), main=True, kind=dtype.kind), dtype
 
 
 def _ops() -> Iterator[Situation]:
     for number, op in enumerate(op for op in OPS.values() if op.differentiable):
-        last = max(op.samples, key=lambda sample: _weight(op, sample))
-        for sample in op.samples:
+        samples = samples_of(op)
+        last = max(samples, key=_weight)
+        for sample in samples:
             yield _of_op(op, sample, main=sample is last)
         shape = last[0][0]
         if shape and 0 not in shape and op.prepare is None:
@@ -204,18 +228,45 @@ _CHOOSING = ("max", "min", "sort", "maximum", "minimum")
 """Ops that choose: of equal rows there is none to choose, and a tie is no place for differences."""
 
 
-def _weight(op: Op, sample: Sample) -> tuple[bool, int]:
-    """What makes the main sample of an op: not empty, with most axes; of these the last but one, then the first."""
-    shapes, params = sample
+def samples_of(op: Op) -> list[Sample]:
+    """The samples of an op, and two of more axes, among which are ones of size 1: rules may be wrong only there."""
+    samples = list(op.samples)
+    if op.elementwise:
+        samples.append((((2, 1, 3),) * (op.arity or 1), ()))
+    elif op.prepare is None and all(kind in _DEEPER for kind in op.params):
+        shapes, params = max(samples, key=_weight)
+        deeper = tuple([s if role_of(op, i) == "indices" else (2, 1, *s) for i, s in enumerate(shapes)])
+        samples.append((deeper, tuple([_DEEPER[k](p) for k, p in zip(op.params, params, strict=True)])))
+        if op.arity == 1 and op.params in (("axes",), ("axis",)):
+            samples.append((((2, 1, 3),), ((1,),) if op.params == ("axes",) else (1,)))
+    return samples
+
+
+_DEEPER: dict[str, Callable[[Any], Any]] = {
+    "axes": lambda axes: tuple([axis + 2 for axis in axes]),
+    "axis": lambda axis: axis + 2,
+    "shape": lambda shape: (2, 1, *shape),
+    "order": lambda order: (1, 0, *[axis + 2 for axis in order]),
+    "pads": lambda pads: ((1, 0), (0, 1), *pads),
+    "limits": lambda limits: ((0, 1), (0, 1), *limits),
+    "size": lambda size: size,
+    "dtype": lambda dtype: dtype,
+}
+"""What params of each kind become where the operands get two axes in front, of sizes 2 and 1."""
+
+
+def _weight(sample: Sample) -> tuple[bool, int]:
+    """What makes the main sample of an op: it is not empty, and has the most axes."""
+    shapes = sample[0]
     return all(0 not in shape for shape in shapes), max(map(len, shapes), default=0)
 
 
-def _of_op(op: Op, sample: Sample, *, main: bool, view: str = "") -> Situation:
+def _of_op(op: Op, sample: Sample, *, main: bool, view: str = "", kind: str = "float") -> Situation:
     shapes, params = sample
-    data = tuple(i for i in range(len(shapes)) if role_of(op, i) == "data")
+    data = tuple(i for i in range(len(shapes)) if op.differentiable and role_of(op, i) == "data")
 
     def draw(rng: random.Random) -> list[Array]:
-        values = drawn(op, sample, rng)
+        values = drawn(op, sample, rng, kind)
         if view == "expand":
             values[0] = np.array(np.broadcast_to(values[0][:1], values[0].shape))
         return values
@@ -291,7 +342,7 @@ def _functions() -> Iterator[Situation]:
 
 def choices(places: Sequence[int]) -> list[tuple[int, ...]]:
     """Which operands are differentiated: each alone, and all."""
-    alone = [(i,) for i in places]
+    alone: list[tuple[int, ...]] = [(i,) for i in places]
     return alone if len(places) == 1 else [*alone, tuple(places)]
 
 
@@ -340,9 +391,4 @@ def needed(case: Case) -> tuple[str, ...]:
 
 def situation_of(case: Case) -> Situation:
     """The situation of a case."""
-    return _named(case.op, case.detail, len(OPS))
-
-
-@functools.lru_cache(maxsize=4096)
-def _named(name: str, detail: str, count: int) -> Situation:
-    return situations()[name, detail]
+    return situations()[case.op, case.detail]

@@ -1,0 +1,195 @@
+"""derivatives.vmap: one pass over a batch is a loop over its examples, for every op and its derivatives."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import tensorken as tk
+from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.raw import RawTensor
+from tensorken.tensor import Tensor
+from tensorken_conformance.case import Case, Measured
+from tensorken_conformance.law import law
+from tensorken_conformance.laws.derivatives.bounds import Bounds, certified, enclosed, measured, require_equal
+from tensorken_conformance.laws.derivatives.situations import (
+    SMOKE,
+    Situation,
+    constant_ops,
+    dyadic,
+    main_dtype,
+    needed,
+    result_shape,
+    situations,
+    tensors,
+)
+from tensorken_conformance.subject import Array, Subject
+
+SIZE = 2
+"""The number of examples."""
+
+Axes = tuple[int | None, ...]
+
+
+def ways(count: int) -> dict[str, Axes]:
+    """How operands are batched: all along the first axis, all along the last, and all but one, which is shared."""
+    found: dict[str, Axes] = {"first": (0,) * count, "last": (-1,) * count}
+    if count > 1:
+        for shared in range(count):
+            found[f"shared-{shared}"] = tuple([None if i == shared else 0 for i in range(count)])
+    return found
+
+
+def candidates(subject: Subject) -> Iterator[tuple[Situation, DType]]:
+    """Each op, with derivatives or without, and each function; and its dtype."""
+    dtype = main_dtype(subject)
+    if dtype is not None:
+        yield from [(s, dtype) for s in situations().values() if s.main]
+    yield from constant_ops(subject)
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Each candidate, batched in each way; the quick run has one of them."""
+    for situation, dtype in candidates(subject):
+        if subject.depth == "smoke" and situation.name != SMOKE:
+            continue
+        count = len(situation.draw(random.Random(0)))
+        for way in ways(count):
+            yield Case("derivatives.vmap", situation.name, dtype.name, detail=f"{situation.detail}@{way}")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Examples of a situation, and directions for each.
+
+    Attributes:
+        situation: what is computed.
+        dtype: of the floats.
+        axes: along which axis the examples of each operand lie; None for one that they share.
+        out_axis: along which axis those of the result shall.
+        examples: the operands of each example.
+        pushes: a tangent for each variable of each example; where the variable is shared, so is its tangent.
+        pulls: a cotangent for each example.
+    """
+
+    situation: Situation
+    dtype: DType
+    axes: Axes
+    out_axis: int
+    examples: list[list[Array]]
+    pushes: list[list[Array]]
+    pulls: list[Array]
+
+    def one(self, place: RawTensor[Any], k: int) -> list[Tensor]:
+        """The value, the tangent and the cotangents of one example."""
+        operands = tensors(place, self.examples[k], self.dtype)
+        y = self.situation.function(*operands)
+        if not self.situation.variables:
+            return [y]
+        pushed = self._push(operands, tensors(place, self.pushes[k], self.dtype))
+        return [y, pushed, *self._pull(operands, tensors(place, [self.pulls[k]], self.dtype)[0])]
+
+    def all(self, place: RawTensor[Any]) -> list[Tensor]:
+        """The same of all examples: by vmap of the function and its derivatives, then by derivatives of vmap."""
+        operands = [
+            self._stacked(place, [e[i] for e in self.examples], axis) for i, axis in enumerate(self.axes)
+        ]
+        mapped: Any = tk.vmap(self.situation.function, self.axes, self.out_axis)
+        y = mapped(*operands)
+        places = self.situation.variables
+        if not places:
+            return [y]
+        count, axes = len(operands), tuple([self.axes[i] for i in places])
+        v = [self._stacked(place, [p[j] for p in self.pushes], axis) for j, axis in enumerate(axes)]
+        push: Any = tk.vmap(lambda *xs: self._push(xs[:count], xs[count:]), self.axes + axes, self.out_axis)
+        u = self._stacked(place, self.pulls, self.out_axis)
+        pull: Any = tk.vmap(lambda *xs: self._pull(xs[:count], xs[count]), (*self.axes, self.out_axis))
+        at = [operands[i] for i in places]
+
+        def whole(*chosen: Tensor) -> Any:
+            full = list(operands)
+            for i, x in zip(places, chosen, strict=True):
+                full[i] = x
+            return mapped(*full)
+
+        return [
+            y,
+            push(*operands, *v),
+            *pull(*operands, u),
+            tk.jvp(whole, at, v)[1],
+            *tk.vjp(whole, *at)[1](u),
+        ]
+
+    def _push(self, operands: Sequence[Tensor], v: Sequence[Tensor]) -> Tensor:
+        places = self.situation.variables
+        at = [operands[i] for i in places]
+        return tk.jvp(self.situation.along(operands, places), at, v)[1]  # type: ignore[no-any-return]
+
+    def _pull(self, operands: Sequence[Tensor], u: Tensor) -> list[Tensor]:
+        places = self.situation.variables
+        at = [operands[i] for i in places]
+        return list(tk.vjp(self.situation.along(operands, places), *at)[1](u))
+
+    def _stacked(self, place: RawTensor[Any], rows: Sequence[Array], axis: int | None) -> Tensor:
+        values = rows[0] if axis is None else np.stack(rows, axis=axis)
+        return tensors(place, [values], self.dtype)[0]
+
+
+@law("derivatives.vmap", cases, level=3, needs=needed)
+def vmap(subject: Subject, case: Case) -> Measured:
+    """vmap is a loop over examples, also of derivatives; the derivatives of vmap are those of the loop."""
+    detail, _, way = case.detail.rpartition("@")
+    named = situations().get((case.op, detail))
+    situation = named or next(s for s, _ in constant_ops(subject) if s.name == case.op)
+    rng, dtype = subject.random(case), DTYPES[case.dtype]
+    batch = _drawn(subject, situation, dtype, way, rng)
+    rows = [enclosed(subject, functools.partial(batch.one, k=k)) for k in range(SIZE)]
+    value, *derivatives = [_stacked(parts, batch.out_axis) for parts in zip(*rows, strict=True)]
+    expected, names = [value], ["vmap"]
+    if derivatives:
+        pushed = derivatives[0]
+        pulled = list(zip(*[row[2:] for row in rows], strict=True))
+        axes = [batch.axes[i] for i in situation.variables]
+        expected += [pushed, *[_stacked(parts, 0) for parts in pulled], pushed]
+        expected += [_gathered(parts, axis) for parts, axis in zip(pulled, axes, strict=True)]
+        names += ["vmap of jvp", *["vmap of vjp"] * len(axes), "jvp of vmap", *["vjp of vmap"] * len(axes)]
+    bounds, _ = certified(subject, batch.all, [f"{case.op}: {name}" for name in names])
+    for name, found, looped in zip(names, bounds, expected, strict=True):
+        require_equal(name, found, "the loop", looped)
+    return measured([*bounds, *expected])
+
+
+def _drawn(subject: Subject, situation: Situation, dtype: DType, way: str, rng: random.Random) -> Batch:
+    drawn = [situation.draw(rng) for _ in range(SIZE)]
+    axes = ways(len(drawn[0]))[way]
+    examples = [
+        [drawn[0][i] if axis is None else drawn[k][i] for i, axis in enumerate(axes)] for k in range(SIZE)
+    ]
+    pushes = [[dyadic(rng, examples[0][i].shape) for i in situation.variables] for _ in range(SIZE)]
+    for j, i in enumerate(situation.variables):
+        if axes[i] is None:
+            for k in range(1, SIZE):
+                pushes[k][j] = pushes[0][j]
+    shape = result_shape(subject, situation, examples[0], dtype)
+    pulls = [dyadic(rng, shape) for _ in range(SIZE)]
+    return Batch(situation, dtype, axes, -1 if way == "last" else 0, examples, pushes, pulls)
+
+
+def _stacked(parts: Sequence[Bounds], axis: int) -> Bounds:
+    nan = [np.broadcast_to(b.maybe_nan, b.low.shape) for b in parts]
+    low, high, maybe_nan = (
+        np.stack(each, axis) for each in ([b.low for b in parts], [b.high for b in parts], nan)
+    )
+    return Bounds(low, high, maybe_nan, sum(b.estimated for b in parts), sum(b.unknown for b in parts))
+
+
+def _gathered(parts: Sequence[Bounds], axis: int | None) -> Bounds:
+    """The cotangent of a batched operand; that of a shared one is the sum of the examples'."""
+    if axis is not None:
+        return _stacked(parts, axis)
+    return functools.reduce(lambda a, b: a.plus(b), parts)

@@ -1,0 +1,287 @@
+"""derivatives.orders: the first four derivatives along lines, in every mix of the modes, against closed forms."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import mpmath
+import numpy as np
+
+import tensorken as tk
+from tensorken.dispatch import apply
+from tensorken.spec.dtypes import DTYPES
+from tensorken.spec.op import OPS
+from tensorken.spec.raw import RawTensor
+from tensorken.tensor import Tensor
+from tensorken_conformance.case import Case, Failure, Measured
+from tensorken_conformance.law import law
+from tensorken_conformance.laws.derivatives.bounds import certified, measured
+from tensorken_conformance.laws.derivatives.situations import dyadic, main_dtype, needed, tensors, uniform
+from tensorken_conformance.subject import Array, Subject
+
+DIGITS = 60
+"""Decimal digits of what derivatives are compared with; half of them are lost to the differences they come from."""
+
+LARGEST_ORDER = 4
+
+Real = Any
+"""A number of mpmath."""
+
+MODES: dict[str, Callable[[Any], Any]] = {"f": tk.derivative, "r": tk.elementwise_grad}
+"""Forward and reverse mode, of elementwise functions."""
+
+
+# ---- elementwise ops, along lines ------------------------------------------------------------------------------
+
+
+def _log_of_sum(a: Real, b: Real) -> Real:
+    return mpmath.log(mpmath.exp(a) + mpmath.exp(b))
+
+
+MEANINGS: dict[str, Callable[..., Real]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "pow": lambda a, b: a**b,
+    "neg": lambda x: -x,
+    "square": lambda x: x * x,
+    "reciprocal": lambda x: 1 / x,
+    "sqrt": mpmath.sqrt,
+    "exp": mpmath.exp,
+    "expm1": mpmath.expm1,
+    "exp2": lambda x: mpmath.mpf(2) ** x,
+    "log": mpmath.log,
+    "log1p": mpmath.log1p,
+    "log2": lambda x: mpmath.log(x) / mpmath.log(2),
+    "log10": lambda x: mpmath.log(x) / mpmath.log(10),
+    "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
+    "logaddexp": _log_of_sum,
+    "sin": mpmath.sin,
+    "cos": mpmath.cos,
+    "tan": mpmath.tan,
+    "asin": mpmath.asin,
+    "acos": mpmath.acos,
+    "atan": mpmath.atan,
+    "atan2": mpmath.atan2,
+    "sinh": mpmath.sinh,
+    "cosh": mpmath.cosh,
+    "tanh": mpmath.tanh,
+    "sech_squared": lambda x: mpmath.sech(x) ** 2,
+    "asinh": mpmath.asinh,
+    "acosh": mpmath.acosh,
+    "atanh": mpmath.atanh,
+    "erf": mpmath.erf,
+    "erfinv": mpmath.erfinv,
+    "gaussian": lambda x: mpmath.exp(-x * x),
+    "hypot": mpmath.hypot,
+}
+"""What ops mean in real numbers; those without an entry are not smooth, or not elementwise."""
+
+
+ANY_ORDER = ("mul", "div", "pow", "reciprocal", "sqrt", "exp", "log", "sin", "tanh", "erf")
+"""The ops whose third and fourth derivatives are tried; those of the others are made of these, but in a deep run."""
+
+
+# ---- functions of one number -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A function of one number, on tensors and in real numbers.
+
+    Attributes:
+        call: the number as a tensor, and the constants, to a tensor of shape ().
+        meaning: the number and the constants, as mpmath's numbers and matrices, to a number.
+        draw: the constants.
+        at: the number.
+    """
+
+    call: Callable[..., Tensor]
+    meaning: Callable[..., Real]
+    draw: Callable[[random.Random], list[Array]]
+    at: float = 0.5
+
+
+def _integers(*shapes: tuple[int, ...]) -> Callable[[random.Random], list[Array]]:
+    def draw(rng: random.Random) -> list[Array]:
+        counts = [int(np.prod(shape)) for shape in shapes]
+        return [
+            np.array([float(rng.randint(-3, 3)) for _ in range(n)]).reshape(s)
+            for n, s in zip(counts, shapes, strict=True)
+        ]
+
+    return draw
+
+
+def _numbers(*shapes: tuple[int, ...]) -> Callable[[random.Random], list[Array]]:
+    return lambda rng: [uniform(rng, shape, -1.0, 1.0) for shape in shapes]
+
+
+def _dominant(rng: random.Random) -> list[Array]:
+    a, b = _integers((2, 2), (2, 2))(rng)
+    return [a + np.diag([9.0, 16.0]), b]
+
+
+def _each(x: Any, s: Real, v: Any) -> list[Real]:
+    return [a + s * b for a, b in zip(list(x), list(v), strict=True)]
+
+
+def _cube(a: Any, s: Real, b: Any) -> Real:
+    m = a + s * b
+    return sum(m * m * m)
+
+
+LINES: dict[str, Line] = {
+    "polynomial": Line(
+        lambda s: ((s * 3.0 - 2.0) * s + 1.0) * s * s, lambda s: 3 * s**4 - 2 * s**3 + s**2, _numbers()
+    ),
+    "rational": Line(lambda s: (s * s + 1.0) / (s - 3.0), lambda s: (s * s + 1) / (s - 3), _numbers()),
+    "nested": Line(
+        lambda s: tk.exp(tk.sin(s) * tk.log(s + 2.0)), lambda s: (s + 2) ** mpmath.sin(s), _numbers()
+    ),
+    "power-tower": Line(lambda s: (s + 1.0) ** (s * s), lambda s: (s + 1) ** (s * s), _numbers()),
+    "matmul-cube": Line(
+        lambda s, a, b: ((a + s * b) @ (a + s * b) @ (a + s * b)).sum(),
+        lambda s, a, b: _cube(a, s, b),
+        _integers((3, 3), (3, 3)),
+        at=2.0,
+    ),
+    "matmul-quartic": Line(
+        lambda s, x, m: (((x * s) @ m) * (x @ m.mT * s * s * s)).sum(),
+        lambda s, x, m: s**4 * (x * m * (x * m.T).T)[0],
+        _integers((1, 3), (3, 3)),
+        at=1.0,
+    ),
+    "determinant": Line(
+        lambda s, a, b: tk.linalg.det(a + s * b), lambda s, a, b: mpmath.det(a + s * b), _dominant, at=1.0
+    ),
+    "inverse": Line(
+        lambda s, a, b: (a + s * b).apply(OPS["inv"]).sum(), lambda s, a, b: sum((a + s * b) ** -1), _dominant
+    ),
+    "product": Line(
+        lambda s, x, v: tk.prod(x + s * v),
+        lambda s, x, v: mpmath.fprod(_each(x, s, v)),
+        _integers((4,), (4,)),
+        at=1.0,
+    ),
+    "logsumexp": Line(
+        lambda s, x, v: tk.logsumexp(x + s * v),
+        lambda s, x, v: mpmath.log(mpmath.fsum([mpmath.exp(t) for t in _each(x, s, v)])),
+        _numbers((4,), (4,)),
+    ),
+    "softmax": Line(
+        lambda s, x, v: tk.softmax(x + s * v, axis=0)[0],
+        lambda s, x, v: mpmath.exp(x[0] + s * v[0]) / mpmath.fsum([mpmath.exp(t) for t in _each(x, s, v)]),
+        _numbers((4,), (4,)),
+    ),
+    "norm": Line(
+        lambda s, x, v: tk.linalg.vector_norm(x + s * v),
+        lambda s, x, v: mpmath.norm(_each(x, s, v)),
+        _numbers((4,), (4,)),
+    ),
+    "gather-powers": Line(
+        lambda s, x, v: ((x + s * v).at[1].multiply(s * s) ** 3).sum(),
+        lambda s, x, v: mpmath.fsum(
+            [(t * (s * s if i == 1 else 1)) ** 3 for i, t in enumerate(_each(x, s, v))]
+        ),
+        lambda rng: [uniform(rng, (3,), 1.0, 2.0), uniform(rng, (3,), 0.0, 1.0)],
+    ),
+}
+"""The functions by name."""
+
+
+# ---- the law -----------------------------------------------------------------------------------------------------
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Each function and order; the first two orders of ops are enough where their rules are made of other ops."""
+    dtype = main_dtype(subject)
+    if dtype is None:
+        return
+    names = [name for name in MEANINGS if name in OPS]
+    if subject.depth == "smoke":
+        yield Case("derivatives.orders", "nested", dtype.name, detail="order-3")
+        return
+    for name in [*names, *LINES]:
+        known = name in LINES or name in ANY_ORDER or subject.depth == "deep"
+        for order in range(1, 1 + (LARGEST_ORDER if known else 2)):
+            yield Case("derivatives.orders", name, dtype.name, detail=f"order-{order}")
+
+
+def mixes(order: int, depth: str) -> list[str]:
+    """The mixes of the modes, the innermost first: all of them, but of the fourth order a few."""
+    if order == 4 and depth != "deep":
+        return ["ffff", "rrrr", "rfrf", "ffrr"]
+    return ["".join(mix) for mix in itertools.product(MODES, repeat=order)]
+
+
+@law("derivatives.orders", cases, level=3, needs=needed)
+def orders(subject: Subject, case: Case) -> Measured:
+    """Derivatives of the orders 1 to 4, in mixed modes, are those of the closed form: polynomials, powers, exp, ..."""
+    order, rng, dtype = int(case.detail[-1]), subject.random(case), DTYPES[case.dtype]
+    if case.op in LINES:
+        line = LINES[case.op]
+        constants = [x.astype(dtype.name) for x in line.draw(rng)]
+        exact = [closed_form(line.meaning, line.at, constants, order)]
+        points = np.array(line.at)
+        function = line.call
+    else:
+        count = OPS[case.op].arity or 1
+        at = [uniform(rng, (3,), *OPS[case.op].domain).astype(dtype.name) for _ in range(count)]
+        along = [dyadic(rng, (3,)) for _ in range(count)]
+        constants, points = [*at, *along], np.zeros(3)
+
+        def meaning(s: Real, *rows: Real) -> Real:
+            return MEANINGS[case.op](*[x + s * v for x, v in zip(rows[:count], rows[count:], strict=True)])
+
+        def function(s: Tensor, *rows: Tensor) -> Tensor:
+            moved = [x + s * v for x, v in zip(rows[:count], rows[count:], strict=True)]
+            return apply(OPS[case.op], moved)  # type: ignore[no-any-return]
+
+        exact = [closed_form(meaning, 0.0, [x[k] for x in constants], order) for k in range(3)]
+    ways = mixes(order, subject.depth)
+
+    def compute(place: RawTensor[Any]) -> list[Tensor]:
+        s, *given = tensors(place, [points, *constants], dtype)
+        found = []
+        for way in ways:
+            derived: Any = lambda s: function(s, *given)  # noqa: E731
+            for mode in way:
+                derived = MODES[mode](derived)
+            found.append(derived(s))
+        return found
+
+    bounds, _ = certified(subject, compute, [f"{case.op}: derivative {way}" for way in ways])
+    for way, within in zip(ways, bounds, strict=True):
+        for k, (low, high) in enumerate(zip(within.low.reshape(-1), within.high.reshape(-1), strict=True)):
+            if not below(low, exact[k]) or not below(-high, -exact[k]):
+                raise Failure(
+                    f"{case.op}: derivative {way}: expected {mpmath.nstr(exact[k], 20)}, which is not between {low!r} "
+                    f"and {high!r}, so a rule is wrong"
+                )
+    return measured(bounds)
+
+
+def below(end: float, exact: Real) -> bool:
+    """Whether a bound is not above a number that is known to DIGITS / 2 digits."""
+    with mpmath.workdps(DIGITS):
+        return bool(mpmath.mpf(float(end)) <= exact + (1 + abs(exact)) * mpmath.mpf(10) ** (-DIGITS // 2))
+
+
+def closed_form(meaning: Callable[..., Real], at: float, constants: Sequence[Any], order: int) -> Real:
+    """The derivative of a function of real numbers, from differences with twice the digits that are asked for."""
+    with mpmath.workdps(DIGITS):
+        given = [_as_real(np.asarray(x, np.float64)) for x in constants]
+        return mpmath.diff(lambda s: meaning(s, *given), mpmath.mpf(at), order)
+
+
+def _as_real(x: Array) -> Any:
+    if x.ndim == 2:
+        return mpmath.matrix(x.tolist())
+    return mpmath.mpf(float(x)) if x.ndim == 0 else [mpmath.mpf(v) for v in x.tolist()]

@@ -1,0 +1,163 @@
+"""derivatives.differences: derivatives are what the differences of values say, by the mean value theorem."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import tensorken as tk
+from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.raw import RawTensor
+from tensorken.tensor import Tensor
+from tensorken_conformance.case import Case, Measured
+from tensorken_conformance.enclosure.interval import PRECISION
+from tensorken_conformance.law import law
+from tensorken_conformance.laws.derivatives.bounds import (
+    Bounds,
+    Computation,
+    between,
+    bounds_of,
+    certified,
+    enclosed,
+    interpreter_of_intervals,
+    measured,
+    require_equal,
+    require_within,
+)
+from tensorken_conformance.laws.derivatives.situations import (
+    Situation,
+    cases_of,
+    dyadic,
+    needed,
+    situation_of,
+    situations,
+    tensors,
+)
+from tensorken_conformance.subject import Array, Subject
+
+NOT_SMOOTH = ("nextafter",)
+"""Ops whose derivative is by definition another than that of their values."""
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Each situation whose values are smooth, for the first derivative and the second."""
+    for case in cases_of("derivatives.differences", main=True)(subject):
+        if not situations()[case.op, case.detail].crossing and case.op not in NOT_SMOOTH:
+            yield case
+
+
+class Stretch:
+    """A short way from the operands of a situation to others, along which it is differentiated.
+
+    Args:
+        situation: what is differentiated.
+        dtype: of the floats.
+        rng: where the numbers come from.
+        step: how long the way is, as a part of the distance to another point of the size of the operands.
+        second: whether it is not the function itself that is differentiated along the way, but its tangent.
+    """
+
+    def __init__(
+        self, situation: Situation, dtype: DType, rng: random.Random, step: float, second: bool
+    ) -> None:
+        self.situation, self.dtype, self.second = situation, dtype, second
+        self.places = situation.variables
+        self.middle = [x.astype(dtype.name) if x.dtype.kind == "f" else x for x in situation.draw(rng)]
+        self.step = step
+        self.tangents = [dyadic(rng, self.middle[i].shape) for i in self.places]
+        self.way = [dyadic(rng, self.middle[i].shape) for i in self.places]
+
+    def point(self, by: float) -> list[Array]:
+        """The operands that many steps along the way, as they are rounded."""
+        values = list(self.middle)
+        for i, v in zip(self.places, self.way, strict=True):
+            values[i] = (self.middle[i] + by * self.step * v).astype(self.dtype.name)
+        return values
+
+    def along(self, start: Sequence[Array], end: Sequence[Array]) -> list[Array]:
+        """The differences of the variables, which are exact: P. H. Sterbenz, 1974."""
+        return [end[i] - start[i] for i in self.places]
+
+    def value(self, place: RawTensor[Any], operands: list[Tensor], at: Sequence[Tensor]) -> Tensor:
+        """What is differentiated along the way."""
+        f = self.situation.along(operands, self.places)
+        if not self.second:
+            return f(*at)
+        return tk.jvp(f, at, tensors(place, self.tangents, self.dtype))[1]  # type: ignore[no-any-return]
+
+    def at(self, by: float) -> Computation:
+        """That at a point."""
+
+        def compute(place: RawTensor[Any]) -> list[Tensor]:
+            operands = tensors(place, self.point(by), self.dtype)
+            return [self.value(place, operands, [operands[i] for i in self.places])]
+
+        return compute
+
+    def slope(self, place: RawTensor[Any], operands: list[Tensor], way: Sequence[Array]) -> list[Tensor]:
+        """Its derivative along a way."""
+        at, v = [operands[i] for i in self.places], tensors(place, way, self.dtype)
+        return [tk.jvp(lambda *at: self.value(place, operands, at), at, v)[1]]
+
+
+@law("derivatives.differences", cases, level=3, needs=needed)
+def differences(subject: Subject, case: Case) -> Measured:
+    """f(b) - f(a) is a derivative of f between a and b, times b - a; the same of the derivative of f in place of f.
+
+    The derivative is enclosed on all of the way from a to b.  Where that cannot be, central differences with steps of
+    two sizes are taken, whose own distance says how far they are off (L. F. Richardson, 1911).
+    """
+    dtype, notes = DTYPES[case.dtype], []
+    for second in (False, True):
+        stretch = Stretch(
+            situation_of(case), dtype, subject.random(case), PRECISION[dtype.name] ** 0.5, second
+        )
+        notes += _by_mean_value(subject, case, stretch) or _by_richardson(
+            subject,
+            case,
+            Stretch(situation_of(case), dtype, subject.random(case), PRECISION[dtype.name] ** 0.25, second),
+        )
+    return measured(notes)
+
+
+def _by_mean_value(subject: Subject, case: Case, stretch: Stretch) -> list[Bounds]:
+    """Compare with the enclosure of the derivative on the way; nothing if that says too little."""
+    order = "second" if stretch.second else "first"
+    start, end = stretch.point(-1.0), stretch.point(1.0)
+    way = stretch.along(start, end)
+    place = interpreter_of_intervals(subject, keen=False)
+    operands = [between(place, a, b, stretch.dtype) for a, b in zip(start, end, strict=True)]
+    (slope,) = [bounds_of(y) for y in stretch.slope(place, operands, way)]
+    size = max([float(np.abs(v).max(initial=0.0)) for v in way])
+    widest = float((slope.high - slope.low).max(initial=0.0))
+    largest = float(np.maximum(np.abs(slope.low), np.abs(slope.high)).max(initial=size))
+    if not widest <= stretch.step**0.5 * largest:
+        return []
+    ends = [certified(subject, stretch.at(by), [f"{case.op}: value"])[0][0] for by in (-1.0, 1.0)]
+    name = f"{case.op}: {order} derivative"
+    require_equal(
+        "f(b) - f(a)", ends[1].plus(ends[0].scaled(-1.0)), f"the {order} derivative times b - a", slope
+    )
+    (got,) = stretch.slope(subject.stack, tensors(subject.stack, start, stretch.dtype), way)
+    require_within(name, subject.read(got), slope)
+    return [*ends, slope]
+
+
+def _by_richardson(subject: Subject, case: Case, stretch: Stretch) -> list[Bounds]:
+    """Compare with central differences, whose error is at most what twice the step changes."""
+    order = "second" if stretch.second else "first"
+    bounds = [enclosed(subject, stretch.at(by))[0] for by in (-1.0, 1.0, -2.0, 2.0)]
+    near, far = (bounds[k + 1].plus(bounds[k].scaled(-1.0)) for k in (0, 2))
+    apart = np.abs((near.low + near.high) / 2.0 - (far.low + far.high) / 4.0)
+    expected = Bounds(near.low - apart, near.high + apart, False, near.low.size)
+    way = stretch.along(stretch.point(-1.0), stretch.point(1.0))
+    (slope,), _ = certified(
+        subject,
+        lambda place: stretch.slope(place, tensors(place, stretch.middle, stretch.dtype), way),
+        [f"{case.op}: {order} derivative"],
+    )
+    require_equal(f"the {order} derivative", slope, "differences", expected)
+    return [*bounds, slope, expected]

@@ -1,0 +1,141 @@
+"""Shaken: bounds where intervals say nothing, from runs in which every rounding is exaggerated at random.
+
+The bodies of factorizations iterate, and intervals only grow when they are iterated upon.  So the computation runs on
+numpy, several times, with each result moved by a random relative amount that is far larger than a rounding, yet so
+small that the effects add up linearly; how far the final numbers move tells how far roundings can move them.  This is
+Monte Carlo arithmetic: D. S. Parker, "Monte Carlo arithmetic: exploiting randomness in floating-point arithmetic",
+UCLA CSD-970002, 1997.
+
+Let s be what a unit error in each of N places does to a number.  A run moves it by a random sum of the s, whose mean
+square is the sum of their squares; the worst that errors of that size can do is the sum of |s|, at most the root of N
+times the root of that (Cauchy and Schwarz).  So the bound is that root of N, times the root mean square, scaled from
+the exaggerated errors to those that the backend may make.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorken.spec.capabilities import Capabilities
+from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.op import Op, run
+from tensorken.spec.raw import RawTensor
+from tensorken.spec.shapes import Shape
+from tensorken.tensor import Tensor
+from tensorken_conformance.enclosure.errors import EXACT, Errors
+from tensorken_conformance.enclosure.interval import PRECISION
+from tensorken_conformance.subject import Array
+from tensorken_numpy.backend import Numpy
+
+RUNS = 4
+"""How many runs are shaken."""
+
+UNROUNDED = EXACT | set("reshape permute expand flip pad crop gather where concatenate".split())
+"""The ops whose results are among their operands, or need no rounding."""
+
+
+class Shaken(RawTensor[Array]):
+    """Numpy, with each result moved by a random relative amount.
+
+    Args:
+        errors: what roundings a backend may make, of which these are multiples.
+        seed: of the random amounts; None: nothing is moved.
+
+    Attributes:
+        places: how many numbers have been rounded.
+    """
+
+    broadcasts = True
+
+    def __init__(self, errors: Errors, seed: int | None) -> None:
+        self.numpy = Numpy()
+        self.capabilities = errors.capabilities
+        self.errors = errors
+        self.random = None if seed is None else np.random.default_rng(seed)
+        self.places = 0
+
+    def interpret(self, op: Op, operands: Sequence[Array], params: tuple[Any, ...]) -> Any:
+        if op.name in UNROUNDED:
+            return run(self.numpy, op, operands, params)
+        if op.prepare is not None:
+            operands = [self._near(x) for x in operands]
+        elif not op.elementwise:
+            operands = [self._shaken(x, float(x.size)) for x in operands]
+        result = run(self.numpy, op, operands, params)
+        return tuple([self._rounded(op, y) for y in result]) if op.results != 1 else self._rounded(op, result)
+
+    def _rounded(self, op: Op, y: Array) -> Array:
+        if y.dtype.kind != "f":
+            return y
+        self.places += y.size
+        return self._shaken(y, 2.0 * self.errors.steps(op.name, DTYPES[y.dtype.name]) + 1.0)
+
+    def _near(self, x: Array) -> Array:
+        """A matrix near x, for which a stable algorithm gives the exact result: N. J. Higham, as above, section 19.3.
+
+        The distance is relative to the largest element, and grows with the number of elements.
+        """
+        if x.dtype.kind != "f" or not x.size:
+            return x
+        return self._moved(x, float(x.size) * np.abs(x).max())
+
+    def _shaken(self, x: Array, by: float) -> Array:
+        return x if x.dtype.kind != "f" else self._moved(x, by * np.abs(x))
+
+    def _moved(self, x: Array, sizes: Any) -> Array:
+        if self.random is None:
+            return x
+        signs = self.random.choice((-1.0, 1.0), x.shape)
+        with np.errstate(all="ignore"):
+            return np.asarray(x + signs * exaggerated(x.dtype.name) * sizes).astype(x.dtype)
+
+    def has(self, op: Op) -> bool:
+        return True
+
+    def new(self, shape: Shape, data: Any, dtype: DType) -> Array:
+        return self.numpy.new(shape, data, dtype)
+
+    def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Array:
+        return self.numpy.full(shape, value, dtype)
+
+    def shape(self, x: Array) -> Shape:
+        return self.numpy.shape(x)
+
+    def dtype(self, x: Array) -> DType:
+        return self.numpy.dtype(x)
+
+    def ravel(self, x: Array) -> Array:
+        return self.numpy.ravel(x)
+
+
+def exaggerated(dtype: str) -> float:
+    """The error that stands for a rounding: the root of it, so that its square is of no account."""
+    return math.sqrt(PRECISION[dtype])
+
+
+def shaken(
+    capabilities: Capabilities, computation: Callable[[RawTensor[Any]], Sequence[Tensor]]
+) -> list[tuple[Array, Array]]:
+    """The ends between which each number of the results lies; not finite where that is not known."""
+    errors = Errors(capabilities)
+    still = Shaken(errors, None)
+    centres = [_read(y) for y in computation(still)]
+    squares = [np.zeros(x.shape) for x in centres]
+    for seed in range(RUNS):
+        for square, centre, y in zip(squares, centres, computation(Shaken(errors, seed)), strict=True):
+            square += (_read(y) - centre) ** 2 / RUNS
+    found = []
+    for centre, square in zip(centres, squares, strict=True):
+        name = "float64" if centre.dtype.kind != "f" else centre.dtype.name
+        share = math.sqrt(still.places) * PRECISION[name] / exaggerated(name)
+        away = 2.0 * share * np.sqrt(square)  # the centre is rounded, too
+        found.append((centre - away, centre + away))
+    return found
+
+
+def _read(y: Tensor) -> Array:
+    return np.asarray(y.representation)
