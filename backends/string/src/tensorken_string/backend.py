@@ -76,16 +76,22 @@ class String(RawTensor[Expression]):
         dtype = op.result_dtype(tuple([x.dtype for x in operands]), params)
         first, *rest = [x.text for x in operands]
         if op.name in _INFIX:
-            text = f"({first} {_INFIX[op.name]} {rest[0]})"
+            left = _enclosed(first) if op.name == "pow" else first
+            text = f"({left} {_INFIX[op.name]} {rest[0]})"
         elif op.name == "neg":
             text = f"-{first}"
         else:
-            text = f"{first}.{op.name}({', '.join([*rest, *map(_written, params)])})"
+            text = f"{_enclosed(first)}.{op.name}({', '.join([*rest, *map(_written, params)])})"
         if op.results == 1:
             return Expression(text, shape, dtype)
         return tuple(
             [Expression(f"{text}[{i}]", s, d) for i, (s, d) in enumerate(zip(shape, dtype, strict=True))]
         )
+
+
+def _enclosed(text: str) -> str:
+    """An expression to the left of a dot or a power, which would take the sign, or end the number, for its own."""
+    return f"({text})" if text.startswith("-") or text.isdecimal() else text
 
 
 def _written(param: Any) -> str:
