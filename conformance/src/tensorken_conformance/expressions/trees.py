@@ -1,0 +1,198 @@
+"""Trees: a program as it arrived at a symbolic backend, and as its text reads.
+
+The text is a Python expression: `x.op(operands, params)`, an operator where Python has one, `new(shape, values)` or
+`new(shape, how many)`, a number for a tensor of which all elements are alike, `[i]` for one of several results, and
+names.  A negative number and the negation of a number read the same, and mean the same.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorken.spec.dtypes import DType
+from tensorken.spec.op import OPS, Op, run
+from tensorken.spec.raw import RawTensor
+from tensorken.spec.shapes import Shape
+
+Tree = tuple[Any, ...]
+"""`(op, operands, params)`, `("name", name)`, `("full", number)`, `("new", shape, values)`, `("result", i, tree)`."""
+
+_OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.Pow: "pow",
+    ast.Eq: "eq",
+    ast.Lt: "lt",
+    ast.USub: "neg",
+}
+
+
+def applied(op: str, operands: Sequence[Tree], params: tuple[Any, ...]) -> Tree:
+    """An op on trees; the negation of a number is the number."""
+    if op == "neg" and operands[0][0] == "full":
+        return full(operator.neg(float(operands[0][1])))
+    return op, tuple(operands), params
+
+
+def full(value: Any) -> Tree:
+    """A tensor of equal numbers; told apart by their text, as are 0.0, -0.0 and nan."""
+    return "full", str(float(value))
+
+
+def plain(param: Any) -> Any:
+    """A param as text can tell it."""
+    if isinstance(param, tuple | list):
+        return tuple([plain(part) for part in param])
+    return str(param) if isinstance(param, DType | str) or param is None else param
+
+
+class Recorder(RawTensor[tuple[Any, Tree]]):
+    """A backend whose every value comes with the tree of the ops that made it.
+
+    >>> from tensorken.spec.dtypes import float32
+    >>> from tensorken_string.backend import String
+    >>> recorder = Recorder(String())
+    >>> expression, tree = recorder.exp(recorder.named("x", (2,), float32))
+    >>> str(expression), tree
+    ('x.exp()', ('exp', (('name', 'x'),), ()))
+    """
+
+    def __init__(self, backend: RawTensor[Any]) -> None:
+        self.raw = backend
+        self.capabilities = backend.capabilities
+
+    def __repr__(self) -> str:
+        return f"Recorder({self.raw!r})"
+
+    def named(self, name: str, shape: Shape, dtype: DType) -> tuple[Any, Tree]:
+        """A symbol, where the backend has such; else a tensor of zeros, of which the text need not tell all."""
+        make: Callable[..., Any] | None = getattr(self.raw, "symbol", None)
+        if make is None:
+            return self.full(shape, 0, dtype)
+        return make(name, shape, dtype), ("name", name)
+
+    def new(self, shape: Shape, data: Any, dtype: DType) -> tuple[Any, Tree]:
+        values = [float(value) for value in data]
+        return self.raw.new(shape, data, dtype), ("new", shape, tuple(map(str, values)))
+
+    def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> tuple[Any, Tree]:
+        return self.raw.full(shape, value, dtype), full(value)
+
+    def shape(self, x: tuple[Any, Tree]) -> Shape:
+        return self.raw.shape(x[0])
+
+    def dtype(self, x: tuple[Any, Tree]) -> DType:
+        return self.raw.dtype(x[0])
+
+    def ravel(self, x: tuple[Any, Tree]) -> Any:
+        return self.raw.ravel(x[0])
+
+    def has(self, op: Op) -> bool:
+        return self.raw.has(op)
+
+    def interpret(self, op: Op, operands: Sequence[tuple[Any, Tree]], params: tuple[Any, ...]) -> Any:
+        if op.mapped or (not self.raw.has(op) and op.body is not None):
+            return super().interpret(op, operands, params)
+        result = run(self.raw, op, [x for x, _ in operands], params)
+        tree = applied(op.name, [known for _, known in operands], plain(params))
+        if op.results == 1:
+            return result, tree
+        return tuple([(part, ("result", i, tree)) for i, part in enumerate(result)])
+
+
+def read(text: str) -> Tree:
+    """The tree that a text says.
+
+    Raises:
+        ValueError: if it is no expression of the language; it says where.
+
+    >>> read("(x + -2.0).sum([0])")
+    ('sum', (('add', (('name', 'x'), ('full', '-2.0')), ()),), ((0,),))
+    """
+    try:
+        parsed = ast.parse(text, mode="eval").body
+    except (SyntaxError, RecursionError) as error:
+        raise ValueError(f"it is no Python expression: {error.args[0]}") from None
+    return _tree(parsed)
+
+
+def _tree(node: ast.expr) -> Tree:
+    match node:
+        case ast.Constant(value=bool() | int() | float() as value):
+            return full(value)
+        case ast.Name(id="nan" | "inf" as name):
+            return full(float(name))
+        case ast.Name(id=name):
+            return "name", name
+        case ast.UnaryOp(op=ast.USub(), operand=x):
+            return applied("neg", [_tree(x)], ())
+        case ast.BinOp(left=a, op=kind, right=b) if type(kind) in _OPERATORS:
+            return applied(_OPERATORS[type(kind)], [_tree(a), _tree(b)], ())
+        case ast.Compare(left=a, ops=[kind], comparators=[b]) if type(kind) in _OPERATORS:
+            return applied(_OPERATORS[type(kind)], [_tree(a), _tree(b)], ())
+        case ast.Subscript(value=x, slice=ast.Constant(value=int(i))):
+            return "result", i, _tree(x)
+        case ast.Call(func=ast.Name(id="new"), args=[shape, values], keywords=[]):
+            return _constant(_param(shape), _param(values))
+        case ast.Call(func=ast.Attribute(value=x, attr=name), args=rest, keywords=[]) if name in OPS:
+            op = OPS[name]
+            count = (len(rest) - len(op.params) if op.arity is None else op.arity - 1) if op.params else None
+            operands, params = (rest, []) if count is None else (rest[:count], rest[count:])
+            return applied(name, [_tree(x), *map(_tree, operands)], tuple(map(_param, params)))
+    raise ValueError(f"{ast.unparse(node)!r} is nothing that the language has")
+
+
+def _constant(shape: Any, values: Any) -> Tree:
+    return "new", shape, tuple([str(float(v)) for v in values]) if isinstance(values, tuple) else values
+
+
+def _param(node: ast.expr) -> Any:
+    match node:
+        case ast.List(elts=parts) | ast.Tuple(elts=parts):
+            return tuple([_param(part) for part in parts])
+        case ast.Name(id="nan" | "inf" as name):
+            return float(name)
+        case ast.Name(id=name):
+            return name
+        case ast.Constant(value=value):
+            return plain(value)
+        case ast.UnaryOp(op=ast.USub(), operand=x):
+            return operator.neg(_param(x))
+    raise ValueError(f"{ast.unparse(node)!r} is no param")
+
+
+def difference(expected: Tree, found: Tree) -> str:
+    """Where two trees differ first, in words; empty if they do not.  A `new` may tell how many values it has.
+
+    >>> difference(("exp", (("name", "x"),), ()), ("exp", (("name", "y"),), ()))
+    "expected name 'x', it reads name 'y'"
+    """
+    if expected[0] == found[0] == "new":
+        values = found[2] if isinstance(found[2], tuple) else len(expected[2])
+        counted = expected[2] if isinstance(found[2], tuple) else found[2]
+        return "" if (expected[1], counted) == (found[1], values) else _differ(expected, found)
+    if expected[0] == found[0] == "result" and expected[1] == found[1]:
+        return difference(expected[2], found[2])
+    if expected[0] != found[0] or expected[0] in ("name", "full", "result"):
+        return "" if expected == found else _differ(expected, found)
+    (_, xs, params), (_, ys, others) = expected, found
+    if len(xs) != len(ys) or params != others:
+        return _differ(expected, found)
+    return next(filter(None, (difference(x, y) for x, y in zip(xs, ys, strict=True))), "")
+
+
+def _differ(expected: Tree, found: Tree) -> str:
+    return f"expected {_shown(expected)}, it reads {_shown(found)}"
+
+
+def _shown(tree: Tree) -> str:
+    if tree[0] in ("name", "full"):
+        return f"{tree[0]} {tree[1]!r}"
+    if tree[0] in ("new", "result"):
+        return f"{tree[0]} {tree[1]}"
+    return f"{tree[0]} of {len(tree[1])} with {tree[2]}"

@@ -1,0 +1,153 @@
+"""symbolic.determinism, refuses, errors: how a symbolic backend behaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import tensorken as tk
+from tensorken.errors import BackendError, ConcretizationError
+from tensorken.registry import SELECTION
+from tensorken.spec.dtypes import float32
+from tensorken.tensor import Tensor
+from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.expressions.programs import PROGRAMS, WRITTEN, program_text, texts
+from tensorken_conformance.law import law
+from tensorken_conformance.laws.errors.mistakes import MISTAKES, Operands
+from tensorken_conformance.laws.errors.refused import possible, refuse
+from tensorken_conformance.subject import Subject
+
+# ---- the same text again -----------------------------------------------------------------------------------
+
+TIMES = 20
+
+HASH_SEEDS = ("0", "12345")
+
+CHILD = """
+import json, sys
+from tensorken_conformance.loading import load
+from tensorken_conformance.expressions.programs import texts
+print(json.dumps(texts(load(sys.argv[1], seed=int(sys.argv[2])))))
+"""
+
+
+def _repetitions(subject: Subject) -> Iterator[Case]:
+    for name in PROGRAMS:
+        yield Case("symbolic.determinism", name)
+    if subject.depth != "smoke" and _is_selectable(subject):
+        yield Case("symbolic.determinism", "hash-seeds")
+
+
+def _is_selectable(subject: Subject) -> bool:
+    """Whether another process can load it by its name."""
+    try:
+        return SELECTION.resolve(subject.name) is not None
+    except BackendError:
+        return False
+
+
+@law("symbolic.determinism", _repetitions, level=4, symbolic=True)
+def determinism(subject: Subject, case: Case) -> None:
+    """A program has the same text each time, whatever else is done between, and in every process."""
+    if case.op == "hash-seeds":
+        here = texts(subject)
+        for seed in HASH_SEEDS:
+            there = _elsewhere(subject, seed)
+            if wrong := [name for name in here if here[name] != there.get(name)]:
+                raise Failure(
+                    f"{wrong[0]}: expected {here[wrong[0]]!r} with PYTHONHASHSEED={seed}, got {there.get(wrong[0])!r}"
+                )
+        return
+    first = program_text(subject, case.op)
+    for i in range(TIMES):
+        if i % 2:
+            program_text(subject, list(WRITTEN)[i % len(WRITTEN)])
+        if (again := program_text(subject, case.op)) != first:
+            raise Failure(f"{case.op}: expected {first!r} again, got {again!r}")
+
+
+def _elsewhere(subject: Subject, hash_seed: str) -> dict[str, str]:
+    """The same texts, made in a process of their own."""
+    path = os.pathsep.join(part or os.curdir for part in sys.path)
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, subject.name, str(subject.seed)],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    if done.returncode:
+        raise Failure(f"another process fails: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
+    found: dict[str, str] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
+
+
+# ---- no value ----------------------------------------------------------------------------------------------
+
+READINGS: dict[str, Callable[[Tensor], Any]] = {
+    "tolist": lambda x: x.tolist(),
+    "item": lambda x: x.sum().item(),
+    "float": lambda x: float(x.sum()),
+    "int": lambda x: int(x.sum()),
+    "truth": lambda x: bool(x.sum() > 0.0),
+    "branch": lambda x: 1 if x.sum() > 0.0 else 2,
+    "array": np.array,
+    "flat": lambda x: x.flat(),
+    "mask": lambda x: x[x > 0.0],
+    "move": lambda x: x.to("numpy"),
+    "pickle": pickle.dumps,
+    "in-grad": lambda x: tk.grad(lambda v: v.sum() * float(v.sum()))(x),
+}
+"""The ways to ask for a value."""
+
+
+def _readings(subject: Subject) -> Iterator[Case]:
+    if float32.name in subject.capabilities.dtypes:
+        for name in READINGS:
+            yield Case("symbolic.refuses", name)
+
+
+@law("symbolic.refuses", _readings, level=1, symbolic=True)
+def refuses(subject: Subject, case: Case) -> None:
+    """Asking for a value raises ConcretizationError, in one line that says what there is instead."""
+    x = subject.tensor(np.array([1.0, 2.0]), float32, subject.stack) * 2.0
+    try:
+        result = READINGS[case.op](x)
+    except ConcretizationError as error:
+        if len(str(error).splitlines()) != 1:
+            raise Failure(f"{case.op}: expected one line, got {str(error)!r}") from None
+    except Exception as error:  # noqa: BLE001, the class is compared
+        raise Failure(
+            f"{case.op}: expected ConcretizationError, got {type(error).__name__}: {error}"
+        ) from None
+    else:
+        raise Failure(f"{case.op}: expected ConcretizationError, got {type(result).__name__}")
+
+
+# ---- mistakes ----------------------------------------------------------------------------------------------
+
+GROUPS = ("shapes", "axes", "dtypes", "numbers", "creation", "transforms")
+"""The mistakes that are refused whatever the values are."""
+
+
+def _mistakes(subject: Subject) -> Iterator[Case]:
+    for mistake in possible(subject):
+        if mistake.group in GROUPS:
+            yield Case("symbolic.errors", mistake.name)
+
+
+@law("symbolic.errors", _mistakes, level=4, symbolic=True)
+def errors(subject: Subject, case: Case) -> None:
+    """What is wrong whatever the values are is refused as by a backend that has values."""
+    operands = Operands(subject)
+    operands.number  # noqa: B018, made on the backend, so that the case is about it
+    refuse(MISTAKES[case.op], operands)

@@ -1,0 +1,145 @@
+"""symbolic.shapes, derivatives, parses, declared: what a symbolic backend knows and says of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import tensorken as tk
+from tensorken.dispatch import apply
+from tensorken.spec.dtypes import DTYPES, DType, float32
+from tensorken.spec.op import OPS, Op, Sample
+from tensorken.tensor import Tensor
+from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.declarations import fault_of
+from tensorken_conformance.expressions.programs import DRAWN, WRITTEN, named, symbol, text_of
+from tensorken_conformance.expressions.trees import Recorder, difference, read
+from tensorken_conformance.law import law
+from tensorken_conformance.laws.honesty import declared
+from tensorken_conformance.levels import is_mandatory
+from tensorken_conformance.sampled import kinds_of, methods, samples_of, takes
+from tensorken_conformance.subject import Subject
+
+
+def ops(law: str, subject: Subject) -> Iterator[Case]:
+    """Each op in each dtype; for the quick run in the first."""
+    for op in methods():
+        offered = [dtype.name for dtype in subject.dtypes() if takes(op, dtype)]
+        for dtype in offered[:1] if subject.depth == "smoke" else offered:
+            yield Case(law, op.name, dtype)
+
+
+def operands_of(recorder: Recorder, op: Op, sample: Sample, dtype: DType) -> list[Tensor]:
+    """Symbols of the shapes that a sample of an op has."""
+    shapes, _ = sample
+    kinds = kinds_of(op, len(shapes), dtype)
+    return [
+        symbol(recorder, f"x{i}", shape, kind)
+        for i, (shape, kind) in enumerate(zip(shapes, kinds, strict=True))
+    ]
+
+
+def _results(subject: Subject, op: Op, sample: Sample, dtype: DType) -> list[Tensor]:
+    found = apply(op, operands_of(Recorder(subject.witness), op, sample, dtype), sample[1])
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+# ---- shapes ------------------------------------------------------------------------------------------------
+
+
+@law(
+    "symbolic.shapes",
+    lambda subject: ops("symbolic.shapes", subject),
+    level=lambda case: 1 if is_mandatory(case.op, case.dtype) else 2,
+    symbolic=True,
+)
+def shapes(subject: Subject, case: Case) -> None:
+    """Every op has, on values that nobody knows, the shape and the dtype that its rules say."""
+    op, dtype = OPS[case.op], DTYPES[case.dtype]
+    for sample in samples_of(op, subject.capabilities.dtypes):
+        for y in _results(subject, op, sample, dtype):
+            _check_facts(case.op, y, y.shape, y.dtype)
+
+
+def _check_facts(what: str, y: Tensor, shape: tuple[int, ...], dtype: DType) -> None:
+    """Compare what the backend says of a value with what it must be."""
+    place, x = y.interpreter, y.representation
+    found = tuple(place.shape(x)), place.dtype(x)
+    if found != (shape, dtype):
+        raise Failure(f"{what}: expected {dtype} {shape}, got {found[1]} {found[0]}")
+
+
+def _differentiable(subject: Subject) -> Iterator[Case]:
+    if float32.name in subject.capabilities.dtypes:
+        for op in methods():
+            if op.differentiable and takes(op, float32) and op.results == 1:
+                yield Case("symbolic.derivatives", op.name, float32.name)
+
+
+@law("symbolic.derivatives", _differentiable, level=3, symbolic=True)
+def derivatives(subject: Subject, case: Case) -> None:
+    """The JVP of an op has the shape and dtype of its result, a cotangent those of its operand."""
+    op = OPS[case.op]
+    recorder = Recorder(subject.witness)
+    sample = op.samples[0]
+    operands = operands_of(recorder, op, sample, float32)
+    places = [i for i in range(len(operands)) if not op.roles or op.roles[i] == "data"]
+
+    def f(*chosen: Tensor) -> Tensor:
+        full = list(operands)
+        for i, x in zip(places, chosen, strict=True):
+            full[i] = x
+        result: Tensor = apply(op, full, sample[1])
+        return result
+
+    primals = [operands[i] for i in places]
+    tangents = [symbol(recorder, f"t{i}", operands[i].shape) for i in places]
+    y, t = tk.jvp(f, primals, tangents)
+    for what, value in (("primal", y), ("tangent", t)):
+        _check_facts(f"{what} of {case.op}", value, y.shape, y.dtype)
+    if y.dtype.kind != "float":
+        return
+    _, pull = tk.vjp(f, *primals)
+    found = pull(symbol(recorder, "u", y.shape, y.dtype))
+    for x, cotangent in zip(primals, found if isinstance(found, tuple) else (found,), strict=True):
+        _check_facts(f"cotangent of {case.op}", cotangent, x.shape, x.dtype)
+
+
+# ---- texts -------------------------------------------------------------------------------------------------
+
+
+def _texts(subject: Subject) -> Iterator[Case]:
+    yield from ops("symbolic.parses", subject)
+    for name in WRITTEN if subject.depth != "smoke" else list(WRITTEN)[:1]:
+        yield Case("symbolic.parses", "program", detail=name)
+    for number in range(DRAWN[subject.depth]):
+        yield Case("symbolic.parses", "program", detail=f"drawn-{number}")
+
+
+@law("symbolic.parses", _texts, level=2, symbolic=True)
+def parses(subject: Subject, case: Case) -> None:
+    """The text of a value reads back as the very ops and params that made it."""
+    if case.op == "program":
+        made = [named(case.detail, subject.seed)(Recorder(subject.witness))]
+    else:
+        op, dtype = OPS[case.op], DTYPES[case.dtype]
+        made = [
+            y
+            for sample in samples_of(op, subject.capabilities.dtypes)
+            for y in _results(subject, op, sample, dtype)
+        ]
+    for y in made:
+        text = text_of(subject.witness, y)
+        try:
+            found = read(text)
+        except ValueError as error:
+            raise Failure(f"{text!r}: {error}") from None
+        if wrong := difference(y.representation[1], found):
+            raise Failure(f"{text!r}: {wrong}")
+
+
+@law("symbolic.declared", declared("symbolic.declared"), level=2, symbolic=True)
+def declarations(subject: Subject, case: Case) -> None:
+    """What is declared is about ops and dtypes that there are."""
+    subject.witness.full((1,), 1, subject.dtypes()[0])
+    if says := fault_of(subject.capabilities, case.op, case.detail):
+        raise Failure(f"{case.op}: {says}")
