@@ -26,7 +26,7 @@ ONE = tk.full((), 1, "int32", backend=STRING)
         (lambda: A**-B, "(A ** -B)"),
         (lambda: -A + B, "(-A + B)"),
         (lambda: A - -B, "(A - -B)"),
-        (lambda: -(-A), "--A"),
+        (lambda: tk.negative(-A), "--A"),
         (lambda: tk.maximum(-A, -B), "(-A).maximum(-B)"),
         (lambda: tk.sqrt(tk.full((), -2.0, backend=STRING)), "(-2.0).sqrt()"),
         (lambda: tk.sqrt(tk.full((), 2.0, backend=STRING)), "2.0.sqrt()"),
