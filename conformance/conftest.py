@@ -1,3 +1,20 @@
-"""What pytest leaves out: the project that new backends begin with is no module of the kit."""
+"""What pytest leaves out: the project that new backends begin with, and the laws where no backend is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tensorken_conformance.pytest_plugin import backend_of
 
 collect_ignore = ["src/tensorken_conformance/project"]
+
+LAWS = Path("src", "tensorken_conformance", "test_conformance.py")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the tests that examine a backend, since without one they are an error; tests/ runs them by itself."""
+    if collection_path == Path(__file__).parent / LAWS and not backend_of(config):
+        return True
+    return None

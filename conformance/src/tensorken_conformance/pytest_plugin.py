@@ -1,1 +1,78 @@
-"""The pytest plugin of the kit: inert unless asked."""
+"""The pytest plugin of the kit: inert unless asked, by `--tensorken-backend NAME` or the fixture `tensorken_law`.
+
+`pytest --pyargs tensorken_conformance --tensorken-backend NAME` runs a test for each law and op.  To have these tests
+among those of a backend, no option is needed, but a file with three lines:
+
+    def test_conformance(tensorken_law):
+        tensorken_law.check()
+
+and the backend's name in the settings of pytest (`tensorken_backend = "mine"` in `[tool.pytest.ini_options]`).
+
+Every pytest imports this module at its start: what is heavy is in pytest_laws.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tensorken_conformance.pytest_laws import LawTest
+
+FIXTURE = "tensorken_law"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options, all of which begin with `--tensorken-`."""
+    group = parser.getgroup("tensorken", "conformance of a Tensorken backend")
+    group.addoption("--tensorken-backend", metavar="NAME", help="examine this backend; module:attribute, too")
+    group.addoption(
+        "--tensorken-seed", type=int, default=0, metavar="N", help="of the numbers that are drawn; default: 0"
+    )
+    group.addoption(
+        "--tensorken-depth",
+        choices=("smoke", "default", "deep"),
+        default="default",
+        help="how many cases there are",
+    )
+    group.addoption(
+        "--tensorken-select",
+        action="append",
+        default=[],
+        metavar="LAW",
+        help="a law, a group of laws, or the beginning of the id of cases; may be repeated",
+    )
+    parser.addini(
+        "tensorken_backend", "the backend to examine where --tensorken-backend does not name one", default=""
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say what is examined, if something is."""
+    name = backend_of(config)
+    if not name:
+        return None
+    seed, depth = config.getoption("tensorken_seed"), config.getoption("tensorken_depth")
+    return f"tensorken: backend {name}, seed {seed}, {depth} depth"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test for each law and op of each function that asks for one."""
+    if FIXTURE in metafunc.fixturenames:
+        from tensorken_conformance.pytest_laws import law_tests
+
+        tests = law_tests(metafunc.config)
+        metafunc.parametrize(FIXTURE, tests, ids=[test.id for test in tests], indirect=True)
+
+
+@pytest.fixture
+def tensorken_law(request: pytest.FixtureRequest) -> LawTest:
+    """The cases of a law on one op, for a test: `tensorken_law.check()`."""
+    found: LawTest = request.param
+    return found
+
+
+def backend_of(config: pytest.Config) -> str:
+    """The name of the backend to examine; empty if none is."""
+    return str(config.getoption("tensorken_backend") or config.getini("tensorken_backend") or "")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import queue
 import time
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,17 +22,17 @@ PARTS = 8
 ALONE = 1000
 """Laws of this stage and later ones run one after the other, in one process: they measure time."""
 
-STRIKES = 5
-"""How many crashes end a job; a hang counts as two."""
+STRIKES = 2
+"""How many crashes on an op end the work on it in a law; a hang counts as two."""
 
-RESTARTS = 60
+RESTARTS = 100
 """How many crashes end a run."""
 
 LAW_LIMIT = 20
 """How many times as long as for one case a law may take in all, unless the run is a deep one."""
 
 REST = "enumeration"
-"""The op of a result that stands for cases which did not run."""
+"""What a result is about that stands for cases which did not run."""
 
 Tell = Callable[[Result], None]
 
@@ -109,10 +109,11 @@ class Job:
     """A part of a law's cases.
 
     Attributes:
-        skip: how many of them are done.
+        skip: how many of them are behind us.
         total: how many there are, as soon as that is known.
         level: the lowest of theirs.
-        strikes: how often it crashed.
+        strikes: how often it crashed, by op; by the empty name, if it was at no case.
+        without: the ops that were given up, and why.
     """
 
     law: str
@@ -121,7 +122,8 @@ class Job:
     skip: int = 0
     total: int | None = None
     level: int = 0
-    strikes: int = 0
+    strikes: Counter[str] = field(default_factory=Counter)
+    without: dict[str, str] = field(default_factory=dict)
 
 
 def run(options: Options, tell: Tell = lambda result: None) -> Run:
@@ -167,7 +169,7 @@ class _Member:
 
     def __init__(self, process: Process, job: Job | None) -> None:
         self.process, self.job = process, job
-        self.case, self.level = "", 0  # what it is examining
+        self.case, self.level, self.place = "", 0, 0  # what it is examining
         self.heard = self.began = time.monotonic()
         self.failed = 0  # how many of the failed cases it knows
 
@@ -260,13 +262,22 @@ class _Crew:
                 return
             job = jobs.popleft()
             if self._crashes > RESTARTS:
-                self._give_up(job, f"the backend crashed {self._crashes} times in this run")
+                self._end_law(
+                    job, jobs, f"the backend crashed {self._crashes} times in this run, which is enough"
+                )
                 continue
             member = idle or self._hire(job)
             member.job, member.case = job, ""
             member.heard = member.began = time.monotonic()
             news, member.failed = self._failed[member.failed : known], known
-            member.process.send(law=job.law, part=job.part, parts=job.parts, skip=job.skip, failed=news)
+            member.process.send(
+                law=job.law,
+                part=job.part,
+                parts=job.parts,
+                skip=job.skip,
+                without=list(job.without),
+                failed=news,
+            )
 
     def _hear(self, member: _Member, message: dict[str, Any], jobs: deque[Job]) -> None:
         job, now = member.job, time.monotonic()
@@ -274,13 +285,14 @@ class _Crew:
         if job is None:  # it has said what it is
             return
         if "unlisted" in message:
-            self._end_law(job.law, jobs, message["unlisted"])
+            self._end_law(job, jobs, message["unlisted"])
         if "begin" in message:
             job.total, job.level = message["begin"], message["level"]
+            self._leave(job, message["left"])
         if "start" in message:
-            member.case, member.level = message["start"], message["level"]
+            member.case, member.level, member.place = message["start"], message["level"], message["place"]
         if "result" in message:
-            job.skip, member.case = job.skip + 1, ""
+            job.skip, member.case = message["place"] + 1, ""
             result = Result.from_data(message["result"])
             self._places[result.case.id] = message["index"]
             self._note(result)
@@ -289,7 +301,7 @@ class _Crew:
             self._taken[job.law], member.job = taken, None
         elif taken > self._options.law_limit:
             reason = f"time limit: the law took more than {self._options.law_limit:g} s in all"
-            self._end_law(job.law, jobs, f"{reason}; the rest of its cases did not run")
+            self._end_law(job, jobs, f"{reason}; the rest of its cases did not run")
 
     def _bury(self, member: _Member, jobs: deque[Job]) -> None:
         """A worker died, or hangs: note the case that it was at, and have another one do the rest."""
@@ -298,32 +310,41 @@ class _Crew:
         if job is None:
             return
         self._crashes += 1
-        job.strikes += 2 if reason.startswith("hang") else 1
+        op = ""
         if member.case:
-            job.skip += 1
-            self._note(Result(Case.parse(member.case), "crashed", member.level, reason))
-        if job.strikes < STRIKES:
+            case = Case.parse(member.case)
+            op, job.skip = case.op, member.place + 1
+            self._note(Result(case, "crashed", member.level, reason))
+        job.strikes[op] += 2 if reason.startswith("hang") else 1
+        if job.strikes[op] < STRIKES:
+            jobs.appendleft(job)
+        elif op:
+            job.without[op] = reason
             jobs.appendleft(job)
         elif job.total is None or job.skip < job.total:
-            self._give_up(job, f"gave up after too many crashes; the last: {reason}")
+            part = f"part {job.part + 1} of {job.parts}"
+            self._note(Result(Case(job.law, REST, detail=part), "crashed", job.level, reason))
 
-    def _give_up(self, job: Job, reason: str) -> None:
-        """Count the rest of a job as crashed, once."""
-        part = f"part {job.part + 1} of {job.parts}" if job.parts > 1 else ""
-        rest = f"; {job.total - job.skip} cases did not run" if job.total is not None else ""
-        self._note(Result(Case(job.law, REST, detail=part), "crashed", job.level, f"{reason}{rest}"))
+    def _leave(self, job: Job, left: Mapping[str, Sequence[str]]) -> None:
+        """Count the cases of an op that was given up as crashed, once for each dtype; what needs one is blocked."""
+        for op, ids in left.items():
+            reason, job.without[op] = job.without[op], ""
+            if reason:
+                for dtype, count in Counter(Case.parse(id).dtype for id in ids).items():
+                    says = f"given up, {count} cases did not run: {reason}"
+                    self._note(Result(Case(job.law, op, dtype, detail=REST), "crashed", job.level, says))
+                self._failed += ids
 
-    def _end_law(self, law: str, jobs: deque[Job], reason: str) -> None:
-        """End all work on a law, and count the rest of it as crashed, once."""
-        level = 0
-        for job in [job for job in jobs if job.law == law]:
-            jobs.remove(job)
+    def _end_law(self, job: Job, jobs: deque[Job], reason: str) -> None:
+        """End all work on the law of a job, and count the rest of it as crashed, once."""
+        for other in [other for other in jobs if other.law == job.law]:
+            jobs.remove(other)
         for member in list(self._members):
-            if member.job is not None and member.job.law == law:
-                level = max(level, member.job.level)
+            if member.job is not None and member.job.law == job.law:
                 member.process.end()
                 self._members.remove(member)
-        self._note(Result(Case(law, REST), "crashed", level, reason))
+        level = job.level if job.total is not None else int(not job.law.startswith("host."))
+        self._note(Result(Case(job.law, REST), "crashed", level, reason))
 
     # ---- results -------------------------------------------------------------------------------------------
 

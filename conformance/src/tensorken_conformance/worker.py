@@ -23,7 +23,7 @@ from tensorken_conformance.loading import load, origin
 from tensorken_conformance.plan import Plan, PlanError
 from tensorken_conformance.subject import Subject
 
-LONGEST = 4_000
+LONGEST = 1_000
 """How many characters of a message are kept: a backend may put a whole tensor into one."""
 
 
@@ -69,10 +69,16 @@ def serve(jobs: IO[str], results: IO[str]) -> None:
         except BaseException as error:  # noqa: BLE001, whatever comes of listing the cases is a result
             tell(unlisted=_cut(f"its cases cannot be listed: {type(error).__name__}: {error}"))
             continue
-        tell(begin=len(cases), level=min((law.level(case) for _, case in cases), default=0))
-        for index, case in cases[job["skip"] :]:
-            tell(start=case.id, level=law.level(case))
-            tell(result=examined(subject, law, case, failed).as_data(), index=index)
+        todo = list(enumerate(cases))[job["skip"] :]
+        left: dict[str, list[str]] = {op: [] for op in job["without"]}
+        for _, (_, case) in todo:
+            if case.op in left:
+                left[case.op].append(case.id)
+        tell(begin=len(cases), level=min((law.level(case) for _, case in cases), default=0), left=left)
+        for place, (index, case) in todo:
+            if case.op not in left:
+                tell(start=case.id, level=law.level(case), place=place)
+                tell(result=examined(subject, law, case, failed).as_data(), index=index, place=place)
         tell(done=len(cases))
 
 

@@ -156,12 +156,14 @@ class LawSummary:
         id: of the law.
         says: the law in a sentence.
         counts: how many cases became what.
+        blocked: how many of those that failed only wait for another case.
         seconds: how long they took, in all processes together.
     """
 
     id: str
     says: str
     counts: Account
+    blocked: int
     seconds: float
 
 
@@ -274,7 +276,11 @@ class Report:
             groups.setdefault(result.case.law, []).append(result)
         return [
             LawSummary(
-                id, self.laws.get(id, ""), levels.account(found), sum(result.seconds for result in found)
+                id,
+                self.laws.get(id, ""),
+                levels.account(found),
+                sum(map(is_blocked, found)),
+                sum(result.seconds for result in found),
             )
             for id, found in groups.items()
         ]
@@ -363,7 +369,7 @@ def recorded() -> dict[str, int | str]:
 
 def is_blocked(result: Result) -> bool:
     """Whether a case failed only since another one did."""
-    return result.says.startswith(BLOCKED)
+    return result.status == "failed" and result.says.startswith(BLOCKED)
 
 
 def largest(results: Iterable[Result]) -> tuple[float | None, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
@@ -32,17 +33,11 @@ LEGEND = (
 
 def to_page(report: Report) -> str:
     """A report as a page."""
-    parts = [
-        _head(report),
-        FILTER,
-        _matrix(report),
-        _failures(report),
-        _laws(report),
-        _ops(report),
-        _errors(report),
-        _times(report),
-    ]
-    return document(f"{report.header.title}: {report.claim}", "\n".join(filter(None, parts)))
+    sections = [section(report) for section in (_matrix, _failures, _laws, _ops, _errors, _times)]
+    titles = re.findall(r"<h2 id=(\w+)>(.*?)</h2>", "".join(sections))
+    links = "".join(f"<a href='#{place}'>{title}</a> " for place, title in titles)
+    parts = [_head(report), f"<nav>{links}</nav>", FILTER, *filter(None, sections)]
+    return document(f"{report.header.title}: {report.claim}", "\n".join(parts))
 
 
 # ---- header ------------------------------------------------------------------------------------------------
@@ -218,7 +213,7 @@ def _failures(report: Report) -> str:
 
 
 def _failure(result: Result) -> str:
-    worst = f" Worst at <code>{escape(result.worst)}</code>." if result.worst else ""
+    worst = f" Worst at <code>{escape(result.worst)}</code>." if result.worst not in result.says else ""
     script = escape("\n".join(result.script[:LINES]))
     id = escape(result.case.id)
     return (

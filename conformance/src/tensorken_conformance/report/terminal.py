@@ -11,6 +11,9 @@ from tensorken_conformance.report.model import Cell, Report, cases_in_order, wri
 SHOWN = 3
 """How many failures of a law are shown in full."""
 
+LONGEST = 400
+"""How many characters of a message are shown; the JSON report has more."""
+
 LINES = 5
 """How many lines of a script are shown."""
 
@@ -123,14 +126,11 @@ def _laws(report: Report, painter: Painter) -> list[str]:
     if not report.by_law:
         return []
     width = max(len(law.id) for law in report.by_law)
-    lines = [painter.bold(f"{'law':<{width}}   cases     bad  seconds")]
+    lines = [painter.bold(f"{'law':<{width}}   cases     bad  blocked  seconds")]
     for law in report.by_law:
-        bad = law.counts.failed + law.counts.crashed
-        text = f"{bad:>7}"
-        status = "passed" if not bad else "failed"
-        lines.append(
-            f"{law.id:<{width}} {law.counts.cases:>7} {painter.paint(text, status)} {law.seconds:>8.2f}"
-        )
+        bad = law.counts.failed + law.counts.crashed - law.blocked
+        counts = painter.paint(f"{bad:>7}  {law.blocked:>7}", "failed" if bad or law.blocked else "passed")
+        lines.append(f"{law.id:<{width}} {law.counts.cases:>7} {counts} {law.seconds:>8.2f}")
     return lines
 
 
@@ -164,9 +164,14 @@ def chosen(results: Sequence[Result], count: int) -> list[Result]:
 
 def _failure(result: Result) -> Iterator[str]:
     yield f"  {result.case.id}"
-    yield f"    {result.says}" + (f" (worst at {result.worst})" if result.worst else "")
+    worst = f" (worst at {result.worst})" if result.worst and result.worst not in result.says else ""
+    yield f"    {_cut(result.says)}{_cut(worst)}"
     for line in result.script[:LINES]:
         yield f"      {line}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 
 def _levels(report: Report, painter: Painter) -> list[str]:

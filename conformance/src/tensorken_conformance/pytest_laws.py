@@ -1,0 +1,149 @@
+"""Laws as tests: what the pytest plugin needs as soon as someone asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import pytest
+
+from tensorken.errors import BackendError
+from tensorken_conformance.case import Case, Result
+from tensorken_conformance.expectations import (
+    Expectation,
+    ExpectationError,
+    apply,
+    expectations_of,
+)
+from tensorken_conformance.law import LAWS, Law
+from tensorken_conformance.loading import load
+from tensorken_conformance.plan import Plan, PlanError
+from tensorken_conformance.pytest_plugin import backend_of
+from tensorken_conformance.report.terminal import chosen
+from tensorken_conformance.subject import Subject
+from tensorken_conformance.worker import examined
+
+SHOWN = 3
+"""How many failures of a test are shown; the rest is counted."""
+
+TO_CHOOSE = (
+    "tensorken_conformance: name the backend to examine, by --tensorken-backend NAME or as tensorken_backend "
+    "in the settings of pytest"
+)
+
+
+@dataclass(eq=False)
+class Examination:
+    """A backend that is examined in this process, and what became of the cases that others need."""
+
+    subject: Subject
+    expectations: Sequence[Expectation]
+    _statuses: dict[str, bool] = field(default_factory=dict)
+
+    def examine(self, law: Law, case: Case) -> Result:
+        """What becomes of a case, once those that it needs were examined, whichever tests were chosen."""
+        failed = [need for need in law.needs(case) if not self._holds(need)]
+        return examined(self.subject, law, case, failed)
+
+    def _holds(self, id: str) -> bool:
+        if id not in self._statuses:
+            self._statuses[id] = True  # a case that needs itself needs nothing
+            law = LAWS.get(id.partition("/")[0])
+            known = {case.id: case for case in law.cases(self.subject)} if law else {}
+            if law and id in known:
+                self._statuses[id] = self.examine(law, known[id]).status not in ("failed", "crashed")
+        return self._statuses[id]
+
+
+@dataclass(frozen=True, eq=False)
+class LawTest:
+    """All cases of a law about one op, as one test.
+
+    Attributes:
+        law: the law.
+        cases: those of its cases that are about the op.
+        examination: of the backend.
+    """
+
+    law: Law
+    cases: Sequence[Case]
+    examination: Examination
+
+    @property
+    def id(self) -> str:
+        """Such as `values.elementwise/exp`."""
+        return f"{self.law.id}/{self.cases[0].op}"
+
+    def __repr__(self) -> str:
+        return f"LawTest({self.id})"
+
+    def check(self) -> None:
+        """Pass if all cases do; else fail, be an expected failure, or be skipped if all are declared unsupported."""
+        __tracebackhide__ = True
+        found = [self.examination.examine(self.law, case) for case in self.cases]
+        results, problems = apply(self.examination.expectations, found, complete=False)
+        bad = [result for result in results if result.status in ("failed", "crashed")]
+        if bad or problems:
+            pytest.fail("\n".join([*_told(self.law, bad), *problems]), pytrace=False)
+        expected = [result for result in results if result.status == "expected failure"]
+        if expected:
+            pytest.xfail(f"{len(expected)} of {len(results)} cases: {expected[0].says}")
+        if all(result.status == "unsupported" for result in results):
+            pytest.skip(f"declared unsupported: {results[0].says}")
+
+
+def law_tests(config: pytest.Config) -> list[LawTest]:
+    """The tests that the options ask for.
+
+    Raises:
+        pytest.UsageError: if they ask for no backend, for one or for laws that there are not, or if there are no cases.
+    """
+    name = backend_of(config)
+    if not name:
+        raise pytest.UsageError(TO_CHOOSE)
+    chosen_laws = tuple(config.getoption("tensorken_select"))
+    return _tests(name, config.getoption("tensorken_seed"), config.getoption("tensorken_depth"), chosen_laws)
+
+
+@cache
+def _tests(name: str, seed: int, depth: str, select: tuple[str, ...]) -> list[LawTest]:
+    try:
+        subject = load(name, None, seed, depth)  # type: ignore[arg-type]
+        plan = Plan(subject, select)
+        examination = Examination(subject, expectations_of(subject.backend))
+    except (BackendError, PlanError, ExpectationError) as error:
+        raise pytest.UsageError(str(error)) from error
+    if not subject.capabilities.dtypes:
+        raise pytest.UsageError(
+            f"backend {name!r} declares no dtypes, so nothing can be examined; see Capabilities"
+        )
+    tests = []
+    for law in plan.laws:
+        by_op: dict[str, list[Case]] = {}
+        for case in plan.cases(law):
+            by_op.setdefault(case.op, []).append(case)
+        tests += [LawTest(law, cases, examination) for cases in by_op.values()]
+    if not tests:
+        raise pytest.UsageError(f"backend {name!r}: there are no cases for it")
+    _check_expectations(examination, tests, complete=not select and depth != "smoke")
+    return tests
+
+
+def _check_expectations(examination: Examination, tests: Sequence[LawTest], complete: bool) -> None:
+    """Raise UsageError if a failure is expected of a case that there is not."""
+    ids = [case.id for test in tests for case in test.cases]
+    for expectation in examination.expectations if complete else ():
+        if not any(map(expectation.matches, ids)):
+            raise pytest.UsageError(f"{expectation.place}: {expectation.id} matches no case")
+
+
+def _told(law: Law, bad: Sequence[Result]) -> list[str]:
+    if not bad:
+        return []
+    lines = [f"{law.id}: {law.says}"]
+    for result in chosen(bad, SHOWN):
+        lines += ["", result.case.id, f"  {result.says}", *(f"    {line}" for line in result.script)]
+    if len(bad) > SHOWN:
+        lines += ["", f"... and {len(bad) - SHOWN} more"]
+    return lines
