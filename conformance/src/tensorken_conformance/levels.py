@@ -100,6 +100,8 @@ def obstacles(results: Iterable[Result], level: Level | None) -> list[Result]:
 
 def _level(case: Case, found: int) -> int:
     """Who reports that a worker died does not know the law; of a case that it does not know, any level."""
+    import tensorken_conformance.laws  # noqa: F401, entering the laws is what it does
+
     law = LAWS.get(case.law)
     return law.level(case) if law is not None and case.op != "enumeration" else found
 

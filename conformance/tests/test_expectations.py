@@ -1,0 +1,133 @@
+"""The file of expected failures: how it is read, where it lies, and how strict it is."""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from tensorken_conformance.case import Case, Result
+from tensorken_conformance.expectations import ExpectationError, apply, expectations_of, parse
+from tensorken_numpy.backend import Numpy
+
+TODAY = datetime.date(2027, 1, 31)
+LINE = "values.cast/*  | rounds down | https://example.org/1 | 2027-01-31"
+
+CAST = Result(Case("values.cast", "cast", "int32"), "failed", 2, "expected 1, got 2")
+FLIP = Result(Case("values.movement", "flip", "int32"), "passed", 1)
+
+
+def test_a_file_is_read():
+    text = (
+        f"# what is known\n\n{LINE}\n   # a comment\nvalues.sums/sum/float16 | a | http://b.c | 2030-12-01\n"
+    )
+    first, second = parse(text, "mine/conformance.txt")
+    assert (first.id, first.reason, first.url, first.expires) == (
+        "values.cast/*",
+        "rounds down",
+        "https://example.org/1",
+        TODAY,
+    )
+    assert (first.place, second.place) == ("mine/conformance.txt:3", "mine/conformance.txt:5")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("values.cast/cast", "none of them empty"),
+        ("values.cast/cast | a | https://b.c", "id | reason | url | expires"),
+        ("values.cast/cast |  | https://b.c | 2030-01-01", "none of them empty"),
+        ("values.cast/cast | a | https://b.c | 2030-01-01 | more", "none of them empty"),
+        ("values.cast/cast | a | b.c | 2030-01-01", "'b.c' is no URL"),
+        ("values.cast/cast | a | https://b.c | never", "'never' is no date"),
+        ("values.cast/cast | a | https://b.c | 2030-02-30", "no date"),
+        ("cast | a | https://b.c | 2030-01-01", "'cast' is no id of a case"),
+        (LINE, "is expected at conformance.txt:1, too"),
+    ],
+)
+def test_a_malformed_line_names_file_and_line(line: str, says: str):
+    with pytest.raises(ExpectationError) as caught:
+        parse(f"{LINE}\n{line}")
+    assert str(caught.value).startswith("conformance.txt:2: ")
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_failure_is_expected_until_it_expires():
+    [result], problems = apply(parse(LINE), [CAST], today=TODAY)
+    assert (result.status, problems) == ("expected failure", [])
+    assert result.says == "rounds down (https://example.org/1, until 2027-01-31): expected 1, got 2"
+    [result], problems = apply(parse(LINE), [CAST], today=TODAY + datetime.timedelta(1))
+    assert (result.status, problems) == ("failed", [])
+    assert "expired on 2027-01-31, conformance.txt:1" in result.says
+
+
+def test_it_is_strict():
+    passes = Result(CAST.case, "passed", 2)
+    [result], _ = apply(parse(LINE), [passes], today=TODAY)
+    assert (result.status, result.says) == ("failed", "passes now: take it out of conformance.txt:1")
+    both = [CAST, Result(Case("values.cast", "cast", "bool"), "passed", 2)]
+    assert [r.status for r in apply(parse(LINE), both, today=TODAY)[0]] == ["expected failure", "failed"]
+    unsupported = Result(CAST.case, "unsupported", 2, "has no int32")
+    [result], problems = apply(parse(LINE), [unsupported], today=TODAY)
+    assert result.status == "unsupported"
+    assert len(problems) == 1
+    assert "is declared unsupported" in problems[0]
+
+
+def test_an_id_that_matches_nothing_is_a_problem():
+    results, problems = apply(parse(LINE), [FLIP], today=TODAY)
+    assert results == [FLIP]
+    assert problems == ["conformance.txt:1: values.cast/* matches no case"]
+    assert apply(parse(LINE), [FLIP], today=TODAY, complete=False) == ([FLIP], [])
+
+
+def test_only_the_star_is_special():
+    line = "a.b/x[0].y/*/z | r | https://u | 2030-01-01"
+    matching, other = Case("a.b", "x[0].y", "d", "z"), Case("a.b", "x0.y", "d", "z")
+    results = [Result(matching, "failed", 1), Result(other, "failed", 1)]
+    assert [r.status for r in apply(parse(line), results, today=TODAY)[0]] == ["expected failure", "failed"]
+
+
+def test_a_crash_may_be_expected():
+    crash = Result(CAST.case, "crashed", 0, "crash: signal 11")
+    assert apply(parse(LINE), [crash], today=TODAY)[0][0].status == "expected failure"
+
+
+def test_what_an_expected_failure_blocks_is_expected_to_fail():
+    first = Result(Case("values.sums", "sum"), "failed", 2, f"blocked by {CAST.case.id}")
+    second = Result(Case("values.norms", "norm"), "failed", 2, f"blocked by {first.case.id}")
+    other = Result(Case("values.norms", "dot"), "failed", 2, "blocked by something/else")
+    results, _ = apply(parse(LINE), [second, first, CAST, other], today=TODAY)
+    assert [r.status for r in results] == ["expected failure"] * 3 + ["failed"]
+
+
+PACKAGE = """
+from tensorken_numpy.backend import Numpy
+class Mine(Numpy): pass
+"""
+
+
+def test_the_file_lies_in_the_package_of_the_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    package = tmp_path / "expecting_backend"
+    (package / "inner").mkdir(parents=True)
+    (package / "__init__.py").write_text("", "utf-8")
+    (package / "inner" / "__init__.py").write_text(PACKAGE, "utf-8")
+    (tmp_path / "expecting_module.py").write_text(PACKAGE, "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    inner = importlib.import_module("expecting_backend.inner")
+    assert expectations_of(inner.Mine()) == []
+    (package / "conformance.txt").write_text(f"# größer\n{LINE}\n", "utf-8")
+    [found] = expectations_of(inner.Mine())
+    assert found.place == "expecting_backend/conformance.txt:2"
+    (package / "conformance.txt").write_text("nonsense", "utf-8")
+    with pytest.raises(ExpectationError, match=r"expecting_backend/conformance.txt:1: expected `id"):
+        expectations_of(inner.Mine())
+    alone = importlib.import_module("expecting_module")
+    assert expectations_of(alone.Mine()) == []
+    assert expectations_of(Numpy()) == []
+    for name in ("expecting_backend.inner", "expecting_backend", "expecting_module"):
+        del sys.modules[name]
