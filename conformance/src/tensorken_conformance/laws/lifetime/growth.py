@@ -1,0 +1,165 @@
+"""lifetime.growth: what is dropped is given back."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tensorken_conformance.case import Case, Failure, Measured
+from tensorken_conformance.law import law
+from tensorken_conformance.laws.lifetime import situations
+from tensorken_conformance.subject import Subject
+
+CYCLES = 1000
+
+ROWS = {"small": 16, "large": 4096}
+"""How many rows the operands have: 4096 are 64 KiB in float32, so that a process that keeps them grows visibly."""
+
+ON_LARGE = ("create", "elementwise", "movement", "reduction", "contraction", "derivative", "batch")
+
+WARM = 20
+"""Cycles before anything is measured: caches fill, and lists take their lengths."""
+
+PATIENCE, LEAST = 0.5, 100
+"""Seconds after which the cycles end early, but not before so many of them."""
+
+TRIALS = 3
+"""How often it is measured anew before growth counts: what leaks grows each time, what a cache takes does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What a process holds.
+
+    Attributes:
+        traced: bytes that Python and numpy have allocated, if they are traced.
+        objects: how many objects the garbage collector tracks.
+        resident: bytes of the process that are in memory.
+    """
+
+    traced: int
+    objects: int
+    resident: int
+
+    @staticmethod
+    def now() -> Footprint:
+        """As it is, after all garbage is collected."""
+        gc.collect()
+        traced = tracemalloc.get_traced_memory()[0]
+        return Footprint(traced, len(gc.get_objects()), resident())
+
+
+def resident() -> int:
+    """The bytes of this process that are in memory: from /proc, or as the system tells; else the most so far."""
+    try:
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        pass
+    if sys.platform == "win32":
+        return _working_set()
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(most if sys.platform == "darwin" else most * 1024)
+
+
+def _working_set() -> int:
+    """The working set of this process on Windows (PROCESS_MEMORY_COUNTERS of psapi.h)."""
+    sizes = ("peak_working_set", "working_set", "a", "b", "c", "d", "pagefile", "peak_pagefile")
+
+    class Counters(ctypes.Structure):
+        _fields_ = (
+            ("size", ctypes.c_uint32),
+            ("faults", ctypes.c_uint32),
+            *((name, ctypes.c_size_t) for name in sizes),
+        )
+
+    counters = Counters(size=ctypes.sizeof(Counters))
+    process = ctypes.c_void_p(-1)  # this one
+    ctypes.windll.psapi.GetProcessMemoryInfo(process, ctypes.byref(counters), counters.size)  # type: ignore[attr-defined]
+    return int(counters.working_set)
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Each situation on small operands, the simplest of them in each kind of dtype; some on large ones, too."""
+    first = next(iter(situations.dtypes(subject)), None)
+    for case in situations.cases("lifetime.growth", subject, tuple(ROWS)):
+        if first is not None and (case.dtype == first.name or case.op == "elementwise"):
+            if case.detail == "small" or case.op in ON_LARGE or subject.depth == "deep":
+                yield case
+
+
+def cycles(work: Callable[[int], None], count: int) -> int:
+    """Run cycles; returns how many there were before patience ended."""
+    start = time.perf_counter()
+    for number in range(count):
+        work(number)
+        if number + 1 >= LEAST and time.perf_counter() - start > PATIENCE:
+            return number + 1
+    return count
+
+
+@law("lifetime.growth", cases, level=4, needs=situations.needs)
+def growth(subject: Subject, case: Case) -> Measured:
+    """A thousand times creating, computing and dropping leaves the process as it was.
+
+    Every second result is read.  Growth that three measurements in a row show is a failure: by one small operand, or
+    16 bytes a cycle, of what Python and numpy allocate; by one object in fifty cycles that the garbage
+    collector tracks; of the process, by an eighth of a large operand a cycle.  Slow cycles end early, but not before
+    the hundredth.  The figures tell what was measured.
+    """
+    operands = situations.values(subject, case, rows=ROWS[case.detail])
+    right = situations.expected(case, operands)
+    situations.agree(subject, case, situations.run(subject, case, operands), right, "in the first cycle")
+
+    def work(number: int) -> None:
+        result = situations.run(subject, case, operands)
+        if number % 2:
+            result.flat()
+
+    small = case.detail == "small"
+    tracing = not small or tracemalloc.is_tracing()  # large operands show in the process itself
+    if not tracing:
+        tracemalloc.start()
+    try:
+        cycles(work, WARM)
+        Footprint.now()
+        for _ in range(TRIALS):
+            grown, beyond = measured(work, operands[0].nbytes, small)
+            if not beyond:
+                return Measured(figures=grown)
+    finally:
+        if not tracing:
+            tracemalloc.stop()
+    raise Failure(
+        f"{case.op} of {case.dtype}: {grown['cycles']:.0f} cycles leave {beyond}, {TRIALS} times in a row"
+    )
+
+
+def measured(work: Callable[[int], None], unit: int, small: bool) -> tuple[dict[str, float], str]:
+    """What some cycles on operands of `unit` bytes leave behind, and what of that is too much."""
+    before = Footprint.now()
+    count = cycles(work, CYCLES)
+    after = Footprint.now()
+    grown = {"cycles": float(count), "objects tracked": float(after.objects - before.objects)}
+    limits = {"objects tracked": count / 50}
+    if small:
+        grown["bytes allocated"] = float(after.traced - before.traced)
+        limits["bytes allocated"] = max(unit, 16 * count)
+    else:
+        grown["bytes resident"] = float(after.resident - before.resident)
+        limits["bytes resident"] = unit * count / 8
+    beyond = [
+        f"{grown[name]:.0f} {name} (expected below {limit:.0f})"
+        for name, limit in limits.items()
+        if grown[name] >= limit
+    ]
+    return grown, f"{count} cycles leave {' and '.join(beyond)}" if beyond else ""

@@ -1,0 +1,141 @@
+"""Memory: what a user can get hold of that values stand in, how to change it, and what can be seen to be shared."""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+import tensorken as tk
+from tensorken.spec.dtypes import DType
+from tensorken.tensor import Tensor
+from tensorken_conformance.subject import Array, Subject
+
+CODES = {"int32": "i", "int64": "q", "float32": "f", "float64": "d"}
+"""The codes of the standard library's arrays."""
+
+HELD_BY_NUMPY = ("float16",)
+"""The dtypes whose format memoryview cannot cast to in all versions of Python."""
+
+
+# ---- ways in -----------------------------------------------------------------------------------------------
+
+
+def bytes_of(values: Array) -> Any:
+    """A bytearray, seen in the dtype's format."""
+    return memoryview(bytearray(np.ascontiguousarray(values).tobytes())).cast(values.dtype.char)
+
+
+def standard(values: Array) -> Any:
+    """An array of the standard library."""
+    return array.array(CODES[values.dtype.name], values.reshape(-1).tolist())
+
+
+def _new(memory: Callable[[Array], Any]) -> Callable[[Subject, Array, DType], tuple[Any, Tensor]]:
+    def make(subject: Subject, values: Array, dtype: DType) -> tuple[Any, Tensor]:
+        data = memory(values)
+        given = data if isinstance(data, list) else memoryview(data)
+        result = subject.witness.new(values.shape, given, dtype)
+        return data, subject.wrap(result, values.shape, dtype)
+
+    return make
+
+
+def _user(name: str) -> Callable[[Subject, Array, DType], tuple[Any, Tensor]]:
+    def make(subject: Subject, values: Array, dtype: DType) -> tuple[Any, Tensor]:
+        data = np.array(values)
+        return data, getattr(tk, name)(data, backend=subject.stack)
+
+    return make
+
+
+WAYS_IN: dict[str, Callable[[Subject, Array, DType], tuple[Any, Tensor]]] = {
+    "new-numpy": _new(lambda values: np.array(values).reshape(-1)),
+    "new-bytearray": _new(bytes_of),
+    "new-array": _new(standard),
+    "new-list": _new(lambda values: values.reshape(-1).tolist()),
+    "tensor": _user("tensor"),
+    "asarray": _user("asarray"),
+    "from_dlpack": _user("from_dlpack"),
+}
+"""How tensors are made of memory that its owner goes on to use: what each gives is that memory, and the tensor."""
+
+
+def takes(way: str, dtype: DType) -> bool:
+    """Whether there is such memory of a dtype."""
+    if way == "new-array":
+        return dtype.name in CODES
+    return way != "new-bytearray" or dtype.name not in HELD_BY_NUMPY
+
+
+# ---- ways out ----------------------------------------------------------------------------------------------
+
+
+WAYS_OUT: dict[str, Callable[[Tensor], Any]] = {
+    "ravel": lambda x: x.flat(),
+    "numpy": np.asarray,
+    "dlpack": np.from_dlpack,
+    "to_mutable": lambda x: x.to_mutable(),
+    "tolist": lambda x: x.tolist(),
+}
+"""How a user gets hold of values."""
+
+
+def gives(way: str, x: Tensor) -> bool:
+    """Whether there is such a way out of a tensor: Python cannot change some elements, and some tensors have none."""
+    return way != "to_mutable" or (x.dtype.name not in HELD_BY_NUMPY and x.size > 0)
+
+
+def numbers(memory: Any) -> Array:
+    """What stands in memory now."""
+    return np.array(memory)
+
+
+def overwrite(memory: Any) -> bool:
+    """Change every element that stands in memory; returns whether that can be done at all."""
+    if isinstance(memory, list):
+        for i, value in enumerate(memory):
+            if isinstance(value, list):
+                overwrite(value)
+            else:
+                memory[i] = not value if isinstance(value, bool) else value + 1 if value < 1 else value - 1
+        return True
+    values = np.asarray(memory)
+    if not values.flags.writeable:
+        return False
+    values.reshape(-1).view(f"u{values.itemsize}")[...] ^= 1
+    return True
+
+
+# ---- what can be seen --------------------------------------------------------------------------------------
+
+
+def seen(representation: Any) -> list[Array]:
+    """The memory that a representation shows: its own, by the buffer protocol, or that of what it holds.
+
+    Memory that cannot change is left out: nobody can tell whether that is shared.  So is what lies on a device, or
+    behind objects that show nothing: there only a change would tell.
+    """
+    found = []
+    for part in (representation, *_held(representation)):
+        if not isinstance(part, bytes | str):
+            try:
+                found.append(np.asarray(memoryview(part)))
+            except (TypeError, ValueError, BufferError):
+                continue
+    return found
+
+
+def _held(representation: Any) -> Iterable[Any]:
+    if isinstance(representation, tuple | list):
+        return representation[:16]
+    names = [name for kind in type(representation).__mro__ for name in getattr(kind, "__slots__", ())]
+    slots = [getattr(representation, name, None) for name in names if isinstance(name, str)]
+    return [*slots, *getattr(representation, "__dict__", {}).values()]
+
+
+def overlap(a: Any, b: Any) -> bool:
+    """Whether two representations can be seen to share memory."""
+    return any(np.shares_memory(p, q) for p in seen(a) for q in seen(b) if p.size and q.size)
