@@ -19,7 +19,6 @@ from tensorken.discovery import CORE, PluginRecord, normalized
 from tensorken.errors import BackendError
 from tensorken.plugin import SPEC_VERSION, BackendEntry
 from tensorken.registry import REGISTRY, SELECTION
-from tensorken.spec.capabilities import Capabilities
 from tensorken.spec.raw import RawTensor
 from tensorken.versions import place_in_range
 from tensorken_conformance.case import Case, Failure
@@ -180,19 +179,20 @@ def _imported(name: str, owner: str, path: tuple[str, ...]) -> dict[str, list[st
     return found
 
 
-def _heavy(record: PluginRecord) -> set[str]:
-    """The packages that the distribution requires, beside core and what core requires itself."""
+@functools.lru_cache(maxsize=8)
+def _heavy(owner: str, path: tuple[str, ...]) -> frozenset[str]:
+    """The packages that a distribution requires, beside core and what core requires itself."""
 
     def requirements(name: str) -> set[str]:
         lines = [line for line in distribution(name).requires or () if "extra" not in line.partition(";")[2]]
         return {normalized(re.split(r"[\s\[;(<>=!~@]", line.strip(), maxsplit=1)[0]) for line in lines}
 
-    wanted = requirements(record.distribution) - requirements(CORE) - {CORE}
-    return {
+    wanted = requirements(owner) - requirements(CORE) - {CORE}
+    return frozenset(
         package
         for package, owners in packages_distributions().items()
-        if any(normalized(owner) in wanted for owner in owners)
-    }
+        if wanted & set(map(normalized, owners))
+    )
 
 
 @law("host.lazy", _cases("host.lazy", "listing", "describing"), level=0, stage=0)
@@ -200,7 +200,7 @@ def lazy(subject: Subject, case: Case) -> None:
     """Listing the backends imports nothing of a plugin, and describing one nothing of what it requires."""
     record = _record(subject)
     found = _imported(*record.key, tuple(sys.path))
-    heavy = _heavy(record)
+    heavy = _heavy(record.distribution, tuple(sys.path))
     if case.op == "listing" and record.entry_point is not None:
         heavy = heavy | {record.entry_point.module.partition(".")[0]}
     imported = found["listed" if case.op == "listing" else "described"]
@@ -246,12 +246,6 @@ def _bears_its_name(subject: Subject) -> None:
         raise Failure(f"expected tensors to name their backend {asked!r}, got {found!r}")
 
 
-def _declares(subject: Subject) -> None:
-    declared = subject.backend.capabilities
-    if not isinstance(declared, Capabilities):
-        raise Failure(f"expected capabilities to be a Capabilities, got {type(declared).__name__}")
-
-
 def _is_available(subject: Subject) -> None:
     record = record_of(subject.name)
     if record is not None and (probed := REGISTRY.probe(record)).status not in ("available", "clash"):
@@ -263,7 +257,6 @@ PROBES: dict[str, Callable[[Subject], None]] = {
     "once": _loads_once,
     "name": _bears_its_name,
     "repr": _says_its_name,
-    "capabilities": _declares,
 }
 """What is asked of every backend, installed or not."""
 
