@@ -182,8 +182,7 @@ def _times(old: Report, new: Report, slower: float, backwards: bool = False) -> 
         before = former.get(timing.name)
         if before is None:
             continue
-        first, last = before.ratio or before.seconds, timing.ratio or timing.seconds
-        if bool(before.ratio) == bool(timing.ratio) and last > slower * first:
+        first, last = before.ratio, timing.ratio
+        if last > slower * first:
             first, last = (last, first) if backwards else (first, last)
-            unit = "times numpy" if timing.ratio else "s"
-            yield f"{timing.name}: {first:.3g} -> {last:.3g} {unit}"
+            yield f"{timing.name}: {first:.3g} -> {last:.3g} times as long as numpy"

@@ -178,6 +178,7 @@ class Report:
         results: what became of the cases, in the order of the laws.
         ops: the ops of the language among what the cases are about, in the order of the laws.
         problems: what else is wrong, such as an expected failure that is about no case.
+        timed: the ids of the cases whose times mean something, since what they time is right.
     """
 
     header: Header
@@ -186,6 +187,7 @@ class Report:
     results: Sequence[Result]
     ops: Sequence[str]
     problems: Sequence[str] = ()
+    timed: Sequence[str] = ()
 
     @functools.cached_property
     def counts(self) -> Account:
@@ -341,7 +343,7 @@ def make(run: Run, now: datetime.datetime | None = None) -> Report:
     )
     ops = [op for op in dict.fromkeys(r.case.op for r in results) if op in OPS or op in levels.CREATIONS]
     laws = {law["id"]: law["says"] for law in run.laws}
-    return Report(header, capabilities, laws, results, ops, [*run.problems, *problems])
+    return Report(header, capabilities, laws, results, ops, [*run.problems, *problems], _timed(results))
 
 
 _ORIGIN = ("distribution", "version", "interpreter", "stack", "device")
@@ -442,30 +444,41 @@ def titles(reports: Sequence[Report]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long an op took.
+    """How long something took.
 
     Attributes:
-        name: of what was timed: the op, the dtype, and what else tells it apart.
-        seconds: on the backend.
-        numpy: the seconds that numpy took for it; None if that was not measured.
+        name: of what was timed: the op, the dtype, and the size.
+        microseconds: on the backend.
+        ratio: how many times as long as numpy the backend took.
+        rate: what it moved or computed in a second, with its unit.
     """
 
     name: str
-    seconds: float
-    numpy: float | None
+    microseconds: float
+    ratio: float
+    rate: str
 
-    @property
-    def ratio(self) -> float | None:
-        """How many times as long as numpy the backend took."""
-        return self.seconds / self.numpy if self.numpy else None
+
+RATES = {"gigabytes per second": "GB/s", "gigaflops per second": "GFLOP/s"}
+"""The figures that are rates, and their units."""
 
 
 def timings(report: Report) -> list[Timing]:
-    """The times that were measured, in the order of the laws."""
+    """The times that mean something, in the order of the laws."""
+    trusted = set(report.timed)
     found = []
     for result in report.results:
-        seconds = result.figures.get("seconds")
-        if seconds is not None and result.status == "passed":
+        if result.case.id in trusted:
+            figures = result.figures
+            rates = [f"{figures[name]:.3g} {unit}" for name, unit in RATES.items() if name in figures]
             name = result.case.id.partition("/")[2]
-            found.append(Timing(name, seconds, result.figures.get("numpy seconds")))
+            found.append(Timing(name, figures["microseconds"], figures["ratio"], ", ".join(rates)))
     return found
+
+
+def _timed(results: Sequence[Result]) -> list[str]:
+    if not any(result.figures for result in results):
+        return []
+    from tensorken_conformance.laws.performance import trusted
+
+    return [result.case.id for result in trusted(results)]

@@ -249,11 +249,13 @@ def _errors(report: Report) -> str:
     parts = []
     for dtype in report.dtypes:
         cells = [cell for (_, own), cell in report.cells.items() if own == dtype and cell.ulp is not None]
+        inexact = [cell for cell in cells if cell.ulp or cell.limit]
+        exact = ", ".join(escape(cell.op) for cell in cells if cell not in inexact)
         if cells:
-            ends = [v for c in cells for v in (c.ulp, c.limit) if v is not None and math.isfinite(v)]
-            end = max([1.0, *ends])
-            rows = "".join(_error(cell, end) for cell in cells)
+            ends = [v for c in inexact for v in (c.ulp, c.limit) if v is not None and math.isfinite(v)]
+            rows = "".join(_error(cell, max([1.0, *ends])) for cell in inexact)
             parts.append(f"<h3>{escape(dtype)}</h3><div class=bars>{rows}</div>")
+            parts.append(f"<p class=legend>Exact: {exact}.</p>" if exact else "")
     if not parts:
         return ""
     legend = (
@@ -278,19 +280,22 @@ def _error(cell: Cell, end: float) -> str:
 
 
 def _times(report: Report) -> str:
-    measured = [timing for timing in timings(report) if timing.ratio]
+    measured = timings(report)
     if not measured:
         return ""
-    end = max(2.0, *(max(t.ratio or 1, 1 / (t.ratio or 1)) for t in measured))
+    end = max(2.0, *(max(timing.ratio, 1 / timing.ratio) for timing in measured))
     rows = []
     for timing in measured:
-        ratio = timing.ratio or 1.0
-        x = 50 + 50 * math.log(ratio) / math.log(end)
-        bar = f"<rect x={min(x, 50):.1f} width={abs(x - 50):.1f} height=10 /><line class=one x1=50 x2=50 y1=0 y2=10 />"
-        said = f"{ratio:.2g}&times;"
-        label = escape(f"{timing.name}: {ratio:.2g} times as long as numpy, {_time(timing.seconds)}")
-        rows.append(_row(timing.name, timing.name, label, bar, f"{said} {_time(timing.seconds)}"))
-    legend = "How many times as long as numpy on the same machine, on a logarithmic scale: left of the line is faster."
+        x = 50 + 50 * math.log(timing.ratio) / math.log(end)
+        bar = f"<rect x={min(x, 50):.1f} width={abs(x - 50):.1f} height=10 />"
+        line = "<line class=one x1=50 x2=50 y1=0 y2=10 />"
+        said = f"{_time(timing.microseconds)}, {timing.rate}"
+        label = escape(f"{timing.name}: {timing.ratio:.2g} times as long as numpy, {said}")
+        rows.append(_row(timing.name, timing.name, label, bar + line, f"{timing.ratio:.2g}&times;, {said}"))
+    legend = (
+        "How many times as long as numpy on the same machine, on a logarithmic scale: left of the line is faster. "
+        "Only of what passed."
+    )
     return f"<h2 id=times>Times</h2><p class=legend>{legend}</p><div class=bars>{''.join(rows)}</div>"
 
 
@@ -301,13 +306,13 @@ def _row(key: str, name: str, label: str, drawing: str, said: str) -> str:
     )
 
 
-def _time(seconds: float) -> str:
+def _time(microseconds: float) -> str:
     """A time with its unit.
 
-    >>> _time(0.0000123), _time(0.25)
+    >>> _time(12.34), _time(250_000)
     ('12.3 us', '250 ms')
     """
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
+    for unit, size in (("s", 1e6), ("ms", 1e3), ("us", 1.0)):
+        if microseconds >= size:
+            return f"{microseconds / size:.3g} {unit}"
+    return f"{microseconds * 1e3:.3g} ns"

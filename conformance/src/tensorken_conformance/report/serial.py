@@ -74,6 +74,7 @@ def as_data(report: Report) -> dict[str, Any]:
         "ops": list(report.ops),
         "cells": [_cell(cell) for cell in report.cells.values()],
         "problems": list(report.problems),
+        "timed": list(report.timed),
         "results": [_result(result) for result in report.results],
     }
 
@@ -164,6 +165,7 @@ def _from_data(data: Mapping[str, Any]) -> Report:
         [Result.from_data(_known(Result, _numbers(result))) for result in data["results"]],
         tuple(data["ops"]),
         tuple(data["problems"]),
+        tuple(data["timed"]),
     )
 
 
