@@ -8,6 +8,7 @@ them are exact.  The theorems are those of N. J. Higham, "Accuracy and Stability
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -139,7 +140,8 @@ class Dyadic:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the array."""
-        return self.integers.shape
+        shape: tuple[int, ...] = self.integers.shape
+        return shape
 
     @property
     def T(self) -> Dyadic:
@@ -169,11 +171,9 @@ class Dyadic:
 
     def sum(self, axes: Any = None) -> Dyadic:
         """The sum over axes, which stay with size 1; of all elements if none are named."""
-        keep = axes is not None
-        total = np.add.reduce(
-            self.integers, axes if keep else tuple(range(self.integers.ndim)), keepdims=keep
-        )
-        return Dyadic(_objects(total), self.exponent)
+        if axes is None:
+            return Dyadic(_objects(np.add.reduce(self.integers.reshape(-1))), self.exponent)
+        return Dyadic(_objects(np.add.reduce(self.integers, axes, keepdims=True)), self.exponent)
 
     def mapped(self, function: Callable[[Array], Array]) -> Dyadic:
         """What a function that adds or moves elements makes of them."""
@@ -189,6 +189,17 @@ class Dyadic:
         """Where this is larger."""
         a, b, _ = aligned(self, other)
         return np.asarray(a > b, bool)
+
+    def equals(self, other: Dyadic) -> Array:
+        """Where this is the same number."""
+        a, b, _ = aligned(self, other)
+        return np.asarray(a == b, bool)
+
+    def over(self, other: Dyadic) -> Array:
+        """The quotients, as floats; 0 where the other is 0."""
+        return np.asarray(
+            _quotients(self.integers, other.integers, self.exponent - other.exponent), np.float64
+        )
 
     def fraction(self, index: Any = ()) -> Fraction:
         """One of the numbers."""
@@ -219,6 +230,16 @@ def _objects(x: Any, shape: tuple[int, ...] | None = None) -> Array:
     return found
 
 
+def _quotient(a: int, b: int, exponent: int) -> float:
+    """a / b * 2**exponent, the largest float where that is too large, 0 where b is."""
+    if not b:
+        return 0.0
+    places = a.bit_length() - b.bit_length()
+    ratio = a / (b << places) if places >= 0 else (a << -places) / b
+    return math.ldexp(ratio, min(max(places + exponent, -1080), 1020))
+
+
+_quotients = np.frompyfunc(_quotient, 3, 1)
 _numerators = np.frompyfunc(lambda x: x.numerator, 1, 1)
 _denominators = np.frompyfunc(lambda x: x.denominator, 1, 1)
 

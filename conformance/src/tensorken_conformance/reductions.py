@@ -24,7 +24,7 @@ LONG: dict[str, ShapeClass] = {
 DEEP: dict[str, ShapeClass] = {"longer": ShapeClass((65_537,)), "longer-columns": ShapeClass((16_385, 3))}
 """Those for which there is no time by default."""
 
-FEW = ("small", "prime", "permuted", "flipped", "257", "tall-permute", "long-rows")
+FEW = ("small", "prime", "permuted", "flipped", "257", "tall-permute")
 """The shapes on which the value classes beside the ordinary ones are tried."""
 
 Variants = dict[str, tuple[Any, ...]]
@@ -82,6 +82,7 @@ def grid(
     ordinary: Collection[str],
     longest: Callable[[DType, str], int] = lambda dtype, values: 10**9,
     kinds: Collection[str] = ("int", "float"),
+    views: bool = True,
 ) -> Iterator[Case]:
     """The cases of an op.
 
@@ -94,11 +95,12 @@ def grid(
         ordinary: those of them that are tried on every shape.
         longest: how many elements may meet in one result.
         kinds: of dtypes that the op takes.
+        views: whether the shapes of the other table are tried, too, for which an op must be quick.
     """
     smoke = subject.depth == "smoke"
     for dtype in dtypes_of(subject, kinds):
         for shape, form in shapes_of(subject).items():
-            if not exact.makes(subject, shape, dtype):
+            if not exact.makes(subject, shape, dtype) or (shape in VIEWS and not (views or shape in FEW)):
                 continue
             for name in values(dtype)[:1] if smoke else values(dtype):
                 found = list(variants(form.shape).items())

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tensorken_conformance.bounds import FORMATS, GUARD, Arithmetic, Array, Dyadic, gammas
+from tensorken_conformance.bounds import FORMATS, Arithmetic, Array, Dyadic, aligned, gammas
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.subject import Subject
 
@@ -261,7 +261,7 @@ def refuse(says: str, wrong: Array, expected: str, got: Array) -> None:
 
 def same(got: Array, expected: Array) -> Array:
     """Where values are equal, or both NaN."""
-    return (got == expected) | (np.isnan(got) & np.isnan(expected))
+    return np.asarray((got == expected) | (np.isnan(got) & np.isnan(expected)))
 
 
 def at(place: tuple[int, ...]) -> str:
@@ -299,20 +299,15 @@ def _units(error: Dyadic, magnitude: Dyadic, place: tuple[int, ...], arithmetic:
     return float(error.fraction(place) / size)
 
 
-_ratios = np.frompyfunc(lambda error, size: (error << 2 * GUARD) // size, 2, 1)
-
-
 def _measured(error: Dyadic, magnitude: Dyadic, places: Array, arithmetic: Arithmetic) -> Measured:
     """The largest error, in units in the last place of the sum of sizes."""
-    if not (places & (error.integers > 0)).any():
-        return Measured(0.0)
-    shift = error.exponent - magnitude.exponent
     form = arithmetic.format
-    floor = max(int(form.subnormal / (2 * form.unit) * Fraction(2) ** -magnitude.exponent), 1)
-    ratios = np.where(
-        places & (magnitude.integers > 0),
-        np.asarray(_ratios(error.integers, np.maximum(magnitude.integers, floor)), object),
-        0,
+    floor = Dyadic(_ONE, form.least + form.precision - 1)
+    ratios = error.over(
+        Dyadic(_larger(*aligned(magnitude, floor)[:2]), min(magnitude.exponent, floor.exponent))
     )
-    worst = int(np.max(ratios))
-    return Measured(float(Fraction(worst) / 4**GUARD * Fraction(2) ** shift / (2 * form.unit)))
+    return Measured(float(np.max(ratios, where=places, initial=0.0)) / float(2 * form.unit))
+
+
+def _larger(a: Array, b: Array) -> Array:
+    return np.asarray(np.maximum(a, b), object)
