@@ -65,16 +65,17 @@ class Recorder(RawTensor[tuple[Any, Tree]]):
     def __init__(self, backend: RawTensor[Any]) -> None:
         self.raw = backend
         self.capabilities = backend.capabilities
+        below = getattr(backend, "backend", backend)  # a witness has no symbols of its own
+        self._symbol: Callable[..., Any] | None = getattr(below, "symbol", None)
 
     def __repr__(self) -> str:
         return f"Recorder({self.raw!r})"
 
     def named(self, name: str, shape: Shape, dtype: DType) -> tuple[Any, Tree]:
-        """A symbol, where the backend has such; else a tensor of zeros, of which the text need not tell all."""
-        make: Callable[..., Any] | None = getattr(self.raw, "symbol", None)
-        if make is None:
-            return self.full(shape, 0, dtype)
-        return make(name, shape, dtype), ("name", name)
+        """A symbol, where the backend has such; else a tensor of one number, another for each name."""
+        if self._symbol is None:
+            return self.full(shape, sum(map(ord, name)) % (2 if dtype.kind == "bool" else 127), dtype)
+        return self._symbol(name, shape, dtype), ("name", name)
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> tuple[Any, Tree]:
         values = [float(value) for value in data]

@@ -1,0 +1,272 @@
+"""errors.*: the table of mistakes, and that both laws find backends, and cores, that answer wrongly."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorken as tk
+from tensorken import errors, levels
+from tensorken.fuse import Fuse
+from tensorken.plugin import Capabilities
+from tensorken.registry import SELECTION
+from tensorken.spec.raw import RawTensor
+from tensorken_conformance.case import Failure
+from tensorken_conformance.examine import examine_all
+from tensorken_conformance.laws.errors.mistakes import BUILT_IN, MISTAKES, Mistake, Operands
+from tensorken_conformance.laws.errors.refused import possible, refuse
+from tensorken_conformance.laws.errors.survived import SITUATIONS
+from tensorken_conformance.subject import Subject
+from tensorken_numpy.backend import Numpy
+from tensorken_reference.backend import Reference
+
+
+def subject_of(backend: RawTensor[Any]) -> Subject:
+    return Subject(backend, "wrong")
+
+
+def failures(backend: RawTensor[Any], law: str) -> dict[str, str]:
+    return {r.case.op: r.says for r in examine_all(subject_of(backend), [law]) if r.status != "passed"}
+
+
+def test_there_are_enough_mistakes():
+    assert len(MISTAKES) >= 140
+    assert {mistake.error for mistake in MISTAKES.values()} >= {
+        errors.ShapeError, errors.AxisError, errors.DTypeError, errors.ScalarRangeError, errors.IndexingError,
+        errors.ArgumentError, errors.StructureError, errors.GradientError, errors.EscapedTensorError,
+        errors.ImmutableError, errors.BackendError, errors.UnknownBackendError, errors.MixedBackendError,
+        errors.LinearAlgebraError, errors.ExchangeError,
+    }  # fmt: skip
+    for mistake in MISTAKES.values():
+        assert len(mistake.words) >= 1
+        assert mistake.error in BUILT_IN
+    names = [name for name, mistake in MISTAKES.items() if len(mistake.words) == 1]
+    assert sorted(names) == ["backend-that-nobody-knows", "summation-of-unequal-axes"]
+
+
+@pytest.mark.parametrize("name", ["numpy", "reference", "tensorken_numpy.backend:Numpy"])
+def test_right_backends_pass(name: str):
+    subject = Subject.select(name)
+    assert [r for r in examine_all(subject, ["errors"]) if r.status != "passed"] == []
+    installed = ":" not in name
+    assert len(possible(subject)) == sum(
+        m.where in ("", "installed")[: 1 + installed] for m in MISTAKES.values()
+    )
+
+
+class Small(Numpy):
+    """It has not all dtypes."""
+
+    capabilities = Capabilities(dtypes=("bool", "int32", "float32"))
+
+
+def test_a_backend_with_few_dtypes_is_asked_for_others():
+    assert failures(Fuse(Small()), "errors.refused") == {}
+    absent = [m for m in possible(subject_of(Small())) if m.where == "absent"]
+    assert len(absent) == 5
+    assert absent[0].group == "dtypes"
+
+
+def test_without_the_mandatory_dtypes_there_is_nothing_to_ask():
+    class Tiny(Numpy):
+        capabilities = Capabilities(dtypes=("float32",))
+
+    assert list(examine_all(subject_of(Tiny()), ["errors"])) == []
+
+
+# ---- refused -----------------------------------------------------------------------------------------------
+
+
+class Loud(Numpy):
+    """Its name takes two lines, and it stands in messages."""
+
+    def __repr__(self) -> str:
+        return "Loud(\n)"
+
+
+class Forgiving(Numpy):
+    """It finds a root of any matrix, and an inverse as well."""
+
+    def cholesky(self, x: Any) -> Any:
+        return np.ones_like(x)
+
+    def inv(self, x: Any) -> Any:
+        return np.ones_like(x)
+
+
+class Misread(Numpy):
+    """What is read of it is within bounds, always."""
+
+    def ravel(self, x: Any) -> Any:
+        return np.clip(super().ravel(x), 0, 1) if x.dtype == np.int32 else super().ravel(x)
+
+
+class Raising(Numpy):
+    """It finds fault by itself, with an exception of its own."""
+
+    def inv(self, x: Any) -> Any:
+        raise np.linalg.LinAlgError("Singular matrix")
+
+
+@pytest.mark.parametrize(
+    ("backend", "mistake", "says"),
+    [
+        (Loud, "sum-of-two-backends", "in 1 lines, got 2"),
+        (Forgiving, "root-of-an-indefinite-matrix", "got a result"),
+        (Misread, "take-after-the-end", "expected IndexingError, got IndexError"),
+        (Raising, "inverse-of-a-singular-matrix", "expected LinearAlgebraError, got LinAlgError"),
+    ],
+)
+def test_a_backend_that_spoils_an_answer_is_found(backend: Any, mistake: str, says: str):
+    assert says in failures(backend(), "errors.refused")[mistake]
+
+
+def answer(error: Any) -> Any:
+    def call(operands: Operands) -> Any:
+        if error is None:
+            return tk.ones(2, backend="numpy")
+        raise error
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (None, "expected ShapeError, got a result: tensor([1., 1.], dtype=float32)"),
+        (ValueError("add: (2,)"), "got ValueError: add: (2,)"),
+        (errors.AxisError("add: (2,)"), "expected ShapeError, got AxisError"),
+        (errors.ShapeError("add: (2,)\nmore"), "in 1 lines, got 2"),
+        (errors.ShapeError(""), "begins with 'add:'"),
+        (errors.ShapeError("mul: add: (2,) on wrong"), "begins with 'add:'"),
+        (errors.ShapeError("add: (3,) on wrong"), "says '(2,)' in its place"),
+        (errors.ShapeError("add: wrong (2,)"), "says 'Witness(Numpy())' in its place"),
+        (errors.ShapeError("add: (2,) wrong" + "!" * 400), "in 300 characters"),
+        (errors.ShapeError("add: (2,) on wrong"), ""),
+        (errors.ShapeError("add: (2,) on Witness(Numpy())"), ""),
+    ],
+)
+def test_answers_are_looked_at_closely(error: Any, says: str):
+    mistake = Mistake("m", "g", errors.ShapeError, ("add:", "(2,)", "{backend}"), answer(error))
+    operands = Operands(subject_of(Numpy()))
+    if not says:
+        refuse(mistake, operands)
+        return
+    with pytest.raises(Failure) as caught:
+        refuse(mistake, operands)
+    assert caught.value.says.startswith("m: expected ShapeError")
+    assert says in caught.value.says
+
+
+def test_a_listing_may_have_more_lines():
+    lines = "\n  ".join(["add: (2,) on wrong", *"abcdefg"])
+    call = answer(errors.ShapeError(lines))
+    refuse(Mistake("m", "g", errors.ShapeError, ("add:",), call, listing=True), Operands(subject_of(Numpy())))
+    call = answer(errors.ShapeError(lines + "\n  i"))
+    with pytest.raises(Failure, match="in 8 lines, got 9"):
+        refuse(
+            Mistake("m", "g", errors.ShapeError, ("add:",), call, listing=True), Operands(subject_of(Numpy()))
+        )
+
+
+def test_a_class_that_loses_its_base_is_found(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(BUILT_IN, errors.ShapeError, (ValueError, KeyError))
+    assert "derives from KeyError" in failures(Numpy(), "errors.refused")["add-of-clashing-shapes"]
+
+
+def test_the_names_of_the_table_are_told_apart():
+    assert all(inspect.signature(m.call).parameters.keys() == {"o"} for m in MISTAKES.values())
+    assert len({m.name for m in MISTAKES.values()}) == len(MISTAKES)
+
+
+# ---- survived ----------------------------------------------------------------------------------------------
+
+
+class Spilling(Numpy):
+    """It inverts in place, and notices afterwards that there is no inverse."""
+
+    def inv(self, x: Any) -> Any:
+        y = super().inv(x)
+        if not np.isfinite(y).all():
+            x[..., 0, 0] = -1.0
+        return y
+
+
+class Stale(Numpy):
+    """A product is kept until the next is asked for; after an error it is the wrong one."""
+
+    def __init__(self) -> None:
+        self.kept: list[Any] = []
+
+    def reshape(self, x: Any, shape: Any) -> Any:
+        self.kept.append(x)
+        return super().reshape(x, shape)
+
+    def exp(self, x: Any) -> Any:
+        return super().exp(x) + np.float32(len(self.kept) > 3)
+
+
+class Drifting(Numpy):
+    """Its constants grow with each that is made."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def sin(self, x: Any) -> Any:
+        self.count += 1
+        return super().sin(x) * np.float32(1 + self.count // 2 * 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("backend", "situation", "says"),
+    [
+        (Spilling, "uses", "after inverse-of-a-singular-matrix: an operand was"),
+        (Drifting, "accident", "the program 'gradient' gives other bits"),
+        (Drifting, "shapes", "the program 'gradient' gives other bits"),
+    ],
+)
+def test_what_an_error_leaves_behind_is_found(backend: Any, situation: str, says: str):
+    assert says in failures(backend(), "errors.survived")[situation]
+
+
+def test_a_backend_that_declares_that_results_vary_may_vary():
+    class Declared(Drifting):
+        capabilities = Capabilities(dtypes=Numpy.capabilities.dtypes, nondeterministic=("sin",))
+
+    assert failures(Declared(), "errors.survived") == {}
+
+
+def test_a_transform_that_goes_on_is_found(monkeypatch: pytest.MonkeyPatch):
+    def leave(self: Any, *exception: object) -> None:
+        if exception[0] is None:
+            levels._running.reset(self._token)
+        self._level.closed = exception[0] is None
+
+    monkeypatch.setattr(levels.running, "__exit__", leave)
+    token = levels._running.set(None)
+    try:
+        case = "errors.survived/accident-in-grad"
+        [result] = examine_all(subject_of(Reference()), ["errors.survived"], [case])
+    finally:
+        levels._running.reset(token)
+    assert "a transform goes on" in result.says
+
+
+def test_a_choice_that_stays_is_found(monkeypatch: pytest.MonkeyPatch):
+    with tk.use_backend("numpy"):
+        monkeypatch.setattr(SELECTION, "leave", lambda choice: None)
+        found = failures(Reference(), "errors.survived")
+        monkeypatch.undo()
+        while SELECTION.default_backend().name != "numpy":
+            SELECTION.leave(SELECTION.default_backend())
+    assert "the backend in use was numpy" in found["accident-in-use-backend"]
+
+
+def test_every_situation_raises_what_it_says():
+    operands = Operands(subject_of(Numpy()))
+    for error, call in SITUATIONS.values():
+        with pytest.raises(error):
+            call(operands)
