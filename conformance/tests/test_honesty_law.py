@@ -88,6 +88,17 @@ def test_what_is_refused_counts_as_declared_unsupported():
     assert {r.case.dtype for r in found} == {"bool", "int32", "float32", "int64", "float16", "float64"}
 
 
+class Unguarded(Small):
+    """It trusts in core, and fails by accident where it lacks a dtype."""
+
+    def checked(self, dtype: Any) -> Any:
+        return {name: dtype for name in THREE}[dtype.name]
+
+
+def test_a_dtype_that_core_refuses_may_fail_in_any_way():
+    assert failures(Unguarded(), "honesty.refuses") == {}
+
+
 # ---- honesty.refuses ---------------------------------------------------------------------------------------
 
 

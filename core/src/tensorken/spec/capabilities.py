@@ -15,9 +15,10 @@ class Capabilities:
     A key of `ulp` and `unsupported` is an op (`"exp"`), a dtype (`"*.float16"`), both (`"exp.float32"`) or all
     (`"*"`); the most particular one counts, and that of an op goes before that of a dtype.
 
-    Core keeps users from dtypes that are not declared: creation, `x.astype` and `x.to` raise DTypeError.  Below core,
-    a backend refuses what it does not have, before any effect, with a DTypeError, a BackendError (such as
-    MissingOpError) or a plain NotImplementedError, whose message is one line.
+    Core keeps users from dtypes that are not declared: creation, `x.astype` and `x.to` raise DTypeError before the
+    backend is called, whose own exception nobody sees, then.  An op that is declared unsupported is the backend's to
+    refuse: before any effect, with a DTypeError, a BackendError (such as MissingOpError) or a NotImplementedError, in
+    one line.
 
     Args:
         dtypes: the names of the dtypes that tensors may have.  Nothing declared: core refuses none, and the kit gives
