@@ -92,7 +92,7 @@ class Unguarded(Small):
     """It trusts in core, and fails by accident where it lacks a dtype."""
 
     def checked(self, dtype: Any) -> Any:
-        return {name: dtype for name in THREE}[dtype.name]
+        return dict.fromkeys(THREE, dtype)[dtype.name]
 
 
 def test_a_dtype_that_core_refuses_may_fail_in_any_way():
