@@ -5,9 +5,10 @@ less is held to what it declares; one that declares more does not reach the leve
 and bools, comparisons, signs, rounding to whole numbers, neighbours, has no error at any level.
 
 Level 2 takes the table of the OpenCL SPIR-V environment specification, "ULP values for math instructions, full
-profile", which vendors of devices have agreed to and are tested for.  A real error of e units in the last place is at
-most `floor(e + 1/2)` numbers from the correctly rounded one.  Functions that the table has not are bounded by the sum
-over the parts of their formula, in the table's bounds.
+profile", which vendors of devices have agreed to and are tested for, and 4 where the table has less: so far off the
+vector functions of processors may be (numpy's validation sets allow its logarithm 4).  A real error of e units in the
+last place is at most `floor(e + 1/2)` numbers from the correctly rounded one.  Functions that the table has not are
+bounded by the sum over the parts of their formula.
 
 Level 1 is for required ops on ordinary numbers alone, and says that they are usable: the same specification's bound for
 the `half_` variants of a function, 10 bits or 8192 units in float32, and rounding towards zero in sums and products, as
@@ -29,13 +30,13 @@ QUOTIENTS = ("div", "reciprocal", "sqrt")
 """What the table has correctly rounded in float64 and float16, and in float32 within 2.5 units (div) and 3 (sqrt)."""
 
 FUNCTIONS: dict[str, int] = {
-    "exp": 3,
-    "exp2": 3,
-    "expm1": 3,
-    "log": 3,
-    "log2": 3,
-    "log10": 3,
-    "log1p": 2,
+    "exp": 4,
+    "exp2": 4,
+    "expm1": 4,
+    "log": 4,
+    "log2": 4,
+    "log10": 4,
+    "log1p": 4,
     "sin": 4,
     "cos": 4,
     "tan": 5,
@@ -53,11 +54,11 @@ FUNCTIONS: dict[str, int] = {
     "hypot": 4,
     "erf": 16,
     "erfinv": 16,  # as its inverse
-    "sigmoid": 6,  # 1 / (1 + exp(-x)): 3, 1/2 and 2.5
-    "softplus": 6,  # max(x, 0) + log1p(exp(-abs(x))): 3, 2 and 1/2
-    "logaddexp": 6,  # as softplus, beside its operands (see laws/elementwise.py)
+    "sigmoid": 7,  # 1 / (1 + exp(-x)): 4, 1/2 and 2.5
+    "softplus": 9,  # max(x, 0) + log1p(exp(-abs(x))): 4, 4 and 1/2
+    "logaddexp": 9,  # as softplus, beside its operands (see laws/elementwise.py)
     "sech_squared": 11,  # 1 / (cosh(x) * cosh(x)): twice 4, 1/2 and 2.5
-    "gaussian": 4,  # exp(-x**2) from the exact square: 3 and a last correction
+    "gaussian": 5,  # exp(-x**2) from the exact square: 4 and a last correction
 }
 """Units in the last place at level 2 in float32 and float64."""
 
@@ -75,7 +76,7 @@ def largest(op: str, dtype: str, level: int) -> int:
     """The largest error of a rounded op at a level.
 
     >>> largest("exp", "float32", 2), largest("exp", "float16", 2), largest("div", "float64", 2)
-    (3, 2, 0)
+    (4, 2, 0)
     """
     if level < 2:
         return 1 if op in ARITHMETIC else USABLE[dtype]
@@ -91,11 +92,8 @@ def largest(op: str, dtype: str, level: int) -> int:
 def allowed(capabilities: Capabilities, op: str, dtype: str, level: int) -> int:
     """What a rounded op may be off by: as declared, and no more than its level allows.
 
-    >>> (
-    ...     allowed(Capabilities(ulp={"exp": 9}), "exp", "float32", 2),
-    ...     allowed(Capabilities(ulp={"*": 1}), "exp", "float32", 2),
-    ... )
-    (3, 1)
+    >>> [allowed(Capabilities(ulp={"exp": ulp}), "exp", "float32", 2) for ulp in (1, 9)]
+    [1, 4]
     """
     declared = capabilities.largest_error(op, dtype)
     cap = largest(op, dtype, level)
