@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -33,13 +34,14 @@ class Different(Numpy):
 
     def sum(self, x: Array, axes: Axes) -> Array:
         kept = [i for i in range(x.ndim) if i not in axes]
-        rows = np.array(x.transpose(*kept, *axes)).reshape(*[x.shape[i] for i in kept], -1)[..., ::-1]
         shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
+        length = math.prod([x.shape[i] for i in axes])
+        rows = np.array(x.transpose(*kept, *axes)).reshape(*[x.shape[i] for i in kept], length)[..., ::-1]
         while rows.shape[-1] > 1:
             half = rows.shape[-1] // 2
             pairs = super().add(rows[..., :half], rows[..., half : 2 * half])
             rows = np.concatenate([pairs, rows[..., 2 * half :]], -1)
-        return np.array(rows.reshape(shape)) if rows.size else np.zeros(shape, x.dtype)
+        return np.array(rows.reshape(shape)) if length else np.zeros(shape, x.dtype)
 
     def reshape(self, x: Array, shape: Shape) -> Array:
         return np.array(x).reshape(shape)

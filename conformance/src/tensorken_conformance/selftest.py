@@ -3,10 +3,40 @@
 from __future__ import annotations
 
 import json
+import os
+import time
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from importlib import resources
+from importlib.metadata import version
 from typing import Any
+
+import tensorken_conformance.faults
+import tensorken_conformance.laws  # noqa: F401, entering faults and laws is what it does
+from tensorken_conformance import mutants
+from tensorken_conformance.faults.fault import FAULTS, Fault
+from tensorken_conformance.law import LAWS
+from tensorken_conformance.pool import Task, do_all
+from tensorken_conformance.right import RIGHT
+
+PORTION = 0.1
+"""How many of the cases of right backends an ordinary selftest examines; each seed picks its own."""
+
+NARROW = 0.01
+"""In how many cells of its ops a fault may show that is not crude."""
+
+LIMIT = 10.0
+"""Seconds that a case may take on a faulty backend before that counts as hanging."""
+
+PATIENCE = 120.0
+"""The same for right backends."""
+
+BATCH = 10
+"""How many mutants one task has."""
+
+WITHOUT_VERDICT = ("performance",)
+"""The groups of laws that measure and never fail, so that no fault is aimed at them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +50,8 @@ class Selftest:
         mutants: how many changes of the reference backend there are.
         killed: how many of them a law found.
         equivalent: how many of them are listed as changing nothing.
-        alarms: how many cases failed on right backends.
+        examined: how many cases were examined on right backends.
+        alarms: how many of them failed.
         misses: a line for each thing that is not as it should be.
         seconds: how long it took.
     """
@@ -31,6 +62,7 @@ class Selftest:
     mutants: int
     killed: int
     equivalent: int
+    examined: int
     alarms: int
     misses: tuple[str, ...]
     seconds: float
@@ -39,6 +71,21 @@ class Selftest:
     def detection(self) -> str:
         """Such as `detection 78/78`."""
         return f"detection {self.caught}/{self.faults}"
+
+    @property
+    def summary(self) -> str:
+        """All counts in one line."""
+        return (
+            f"{self.detection}, {self.seeds} seed{'s'[: self.seeds != 1]}; "
+            f"mutants {self.killed} of {self.mutants} found, {self.equivalent} equivalent; "
+            f"{self.alarms} false alarms in {self.examined} cases on {len(RIGHT)} right backends; "
+            f"{self.seconds:.1f} s"
+        )
+
+    def as_data(self) -> dict[str, Any]:
+        """The counts, as `detection.json` has them; `kit` is the version of the kit."""
+        names = ("faults", "caught", "mutants", "killed", "equivalent", "alarms", "seeds")
+        return {"kit": version("tensorken-conformance"), **{name: getattr(self, name) for name in names}}
 
     @property
     def status(self) -> int:
@@ -53,18 +100,201 @@ def run(
 
     Args:
         seeds: with how many seeds of random numbers, from 0 on.
-        deep: whether to examine the right backends in full, and to measure how narrow the faults are.
-        select: families or ids of faults, laws, `mutants` or `right`; none: all.
+        deep: whether to examine the right backends in full, to try each mutant that is listed as changing nothing on
+            every case, and to measure how narrow the faults are.
+        select: families or ids of faults, ids of laws, `mutants` or `right`; none: all.
         tell: called with each line of the report, as it comes.
 
     Raises:
         ValueError: if `select` names what there is not.
     """
-    raise NotImplementedError
+    start = time.perf_counter()
+    faults, with_mutants, with_right = _selected(select)
+    tally = _Tally(seeds, {fault.id: fault for fault in faults}, tell)
+    tasks = tally.fault_tasks()
+    if with_mutants:
+        tasks += tally.mutant_tasks(deep)
+    if with_right:
+        tasks += tally.right_tasks(1.0 if deep else PORTION)
+    if deep:
+        tasks += tally.share_tasks()
+    do_all(tasks, "trials", min(8, os.cpu_count() or 1))
+    found = tally.result(time.perf_counter() - start)
+    tell(found.summary)
+    return found
+
+
+def _selected(select: Collection[str]) -> tuple[list[Fault], bool, bool]:
+    """The faults that are chosen, and whether mutants and right backends are."""
+    rest = set(select) - {"mutants", "right"}
+    known = {name for fault in FAULTS.values() for name in (fault.family, fault.id, fault.law)}
+    for name in rest - known:
+        raise ValueError(f"there is no family, fault or law {name!r}; the faults are {', '.join(FAULTS)}")
+    faults = [f for f in FAULTS.values() if not select or rest & {f.family, f.id, f.law}]
+    return faults, not select or "mutants" in select, not select or "right" in select
+
+
+class _Tally:
+    """What a selftest has found so far."""
+
+    def __init__(self, seeds: int, faults: dict[str, Fault], tell: Callable[[str], None]) -> None:
+        self._seeds, self._faults, self._tell = seeds, faults, tell
+        self._missed: set[str] = set()
+        self._counts = Counter[str]()
+        self._misses: list[str] = []
+        self._left = Counter(dict.fromkeys(faults, seeds))
+
+    def _miss(self, says: str) -> None:
+        self._misses.append(says)
+        self._tell(says)
+
+    # ---- faults --------------------------------------------------------------------------------------------
+
+    def fault_tasks(self) -> list[Task]:
+        """Each fault with each seed; those that are aimed at one law together, as they share oracles."""
+        order = sorted(self._faults.values(), key=lambda fault: fault.law)
+        return [self._fault_task(fault, seed) for seed in range(self._seeds) for fault in order]
+
+    def _fault_task(self, fault: Fault, seed: int) -> Task:
+        def note(case: str, says: str) -> None:
+            law = case.partition("/")[0]
+            if law != fault.law:
+                self._missed.add(fault.id)
+                by = f"only {law} found it, in {case}: {says}" if law else "no law found it"
+                self._miss(f"MISSED {fault.id} (seed {seed}), aimed at {fault.law}: {by}")
+            self._left[fault.id] -= 1
+            if not self._left[fault.id] and fault.id not in self._missed:
+                self._tell(f"caught {fault.id}: {case}: {says}")
+
+        data = {"kind": "fault", "id": fault.id, "seed": seed}
+        return Task(data, lambda found: note(found["case"], found["says"]), note, LIMIT)
+
+    def share_tasks(self) -> list[Task]:
+        """For each fault in ops, in how many of their cells it shows."""
+        return [self._share_task(fault) for fault in self._faults.values() if fault.ops]
+
+    def _share_task(self, fault: Fault) -> Task:
+        def note(wrong: int, total: int) -> None:
+            self._tell(f"{fault.id}: wrong in {wrong} of {total} cells")
+            if not fault.crude and wrong > NARROW * total:
+                self._miss(f"BROAD {fault.id}: wrong in {wrong} of {total} cells, and not declared crude")
+
+        data = {"kind": "share", "id": fault.id}
+        return Task(data, lambda found: note(found["wrong"], found["total"]), lambda *_: note(1, 1), LIMIT)
+
+    # ---- mutants -------------------------------------------------------------------------------------------
+
+    def mutant_tasks(self, deep: bool) -> list[Task]:
+        """All mutants, on the cases that found them before; then, where needed, on those that found their like.
+
+        A mutant that is listed as changing nothing is tried on all that is known to find others of its function, and
+        with `deep` on every case.
+        """
+        known, listed = killers(), mutants.equivalents()
+        likely: dict[str, list[str]] = {}
+        for mutant in mutants.mutants().values():
+            likely.setdefault(mutant.place, []).extend([known[mutant.id]] if mutant.id in known else [])
+        cases = {}
+        for mutant in mutants.mutants().values():
+            first = [known[mutant.id]] if mutant.id in known else []
+            cases[mutant.id] = list(dict.fromkeys([*first, *likely[mutant.place]]))
+        order = sorted(cases, key=lambda name: cases[name][:1])
+        batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
+        tasks = [self._mutant_task({name: cases[name] for name in batch}) for batch in batches]
+        return tasks + ([self._hunt_task(name) for name in listed] if deep else [])
+
+    def _mutant_task(self, cases: dict[str, list[str]]) -> Task:
+        listed = mutants.equivalents()
+
+        def note(found: dict[str, str]) -> None:
+            for id, case in found.items():
+                self._counts["mutants"] += 1
+                self._counts["killed"] += bool(case)
+                self._counts["equivalent"] += id in listed
+                if case and id in listed:
+                    self._miss(
+                        f"FOUND mutant {id} by {case}, though it is listed as equivalent: {listed[id]}"
+                    )
+                if not case and id not in listed:
+                    self._miss(f"MISSED mutant {id}")
+
+        data = {"kind": "mutants", "seed": 0, "cases": cases}
+        return Task(
+            data,
+            lambda found: note(found["found"]),
+            lambda case, says: self._miss(f"mutants {', '.join(cases)}: {case}: {says}"),
+            PATIENCE,
+        )
+
+    def _hunt_task(self, name: str) -> Task:
+        def note(case: str, says: str = "") -> None:
+            if case:
+                self._miss(f"FOUND mutant {name} by {case}, though it is listed as equivalent{says}")
+
+        return Task({"kind": "hunt", "ids": [name]}, lambda found: note(found["found"][name]), note, PATIENCE)
+
+    # ---- right backends ------------------------------------------------------------------------------------
+
+    def right_tasks(self, portion: float) -> list[Task]:
+        """Each law on each right backend with each seed."""
+        return [
+            self._right_task(name, law.id, seed, portion)
+            for seed in range(self._seeds)
+            for name in RIGHT
+            for law in LAWS.values()
+            if not law.symbolic and law.group not in WITHOUT_VERDICT
+        ]
+
+    def _right_task(self, name: str, law: str, seed: int, portion: float) -> Task:
+        def note(count: int, alarms: list[str]) -> None:
+            self._counts["examined"] += count
+            self._counts["alarms"] += len(alarms)
+            for alarm in alarms:
+                self._miss(f"FALSE ALARM on {name} (seed {seed}): {alarm}")
+
+        data = {"kind": "right", "name": name, "law": law, "seed": seed, "portion": portion}
+        return Task(
+            data,
+            lambda found: note(found["count"], found["alarms"]),
+            lambda case, says: note(1, [f"{case}: {says}"]),
+            PATIENCE,
+        )
+
+    # ---- in all --------------------------------------------------------------------------------------------
+
+    def result(self, seconds: float) -> Selftest:
+        """What was found."""
+        counts = self._counts
+        return Selftest(
+            seeds=self._seeds,
+            faults=len(self._faults),
+            caught=len(self._faults) - len(self._missed),
+            mutants=counts["mutants"],
+            killed=counts["killed"],
+            equivalent=counts["equivalent"],
+            examined=counts["examined"],
+            alarms=counts["alarms"],
+            misses=tuple(self._misses),
+            seconds=seconds,
+        )
+
+
+def killers() -> dict[str, str]:
+    """For each mutant the case that found it when they were last recorded: no other need be tried first."""
+    found: dict[str, str] = json.loads(_file("killers.json"))
+    return found
 
 
 def recorded() -> dict[str, Any]:
-    """The result of the last full selftest of this version of the kit, which reports show."""
-    text = resources.files("tensorken_conformance").joinpath("detection.json").read_text("utf-8")
-    found: dict[str, Any] = json.loads(text)
+    """The result of the last full selftest of this version of the kit, which reports show.
+
+    >>> found = recorded()
+    >>> found["caught"] == found["faults"]
+    True
+    """
+    found: dict[str, Any] = json.loads(_file("detection.json"))
     return found
+
+
+def _file(name: str) -> str:
+    return resources.files("tensorken_conformance").joinpath(name).read_text("utf-8")

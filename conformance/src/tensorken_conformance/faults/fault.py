@@ -14,7 +14,7 @@ from tensorken_numpy.backend import Numpy
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 
 Place = Callable[[], AbstractContextManager[Any]]
-"""What is wrong while it is entered: it gives the name by which the backend is selected, or None."""
+"""What is wrong while it is entered: it gives the name that the backend goes by, or None for that of the fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,7 @@ FAULTS: dict[str, Fault] = {}
 def fault(law: str, *ops: str, crude: bool = False, fuse: bool = True) -> Callable[[Declared], Declared]:
     """Declare a fault: above a class of backends that is wrong, or above a generator in whose course something is.
 
-    The docstring is the sentence.  A generator yields nothing, and stands for the numpy backend; or it yields the name
-    of the backend that is examined in its place.
+    The docstring is the sentence.  With a generator the backend is numpy as it is; it goes by the name that is yielded.
 
     Args:
         law: the id of the law that must find it.
@@ -69,7 +68,11 @@ def fault(law: str, *ops: str, crude: bool = False, fuse: bool = True) -> Callab
 
         is_class = isinstance(wrong, type)
         kind: Callable[[], RawTensor[Any]] = wrong if is_class else Numpy
-        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", wrong.__name__) if is_class else wrong.__name__
+        words = (
+            re.sub(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[0-9])(?=[A-Z])", "-", wrong.__name__)
+            if is_class
+            else wrong.__name__
+        )
         found = Fault(
             wrong.__module__.rpartition(".")[2].replace("_", "-"),
             words.lower().replace("_", "-"),

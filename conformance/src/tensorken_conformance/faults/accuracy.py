@@ -1,0 +1,183 @@
+"""Accuracy: results are off by some representable numbers, computed by a worse formula, or zero throughout."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tensorken.spec.shapes import Axes
+from tensorken_conformance.faults.changes import replaced, tail, up
+from tensorken_conformance.faults.fault import fault
+from tensorken_conformance.subject import Array
+from tensorken_numpy.backend import Numpy
+from tensorken_reference.arrays import Array as Numbers
+from tensorken_reference.backend import Reference
+
+
+@fault("values.elementwise", "exp")
+class OneNumberOfHalf(Numpy):
+    """exp is wrong by three representable numbers for a single one of the 65 536 numbers of float16."""
+
+    def exp(self, x: Array) -> Array:
+        y = super().exp(x)
+        return up(y, x == np.float16(0.2257), 3) if x.dtype == np.float16 else y
+
+
+@fault("values.elementwise", "log2")
+class OffByOneOfReference(Reference):
+    """log2 of 257 float32 numbers is one too large between 1 and 2, where correct rounding is declared."""
+
+    capabilities = replace(Reference.capabilities, ulp={"*": 0})
+
+    def log2(self, x: Numbers) -> Numbers:
+        y = super().log2(x)
+        if x.shape != (257,) or x.dtype.name != "float32":
+            return y
+        near = up(np.array(y.data, np.float32), [1.0 < v < 2.0 for v in x.data])
+        return Numbers(y.shape, tuple(near.tolist()), y.dtype)
+
+
+@fault("values.elementwise", "add")
+class TailRoundedUp(Numpy):
+    """add of 257 float32 numbers rounds the last, behind the last block of 64, away from zero."""
+
+    def add(self, a: Array, b: Array) -> Array:
+        y = super().add(a, b)
+        wrong = y.dtype == np.float32 and y.shape == (257,)
+        return up(y, tail(y, 64) & np.isfinite(y) & (y != 0)) if wrong else y
+
+
+@fault("values.elementwise", "sqrt")
+class SqrtByReciprocal(Numpy):
+    """sqrt of 255 float64 numbers between 1 and 4 multiplies by the reciprocal of the root."""
+
+    def sqrt(self, x: Array) -> Array:
+        y = super().sqrt(x)
+        if x.dtype != np.float64 or x.shape != (255,):
+            return y
+        chosen = (x > 1.0) & (x < 4.0)
+        return replaced(y, chosen, x * (1.0 / replaced(y, ~chosen, 1.0)))
+
+
+@fault("values.elementwise", "div")
+class DivByReciprocal(Numpy):
+    """div of 256 float64 pairs multiplies by the reciprocal of the divisor, where that is between 1 and 4."""
+
+    def div(self, a: Array, b: Array) -> Array:
+        y = super().div(a, b)
+        if y.dtype != np.float64 or y.shape != (256,):
+            return y
+        chosen = (b > 1.0) & (b < 4.0) & np.isfinite(a)
+        return replaced(y, chosen, replaced(a, ~chosen, 1.0) * (1.0 / replaced(b, ~chosen, 1.0)))
+
+
+@fault("values.elementwise", "sin")
+class ShortPi(Numpy):
+    """sin of 256 float32 numbers takes turns off them by a pi of 24 bits."""
+
+    def sin(self, x: Array) -> Array:
+        y = super().sin(x)
+        large = x.dtype == np.float32 and x.shape == (256,) and (np.abs(x) > 1e3) & np.isfinite(x)
+        turn = np.float64(np.float32(2 * np.pi))
+        reduced = np.remainder(np.where(np.isfinite(x), x, 0), turn)
+        return np.where(large, np.sin(reduced), y).astype(x.dtype)
+
+
+@fault("values.elementwise", "expm1")
+class ExpMinusOne(Numpy):
+    """expm1 of 64 float64 numbers is exp minus 1, which is 0 for small ones."""
+
+    def expm1(self, x: Array) -> Array:
+        y = super().expm1(x)
+        small = x.dtype == np.float64 and x.shape == (64,) and np.abs(x) < 1e-20
+        return replaced(y, small, 0.0)
+
+
+@fault("values.elementwise", "logaddexp")
+class SmallerForgotten(Numpy):
+    """logaddexp of 64 float32 pairs of equal numbers gives the larger."""
+
+    def logaddexp(self, a: Array, b: Array) -> Array:
+        y = super().logaddexp(a, b)
+        return replaced(y, a == b, a) if y.dtype == np.float32 and y.shape == (64,) else y
+
+
+@fault("values.exponential-sums", "softmax")
+class NotNormalized(Numpy):
+    """softmax over two axes of float64 divides by the sum over the last alone."""
+
+    def softmax(self, x: Array, axes: Axes) -> Array:
+        y = super().softmax(x, axes)
+        if x.dtype == np.float64 and len(axes) == 2 and x.ndim == 3 and x.size:
+            y = y / np.add.reduce(y, axes[-1:], keepdims=True)
+        return y
+
+
+@fault("values.exponential-sums", "logsumexp")
+class LogarithmOfHugeSum(Numpy):
+    """logsumexp of float32 columns does not take the maximum off, so it overflows."""
+
+    def logsumexp(self, x: Array, axes: Axes) -> Array:
+        if x.dtype == np.float32 and x.shape == (5, 1):
+            with np.errstate(all="ignore"):
+                return np.log(np.add.reduce(np.exp(x), axes, keepdims=True))
+        return super().logsumexp(x, axes)
+
+
+@fault("values.contractions", "fused_multiply_add")
+class HalfPrecisionProducts(Numpy):
+    """fused_multiply_add of small float32 matrices multiplies numbers rounded to 11 bits, as tensor cores do."""
+
+    def fused_multiply_add(self, a: Array, b: Array, axes: Axes) -> Array:
+        if a.dtype == np.float32 and a.shape == (2, 3, 1):
+            with np.errstate(all="ignore"):
+                a, b = a.astype(np.float16).astype(np.float32), b.astype(np.float16).astype(np.float32)
+        return super().fused_multiply_add(a, b, axes)
+
+
+# ---- zeros -------------------------------------------------------------------------------------------------
+
+
+@fault("values.elementwise", "tanh", crude=True)
+class TanhIsZero(Numpy):
+    """tanh gives zeros of the right shape."""
+
+    def tanh(self, x: Array) -> Array:
+        return np.zeros_like(x)
+
+
+@fault("values.contractions", "fused_multiply_add", crude=True)
+class ProductIsZero(Numpy):
+    """fused_multiply_add gives zeros of the right shape, so every matrix product is one."""
+
+    def fused_multiply_add(self, a: Array, b: Array, axes: Axes) -> Array:
+        return np.zeros_like(super().fused_multiply_add(a, b, axes))
+
+
+@fault("values.elementwise", "erf", crude=True)
+class ErfIsEmpty(Numpy):
+    """erf gives memory as it finds it."""
+
+    def erf(self, x: Array) -> Array:
+        return np.full_like(x, 1e-3)
+
+
+@fault("values.elementwise", "sigmoid")
+class UnderflowToZero(Numpy):
+    """sigmoid of 63 float32 numbers is 0 where exp(-x) overflows."""
+
+    def sigmoid(self, x: Array) -> Array:
+        y = super().sigmoid(x)
+        wrong = x.dtype == np.float32 and x.shape == (63,)
+        return replaced(y, x < -88.0, 0.0) if wrong else y
+
+
+@fault("values.workgroups", "neg")
+class BeyondTheGrid(Numpy):
+    """neg leaves zeros beyond 65 535 workgroups of 64."""
+
+    def neg(self, x: Array) -> Array:
+        y = super().neg(x)
+        y.reshape(-1)[65_535 * 64 :] = 0
+        return y

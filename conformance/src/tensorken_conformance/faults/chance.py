@@ -1,0 +1,95 @@
+"""Chance: results depend on how often, when, or in which thread an op is called."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import numpy as np
+
+from tensorken.spec.shapes import Axes
+from tensorken_conformance.faults.fault import fault
+from tensorken_conformance.subject import Array
+from tensorken_numpy.backend import Numpy
+
+
+class Counted(Numpy):
+    """Counts calls."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def turn(self, every: int) -> bool:
+        """Whether this is one of so many calls."""
+        self.calls += 1
+        return self.calls % every == 0
+
+
+@fault("lifetime.repeats", "sub")
+class OneCallInFifty(Counted):
+    """sub gives its left operand at every fiftieth call with four-byte floats."""
+
+    def sub(self, a: Array, b: Array) -> Array:
+        return np.array(a) if a.dtype == np.float32 and self.turn(50) else super().sub(a, b)
+
+
+@fault("lifetime.repeats", "copysign")
+class OneCallInFiftyAtRandom(Numpy):
+    """copysign gives its left operand once in fifty calls, at random."""
+
+    def copysign(self, a: Array, b: Array) -> Array:
+        return np.array(a) if random.random() < 0.02 and a.size < 10 else super().copysign(a, b)
+
+
+@fault("lifetime.repeats", "sum")
+class AnyOrder(Numpy):
+    """sum adds floats in an order that changes from call to call, within the bounds of its error, undeclared."""
+
+    def sum(self, x: Array, axes: Axes) -> Array:
+        if x.dtype.kind == "f" and x.ndim == 1 and axes:
+            x = np.random.default_rng().permutation(x)
+        return super().sum(x, axes)
+
+
+@fault("lifetime.repeats", "pad")
+class BorderOfWhatWasThere(Counted):
+    """pad leaves in the border of every thirtieth result what was there before."""
+
+    def pad(self, x: Array, pads: tuple[tuple[int, int], ...]) -> Array:
+        y = super().pad(x, pads)
+        if self.turn(30) and y.size > x.size:
+            y.reshape(-1)[:1] = 1
+        return y
+
+
+@fault("lifetime.threads", "mul")
+class SharedScratch(Numpy):
+    """mul keeps its product in memory that all threads share while it waits."""
+
+    def mul(self, a: Array, b: Array) -> Array:
+        self.scratch = super().mul(a, b)
+        time.sleep(1e-5)
+        return self.scratch
+
+
+@fault("lifetime.threads", "fused_multiply_add")
+class SharedPlan(Numpy):
+    """fused_multiply_add keeps its right operand where all threads find it."""
+
+    def fused_multiply_add(self, a: Array, b: Array, axes: Axes) -> Array:
+        self.right = b
+        time.sleep(1e-5)
+        return super().fused_multiply_add(a, self.right, axes)
+
+
+@fault("lifetime.threads", "concatenate")
+class CountsAcrossThreads(Numpy):
+    """concatenate stops in the middle if another thread begins one."""
+
+    active = 0
+
+    def concatenate(self, *args: object) -> Array:
+        self.active = mine = self.active + 1
+        time.sleep(1e-5)
+        y = super().concatenate(*args)
+        return y if self.active == mine else y * 0

@@ -1,0 +1,70 @@
+"""Changes: small ways in which faults make right results wrong, and change the language for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tensorken.spec.op import OPS
+from tensorken_conformance.subject import Array
+
+
+def up(y: Array, where: Any = True, steps: int = 1) -> Array:
+    """Floats so many representable numbers further from zero, where told."""
+    for _ in range(steps):
+        with np.errstate(over="ignore"):
+            y = np.where(where, np.nextafter(y, np.copysign(y.dtype.type(np.inf), y)), y)
+    return y
+
+
+def tail(y: Array, width: int) -> Any:
+    """The places of the elements after the last whole block of `width`, in row-major order."""
+    return (np.arange(y.size) >= y.size - y.size % width).reshape(y.shape)
+
+
+def replaced(y: Array, where: Any, value: Any) -> Array:
+    """An array with a value, or the elements of an array, where told."""
+    return np.where(where, np.asarray(value, y.dtype), y)
+
+
+@contextmanager
+def rules(name: str, **facts: Any) -> Iterator[None]:
+    """An op with other facts, such as `vjp=(rule,)`; what was learnt from its rules is forgotten before and after."""
+    op = OPS[name]
+    before = {fact: getattr(op, fact) for fact in facts}
+    saves = dict(op.saves)
+    op.saves.clear()
+    try:
+        for fact, value in facts.items():
+            object.__setattr__(op, fact, value)
+        yield
+    finally:
+        for fact, value in before.items():
+            object.__setattr__(op, fact, value)
+        op.saves.clear()
+        op.saves.update(saves)
+
+
+@contextmanager
+def attribute(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """An object with another attribute."""
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+@contextmanager
+def entry(table: dict[Any, Any], key: Any, value: Any) -> Iterator[None]:
+    """A dict with another value at a key."""
+    before = table[key]
+    table[key] = value
+    try:
+        yield
+    finally:
+        table[key] = before

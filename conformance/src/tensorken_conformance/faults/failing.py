@@ -1,0 +1,216 @@
+"""Failing: errors are swallowed, raised as another kind or after half of the effect; declarations do not hold."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tensorken.errors import BackendError
+from tensorken.spec.capabilities import Capabilities
+from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.shapes import Axes, Shape, reduced
+from tensorken_conformance.faults.changes import rules
+from tensorken_conformance.faults.fault import Course, fault
+from tensorken_conformance.subject import Array
+from tensorken_numpy.backend import Numpy
+from tensorken_reference.arrays import Array as Numbers
+from tensorken_reference.backend import Reference
+
+NO_TAN = replace(Numpy.capabilities, unsupported={"tan": "it is not written yet"})
+
+# ---- declarations ------------------------------------------------------------------------------------------
+
+
+@fault("honesty.refuses", "tan")
+class StaleDeclaration(Numpy):
+    """tan is declared unsupported, and works."""
+
+    capabilities = NO_TAN
+
+
+@fault("honesty.refuses", "tan")
+class RefusesByAssertion(Numpy):
+    """tan is declared unsupported, and fails with an AssertionError in place of a refusal."""
+
+    capabilities = NO_TAN
+
+    def tan(self, x: Array) -> Array:
+        raise AssertionError("no tan")
+
+
+@fault("honesty.refuses", "tan")
+class RefusesTooLate(Numpy):
+    """tan is declared unsupported, and refused after it has begun to write into its operand."""
+
+    capabilities = NO_TAN
+
+    def tan(self, x: Array) -> Array:
+        x[...] = 0.0
+        raise BackendError("tan: it is not written yet")
+
+
+@fault("honesty.refuses", "full")
+class AbsentDtypeWorks(Numpy):
+    """float16 is not among the dtypes declared, and full makes tensors of it as float32."""
+
+    capabilities = replace(Numpy.capabilities, dtypes=("bool", "int32", "int64", "float32", "float64"))
+
+    def full(self, shape: Shape, value: Any, dtype: DType) -> Array:
+        return super().full(shape, value, DTYPES["float32"] if dtype.name == "float16" else dtype)
+
+
+@fault("honesty.levels", "floor")
+class DeclaredButMissing(Numpy):
+    """floor is not written, and not declared unsupported."""
+
+    def floor(self, x: Array) -> Array:
+        raise NotImplementedError("floor")
+
+
+@fault("honesty.levels", "dtypes")
+class DeclaresNothing(Numpy):
+    """The backend works, and declares nothing."""
+
+    capabilities = Capabilities()
+
+
+@fault("honesty.declared-errors", "ulp")
+class DeclaresUnknownOp(Numpy):
+    """An error is declared for an op that there is not, so what was meant is not declared."""
+
+    capabilities = replace(Numpy.capabilities, ulp={"sqroot": 1})
+
+
+@fault("honesty.own-work", "fused_multiply_add")
+class SilentFallback(Reference):
+    """fused_multiply_add hands its operands to numpy, and does not say so."""
+
+    def fused_multiply_add(self, a: Numbers, b: Numbers, axes: Axes) -> Numbers:
+        numpy = Numpy()
+        x, y = (numpy.new(z.shape, z.data, z.dtype) for z in (a, b))
+        result = numpy.fused_multiply_add(x, y, axes)
+        return self.new(result.shape, result.reshape(-1), a.dtype)
+
+
+@fault("values.elementwise", "hypot")
+class DeclaresBetterThanItIs(Numpy):
+    """hypot is declared correctly rounded, and where it is near 1 the root of the sum of squares, in float64."""
+
+    capabilities = replace(Numpy.capabilities, ulp={"hypot": 0})
+
+    def hypot(self, a: Array, b: Array) -> Array:
+        y = super().hypot(a, b)
+        if a.dtype != np.float64 or a.shape != (257,):
+            return y
+        near = (y > 0.1) & (y < 10.0)
+        p, q = (np.where(near, x, 0) for x in (a, b))
+        return np.where(near, np.sqrt(p * p + q * q), y)
+
+
+# ---- errors ------------------------------------------------------------------------------------------------
+
+
+@fault("errors.refused", "maximum-of-nothing")
+def extreme_of_nothing() -> Course:
+    """The language lets a maximum over an axis of no elements pass, and the backend fails with an error of its own."""
+    with rules("max", shape=reduced):
+        yield None
+
+
+@fault("errors.refused", "crop-beyond-the-end")
+def crop_beyond_the_end() -> Course:
+    """The language lets a crop beyond the end pass, and the backend swallows it and gives what there is."""
+    with rules("crop", shape=lambda x, limits: tuple([end - start for start, end in limits])):
+        yield None
+
+
+@fault("errors.survived", "failing-op", "accident")
+class FailsEverAfter(Numpy):
+    """A backend that computes wrongly in the program after a call that it never finished."""
+
+    def __init__(self) -> None:
+        self.open = 0
+
+    def mul(self, a: Array, b: Array) -> Array:
+        self.open += 1
+        y = super().mul(a, b)
+        return y + y if self.open == 8 and y.dtype == np.float32 else y
+
+
+@fault("errors.survived", "backends")
+class SwitchesBackend(Numpy):
+    """Reading a vector of three elements for the tenth time makes its memory another, as after a lost device."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+
+    def ravel(self, x: Array) -> Array:
+        y = super().ravel(x)
+        self.reads += x.shape == (3,)
+        return y * 0 if self.reads > 10 and x.shape == (3,) else y
+
+
+@fault("values.elementwise", "atanh")
+class RaisesAtPole(Numpy):
+    """atanh of 1 raises a ZeroDivisionError for 256 float32 numbers, where it should be infinite."""
+
+    def atanh(self, x: Array) -> Array:
+        if x.dtype == np.float32 and x.shape == (256,) and (x == 1.0).any():
+            raise ZeroDivisionError("atanh(1)")
+        return super().atanh(x)
+
+
+@fault("values.read-back", "new")
+class RavelByNativeWord(Numpy):
+    """ravel of 257 float16 numbers gives float32, which are the same numbers in another format."""
+
+    def ravel(self, x: Array) -> Array:
+        y = super().ravel(x)
+        return y.astype(np.float32) if x.dtype == np.float16 and x.size == 257 else y
+
+
+# ---- crashes and hangs -------------------------------------------------------------------------------------
+
+
+@fault("values.elementwise", "acosh")
+class ExitsSilently(Numpy):
+    """acosh of 257 float16 numbers ends the process with status 0, as if all were done."""
+
+    def acosh(self, x: Array) -> Array:
+        if x.dtype == np.float16 and x.shape == (257,):
+            os._exit(0)
+        return super().acosh(x)
+
+
+@fault("values.arrangement", "sort")
+class DiesOfSignal(Numpy):
+    """sort of 255 bools dies as by an illegal access to memory."""
+
+    def sort(self, x: Array, axis: int) -> Array:
+        if x.dtype == np.bool_ and x.shape == (255,):
+            os.kill(os.getpid(), signal.SIGTERM)
+        return super().sort(x, axis)
+
+
+@fault("values.indexing", "scatter_add")
+class NeverEnds(Numpy):
+    """scatter_add of int32 columns waits for ever."""
+
+    def scatter_add(self, x: Array, indices: Array, axis: int, size: int) -> Array:
+        while x.dtype == np.int32 and x.shape == (5, 1) and indices.dtype == np.int64:
+            pass
+        return super().scatter_add(x, indices, axis, size)
+
+
+@fault("values.extrema", "argmin")
+class LeavesByException(Numpy):
+    """argmin of rows of bools leaves through sys.exit."""
+
+    def argmin(self, x: Array, axis: int) -> Array:
+        if x.dtype == np.bool_ and x.shape == (1, 5):
+            raise SystemExit(0)
+        return super().argmin(x, axis)

@@ -1,0 +1,324 @@
+"""Mutants: the reference backend with one operator, constant or comparison of its op bodies changed, each in turn.
+
+The modules of MODULES hold the bodies: the methods of `Reference`, and what they call to move, convert, add, multiply
+and round.  A site is one node of their syntax trees; a mutant is the whole backend with the code of one function, or
+one value of a module, exchanged in place and put back afterwards.  The oracles of the laws on values use nothing of
+that backend, so a mutant cannot spoil what it is held to.
+
+Left as they are: the enclosures of elementary functions (`fixed`, `circular`, `exponentials`, `logarithms`, `power` and
+the strategy in `function`), where one guard bit more or less changes the time and never a result; and text,
+and `strict=` of `zip`, which is an assertion.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import resources
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+PACKAGE = "tensorken_reference"
+
+MODULES = ("backend", "arrays", "rows", "conversion", "sums", "products", "bits", "rounding")
+"""The modules that are mutated."""
+
+EQUIVALENTS = "equivalents.txt"
+"""The file with the mutants that no operands tell from the original: `id | reason` on each line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One change.
+
+    Attributes:
+        module: in which module.
+        function: of which function or method, by its qualified name; of which value of the module.
+        change: what became of what, and the how manieth such site of the function it is.
+        line: in which line of the module.
+        site: the how manieth node of the module's syntax tree.
+    """
+
+    module: str
+    function: str
+    change: str
+    line: int
+    site: int
+
+    @property
+    def place(self) -> str:
+        """The function or value, with its module."""
+        return f"{self.module}.{self.function}"
+
+    @property
+    def id(self) -> str:
+        """Such as `sums._units:Sub-to-Add-1`; lines may move without changing it."""
+        return f"{self.place}:{self.change}"
+
+
+# ---- changes of one node -----------------------------------------------------------------------------------
+
+_OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+    ast.Pow: ast.Mult,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.BitXor: ast.BitAnd,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+
+_FUNCTIONS = {
+    "add": "sub",
+    "sub": "add",
+    "mul": "add",
+    "eq": "ne",
+    "ne": "eq",
+    "lt": "le",
+    "and_": "or_",
+    "or_": "and_",
+    "xor": "and_",
+}
+"""Of the module `operator`."""
+
+_EXTREMES = {"any": "all", "all": "any", "min": "max", "max": "min"}
+
+
+def _changes(node: ast.AST) -> Iterator[tuple[str, Callable[[], ast.AST]]]:
+    """What can be changed at a node, and the node as it is then."""
+    copy: Any = node
+    match node:
+        case ast.BinOp(op=operator) | ast.AugAssign(op=operator) | ast.BoolOp(op=operator):
+            other = _OPERATORS[type(operator)]
+            yield f"{_word(operator)}-to-{other.__name__}", lambda: _with(copy, op=other())
+        case ast.Compare(ops=operators):
+            for i, comparison in enumerate(operators):
+                other = _OPERATORS[type(comparison)]
+                changed = [*operators[:i], other(), *operators[i + 1 :]]
+                yield f"{_word(comparison)}-to-{other.__name__}", functools.partial(_with, copy, ops=changed)
+        case ast.UnaryOp(op=ast.USub() | ast.Not() | ast.Invert() as operator, operand=operand):
+            yield f"no-{_word(operator)}", lambda: operand
+        case ast.Constant(value=bool() as value):
+            yield f"{value}-to-{not value}", lambda: ast.Constant(not value)
+        case ast.Constant(value=int() | float() as value):
+            other_value = value + 1 if value + 1 != value else value * 1.5
+            yield f"{value}-to-{other_value}", lambda: ast.Constant(other_value)
+        case ast.Attribute(value=ast.Name(id="operator"), attr=name) if name in _FUNCTIONS:
+            yield f"{name}-to-{_FUNCTIONS[name]}", lambda: _with(copy, attr=_FUNCTIONS[name])
+        case ast.Name(id=name) if name in _EXTREMES:
+            yield f"{name}-to-{_EXTREMES[name]}", lambda: _with(copy, id=_EXTREMES[name])
+        case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) if _is_plain(test):
+            yield "not-the-condition", lambda: _with(copy, test=ast.UnaryOp(ast.Not(), test))
+        case ast.comprehension(ifs=[test]) if _is_plain(test):
+            yield "not-the-condition", lambda: _with(copy, ifs=[ast.UnaryOp(ast.Not(), test)])
+
+
+def _is_plain(test: ast.expr) -> bool:
+    """Whether a condition has no operator that would be changed anyway."""
+    return not isinstance(test, ast.Compare | ast.BoolOp | ast.UnaryOp)
+
+
+def _word(operator: ast.AST) -> str:
+    return type(operator).__name__
+
+
+def _with(node: ast.AST, **changes: Any) -> ast.AST:
+    """A copy of a node with some of its fields changed."""
+    fields = {name: getattr(node, name) for name in (*node._fields, *node._attributes) if hasattr(node, name)}
+    return type(node)(**{**fields, **changes})
+
+
+# ---- the mutants of a module -------------------------------------------------------------------------------
+
+
+@functools.cache
+def _tree(module: str) -> ast.Module:
+    source = inspect.getsource(importlib.import_module(f"{PACKAGE}.{module}"))
+    return ast.parse(source)
+
+
+def _sites(module: str) -> Iterator[tuple[str, ast.AST]]:
+    """The nodes of functions and of values of the module, with the name of the function or value."""
+
+    def inside(name: str, node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+        for field, value in ast.iter_fields(node):
+            if field in ("annotation", "returns", "decorator_list", "type_params"):
+                continue
+            for part in value if isinstance(value, list) else [value]:
+                if isinstance(part, ast.AST) and not (isinstance(part, ast.keyword) and part.arg == "strict"):
+                    yield name, part
+                    yield from inside(name, part)
+
+    def within(prefix: str, body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
+        for node in body:
+            if isinstance(node, ast.FunctionDef):
+                yield from inside(prefix + node.name, node)
+            elif isinstance(node, ast.ClassDef):
+                yield from within(f"{prefix}{node.name}.", node.body)
+            elif isinstance(node, ast.Assign) and not prefix:
+                target = node.targets[0]
+                name = target.elts[0] if isinstance(target, ast.Tuple) else target
+                yield from inside(ast.unparse(name), node)
+
+    yield from within("", _tree(module).body)
+
+
+@functools.cache
+def mutants() -> dict[str, Mutant]:
+    """All mutants, by their ids."""
+    found: dict[str, Mutant] = {}
+    for module in MODULES:
+        for site, (function, node) in enumerate(_sites(module)):
+            for change, _ in _changes(node):
+                count = 1
+                while f"{module}.{function}:{change}-{count}" in found:
+                    count += 1
+                mutant = Mutant(module, function, f"{change}-{count}", getattr(node, "lineno", 0), site)
+                found[mutant.id] = mutant
+    return found
+
+
+# ---- in place ----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def mutated(mutant: Mutant) -> Iterator[None]:
+    """Exchange the code of the function, or the value, that a mutant is about, and put it back at the end."""
+    module = importlib.import_module(f"{PACKAGE}.{mutant.module}")
+    tree = _changed(mutant)
+    if code_of(mutant.module, mutant.function) is not None:
+        with _exchanged_code(_function(module, mutant.function), _code(module, tree, mutant.function)):
+            yield
+    else:
+        with _exchanged_values(module, tree, mutant.function):
+            yield
+
+
+def _changed(mutant: Mutant) -> ast.Module:
+    """The syntax tree of the module with the change."""
+    tree = _tree(mutant.module)
+    for site, (function, node) in enumerate(_sites(mutant.module)):
+        if site != mutant.site:
+            continue
+        for change, make in _changes(node):
+            if mutant.change.rpartition("-")[0] == change and function == mutant.function:
+                changed = _replaced(tree, node, make())
+                assert isinstance(changed, ast.Module)
+                return ast.fix_missing_locations(changed)
+    raise ValueError(f"there is no mutant {mutant.id}")
+
+
+def _replaced(tree: ast.AST, old: ast.AST, new: ast.AST) -> ast.AST:
+    """A tree with another node in the place of one; what does not lead to it is shared."""
+    if tree is old:
+        return new
+    fields: dict[str, Any] = {}
+    for name, value in ast.iter_fields(tree):
+        parts = value if isinstance(value, list) else [value]
+        changed = [_replaced(part, old, new) if isinstance(part, ast.AST) else part for part in parts]
+        if any(a is not b for a, b in zip(parts, changed, strict=True)):
+            fields[name] = changed if isinstance(value, list) else changed[0]
+    return _with(tree, **fields) if fields else tree
+
+
+def _function(module: ModuleType, name: str) -> FunctionType:
+    found: Any = module
+    for part in name.split("."):
+        found = inspect.getattr_static(found, part)
+    assert isinstance(found, FunctionType)
+    return found
+
+
+def code_of(module: str, name: str) -> CodeType | None:
+    """The code of a function or method as it is; None if the name is one of a value."""
+    home = importlib.import_module(f"{PACKAGE}.{module}")
+    is_value = not isinstance(vars(home).get(name.split(".")[0]), FunctionType | type)
+    return None if is_value else _function(home, name).__code__
+
+
+def _code(module: ModuleType, tree: ast.Module, name: str) -> CodeType:
+    code = compile(tree, module.__file__ or PACKAGE, "exec", dont_inherit=True)
+    for part in name.split("."):
+        code = next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == part)
+    return code
+
+
+@contextmanager
+def _exchanged_code(function: FunctionType, code: CodeType) -> Iterator[None]:
+    original = function.__code__
+    function.__code__ = code
+    try:
+        yield
+    finally:
+        function.__code__ = original
+
+
+@contextmanager
+def _exchanged_values(module: ModuleType, tree: ast.Module, name: str) -> Iterator[None]:
+    """Assign the values of the statement again, here and wherever they were imported."""
+    statement = next(
+        node
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).strip("(").split(",")[0] == name
+    )
+    values = dict(vars(module))
+    exec(compile(ast.Module([statement], []), module.__file__ or PACKAGE, "exec"), values)
+    places = [importlib.import_module(f"{PACKAGE}.{other}") for other in MODULES]
+    changed = [
+        (place, key, vars(place)[key], value)
+        for key, value in values.items()
+        if key in vars(module) and vars(module)[key] is not value
+        for place in places
+        if vars(place).get(key) is vars(module)[key]
+    ]
+    try:
+        for place, key, _, value in changed:
+            setattr(place, key, value)
+        yield
+    finally:
+        for place, key, original, _ in changed:
+            setattr(place, key, original)
+
+
+# ---- what is known of them ---------------------------------------------------------------------------------
+
+
+def equivalents() -> dict[str, str]:
+    """The mutants that are listed as changing nothing, and why.
+
+    Raises:
+        ValueError: if a line of the file is wrong, or there is no such mutant.
+    """
+    found: dict[str, str] = {}
+    text = resources.files("tensorken_conformance").joinpath(EQUIVALENTS).read_text("utf-8")
+    for line in text.splitlines():
+        if line.strip() and not line.startswith("#"):
+            id, bar, reason = (part.strip() for part in line.partition(" | "))
+            if not bar or not reason or id in found:
+                raise ValueError(f"{EQUIVALENTS}: {line!r} is no new line of the form `id | reason`")
+            if id not in mutants():
+                raise ValueError(f"{EQUIVALENTS}: there is no mutant {id!r}; take the line out")
+            found[id] = reason
+    return found

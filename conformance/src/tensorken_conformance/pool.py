@@ -1,0 +1,130 @@
+"""Pool: worker processes that do tasks, several at a time; one that dies or hangs is told and replaced."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a worker is to do.
+
+    Attributes:
+        data: what it is told.
+        done: called with what came of it.
+        died: called with the case that was running, and how the worker ended, if it did.
+        limit: seconds that it may go without telling anything.
+    """
+
+    data: dict[str, Any]
+    done: Callable[[dict[str, Any]], None]
+    died: Callable[[str, str], None]
+    limit: float
+
+
+class Worker:
+    """A process that serves lines of JSON: a module of this package, run as a program."""
+
+    def __init__(self, module: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", f"tensorken_conformance.{module}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            encoding="utf-8",
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)},
+        )
+        self._lines: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=self._hear, daemon=True).start()
+
+    def _hear(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line)
+        self._lines.put("")
+
+    def do(self, task: Task) -> bool:
+        """Have a task done; whether the worker outlived it."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # its end is noticed below
+            self._process.stdin.write(json.dumps(task.data) + "\n")
+            self._process.stdin.flush()
+        running = ""
+        while True:
+            try:
+                line = self._lines.get(timeout=task.limit)
+            except queue.Empty:
+                self.end()
+                task.died(running, f"hang: no result within {task.limit:g} s")
+                return False
+            if not line:
+                task.died(running, f"crash: exit status {self._process.wait()}")
+                return False
+            message = json.loads(line)
+            if "done" in message:
+                task.done(message["done"])
+                return True
+            running = message["start"]
+
+    def end(self) -> None:
+        """Stop the process."""
+        self._process.kill()
+        self._process.wait()
+
+
+def do_all(tasks: Iterable[Task], module: str, workers: int) -> None:
+    """Have all tasks done, in their order.
+
+    Args:
+        tasks: what to do; their callbacks are called from several threads, one at a time.
+        module: of this package, which serves tasks when it is run as a program.
+        workers: how many processes.
+    """
+    waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
+    lock = threading.Lock()
+    for task in tasks:
+        waiting.put(_locked(task, lock))
+
+    def work() -> None:
+        worker: Worker | None = None
+        try:
+            while True:
+                task = waiting.get_nowait()
+                worker = worker or Worker(module)
+                if not worker.do(task):
+                    worker = None
+        except queue.Empty:
+            return
+        finally:
+            if worker is not None:
+                worker.end()
+
+    threads = [threading.Thread(target=work) for _ in range(workers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _locked(task: Task, lock: threading.Lock) -> Task:
+    """The task with callbacks that wait for each other."""
+
+    def done(result: dict[str, Any]) -> None:
+        with lock:
+            task.done(result)
+
+    def died(case: str, reason: str) -> None:
+        with lock:
+            task.died(case, reason)
+
+    return Task(task.data, done, died, task.limit)

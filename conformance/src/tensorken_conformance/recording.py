@@ -1,0 +1,140 @@
+"""Recording: which case finds which mutant, searched once; a selftest tries that case first, and need not search.
+
+Run as a program, this module writes `killers.json` and `detection.json` beside itself: after the reference backend, the
+laws, the faults or the mutants have changed.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import random
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from tensorken_conformance import mutants, selftest
+from tensorken_conformance.case import Case
+from tensorken_conformance.examine import examine, laws_for
+from tensorken_conformance.law import LAWS
+from tensorken_conformance.pool import Task, do_all
+from tensorken_conformance.right import RIGHT
+from tensorken_conformance.subject import Subject
+
+SMALL = ("scalar", "empty", "one", "small", "prime", "inner-zero", "permuted", "pool", "long", "expanded", "")
+"""The shapes of the cases among which finders are sought: these reach all code of the reference backend."""
+
+AT_MOST = 1500
+"""On how many cases a mutant is tried before it counts as not found."""
+
+
+def subject_and_cases() -> tuple[Subject, list[Case]]:
+    """The reference backend, and the cases of the laws on values on small operands."""
+    subject = Subject(RIGHT["reference"](), "reference")
+    return subject, [
+        case for law in laws_for(subject, ["values"]) for case in law.cases(subject) if case.shape in SMALL
+    ]
+
+
+@functools.cache
+def reached() -> dict[str, list[str]]:
+    """For each function of the reference backend, and each value of its modules, the cases that come by it.
+
+    Quick ones of different ops, dtypes and values come first.
+    """
+    subject, cases = subject_and_cases()
+    names = {code: (module, name) for module in mutants.MODULES for name, code in _functions(module)}
+    found: dict[str, list[tuple[float, Case]]] = defaultdict(list)
+    for case in cases:
+        examine(subject, LAWS[case.law], case)  # the oracles remember what they know
+        seen: set[CodeType] = set()
+        with _profiled(seen.add):
+            examine(subject, LAWS[case.law], case)
+        start = time.perf_counter()
+        examine(subject, LAWS[case.law], case)
+        seconds = time.perf_counter() - start
+        keys = {f"{names[code][0]}.{names[code][1]}" for code in seen if code in names}
+        words = {f"{names[code][0]}.{word}" for code in seen if code in names for word in code.co_names}
+        for key in keys | words:
+            found[key].append((seconds, case))
+    return {key: _varied(rows) for key, rows in found.items()}
+
+
+def _varied(rows: list[tuple[float, Case]]) -> list[str]:
+    """The quickest of each op, dtype and class of values; then the next of each, and so on."""
+    groups: dict[Any, list[Case]] = defaultdict(list)
+    for _, case in sorted(rows, key=lambda row: row[0]):
+        groups[case.law, case.op, case.dtype, case.values].append(case)
+    turns: list[tuple[int, float, Case]] = []
+    rng = random.Random(0)
+    for group in groups.values():
+        turns += [(turn, rng.random(), case) for turn, case in enumerate(group)]
+    return [case.id for _, _, case in sorted(turns, key=lambda turn: turn[:2])]
+
+
+def _functions(module: str) -> Iterator[tuple[str, CodeType]]:
+    """The code of all functions of a module, also of those within others, by the names of the outermost."""
+    for name in dict.fromkeys(m.function for m in mutants.mutants().values() if m.module == module):
+        code = mutants.code_of(module, name)
+        waiting = [code] if code else []
+        while waiting:
+            code = waiting.pop()
+            yield name, code
+            waiting += [part for part in code.co_consts if isinstance(part, CodeType)]
+
+
+class _profiled:
+    """Tells the code of every function that is called in the block."""
+
+    def __init__(self, tell: Callable[[CodeType], None]) -> None:
+        self._tell = tell
+
+    def __enter__(self) -> None:
+        sys.setprofile(self._note)
+
+    def _note(self, frame: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            self._tell(frame.f_code)
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+
+def candidates(id: str) -> list[str]:
+    """The cases on which a mutant may be found."""
+    return reached().get(id.partition(":")[0], [])[:AT_MOST]
+
+
+def main() -> None:
+    """Search, run a selftest, and write down what came of both."""
+    folder = Path(__file__).parent
+    known = selftest.killers()
+    found: dict[str, str] = {}
+
+    def note(result: dict[str, Any]) -> None:
+        found.update(result["found"])
+        print(f"{len(found)} of {len(mutants.mutants())}", end="\r", flush=True)
+
+    wanted = [id for id in mutants.mutants() if "--all" in sys.argv or id not in known]
+    tasks = [
+        Task({"kind": "hunt", "ids": wanted[i : i + 10]}, note, lambda case, says: print(case, says), 3600.0)
+        for i in range(0, len(wanted), 10)
+    ]
+    do_all(tasks, "trials", 2)
+    kept = {id: found.get(id) or known.get(id, "") for id in mutants.mutants()}
+    text = json.dumps({id: case for id, case in kept.items() if case}, indent=1, sort_keys=True)
+    (folder / "killers.json").write_text(text + "\n", "utf-8")
+    for id, case in kept.items():
+        if not case and id not in mutants.equivalents():
+            print(f"not found: {id} (line {mutants.mutants()[id].line})")
+    if "--selftest" in sys.argv:
+        outcome = selftest.run(tell=print)
+        (folder / "detection.json").write_text(json.dumps(outcome.as_data(), indent=2) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

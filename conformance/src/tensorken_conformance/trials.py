@@ -1,0 +1,211 @@
+"""Trials: what a selftest tries in its worker processes: one fault, one mutant, or some cases on a right backend."""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import json
+import math
+import os
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+from tensorken_conformance import mutants
+from tensorken_conformance.case import Case
+from tensorken_conformance.examine import examine, laws_for
+from tensorken_conformance.faults.fault import FAULTS, Fault
+from tensorken_conformance.law import LAWS, Law
+from tensorken_conformance.right import RIGHT
+from tensorken_conformance.subject import Depth, Subject
+
+PATIENCE = 5.0
+"""Seconds after which a mutant that has not finished a case counts as found: it hangs."""
+
+ELSEWHERE = 10.0
+"""Seconds in which the other laws may find what the law that it is aimed at has missed."""
+
+Start = Callable[[str], None]
+"""Told each case before it is examined, so that whoever waits knows where a process died."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The case in which a law found something, and what it said; both empty if nothing was found."""
+
+    case: str = ""
+    says: str = ""
+
+    @property
+    def law(self) -> str:
+        """The id of the law."""
+        return self.case.partition("/")[0]
+
+
+# ---- faults ------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def subject_of(fault: Fault, seed: int, depth: Depth = "default") -> Iterator[Subject]:
+    """The faulty backend as a subject of laws, for the time in which it is faulty."""
+    with fault.place() as name:
+        yield Subject(fault.make(), name or fault.id, seed, depth)
+
+
+def cases_about(law: Law, subject: Subject, ops: tuple[str, ...]) -> list[Case]:
+    """The cases of a law about some ops; all of them, if the law is not about single ops or none is named.
+
+    What a fault does not touch, it does not change: of a law on single ops only the cases on those that it touches
+    can come out otherwise.
+    """
+    cases = list(law.cases(subject))
+    return [case for case in cases if case.op in ops] or cases
+
+
+def try_fault(fault: Fault, seed: int, start: Start) -> Finding:
+    """Where the law that a fault is aimed at finds it; else where any other law does."""
+    import tensorken_conformance.laws  # noqa: F401, entering the laws is what it does
+
+    with subject_of(fault, seed) as subject:
+        aimed = LAWS[fault.law]
+        end = math.inf
+        for law in (
+            aimed,
+            *[law for law in LAWS.values() if law is not aimed and law.symbolic == aimed.symbolic],
+        ):
+            for case in cases_about(law, subject, fault.ops):
+                if time.perf_counter() > end:
+                    return Finding()
+                start(case.id)
+                result = examine(subject, law, case)
+                if result.status == "failed":
+                    return Finding(case.id, result.says)
+            end = min(end, time.perf_counter() + ELSEWHERE)
+    return Finding()
+
+
+def share_of_wrong_cells(fault: Fault, seed: int = 0, start: Start = lambda case: None) -> tuple[int, int]:
+    """In how many cells of the ops that it touches a fault is found, and how many there are.
+
+    A cell is a case of a law on values; depth is `deep`, which has all shapes with all values.
+    """
+    with subject_of(fault, seed, "deep") as subject:
+        wrong = total = 0
+        for law in laws_for(subject, ["values"]):
+            for case in law.cases(subject):
+                if case.op in fault.ops:
+                    start(case.id)
+                    total += 1
+                    wrong += examine(subject, law, case).status == "failed"
+    return wrong, total
+
+
+# ---- mutants -----------------------------------------------------------------------------------------------
+
+
+def try_mutant(mutant: mutants.Mutant, subject: Subject, cases: list[Case], start: Start) -> Finding:
+    """Where a law on values finds a mutant of the reference backend, among these cases."""
+    with mutants.mutated(mutant):
+        for case in cases:
+            start(case.id)
+            try:
+                with _no_longer_than(PATIENCE):
+                    result = examine(subject, LAWS[case.law], case)
+            except KeyboardInterrupt:
+                return Finding(case.id, f"no result within {PATIENCE:g} s")
+            if result.status == "failed":
+                return Finding(case.id, result.says)
+    return Finding()
+
+
+@contextlib.contextmanager
+def _no_longer_than(seconds: float) -> Iterator[None]:
+    """Interrupt what takes longer."""
+    timer = threading.Timer(seconds, _thread.interrupt_main)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+# ---- right backends ----------------------------------------------------------------------------------------
+
+
+def try_right(name: str, law: Law, seed: int, portion: float, start: Start) -> tuple[int, list[Finding]]:
+    """How many cases of a law were examined on a right backend, and where the law raised a false alarm.
+
+    Args:
+        name: of the backend.
+        law: the law.
+        seed: of the numbers, and of which cases are examined.
+        portion: how many of the cases, from 0 to 1; another seed picks others.
+        start: told each case.
+    """
+    subject = Subject(RIGHT[name](), name, seed)
+    alarms = []
+    count = 0
+    for case in law.cases(subject):
+        if zlib.crc32(f"{seed} {case.id}".encode()) < portion * 2**32:
+            start(case.id)
+            result = examine(subject, law, case)
+            count += 1
+            if result.status == "failed":
+                alarms.append(Finding(case.id, result.says))
+    return count, alarms
+
+
+# ---- in a worker process -----------------------------------------------------------------------------------
+
+
+def do(task: dict[str, Any], start: Start) -> dict[str, Any]:
+    """One task of a selftest, described by data; what came of it, as data."""
+    kind = task["kind"]
+    if kind == "fault":
+        finding = try_fault(FAULTS[task["id"]], task["seed"], start)
+        return {"case": finding.case, "says": finding.says}
+    if kind == "share":
+        wrong, total = share_of_wrong_cells(FAULTS[task["id"]], start=start)
+        return {"wrong": wrong, "total": total}
+    if kind == "right":
+        count, alarms = try_right(task["name"], LAWS[task["law"]], task["seed"], task["portion"], start)
+        return {"count": count, "alarms": [f"{alarm.case}: {alarm.says}" for alarm in alarms]}
+    if kind == "hunt":
+        from tensorken_conformance.recording import candidates
+
+        task = {"cases": {id: candidates(id) for id in task["ids"]}, "seed": 0}
+    subject = Subject(RIGHT["reference"](), "reference", task["seed"])
+    found = {}
+    for id, cases in task["cases"].items():
+        finding = try_mutant(mutants.mutants()[id], subject, [Case.parse(case) for case in cases], start)
+        found[id] = finding.case
+    return {"found": found}
+
+
+def serve(tasks: IO[str], results: IO[str]) -> None:
+    """Do tasks, one a line, until there are no more; tell each case that is begun, and what came of each task."""
+    import tensorken_conformance.faults
+    import tensorken_conformance.laws  # noqa: F401, entering them is what it does
+
+    def tell(message: dict[str, Any]) -> None:
+        results.write(json.dumps(message) + "\n")
+        results.flush()
+
+    for line in tasks:
+        tell({"done": do(json.loads(line), lambda case: tell({"start": case}))})
+
+
+def main() -> None:
+    """Serve the process that started this one; what backends print goes to stderr."""
+    results = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    serve(sys.stdin, results)
+
+
+if __name__ == "__main__":
+    main()
