@@ -7,13 +7,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensorken.errors import BackendError, UnknownBackendError
 from tensorken.plugin import BackendEntry
 from tensorken.registry import REGISTRY, SELECTION, devices_of, interpreter_of, pick_device
 from tensorken.spec.raw import RawTensor
+from tensorken_conformance.process import search_path
 from tensorken_conformance.subject import Depth, Subject
 
 if TYPE_CHECKING:
@@ -38,10 +38,7 @@ def load(
     >>> load("tensorken_numpy.backend:Numpy").name
     'tensorken_numpy.backend:Numpy'
     """
-    if ":" in name and not sys.flags.safe_path:  # as `python -m` does
-        here = str(Path.cwd())
-        if here not in sys.path and "" not in sys.path:
-            sys.path.insert(0, here)
+    sys.path[:] = search_path(name)
     given = dict(options or {})
     device = given.pop("device", None)
     interpreter = _made(name, device, given) if given else SELECTION.resolve(name, device)

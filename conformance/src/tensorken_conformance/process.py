@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 LAST_WORDS = 16_384
@@ -46,7 +46,10 @@ class Process:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(map(os.path.abspath, search_path(start.backend))),
+            },
             **group,
         )
         self._said = b""
@@ -116,6 +119,17 @@ class Process:
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
+
+
+def search_path(backend: str) -> list[str]:
+    """Where to look for modules: as this process does, and for `module:attribute` first in the current folder.
+
+    So does `python -m`, unless it is told to be safe.
+    """
+    here = str(Path.cwd())
+    if ":" not in backend or sys.flags.safe_path or here in sys.path or "" in sys.path:
+        return sys.path
+    return [here, *sys.path]
 
 
 def _signal_name(number: int) -> str:

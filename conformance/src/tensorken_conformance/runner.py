@@ -100,8 +100,13 @@ class Run:
     def take(self, hello: Mapping[str, Any]) -> None:
         """Note what `worker.introduction` says."""
         self.laws, self.problems = hello["laws"], hello["problems"]
-        self.capabilities, self.about = hello["capabilities"], hello["about"]
+        self.capabilities, self.about = as_tuples(hello["capabilities"]), hello["about"]
         self.expectations = hello["expectations"]
+
+
+def as_tuples(declared: Mapping[str, Any]) -> dict[str, Any]:
+    """What a backend declares, with tuples where JSON has lists."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in declared.items()}
 
 
 @dataclass(slots=True, eq=False)
@@ -291,11 +296,10 @@ class _Crew:
             self._leave(job, message["left"])
         if "start" in message:
             member.case, member.level, member.place = message["start"], message["level"], message["place"]
+            self._places[member.case] = message["index"]
         if "result" in message:
             job.skip, member.case = message["place"] + 1, ""
-            result = Result.from_data(message["result"])
-            self._places[result.case.id] = message["index"]
-            self._note(result)
+            self._note(Result.from_data(message["result"]))
         taken = self._taken.get(job.law, 0.0) + now - member.began
         if "done" in message:
             self._taken[job.law], member.job = taken, None

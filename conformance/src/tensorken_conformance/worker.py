@@ -77,8 +77,8 @@ def serve(jobs: IO[str], results: IO[str]) -> None:
         tell(begin=len(cases), level=min((law.level(case) for _, case in cases), default=0), left=left)
         for place, (index, case) in todo:
             if case.op not in left:
-                tell(start=case.id, level=law.level(case), place=place)
-                tell(result=examined(subject, law, case, failed).as_data(), index=index, place=place)
+                tell(start=case.id, level=law.level(case), index=index, place=place)
+                tell(result=examined(subject, law, case, failed).as_data(), place=place)
         tell(done=len(cases))
 
 

@@ -14,6 +14,7 @@ from tensorken.plugin import Capabilities
 from tensorken_conformance.case import Result
 from tensorken_conformance.levels import Account
 from tensorken_conformance.report.model import Cell, Header, Report
+from tensorken_conformance.runner import as_tuples
 
 SCHEMA = 1
 """Counts the changes of the form after which older readers cannot read it."""
@@ -160,7 +161,7 @@ def _from_data(data: Mapping[str, Any]) -> Report:
     header["select"] = tuple(header["select"])
     return Report(
         Header(**_known(Header, header)),
-        Capabilities(**_known(Capabilities, data["capabilities"])),
+        Capabilities(**_known(Capabilities, as_tuples(data["capabilities"]))),
         {law["id"]: law["says"] for law in data["laws"]},
         [Result.from_data(_known(Result, _numbers(result))) for result in data["results"]],
         tuple(data["ops"]),

@@ -1,0 +1,125 @@
+"""Backends that misbehave, for the tests of the runner, the command and the reports."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+from tensorken.plugin import Capabilities
+from tensorken_numpy.backend import Numpy
+
+PLACE = "conformance.tests.fake_backends"
+
+
+class Small(Numpy):
+    """Right, with two dtypes."""
+
+    capabilities = Capabilities(dtypes=("bool", "float32"), shares_memory=True)
+
+
+class Optional(Small):
+    """Right, if it is told so."""
+
+    def __init__(self, right: bool = False, device: str = "none") -> None:
+        self.right, self.device = right, device
+
+    def full(self, shape: Any, value: Any, dtype: Any) -> Any:
+        return super().full(shape, value if self.right else 0, dtype)
+
+
+class Wrong(Small):
+    """Makes zeros of everything."""
+
+    def full(self, shape: Any, value: Any, dtype: Any) -> Any:
+        return super().full(shape, 0, dtype)
+
+
+class WithoutDtypes(Numpy):
+    """Declares nothing."""
+
+    capabilities = Capabilities()
+
+
+class CrashesOnce(Small):
+    """Ends the process at one case."""
+
+    def full(self, shape: Any, value: Any, dtype: Any) -> Any:
+        if shape == (7,) and dtype.name == "float32":
+            os.abort()
+        return super().full(shape, value, dtype)
+
+
+class CrashesAlways(Small):
+    """Ends the process whenever it is to fill a tensor."""
+
+    def full(self, shape: Any, value: Any, dtype: Any) -> Any:
+        os._exit(9)
+
+
+class CrashesAtAll(Small):
+    """Ends the process whenever something is read."""
+
+    def ravel(self, x: Any) -> Any:
+        os._exit(9)
+
+
+class Hangs(Small):
+    """Takes for ever at one case."""
+
+    def full(self, shape: Any, value: Any, dtype: Any) -> Any:
+        if shape == (7,) and dtype.name == "float32":
+            time.sleep(1000)
+        return super().full(shape, value, dtype)
+
+
+class Slow(Small):
+    """Takes its time."""
+
+    def full(self, shape: Any, value: Any, dtype: Any) -> Any:
+        time.sleep(0.2)
+        return super().full(shape, value, dtype)
+
+
+class Chatters(Small):
+    """Writes to stdout what looks like results, and reads from stdin."""
+
+    def full(self, shape: Any, value: Any, dtype: Any) -> Any:
+        print(
+            '{"result": {"case": "x/y", "status": "failed", "level": 0}, "index": 0, "place": 0}', flush=True
+        )
+        os.write(1, b'{"done": 1}\n' + b"x" * 70_000)
+        assert sys.stdin is None or sys.stdin.read() == ""
+        return super().full(shape, value, dtype)
+
+
+class Exits(Small):
+    """Calls sys.exit as if all were well."""
+
+    def full(self, shape: Any, value: Any, dtype: Any) -> Any:
+        sys.exit(0)
+
+
+class Interrupts(Small):
+    """Raises what Ctrl-C raises."""
+
+    def full(self, shape: Any, value: Any, dtype: Any) -> Any:
+        raise KeyboardInterrupt
+
+
+class Verbose(Small):
+    """Puts much into its messages, in many letters."""
+
+    def full(self, shape: Any, value: Any, dtype: Any) -> Any:
+        raise RuntimeError("snow \N{SNOWMAN} | <b>`x`</b> ]]> \x00\x1b[31m\ud800 " + "x" * 1_000_000)
+
+
+def broken() -> Small:
+    """Cannot be made."""
+    raise OSError("no adapter")
+
+
+def deadly() -> Small:
+    """Ends the process when it is made."""
+    os._exit(5)
