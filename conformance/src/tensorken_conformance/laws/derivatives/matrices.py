@@ -19,7 +19,7 @@ from tensorken_conformance.laws.derivatives.situations import (
     cases_of,
     dyadic,
     needed,
-    result_shape,
+    result_of,
     situation_of,
     tensors,
 )
@@ -60,7 +60,7 @@ def symmetry(subject: Subject, case: Case) -> Measured:
     """The Hessians of a weighted sum of the results, by all four compositions of the modes, agree and are symmetric."""
     situation, rng = situation_of(case), subject.random(case)
     dtype, values = DTYPES[case.dtype], situation.draw(rng)
-    weights = dyadic(rng, result_shape(subject, situation, values, dtype))
+    weights = dyadic(rng, result_of(subject, situation, values, dtype)[0])
 
     def compute(place: RawTensor[Any]) -> list[Tensor]:
         f, z = joined(situation, place, values, weights, dtype)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken.spec.dtypes import DTYPES
+from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.raw import RawTensor
 from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure, Measured
@@ -19,7 +19,7 @@ from tensorken_conformance.laws.derivatives.situations import (
     choices,
     dyadic,
     needed,
-    result_shape,
+    result_of,
     situation_of,
     tensors,
 )
@@ -41,7 +41,7 @@ def duality(subject: Subject, case: Case) -> Measured:
         pushes = [[dyadic(rng, x.shape) for x in at] for _ in range(count)]
         if subject.depth == "deep" and sum(x.size for x in at) <= BASIS:
             pushes += basis(at)
-        shape = result_shape(subject, situation, values, dtype)
+        shape, kind = result_of(subject, situation, values, dtype)
         pulls = [dyadic(rng, shape) for _ in range(count)]
 
         def compute(
@@ -49,12 +49,13 @@ def duality(subject: Subject, case: Case) -> Measured:
             active: Sequence[int] = active,
             pushes: Sequence[Sequence[Array]] = pushes,
             pulls: Sequence[Array] = pulls,
+            kind: DType = kind,
         ) -> list[Tensor]:
             operands = situation.operands(place, values, dtype)
             f, at = situation.along(operands, active), [operands[i] for i in active]
             pushed = [tk.jvp(f, at, tensors(place, v, dtype))[1] for v in pushes]
             pull_back = tk.vjp(f, *at)[1]
-            pulled = [t for u in pulls for t in pull_back(tensors(place, [u], dtype)[0])]
+            pulled = [t for u in pulls for t in pull_back(tensors(place, [u], kind)[0])]
             return [*pushed, *pulled]
 
         names = ["J v"] * len(pushes) + [f"Jᵀ u by operand {i}" for _ in pulls for i in active]
@@ -76,7 +77,8 @@ def linearity(subject: Subject, case: Case) -> Measured:
     active = situation.variables
     at = [values[i] for i in active]
     v, w = ([dyadic(rng, x.shape) for x in at] for _ in range(2))
-    u, z = (dyadic(rng, result_shape(subject, situation, values, dtype)) for _ in range(2))
+    shape, kind = result_of(subject, situation, values, dtype)
+    u, z = (dyadic(rng, shape) for _ in range(2))
     pushes = [v, w, [2.0 * a - b / 2.0 for a, b in zip(v, w, strict=True)], [0.0 * a for a in v]]
     pulls = [u, z, 2.0 * u - z / 2.0, 0.0 * u]
 
@@ -85,7 +87,7 @@ def linearity(subject: Subject, case: Case) -> Measured:
         f, at = situation.along(operands, active), [operands[i] for i in active]
         pushed = [tk.jvp(f, at, tensors(place, v, dtype))[1] for v in pushes]
         pull_back = tk.vjp(f, *at)[1]
-        return [*pushed, *[t for u in pulls for t in pull_back(tensors(place, [u], dtype)[0])]]
+        return [*pushed, *[t for u in pulls for t in pull_back(tensors(place, [u], kind)[0])]]
 
     count = len(active)
     names = [f"J {t}" for t in _TERMS] + [f"Jᵀ {t}, operand {i}" for t in _TERMS for i in active]

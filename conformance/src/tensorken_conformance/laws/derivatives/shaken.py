@@ -89,9 +89,10 @@ class Shaken(RawTensor[Array]):
     def _moved(self, x: Array, sizes: Any) -> Array:
         if self.random is None:
             return x
-        signs = self.random.choice((-1.0, 1.0), x.shape)
+        signs = np.where(self.random.random(x.shape) < 0.5, -1.0, 1.0)
         with np.errstate(all="ignore"):
-            return np.asarray(x + signs * exaggerated(x.dtype.name) * sizes).astype(x.dtype)
+            moved = np.asarray(x + signs * exaggerated(x.dtype.name) * sizes).astype(x.dtype)
+        return np.where(np.isfinite(moved), moved, x)
 
     def has(self, op: Op) -> bool:
         return True
@@ -127,7 +128,8 @@ def shaken(
     squares = [np.zeros(x.shape) for x in centres]
     for seed in range(RUNS):
         for square, centre, y in zip(squares, centres, computation(Shaken(errors, seed)), strict=True):
-            square += (_read(y) - centre) ** 2 / RUNS
+            moved = _read(y)
+            square += np.where(moved == centre, 0.0, moved - centre) ** 2 / RUNS
     found = []
     for centre, square in zip(centres, squares, strict=True):
         name = "float64" if centre.dtype.kind != "f" else centre.dtype.name

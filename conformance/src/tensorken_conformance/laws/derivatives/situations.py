@@ -81,9 +81,12 @@ def tensors(place: RawTensor[Any], values: Sequence[Array], dtype: DType) -> lis
     return [_made(place, x, dtype, "") for x in values]
 
 
-def result_shape(subject: Subject, situation: Situation, values: Sequence[Array], dtype: DType) -> Shape:
-    """The shape of the situation's result."""
-    return situation.function(*situation.operands(subject.stack, values, dtype)).shape
+def result_of(
+    subject: Subject, situation: Situation, values: Sequence[Array], dtype: DType
+) -> tuple[Shape, DType]:
+    """The shape and dtype of the situation's result."""
+    y = situation.function(*situation.operands(subject.stack, values, dtype))
+    return y.shape, y.dtype
 
 
 def _made(place: RawTensor[Any], values: Array, dtype: DType, view: str) -> Tensor:
@@ -161,11 +164,30 @@ def _prepared(op: Op, operands: list[Array]) -> list[Array]:
     return [place.ravel(x.representation).reshape(x.shape) for x in made]
 
 
-def single(result: Any) -> Tensor:
-    """One tensor of the results of an op, several of which are laid end to end."""
-    if not isinstance(result, tuple):
+def one_result(op: Op, operands: Sequence[Tensor], params: tuple[Any, ...]) -> Tensor:
+    """The result of an op of the table; several are laid end to end, signs that are not unique taken out before."""
+    op = OPS[
+        op.name
+    ]  # the present one: whoever tries the laws on wrong rules may have put another in its place
+    declared = operands[0].interpreter.base.capabilities.dtypes  # type: ignore[attr-defined]
+    params = tuple(
+        [operands[0].dtype if isinstance(p, DType) and p.name not in declared else p for p in params]
+    )
+    result = apply(op, operands, params)
+    if op.results == 1:
         return result  # type: ignore[no-any-return]
-    return tk.concatenate([y.reshape((y.size,)) for y in result])
+    axes = _SIGNED.get(op.name, {})
+    parts = [_unsigned(y, axes[k]) if k in axes else y for k, y in enumerate(result)]
+    return tk.concatenate([y.reshape((y.size,)) for y in parts])
+
+
+_SIGNED: dict[str, dict[int, int]] = {"eigh": {1: -2}, "svd": {0: -2, 2: -1}, "qr": {0: -2, 1: -1}}
+"""The results whose vectors along an axis may as well have the opposite sign, as each backend likes."""
+
+
+def _unsigned(x: Tensor, axis: int) -> Tensor:
+    """Of vectors along an axis, the squares and the products of neighbours, which have no sign to choose."""
+    return x * (x + tk.roll(x, 1, axis) * 0.5)
 
 
 def takes(op: Op, dtype: DType) -> bool:
@@ -231,6 +253,8 @@ _CHOOSING = ("max", "min", "sort", "maximum", "minimum")
 def samples_of(op: Op) -> list[Sample]:
     """The samples of an op, and two of more axes, among which are ones of size 1: rules may be wrong only there."""
     samples = list(op.samples)
+    if op.params == ("dtype",):
+        samples.append((op.samples[0][0], (float32,)))
     if op.elementwise:
         samples.append((((2, 1, 3),) * (op.arity or 1), ()))
     elif op.prepare is None and all(kind in _DEEPER for kind in op.params):
@@ -273,8 +297,8 @@ def _of_op(op: Op, sample: Sample, *, main: bool, view: str = "", kind: str = "f
 
     return Situation(
         op.name,
-        sample_name(sample) + (f"-{view}ed" if view else ""),
-        lambda *operands: single(apply(OPS[op.name], operands, params)),
+        sample_name(sample) + (f"-{view}" if view else ""),
+        lambda *operands: one_result(op, operands, params),
         draw,
         data,
         (view, *[""] * (len(shapes) - 1)) if view else (),
