@@ -1,6 +1,6 @@
 """Pools: the value classes, and rows of operands of each for an op: what laws on values compute with.
 
-A pool is the same for an op, a dtype, a class, a seed and a size, on every machine.  Numbers are drawn where an op may
+A pool is the same for an op, a dtype, a class, a seed and a size, in every process.  Numbers are drawn where an op may
 go wrong: around its poles, thresholds and the ends of its domain, at the edges of the format, and where results tie.
 """
 
@@ -167,7 +167,7 @@ def _of_floats(
     if value_class in ORDINARY:
         draw = _small if value_class == "small" else _ordinary
         found = [tuple([fit(draw(op, form, rng)) for _ in range(arity)]) for _ in range(count)]
-        return _related(found, dtype, rng) if arity > 1 else found
+        return _related(found, dtype, 2 if value_class == "small" else 3, rng) if arity > 1 else found
     if value_class == "zeros":
         return _crossed([0.0, -0.0], [1.0, -1.0, 0.5, -3.0, *ordinary[:6]], arity, min(count, 48), rng)
     if value_class == "infinities":
@@ -190,10 +190,14 @@ def _of_floats(
         pairs = (
             [tuple([fit(v) for v in row]) for row in _tied_rows(op, form, rng, arity)] if arity > 1 else []
         )
-        return _cut([*pairs, *_crossed(musts, ordinary[:4], arity, count - len(pairs) // 2, rng)], count, rng)
+        return _cut(
+            [*pairs, *_crossed(musts, ordinary[:4], arity, max(8, count - len(pairs) // 2), rng)], count, rng
+        )
     musts = [fit(v) for v in _extremes(op, form, rng)]
     pairs = [tuple([fit(v) for v in row]) for row in _thresholds(op, form, rng)] if arity == 2 else []
-    return _cut([*pairs, *_crossed(musts, ordinary[:6], arity, count - len(pairs) // 2, rng)], count, rng)
+    return _cut(
+        [*pairs, *_crossed(musts, ordinary[:6], arity, max(8, count - len(pairs) // 2), rng)], count, rng
+    )
 
 
 def _cut(found: list[Row], count: int, rng: random.Random) -> list[Row]:
@@ -210,12 +214,12 @@ def _fitter(dtype: DType) -> Callable[[float], float]:
     return fit
 
 
-def _related(found: list[Row], dtype: DType, rng: random.Random) -> list[Row]:
+def _related(found: list[Row], dtype: DType, ways: int, rng: random.Random) -> list[Row]:
     """Some rows with equal, opposite and neighbouring operands, which drawn ones never are."""
     kind = np.dtype(dtype.name).type
     for i in range(0, len(found), 4):
         first, *rest = found[i]
-        way = rng.randrange(3)
+        way = rng.randrange(ways)
         other = (first, -first, float(np.nextafter(kind(first), kind(rng.choice((-inf, inf))))))[way]
         found[i] = (first, other, *rest[1:]) if len(rest) == 1 else (first, *rest[:-1], other)
     return found
@@ -456,11 +460,13 @@ def _tied_rows(op: Op, form: Format, rng: random.Random, arity: int) -> list[Row
             elif (r**k).bit_length() == p + 1:
                 found.append((float(r), float(k)))
         elif op.name == "hypot":
-            m = rng.randrange(2, 2 ** ((p + 1) // 2))
-            q = rng.randrange(1, m)
-            a, b, c = m * m - q * q, 2 * m * q, m * m + q * q
-            if c.bit_length() == p + 1 and c % 2 and max(_odd(a), _odd(b)) < 2**p:
-                found.append((float(a), float(b)))
+            for _ in range(20):  # Pythagorean triples
+                m = rng.randrange(math.isqrt(2 ** (p - 1)), math.isqrt(2 ** (p + 1)))
+                q = rng.randrange(1, m)
+                a, b, c = m * m - q * q, 2 * m * q, m * m + q * q
+                if c.bit_length() == p + 1 and c % 2 and max(_odd(a), _odd(b)) < 2**p:
+                    found.append((float(a), float(b)))
+                    break
     return found if arity == 2 else [(*row, *[0.5] * (arity - 2)) for row in found]
 
 

@@ -77,14 +77,13 @@ def settled(op: Op, dtype: DType, rows: tuple[Array, ...]) -> Array:
     >>> settled(OPS["exp"], float32, (np.float32([0.0, 1.0, np.inf, 1000.0]),)).tolist()
     [True, False, True, False]
     """
+    found = ~np.all([np.isfinite(column) for column in rows], 0)
     function = UNARY.get(op.name) or BINARY.get(op.name)
-    if dtype.kind != "float" or function is None:
-        return np.any([~np.isfinite(column) for column in rows], 0) | np.zeros(rows[0].shape, bool)
-    points = zip(*[column.ravel().tolist() for column in rows], strict=True)
-    facts = [function.fact(*point) for point in points]
-    return np.array([f is not None and (f != f or abs(f) in (0.0, 1.0, inf)) for f in facts]).reshape(
-        rows[0].shape
-    )
+    if dtype.kind == "float" and function is not None:
+        facts = [function.fact(*point) for point in zip(*[x.ravel().tolist() for x in rows], strict=True)]
+        certain = [f is not None and (f != f or abs(f) in (0.0, 1.0, inf)) for f in facts]
+        found = np.array(certain, bool).reshape(rows[0].shape)
+    return np.asarray(found)
 
 
 def overflows(op: Op, dtype: DType, point: tuple[float, ...], units: int) -> bool:
