@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -160,6 +162,22 @@ def test_triangular_solve_does_not_read_the_other_triangle(backend, lower, x):
     spoilt = np.where(inside, triangle, np.asarray(np.nan, x.dtype))
     b = np.cos(np.arange(np.prod((*x.shape[:-1], 2)))).reshape((*x.shape[:-1], 2)).astype(x.dtype)
     close(triangle @ run("triangular_solve", backend, spoilt, b, params=(lower,)), b, size(x))
+
+
+@BODIES
+@pytest.mark.parametrize("lower", [True, False])
+@TRIALS
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 8), dtype=st.sampled_from(["float32", "float64"]))
+def test_triangular_solve_keeps_the_short_rows_of_graded_matrices(backend, lower, seed, n, dtype):
+    """|b - a @ x| <= gamma_n |a| @ |x|: N. J. Higham, "Accuracy and Stability of Numerical Algorithms", theorem 8.5."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, n)) * 2.0 ** -(4.0 * rng.permutation(n))[:, None]
+    a = np.asarray(np.tril(x) if lower else np.triu(x), dtype)
+    b = np.asarray(rng.standard_normal((n, 1)), dtype)
+    got = run("triangular_solve", backend, a, b, params=(lower,))
+    a, b, got = (np.vectorize(Fraction, otypes=[object])(v.astype("float64")) for v in (a, b, got))
+    unit = Fraction(float(np.finfo(dtype).eps)) / 2
+    assert (abs(b - a @ got) <= (n + 2) * unit * (abs(a) @ abs(got))).all()
 
 
 @BODIES

@@ -26,9 +26,10 @@ class Factorizations(RawTensor[Array]):
         return _each(np.linalg.solve, a, b)
 
     def triangular_solve(self, a: Array, b: Array, lower: bool) -> Any:
-        x = _each(np.linalg.solve, np.tril(a) if lower else np.triu(a), b)
-        singular = (np.diagonal(a, 0, -2, -1) == 0).any(-1)  # which rounding may have hidden
-        return np.where(singular[..., None, None], a.dtype.type(np.nan), x)
+        wide = np.float64  # as numpy.linalg computes
+        x = quiet.run(_substitute, a.astype(wide, copy=False), b.astype(wide, copy=False), lower)
+        singular = (np.diagonal(a, 0, -2, -1) == 0).any(-1)
+        return np.where(singular[..., None, None], np.nan, x).astype(a.dtype)
 
     def inv(self, x: Array) -> Any:
         return _each(np.linalg.inv, x)
@@ -85,6 +86,24 @@ def _each(routine: Callable[..., Any], *operands: Array) -> Any:
         for part in (result if isinstance(result, tuple) else (result,))
     ]
     return tuple(parts) if isinstance(result, tuple) else parts[0]
+
+
+def _substitute(a: Array, b: Array, lower: bool) -> Array:
+    """The half of x that needs no other, and then the rest, both in the same way.
+
+    Elimination with pivots, as in numpy.linalg.solve, would mix rows of different sizes, and lose the short ones.
+    """
+    n = a.shape[-1]
+    if n < 2:
+        return b / a if n else b
+    half = n // 2
+    first, last = slice(0, half), slice(half, n)
+    known, rest = (first, last) if lower else (last, first)
+    x = np.empty_like(b)
+    x[..., known, :] = _substitute(a[..., known, known], b[..., known, :], lower)
+    right = b[..., rest, :] - np.matmul(a[..., rest, known], x[..., known, :])
+    x[..., rest, :] = _substitute(a[..., rest, rest], right, lower)
+    return x
 
 
 def _one_by_one(routine: Callable[..., Any], *operands: Array) -> Any:
