@@ -341,9 +341,11 @@ def make(run: Run, now: datetime.datetime | None = None) -> Report:
         symbolic=capabilities.symbolic,
         **{**dict.fromkeys(_ORIGIN, ""), **run.about, "notes": tuple(run.about.get("notes", ()))},
     )
-    ops = [op for op in dict.fromkeys(r.case.op for r in results) if op in OPS or op in levels.CREATIONS]
+    named = dict.fromkeys(result.case.op for result in results)
+    ops = tuple(op for op in named if op in OPS or op in levels.CREATIONS)
     laws = {law["id"]: law["says"] for law in run.laws}
-    return Report(header, capabilities, laws, results, ops, [*run.problems, *problems], _timed(results))
+    told = (*run.problems, *problems)
+    return Report(header, capabilities, laws, results, ops, told, _timed(results))
 
 
 _ORIGIN = ("distribution", "version", "interpreter", "stack", "device")
@@ -476,9 +478,9 @@ def timings(report: Report) -> list[Timing]:
     return found
 
 
-def _timed(results: Sequence[Result]) -> list[str]:
+def _timed(results: Sequence[Result]) -> tuple[str, ...]:
     if not any(result.figures for result in results):
-        return []
+        return ()
     from tensorken_conformance.laws.performance import trusted
 
-    return [result.case.id for result in trusted(results)]
+    return tuple(result.case.id for result in trusted(results))

@@ -1,0 +1,129 @@
+"""Two reports of a backend compared, and reports of several backends side by side."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from conformance.tests.sample_reports import FAILED, PASSED, report, result
+from tensorken.plugin import Capabilities
+from tensorken_conformance.case import Result
+from tensorken_conformance.report import matrix
+from tensorken_conformance.report.diff import compare
+
+DECLARED = Capabilities(dtypes=("int32", "float32"), ulp={"exp": 2})
+
+
+def changes(old: object, new: object, **options: float) -> dict[str, tuple[tuple[str, ...], bool]]:
+    found = compare(old, new, **options)  # type: ignore[arg-type]
+    assert found.status == found.worse
+    return {change.title: (change.lines, change.worse) for change in found.changes}
+
+
+def replaced(id: str, **facts: object) -> list[Result]:
+    assert any(r.case.id == id for r in PASSED)
+    return [dataclasses.replace(r, **facts) if r.case.id == id else r for r in PASSED]  # type: ignore[arg-type]
+
+
+def test_nothing_differs_from_itself() -> None:
+    same = compare(report(), report())
+    assert (same.status, same.changes) == (0, ())
+    assert same.text.endswith("no difference")
+
+
+def test_new_failures_and_a_lower_level_are_worse() -> None:
+    found = changes(report(), report(FAILED))
+    lines, worse = found["new failures"]
+    assert worse
+    assert lines[0].startswith("values.elementwise/log/float32/prime/normals (was new): log(2.0)")
+    assert lines[-1] == "2 cases that wait for one that failed"
+    assert found["level lower"] == (("L4 -> L1",), True)
+
+
+def test_mended_failures_and_a_higher_level_are_not() -> None:
+    ids = {r.case.id for r in FAILED}
+    mended = [r if r.status == "passed" else result(r.case.id, level=r.level) for r in FAILED]
+    assert {r.case.id for r in mended} == ids
+    found = changes(report(FAILED), report(mended))
+    assert not any(worse for _, worse in found.values())
+    assert found["level higher"][0] == ("L1 -> L4",)
+    assert len(found["mended"][0]) == 5
+
+
+def test_a_lost_dtype_or_op_is_worse_and_a_gained_one_is_not() -> None:
+    ints = [r for r in PASSED if r.case.dtype != "int32"]
+    smaller = report(ints, capabilities=dataclasses.replace(DECLARED, dtypes=("float32",)), level=4)
+    assert changes(report(), smaller)["lost capabilities"] == (("dtype int32",), True)
+    assert changes(smaller, report())["gained capabilities"] == (("dtype int32",), False)
+    assert changes(report(), smaller)["cases that are gone"][1] is False
+    refusing = report(replaced("values.elementwise/add/int32/prime/normals", status="unsupported"))
+    assert changes(report(), refusing)["lost capabilities"][0] == ("add in int32",)
+
+
+def test_a_larger_declared_error_and_nondeterminism_are_worse() -> None:
+    weaker = dataclasses.replace(DECLARED, ulp={"exp": 3}, nondeterministic=("sum",))
+    lines, worse = changes(report(), report(capabilities=weaker))["lost capabilities"]
+    assert worse
+    assert lines == ("sum: now nondeterministic", "exp: an error of 2 ULP declared, 3 here")
+
+
+def test_larger_errors_are_worse() -> None:
+    place = "values.elementwise/exp/float32/prime/normals"
+    larger = replaced(place, ulp=1.5, worst="exp(9.0)")
+    found = changes(report(), report(larger))
+    assert found["less exact"] == (("exp in float32: 0.75 -> 1.5 ULP, at exp(9.0)",), True)
+    assert changes(report(larger), report())["more exact"][1] is False
+    assert "less exact" not in changes(report(), report(larger, seed=1))
+    assert "less exact" in changes(report(), report(replaced(place, ulp=1.8), seed=1))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "slower", "worse"), [(3.1, 2.0, True), (2.9, 2.0, False), (2.9, 1.5, True)]
+)
+def test_times_are_compared_by_what_numpy_took(ratio: float, slower: float, worse: bool) -> None:
+    figures = {"microseconds": 1.0, "numpy microseconds": 1.0, "ratio": ratio}
+    slow = report(replaced("performance.profile/exp/float32/small", figures=figures))
+    assert compare(report(), slow, slower=slower).worse is worse
+    assert compare(slow, report(), slower=slower).worse is False
+
+
+def test_the_head_says_what_cannot_be_compared() -> None:
+    text = compare(report(kit="0.0.1"), report(seed=1, select=("values",), distribution="other")).text
+    assert "two kits: 0.0.1 and 0.1.0" in text
+    assert "two seeds or depths" in text
+    assert "two backends: tensorken-mine and other" in text
+    assert "only a part of the laws was examined" in text
+
+
+def test_a_problem_is_worse() -> None:
+    assert compare(report(), report(problems=["new"])).worse
+    assert not compare(report(problems=["old"]), report(problems=["old"])).worse
+
+
+# ---- several backends --------------------------------------------------------------------------------------
+
+REPORTS = [report(), report(FAILED, backend="other"), report(kit="0.1.0")]
+
+
+def test_matrix_of_several_backends(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = matrix.to_text(REPORTS)
+    lines = text.splitlines()
+    assert lines[0].split() == list(matrix.FACTS)
+    assert "mine 0.3.1" not in lines[2]
+    row = next(line for line in lines if line.startswith("log"))
+    assert "1/1! infu" in row
+    assert next(line for line in lines if line.startswith("add")).split()[1:] == ["2", "0u"] * 3
+    assert "stale" not in text
+    monkeypatch.setattr("tensorken_conformance.report.model.installed", lambda name: "0.9.0")
+    assert "0.1.0 stale" in matrix.to_text(REPORTS)
+    assert "0.1.0 stale" in matrix.to_markdown(REPORTS)
+    assert "0.1.0 stale" in matrix.to_page(REPORTS)
+
+
+def test_matrix_in_markdown_and_as_a_page() -> None:
+    markdown = matrix.to_markdown(REPORTS)
+    assert {line.count("|") for line in markdown.splitlines() if line.startswith("| `")} == {5}
+    page = matrix.to_page(REPORTS)
+    assert '<td class="failed">1/1! infu</td>' in page
+    assert "http" not in page

@@ -1,0 +1,305 @@
+"""The forms of a report: JSON, JUnit, Markdown, text, a page and a badge hold what was found, whatever it contains."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from conformance.tests.sample_reports import FAILED, PASSED, report, result
+from tensorken.plugin import Capabilities
+from tensorken_conformance.report import badge, serial
+from tensorken_conformance.report.junit import to_junit
+from tensorken_conformance.report.markdown import to_markdown
+from tensorken_conformance.report.model import Report
+from tensorken_conformance.report.page import FULL, to_page
+from tensorken_conformance.report.terminal import to_text
+
+SAMPLES = {
+    "passed": report(),
+    "failed": report(FAILED, ["a <problem>"]),
+    "partial": report(PASSED[:1], partial="interrupted"),
+    "empty": report([], capabilities=Capabilities()),
+}
+
+every_sample = pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES.keys())
+
+
+# ---- JSON --------------------------------------------------------------------------------------------------
+
+
+@every_sample
+def test_json_is_read_as_it_was_written(sample: Report) -> None:
+    text = serial.to_json(sample)
+    assert text.isascii()
+    assert serial.from_json(text) == sample
+
+
+@every_sample
+def test_json_is_as_its_schema_says(sample: Report) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="the group `test` has jsonschema")
+    schema = serial.schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(json.loads(serial.to_json(sample)), schema, cls=jsonschema.Draft202012Validator)
+
+
+def test_the_schema_refuses_what_is_no_report() -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="the group `test` has jsonschema")
+    data = serial.as_data(report(FAILED))
+    for spoil in (
+        lambda d: d.pop("counts"),
+        lambda d: d["results"][0].update(status="fine"),
+        lambda d: d["header"].update(level=7),
+        lambda d: d.update(schema=2),
+        lambda d: d["results"][0].update(ulp="much"),
+    ):
+        spoilt = json.loads(json.dumps(data))
+        spoil(spoilt)
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(spoilt, serial.schema())
+
+
+def test_the_schema_has_no_property_that_reports_lack() -> None:
+    data, schema = serial.as_data(report(FAILED)), serial.schema()
+    assert list(data) == list(schema["properties"])
+    assert set(data["header"]) == set(schema["$defs"]["header"]["properties"])
+    assert set(data["capabilities"]) == set(schema["$defs"]["capabilities"]["properties"])
+    for name, rows in (("law", data["laws"]), ("cell", data["cells"]), ("result", data["results"])):
+        assert {key for row in rows for key in row} == set(schema["$defs"][name]["properties"])
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no report"),
+        ("{}", "no report"),
+        ("[1]", "no report"),
+        ('{"schema": 99}', "pip install -U"),
+        ('{"schema": 1}', "not a whole report: KeyError"),
+        ('{"schema": 1, "header": 3}', "not a whole report"),
+    ],
+)
+def test_what_is_no_report_is_refused(text: str, says: str) -> None:
+    with pytest.raises(serial.ReportError, match=says):
+        serial.from_json(text, "file.json")
+
+
+def test_a_missing_or_binary_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(serial.ReportError, match="nowhere"):
+        serial.load(tmp_path / "nowhere.json")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(serial.ReportError, match="binary"):
+        serial.load(tmp_path / "binary")
+
+
+def test_a_later_kit_may_add_facts() -> None:
+    data = serial.as_data(report())
+    data["weather"] = "fine"
+    data["header"]["weather"] = data["results"][0]["weather"] = data["capabilities"]["weather"] = "fine"
+    assert serial.from_json(json.dumps(data)) == report()
+
+
+# ---- JUnit -------------------------------------------------------------------------------------------------
+
+
+@every_sample
+def test_junit_counts_what_there_is(sample: Report) -> None:
+    text = to_junit(sample)
+    assert text.isascii()
+    top = ElementTree.fromstring(text)
+    cases = [case for suite in top if suite.get("name") != "problems" for case in suite.iter("testcase")]
+    counts = sample.counts
+    assert len(cases) == counts.cases == int(top.attrib["tests"])
+    assert len([c for c in cases if c.find("failure") is not None]) == counts.failed
+    assert len([c for c in cases if c.find("error") is not None]) == counts.crashed
+    skipped = [c for c in cases if c.find("skipped") is not None]
+    assert len(skipped) == counts.unsupported + counts.expected
+    for suite in top:
+        assert int(suite.attrib["tests"]) == len(list(suite.iter("testcase")))
+    problems = [
+        e.get("message") for suite in top if suite.get("name") == "problems" for e in suite.iter("failure")
+    ]
+    assert problems == list(sample.problems)
+
+
+def test_junit_has_message_and_script() -> None:
+    [failure, *_] = ElementTree.fromstring(to_junit(report(FAILED))).iter("failure")
+    assert failure.get("message", "").startswith("log(2.0): expected 0.69, got 0.7 snow \N{SNOWMAN}")
+    assert "print(tk.log(2.0) < 3)  # <&>" in (failure.text or "")
+
+
+# ---- text, Markdown, badge ---------------------------------------------------------------------------------
+
+
+def test_text_of_a_failure() -> None:
+    text = to_text(report(FAILED, ["a problem"]))
+    for part in (
+        "log                        -",
+        "3/3! infu",
+        "1~",
+        "1/1!",
+        "values.elementwise/log/float32/prime/normals\n    log(2.0): expected 0.69, got 0.7",
+        "      import tensorken as tk\n      print(tk.log(2.0) < 3)",
+        "  2 by values.elementwise/log/float32/prime/normals",
+        "L2 numerics          kept from it by 4 cases: 4 of values.elementwise",
+        "L3 differentiation   needs the levels below",
+        "PROBLEM: a problem",
+        "15 cases = 8 passed + 4 failed + 1 expected failures + 1 declared unsupported + 1 crashed",
+        "mine: language 1.0 - L1 - int32, float32 - detection 78/78",
+    ):
+        assert part in re.sub(r"(?<=log) +-", "                        -", text), part
+    assert "\x1b[31;1m" not in text
+    assert "\x1b[31;1m" in to_text(report(FAILED), colour=True)
+
+
+def test_text_shows_a_few_failures_of_a_law_and_counts_the_rest() -> None:
+    many = [
+        result(f"values.elementwise/{op}/float32/{i}", "failed", says=f"{op} {i}", script=("a",) * 9)
+        for op in ("exp", "log")
+        for i in range(50)
+    ]
+    text = to_text(report(many), matrix=False)
+    assert "exp 0" in text
+    assert "log 0" in text
+    assert text.count("says") == 0
+    assert "... and 97 more; 100 in all, of exp, log" in text
+    assert text.count("      a\n") == 15
+    assert "op    " not in text
+
+
+def test_markdown_keeps_its_tables_whole() -> None:
+    text = to_markdown(report(FAILED, ["a <problem>"]))
+    assert "## mine 0.3.1: L1, failed" in text
+    assert "<b>" not in text
+    assert "&#60;b&#62;" in text
+    assert "* problem: a &#60;problem&#62;" in text
+    tables: dict[int, set[int]] = {}
+    number = 0
+    for line in text.splitlines():
+        if line.startswith("|"):
+            tables.setdefault(number, set()).add(line.count("|"))
+        else:
+            number += 1
+    assert tables
+    assert all(len(widths) == 1 for widths in tables.values())
+
+
+@pytest.mark.parametrize(
+    ("sample", "message", "colour"),
+    [
+        ("passed", "L4", "green"),
+        ("failed", "L1 failing", "red"),
+        ("partial", "partial", "lightgrey"),
+        ("empty", "no level", "red"),
+    ],
+)
+def test_badge(sample: str, message: str, colour: str) -> None:
+    data = json.loads(badge.to_shields(SAMPLES[sample]))
+    assert data["schemaVersion"] == 1
+    assert (data["label"], data["message"], data["color"]) == ("tensorken", message, colour)
+    picture = ElementTree.fromstring(badge.to_svg(SAMPLES[sample]))
+    assert [e.text for e in picture.iter("{http://www.w3.org/2000/svg}text")] == ["tensorken", message]
+
+
+# ---- the page ----------------------------------------------------------------------------------------------
+
+VOID = {"meta", "input", "rect", "line", "br"}
+
+
+class Page(HTMLParser):
+    """Reads a page, and notes whether its tags are closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@every_sample
+def test_a_page_is_whole_and_needs_nothing_from_elsewhere(sample: Report) -> None:
+    text = to_page(sample)
+    assert text.isascii()
+    page = Page(text)
+    assert page.open == []
+    assert "http" not in re.sub(r"https://x\.y", "", text)
+    assert not {tag for tag, _ in page.tags} & {"link", "img", "iframe", "object", "b-x"}
+    assert all("src" not in attributes for _, attributes in page.tags)
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(set(ids)) == len(ids)
+    for tag, attributes in page.tags:
+        if tag == "a":
+            assert (attributes["href"] or "").removeprefix("#") in ids
+    assert sample.claim in page.text
+    assert str(sample.counts) in page.text
+
+
+def test_a_page_shows_failures_with_their_scripts() -> None:
+    page = Page(to_page(SAMPLES["failed"]))
+    assert "print(tk.log(2.0) < 3)  # <&>" in page.text
+    assert "log(2.0): expected 0.69, got 0.7 snow" in page.text
+    assert "2 cases wait for values.elementwise/log/float32/prime/normals" in page.text
+    assert "Problem: a <problem>" in page.text
+    assert "b" not in {tag for tag, _ in page.tags if tag == "script-b"}
+
+
+def test_a_page_does_not_tell_by_colour_alone() -> None:
+    text = to_page(SAMPLES["failed"])
+    assert re.search(r"<td class=failed><a [^>]*>&#215; 3/3|<td class=failed><a [^>]*>&times; 3/3", text)
+    assert re.search(r"<td class=crashed><a [^>]*>! 1/1", text)
+    assert re.search(r"<td class=unsupported><a [^>]*>&ndash;", text)
+    assert re.search(r"<td class=expected><a [^>]*>1~", text)
+
+
+def test_a_page_draws_errors_against_what_is_declared_and_times_against_numpy() -> None:
+    page = Page(to_page(report()))
+    labels = [attributes.get("aria-label") for tag, attributes in page.tags if tag == "svg"]
+    assert "exp in float32: 0.75 of 2 ULP" in labels
+    assert "exp/float32/small: 1.5 times as long as numpy, 3 us, 2.25 GB/s" in labels
+
+
+@pytest.mark.parametrize("bad", [0.0, 0.05, 1.0])
+def test_a_page_of_many_cases_stays_small(bad: float) -> None:
+    dtypes = ("bool", "int32", "int64", "float16", "float32", "float64")
+    results = []
+    for i in range(40_000):
+        fails = i % 1000 < bad * 1000
+        results.append(
+            result(
+                f"values.law-{i % 40}/op{i // 6 % 100}/{dtypes[i % 6]}/prime/normals/{i}",
+                "failed" if fails else "passed",
+                says=f"expected 1.0, got 2.0 at {i}, which is not what was wanted" if fails else "",
+                script=("import tensorken as tk", f"x = tk.tensor([{i}])", "print(tk.exp(x))")
+                if fails
+                else (),
+                ulp=float(i % 7),
+                worst=f"f({i})",
+            )
+        )
+    text = to_page(report(results, capabilities=Capabilities(dtypes=dtypes)))
+    assert len(text) < 1_500_000
+    page = Page(text)
+    shown = [attributes for tag, attributes in page.tags if attributes.get("class") == "case"]
+    assert len(shown) <= max(FULL, 40)
+    if bad:
+        assert len(shown) >= 40

@@ -1,0 +1,155 @@
+"""What a report says in sum: counts, cells, levels, claims, and which failures are only consequences."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.tests.sample_reports import FAILED, PASSED, report, result
+from tensorken.plugin import Capabilities
+from tensorken_conformance.report.model import make, stale, timings, titles, written
+from tensorken_conformance.runner import Options, Run
+
+
+def test_the_account_adds_up() -> None:
+    counts = report(FAILED).counts
+    assert str(counts) == (
+        "15 cases = 8 passed + 4 failed + 1 expected failures + 1 declared unsupported + 1 crashed"
+    )
+    assert counts.cases == len(FAILED)
+
+
+def test_the_claim_of_a_run_that_passed() -> None:
+    good = report()
+    assert good.status == 0
+    assert good.claim == "language 1.0 - L4 - int32, float32 - detection 78/78"
+
+
+def test_the_claim_of_a_run_that_failed() -> None:
+    bad = report(FAILED)
+    assert bad.status == 1
+    assert bad.header.level_name == "L1"
+    assert {r.case.id for r in bad.obstacles} == {r.case.id for r in FAILED if r.level == 2} - {
+        r.case.id for r in FAILED if r.status in ("passed", "unsupported")
+    }
+
+
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [
+        ({"select": ("values",)}, "no level - int32, float32 - a part of the laws only"),
+        ({"partial": "interrupted"}, "no level - int32, float32 - a part of the laws only"),
+        ({"depth": "smoke"}, "L4 - int32, float32 - a smoke run only"),
+        ({"faults": 0}, "L4 - int32, float32 - detection not measured"),
+        ({"capabilities": Capabilities()}, "no level - no dtypes"),
+    ],
+)
+def test_a_claim_says_what_it_is_worth(header: dict[str, object], says: str) -> None:
+    assert says in report(**header).claim
+
+
+def test_a_selection_that_passes_is_all_right_and_one_of_nothing_is_not() -> None:
+    assert report(select=("values",)).status == 0
+    assert report([], select=("values",)).status == 1
+    assert report(capabilities=Capabilities()).status == 1
+    assert report(problems=["a line about nothing"]).status == 1
+
+
+def test_cells() -> None:
+    cells = report(FAILED).cells
+    exp = cells["exp", "float32"]
+    assert (exp.counts.passed, exp.ulp, exp.worst, exp.limit, exp.status) == (
+        4,
+        0.75,
+        "exp(1.5)",
+        2,
+        "passed",
+    )
+    assert set(exp.laws) == {"values.elementwise", "derivatives.duality", "performance.profile"}
+    assert exp.laws["values.elementwise"][1] == 0.75
+    assert cells["log", "float32"].status == "failed"
+    assert (cells["log", "float32"].bad, cells["log", "float32"].run) == (3, 3)
+    assert cells["log", "int32"].status == "unsupported"
+    assert cells["neg", "float32"].status == "expected failure"
+    assert cells["erf", "float32"].status == "crashed"
+    assert report(FAILED).dtypes == ["int32", "float32"]
+
+
+def test_what_is_blocked_is_counted_with_what_failed_first() -> None:
+    bad = report(FAILED)
+    assert bad.blocked == {"values.elementwise/log/float32/prime/normals": 2}
+    assert [r.case.id.rsplit("/", 1)[0] for r in bad.failures] == [
+        "values.elementwise/log/float32/prime",
+        "values.elementwise/log/float32/prime",
+        "values.elementwise/erf/float32/prime",
+    ]
+    assert {law.id: law.blocked for law in bad.by_law}["derivatives.duality"] == 2
+
+
+def test_cases_that_block_each_other_do_not_hang() -> None:
+    a = result("values.read-back/a/int32", "failed", says="blocked by values.read-back/b/int32")
+    b = result("values.read-back/b/int32", "failed", says="blocked by values.read-back/a/int32")
+    assert sum(report([a, b]).blocked.values()) == 2
+
+
+def test_times_of_what_is_right() -> None:
+    [timing] = timings(report())
+    assert (timing.name, timing.ratio, timing.rate) == ("exp/float32/small", 1.5, "2.25 GB/s")
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "is_stale"),
+    [
+        ("0.1.0", "0.3.9", False),
+        ("0.1.0", "0.4.0", True),
+        ("0.9.0", "1.0.0", True),
+        ("0.4.0", "0.1.0", False),
+        ("", "0.4.0", False),
+        ("0.1.0", "", False),
+    ],
+)
+def test_a_report_grows_stale(then: str, now: str, is_stale: bool) -> None:
+    assert bool(stale(report(kit=then), now)) is is_stale
+
+
+def test_reports_get_names_that_tell_them_apart() -> None:
+    one, two = report(), report(version="0.4.0")
+    assert titles([one, report(backend="other")]) == ["mine", "other"]
+    assert titles([one, two]) == ["mine 0.3.1", "mine 0.4.0"]
+    assert len(set(titles([one, one, one]))) == 3
+
+
+def test_a_report_of_a_run_has_its_expected_failures() -> None:
+    run = Run(Options("mine"))
+    run.results = [r for r in FAILED if r.case.law != "performance.profile"]
+    run.laws = [{"id": "values.elementwise", "says": "so", "stage": 2}]
+    run.capabilities = {"dtypes": ("int32", "float32")}
+    line = {
+        "reason": "it rounds down",
+        "url": "https://example.org/1",
+        "expires": "2099-01-01",
+        "place": "conformance.txt:1",
+    }
+    run.expectations = [{"id": "values.elementwise/log/float32/*", **line}, {"id": "values.cast/*", **line}]
+    found = make(run)
+    assert found.counts.expected == 5
+    assert found.counts.failed == 0
+    assert found.problems == ("conformance.txt:1: values.cast/* matches no case",)
+    assert found.status == 1
+    run.partial = "interrupted"
+    assert make(run).problems == ()
+
+
+def test_errors_are_written_short() -> None:
+    assert [written(x) for x in (None, 0.0, 0.5, 9.96, 12.3, 2e6, float("inf"))] == [
+        "",
+        "0",
+        "0.5",
+        "10",
+        "12",
+        "2e+06",
+        "inf",
+    ]
+
+
+def test_the_samples_are_what_they_are_meant_to_be() -> None:
+    assert report(PASSED).status == 0
