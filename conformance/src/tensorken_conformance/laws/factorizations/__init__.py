@@ -1,0 +1,210 @@
+"""values.factorizations: factors of matrices, solutions, inverses, determinants, to the backward errors of theorems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tensorken.spec.dtypes import DTYPES
+from tensorken.spec.op import OPS
+from tensorken_conformance import reductions, terms, views
+from tensorken_conformance.bounds import Arithmetic, Array
+from tensorken_conformance.case import Case, Failure, Measured
+from tensorken_conformance.law import law
+from tensorken_conformance.laws.factorizations import factors, operands, systems
+from tensorken_conformance.laws.factorizations.residuals import Given, demand
+from tensorken_conformance.subject import Subject
+
+ID = "values.factorizations"
+
+
+# ---- ops ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How an op on matrices is tried.
+
+    Attributes:
+        matrix: the kind of matrices, as in operands.py.
+        check: what must hold of one matrix and its results.
+        rectangular: whether it takes matrices that are not square.
+        details: the params by their names in ids, with the kind of matrix where that depends on them.
+        values: value classes beside the regular ones.
+        without: regular classes that make no sense for it.
+    """
+
+    matrix: str
+    check: Callable[[Given], float | None]
+    rectangular: bool = False
+    details: dict[str, tuple[Any, ...]] = field(default_factory=lambda: {"": ()})
+    values: tuple[str, ...] = ("nan",)
+    without: tuple[str, ...] = ()
+
+
+KINDS: dict[str, Kind] = {
+    "cholesky": Kind("positive", factors.cholesky, values=("garbage", "indefinite", "nan")),
+    "qr": Kind("general", factors.qr, True, {"reduced": (False,), "complete": (True,)}),
+    "eigh": Kind("symmetric", factors.eigh, values=("garbage", "nan")),
+    "eigvalsh": Kind("symmetric", factors.eigvalsh, values=("garbage", "nan")),
+    "svd": Kind("general", factors.svd, True, {"thin": (False,), "full": (True,)}),
+    "svdvals": Kind("general", factors.svdvals, True),
+    "solve": Kind("general", systems.solve, values=("singular", "nan")),
+    "triangular_solve": Kind(
+        "general",
+        systems.triangular_solve,
+        details={"lower": (True,), "upper": (False,)},
+        values=("garbage", "singular", "nan"),
+    ),
+    "inv": Kind("general", systems.inv, values=("singular", "nan")),
+    "det": Kind("general", systems.det, values=("singular", "nan"), without=("scaled",)),
+    "cofactors": Kind("general", systems.cofactors, without=("scaled",)),
+    "slogdet": Kind("general", systems.slogdet, values=("singular", "nan")),
+    "pinv": Kind("deficient", systems.pinv, True, without=("graded", "nearly-singular")),
+}
+"""The ops on matrices."""
+
+MODELS = ("3x3", "batch", "7x4")
+"""The shapes on which views are tried."""
+
+SLOW = {"eigvalsh": 5, "svdvals": 5, "cofactors": 5, "det": 5, "slogdet": 5, "pinv": 5}
+"""The largest size of ops whose oracle is slow."""
+
+RIGHT = 2
+"""How many right-hand sides there are."""
+
+CUT = {"float32": 2.0**-10, "float64": 2.0**-30}
+"""The relative tolerance of pinv, between the singular values that are not zero and those that are but for rounding."""
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Each op, dtype and shape on regular matrices; views, and matrices without result, on some shapes."""
+    dtypes = [dtype for dtype in reductions.dtypes_of(subject, ("float",)) if dtype.name != "float16"]
+    for op, kind in KINDS.items():
+        for dtype in dtypes:
+            for shape, sizes in operands.SHAPES.items():
+                if not kind.rectangular and shape in operands.RECTANGULAR:
+                    continue
+                if max(sizes[-2:]) > SLOW.get(op, 8) and shape not in operands.RECTANGULAR:
+                    continue
+                if subject.depth == "smoke" and shape != "3x3":
+                    continue
+                for values, view, detail in _variants(subject, kind, shape, dtype.name):
+                    if values == "nan" and op == "cofactors" and shape == "1x1":
+                        continue  # the determinant of nothing, whatever is left out
+                    yield Case(ID, op, dtype.name, shape, values, "-".join(filter(None, (detail, view))))
+
+
+def _variants(subject: Subject, kind: Kind, shape: str, dtype: str) -> Iterator[tuple[str, str, str]]:
+    """The value classes, views and params for a shape."""
+    smoke = subject.depth == "smoke"
+    regular = [values for values in operands.REGULAR if values not in kind.without]
+    for detail in list(kind.details)[:1] if smoke else kind.details:
+        for values in regular[:1] if smoke else (*regular, *kind.values):
+            if values in regular or 0 not in operands.SHAPES[shape]:
+                yield values, "", detail
+        for view in views.VIEWS[1:] if shape in MODELS and not smoke else ():
+            if views.makes(subject, view, dtype) and (view != "expanded" or shape == "batch"):
+                yield "normals", view, detail
+
+
+# ---- problems ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """The operands of a case, its params, and facts on its matrices that have been computed."""
+
+    operands: tuple[Array, ...]
+    params: tuple[Any, ...]
+    view: str
+    known: dict[Any, Any]
+
+
+@terms.remembered
+def problem(subject: Subject, case: Case) -> Problem:
+    """The numbers of a case."""
+    rng, kind, shape = terms.generator(subject, case), KINDS[case.op], operands.SHAPES[case.shape]
+    detail = next(name for name in kind.details if case.detail.startswith(name))
+    view = case.detail.removeprefix(detail).strip("-") or "plain"
+    params = kind.details[detail]
+    matrix = detail if case.op == "triangular_solve" else kind.matrix
+    with np.errstate(all="ignore"):
+        a = views.fitted(view, operands.drawn(rng, case.values, shape, case.dtype, matrix))
+    others: tuple[Array, ...] = ()
+    if case.op in ("solve", "triangular_solve"):
+        right = (*shape[:-1], 1 if case.shape == "5x5" else RIGHT)
+        others = (views.fitted(view, rng.standard_normal(right).astype(case.dtype)),)
+    elif case.op == "pinv":
+        others = (np.full(shape[:-2], CUT[case.dtype], case.dtype),)
+    return Problem((a, *others), params, view, {})
+
+
+# ---- the law -----------------------------------------------------------------------------------------------
+
+
+def need(case: Case) -> tuple[str, ...]:
+    """Reading back, and the movement by which the matrix is made."""
+    made = views.need(case.detail.rpartition("-")[2], case.dtype)
+    return (Case("values.read-back", "new", case.dtype, "small").id, *made)
+
+
+@law(ID, cases, level=2, needs=need)
+def check_factorizations(subject: Subject, case: Case) -> Measured:
+    """What is made of a matrix is exactly right for one nearby, as near as elimination or orthogonal factors bring it.
+
+    Triangles are zero where they should be, eigenvalues ascend, singular values descend; only one triangle is read of
+    matrices that are symmetric or triangular. A matrix that is singular, or not positive definite, gives NaN alone, as
+    the spec says, and does no harm to the others of its batch; one with NaN gives NaN somewhere.
+
+    The bounds: Higham, chapters 8 to 10, 14 and 19, as each check in this package names them.
+    """
+    given, kind, dtype = problem(subject, case), KINDS[case.op], DTYPES[case.dtype]
+    inputs = [views.viewed(subject, given.view, given.operands[0], dtype)]
+    inputs += [subject.tensor(x, dtype) for x in given.operands[1:]]
+    result = subject.run(OPS[case.op], inputs, given.params)
+    got = tuple([subject.read(y) for y in (result if isinstance(result, tuple) else (result,))])
+    arithmetic, worst = Arithmetic(subject.capabilities, case.dtype), list[float]()
+    places = list(np.ndindex(given.operands[0].shape[:-2]))
+    for place in places:
+        parts = tuple([x[place] for x in got])
+        where = f"{case.op}{given.params if given.params else ''}{terms.at(place)}"
+        try:
+            if case.values in operands.SPOILT and place == places[0]:
+                _spoilt(case, given.operands[0][place], parts)
+                continue
+            finite = bool(all([np.isfinite(part).all() for part in parts]))
+            demand(finite, "finite results", next((x for x in parts if not np.isfinite(x).all()), parts[0]))
+
+            def fact(function: Callable[[Array], Any], place: tuple[int, ...] = place) -> Any:
+                key = (place, function.__qualname__)
+                if key not in given.known:
+                    given.known[key] = function(given.operands[0][place])
+                return given.known[key]
+
+            one = Given(tuple([x[place] for x in given.operands]), parts, given.params, arithmetic, fact)
+            ulp = kind.check(one)
+            worst += [] if ulp is None else [ulp]
+        except Failure as failure:
+            raise Failure(f"{where}: {failure.says}", ulp=failure.ulp) from None
+    return Measured(max(worst, default=None))
+
+
+def _spoilt(case: Case, a: Array, got: tuple[Array, ...]) -> None:
+    """What comes of a matrix that has not what is asked for."""
+    if case.values == "nan":
+        demand(
+            any([np.isnan(part).any() for part in got]),
+            "NaN somewhere, as there is one in the matrix",
+            got[0],
+        )
+    elif case.op == "det":
+        demand(got[0] == 0, "0, as the matrix is singular", got[0])
+    elif case.op == "slogdet":
+        demand((got[0] == 0) & (got[1] == -np.inf), "0 and -inf, as the matrix is singular", np.stack(got))
+    else:
+        reason = "not positive definite" if case.values == "indefinite" else "singular"
+        demand(np.isnan(got[0]), f"NaN alone, as the matrix is {reason}", got[0])
