@@ -101,6 +101,9 @@ DECISIONS: dict[str, Decision] = {
     "where-does-not-guard-operands": _one(
         lambda x: tk.where(x > 0.0, tk.sqrt(x), 0.0), [0, 4], [NOTHING, 0.25], forward=False
     ),
+    "where-selects-cotangents": Decision(
+        lambda a, b: tk.sqrt(tk.where(a < b, a, b)), ([0, 4], [4, 0]), ([INFINITE, 0], [0, INFINITE]), False
+    ),
     "where-drops-tangents": Decision(
         lambda a, b: tk.where(a > 0.0, a, b), ([1, -1], [5, 7]), ([1, 0], [0, 1])
     ),
