@@ -214,9 +214,13 @@ def cases(subject: Subject) -> Iterator[Case]:
             yield Case("derivatives.orders", name, dtype.name, detail=f"order-{order}")
 
 
+MIXED = ("polynomial", "nested", "matmul-cube", "logsumexp")
+"""The functions whose third derivatives are tried in all mixes of the modes; those of the others are in a deep run."""
+
+
 def mixes(name: str, order: int, depth: str) -> list[str]:
-    """The mixes of the modes, the innermost first: all of them, but of the higher orders of an op a few."""
-    if depth != "deep" and (order == 4 or (order == 3 and name not in LINES)):
+    """The mixes of the modes, the innermost first: all of them, but of the higher orders a few."""
+    if depth != "deep" and order > (3 if name in MIXED else 2):
         return {3: ["fff", "rrr", "frf", "rfr"], 4: ["ffff", "rrrr", "rfrf", "ffrr"]}[order]
     return ["".join(mix) for mix in itertools.product(MODES, repeat=order)]
 

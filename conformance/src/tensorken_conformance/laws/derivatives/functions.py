@@ -57,7 +57,8 @@ def _cross_entropy(x: Tensor, labels: Tensor) -> Tensor:
 
 def _logsumexp(x: Tensor) -> Tensor:
     top = tk.stop_gradient(x.max(-1, keepdims=True))
-    return tk.log(tk.exp(x - top).sum(-1, keepdims=True)) + top
+    result: Tensor = tk.log(tk.exp(x - top).sum(-1, keepdims=True)) + top
+    return result
 
 
 def _convolution(x: Tensor, kernel: Tensor) -> Tensor:

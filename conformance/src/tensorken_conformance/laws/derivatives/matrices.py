@@ -57,20 +57,28 @@ COMPOSITIONS: dict[str, Callable[[Any], Any]] = {
 
 @law("derivatives.symmetry", cases_of("derivatives.symmetry", main=True), level=3, needs=needed)
 def symmetry(subject: Subject, case: Case) -> Measured:
-    """The Hessians of a weighted sum of the results, by all four compositions of the modes, agree and are symmetric."""
+    """The Hessians of a weighted sum of the results, by all four compositions of the modes, agree and are symmetric.
+
+    Of ops on matrices, whose bounds are dear, two compositions are taken, but in a deep run.
+    """
     situation, rng = situation_of(case), subject.random(case)
     dtype, values = DTYPES[case.dtype], situation.draw(rng)
+    chosen = (
+        [*COMPOSITIONS]
+        if situation.enclosed or subject.depth == "deep"
+        else ["forward over reverse", "reverse over reverse"]
+    )
     weights = dyadic(rng, result_of(subject, situation, values, dtype)[0])
 
     def compute(place: RawTensor[Any]) -> list[Tensor]:
         f, z = joined(situation, place, values, weights, dtype)
-        return [way(f)(z) for way in COMPOSITIONS.values()]
+        return [COMPOSITIONS[way](f)(z) for way in chosen]
 
-    bounds, _ = certified(subject, compute, [f"{case.op}: {way}" for way in COMPOSITIONS])
-    (first, expected), *rest = zip(COMPOSITIONS, bounds, strict=True)
+    bounds, _ = certified(subject, compute, [f"{case.op}: {way}" for way in chosen])
+    (first, expected), *rest = zip(chosen, bounds, strict=True)
     for way, found in rest:
         require_equal(f"the Hessian {first}", expected, f"that {way}", found)
-    for way, found in zip(COMPOSITIONS, bounds, strict=True):
+    for way, found in zip(chosen, bounds, strict=True):
         require_equal(f"the Hessian {way}", found, "its transpose", Bounds(found.low.T, found.high.T))
     return measured(bounds)
 

@@ -31,7 +31,7 @@ from tensorken_conformance.enclosure.interval import PRECISION
 from tensorken_conformance.subject import Array
 from tensorken_numpy.backend import Numpy
 
-RUNS = 4
+RUNS = 3
 """How many runs are shaken."""
 
 UNROUNDED = EXACT | set("reshape permute expand flip pad crop gather where concatenate".split())

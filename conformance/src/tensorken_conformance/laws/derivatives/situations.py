@@ -55,6 +55,11 @@ class Situation:
     crossing: bool = False
 
     @property
+    def enclosed(self) -> bool:
+        """Whether this is no op on matrices, for which there are no intervals."""
+        return not self.is_op or OPS[self.name].prepare is None
+
+    @property
     def is_op(self) -> bool:
         """Whether this is about one op of the table."""
         return self.name in OPS
@@ -256,6 +261,7 @@ def samples_of(op: Op) -> list[Sample]:
     if op.params == ("dtype",):
         samples.append((op.samples[0][0], (float32,)))
     if op.elementwise:
+        samples = [s for s in samples if len(s[0][0]) != 1]  # what holds of rows of many axes holds of one
         samples.append((((2, 1, 3),) * (op.arity or 1), ()))
     elif op.prepare is None and all(kind in _DEEPER for kind in op.params):
         shapes, params = max(samples, key=_weight)
