@@ -14,6 +14,7 @@ import mpmath
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tensorken.spec import scalar
 from tensorken.spec.dtypes import FLOATS, DType, float16, float32, float64
 from tensorken_reference import circular, exponentials, logarithms, power
 from tensorken_reference.function import Function
@@ -572,3 +573,11 @@ def test_increasing_functions_increase(name: str, a: float, b: float) -> None:
     low, high = sorted((a, b)) if a == a and b == b else (0.0, 1.0)
     y, z = ROWS[name].function(float64, [low, high])
     assert y <= z or y != y
+
+
+@pytest.mark.parametrize("x", [1.7051147774893636, 1.4429799378532553, 3.0, -372.6177199547673])
+def test_the_meaning_of_sech_squared_is_within_two_numbers(x: float) -> None:
+    """It has no enclosure, only its meaning in double."""
+    with mpmath.workprec(250):
+        exact = 1 / mpmath.cosh(x) ** 2
+        assert abs(scalar.sech_squared(x) - exact) <= 2.5 * math.ulp(float(exact))

@@ -82,9 +82,9 @@ def softplus(x: float) -> float:
 
 
 def sech_squared(x: float) -> float:
-    """1 / cosh(x)**2."""
+    """1 / cosh(x)**2, multiplied out so that 1 + ... rounds once."""
     e = exp(-2.0 * abs(x))
-    return 4.0 * e / (1.0 + e) ** 2
+    return 4.0 * e / (1.0 + e * (2.0 + e))
 
 
 def gaussian(x: float) -> float:
