@@ -9,8 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from tensorken.dispatch import apply
+from tensorken.errors import BackendError
 from tensorken.fuse import Fuse
 from tensorken.registry import REGISTRY, SELECTION
+from tensorken.spec.capabilities import Capabilities
 from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.op import Op
 from tensorken.spec.raw import RawTensor
@@ -38,6 +40,9 @@ class Subject:
         witness: the backend with a count of what it ran; the laws on single ops run on it.
         stack: what a user computes with: the witness, in `Fuse` if the host wraps the backend so.
         capabilities: what the backend declares.
+
+    Raises:
+        BackendError: if what it declares is no Capabilities.
     """
 
     def __init__(
@@ -49,6 +54,10 @@ class Subject:
         self.stack: RawTensor[Any] = Fuse(self.witness) if fused else self.witness
         self.name, self.seed, self.depth = name, seed, depth
         self.capabilities = self.backend.capabilities
+        if not isinstance(self.capabilities, Capabilities):
+            raise BackendError(
+                f"{name}: its capabilities are a {type(self.capabilities).__name__}; declare Capabilities(dtypes=...)"
+            )
         for layer in (self.witness, self.stack, self.backend):
             REGISTRY.remember(layer, name, "default")
 

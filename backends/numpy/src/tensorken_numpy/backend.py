@@ -40,9 +40,6 @@ class Numpy(Factorizations):
 
     capabilities = Capabilities(dtypes=tuple(DTYPES), ulp=_ULP, shares_memory=True)
 
-    def __repr__(self) -> str:
-        return "Numpy()"
-
     # ---- create, inspect -------------------------------------------------------------------------------------
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Array:

@@ -36,9 +36,6 @@ class String(RawTensor[Expression]):
 
     capabilities = Capabilities(dtypes=tuple(DTYPES), symbolic=True)
 
-    def __repr__(self) -> str:
-        return "String()"
-
     def symbol(self, name: str, shape: Shape = (), dtype: Any = float32) -> Expression:
         """An expression known by its name."""
         return Expression(name, shape, as_dtype(dtype))

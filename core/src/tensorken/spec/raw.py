@@ -29,6 +29,9 @@ class RawTensor(Diffable[R]):
     capabilities: Capabilities = Capabilities()
     """What this backend declares that it can do, and how well."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     def new(self, shape: Shape, data: Any, dtype: DType) -> R:
         """A tensor from row-major flat data, which is copied.
 

@@ -11,8 +11,7 @@ from tensorken.spec.raw import RawTensor
 
 OF = {getattr(xp, name): dtype for name, dtype in DTYPES.items() if name != "float16"}
 BITS = {xp.float32: np.int32, xp.float64: np.int64, xp.int32: np.float32, xp.int64: np.float64}
-OTHERS = {"sub": "subtract", "mul": "multiply", "div": "divide", "eq": "equal", "lt": "less"}
-SAME = "exp log sin cos sqrt floor add pow where floor_divide bitwise_and bitwise_or bitwise_xor"
+NAMED = "sub:subtract mul:multiply div:divide eq:equal exp log sin cos sqrt floor add pow where floor_divide"
 A = Any
 
 
@@ -27,7 +26,8 @@ class Arrays(RawTensor[Any]):
     def dtype(self, x: A) -> A: return OF[x.dtype]
     def ravel(self, x: A) -> A: return np.array(x).reshape(-1)
     def sum(self, x: A, axes: A) -> A: return xp.sum(x, axis=axes, keepdims=True, dtype=x.dtype)
-    def max(self, x: A, axes: A) -> A: return xp.max(x, axis=axes, keepdims=True)
+    def lt(self, a: A, b: A) -> A: return ~a & b if a.dtype == xp.bool else xp.less(a, b)
+    def max(self, x: A, axes: A) -> A: return (xp.any if x.dtype == xp.bool else xp.max)(x, axis=axes, keepdims=True)
     def reshape(self, x: A, shape: A) -> A: return xp.reshape(x, shape)
     def permute(self, x: A, order: A) -> A: return xp.permute_dims(x, order)
     def expand(self, x: A, shape: A) -> A: return xp.broadcast_to(x, shape)
@@ -45,8 +45,8 @@ class Arrays(RawTensor[Any]):
     def cast(self, x: A, dtype: A) -> A:
         if dtype.kind != "int" or not xp.isdtype(x.dtype, "real floating"):
             return xp.astype(x, getattr(xp, dtype.name))
-        y, low, high = np.array(x), np.iinfo(dtype.name).min, np.iinfo(dtype.name).max  # NaN gives 0, and what is
-        inside = np.where((y >= low) & (y < high), y, 0).astype(dtype.name)  # beyond the range gives its ends
+        y, low, high = np.array(x), np.iinfo(dtype.name).min, np.iinfo(dtype.name).max  # the ends of the range
+        inside = np.where((y >= low) & (y < high), y, 0).astype(dtype.name)  # NaN gives 0
         return xp.asarray(np.where(y >= high, high, np.where(y < low, low, inside)))
     def pad(self, x: A, pads: A) -> A: return xp.asarray(np.pad(np.array(x), pads) if pads else np.array(x))
     def scatter_add(self, x: A, indices: A, axis: A, size: A) -> A:
@@ -55,6 +55,6 @@ class Arrays(RawTensor[Any]):
         return xp.asarray(y)
 
 
-for op in [*OTHERS, *SAME.split()]:
-    call = np.errstate(all="ignore")(getattr(xp, OTHERS.get(op, op)))
-    setattr(Arrays, op, lambda self, *operands, call=call: call(*operands))
+for name in [*NAMED.split(), "bitwise_and", "bitwise_or", "bitwise_xor"]:
+    call = np.errstate(all="ignore")(getattr(xp, name.rpartition(":")[2]))
+    setattr(Arrays, name.partition(":")[0], lambda self, *operands, call=call: call(*operands))
