@@ -20,6 +20,7 @@ from tensorken_conformance.enclosure import (
     arrangement,
     elementary,
     exponential_sums,
+    factorizations,
     integers,
     reductions,
 )
@@ -34,6 +35,7 @@ RULES: dict[str, Rule] = {
     **reductions.RULES,
     **arrangement.RULES,
     **exponential_sums.RULES,
+    **factorizations.RULES,
 }
 """How each op encloses its results."""
 

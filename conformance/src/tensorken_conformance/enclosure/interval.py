@@ -61,7 +61,7 @@ class Interval:
     @property
     def exact(self) -> Array:
         """Where the element is one number for certain."""
-        return (self.low == self.high) & ~self.maybe_nan
+        return np.asarray((self.low == self.high) & ~self.maybe_nan)
 
     def each(self, change: Callable[[Array], Array]) -> Interval:
         """The interval whose three arrays are changed alike, as movement does."""
@@ -132,7 +132,7 @@ def ordinal(x: Array, dtype: str) -> Array:
     """
     bits = x.astype(dtype).view(_BITS[dtype]).astype(np.int64)
     least = np.iinfo(_BITS[dtype]).min
-    return np.where(bits < 0, least - bits, bits)
+    return np.asarray(np.where(bits < 0, least - np.minimum(bits, 0), bits))
 
 
 def stepped(x: Array, steps: int | Array, dtype: str) -> Array:
@@ -146,7 +146,7 @@ def stepped(x: Array, steps: int | Array, dtype: str) -> Array:
     infinite = _INFINITE[dtype]
     place = ordinal(x, dtype)
     place = np.clip(place + steps, -infinite, infinite)
-    bits = np.where(place < 0, np.iinfo(_BITS[dtype]).min - place, place)
+    bits = np.where(place < 0, np.iinfo(_BITS[dtype]).min - np.minimum(place, 0), place)
     return bits.astype(_BITS[dtype]).view(dtype).astype(np.float64)
 
 

@@ -228,17 +228,23 @@ def extreme(function: Any) -> Rule:
     return rule
 
 
+def _length(x: Array, axes: Axes) -> Array:
+    """The root of the sum of squares, also where these overflow or vanish."""
+    y = np.sqrt(_over(axes)(x * x))
+    largest = np.maximum.reduce(x, axes, keepdims=True, initial=0.0)
+    scaled = ~((y > 1e-140) & (y < 1e140)) & (largest > 0) & np.isfinite(largest)
+    if not scaled.any():
+        return np.asarray(y)
+    ratio = x / np.where(scaled, largest, 1.0)
+    return np.where(scaled, largest * np.sqrt(_over(axes)(np.where(scaled, ratio, 0.0) ** 2)), y)
+
+
 def norm(errors: Errors, x: Interval, axes: Axes) -> Interval:
     """The root of the sum of squares: relatively off by half of gamma(n) and some roundings of the parts."""
     (clean,), certain, maybe = floats(x)
     least, largest = sizes(clean)
     count = _count(x, axes)
-    low, high = [np.sqrt(_over(axes)(end * end)) for end in (least, largest)]
-    for end, size in ((low, least), (high, largest)):  # squares that overflow or vanish
-        scale = np.maximum.reduce(size, axes, keepdims=True, initial=0.0)
-        odd = ~((end > 1e-140) & (end < 1e140)) & (scale > 0) & np.isfinite(scale)
-        ratio = size / np.where(odd, scale, 1.0)
-        np.copyto(end, scale * np.sqrt(_over(axes)(np.where(odd, ratio, 0.0) ** 2)), where=odd)
+    low, high = [_length(size, axes) for size in (least, largest)]
     low, high = outward(low, high, LIBRARY + count)
     share = errors.gamma(count + 4, x.dtype)
     over = [np.logical_or.reduce(found, axes, keepdims=True) for found in (certain, maybe)]

@@ -17,7 +17,7 @@ from tensorken.spec.capabilities import Capabilities
 from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
-from tensorken_conformance.enclosure import Enclosure, Interval, interval
+from tensorken_conformance.enclosure import Enclosure, Interval, interval, width
 from tensorken_conformance.programs.program import Array, Leaf, Node, Program, Step
 
 Draw = Callable[[int], int]
@@ -55,6 +55,9 @@ _WILD_INTS = [0, -1, 2**31 - 1, -(2**31), 1, 2**63 - 1, -(2**63), 33]
 VAGUE = 2.0**-4
 """An interval this wide, relative to its largest end, tells nearly nothing of its element."""
 
+FEW = 64
+"""An interval of so few numbers tells enough of its element, however wide it is relatively, as about zero."""
+
 
 def vague(x: Interval) -> Array:
     """Where an interval tells nearly nothing."""
@@ -63,6 +66,8 @@ def vague(x: Interval) -> Array:
     with np.errstate(all="ignore"):
         wide = x.high - x.low > VAGUE * np.maximum(np.abs(x.low), np.abs(x.high))
         wide |= (x.low != x.high) & (np.isinf(x.low) | np.isinf(x.high))
+    if wide.any():
+        wide &= width(x) > FEW
     return np.asarray((wide | x.maybe_nan) & ~x.empty)
 
 
@@ -117,10 +122,11 @@ class Draft:
 
     # ---- leaves ----------------------------------------------------------------------------------------------
 
-    def leaf(self, shape: Shape, dtype: DType, domain: tuple[float, float] = (-2.0, 2.0)) -> int:
-        """A new leaf with numbers of the domain; its place."""
-        values = self._values(shape, dtype, domain)
-        return self.given(values, dtype)
+    def leaf(
+        self, shape: Shape, dtype: DType, domain: tuple[float, float] = (-2.0, 2.0), wild: bool = False
+    ) -> int:
+        """A new leaf with numbers of the domain, or infinities, NaN and the like; its place."""
+        return self.given(self._values(shape, dtype, domain, wild), dtype)
 
     def given(self, values: Array, dtype: DType) -> int:
         """A new leaf with these values; its place."""
@@ -136,12 +142,12 @@ class Draft:
         flat: Any = np.array(leaf.values, order="C").reshape(-1)
         return Tensor(self.place, self.place.new(shape, memoryview(flat), leaf.dtype), shape, leaf.dtype)
 
-    def _values(self, shape: Shape, dtype: DType, domain: tuple[float, float]) -> Array:
+    def _values(self, shape: Shape, dtype: DType, domain: tuple[float, float], wild: bool) -> Array:
         count = int(np.prod(shape, dtype=int))
-        style, start = self.draw(16), self.draw(16)
+        style, start = 15 if wild else self.draw(16), self.draw(16)
         order = (np.arange(count) * (1 + style % 4) + start) % 63
         if dtype.kind == "bool":
-            return ((order * 5 + style) % 3 != 1).reshape(shape)
+            return np.asarray((order * 5 + style) % 3 != 1).reshape(shape)
         if dtype.kind == "int":
             least = np.iinfo(dtype.name).min
             pool = [n for n in _WILD_INTS if least <= n <= -(least + 1)] if style == 15 else _INTS
@@ -156,9 +162,15 @@ class Draft:
 
     # ---- steps -----------------------------------------------------------------------------------------------
 
-    def pick(self, fits: Callable[[Tensor], bool]) -> int | None:
-        """The place of a node that fits, the latest being the simplest choice; None if none does."""
-        found = [i for i in range(len(self.nodes) - 1, -1, -1) if self.fine[i] and fits(self.tensors[i])]
+    def pick(self, fits: Callable[[Tensor], bool], wild: bool = False) -> int | None:
+        """The place of a node that fits, the latest being the simplest choice; None if none does.
+
+        Args:
+            fits: what is looked for.
+            wild: take nodes as well that may be infinite, or NaN, or nearly anything.
+        """
+        latest = range(len(self.nodes) - 1, -1, -1)
+        found = [i for i in latest if (wild or self.fine[i]) and fits(self.tensors[i])]
         return found[self.draw(len(found))] if found else None
 
     def add(self, step: Step, keep: bool = False) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tensorken.fuse import Fuse
+from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS
 from tensorken.spec.raw import RawTensor
 from tensorken.tensor import Tensor
@@ -65,21 +66,28 @@ class Wrong(Exception):
         self.node, self.says = node, says
 
 
-def judge(subject: Subject, program: Program, tally: Tally) -> list[Array | None]:
+def judge(
+    subject: Subject, program: Program, tally: Tally | None = None, values: list[Array | None] | None = None
+) -> None:
     """Run a program and compare every step with what it may be.
 
-    Returns:
-        The values of all nodes as the backend gave them.
+    Args:
+        subject: the backend under test.
+        program: what to run.
+        tally: counts what is judged.
+        values: is given the values of nodes as the backend has them.
 
     Raises:
         Wrong: where one is not.
     """
+    tally = Tally() if tally is None else tally
+    values = [] if values is None else values
     stack, enclosure = subject.stack, enclosure_for(subject.stack)
     tensors, expected = _run(subject, program, stack), _run(subject, program, enclosure)
-    values: list[Array | None] = []
     for number, node in enumerate(program.nodes):
         if isinstance(node, Leaf):
             values.append(node.values)
+            _unchanged(subject, number, node, tensors[number])
             continue
         got = _read(subject, tensors[number], number)
         values.append(got)
@@ -94,7 +102,6 @@ def judge(subject: Subject, program: Program, tally: Tally) -> list[Array | None
             tally.again += int(unclear.sum())
             operands = [values[i] for i in node.operands]
             _again(subject, number, node, operands, unclear, tally)  # type: ignore[arg-type]
-    return values
 
 
 def _run(subject: Subject, program: Program, place: RawTensor[Any]) -> list[Tensor]:
@@ -137,6 +144,12 @@ def _read(subject: Subject, x: Tensor, number: int) -> Array:
         ) from error
 
 
+def _unchanged(subject: Subject, number: int, leaf: Leaf, x: Tensor) -> None:
+    got = _read(subject, x, number)
+    if not np.array_equal(got, leaf.values, equal_nan=got.dtype.kind == "f"):
+        raise Wrong(number, f"expected {leaf.values.tolist()} as given, read {got.tolist()}")
+
+
 def _same_kind(number: int, got: Array, x: Tensor, may_be: Interval) -> None:
     if got.shape != may_be.shape or x.dtype is not may_be.dtype:
         raise Wrong(number, f"expected {may_be.dtype} {may_be.shape}, got {x.dtype} {got.shape}")
@@ -172,13 +185,14 @@ def _again(
     subject: Subject, number: int, step: Step, operands: Sequence[Array], unclear: Array, tally: Tally
 ) -> None:
     """The step from the values that its operands had, where nothing was known of its result."""
-    from tensorken.spec.dtypes import DTYPES
-
     leaves = [Leaf(x, DTYPES[x.dtype.name]) for x in operands]
     alone = Program((*leaves, Step(step.text, tuple(range(len(leaves))), step.ops)))
     last = len(leaves)
     try:
-        x, y = _run(subject, alone, subject.stack)[last], _run(subject, alone, _enclosing(subject))[last]
+        x, y = (
+            _run(subject, alone, subject.stack)[last],
+            _run(subject, alone, enclosure_for(subject.stack))[last],
+        )
         got = _read(subject, x, last)
     except Wrong as wrong:
         raise Wrong(number, wrong.says) from None
@@ -209,12 +223,9 @@ def _again(
     tally.unproven += int(still.sum())
 
 
-def _enclosing(subject: Subject) -> RawTensor[Any]:
-    return enclosure_for(subject.stack)
-
-
 @cache
 def _reference() -> RawTensor[Any]:
+    """The reference backend, loaded where it is first needed."""
     from tensorken_reference.backend import Reference
 
     return Fuse(Reference())

@@ -131,30 +131,30 @@ class Program:
             for i, node in enumerate(self.nodes[: last + 1])
         ]
 
-    def script(self, backend: str, last: int, remark: str) -> list[str]:
+    def script(self, backend: str, shown: int, remark: str) -> list[str]:
         """The program as Python that runs, in at most five lines.
 
         Args:
             backend: the name of the backend that it runs on.
-            last: the node whose value is printed.
+            shown: the node whose value is printed.
             remark: what is expected, for a comment.
         """
-        lines = self.lines(last)
+        lines = self.lines(len(self.nodes) - 1)
         text = "\n".join(lines)
         imports = "import tensorken as tk"
         if "OPS[" in text:
             imports += "; from tensorken.spec.op import OPS"
         if "inf" in text or "nan" in text:
             imports += "; from math import inf, nan"
-        leaves = [line for line, node in zip(lines, self.nodes, strict=False) if isinstance(node, Leaf)]
-        steps = [line for line, node in zip(lines, self.nodes, strict=False) if isinstance(node, Step)]
-        shown = lines[last].partition(" =")[0]
+        leaves = [line for line, node in zip(lines, self.nodes, strict=True) if isinstance(node, Leaf)]
+        steps = [line for line, node in zip(lines, self.nodes, strict=True) if isinstance(node, Step)]
+        name = lines[shown].partition(" =")[0]
         parts = [
             imports,
             f"tk.use_backend({backend!r})",
             "; ".join(leaves),
             "; ".join(steps),
-            f"print({shown})  # {remark}",
+            f"print({name})  # {remark}",
         ]
         return [part for part in parts if part]
 

@@ -72,6 +72,25 @@ UNBROADCAST = (
 """Ops that no function of users stands for alone."""
 
 
+CARRIES = ("where", "cast", "reshape", "permute", "expand", "flip", "pad", "crop", "max", "min", "sort")
+"""Ops that hand on what they are given, infinities and NaN too."""
+
+OFTEN = (
+    "cast",
+    "where",
+    "gather",
+    "scatter_add",
+    "pad",
+    "crop",
+    "permute",
+    "expand",
+    "sum",
+    "argmax",
+    "concatenate",
+)
+"""Ops that are written twice as often as others, since much can go wrong with them."""
+
+
 def text(op: Op, count: int, params: tuple[Any, ...]) -> str:
     """The Python of an op on so many operands."""
     names = [f"{{{i}}}" for i in range(count)]
@@ -114,16 +133,16 @@ def _dtypes_of(op: Op, declared: tuple[str, ...], unsupported: tuple[tuple[str, 
     return sorted(found, key=lambda dtype: order.index(dtype.name))
 
 
-def _operand(draft: Draft, dtype: DType, shape: Shape | None = None, domain: Any = (-2.0, 2.0)) -> int:
+def _operand(
+    draft: Draft, dtype: DType, shape: Shape | None = None, domain: Any = (-2.0, 2.0), wild: bool = False
+) -> int:
     """An earlier node of this dtype (and shape), or a leaf."""
     found = None
     if not draft.chance(4):
-        found = draft.pick(lambda x: x.dtype is dtype and (shape is None or x.shape == shape))
-    return (
-        draft.leaf(draft.choice(SHAPES) if shape is None else shape, dtype, domain)
-        if found is None
-        else found
-    )
+        found = draft.pick(lambda x: x.dtype is dtype and (shape is None or x.shape == shape), wild)
+    if found is not None:
+        return found
+    return draft.leaf(draft.choice(SHAPES) if shape is None else shape, dtype, domain, wild)
 
 
 def _beside(draft: Draft, x: Tensor, dtype: DType, domain: Any, same: bool) -> int:
@@ -155,12 +174,13 @@ def elementwise(op: Op, dtypes: list[DType]) -> Writer:
         kinds = _operand_dtypes(op, dtype)
         same = op.name in UNBROADCAST
         written = text(op, len(kinds), ())
-        places = [_operand(draft, kinds[-1], None, op.domain)]
+        wild = op.name in CARRIES and draft.chance(2)
+        places = [_operand(draft, kinds[-1], None, op.domain, wild)]
         for kind in reversed(kinds[:-1]):
             mixed = kind is dtype and not same and op.arity == 2 and draft.chance(6)
             chosen = draft.choice(dtypes) if mixed else kind
             places.insert(0, _beside(draft, draft.tensors[places[-1]], chosen, op.domain, same))
-        if draft.add(Step(written, tuple(places), (op.name,)), draft.chance(12)):
+        if draft.add(Step(written, tuple(places), (op.name,)), wild or draft.chance(12)):
             return True
         shape = draft.tensors[places[-1]].shape
         fresh = [draft.leaf(shape, kind, op.domain) for kind in kinds]
@@ -174,12 +194,13 @@ def along_axes(op: Op, dtypes: list[DType]) -> Writer:
 
     def writer(draft: Draft) -> bool:
         dtype = draft.dtype(dtypes)
-        place = _operand(draft, dtype)
+        wild = op.name in CARRIES and draft.chance(2)
+        place = _operand(draft, dtype, wild=wild)
         x = draft.tensors[place]
         params = _params(draft, op, x.shape)
         if params is not None:
             step = Step(text(op, 1, params), (place,), (op.name,))
-            if draft.add(step, draft.chance(12)):
+            if draft.add(step, wild or draft.chance(12)):
                 return True
         return from_sample(op, dtypes)(draft)
 
@@ -282,11 +303,12 @@ def gather(op: Op, dtypes: list[DType]) -> Writer:
             return from_sample(op, dtypes)(draft)
         axis = draft.draw(x.ndim)
         if op.name == "gather":
-            indices, size = draft.given(_indices(draft, 1 + draft.draw(4), x.shape[axis]), int32), ()
+            params: tuple[int, ...] = (axis,)
+            indices = draft.given(_indices(draft, 1 + draft.draw(4), x.shape[axis]), int32)
         else:
-            size = (1 + draft.draw(4),)
-            indices = draft.given(_indices(draft, x.shape[axis], size[0]), int32)
-        return draft.add(Step(text(op, 2, (axis, *size)), (place, indices), (op.name,)), draft.chance(12))
+            params = (axis, 1 + draft.draw(4))
+            indices = draft.given(_indices(draft, x.shape[axis], params[1]), int32)
+        return draft.add(Step(text(op, 2, params), (place, indices), (op.name,)), draft.chance(12))
 
     return writer
 
@@ -414,6 +436,7 @@ SPELLED: list[tuple[Callable[[Draft, Tensor], str | None], tuple[str, ...], str]
     (_with_axis("tk.mean({0}, "), ("sum", "div", "mul"), "float"),
     (lambda draft, x: "{0}.broadcast_to((2,) + {0}.shape)", ("expand", "reshape"), "any"),
     (lambda draft, x: "tk.where({0} > 0, {0}, 0.5 * {0})", ("where", "lt", "mul"), "float"),
+    (lambda draft, x: '{0}.astype("int32")', ("cast",), "float"),
     (lambda draft, x: "tk.roll({0}, 1, 0)" if x.ndim else None, ("concatenate", "crop"), "any"),
     (lambda draft, x: "tk.clip({0}, -1, 1)", ("maximum", "minimum"), "float"),
     (lambda draft, x: "tk.tanh({0}) * {0}.sum()", ("tanh", "mul", "sum"), "float"),
@@ -447,6 +470,8 @@ def _writers(declared: tuple[str, ...], unsupported: tuple[tuple[str, str], ...]
     dtypes = [dtype for name, dtype in DTYPES.items() if name in declared]
     writers: list[Writer] = []
     for written, ops, kind in SPELLED:
+        if "cast" in ops and "int32" not in declared:
+            continue
         usable = [
             d for d in _of_kind(dtypes, kind) if all(capabilities.why_not(op, d.name) is None for op in ops)
         ]
@@ -462,5 +487,5 @@ def _writers(declared: tuple[str, ...], unsupported: tuple[tuple[str, str], ...]
     for op in OPS.values():
         on = _dtypes_of(op, declared, unsupported)
         if on and op.samples:
-            writers.append(_writer_of(op, on))
+            writers += [_writer_of(op, on)] * (2 if op.name in OFTEN else 1)
     return writers
