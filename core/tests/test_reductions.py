@@ -341,3 +341,9 @@ def test_every_running_product_has_its_derivative() -> None:
 def test_spread_of_equal_numbers_has_a_derivative() -> None:
     x = f64([3.0, 3.0, 3.0])
     assert tk.grad(tk.std)(x).tolist() == tk.grad(tk.var)(x).tolist() == [0.0, 0.0, 0.0]
+
+
+@OVER_BACKENDS
+def test_sum_over_no_axes_is_the_operand_to_the_bit(backend: Any) -> None:
+    x = np.array([-0.0, 0.0, 1.5])
+    assert np.signbit(array(tensor(x, backend).sum(()))).tolist() == [True, False, False]

@@ -258,6 +258,8 @@ class Numpy(Factorizations):
     # ---- reductions ------------------------------------------------------------------------------------------
 
     def sum(self, x: Array, axes: Axes) -> Array:
+        if not axes:
+            return x  # numpy adds each element to 0.0, which takes the sign from -0.0
         return quiet.run(np.add.reduce, x, axes, x.dtype, None, True)  # by itself numpy widens int32
 
     def prod(self, x: Array, axes: Axes) -> Array:
