@@ -12,7 +12,7 @@ from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.op import OPS
 from tensorken_conformance import exact, reductions, terms
 from tensorken_conformance.bounds import Arithmetic, Array
-from tensorken_conformance.case import Case, Measured
+from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.shapes import fitted, operand
 from tensorken_conformance.subject import Subject
@@ -118,7 +118,7 @@ def check_sums(subject: Subject, case: Case) -> Measured | None:
     They are exact for floats, too, where no partial sum in any order has more digits than the format.
     NaN and infinities among the terms make the sum what IEEE 754 says; what overflows only in some orders may be
     infinite or NaN, or within the bound. A sum of nothing is 0. A sum of nothing but -0.0 may be a zero of either sign,
-    except in scatter_add, which begins with 0.0; any other zero is 0.0.
+    except in scatter_add, which begins with 0.0; any other zero is 0.0. Over no axes each element is its own sum.
     """
     given, dtype = problem(subject, case), DTYPES[case.dtype]
     operands = [operand(subject, case.shape, given.values, dtype)]
@@ -129,6 +129,10 @@ def check_sums(subject: Subject, case: Case) -> Measured | None:
     if dtype.kind == "int":
         terms.check_ints(says, given.sums, got)
         return None
+    if given.params == ((),) and dtype.name not in subject.capabilities.flushes_subnormals:
+        places = exact.differing(got, given.values)
+        if places is not None:
+            raise Failure(f"{says}: {exact.told(got, given.values, places)}")
     if given.indices is not None:
         negative = (got == 0) & np.signbit(got) & (given.sums.magnitude.integers == 0)
         terms.refuse(says, negative.astype(bool), "0.0, as it begins with zeros,", got)

@@ -30,7 +30,7 @@ def sharing(subject: Subject, case: Case) -> Measured:
     their memory.
     """
     op, dtype, visible = OPS[case.op], DTYPES[case.dtype], 0
-    for sample in samples.repeated(op):
+    for sample in samples.samples(op):
         arrays = samples.operands(subject, op, sample, dtype)
         operands = [subject.tensor(x, DTYPES[x.dtype.name]) for x in arrays]
         params = samples.params_of(subject, sample[1])
