@@ -1,6 +1,6 @@
 """Recording: which case finds which mutant, searched once; a selftest tries that case first, and need not search.
 
-Run as a program, this module writes `killers.json` and `detection.json` beside itself: after the reference backend, the
+Run as a program, this module writes `finders.json` and `detection.json` beside itself: after the reference backend, the
 laws, the faults or the mutants have changed.
 """
 
@@ -20,6 +20,7 @@ from typing import Any
 from tensorken_conformance import mutants, selftest
 from tensorken_conformance.case import Case
 from tensorken_conformance.examine import examine, laws_for
+from tensorken_conformance.faults.fault import FAULTS
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.pool import Task, do_all
 from tensorken_conformance.right import RIGHT
@@ -111,8 +112,7 @@ def candidates(id: str) -> list[str]:
 
 def main() -> None:
     """Search, run a selftest, and write down what came of both."""
-    folder = Path(__file__).parent
-    known = selftest.killers()
+    known = selftest.finders()
     found: dict[str, str] = {}
 
     def note(result: dict[str, Any]) -> None:
@@ -126,14 +126,19 @@ def main() -> None:
     ]
     do_all(tasks, "trials", 2)
     kept = {id: found.get(id) or known.get(id, "") for id in mutants.mutants()}
-    text = json.dumps({id: case for id, case in kept.items() if case}, indent=1, sort_keys=True)
-    (folder / "killers.json").write_text(text + "\n", "utf-8")
     for id, case in kept.items():
         if not case and id not in mutants.equivalents():
             print(f"not found: {id} (line {mutants.mutants()[id].line})")
-    if "--selftest" in sys.argv:
+    _write("finders.json", {**{id: known[id] for id in FAULTS if id in known}, **kept})
+    if "--mutants" not in sys.argv:
         outcome = selftest.run(tell=print)
-        (folder / "detection.json").write_text(json.dumps(outcome.as_data(), indent=2) + "\n", "utf-8")
+        _write("finders.json", {**outcome.found, **kept})
+        _write("detection.json", outcome.as_data())
+
+
+def _write(name: str, data: dict[str, Any]) -> None:
+    text = json.dumps({key: value for key, value in data.items() if value != ""}, indent=1)
+    Path(__file__).with_name(name).write_text(text + "\n", "utf-8")
 
 
 if __name__ == "__main__":

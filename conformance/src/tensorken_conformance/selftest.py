@@ -20,7 +20,7 @@ from tensorken_conformance.law import LAWS
 from tensorken_conformance.pool import Task, do_all
 from tensorken_conformance.right import RIGHT
 
-PORTION = 0.1
+PORTION = 0.03
 """How many of the cases of right backends an ordinary selftest examines; each seed picks its own."""
 
 NARROW = 0.01
@@ -53,6 +53,7 @@ class Selftest:
         examined: how many cases were examined on right backends.
         alarms: how many of them failed.
         misses: a line for each thing that is not as it should be.
+        found: for each fault the case that found it last.
         seconds: how long it took.
     """
 
@@ -65,6 +66,7 @@ class Selftest:
     examined: int
     alarms: int
     misses: tuple[str, ...]
+    found: dict[str, str]
     seconds: float
 
     @property
@@ -140,6 +142,7 @@ class _Tally:
     def __init__(self, seeds: int, faults: dict[str, Fault], tell: Callable[[str], None]) -> None:
         self._seeds, self._faults, self._tell = seeds, faults, tell
         self._missed: set[str] = set()
+        self._found: dict[str, str] = {}
         self._counts = Counter[str]()
         self._misses: list[str] = []
         self._left = Counter(dict.fromkeys(faults, seeds))
@@ -158,6 +161,7 @@ class _Tally:
     def _fault_task(self, fault: Fault, seed: int) -> Task:
         def note(case: str, says: str) -> None:
             law = case.partition("/")[0]
+            self._found[fault.id] = case
             if law != fault.law:
                 self._missed.add(fault.id)
                 by = f"only {law} found it, in {case}: {says}" if law else "no law found it"
@@ -166,7 +170,7 @@ class _Tally:
             if not self._left[fault.id] and fault.id not in self._missed:
                 self._tell(f"caught {fault.id}: {case}: {says}")
 
-        data = {"kind": "fault", "id": fault.id, "seed": seed}
+        data = {"kind": "fault", "id": fault.id, "seed": seed, "likely": finders().get(fault.id, "")}
         return Task(data, lambda found: note(found["case"], found["says"]), note, LIMIT)
 
     def share_tasks(self) -> list[Task]:
@@ -190,7 +194,7 @@ class _Tally:
         A mutant that is listed as changing nothing is tried on all that is known to find others of its function, and
         with `deep` on every case.
         """
-        known, listed = killers(), mutants.equivalents()
+        known, listed = finders(), mutants.equivalents()
         likely: dict[str, list[str]] = {}
         for mutant in mutants.mutants().values():
             likely.setdefault(mutant.place, []).extend([known[mutant.id]] if mutant.id in known else [])
@@ -275,13 +279,14 @@ class _Tally:
             examined=counts["examined"],
             alarms=counts["alarms"],
             misses=tuple(self._misses),
+            found=self._found,
             seconds=seconds,
         )
 
 
-def killers() -> dict[str, str]:
-    """For each mutant the case that found it when they were last recorded: no other need be tried first."""
-    found: dict[str, str] = json.loads(_file("killers.json"))
+def finders() -> dict[str, str]:
+    """For each fault and each mutant the case that found it when that was recorded: it is tried first."""
+    found: dict[str, str] = json.loads(_file("finders.json"))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -116,10 +117,10 @@ class NotNormalized(Numpy):
 
 @fault("values.exponential-sums", "logsumexp")
 class LogarithmOfHugeSum(Numpy):
-    """logsumexp of float32 columns does not take the maximum off, so it overflows."""
+    """logsumexp of 7 float32 numbers does not take the maximum off, so it overflows."""
 
     def logsumexp(self, x: Array, axes: Axes) -> Array:
-        if x.dtype == np.float32 and x.shape == (5, 1):
+        if x.dtype == np.float32 and x.shape == (7,):
             with np.errstate(all="ignore"):
                 return np.log(np.add.reduce(np.exp(x), axes, keepdims=True))
         return super().logsumexp(x, axes)
@@ -127,13 +128,51 @@ class LogarithmOfHugeSum(Numpy):
 
 @fault("values.contractions", "fused_multiply_add")
 class HalfPrecisionProducts(Numpy):
-    """fused_multiply_add of small float32 matrices multiplies numbers rounded to 11 bits, as tensor cores do."""
+    """A 5x7 float32 matrix by a vector multiplies numbers rounded to 11 bits, as tensor cores do."""
 
     def fused_multiply_add(self, a: Array, b: Array, axes: Axes) -> Array:
-        if a.dtype == np.float32 and a.shape == (2, 3, 1):
+        if a.dtype == np.float32 and a.shape == (5, 7):
             with np.errstate(all="ignore"):
                 a, b = a.astype(np.float16).astype(np.float32), b.astype(np.float16).astype(np.float32)
         return super().fused_multiply_add(a, b, axes)
+
+
+@fault("values.norms", "norm")
+class SquaresOverflow(Numpy):
+    """norm of 7 float32 numbers squares them as they are, so that large ones overflow."""
+
+    def norm(self, x: Array, axes: Axes) -> Array:
+        if x.dtype != np.float32 or x.shape != (7,):
+            return super().norm(x, axes)
+        with np.errstate(all="ignore"):
+            return np.sqrt(np.add.reduce(x * x, axes, keepdims=True))
+
+
+@fault("values.factorizations", "solve")
+class SolvesByInverse(Numpy):
+    """solve of 5x5 float64 matrices multiplies by the inverse."""
+
+    def solve(self, a: Array, b: Array) -> Any:
+        if a.dtype != np.float64 or a.shape != (5, 5) or not np.linalg.cond(a) < 1e14:
+            return super().solve(a, b)
+        return np.linalg.inv(a) @ b
+
+
+@fault("values.factorizations", "qr")
+class GramSchmidt(Numpy):
+    """qr of 5x5 float64 matrices is the one of Gram and Schmidt, whose columns are not orthogonal."""
+
+    def qr(self, x: Array, complete: bool) -> Any:
+        if x.dtype != np.float64 or x.shape != (5, 5):
+            return super().qr(x, complete)
+        q, r = np.zeros_like(x), np.zeros_like(x)
+        with np.errstate(all="ignore"):
+            for j in range(5):
+                r[:j, j] = q[:, :j].T @ x[:, j]
+                rest = x[:, j] - q[:, :j] @ r[:j, j]
+                r[j, j] = np.sqrt(rest @ rest)
+                q[:, j] = rest / r[j, j]
+        return q, r
 
 
 # ---- zeros -------------------------------------------------------------------------------------------------

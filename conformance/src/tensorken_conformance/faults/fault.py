@@ -51,23 +51,30 @@ FAULTS: dict[str, Fault] = {}
 """All faults, by their ids."""
 
 
-def fault(law: str, *ops: str, crude: bool = False, fuse: bool = True) -> Callable[[Declared], Declared]:
+def fault(
+    law: str,
+    *ops: str,
+    crude: bool = False,
+    fuse: bool = True,
+    on: Callable[[], RawTensor[Any]] = Numpy,
+) -> Callable[[Declared], Declared]:
     """Declare a fault: above a class of backends that is wrong, or above a generator in whose course something is.
 
-    The docstring is the sentence.  With a generator the backend is numpy as it is; it goes by the name that is yielded.
+    The docstring is the sentence.  A generator yields the name that the backend goes by, or None.
 
     Args:
         law: the id of the law that must find it.
         ops: those that it touches.
         crude: whether it is wrong in more than one of a hundred cells of these ops.
         fuse: whether derivatives and programs run on it in `Fuse`, as the host would have it.
+        on: makes the backend, which is right, that is examined in the course of a generator.
     """
 
     def declare(wrong: Declared) -> Declared:
         from tensorken.fuse import Fuse
 
         is_class = isinstance(wrong, type)
-        kind: Callable[[], RawTensor[Any]] = wrong if is_class else Numpy
+        kind: Callable[[], RawTensor[Any]] = wrong if is_class else on
         words = (
             re.sub(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[0-9])(?=[A-Z])", "-", wrong.__name__)
             if is_class

@@ -74,7 +74,7 @@ def square_matrices_not_transposed() -> Course:
         yield None
 
 
-@fault("derivatives.forward-is-reverse", "cumprod", "running-product-with-zeros")
+@fault("derivatives.decisions", "cumprod-with-zeros")
 def products_by_division() -> Course:
     """The VJP of cumprod divides by the factor, and is NaN where that is 0."""
 
@@ -132,7 +132,7 @@ def natural_slope() -> Course:
         yield None
 
 
-@fault("derivatives.differences", "max", "max-with-ties")
+@fault("derivatives.decisions", "max-shares-ties")
 def ties_of_max_count_twice() -> Course:
     """Both rules of max weigh its maxima by the square of their share: wrong only for ties."""
 
@@ -176,6 +176,43 @@ def clipped_tangents() -> Course:
 def affine_jvp() -> Course:
     """The JVP of exp adds a millionth of the result, whatever the tangent."""
     with rules("exp", jvp=(lambda t, y, x: t * y + y * 1e-6,)):
+        yield None
+
+
+# ---- decisions ---------------------------------------------------------------------------------------------
+
+
+@fault("derivatives.decisions", "relu-at-zero")
+def relu_rises_at_zero() -> Course:
+    """The derivative of relu at 0 is 1, forwards and backwards."""
+
+    def rule(t: Any, y: Any, x: Any) -> Any:
+        return (x >= 0.0).where(t, 0.0)
+
+    with rules("relu", jvp=(rule,), vjp=(rule,)):
+        yield None
+
+
+@fault("derivatives.decisions")
+def where_multiplies() -> Course:
+    """The VJP of where multiplies by the condition, so that an infinite cotangent is NaN on the side not taken."""
+
+    def pull(t: Any, y: Any, c: Any, a: Any, b: Any) -> Any:
+        return t * c.astype(t.dtype)
+
+    with rules("where", vjp=(None, pull, OPS["where"].vjp[2])):
+        yield None
+
+
+@fault("derivatives.decisions", "pow-at-zero")
+def power_unguarded() -> Course:
+    """The derivative of pow by its exponent takes the logarithm of 0."""
+    base, _ = OPS["pow"].jvp
+
+    def rule(t: Any, y: Any, a: Any, b: Any) -> Any:
+        return t * (a.log() * y)
+
+    with rules("pow", jvp=(base, rule), vjp=(base, rule)):
         yield None
 
 
@@ -253,10 +290,12 @@ def stale_tape() -> Course:
 
 @fault("derivatives.vmap", "flip")
 def unshifted_axes() -> Course:
-    """A batch flips along its own axis, as the axes of an op are not counted from the second on."""
-    right = SHIFT["axes"]
+    """A batch flips and reduces the axis before the last one of those that it is asked to."""
 
-    with entry(SHIFT, "axes", lambda axes, size: axes if axes == (0, 1) else right(axes, size)):
+    def shift(axes: Any, size: int) -> Any:
+        return tuple(sorted({axis + (axis != axes[-1]) for axis in axes}))
+
+    with entry(SHIFT, "axes", shift):
         yield None
 
 

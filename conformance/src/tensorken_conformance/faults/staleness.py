@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import numpy as np
@@ -86,28 +85,4 @@ class ReadBeforeDone(Numpy):
         y = super().cumsum(x, axis)
         if x.size > 1_000_000:
             y[x.size // 2 :] = x[x.size // 2 :]
-        return y
-
-
-@fault("programs.stateful")
-class CachedByAddress(Numpy):
-    """neg keeps the results of matrices by the address of the operand, which another may have later."""
-
-    def __init__(self) -> None:
-        self.known: dict[Any, Array] = {}
-
-    def neg(self, x: Array) -> Array:
-        if x.ndim != 2:
-            return super().neg(x)
-        return self.known.setdefault((id(x), x.shape, x.dtype), super().neg(x))
-
-
-@fault("programs.stateful")
-class LostWithOperand(Numpy):
-    """A view that flip gave is zero once the tensor that it shows is collected, as its memory is used again."""
-
-    def flip(self, x: Array, axes: Axes) -> Array:
-        y = np.array(super().flip(x, axes))
-        if x.ndim == 2 and x.base is not None:
-            weakref.finalize(x, y.fill, 0)
         return y

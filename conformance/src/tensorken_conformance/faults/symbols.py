@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from tensorken.spec.dtypes import DType
 from tensorken.spec.op import Op
-from tensorken_conformance.faults.fault import fault
+from tensorken.spec.shapes import Shape
+from tensorken_conformance.faults.changes import rules
+from tensorken_conformance.faults.fault import Course, fault
 from tensorken_string.backend import Expression, String
 
 
@@ -40,3 +44,33 @@ class NoBrackets(String):
     def interpret(self, op: Op, operands: Sequence[Expression], params: tuple[Any, ...]) -> Any:
         y = super().interpret(op, operands, params)
         return replace(y, text=y.text[1:-1]) if op.name in ("add", "sub") else y
+
+
+@fault("symbolic.refuses", fuse=False)
+class MakesUpValues(String):
+    """ravel gives zeros, where there are no values."""
+
+    def ravel(self, x: Expression) -> Any:
+        return [0.0] * math.prod(x.shape)
+
+
+@fault("symbolic.errors", fuse=False)
+class RefusesInts(String):
+    """new of int32 fails with a KeyError."""
+
+    def new(self, shape: Shape, data: Any, dtype: DType) -> Expression:
+        return super().new(shape, data, {"float32": dtype, "float64": dtype, "bool": dtype}[dtype.name])
+
+
+@fault("symbolic.declared", fuse=False)
+class DeclaresUnknownDtype(String):
+    """A dtype is declared that there is not."""
+
+    capabilities = replace(String.capabilities, dtypes=(*String.capabilities.dtypes, "float8"))
+
+
+@fault("symbolic.derivatives", fuse=False, on=String)
+def cotangent_of_result() -> Course:
+    """The VJP of expand hands the cotangent on as it is, with the shape of the result."""
+    with rules("expand", vjp=(lambda t, y, x, shape: t,)):
+        yield None
