@@ -123,3 +123,19 @@ def broken() -> Small:
 def deadly() -> Small:
     """Ends the process when it is made."""
     os._exit(5)
+
+
+class Refusing(Small):
+    """Declares what it does not do."""
+
+    capabilities = Capabilities(
+        dtypes=("bool", "int32", "float32", "float64"),
+        unsupported={"exp.float32": "it is not needed here", "erf": "no erf"},
+    )
+
+
+class Unreadable(Small):
+    """Reads back ones, whatever there is."""
+
+    def ravel(self, x: Any) -> Any:
+        return super().ravel(x) * 0 + 1

@@ -36,7 +36,7 @@ def test_new_failures_and_a_lower_level_are_worse() -> None:
     found = changes(report(), report(FAILED))
     lines, worse = found["new failures"]
     assert worse
-    assert lines[0].startswith("values.elementwise/log/float32/prime/normals (was new): log(2.0)")
+    assert lines[0].startswith("values.sample/log/float32/prime/normals (was new): log(2.0)")
     assert lines[-1] == "2 cases that wait for one that failed"
     assert found["level lower"] == (("L4 -> L1",), True)
 
@@ -57,7 +57,7 @@ def test_a_lost_dtype_or_op_is_worse_and_a_gained_one_is_not() -> None:
     assert changes(report(), smaller)["lost capabilities"] == (("dtype int32",), True)
     assert changes(smaller, report())["gained capabilities"] == (("dtype int32",), False)
     assert changes(report(), smaller)["cases that are gone"][1] is False
-    refusing = report(replaced("values.elementwise/add/int32/prime/normals", status="unsupported"))
+    refusing = report(replaced("values.sample/add/int32/prime/normals", status="unsupported"))
     assert changes(report(), refusing)["lost capabilities"][0] == ("add in int32",)
 
 
@@ -69,7 +69,7 @@ def test_a_larger_declared_error_and_nondeterminism_are_worse() -> None:
 
 
 def test_larger_errors_are_worse() -> None:
-    place = "values.elementwise/exp/float32/prime/normals"
+    place = "values.sample/exp/float32/prime/normals"
     larger = replaced(place, ulp=1.5, worst="exp(9.0)")
     found = changes(report(), report(larger))
     assert found["less exact"] == (("exp in float32: 0.75 -> 1.5 ULP, at exp(9.0)",), True)

@@ -138,27 +138,27 @@ def test_junit_has_message_and_script() -> None:
 def test_text_of_a_failure() -> None:
     text = to_text(report(FAILED, ["a problem"]))
     for part in (
-        "log                        -",
+        "log         3/3! infu  -",
         "3/3! infu",
         "1~",
         "1/1!",
-        "values.elementwise/log/float32/prime/normals\n    log(2.0): expected 0.69, got 0.7",
+        "values.sample/log/float32/prime/normals\n    log(2.0): expected 0.69, got 0.7",
         "      import tensorken as tk\n      print(tk.log(2.0) < 3)",
-        "  2 by values.elementwise/log/float32/prime/normals",
-        "L2 numerics          kept from it by 4 cases: 4 of values.elementwise",
+        "  2 by values.sample/log/float32/prime/normals",
+        "L2 numerics          kept from it by 4 cases: 4 of values.sample",
         "L3 differentiation   needs the levels below",
         "PROBLEM: a problem",
         "15 cases = 8 passed + 4 failed + 1 expected failures + 1 declared unsupported + 1 crashed",
         "mine: language 1.0 - L1 - int32, float32 - detection 78/78",
     ):
-        assert part in re.sub(r"(?<=log) +-", "                        -", text), part
+        assert part in text, part
     assert "\x1b[31;1m" not in text
     assert "\x1b[31;1m" in to_text(report(FAILED), colour=True)
 
 
 def test_text_shows_a_few_failures_of_a_law_and_counts_the_rest() -> None:
     many = [
-        result(f"values.elementwise/{op}/float32/{i}", "failed", says=f"{op} {i}", script=("a",) * 9)
+        result(f"values.sample/{op}/float32/{i}", "failed", says=f"{op} {i}", script=("a",) * 9)
         for op in ("exp", "log")
         for i in range(50)
     ]
@@ -175,8 +175,8 @@ def test_markdown_keeps_its_tables_whole() -> None:
     text = to_markdown(report(FAILED, ["a <problem>"]))
     assert "## mine 0.3.1: L1, failed" in text
     assert "<b>" not in text
-    assert "&#60;b&#62;" in text
-    assert "* problem: a &#60;problem&#62;" in text
+    assert "&lt;b&gt;" in text
+    assert "* problem: a &lt;problem&gt;" in text
     tables: dict[int, set[int]] = {}
     number = 0
     for line in text.splitlines():
@@ -258,7 +258,7 @@ def test_a_page_shows_failures_with_their_scripts() -> None:
     page = Page(to_page(SAMPLES["failed"]))
     assert "print(tk.log(2.0) < 3)  # <&>" in page.text
     assert "log(2.0): expected 0.69, got 0.7 snow" in page.text
-    assert "2 cases wait for values.elementwise/log/float32/prime/normals" in page.text
+    assert "2 cases wait for values.sample/log/float32/prime/normals" in page.text
     assert "Problem: a <problem>" in page.text
     assert "b" not in {tag for tag, _ in page.tags if tag == "script-b"}
 

@@ -91,10 +91,9 @@ def folded(title: str, lines: Sequence[str]) -> list[str]:
 
 def plain(text: str) -> str:
     """Text that Markdown leaves as it is."""
-    for character in "&<>":
-        text = text.replace(character, f"&#{ord(character)};")
     for character in "\\`*_[]|#~":
         text = text.replace(character, f"\\{character}")
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return " ".join(text.split())
 
 

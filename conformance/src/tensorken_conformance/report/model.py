@@ -203,7 +203,8 @@ class Report:
     @property
     def status(self) -> int:
         """The exit status: 0 if nothing failed but as expected, and there is a level, or something passed."""
-        level = self.level if self.header.complete else Level(0) if self.counts.passed else None
+        passes = self.counts.passed and self.capabilities.dtypes
+        level = self.level if self.header.complete else Level(0) if passes else None
         return levels.exit_status(self.counts, level, self.problems)
 
     @property

@@ -1,0 +1,328 @@
+"""The command `tensorken conformance`: what it says, and where; its exit statuses; consoles of all kinds."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from conformance.tests import fake_backends
+from conformance.tests.sample_reports import FAILED, report
+from tensorken.spec.op import OPS
+from tensorken_conformance import cli
+from tensorken_conformance.cli import main
+from tensorken_conformance.report.serial import load, to_json
+
+RIGHT, WRONG = f"{fake_backends.PLACE}:Small", f"{fake_backends.PLACE}:Wrong"
+
+QUICK = ["--in-process", "--select", "values.read-back/full"]
+
+COMMAND = [sys.executable, "-c", "from tensorken.cli import main; raise SystemExit(main())", "conformance"]
+
+
+def command(*arguments: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)), **variables}
+    return subprocess.run(
+        [*COMMAND, *arguments], cwd=folder, env=environment, capture_output=True, timeout=120
+    )
+
+
+# ---- run ---------------------------------------------------------------------------------------------------
+
+
+def test_a_right_backend(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", RIGHT, *QUICK]) == 0
+    out, err = capsys.readouterr()
+    assert "0 failed + 0 expected failures + 0 declared unsupported + 0 crashed" in out
+    assert "no level - bool, float32 - a part of the laws only" in out
+    assert "\x1b" not in out
+    assert out.isascii()
+    assert err == ""
+
+
+def test_a_wrong_backend(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", WRONG, *QUICK, "--brief"]) == 1
+    out, _ = capsys.readouterr()
+    assert "values.read-back: A tensor made from a buffer" in out
+    assert (
+        out.count("      from tensorken_conformance import check\n      check('values.read-back/full/") == 3
+    )
+    assert " more; " in out
+
+
+def test_a_backend_that_declares_nothing_has_no_level(capsys: pytest.CaptureFixture[str]) -> None:
+    select = ["--select", "values", "--select", "host", "--select", "derivatives", "--smoke"]
+    assert main(["run", f"{fake_backends.PLACE}:WithoutDtypes", "--in-process", *select]) == 1
+    assert "no dtypes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run", "nunpy"], "did you mean: numpy"),
+        (["run", "numpy", "--select", "values.elementwize"], "did you mean values.elementwise"),
+        (["run", "numpy", "--json", "no/such/folder/x.json"], "cannot write no/such/folder/x.json"),
+        (["run", "numpy", "--json", "."], "cannot write ."),
+        (["run", "numpy", "--json", "-", "--html", "-"], "only one report"),
+        (["explain", "values.cipherr"], "did you mean values.cipher"),
+        (["repro", "values.read-back/new/float32/smal"], "values.read-back/new/float32/small"),
+        (["repro", "nonsense"], "there is no law"),
+        (["repro", "values.read-back/new/bool/small", "--backend", "nunpy"], "numpy"),
+        (["missing", "nunpy"], "numpy"),
+        (["diff", "old.json", "new.json"], "old.json"),
+        (["matrix", "old.json"], "old.json"),
+        (["new", "1bad"], "1bad"),
+        (["selftest", "--select", "nonsense"], "nonsense"),
+    ],
+)
+def test_questions_that_make_no_sense(
+    arguments: list[str],
+    says: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if arguments[:2] == ["run", "numpy"]:
+        arguments = [*arguments, "--in-process"]
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith("tensorken conformance: ")
+    assert says in err
+    assert out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["run"],
+        ["walk"],
+        ["run", "numpy", "--workers", "0"],
+        ["run", "numpy", "--smoke", "--deep"],
+        ["run", "numpy", "--backend-option", "fast"],
+    ],
+)
+def test_arguments_that_argparse_refuses(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as error:
+        main(arguments)
+    assert error.value.code == 2
+
+
+def test_all_forms_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {form: tmp_path / f"report.{form}" for form in cli.FORMS}
+    options = [text for form, file in files.items() for text in (f"--{form}", str(file))]
+    assert main(["run", WRONG, *QUICK, *options]) == 1
+    assert load(files["json"]).counts.failed > 0
+    assert ElementTree.fromstring(files["junit"].read_text("utf-8")).tag == "testsuites"
+    assert files["html"].read_text("utf-8").startswith("<!doctype html>")
+    assert files["markdown"].read_text("utf-8").startswith("## ")
+    assert json.loads(files["badge"].read_text("utf-8"))["schemaVersion"] == 1
+    assert main(["run", RIGHT, *QUICK, "--badge", str(tmp_path / "badge.SVG")]) == 0
+    assert (tmp_path / "badge.SVG").read_text("utf-8").startswith("<svg")
+    capsys.readouterr()
+
+
+def test_a_report_on_stdout_stands_there_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", RIGHT, *QUICK, "--json", "-"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["counts"]["failed"] == 0
+    assert "cases = " in err
+
+
+def test_options_for_the_backend(capsys: pytest.CaptureFixture[str]) -> None:
+    name = f"{fake_backends.PLACE}:Optional"
+    assert (
+        main(["run", name, *QUICK, "--backend-option", "right=True", "--backend-option", "device=a b"]) == 0
+    )
+    assert "right=True, device=a b" in capsys.readouterr().out
+    assert main(["run", name, *QUICK]) == 1
+
+
+# ---- consoles ----------------------------------------------------------------------------------------------
+
+
+def test_an_empty_read_only_folder_and_a_console_of_ascii(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    found = command(
+        "run", f"{fake_backends.PLACE}:Verbose", "--select", "values.read-back/full/float32/one",
+        folder=tmp_path, PYTHONIOENCODING="ascii:strict", LC_ALL="C",
+    )  # fmt: skip
+    assert found.returncode == 1, found.stderr
+    assert b"snow \\u2603" in found.stdout
+    assert found.stdout.isascii()
+    assert found.stderr == b""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_module_in_the_current_folder(tmp_path: Path) -> None:
+    source = "from tensorken_numpy.backend import Numpy\nclass Mine(Numpy): pass\n"
+    (tmp_path / "my_own_backend.py").write_text(source)
+    select = ["--select", "values.read-back/full/float32"]
+    assert command("run", "my_own_backend:Mine", *select, folder=tmp_path).returncode == 0
+    assert command("run", "my_own_backend:Mine", *select, "--in-process", folder=tmp_path).returncode == 0
+    repeated = ["repro", "values.read-back/full/float32/one", "--backend", "my_own_backend:Mine"]
+    assert command(*repeated, folder=tmp_path).returncode == 0
+
+
+def test_a_reader_that_leaves(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
+    with subprocess.Popen(
+        [*COMMAND, "run", RIGHT, *QUICK],
+        cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no process can press Ctrl-C for another there")
+def test_an_interrupted_run_reports_what_it_has(tmp_path: Path) -> None:
+    file = tmp_path / "part.json"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
+    arguments = ["run", f"{fake_backends.PLACE}:Slow", "--workers", "1", "--json", str(file)]
+    with subprocess.Popen(
+        [*COMMAND, *arguments, "--select", "values.read-back"],
+        cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        out = process.stdout.read()
+    assert process.returncode == 130
+    assert b"PARTIAL: interrupted" in out
+    partial = load(file)
+    assert partial.header.partial == "interrupted"
+    assert partial.header.level is None
+
+
+@pytest.mark.parametrize(
+    ("is_a_terminal", "variables", "colours"),
+    [
+        (True, {}, True),
+        (False, {}, False),
+        (True, {"NO_COLOR": "1"}, False),
+        (True, {"NO_COLOR": ""}, True),
+        (True, {"TERM": "dumb"}, False),
+    ],
+)
+def test_colours(
+    is_a_terminal: bool, variables: dict[str, str], colours: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Out:
+        def isatty(self) -> bool:
+            return is_a_terminal
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert cli.colours(Out()) is colours
+    assert cli.colours(None) is False
+
+
+# ---- the other commands ------------------------------------------------------------------------------------
+
+
+def test_repro(capsys: pytest.CaptureFixture[str]) -> None:
+    case = "values.read-back/full/float32/one"
+    assert main(["repro", case, "--backend", WRONG, "--seed", "3"]) == 1
+    out, _ = capsys.readouterr()
+    assert out.startswith(f"{case}: failed\n")
+    assert "seed 3, default depth" in out
+    assert f"check('{case}', backend='{WRONG}', seed=3)" in out
+    assert main(["repro", case]) == 0
+    assert "backend   numpy" in capsys.readouterr().out
+
+
+def test_repro_shows_the_traceback_of_what_no_law_expects(capsys: pytest.CaptureFixture[str]) -> None:
+    backend = f"{fake_backends.PLACE}:Verbose"
+    assert main(["repro", "values.read-back/full/float32/one", "--backend", backend]) == 1
+    out, _ = capsys.readouterr()
+    assert "Traceback (most recent call last):" in out
+    assert "fake_backends.py" in out
+
+
+def test_repro_of_a_backend_that_exits(capsys: pytest.CaptureFixture[str]) -> None:
+    backend = f"{fake_backends.PLACE}:Exits"
+    assert main(["repro", "values.read-back/full/float32/one", "--backend", backend]) == 1
+    assert "crashed" in capsys.readouterr().out
+
+
+def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "values.movement"]) == 0
+    out, _ = capsys.readouterr()
+    for part in (
+        "brings each element to its place",
+        "L1 core ops",
+        "docs/conformance.md#values-movement",
+        "flip",
+    ):
+        assert part in out
+
+
+def test_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["missing", "numpy"]) == 0
+    assert "missing, without which nothing goes: nothing" in capsys.readouterr().out
+    assert main(["missing", "tensorken.spec.raw:RawTensor"]) == 0
+    out, _ = capsys.readouterr()
+    assert "lacks float32: needed for L1" in out
+    assert "lacks float64: not needed for a level" in out
+    assert "exp: required, for L1; a method exp(a)" in out
+    assert "where: required, for L1; a method where(a, b, c)" in out
+    assert all(f"  {op.name}: required" in out for op in OPS.values() if op.method and op.body is None)
+    derived = out.rsplit("no method of its own", 1)[1]
+    assert "tanh" in derived
+
+
+def test_missing_lists_what_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["missing", f"{fake_backends.PLACE}:Refusing"]) == 0
+    out, _ = capsys.readouterr()
+    assert "exp in float32: it is not needed here (needed for L1)" in out
+    assert "erf in float32, float64: no erf (needed for no level)" in out
+
+
+def test_diff_and_matrix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text(to_json(report()))
+    new.write_text(to_json(report(FAILED)))
+    assert main(["diff", str(old), str(new)]) == 1
+    assert "new failures" in capsys.readouterr().out
+    assert main(["diff", str(new), str(old)]) == 0
+    assert main(["diff", str(old), str(old)]) == 0
+    capsys.readouterr()
+    assert main(["matrix", str(old), str(new)]) == 0
+    assert "L4" in capsys.readouterr().out
+    page = tmp_path / "matrix.html"
+    assert main(["matrix", str(old), str(new), "--html", str(page), "--markdown", "-"]) == 0
+    assert capsys.readouterr().out.startswith("| backend |")
+    assert page.read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_new(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "abacus", "--folder", str(tmp_path / "here")]) == 0
+    assert "backend.py" in capsys.readouterr().out
+    assert (tmp_path / "here" / "pyproject.toml").exists()
+    assert main(["new", "abacus", "--folder", str(tmp_path / "here")]) == 2
+
+
+def test_only_what_is_needed_is_imported(tmp_path: Path) -> None:
+    code = (
+        "import sys, tensorken_conformance.cli, tensorken_conformance.pytest_plugin;"
+        "print([m for m in ('numpy', 'mpmath', 'hypothesis', 'tensorken') if m in sys.modules])"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
+    out = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, check=True
+    )
+    assert out.stdout.strip() == b"[]"
