@@ -301,5 +301,8 @@ def test_a_page_of_many_cases_stays_small(bad: float) -> None:
     page = Page(text)
     shown = [attributes for tag, attributes in page.tags if attributes.get("class") == "case"]
     assert len(shown) <= max(FULL, 40)
+    ids = {attributes.get("id") for _, attributes in page.tags}
+    links = {(attributes["href"] or "")[1:] for tag, attributes in page.tags if tag == "a"}
+    assert links <= ids
     if bad:
         assert len(shown) >= 40

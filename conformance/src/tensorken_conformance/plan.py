@@ -96,9 +96,9 @@ def law_named(name: str) -> Law:
     Raises:
         PlanError: if there is none; it names those that may have been meant.
 
-    >>> law_named("values.readback")
+    >>> law_named("values.movementt")
     Traceback (most recent call last):
-    tensorken_conformance.plan.PlanError: there is no law 'values.readback'; did you mean values.read-back?
+    tensorken_conformance.plan.PlanError: there is no law 'values.movementt'; did you mean values.movement?
     """
     import tensorken_conformance.laws  # noqa: F401, entering the laws is what it does
 

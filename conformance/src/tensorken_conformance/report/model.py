@@ -299,8 +299,8 @@ def make(run: Run, now: datetime.datetime | None = None) -> Report:
 
     >>> from tensorken_conformance.runner import Options, run
     >>> report = make(run(Options("reference", select=("values.read-back/full",), in_process=True)))
-    >>> report.header.level_name, report.status, report.cells["full", "float32"].counts.passed
-    ('no level', 0, 6)
+    >>> report.header.level_name, report.status, report.cells["full", "float32"].status
+    ('no level', 0, 'passed')
     """
     options = run.options
     capabilities = Capabilities(**run.capabilities)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 
 from tensorken_conformance.case import Result
@@ -140,11 +140,12 @@ def _ops(report: Report) -> str:
         by_op.setdefault(op, []).append(cell)
     if not by_op:
         return ""
-    parts = [_op(report, op, cells) for op, cells in by_op.items()]
+    linked = {result.case.id for results in _in_full(report).values() for result in results}
+    parts = [_op(report, op, cells, linked) for op, cells in by_op.items()]
     return "<h2 id=ops>Each op</h2>\n" + "\n".join(parts)
 
 
-def _op(report: Report, op: str, cells: Sequence[Cell]) -> str:
+def _op(report: Report, op: str, cells: Sequence[Cell], linked: Collection[str]) -> str:
     bad = sum(cell.bad for cell in cells)
     said = f"<span class=bad>&times; {bad} failed</span>" if bad else f"{sum(c.run for c in cells)} cases"
     laws = list(dict.fromkeys(law for cell in cells for law in cell.laws))
@@ -172,10 +173,7 @@ def _op(report: Report, op: str, cells: Sequence[Cell]) -> str:
     }
     refused = "".join(f"<p>Unsupported: {escape(reason)}</p>" for reason in sorted(why)[:4])
     failed = [result for result in report.failures if result.case.op == op]
-    ids = "".join(
-        f"<p><a class=id href='#{escape(result.case.id)}'>{escape(result.case.id)}</a></p>"
-        for result in failed[:20]
-    )
+    ids = "".join(f"<p>{_reference(result.case.id, linked)}</p>" for result in failed[:20])
     more = f"<p>... and {len(failed) - 20} more</p>" if len(failed) > 20 else ""
     named = escape(f"{op} {' '.join(cell.dtype for cell in cells)} {' '.join(laws)}")
     return (
@@ -192,10 +190,10 @@ def _failures(report: Report) -> str:
     failures = report.failures
     if not failures and not report.blocked:
         return ""
-    share = max(1, FULL // max(1, len({result.case.law for result in failures})))
     parts = [f"<h2 id=failures>{len(failures)} failures</h2>"]
+    in_full = _in_full(report)
     for law, results in cases_in_order(failures).items():
-        full = chosen(results, share if len(failures) > FULL else FULL)
+        full = in_full[law]
         rest = len(results) - len(full)
         more = f"<p>... and {rest} more; the JSON report has all.</p>" if rest else ""
         named = escape(" ".join({law, *(f"{r.case.op} {r.case.dtype}" for r in results)}))
@@ -210,6 +208,19 @@ def _failures(report: Report) -> str:
         )
         parts.append(f"<h3>Blocked</h3><ul>{items}</ul>")
     return "\n".join(parts)
+
+
+def _in_full(report: Report) -> dict[str, list[Result]]:
+    """The failures that are shown in full, by law: all, or as many of each law."""
+    by_law = cases_in_order(report.failures)
+    share = FULL if len(report.failures) <= FULL else max(1, FULL // len(by_law))
+    return {law: chosen(results, share) for law, results in by_law.items()}
+
+
+def _reference(id: str, linked: Collection[str]) -> str:
+    """The id of a case, and a link to it if it is shown in full."""
+    name = escape(id)
+    return f"<a class=id href='#{name}'>{name}</a>" if id in linked else f"<span class=id>{name}</span>"
 
 
 def _failure(result: Result) -> str:
