@@ -170,5 +170,16 @@ def width(x: Interval) -> Array:
     """From one end to the other, in representable numbers of the dtype; -1 where only NaN is possible."""
     if x.dtype.kind != "float":
         return np.subtract(x.high, x.low, dtype=np.float64)
-    steps = ordinal(x.high, x.dtype.name).astype(np.float64) - ordinal(x.low, x.dtype.name)
-    return np.where(x.empty, -1.0, steps)
+    return np.where(x.empty, -1.0, apart(x.low, x.high, x.dtype.name))
+
+
+def apart(a: Array, b: Array, dtype: str) -> Array:
+    """How many representable numbers b is above a, as float64.
+
+    >>> apart(np.array([1.0]), np.array([1.0 + 2**-52]), "float64").tolist()
+    [1.0]
+    """
+    p, q = ordinal(a, dtype), ordinal(b, dtype)
+    roughly = q.astype(np.float64) - p.astype(np.float64)
+    with np.errstate(over="ignore"):
+        return np.asarray(np.where(np.abs(roughly) < 2.0**62, q - p, roughly))

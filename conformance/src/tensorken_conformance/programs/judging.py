@@ -23,7 +23,7 @@ from tensorken.spec.raw import RawTensor
 from tensorken.tensor import Tensor
 from tensorken_conformance.case import Failure
 from tensorken_conformance.enclosure import Enclosure, Interval, contains, enclosure_for, interval
-from tensorken_conformance.enclosure.interval import ordinal
+from tensorken_conformance.enclosure.interval import apart
 from tensorken_conformance.programs.draft import unknown, vague
 from tensorken_conformance.programs.program import Array, Leaf, Program, Step
 from tensorken_conformance.subject import Subject
@@ -253,5 +253,5 @@ def _within(got: Array, reference: Array, steps: int) -> Array:
     if got.dtype.kind != "f":
         return np.asarray(got == reference)
     name = got.dtype.name
-    apart = np.abs(ordinal(got, name).astype(float) - ordinal(reference, name))
-    return np.asarray((np.isnan(got) & np.isnan(reference)) | (apart <= steps))
+    steps_apart = np.abs(apart(got, reference, name))
+    return np.asarray((np.isnan(got) & np.isnan(reference)) | (steps_apart <= steps))

@@ -247,6 +247,18 @@ def machine(subject: Subject) -> type[RuleBasedStateMachine]:
         def compute(self, way: int, a: int, b: int) -> None:
             self._step(WAYS, way, a, b)
 
+        @rule(way=numbers, shape=numbers, dtype=numbers)
+        def again(self, way: int, shape: int, dtype: int) -> None:
+            """Twice the same with other values: the second tensor may stand where the first did."""
+            for start in (way, way + 1):
+                first = self.count
+                self.create(shape, dtype, start)
+                if self.count > first:
+                    self._step(WAYS, way, 0, 0)
+                for number in reversed(range(first, self.count)):
+                    self._do(Action("read", number, expected=self.model.pop(number)))
+                    self._do(Action("drop", number))
+
         @rule(a=numbers)
         def drop(self, a: int) -> None:
             number = self._pick(a)

@@ -154,8 +154,10 @@ def _beside(draft: Draft, x: Tensor, dtype: DType, domain: Any, same: bool) -> i
         found = draft.pick(lambda y: y.dtype is dtype and _broadcasts(x.shape, y.shape))
     if found is not None:
         return found
-    cut = draft.draw(3) if x.ndim else 0
+    cut = draft.draw(4) if x.ndim else 0
     shape = x.shape[cut:] if cut < 2 else (*x.shape[:-1], 1)
+    if cut == 3 and 1 in x.shape:  # long where x is not
+        shape = tuple([3 if n == 1 else 1 for n in x.shape])
     return draft.leaf(shape, dtype, domain)
 
 
@@ -180,6 +182,8 @@ def elementwise(op: Op, dtypes: list[DType]) -> Writer:
             mixed = kind is dtype and not same and op.arity == 2 and draft.chance(6)
             chosen = draft.choice(dtypes) if mixed else kind
             places.insert(0, _beside(draft, draft.tensors[places[-1]], chosen, op.domain, same))
+        if op.arity == 2 and kinds[0] is kinds[1] and draft.chance(2):  # either may be the smaller one
+            places.reverse()
         if draft.add(Step(written, tuple(places), (op.name,)), wild or draft.chance(12)):
             return True
         shape = draft.tensors[places[-1]].shape
