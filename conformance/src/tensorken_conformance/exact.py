@@ -34,6 +34,12 @@ SHOWN = 70
 # ---- values ------------------------------------------------------------------------------------------------
 
 
+def shuffled(rng: np.random.Generator, numbers: Array) -> Array:
+    """The numbers again and again, each time in another order, so that all stand within any neighbours of enough."""
+    rounds = -(-LONGEST // len(numbers))
+    return np.concatenate([rng.permutation(numbers) for _ in range(rounds)])[:LONGEST]
+
+
 @functools.cache
 def pool(seed: int, dtype: str, values: str, subnormals: bool = True) -> Array:
     """The values of a class in a dtype, in the order in which operands take them."""
@@ -42,37 +48,61 @@ def pool(seed: int, dtype: str, values: str, subnormals: bool = True) -> Array:
     if kind == "bool":
         return np.asarray(rng.random(LONGEST) < (0.9 if values == "special" else 0.5))
     if values == "ties":
-        return rng.integers(-1, 2, LONGEST).astype(dtype)
+        few: list[float] = [-1, 0, 1] if kind == "int" else [-1.0, -0.0, 0.0, 1.0]
+        return shuffled(rng, np.array(few, dtype))
     if kind == "int":
         ends = np.iinfo(dtype)
         if values == "ordinary":
             return rng.integers(ends.min // 2, ends.max // 2, LONGEST, dtype)
-        return rng.choice(
-            np.array([ends.min, ends.min + 1, -1, 0, 1, ends.max - 1, ends.max], dtype), LONGEST
-        )
+        return shuffled(rng, np.array([ends.min, ends.min + 1, -1, 0, 1, ends.max - 1, ends.max], dtype))
     if values == "ordinary":
         return rng.uniform(-100.0, 100.0, LONGEST).astype(dtype)
     facts = np.finfo(dtype)
-    numbers = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.5, facts.max, facts.min, facts.tiny, -facts.tiny]
+    numbers: list[Any] = [
+        0.0,
+        -0.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1.0,
+        -1.5,
+        facts.max,
+        facts.min,
+        facts.tiny,
+        -facts.tiny,
+    ]
     if subnormals:
         numbers += [
             facts.smallest_subnormal,
             -facts.smallest_subnormal,
             facts.tiny - facts.smallest_subnormal,
         ]
-    return rng.choice(np.array(numbers, dtype), LONGEST)
+    return shuffled(rng, np.array(numbers, dtype))
 
 
-def drawn(subject: Subject, case: Case, shape: Shape, dtype: str = "", values: str = "") -> Array:
+ENOUGH = 28
+"""Of so many neighbouring special values all are among them."""
+
+
+def draws(case: Case, shape: Shape) -> int:
+    """How many operands a case tries: of few elements that are not ordinary so many that all values come."""
+    size = int(np.prod(shape, dtype=int))
+    return -(-ENOUGH // size) if size and case.values not in ("", "ordinary") else 1
+
+
+def drawn(
+    subject: Subject, case: Case, shape: Shape, dtype: str = "", values: str = "", number: int = 0
+) -> Array:
     """The values of a case; of its own dtype and value class, if no other is named, and ordinary if it has none.
 
-    Subnormal numbers are among the special ones unless the backend declares that they may become zero.
+    Subnormal numbers are among the special ones unless the backend declares that they may become zero.  Each number
+    gives the values that follow those of the number before.
     """
     dtype = dtype or case.dtype
     subnormals = dtype not in subject.capabilities.flushes_subnormals
     numbers = pool(subject.seed, dtype, values or case.values or "ordinary", subnormals)
     count = int(np.prod(shape, dtype=int))
-    start = zlib.crc32(f"{subject.seed} {case.id}".encode())
+    start = zlib.crc32(f"{subject.seed} {case.id}".encode()) + number * count
     if count > LONGEST:
         return np.resize(np.roll(numbers, start % LONGEST), shape)
     start %= LONGEST - count + 1

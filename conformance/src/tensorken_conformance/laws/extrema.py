@@ -38,10 +38,10 @@ def variants(op: str, shape: Shape) -> tuple[Any, ...]:
     return tuple([chosen for chosen in found if all(shape[axis] for axis in chosen)])
 
 
-def operand(subject: Subject, case: Case, shape: Shape) -> Array:
+def operand(subject: Subject, case: Case, shape: Shape, number: int) -> Array:
     """The values of a case; the largest or smallest number of the dtype where its class asks for it."""
     if case.values not in ("worst", "last"):
-        return exact.drawn(subject, case, shape)
+        return exact.drawn(subject, case, shape, number=number)
     kind = DTYPES[case.dtype].kind
     wins, loses = case.op.removeprefix("arg") == "max", case.op.removeprefix("arg") == "min"
     if case.values == "worst":
@@ -103,8 +103,13 @@ def extrema(subject: Subject, case: Case) -> None:
     Of two zeros that differ in sign, either may come as the largest or the smallest.  Over no axes each element is
     its own extreme; tensors of no elements give such.
     """
+    for number in range(exact.draws(case, shapes.class_of(case.shape).shape)):
+        _check(subject, case, number)
+
+
+def _check(subject: Subject, case: Case, number: int) -> None:
     shape, op = shapes.class_of(case.shape).shape, OPS[case.op]
-    values = shapes.fitted(case.shape, operand(subject, case, shape))
+    values = shapes.fitted(case.shape, operand(subject, case, shape, number))
     x = shapes.operand(subject, case.shape, values, DTYPES[case.dtype])
     for what in variants(case.op, shape):
         says = f"{case.op} of {case.dtype} {shape} over {what}"

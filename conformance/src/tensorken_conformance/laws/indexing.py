@@ -102,8 +102,13 @@ def indexing(subject: Subject, case: Case) -> None:
 
     Indices may repeat, be none, and be a view themselves, in int32 and int64 alike.
     """
+    for number in range(exact.draws(case, shapes.class_of(case.shape).shape)):
+        _check(subject, case, number)
+
+
+def _check(subject: Subject, case: Case, number: int) -> None:
     shape, op = shapes.class_of(case.shape).shape, OPS[case.op]
-    values = shapes.fitted(case.shape, exact.drawn(subject, case, shape))
+    values = shapes.fitted(case.shape, exact.drawn(subject, case, shape, number=number))
     x = shapes.operand(subject, case.shape, values, DTYPES[case.dtype])
     key = f"{subject.seed} {case.shape}"
     params: tuple[Any, ...]

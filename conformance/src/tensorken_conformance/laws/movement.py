@@ -172,14 +172,19 @@ def movement(subject: Subject, case: Case) -> None:
 
     What it brings in, where it pads, are zeros (False).  A case tries all params that its op has for its shape.
     """
+    for number in range(exact.draws(case, shapes.class_of(case.shape).shape)):
+        _check(subject, case, number)
+
+
+def _check(subject: Subject, case: Case, number: int) -> None:
     dtype, kind = DTYPES[case.dtype], shapes.class_of(case.shape)
-    full = shapes.fitted(case.shape, exact.drawn(subject, case, kind.shape))
+    full = shapes.fitted(case.shape, exact.drawn(subject, case, kind.shape, number=number))
     for detail, params in variants(case.op, kind.shape).items():
         values, steps = full, [(case.op, params)]
         if case.op == "expand" and kind.movement:
             steps.insert(0, ("crop", (tuple([(0, n) for n in _one_along(kind.shape, detail)]),)))
         elif case.op == "expand":
-            values = exact.drawn(subject, case, _one_along(kind.shape, detail))
+            values = exact.drawn(subject, case, _one_along(kind.shape, detail), number=number)
         x, expected = shapes.operand(subject, case.shape, values, dtype), values
         for op, what in steps:
             x, expected = subject.run(OPS[op], [x], what), moved(op, expected, what)

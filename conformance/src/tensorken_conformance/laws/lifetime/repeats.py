@@ -16,9 +16,9 @@ from tensorken_conformance.subject import Array, Subject
 TIMES = 20
 """How often each sample is run."""
 
-ELEMENTS = 2500
-"""How many elements are computed for a small sample besides, a call each time: what fails once in fifty calls at
-random passes 400 calls once in 3 000 times."""
+MOST, ELEMENTS = 150, 600
+"""How often a small sample is run: so often, unless that computes more elements.  All samples of an op make some 400
+calls; what is wrong once in fifty calls at random passes them once in 3 000 times."""
 
 SEQUENCE = "sequence"
 """The op of the cases that run all situations one after the other."""
@@ -32,11 +32,11 @@ def cases(subject: Subject) -> Iterator[Case]:
             yield Case("lifetime.repeats", SEQUENCE, dtype.name)
 
 
-def times(op_is_mapped: bool, size: int, depth: str) -> int:
+def times(heavy: bool, size: int, depth: str) -> int:
     """How often a sample with so many elements is run: small ones more often, unless the op is a factorization."""
-    if op_is_mapped or depth == "smoke":
+    if heavy or depth == "smoke":
         return TIMES
-    return max(TIMES, min(150, ELEMENTS // (4 * max(size, 4))))
+    return max(TIMES, min(MOST, ELEMENTS // max(size, 1)))
 
 
 @law("lifetime.repeats", cases, level=4, needs=samples.needs)
@@ -56,7 +56,9 @@ def repeats(subject: Subject, case: Case) -> None:
         tensors = [subject.tensor(x, DTYPES[x.dtype.name]) for x in arrays]
         params = samples.params_of(subject, sample[1])
         first = _read(subject, subject.run(op, tensors, params))
-        kept.append((tensors, params, first, times(op.mapped, sum(x.size for x in arrays), subject.depth)))
+        kept.append(
+            (tensors, params, first, times(samples.heavy(op), sum(x.size for x in arrays), subject.depth))
+        )
     for turn in range(1, max([count for *_, count in kept], default=0)):
         for tensors, params, first, count in kept:
             if turn < count:

@@ -48,6 +48,11 @@ def samples(op: Op) -> list[Sample]:
     return found
 
 
+def heavy(op: Op) -> bool:
+    """Whether an op is a factorization or the like, which backends may compute in many steps: they prepare operands."""
+    return op.prepare is not None
+
+
 def repeated(op: Op) -> list[Sample]:
     """Those on which an op is run many times: the few that it declares, and one of more elements than a workgroup."""
     found: list[Sample] = list(op.samples)

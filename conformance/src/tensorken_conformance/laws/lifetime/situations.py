@@ -66,6 +66,7 @@ SITUATIONS: dict[str, Situation] = {
     "elementwise": Situation(
         lambda x, y: (x + y) * x - y, lambda x, y: (x + y) * x - y, ("add", "mul", "sub")
     ),
+    "product": Situation(lambda x, y: x * y, lambda x, y: x * y, ("mul",)),
     "choice": Situation(
         lambda x, y: (x < y).where(x, y), lambda x, y: np.where(x < y, x, y), ("lt", "where"), ANY
     ),

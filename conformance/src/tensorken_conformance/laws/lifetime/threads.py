@@ -2,28 +2,80 @@
 
 from __future__ import annotations
 
+import random
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
 
+from tensorken.spec.dtypes import DTYPES
+from tensorken.spec.op import OPS, Op
+from tensorken_conformance import exact
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.lifetime import situations
-from tensorken_conformance.subject import Subject
+from tensorken_conformance.laws.lifetime import samples, situations
+from tensorken_conformance.subject import Array, Subject
 
 THREADS = 4
 
-ROUNDS = 25
+ROUNDS = 30
 """How often each thread runs the program."""
+
+EVERY_OP = "every-op"
+"""The op of the cases in which each thread runs all ops of the table."""
+
+ROUNDS_OF_ALL = 3
+
+READS = 20
+"""How many results are read by all threads at once."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each situation, on operands that threads share and on operands of their own; and one result read by all."""
+    """Each situation, on operands of threads' own and on shared ones; and one result that all of them read."""
     yield from situations.cases("lifetime.threads", subject, ("own", "shared", "read"))
+    if subject.depth != "smoke":
+        for dtype in situations.dtypes(subject):
+            yield Case("lifetime.threads", EVERY_OP, dtype.name)
+
+
+PAUSES = 0.03
+"""How likely a thread lets others run, at each call of a Python function and each line of the backend's."""
+
+
+class Interrupted:
+    """While it lasts, this thread stops every now and then, as it might at any time: the scheduler alone seldom does.
+
+    The pauses are where Python can see them: a backend's own code that runs without Python is not stopped in it.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._random = random.Random(number).random
+
+    def __enter__(self) -> None:
+        self._before = sys.gettrace()
+        sys.settrace(self._on_call)
+
+    def __exit__(self, *error: object) -> None:
+        sys.settrace(self._before)
+
+    def _on_call(self, frame: FrameType, event: str, argument: object) -> Any:
+        self._pause()
+        core = str(frame.f_globals.get("__name__", "")).startswith(("tensorken.", "tensorken_conformance."))
+        return None if core else self._on_line
+
+    def _on_line(self, frame: FrameType, event: str, argument: object) -> Any:
+        self._pause()
+        return self._on_line
+
+    def _pause(self) -> None:
+        if self._random() < PAUSES:
+            time.sleep(1e-6)
 
 
 def together(work: Callable[[int], None]) -> None:
-    """Do work in several threads, which start at once and take turns as often as Python lets them.
+    """Do work in several threads, which start at once and take turns at every opportunity.
 
     Raises:
         Failure: what went wrong in the first of them.
@@ -33,22 +85,18 @@ def together(work: Callable[[int], None]) -> None:
     def begin(number: int) -> None:
         gate.wait()
         try:
-            work(number)
+            with Interrupted(number):
+                work(number)
         except Failure as failure:
             wrong.append(failure)
         except Exception as error:  # noqa: BLE001, whatever a backend raises is a result
             wrong.append(Failure(f"{type(error).__name__} in one of {THREADS} threads: {error}"))
 
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=begin, args=(number,)) for number in range(THREADS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
+    threads = [threading.Thread(target=begin, args=(number,)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     if wrong:
         raise wrong[0]
 
@@ -56,10 +104,13 @@ def together(work: Callable[[int], None]) -> None:
 @law("lifetime.threads", cases, level=4, needs=situations.needs)
 def threads(subject: Subject, case: Case) -> None:
     """A program that runs in four threads at once gives in each of them the same bits as alone."""
+    if case.op == EVERY_OP:
+        _every_op(subject, case)
+        return
     run = situations.SITUATIONS[case.op].run
     says = f"in one of {THREADS} threads"
     if case.detail == "read":
-        for number in range(ROUNDS):
+        for number in range(READS):
             operands = situations.values(subject, case, number)
             right = situations.expected(case, operands)
             result = situations.run(subject, case, operands)
@@ -69,10 +120,40 @@ def threads(subject: Subject, case: Case) -> None:
     inputs = situations.tensors(subject, case, shared)
 
     def work(number: int) -> None:
-        own = shared if case.detail == "shared" else situations.values(subject, case, number, 16 + number)
+        rows = situations.ROWS + number // 2  # two threads have one shape, the two others another
+        own = shared if case.detail == "shared" else situations.values(subject, case, number, rows)
         right = situations.expected(case, own)
         for _ in range(ROUNDS):
             x, y = inputs if case.detail == "shared" else situations.tensors(subject, case, own)
             situations.agree(subject, case, run(x, y), right, says)
+
+    together(work)
+
+
+def _every_op(subject: Subject, case: Case) -> None:
+    """All ops but factorizations, on the samples that they declare, in each thread on operands of its own."""
+    dtype = DTYPES[case.dtype]
+    names = [other.op for other in samples.cases(case.law, subject) if other.dtype == case.dtype]
+    refused = subject.capabilities.why_not
+    ops = [OPS[name] for name in names if not samples.heavy(OPS[name]) and refused(name, case.dtype) is None]
+    tried = [(op, sample) for op in ops for sample in op.samples]
+
+    def computed(op: Op, sample: samples.Sample, number: int) -> Array:
+        arrays = samples.operands(subject, op, sample, dtype, number)
+        tensors = [subject.tensor(x, DTYPES[x.dtype.name]) for x in arrays]
+        return subject.read(subject.run(op, tensors, samples.params_of(subject, sample[1])))
+
+    alone = [[computed(op, sample, number) for op, sample in tried] for number in range(THREADS)]
+
+    def work(number: int) -> None:
+        for _ in range(ROUNDS_OF_ALL):
+            for (op, sample), right in zip(tried, alone[number], strict=True):
+                got = computed(op, sample, number)
+                places = exact.differing(got, right)
+                if places is not None and op.name not in subject.capabilities.nondeterministic:
+                    told = exact.told(got, right, places)
+                    raise Failure(
+                        f"{op.name} {sample[1] or ''} of {case.dtype}, in one of {THREADS} threads: {told}"
+                    )
 
     together(work)

@@ -1,0 +1,48 @@
+"""What the tests of laws share: a backend made faulty, and which cases of a law it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensorken.fuse import Fuse
+from tensorken.spec.raw import RawTensor
+from tensorken_conformance.case import Case, Result
+from tensorken_conformance.examine import examine, laws_for
+from tensorken_conformance.subject import Depth, Subject
+from tensorken_numpy.backend import Numpy
+
+
+def anything(case: Case) -> bool:
+    """All cases."""
+    return True
+
+
+def results(
+    backend: RawTensor[Any],
+    law: str,
+    seed: int = 0,
+    depth: Depth = "default",
+    where: Callable[[Case], bool] = anything,
+) -> list[Result]:
+    """What becomes of the cases of a law, on the backend in `Fuse`, as the host would have it."""
+    subject = Subject(Fuse(backend), "examined", seed, depth)
+    (chosen,) = laws_for(subject, [law])
+    return [examine(subject, chosen, case) for case in chosen.cases(subject) if where(case)]
+
+
+def failures(
+    backend: RawTensor[Any], law: str, seed: int = 0, where: Callable[[Case], bool] = anything
+) -> set[str]:
+    """The ids of the cases of a law that a backend fails."""
+    return {found.case.id for found in results(backend, law, seed, where=where) if found.status == "failed"}
+
+
+def faulty(name: str, change: Callable[..., Any], base: type[RawTensor[Any]] = Numpy) -> RawTensor[Any]:
+    """A backend with one method that a change replaces: it is given the right method, self and the arguments."""
+    right = getattr(base, name)
+
+    def method(self: Any, *args: Any) -> Any:
+        return change(lambda *given: right(self, *given), *args)
+
+    return type("Faulty", (base,), {name: method})()
