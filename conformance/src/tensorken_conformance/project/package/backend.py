@@ -34,8 +34,8 @@ def whole(v: int | float) -> int:
 
 def stored(values: Iterable[Any], dtype: DType) -> list[Any]:
     """Values as the dtype keeps them: floats rounded to 32 bits, integers wrapped."""
-    keep = bool if dtype is bool_ else whole
-    return array("f", values).tolist() if dtype is float32 else [keep(v) for v in values]
+    keep: Any = {bool_: bool, int32: whole, float32: float}[dtype]
+    return array("f", values).tolist() if keep is float else list(map(keep, values))
 
 
 def mapped(function: Callable[..., Any], *operands: Array) -> Array:
