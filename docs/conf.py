@@ -15,7 +15,8 @@ version = release = version_of("tensorken-core")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["adr/template.md"]
+exclude_patterns = ["adr/template.md", "extra"]
+html_extra_path = ["extra"]  # what the site has as it is: the reports of our own backends
 default_role = "py:obj"  # `grad` is a link where there is such a name, else code: see `missing` below
 nitpicky = True
 smartquotes_action = "D"  # dashes alone: quotes are often code

@@ -98,6 +98,28 @@ def test_links_lead_to_where_pages_are_staged() -> None:
         moved("[a](nowhere.md)")
 
 
+def test_reports_that_are_there_become_part_of_the_site(tmp_path: Path) -> None:
+    reports, pages = tmp_path / "reports", tmp_path / "pages"
+    reports.mkdir()
+    (pages / "conformance").mkdir(parents=True)
+    page = pages / "conformance" / "backends.md"
+    page.write_text("# Reports\n", encoding="utf-8")
+    for name in ("numpy.html", "numpy.json"):
+        (reports / name).write_text(name, encoding="utf-8")
+    site.stage_reports(reports, pages)
+    assert [path.name for path in (pages / "extra" / "reports").iterdir()] == ["numpy.html"]
+    assert page.read_text(encoding="utf-8").endswith('* <a href="../reports/numpy.html">numpy</a>\n')
+
+
+def test_a_site_without_reports_names_none(tmp_path: Path) -> None:
+    page = tmp_path / "conformance" / "backends.md"
+    page.parent.mkdir()
+    page.write_text("# Reports\n", encoding="utf-8")
+    site.stage_reports(tmp_path / "missing", tmp_path)
+    assert page.read_text(encoding="utf-8") == "# Reports\n"
+    assert (tmp_path / "extra" / "reports").is_dir()  # Sphinx asks for it
+
+
 @pytest.mark.parametrize(
     ("html", "found"),
     [

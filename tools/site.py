@@ -30,6 +30,9 @@ ABOVE = {
 
 EXAMPLES = ("tour", "autodiff_cookbook", "train")
 
+REPORTS = ROOT / "reports"
+"""Where `nox -s conformance` leaves the reports of our own backends; the site has those that are there."""
+
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"`tk\.([A-Za-z_][\w.]*)`")
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
@@ -47,9 +50,22 @@ def stage(folder: Path) -> None:
         index.write(f"\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n")
     for name in EXAMPLES:
         _write(folder / "examples" / f"{name}.md", walkthrough.page(ROOT / "examples" / f"{name}.py"))
+    stage_reports(REPORTS, folder)
     shutil.copy(docs / "conf.py", folder)
     shutil.copytree(docs / "_static", folder / "_static")
     reference.write(folder / "reference")
+
+
+def stage_reports(reports: Path, folder: Path) -> None:
+    """Bring the pages of reports to where Sphinx takes files from as they are, and name them on the page about them."""
+    target = folder / "extra" / "reports"
+    target.mkdir(parents=True)
+    names = sorted(path.stem for path in reports.glob("*.html"))
+    for name in names:
+        shutil.copy(reports / f"{name}.html", target)
+    listed = "\n".join(f'* <a href="../reports/{name}.html">{name}</a>' for name in names)
+    with (folder / "conformance" / "backends.md").open("a", encoding="utf-8", newline="\n") as page:
+        page.write(f"\n## Reports in full\n\n{listed}\n" if names else "")
 
 
 def relinked(text: str, source: Path, places: dict[Path, Path]) -> str:
