@@ -6,20 +6,30 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.shapes import Shape
+from tensorken.spec.shapes import Axes, Shape
 from tensorken_conformance.faults.fault import fault
 from tensorken_conformance.subject import Array
 from tensorken_numpy.backend import Numpy
 
 
-@fault("programs.meaning", "add")
-class OuterSumOfOne(Numpy):
-    """add of a column and a row, which the backend says it broadcasts, takes the first of the column for all."""
+@fault("programs.meaning", "add", "sub", "maximum")
+class OuterOperands(Numpy):
+    """Sums, differences and maxima of a column and a row, which the backend broadcasts, have its first for a column."""
 
     def add(self, a: Array, b: Array) -> Array:
-        y = super().add(a, b)
-        crossed = a.shape != y.shape != b.shape and a.ndim == 2 and a.shape[1] == 1
-        return np.array(np.broadcast_to(a[:1] + b, y.shape)) if crossed else y
+        return super().add(_first(a, b), b)
+
+    def sub(self, a: Array, b: Array) -> Array:
+        return super().sub(_first(a, b), b)
+
+    def maximum(self, a: Array, b: Array) -> Array:
+        return super().maximum(_first(a, b), b)
+
+
+def _first(a: Array, b: Array) -> Array:
+    """The first along the axes that only `a` has, if `b` has some that `a` lacks."""
+    crossed = a.size > 1 and np.broadcast_shapes(a.shape, b.shape) not in (a.shape, b.shape)
+    return np.broadcast_to(a.reshape(-1)[:1].reshape((1,) * a.ndim), a.shape) if crossed else a
 
 
 @fault("programs.meaning", "mul")
@@ -41,13 +51,21 @@ class SmallOperandsExchanged(Numpy):
 
 @fault("programs.stateful")
 class CachedByAddress(Numpy):
-    """neg keeps its results by the address of the operand, at which another may be later."""
+    """neg and max keep their results by where the operand lies in memory, where another may lie later."""
 
     def __init__(self) -> None:
         self.known: dict[Any, Array] = {}
 
     def neg(self, x: Array) -> Array:
-        return self.known.setdefault((id(x), x.shape, x.dtype), super().neg(x))
+        return self.known.setdefault(("neg", _place(x), x.shape, x.dtype), super().neg(x))
+
+    def max(self, x: Array, axes: Axes) -> Array:
+        return self.known.setdefault((axes, _place(x), x.shape, x.dtype), super().max(x, axes))
+
+
+def _place(x: Array) -> int:
+    """Where an array lies in memory; a scalar of numpy is nowhere for long."""
+    return id(object()) if np.isscalar(x) else x.ctypes.data
 
 
 @fault("programs.stateful")

@@ -153,7 +153,7 @@ class WhereMultiplies(Numpy):
     def where(self, condition: Array, a: Array, b: Array) -> Array:
         if a.dtype == np.float32 and a.shape == (3, 4) and not a.flags.c_contiguous and min(a.strides) > 0:
             with np.errstate(all="ignore"):
-                return np.add(a * condition, b * ~condition)
+                return np.asarray(a * condition + b * ~condition)
         return super().where(condition, a, b)
 
 
