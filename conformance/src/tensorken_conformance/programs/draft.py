@@ -204,3 +204,7 @@ def _moderate(x: Interval) -> bool:
         return True
     limit = 2.0**10 if x.dtype.name == "float16" else 2.0**40
     return bool(np.maximum(np.abs(x.low), np.abs(x.high)).max() < limit)
+
+
+Writer = Callable[[Draft], bool]
+"""Writes one step, and the leaves that it needs; whether it did."""

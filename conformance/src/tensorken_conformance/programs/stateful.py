@@ -74,6 +74,7 @@ VIEWS = (
         lambda x: x.ndim < 3,
     ),
     Way("{0}[0]", lambda x: x[0], _has_axis),
+    Way("{0}[..., ::-1]", lambda x: x[..., ::-1], _has_axis),
     Way("{0}[::2]", lambda x: x[::2], _has_axis),
     Way("{0}.pad(((1, 0),) * {0}.ndim)", lambda x: np.pad(x, ((1, 0),) * x.ndim) if x.ndim else x),
 )
@@ -242,6 +243,7 @@ def machine(subject: Subject) -> type[RuleBasedStateMachine]:
         @rule(way=numbers, a=numbers)
         def view(self, way: int, a: int) -> None:
             self._step(VIEWS, way, a, 0)
+            self._step(VIEWS, way // len(VIEWS), 0, 0)  # a view of it, as a rule
 
         @rule(way=numbers, a=numbers, b=numbers)
         def compute(self, way: int, a: int, b: int) -> None:
@@ -253,8 +255,8 @@ def machine(subject: Subject) -> type[RuleBasedStateMachine]:
             for start in (way, way + 1):
                 first = self.count
                 self.create(shape, dtype, start)
-                if self.count > first:
-                    self._step(WAYS, way, 0, 0)
+                for other in range(6) if self.count > first else ():
+                    self._step(WAYS, way + other, self.count - 1 - first, 0)
                 for number in reversed(range(first, self.count)):
                     self._do(Action("read", number, expected=self.model.pop(number)))
                     self._do(Action("drop", number))
@@ -278,7 +280,8 @@ def machine(subject: Subject) -> type[RuleBasedStateMachine]:
                 self._do(Action("read", number, expected=self.model[number]))
 
         def teardown(self) -> None:
-            for number in sorted(self.model):
+            alive = sorted(self.model)
+            for number in (*alive, *reversed(alive)):  # reading one may compute it, where another lies
                 self._do(Action("read", number, expected=self.model[number]))
 
     return Lives

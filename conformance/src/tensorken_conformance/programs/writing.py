@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -14,16 +13,14 @@ from tensorken.spec.capabilities import Capabilities
 from tensorken.spec.dtypes import DTYPES, DType, bool_, int32
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.shapes import Shape
-from tensorken.tensor import Tensor
 from tensorken_conformance.enclosure import interval
-from tensorken_conformance.programs.draft import LARGEST, SHAPES, Draft, Draw
+from tensorken_conformance.programs.draft import Draft, Draw, Writer
+from tensorken_conformance.programs.idioms import SPELLED, matmul, product_sum, spelled
+from tensorken_conformance.programs.operands import beside, operand
 from tensorken_conformance.programs.program import Program, Step
 
 MOST = 30
 """How many nodes a program has at most."""
-
-Writer = Callable[[Draft], bool]
-"""Writes one step, and the leaves that it needs; whether it did."""
 
 
 def write(draw: Draw, capabilities: Capabilities) -> Program:
@@ -133,41 +130,6 @@ def _dtypes_of(op: Op, declared: tuple[str, ...], unsupported: tuple[tuple[str, 
     return sorted(found, key=lambda dtype: order.index(dtype.name))
 
 
-def _operand(
-    draft: Draft, dtype: DType, shape: Shape | None = None, domain: Any = (-2.0, 2.0), wild: bool = False
-) -> int:
-    """An earlier node of this dtype (and shape), or a leaf."""
-    found = None
-    if not draft.chance(4):
-        found = draft.pick(lambda x: x.dtype is dtype and (shape is None or x.shape == shape), wild)
-    if found is not None:
-        return found
-    return draft.leaf(draft.choice(SHAPES) if shape is None else shape, dtype, domain, wild)
-
-
-def _beside(draft: Draft, x: Tensor, dtype: DType, domain: Any, same: bool) -> int:
-    """An operand that broadcasts with x, or has its shape."""
-    if same:
-        return _operand(draft, dtype, x.shape, domain)
-    found = None
-    if not draft.chance(3):
-        found = draft.pick(lambda y: y.dtype is dtype and _broadcasts(x.shape, y.shape))
-    if found is not None:
-        return found
-    cut = draft.draw(4) if x.ndim else 0
-    shape = x.shape[cut:] if cut < 2 else (*x.shape[:-1], 1)
-    if cut == 3 and 1 in x.shape:  # long where x is not
-        shape = tuple([3 if n == 1 else 1 for n in x.shape])
-    return draft.leaf(shape, dtype, domain)
-
-
-def _broadcasts(a: Shape, b: Shape) -> bool:
-    try:
-        return bool(np.prod(np.broadcast_shapes(a, b), dtype=int) <= LARGEST)
-    except ValueError:
-        return False
-
-
 def elementwise(op: Op, dtypes: list[DType]) -> Writer:
     """Writes an elementwise op, operands of several shapes and now and then dtypes being broadcast and promoted."""
 
@@ -177,11 +139,11 @@ def elementwise(op: Op, dtypes: list[DType]) -> Writer:
         same = op.name in UNBROADCAST
         written = text(op, len(kinds), ())
         wild = op.name in CARRIES and draft.chance(2)
-        places = [_operand(draft, kinds[-1], None, op.domain, wild)]
+        places = [operand(draft, kinds[-1], None, op.domain, wild)]
         for kind in reversed(kinds[:-1]):
             mixed = kind is dtype and not same and op.arity == 2 and draft.chance(6)
             chosen = draft.choice(dtypes) if mixed else kind
-            places.insert(0, _beside(draft, draft.tensors[places[-1]], chosen, op.domain, same))
+            places.insert(0, beside(draft, draft.tensors[places[-1]], chosen, op.domain, same))
         if op.arity == 2 and kinds[0] is kinds[1] and draft.chance(2):  # either may be the smaller one
             places.reverse()
         if draft.add(Step(written, tuple(places), (op.name,)), wild or draft.chance(12)):
@@ -199,7 +161,7 @@ def along_axes(op: Op, dtypes: list[DType]) -> Writer:
     def writer(draft: Draft) -> bool:
         dtype = draft.dtype(dtypes)
         wild = op.name in CARRIES and draft.chance(2)
-        place = _operand(draft, dtype, wild=wild)
+        place = operand(draft, dtype, wild=wild)
         x = draft.tensors[place]
         params = _params(draft, op, x.shape)
         if params is not None:
@@ -279,7 +241,7 @@ def from_sample(op: Op, dtypes: list[DType]) -> Writer:
             elif op.prepare is not None:
                 places.append(draft.leaf(shape, dtype, op.domain))
             else:
-                places.append(_operand(draft, kinds[min(number, len(kinds) - 1)], shape, op.domain))
+                places.append(operand(draft, kinds[min(number, len(kinds) - 1)], shape, op.domain))
         if op.prepare is not None:
             prepared = op.prepare(*[draft.tensors[i] for i in places])
             del draft.nodes[-len(places) :], draft.tensors[-len(places) :], draft.fine[-len(places) :]
@@ -301,7 +263,7 @@ def gather(op: Op, dtypes: list[DType]) -> Writer:
 
     def writer(draft: Draft) -> bool:
         dtype = draft.dtype(dtypes)
-        place = _operand(draft, dtype)
+        place = operand(draft, dtype)
         x = draft.tensors[place]
         if not x.ndim or not x.size:
             return from_sample(op, dtypes)(draft)
@@ -322,130 +284,19 @@ def concatenate(op: Op, dtypes: list[DType]) -> Writer:
 
     def writer(draft: Draft) -> bool:
         dtype = draft.dtype(dtypes)
-        first = _operand(draft, dtype)
+        first = operand(draft, dtype)
         shape = draft.tensors[first].shape
         if not shape:
             return from_sample(op, dtypes)(draft)
         axis = draft.draw(len(shape))
-        places = [first, *[_operand(draft, dtype, shape) for _ in range(1 + draft.draw(2))]]
+        places = [first, *[operand(draft, dtype, shape) for _ in range(1 + draft.draw(2))]]
         names = ", ".join([f"{{{i}}}" for i in range(len(places))])
         return draft.add(Step(f"tk.concatenate([{names}], {axis})", tuple(places), (op.name,)))
 
     return writer
 
 
-# ---- what people write around them -----------------------------------------------------------------------------
-
-
-def spelled(
-    written: Callable[[Draft, Tensor], str | None], ops: tuple[str, ...], dtypes: list[DType]
-) -> Writer:
-    """Writes what is said of one operand."""
-
-    def writer(draft: Draft) -> bool:
-        place = _operand(draft, draft.dtype(dtypes))
-        found = written(draft, draft.tensors[place])
-        return found is not None and draft.add(Step(found, (place,), ops), draft.chance(12))
-
-    return writer
-
-
-def _key(draft: Draft, x: Tensor) -> str | None:
-    """Indexing by slices, numbers and new axes."""
-    if not x.ndim:
-        return None
-    parts = []
-    for n in x.shape[: 1 + draft.draw(x.ndim)]:
-        options = [
-            ":",
-            "1:",
-            "::-1",
-            "::2",
-            ":-1",
-            "None, :",
-            "-1:",
-            *([str(n - 1), "0"] if n else []),
-        ]
-        parts.append(draft.choice(options))
-    return f"{{0}}[{', '.join(parts)}]"
-
-
-def _axis(draft: Draft, x: Tensor) -> int | None:
-    return draft.draw(x.ndim + 1) - 1 if x.ndim else None
-
-
-def _with_axis(name: str) -> Callable[[Draft, Tensor], str | None]:
-    def written(draft: Draft, x: Tensor) -> str | None:
-        axis = _axis(draft, x)
-        keep = ", keepdims=True" if draft.draw(3) == 2 else ""
-        return f"{name.format('{0}')}{'None' if axis is None or axis < 0 else axis}{keep})"
-
-    return written
-
-
-def matmul(dtypes: list[DType]) -> Writer:
-    """Writes a product of matrices."""
-
-    def writer(draft: Draft) -> bool:
-        dtype = draft.dtype(dtypes)
-        first = draft.pick(lambda x: x.dtype is dtype and x.ndim in (1, 2, 3) and x.size > 0)
-        if first is None:
-            first = draft.leaf((2, 3), dtype)
-        x = draft.tensors[first]
-        inner = x.shape[-1]
-        shape = draft.choice([(inner,), (inner, 2), (inner, 3)])
-        second = _operand(draft, dtype, shape)
-        return draft.add(
-            Step("{0} @ {1}", (first, second), ("mul", "sum", "fused_multiply_add")), draft.chance(12)
-        )
-
-    return writer
-
-
-def product_sum(dtypes: list[DType]) -> Writer:
-    """Writes a sum of products, which a backend may fuse; alone, or beside another."""
-
-    def writer(draft: Draft) -> bool:
-        dtype = draft.dtype(dtypes)
-        first = draft.pick(lambda x: x.dtype is dtype and x.ndim > 0 and x.size > 0)
-        if first is None:
-            first = draft.leaf((2, 3), dtype)
-        x = draft.tensors[first]
-        second = _beside(draft, x, dtype, (-2.0, 2.0), False)
-        axis = draft.draw(x.ndim)
-        third = _beside(draft, x, dtype, (-2.0, 2.0), False)
-        options = [f"({{0}} * {{1}}).sum(-{axis + 1})", f"({{0}} * {{1}} - {{0}} * {{2}}).sum(-{axis + 1})"]
-        options.append(f"({{0}} * {{1}}).sum(-{axis + 1}, keepdims=True) * {{2}}")
-        which = draft.draw(3)
-        places = (first, second, third)[: 2 if which == 0 else 3]
-        return draft.add(
-            Step(options[which], places, ("mul", "sum", "fused_multiply_add", "add", "sub")), draft.chance(12)
-        )
-
-    return writer
-
-
-SPELLED: list[tuple[Callable[[Draft, Tensor], str | None], tuple[str, ...], str]] = [
-    (_key, ("crop", "flip", "reshape"), "any"),
-    (_key, ("crop", "flip", "reshape"), "any"),
-    (lambda draft, x: "{0}.T" if x.ndim == 2 else None, ("permute",), "any"),
-    (lambda draft, x: "{0}.reshape((-1,))" if x.size else None, ("reshape",), "any"),
-    (lambda draft, x: f"{{0}} * {draft.choice([2, 3, -1, 0.5])}", ("mul",), "float"),
-    (lambda draft, x: f"{draft.choice([1, 2, 0.1])} - {{0}}", ("sub",), "float"),
-    (lambda draft, x: f"{{0}} / {draft.choice([2, 3, -7])}", ("div",), "float"),
-    (lambda draft, x: f"{{0}} * {draft.choice([2, 3, -1])} + 1", ("mul", "add"), "int"),
-    (lambda draft, x: f"{{0}} > {draft.choice([0, 1, -1])}", ("lt",), "float"),
-    (_with_axis("{0}.sum("), ("sum",), "numeric"),
-    (_with_axis("{0}.max("), ("max",), "any"),
-    (_with_axis("tk.mean({0}, "), ("sum", "div", "mul"), "float"),
-    (lambda draft, x: "{0}.broadcast_to((2,) + {0}.shape)", ("expand", "reshape"), "any"),
-    (lambda draft, x: "tk.where({0} > 0, {0}, 0.5 * {0})", ("where", "lt", "mul"), "float"),
-    (lambda draft, x: '{0}.astype("int32")', ("cast",), "float"),
-    (lambda draft, x: "tk.roll({0}, 1, 0)" if x.ndim else None, ("concatenate", "crop"), "any"),
-    (lambda draft, x: "tk.clip({0}, -1, 1)", ("maximum", "minimum"), "float"),
-    (lambda draft, x: "tk.tanh({0}) * {0}.sum()", ("tanh", "mul", "sum"), "float"),
-]
-"""What people write: the Python, the ops that it is about, and the kinds of numbers that it is for."""
+# ---- all of them -------------------------------------------------------------------------------------------
 
 
 def _of_kind(dtypes: list[DType], kind: str) -> list[DType]:

@@ -1,0 +1,139 @@
+"""Idioms: what people write around the ops: operators with numbers, indexing, products and sums of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tensorken.spec.dtypes import DType
+from tensorken.tensor import Tensor
+from tensorken_conformance.programs.draft import Draft, Writer
+from tensorken_conformance.programs.operands import beside, operand
+from tensorken_conformance.programs.program import Step
+
+
+def spelled(
+    written: Callable[[Draft, Tensor], str | None], ops: tuple[str, ...], dtypes: list[DType]
+) -> Writer:
+    """Writes what is said of one operand."""
+
+    def writer(draft: Draft) -> bool:
+        place = operand(draft, draft.dtype(dtypes))
+        found = written(draft, draft.tensors[place])
+        return found is not None and draft.add(Step(found, (place,), ops), draft.chance(12))
+
+    return writer
+
+
+def _key(draft: Draft, x: Tensor) -> str | None:
+    """Indexing by slices, numbers and new axes."""
+    if not x.ndim:
+        return None
+    parts = []
+    for n in x.shape[: 1 + draft.draw(x.ndim)]:
+        options = [
+            ":",
+            "1:",
+            "::-1",
+            "::2",
+            ":-1",
+            "None, :",
+            "-1:",
+            *([str(n - 1), "0"] if n else []),
+        ]
+        parts.append(draft.choice(options))
+    return f"{{0}}[{', '.join(parts)}]"
+
+
+def _moves(draft: Draft, x: Tensor) -> str | None:
+    """A view of a view, of a view perhaps."""
+    if not x.ndim:
+        return None
+    written, rank = "{0}", x.ndim
+    for _ in range(2 + draft.draw(3)):
+        options = ["[::-1]", "[..., ::-1]", "[::2]", "[1:]", f".permute({tuple(reversed(range(rank)))})"]
+        options.append("[None]" if rank < 4 else "[:-1]")
+        chosen = draft.choice(options)
+        rank += chosen == "[None]"
+        written += chosen
+    return written
+
+
+def _axis(draft: Draft, x: Tensor) -> int | None:
+    return draft.draw(x.ndim + 1) - 1 if x.ndim else None
+
+
+def _with_axis(name: str) -> Callable[[Draft, Tensor], str | None]:
+    def written(draft: Draft, x: Tensor) -> str | None:
+        axis = _axis(draft, x)
+        keep = ", keepdims=True" if draft.draw(3) == 2 else ""
+        return f"{name.format('{0}')}{'None' if axis is None or axis < 0 else axis}{keep})"
+
+    return written
+
+
+def matmul(dtypes: list[DType]) -> Writer:
+    """Writes a product of matrices."""
+
+    def writer(draft: Draft) -> bool:
+        dtype = draft.dtype(dtypes)
+        first = draft.pick(lambda x: x.dtype is dtype and x.ndim in (1, 2, 3) and x.size > 0)
+        if first is None:
+            first = draft.leaf((2, 3), dtype)
+        x = draft.tensors[first]
+        inner = x.shape[-1]
+        shape = draft.choice([(inner,), (inner, 2), (inner, 3)])
+        second = operand(draft, dtype, shape)
+        return draft.add(
+            Step("{0} @ {1}", (first, second), ("mul", "sum", "fused_multiply_add")), draft.chance(12)
+        )
+
+    return writer
+
+
+def product_sum(dtypes: list[DType]) -> Writer:
+    """Writes a sum of products, which a backend may fuse; alone, or beside another."""
+
+    def writer(draft: Draft) -> bool:
+        dtype = draft.dtype(dtypes)
+        first = draft.pick(lambda x: x.dtype is dtype and x.ndim > 0 and x.size > 0)
+        if first is None:
+            first = draft.leaf((2, 3), dtype)
+        x = draft.tensors[first]
+        second = beside(draft, x, dtype, (-2.0, 2.0), False)
+        axis = draft.draw(x.ndim)
+        third = beside(draft, x, dtype, (-2.0, 2.0), False)
+        options = [f"({{0}} * {{1}}).sum(-{axis + 1})", f"({{0}} * {{1}} - {{0}} * {{2}}).sum(-{axis + 1})"]
+        options.append(f"({{0}} * {{1}}).sum(-{axis + 1}, keepdims=True) * {{2}}")
+        which = draft.draw(3)
+        places = (first, second, third)[: 2 if which == 0 else 3]
+        return draft.add(
+            Step(options[which], places, ("mul", "sum", "fused_multiply_add", "add", "sub")), draft.chance(12)
+        )
+
+    return writer
+
+
+SPELLED: list[tuple[Callable[[Draft, Tensor], str | None], tuple[str, ...], str]] = [
+    (_key, ("crop", "flip", "reshape"), "any"),
+    (_key, ("crop", "flip", "reshape"), "any"),
+    (_moves, ("crop", "flip", "permute", "reshape"), "any"),
+    (_moves, ("crop", "flip", "permute", "reshape"), "any"),
+    (_moves, ("crop", "flip", "permute", "reshape"), "any"),
+    (lambda draft, x: "{0}.T" if x.ndim == 2 else None, ("permute",), "any"),
+    (lambda draft, x: "{0}.reshape((-1,))" if x.size else None, ("reshape",), "any"),
+    (lambda draft, x: f"{{0}} * {draft.choice([2, 3, -1, 0.5])}", ("mul",), "float"),
+    (lambda draft, x: f"{draft.choice([1, 2, 0.1])} - {{0}}", ("sub",), "float"),
+    (lambda draft, x: f"{{0}} / {draft.choice([2, 3, -7])}", ("div",), "float"),
+    (lambda draft, x: f"{{0}} * {draft.choice([2, 3, -1])} + 1", ("mul", "add"), "int"),
+    (lambda draft, x: f"{{0}} > {draft.choice([0, 1, -1])}", ("lt",), "float"),
+    (_with_axis("{0}.sum("), ("sum",), "numeric"),
+    (_with_axis("{0}.max("), ("max",), "any"),
+    (_with_axis("tk.mean({0}, "), ("sum", "div", "mul"), "float"),
+    (lambda draft, x: "{0}.broadcast_to((2,) + {0}.shape)", ("expand", "reshape"), "any"),
+    (lambda draft, x: "tk.where({0} > 0, {0}, 0.5 * {0})", ("where", "lt", "mul"), "float"),
+    (lambda draft, x: '{0}.astype("int32")', ("cast",), "float"),
+    (lambda draft, x: "tk.roll({0}, 1, 0)" if x.ndim else None, ("concatenate", "crop"), "any"),
+    (lambda draft, x: "tk.clip({0}, -1, 1)", ("maximum", "minimum"), "float"),
+    (lambda draft, x: "tk.tanh({0}) * {0}.sum()", ("tanh", "mul", "sum"), "float"),
+]
+"""What people write: the Python, the ops that it is about, and the kinds of numbers that it is for."""
