@@ -23,6 +23,7 @@ from tensorken.tensor import Tensor
 from tensorken_conformance.case import Failure, Measured
 from tensorken_conformance.enclosure import Enclosure, Interval, interval
 from tensorken_conformance.enclosure.errors import EXACT, Errors
+from tensorken_conformance.enclosure.interpreter import RULES
 from tensorken_conformance.enclosure.interval import chosen, exactly, hull
 from tensorken_conformance.laws.derivatives.shaken import exaggerated, shaken
 from tensorken_conformance.subject import Array, Subject
@@ -130,7 +131,7 @@ def require_within(name: str, values: Array, within: Bounds) -> None:
     if outside.any():
         place = tuple(int(i) for i in np.argwhere(outside)[0])
         raise Failure(
-            f"{name}: expected between {within.low[place]!r} and {within.high[place]!r}{_at(place)}, "
+            f"{name}: expected between {within.low[place].item()!r} and {within.high[place].item()!r}{_at(place)}, "
             f"got {values[place].item()!r}"
         )
 
@@ -145,8 +146,9 @@ def require_equal(left: str, a: Bounds, right: str, b: Bounds) -> None:
     if apart.any():
         place = tuple(int(i) for i in np.argwhere(apart)[0])
         raise Failure(
-            f"expected {left} = {right}{_at(place)}; they are between {a.low[place]!r} and {a.high[place]!r}, "
-            f"and between {b.low[place]!r} and {b.high[place]!r}, so a rule is wrong"
+            f"expected {left} = {right}{_at(place)}; "
+            f"they are between {a.low[place].item()!r} and {a.high[place].item()!r}, "
+            f"and between {b.low[place].item()!r} and {b.high[place].item()!r}, so a rule is wrong"
         )
 
 
@@ -179,22 +181,28 @@ class Roomy(Errors):
 class Known(Enclosure):
     """The enclosure of what can be enclosed well, by exact arithmetic as by a backend.
 
-    Ops on matrices are left to shaken runs: backends have algorithms of their own for them, which err by what the
-    theory of each tells, not as the body would; and bodies that iterate until nothing changes never do on intervals.
+    Of an op on matrices a body tells nothing: backends have algorithms of their own, which err by what theory tells of
+    each, and one that iterates until nothing changes never ends on intervals.  So without a rule it is not enclosed.
 
     Args:
         capabilities: what the backend declares.
         keen: whether to look for sums and products that need no rounding, if the backend declares none but roundings
             for these ops; without that, 2 - 1 would be near 1, and nothing could be decided by it.
+
+    Attributes:
+        has_met_matrices: whether there was an op on matrices, whose enclosures are wide; looking keenly does not help.
     """
 
     def __init__(self, capabilities: Capabilities, keen: bool = False) -> None:
         super().__init__(capabilities)
         self.declared, self.errors, self.keen = self.errors, Roomy(capabilities), keen
+        self.has_met_matrices = False
 
     def interpret(self, op: Op, operands: Sequence[Interval], params: tuple[Any, ...]) -> Any:
         if op.prepare is not None:
-            raise NotEnclosedError(op.name)
+            self.has_met_matrices = True
+            if op.name not in RULES:
+                raise NotEnclosedError(op.name)
         result = super().interpret(op, operands, params)
         if not self.keen or op.name not in _REMAINDERS or result.dtype.kind != "float":
             return result
@@ -259,9 +267,10 @@ def enclosed(subject: Subject, computation: Computation) -> list[Bounds]:
         Failure: if no bounds at all are known, so that a comparison would prove nothing.
     """
     try:
-        bounds, vague = _intervals(subject, computation, keen=False)
-        if any(where.any() for where in vague):
-            bounds, vague = _intervals(subject, computation, keen=True)
+        place = Known(subject.capabilities)
+        bounds, vague = _intervals(subject, computation, place)
+        if any(where.any() for where in vague) and not place.has_met_matrices:
+            bounds, vague = _intervals(subject, computation, Known(subject.capabilities, keen=True))
         if not any(where.any() for where in vague):
             return bounds
     except NotEnclosedError:
@@ -286,15 +295,14 @@ def _filled(bounds: Bounds, where: Array, ends: tuple[Array, Array]) -> Bounds:
     return Bounds(low, high, np.where(where, unknown, bounds.maybe_nan), *counts)
 
 
-def _intervals(subject: Subject, computation: Computation, keen: bool) -> tuple[list[Bounds], list[Array]]:
+def _intervals(subject: Subject, computation: Computation, place: Known) -> tuple[list[Bounds], list[Array]]:
     """What the computation gives on intervals, and where that says too little."""
-    found = list(computation(interpreter_of_intervals(subject, keen)))
+    found = list(computation(fused_as(subject, place)))
     return [bounds_of(y) for y in found], [_vague(interval(y)) for y in found]
 
 
-def interpreter_of_intervals(subject: Subject, keen: bool) -> RawTensor[Any]:
-    """The enclosure of what the backend computes, fused where that is."""
-    place: RawTensor[Any] = Known(subject.capabilities, keen)
+def fused_as(subject: Subject, place: Known) -> RawTensor[Any]:
+    """The enclosure, fused where the backend is."""
     return Fuse(place) if isinstance(subject.stack, Fuse) else place
 
 

@@ -266,8 +266,8 @@ def orders(subject: Subject, case: Case) -> Measured:
         for k, (low, high) in enumerate(zip(within.low.reshape(-1), within.high.reshape(-1), strict=True)):
             if not below(low, exact[k]) or not below(-high, -exact[k]):
                 raise Failure(
-                    f"{case.op}: derivative {way}: expected {mpmath.nstr(exact[k], 20)}, which is not between {low!r} "
-                    f"and {high!r}, so a rule is wrong"
+                    f"{case.op}: derivative {way}: expected {mpmath.nstr(exact[k], 20)}, "
+                    f"which is not between {low.item()!r} and {high.item()!r}, so a rule is wrong"
                 )
     return measured(bounds)
 

@@ -18,12 +18,13 @@ from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.bounds import (
     Bounds,
     Computation,
+    Known,
     NotEnclosedError,
     between,
     bounds_of,
     certified,
     enclosed,
-    interpreter_of_intervals,
+    fused_as,
     measured,
     require_equal,
     require_within,
@@ -135,7 +136,7 @@ def _by_mean_value(subject: Subject, case: Case, stretch: Stretch) -> list[Bound
     order = "second" if stretch.second else "first"
     start, end = stretch.point(-1.0), stretch.point(1.0)
     way = stretch.along(start, end)
-    place = interpreter_of_intervals(subject, keen=False)
+    place = fused_as(subject, Known(subject.capabilities))
     operands = [between(place, a, b, stretch.dtype) for a, b in zip(start, end, strict=True)]
     try:
         (slope,) = [bounds_of(y) for y in stretch.slope(place, operands, way)]

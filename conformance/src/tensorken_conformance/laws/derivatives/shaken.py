@@ -1,10 +1,10 @@
 """Shaken: bounds where intervals say nothing, from runs in which every rounding is exaggerated at random.
 
-The bodies of factorizations iterate, and intervals only grow when they are iterated upon.  So the computation runs on
-numpy, several times, with each result moved by a random relative amount that is far larger than a rounding, yet so
-small that the effects add up linearly; how far the final numbers move tells how far roundings can move them.  This is
-Monte Carlo arithmetic: D. S. Parker, "Monte Carlo arithmetic: exploiting randomness in floating-point arithmetic",
-UCLA CSD-970002, 1997.
+Of the vectors of factorizations little is known, their signs least, so what is computed from them has intervals that
+say nothing.  Therefore the computation runs on numpy, several times, with each result moved by a random relative amount
+that is far larger than a rounding, yet so small that the effects add up linearly; how far the final numbers move tells
+how far roundings can move them.  This is Monte Carlo arithmetic: D. S. Parker, "Monte Carlo arithmetic: exploiting
+randomness in floating-point arithmetic", UCLA CSD-970002, 1997.
 
 Let s be what a unit error in each of N places does to a number.  A run moves it by a random sum of the s, whose mean
 square is the sum of their squares; the worst that errors of that size can do is the sum of |s|, at most the root of N
@@ -72,12 +72,15 @@ class Shaken(RawTensor[Array]):
         if y.dtype.kind != "f":
             return y
         self.places += y.size
+        if op.prepare is not None:
+            return self._near(y)
         return self._shaken(y, 2.0 * self.errors.steps(op.name, DTYPES[y.dtype.name]) + 1.0)
 
     def _near(self, x: Array) -> Array:
-        """A matrix near x, for which a stable algorithm gives the exact result: N. J. Higham, as above, section 19.3.
+        """A matrix near x: one for which a stable algorithm gives the exact result, or what it gives for that.
 
-        The distance is relative to the largest element, and grows with the number of elements.
+        The distance is relative to the largest element, and grows with the number of elements: N. J. Higham, "Accuracy
+        and Stability of Numerical Algorithms", 2nd edition, 2002, theorem 19.4 and section 19.3.
         """
         if x.dtype.kind != "f" or not x.size:
             return x
@@ -90,6 +93,7 @@ class Shaken(RawTensor[Array]):
         if self.random is None:
             return x
         signs = np.where(self.random.random(x.shape) < 0.5, -1.0, 1.0)
+        signs *= self.random.uniform(0.5, 1.5, x.shape)  # of one size, two moves could cancel to nothing
         with np.errstate(all="ignore"):
             moved = np.asarray(x + signs * exaggerated(x.dtype.name) * sizes).astype(x.dtype)
         return np.where(np.isfinite(moved), moved, x)
@@ -129,7 +133,8 @@ def shaken(
     for seed in range(RUNS):
         for square, centre, y in zip(squares, centres, computation(Shaken(errors, seed)), strict=True):
             moved = _read(y)
-            square += np.where(moved == centre, 0.0, moved - centre) ** 2 / RUNS
+            with np.errstate(invalid="ignore"):
+                square += np.where(moved == centre, 0.0, moved - centre) ** 2 / RUNS
     found = []
     for centre, square in zip(centres, squares, strict=True):
         name = "float64" if centre.dtype.kind != "f" else centre.dtype.name

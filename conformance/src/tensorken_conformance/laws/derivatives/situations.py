@@ -13,7 +13,7 @@ import numpy as np
 import tensorken as tk
 from tensorken.dispatch import apply
 from tensorken.errors import DTypeError
-from tensorken.spec.dtypes import DTYPES, DType, bool_, float32, float64, int32
+from tensorken.spec.dtypes import DTYPES, DType, bool_, float16, float32, float64, int32
 from tensorken.spec.op import OPS, Op, Sample
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
@@ -42,7 +42,7 @@ class Situation:
         variables: the places of the operands that have derivatives.
         views: the movement by which each operand is made; empty for a plain one.
         main: whether laws that try each op once take this one.
-        crossing: whether decisions change within any distance of the point, as in a tie: there are no differences.
+        crossing: whether values jump or bend within any distance of the point, as in a tie: there are no differences.
     """
 
     name: str
@@ -309,6 +309,9 @@ def _of_op(op: Op, sample: Sample, *, main: bool, view: str = "", kind: str = "f
         data,
         (view, *[""] * (len(shapes) - 1)) if view else (),
         main,
+        crossing=any(
+            param in (float16, float32) for param in params
+        ),  # there values jump as they are rounded
     )
 
 

@@ -82,5 +82,5 @@ def primal_bits(subject: Subject, case: Case) -> None:
         if bits(got) != bits(expected):
             differs = [(a, b) for a, b in zip(got.flat, expected.flat, strict=True) if bits(a) != bits(b)]
             raise Failure(
-                f"{case.op}: expected the value {differs[0][1]!r} under {way}, too, got {differs[0][0]!r}"
+                f"{case.op}: expected the value {differs[0][1].item()!r} under {way}, too, got {differs[0][0].item()!r}"
             )
