@@ -41,6 +41,12 @@ def test_the_quick_run_has_a_case_an_op(law: str) -> None:
     assert len({result.case.op for result in found}) == len(found) < 10
 
 
+def test_the_quick_run_adds_integers_where_the_full_one_does() -> None:
+    """Sums of floats are rounded in an order that is the backend's."""
+    found = results(Numpy(), "values.indexing", depth="smoke", where=lambda case: case.op == "scatter_add")
+    assert [result.case.dtype for result in found] == ["int32"]
+
+
 def test_other_laws_find_the_cases_that_they_need() -> None:
     subject = Subject(Numpy(), "numpy")
     (chosen,) = laws_for(subject, ["values.movement"])

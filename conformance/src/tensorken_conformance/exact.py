@@ -118,6 +118,7 @@ def dtypes_for(
     params: tuple[Any, ...] = (),
     operands: int = 1,
     beside: tuple[DType, ...] = (),
+    kinds: tuple[str, ...] = ("bool", "int", "float"),
 ) -> list[DType]:
     """The dtypes of operands that an op takes and the backend has; only one of them in the quick run.
 
@@ -129,8 +130,10 @@ def dtypes_for(
         params: of the op, since rules of dtypes take them, too.
         operands: how many operands have that dtype.
         beside: the dtypes of those that follow.
+        kinds: of dtypes that the law is about.
     """
-    found = [dtype for dtype in subject.dtypes() if takes(op, (dtype,) * operands + beside, params)]
+    able = [dtype for dtype in subject.dtypes() if takes(op, (dtype,) * operands + beside, params)]
+    found = [dtype for dtype in able if dtype.kind in kinds]
     if subject.depth == "smoke":
         found = [dtype for dtype in found if dtype.name == "float32"][:1] or found[:1]
     return found

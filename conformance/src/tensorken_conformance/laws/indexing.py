@@ -86,14 +86,15 @@ def cases(subject: Subject) -> Iterator[Case]:
     for op, kinds in (("gather", ("bool", "int", "float")), ("scatter_add", ("int",))):
         for index in indices:
             params = (0, 1)[: len(OPS[op].params)]
-            for dtype in exact.dtypes_for(subject, OPS[op], params, beside=(DTYPES[index],)):
+            found = exact.dtypes_for(subject, OPS[op], params, beside=(DTYPES[index],), kinds=kinds)
+            for dtype in found:
                 if subject.depth == "smoke":
                     yield Case("values.indexing", op, dtype.name, "small", "ordinary", index)
-                elif dtype.kind in kinds:
-                    for shape in exact.classes(subject):
-                        if shapes.class_of(shape).shape and exact.makes(subject, shape, dtype):
-                            for values in exact.VALUES:
-                                yield Case("values.indexing", op, dtype.name, shape, values, index)
+                    continue
+                for shape in exact.classes(subject):
+                    if shapes.class_of(shape).shape and exact.makes(subject, shape, dtype):
+                        for values in exact.VALUES:
+                            yield Case("values.indexing", op, dtype.name, shape, values, index)
 
 
 @law("values.indexing", cases, level=exact.level_of, needs=exact.needs_of)
