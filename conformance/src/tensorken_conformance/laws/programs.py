@@ -25,7 +25,7 @@ DRAWN: dict[Depth, tuple[int, int]] = {"smoke": (1, 3), "default": (20, 10), "de
 PINNED: dict[Depth, tuple[int, int]] = {"smoke": (0, 0), "default": (5, 12), "deep": (25, 14)}
 """Cases, and how many programs each has that are the same for all seeds."""
 
-LIVES: dict[Depth, tuple[int, int]] = {"smoke": (1, 1), "default": (6, 20), "deep": (40, 50)}
+LIVES: dict[Depth, tuple[int, int]] = {"smoke": (1, 4), "default": (6, 20), "deep": (40, 50)}
 """Cases, and how many lives of tensors each draws."""
 
 

@@ -90,6 +90,37 @@ def matmul(dtypes: list[DType]) -> Writer:
     return writer
 
 
+CROSSED = {
+    "{0}.reshape((-1, 1)) + {1}": "add",
+    "{0}.reshape((-1, 1)) - {1}": "sub",
+    "{0}.reshape((-1, 1)) * {1}": "mul",
+    "tk.maximum({0}.reshape((-1, 1)), {1})": "maximum",
+    "{0} - {1}.reshape((-1, 1))": "sub",
+    "{0}.reshape((-1, 1)) < {1}": "lt",
+    "tk.where({0}.reshape((-1, 1)) < {1}, {0}.reshape((-1, 1)), {1})": "where",
+}
+"""A column beside a row, and the op that they meet in."""
+
+
+def crossed(dtypes: list[DType]) -> Writer:
+    """Writes an op on a column and a row, neither of which has the shape of the result."""
+
+    def writer(draft: Draft) -> bool:
+        dtype = draft.dtype(dtypes)
+
+        def fits(x: Tensor) -> bool:
+            return x.dtype is dtype and x.ndim == 1 and 1 < x.size < 8
+
+        first = draft.pick(fits)
+        first = draft.leaf((3,), dtype) if first is None else first
+        second = draft.pick(fits) if draft.chance(2) else None
+        second = draft.leaf((4,), dtype) if second is None else second
+        written = draft.choice(list(CROSSED))
+        return draft.add(Step(written, (first, second), ("reshape", CROSSED[written])), draft.chance(12))
+
+    return writer
+
+
 def product_sum(dtypes: list[DType]) -> Writer:
     """Writes a sum of products, which a backend may fuse; alone, or beside another."""
 

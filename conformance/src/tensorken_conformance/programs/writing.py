@@ -15,7 +15,7 @@ from tensorken.spec.op import OPS, Op
 from tensorken.spec.shapes import Shape
 from tensorken_conformance.enclosure import interval
 from tensorken_conformance.programs.draft import Draft, Draw, Writer
-from tensorken_conformance.programs.idioms import SPELLED, matmul, product_sum, spelled
+from tensorken_conformance.programs.idioms import CROSSED, SPELLED, crossed, matmul, product_sum, spelled
 from tensorken_conformance.programs.operands import beside, operand
 from tensorken_conformance.programs.program import Program, Step
 
@@ -332,13 +332,17 @@ def _writers(declared: tuple[str, ...], unsupported: tuple[tuple[str, str], ...]
         ]
         if usable:
             writers.append(spelled(written, ops, usable))
-    usable = [
-        d
-        for d in _of_kind(dtypes, "numeric")
-        if all(capabilities.why_not(op, d.name) is None for op in ("mul", "sum", "add", "sub"))
-    ]
+
+    def with_all(*ops: str) -> list[DType]:
+        numbers = _of_kind(dtypes, "numeric")
+        return [d for d in numbers if all(capabilities.why_not(op, d.name) is None for op in ops)]
+
+    usable = with_all("mul", "sum", "add", "sub")
     if usable:
-        writers += [matmul(usable), product_sum(usable), product_sum(usable)]
+        writers += [matmul(usable), *[product_sum(usable)] * 2]
+    usable = with_all(*CROSSED.values())
+    if usable:
+        writers += [crossed(usable)] * 4
     for op in OPS.values():
         on = _dtypes_of(op, declared, unsupported)
         if on and op.samples:
