@@ -185,9 +185,9 @@ def differing(got: Array, expected: Array) -> Array | None:
     if got.dtype.kind == "f":
         unsigned = f"u{got.dtype.itemsize}"
         places = np.ascontiguousarray(got).view(unsigned) != np.ascontiguousarray(expected).view(unsigned)
-        places &= ~(np.isnan(got) & np.isnan(expected))
+        places = places.reshape(got.shape) & ~(np.isnan(got) & np.isnan(expected))
     else:
-        places = got != expected
+        places = np.asarray(got != expected)
     return places if places.any() else None
 
 
