@@ -79,7 +79,7 @@ def grid(
     op: str,
     variants: Callable[[tuple[int, ...]], Variants],
     values: Callable[[DType], Sequence[str]],
-    ordinary: Collection[str],
+    ordinary: Sequence[str],
     longest: Callable[[DType, str], int] = lambda dtype, values: 10**9,
     kinds: Collection[str] = ("int", "float"),
     views: bool = True,
@@ -92,7 +92,7 @@ def grid(
         op: what runs.
         variants: the params for a shape, by the details of their cases.
         values: the value classes of a dtype.
-        ordinary: those of them that are tried on every shape.
+        ordinary: those of them that are tried on every shape, the last of them on those of the other table, too.
         longest: how many elements may meet in one result.
         kinds: of dtypes that the op takes.
         views: whether the shapes of the other table are tried, too, for which an op must be quick.
@@ -104,8 +104,10 @@ def grid(
                 continue
             for name in values(dtype)[:1] if smoke else values(dtype):
                 found = list(variants(form.shape).items())
+                if shape in VIEWS and shape not in FEW and name != ordinary[-1]:
+                    continue
                 if name not in ordinary:
                     found = found[:2] if shape in FEW else []
-                for detail, params in found[-1:] if smoke else found:
+                for detail, params in found[:1] if smoke else found:
                     if length(params, form.shape) <= longest(dtype, name):
                         yield Case(law, op, dtype.name, shape, name, detail)

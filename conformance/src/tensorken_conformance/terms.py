@@ -143,7 +143,7 @@ class Sums:
         magnitude: the sum of their sizes.
         count: how many terms there are.
         special: what a sum is that has terms which are not finite: NaN or an infinity; 0 for the others.
-        unsigned: where a zero may have either sign, since all terms are -0.0, or since there are none.
+        unsigned: where a zero may have either sign, since all terms are -0.0.
     """
 
     total: Dyadic
@@ -175,8 +175,8 @@ def sums_of(exact: Dyadic, terms: Array, add: Add) -> Sums:
     up, down = any_of(terms == np.inf), any_of(terms == -np.inf)
     nan = any_of(np.isnan(terms)) | (up & down)
     special = np.where(nan, np.nan, np.where(up, np.inf, np.where(down, -np.inf, 0.0)))
-    unsigned = ~any_of(~((terms == 0) & np.signbit(terms)))
     count = np.asarray(add(np.ones(terms.shape, np.int64)))
+    unsigned = ~any_of(~((terms == 0) & np.signbit(terms))) & (count > 0)
     return Sums(exact.mapped(add), abs(exact).mapped(add), count, special, unsigned)
 
 
@@ -241,7 +241,7 @@ def check_sums(
     if wrong.any():
         place = tuple(map(int, np.argwhere(wrong)[0]))
         raise Failure(
-            f"{says}{at(place)}: {_expected(sums, bound, place, bool(sure[place]))}, got {got[place]!r}"
+            f"{says}{at(place)}: {_expected(sums, bound, place, bool(sure[place]))}, got {got[place].item()!r}"
             f"{_excess(error, bound, place) if plain[place] and finite[place] else ''}",
             ulp=_units(error, sums.magnitude, place, arithmetic) if plain[place] and finite[place] else None,
         )
@@ -256,7 +256,7 @@ def refuse(says: str, wrong: Array, expected: str, got: Array) -> None:
     """
     if wrong.any():
         place = tuple(map(int, np.argwhere(wrong)[0]))
-        raise Failure(f"{says}{at(place)}: expected {expected} got {got[place]!r}")
+        raise Failure(f"{says}{at(place)}: expected {expected} got {got[place].item()!r}")
 
 
 def same(got: Array, expected: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS
 from tensorken_conformance import reductions, terms, views
 from tensorken_conformance.bounds import FORMATS, Arithmetic, Array, Dyadic
-from tensorken_conformance.case import Case, Failure, Measured
+from tensorken_conformance.case import Case, Failure, Measured, Unsupported
 from tensorken_conformance.law import law
 from tensorken_conformance.subject import Subject
 
@@ -52,6 +52,11 @@ PATTERNS: dict[str, dict[str, Pattern]] = {
     RAW: {
         "matrices": _square(5, 7, 3),
         "wide-inner": _square(2, 257, 3),
+        "square": _square(4, 4, 4),
+        "square-last": Pattern((4, 1, 4), (1, 4, 4), (2,)),
+        "square-first": Pattern((4, 4, 1), (4, 1, 4), (0,)),
+        "square-swapped": Pattern((1, 4, 4), (4, 4, 1), (1,)),
+        "square-batch": Pattern((3, 3, 3, 1), (3, 1, 3, 3), (2,)),
         "swapped": Pattern((1, 7, 3), (5, 7, 1), (1,)),
         "inner-last": Pattern((4, 1, 6), (1, 5, 6), (2,)),
         "inner-first": Pattern((6, 4, 1), (6, 1, 5), (0,)),
@@ -86,6 +91,7 @@ PATTERNS: dict[str, dict[str, Pattern]] = {
     },
     "matmul": {
         "matrices": Pattern((5, 7), (7, 3)),
+        "square": Pattern((4, 4), (4, 4)),
         "wide-inner": Pattern((2, 257), (257, 3)),
         "matrix-vector": Pattern((5, 7), (7,)),
         "vector-matrix": Pattern((7,), (7, 5)),
@@ -247,6 +253,8 @@ def problem(subject: Subject, case: Case) -> Problem:
     else:
         x, y, axis, shape = _BROUGHT[case.op](a, b, pattern.axes)
         sums = _sums(x, y, lambda x: np.asarray(np.add.reduce(x, axis)).reshape(shape))
+    if pattern.factored:  # and 0.0 times a negative number is -0.0
+        sums = replace(sums, unsigned=np.ones_like(sums.unsigned))
     return Problem(a, b, sums)
 
 
@@ -310,6 +318,9 @@ def check_contractions(subject: Subject, case: Case) -> Measured | None:
     """
     given, dtype, pattern = problem(subject, case), DTYPES[case.dtype], PATTERNS[case.op][case.shape]
     place = subject.witness if case.op == RAW else subject.stack
+    reason = subject.capabilities.why_not(RAW, case.dtype)
+    if reason and case.op != RAW:
+        raise Unsupported(f"{RAW}: {reason}")
     first, second = (case.detail or "plain-plain").split("-")
     a, b = (
         views.viewed(subject, first, given.a, dtype, place),

@@ -161,7 +161,13 @@ def _row(values: list[float]) -> tuple[list[float], list[float], float, float, d
         return [], [], 1.0, 0.0, {"softmax": [], "log_softmax": [], "logsumexp": [-np.inf]}
     if any(v != v for v in values):
         nan: list[Number] = [np.nan] * count
-        return [0.0] * count, [1.0] * count, float(count), 0.0, dict(zip(OPERATIONS, (nan, nan, nan[:1]), strict=True))
+        return (
+            [0.0] * count,
+            [1.0] * count,
+            float(count),
+            0.0,
+            dict(zip(OPERATIONS, (nan, nan, nan[:1]), strict=True)),
+        )
     top = max(values)
     finite = abs(top) != np.inf
     differences = [_difference(v, top, finite) for v in values]
@@ -261,7 +267,7 @@ def check_exponential_sums(subject: Subject, case: Case) -> Measured:
         )
         place = row if case.op == "logsumexp" else int(given.places[row, i])
         raise Failure(
-            f"{case.op}{given.params}: expected {what} at {place} of the flat result, got {got[row, i]!r}",
+            f"{case.op}{given.params}: expected {what} at {place} of the flat result, got {got[row, i].item()!r}",
             ulp=float(off[row, i] / unit[row, i]) if plain[row, i] and finite[row, i] else None,
         )
     return Measured(float(np.max(off / unit, where=plain & finite, initial=0.0)))

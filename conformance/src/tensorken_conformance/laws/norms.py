@@ -119,7 +119,7 @@ def check_norms(subject: Subject, case: Case) -> Measured:
             else special
         )
         raise Failure(
-            f"norm{given.params}{terms.at(place)}: expected {expected}, got {got[place]!r}",
+            f"norm{given.params}{terms.at(place)}: expected {expected}, got {got[place].item()!r}",
             ulp=float(off[place]) if special == 0 and finite[place] else None,
         )
     normal = (square.exceeds(Dyadic.number(form.normal**2))) & finite & (squares.special == 0)

@@ -299,7 +299,7 @@ def check_floats(says: str, exact: Products, got: Array, arithmetic: Arithmetic,
         )
         share = 0 if short[place] else bound(int(exact.count[place]))
         raise Failure(
-            f"{says}{terms.at(place)}: expected {expected}, to {float(share):.3g} of it, got {got[place]!r}",
+            f"{says}{terms.at(place)}: expected {expected}, to {float(share):.3g} of it, got {got[place].item()!r}",
             ulp=float(abs(abs(Fraction(float(got[place]))) - size) / size / (2 * form.unit))
             if number[place]
             else None,

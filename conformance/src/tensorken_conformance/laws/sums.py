@@ -29,9 +29,9 @@ indices are of int64.
 
 def targets(shape: tuple[int, ...]) -> reductions.Variants:
     """An axis for scatter_add, and how the indices meet, as they stand in ids."""
-    last = max(len(shape) - 1, 0)
-    found = {f"{axis}-shared": (axis, "shared") for axis in range(min(len(shape), 4))}
-    return found | {f"{last}-{target}": (last, target) for target in TARGETS if shape}
+    last = len(shape) - 1
+    found = {f"{axis}-shared": (axis, "shared") for axis in range(min(len(shape), 3))}
+    return found | {f"{last}-{target}": (last, target) for target in TARGETS if 0 < len(shape) < 3}
 
 
 VARIANTS = {"sum": reductions.several, "cumsum": reductions.one, "scatter_add": targets}
@@ -117,7 +117,7 @@ def check_sums(subject: Subject, case: Case) -> Measured | None:
 
     They are exact for floats, too, where no partial sum in any order has more digits than the format.
     NaN and infinities among the terms make the sum what IEEE 754 says; what overflows only in some orders may be
-    infinite or NaN, or within the bound. A sum of nothing is 0. A sum of nothing but -0.0 may be a zero of either sign,
+    infinite or NaN, or within the bound. A sum of nothing is 0.0. A sum of nothing but -0.0 may be a zero of either sign,
     except in scatter_add, which begins with 0.0; any other zero is 0.0. Over no axes each element is its own sum.
     """
     given, dtype = problem(subject, case), DTYPES[case.dtype]

@@ -47,11 +47,11 @@ class Kind:
 
 KINDS: dict[str, Kind] = {
     "cholesky": Kind("positive", factors.cholesky, values=("garbage", "indefinite", "nan")),
-    "qr": Kind("general", factors.qr, True, {"reduced": (False,), "complete": (True,)}),
+    "qr": Kind("general", factors.qr, True, {"reduced": (False,), "complete": (True,)}, ("singular", "nan")),
     "eigh": Kind("symmetric", factors.eigh, values=("garbage", "nan")),
     "eigvalsh": Kind("symmetric", factors.eigvalsh, values=("garbage", "nan")),
-    "svd": Kind("general", factors.svd, True, {"thin": (False,), "full": (True,)}),
-    "svdvals": Kind("general", factors.svdvals, True),
+    "svd": Kind("general", factors.svd, True, {"thin": (False,), "full": (True,)}, ("singular", "nan")),
+    "svdvals": Kind("general", factors.svdvals, True, values=("singular", "nan")),
     "solve": Kind("general", systems.solve, values=("singular", "nan")),
     "triangular_solve": Kind(
         "general",
@@ -61,11 +61,14 @@ KINDS: dict[str, Kind] = {
     ),
     "inv": Kind("general", systems.inv, values=("singular", "nan")),
     "det": Kind("general", systems.det, values=("singular", "nan"), without=("scaled",)),
-    "cofactors": Kind("general", systems.cofactors, without=("scaled",)),
+    "cofactors": Kind("general", systems.cofactors, values=("singular", "nan"), without=("scaled",)),
     "slogdet": Kind("general", systems.slogdet, values=("singular", "nan")),
     "pinv": Kind("deficient", systems.pinv, True, without=("graded", "nearly-singular")),
 }
 """The ops on matrices."""
+
+ALWAYS = ("qr", "svd", "svdvals", "cofactors")
+"""What singular matrices have as well."""
 
 MODELS = ("3x3", "batch", "7x4")
 """The shapes on which views are tried."""
@@ -173,7 +176,8 @@ def check_factorizations(subject: Subject, case: Case) -> Measured:
         parts = tuple([x[place] for x in got])
         where = f"{case.op}{given.params if given.params else ''}{terms.at(place)}"
         try:
-            if case.values in operands.SPOILT and place == places[0]:
+            spoilt = case.values in operands.SPOILT and place == places[0]
+            if spoilt and (case.values != "singular" or case.op not in ALWAYS):
                 _spoilt(case, given.operands[0][place], parts)
                 continue
             finite = bool(all([np.isfinite(part).all() for part in parts]))

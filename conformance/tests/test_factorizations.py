@@ -1,0 +1,142 @@
+"""The law on factorizations: unstable ways, wrong triangles, orders and signs fail; its facts are those of numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conformance.tests.examining import failures, faulty
+from tensorken_conformance.laws.factorizations import KINDS, facts
+
+LAW = "values.factorizations"
+
+
+def off_in_the_last(part: int) -> Callable[..., Any]:
+    """The last element of a result is off by one in ten thousand."""
+
+    def change(right: Callable[..., Any], *args: Any) -> Any:
+        result = right(*args)
+        parts = [np.array(y) for y in (result if isinstance(result, tuple) else (result,))]
+        if parts[part].size:
+            parts[part].reshape(-1)[-1] *= 1.0001
+        return tuple(parts) if isinstance(result, tuple) else parts[0]
+
+    return change
+
+
+PARTS = {"qr": 2, "eigh": 2, "svd": 3, "slogdet": 2}
+NATIVE = [op for op in KINDS if op not in ("cofactors", "pinv")]
+
+
+@pytest.mark.parametrize(("op", "part"), [(op, part) for op in NATIVE for part in range(PARTS.get(op, 1))])
+def test_one_wrong_element_fails(op: str, part: int) -> None:
+    found = failures(
+        faulty(op, off_in_the_last(part)),
+        LAW,
+        where=lambda case: case.op == op and case.values == "normals" and case.shape in ("1x1", "5x5", "7x4"),
+    )
+    assert found
+
+
+def upper(right: Callable[..., Any], x: Any) -> Any:
+    return right(np.swapaxes(x, -1, -2))
+
+
+def averaged(right: Callable[..., Any], x: Any) -> Any:
+    return right((x + np.swapaxes(x, -1, -2)) / 2)
+
+
+def below_the_diagonal(right: Callable[..., Any], x: Any, complete: bool) -> Any:
+    q, r = right(x, complete)
+    return q, r + np.tril(np.full_like(r, 1e-30), -1)
+
+
+def backwards(right: Callable[..., Any], x: Any) -> Any:
+    return right(x)[..., ::-1]
+
+
+def by_squares(right: Callable[..., Any], a: Any, b: Any) -> Any:
+    """By the normal equations, which square the condition."""
+    transposed = np.swapaxes(a, -1, -2)
+    return right(transposed @ a, transposed @ b)
+
+
+def numbers_for_nan(right: Callable[..., Any], x: Any) -> Any:
+    return np.nan_to_num(right(x), nan=0.0)
+
+
+def spoiling_the_batch(right: Callable[..., Any], x: Any) -> Any:
+    """One matrix without an inverse takes all others with it."""
+    y = right(x)
+    return np.full_like(y, np.nan) if np.isnan(y).any() else y
+
+
+def by_elimination(right: Callable[..., Any], a: Any, b: Any, lower: bool) -> Any:
+    """As numpy.linalg.solve, which chooses other rows than are first."""
+    return np.where(np.isnan(right(a, b, lower)), np.nan, _solved(a, b, lower)).astype(a.dtype)
+
+
+def _solved(a: Any, b: Any, lower: bool) -> Any:
+    triangle = np.tril(a) if lower else np.triu(a)
+    regular = (np.diagonal(triangle, 0, -2, -1) != 0).all(-1) & np.isfinite(triangle).all((-2, -1))
+    return np.linalg.solve(np.where(regular[..., None, None], triangle, np.eye(a.shape[-1])), b)
+
+
+def without_sign(right: Callable[..., Any], x: Any) -> Any:
+    return np.abs(right(x))
+
+
+FAULTS = {
+    "upper": ("cholesky", upper, "garbage"),
+    "averaged": ("eigvalsh", averaged, "garbage"),
+    "below": ("qr", below_the_diagonal, "normals"),
+    "backwards": ("eigvalsh", backwards, "normals"),
+    "squares": ("solve", by_squares, "nearly-singular"),
+    "numbers": ("inv", numbers_for_nan, "singular"),
+    "batch": ("inv", spoiling_the_batch, "singular"),
+    "elimination": ("triangular_solve", by_elimination, "graded"),
+    "sign": ("det", without_sign, "small-integers"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_wrong_way_fails(name: str) -> None:
+    op, change, values = FAULTS[name]
+    found = failures(faulty(op, change), LAW, where=lambda case: case.op == op and case.dtype == "float64")
+    assert values in {id.split("/")[4] for id in found}
+
+
+# ---- facts -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", range(1, 6))
+def test_facts_are_those_of_numpy(n: int) -> None:
+    a = np.random.default_rng(n).standard_normal((n, n))
+    rows = facts.rows_of(a)
+    assert float(facts.determinant(rows)) == pytest.approx(np.linalg.det(a))
+    minors = np.array([[float(v) for v in row] for row in facts.cofactors(rows)])
+    assert minors == pytest.approx(np.linalg.det(a) * np.linalg.inv(a).T)
+    assert facts.eigenvalues(a + a.T) == pytest.approx(np.linalg.eigvalsh(a + a.T))
+    assert facts.singular_values(a) == pytest.approx(np.linalg.svd(a, compute_uv=False))
+    found = facts.eliminated(a)
+    assert abs(np.prod([float(pivot) for pivot in found.pivots])) == pytest.approx(abs(np.linalg.det(a)))
+    assert abs(a).max() <= float(found.growth) <= abs(a).max() * 2 ** (n - 1)
+
+
+def test_pseudoinverses_of_any_rank() -> None:
+    a = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0]])
+    found = facts.pseudoinverse(facts.rows_of(a))
+    assert np.array(found, float) == pytest.approx(np.linalg.pinv(a))
+    assert facts.pseudoinverse(facts.rows_of(np.zeros((2, 3)))) == [[Fraction(0)] * 2] * 3
+
+
+def test_growth_follows_rows_that_tie() -> None:
+    """Elimination of this matrix doubles the last column in each step, whichever of the tying rows is taken."""
+    n = 5
+    a = np.tril(-np.ones((n, n)), -1) + np.eye(n)
+    a[:, -1] = 1
+    assert facts.eliminated(a).growth >= 2 ** (n - 1)
