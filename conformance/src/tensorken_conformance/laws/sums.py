@@ -115,10 +115,10 @@ def problem(subject: Subject, case: Case) -> Problem:
 def check_sums(subject: Subject, case: Case) -> Measured | None:
     """Sums are exact for ints, and for floats within gamma_{n-1} * sum(|x|), which holds for every order of adding.
 
-    They are exact for floats, too, where no partial sum in any order has more digits than the format.
-    NaN and infinities among the terms make the sum what IEEE 754 says; what overflows only in some orders may be
-    infinite or NaN, or within the bound. A sum of nothing is 0.0. A sum of nothing but -0.0 may be a zero of either sign,
-    except in scatter_add, which begins with 0.0; any other zero is 0.0. Over no axes each element is its own sum.
+    They are exact for floats, too, where no partial sum in any order has more digits than the format. NaN and
+    infinities among the terms make the sum what IEEE 754 says; what overflows only in some orders may be infinite or
+    NaN, or within the bound. A sum of nothing is 0.0. A sum of nothing but -0.0 may be a zero of either sign, except in
+    scatter_add, which begins with 0.0; any other zero is 0.0. Over no axes each element is its own sum.
     """
     given, dtype = problem(subject, case), DTYPES[case.dtype]
     operands = [operand(subject, case.shape, given.values, dtype)]
