@@ -139,11 +139,22 @@ def problem(subject: Subject, case: Case) -> Problem:
         a = views.fitted(view, operands.drawn(rng, case.values, shape, case.dtype, matrix))
     others: tuple[Array, ...] = ()
     if case.op in ("solve", "triangular_solve"):
-        right = (*shape[:-1], 1 if case.shape == "5x5" else RIGHT)
-        others = (views.fitted(view, rng.standard_normal(right).astype(case.dtype)),)
+        others = (views.fitted(view, _right_sides(rng, a, 1 if case.shape == "5x5" else RIGHT, matrix)),)
     elif case.op == "pinv":
         others = (np.full(shape[:-2], CUT[case.dtype], case.dtype),)
     return Problem((a, *others), params, view, {})
+
+
+def _right_sides(rng: np.random.Generator, a: Array, count: int, matrix: str) -> Array:
+    """Any columns, but the last such that the solution is not large, as it else is where `a` is nearly singular.
+
+    There an inverse, which is large, has errors that a solution must not have (Higham, section 14.1).
+    """
+    b = rng.standard_normal((*a.shape[:-1], count))
+    read = np.tril(a) if matrix == "lower" else np.triu(a) if matrix == "upper" else a
+    finite = np.where(np.isfinite(read), read, 0).astype(np.float64)
+    b[..., -1:] = finite @ rng.standard_normal((*a.shape[:-1], 1))
+    return b.astype(a.dtype)
 
 
 # ---- the law -----------------------------------------------------------------------------------------------
