@@ -22,6 +22,19 @@ CYCLES = 1000
 ROWS = {"small": 16, "large": 4096}
 """How many rows the operands have: 4096 are 64 KiB in float32, so that a process that keeps them grows visibly."""
 
+TYPICAL = (
+    "create",
+    "elementwise",
+    "movement",
+    "reduction",
+    "gather",
+    "scatter",
+    "contraction",
+    "order",
+    "derivative",
+    "batch",
+)
+
 ON_LARGE = ("create", "elementwise", "movement", "reduction", "contraction", "derivative", "batch")
 
 WARM = 20
@@ -97,7 +110,8 @@ def _working_set() -> int:
 def cases(subject: Subject) -> Iterator[Case]:
     """Each situation on small operands, the simplest of them in each kind of dtype; some on large ones, too."""
     first = [dtype.name for dtype in situations.dtypes(subject)[:1]]
-    for case in situations.cases("lifetime.growth", subject, tuple(ROWS)):
+    names = tuple(situations.SITUATIONS) if subject.depth == "deep" else TYPICAL
+    for case in situations.cases("lifetime.growth", subject, tuple(ROWS), names):
         chosen = case.dtype in first or case.op == "elementwise"
         if chosen and (case.detail == "small" or case.op in ON_LARGE or subject.depth == "deep"):
             yield case
