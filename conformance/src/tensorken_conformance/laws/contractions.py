@@ -11,7 +11,7 @@ import numpy as np
 import tensorken as tk
 from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS
-from tensorken_conformance import reductions, terms, views
+from tensorken_conformance import reductions, rounded, terms, views
 from tensorken_conformance.bounds import FORMATS, Arithmetic, Array, Dyadic
 from tensorken_conformance.case import Case, Failure, Measured, Unsupported
 from tensorken_conformance.law import law
@@ -342,7 +342,11 @@ def check_contractions(subject: Subject, case: Case) -> Measured | None:
         terms.check_ints(says, given.sums, got)
         return None
     arithmetic = Arithmetic(subject.capabilities, case.dtype)
-    return terms.check_sums(says, given.sums, got, arithmetic, 1, _lost(given, arithmetic))
+    measured = terms.check_sums(says, given.sums, got, arithmetic, 1, _lost(given, arithmetic))
+    if case.op in OPS and rounded.declared(subject, case):
+        total = given.sums.total
+        rounded.require(says, case.dtype, total.integers, total.exponent, got, given.sums.special == 0)
+    return measured
 
 
 def _lost(given: Problem, arithmetic: Arithmetic) -> Dyadic | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.op import OPS
-from tensorken_conformance import exact, reductions, terms
+from tensorken_conformance import exact, reductions, rounded, terms
 from tensorken_conformance.bounds import Arithmetic, Array
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
@@ -118,7 +118,8 @@ def check_sums(subject: Subject, case: Case) -> Measured | None:
     They are exact for floats, too, where no partial sum in any order has more digits than the format. NaN and
     infinities among the terms make the sum what IEEE 754 says; what overflows only in some orders may be infinite or
     NaN, or within the bound. A sum of nothing is 0.0. A sum of nothing but -0.0 may be a zero of either sign, except in
-    scatter_add, which begins with 0.0; any other zero is 0.0. Over no axes each element is its own sum.
+    scatter_add, which begins with 0.0; any other zero is 0.0. Over no axes each element is its own sum. A backend that
+    declares no error for the op gives the exact sum rounded once.
     """
     given, dtype = problem(subject, case), DTYPES[case.dtype]
     operands = [operand(subject, case.shape, given.values, dtype)]
@@ -136,4 +137,10 @@ def check_sums(subject: Subject, case: Case) -> Measured | None:
     if given.indices is not None:
         negative = (got == 0) & np.signbit(got) & (given.sums.magnitude.integers == 0)
         terms.refuse(says, negative.astype(bool), "0.0, as it begins with zeros,", got)
-    return terms.check_sums(says, given.sums, got, Arithmetic(subject.capabilities, case.dtype, level(case)))
+    measured = terms.check_sums(
+        says, given.sums, got, Arithmetic(subject.capabilities, case.dtype, level(case))
+    )
+    if rounded.declared(subject, case):
+        total = given.sums.total
+        rounded.require(says, case.dtype, total.integers, total.exponent, got, given.sums.special == 0)
+    return measured

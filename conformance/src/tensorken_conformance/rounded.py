@@ -1,0 +1,59 @@
+"""Rounded: a backend that declares no error for an op on many numbers gives the exact result, rounded once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensorken.spec.dtypes import DTYPES
+from tensorken_conformance import terms
+from tensorken_conformance.bounds import Array
+from tensorken_conformance.case import Case, Measured
+from tensorken_conformance.oracles.rounding import FORMATS, nearest
+from tensorken_conformance.subject import Subject
+
+
+def declared(subject: Subject, case: Case) -> bool:
+    """Whether the backend declares no error for the op of a case; the bounds of theorems hold for the others."""
+    return (
+        subject.capabilities.largest_error(case.op, case.dtype) == 0
+        and not subject.capabilities.flushes_subnormals
+    )
+
+
+def require(
+    says: str, dtype: str, integers: Array, exponents: Any, got: Array, where: Array, error: int | None = None
+) -> Measured:
+    """Demand of floats that they are the numbers nearest to integers times powers of two, ties being even.
+
+    Args:
+        says: what the message begins with.
+        dtype: of the results.
+        integers: Python ints in an array of objects.
+        exponents: of the powers of two.
+        got: the results; the sign of a zero does not matter here.
+        where: which of them are compared.
+        error: the integers may be off by so much; where that leaves two numbers open, nothing is demanded.
+
+    Raises:
+        Failure: if one is another number.
+
+    >>> import numpy as np
+    >>> whole = np.array([2**25 + 1, 2**25 + 2], object)
+    >>> require("sum", "float32", whole, 0, np.float32([2**25, 2**25]), np.array([True, True])).ulp
+    0.0
+    """
+    form = FORMATS[DTYPES[dtype]]
+    found = np.frompyfunc(lambda n, e: nearest(int(n), int(e), form, error), 2, 1)(integers, exponents)
+    expected = np.array(found, object, ndmin=0)
+    known = np.asarray(np.frompyfunc(lambda value: value is not None, 1, 1)(expected), bool)
+    numbers = np.where(known, expected, 0.0).astype(np.float64).reshape(got.shape)
+    wrong = where & known.reshape(got.shape) & (got.astype(np.float64) != numbers)
+    if wrong.any():
+        place = tuple(map(int, np.argwhere(wrong)[0]))
+        value = f"{numbers[place].item()!r}, the exact result rounded once as declared,"
+        only = np.zeros(got.shape, bool)
+        only[place] = True
+        terms.refuse(says, only, value, got)
+    return Measured(0.0)
