@@ -1,0 +1,138 @@
+"""The documentation of the kit: each law has a clause and a fault, and what the pages tell is so."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import tensorken_conformance.faults
+import tensorken_conformance.laws  # noqa: F401, entering faults and laws is what it does
+from tensorken.plugin import Capabilities
+from tensorken.spec.op import OPS
+from tensorken_conformance import cli, expectations, limits
+from tensorken_conformance.answers import explained
+from tensorken_conformance.case import STATUSES, Case
+from tensorken_conformance.faults.fault import FAULTS
+from tensorken_conformance.law import LAWS, LEVELS, Law
+from tensorken_conformance.levels import CREATIONS
+from tensorken_conformance.loading import load
+from tensorken_conformance.selftest import WITHOUT_VERDICT
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "conformance.md").read_text(encoding="utf-8")
+BACKENDS = (DOCS / "conformance" / "backends.md").read_text(encoding="utf-8")
+
+CLAUSE = re.compile(
+    r"^#### (?P<law>\S+)\n\n\*(?P<levels>L\d(?:, L\d)*)\.\* (?P<text>.+?)(?=\n#|\Z)", re.M | re.S
+)
+
+
+def rows(page: str, head: str) -> Iterator[list[str]]:
+    """The rows of the table that begins with a head, as texts."""
+    _, _, rest = page.partition(f"| {head} |")
+    assert rest, f"there is no table {head!r}"
+    for line in rest.splitlines()[2:]:
+        if not line.startswith("|"):
+            return
+        yield [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+@cache
+def clauses() -> dict[str, re.Match[str]]:
+    """The clauses of the page, by the ids of their laws."""
+    return {found["law"]: found for found in CLAUSE.finditer(PAGE)}
+
+
+# ---- law, clause, fault ------------------------------------------------------------------------------------
+
+
+def test_each_law_has_one_clause_and_each_clause_a_law() -> None:
+    assert Counter(re.findall(r"^#### (\S+)", PAGE, re.M)) == Counter([*LAWS])
+    assert clauses().keys() == LAWS.keys()
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_each_law_has_a_fault_that_is_aimed_at_it(law: str) -> None:
+    aimed = [fault.id for fault in FAULTS.values() if fault.law == law]
+    assert bool(aimed) != (LAWS[law].group in WITHOUT_VERDICT), aimed
+
+
+def test_each_fault_is_aimed_at_a_law() -> None:
+    assert {fault.law for fault in FAULTS.values()} <= LAWS.keys()
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=lambda law: law.id)
+def test_explain_finds_all_three_and_the_clause_names_the_levels(law: Law) -> None:
+    subject = load("string" if law.symbolic else "numpy")
+    text = explained(law.id)
+    assert f"  {law.says}" in text.splitlines()
+    page, _, anchor = re.findall(r"clause +(\S+)", text)[0].partition("#")
+    assert DOCS.parent.joinpath(page).read_text(encoding="utf-8") == PAGE
+    assert anchor == re.sub("[^a-z0-9]+", "-", law.id)  # as docutils makes the ids of headings
+    for fault in FAULTS.values():
+        assert (f"    {fault.id}: {fault.says}" in text.splitlines()) == (fault.law == law.id)
+    cases = list(law.cases(subject)) or [
+        Case(law.id, "exp", "float32")
+    ]  # numpy declares nothing that it lacks
+    levels = sorted({law.level(case) for case in cases})
+    assert clauses()[law.id]["levels"] == ", ".join(f"L{level}" for level in levels)
+
+
+# ---- what the page tells -----------------------------------------------------------------------------------
+
+
+def test_the_tables_have_all_levels_statuses_fields_and_families() -> None:
+    assert [row[1] for row in rows(PAGE, "level")] == list(LEVELS)
+    assert [row[0] for row in rows(PAGE, "status")] == list(STATUSES)
+    assert [row[0].strip("`") for row in rows(PAGE, "field")] == [f.name for f in fields(Capabilities)]
+    families = {row[0].strip("`") for row in rows(PAGE, "family")}
+    assert families == {fault.family for fault in FAULTS.values()}
+
+
+def test_the_limits_of_the_levels_are_those_of_the_kit() -> None:
+    named: list[str] = []
+    for ops, first, *second in rows(PAGE, "ops"):
+        shown = re.findall(r"`(\w+)`", ops)
+        for op in shown or ["of-a-plugin"]:
+            usable = [limits.largest(op, dtype, 1) for dtype in ("float32", "float64", "float16")]
+            text = str(usable[0]) if len(set(usable)) == 1 else f"{usable[0]} (float16: {usable[2]})"
+            assert (first, usable[0]) == (text, usable[1]), op
+            at_two = [limits.largest(op, dtype, 2) for dtype in ("float32", "float64", "float16")]
+            assert second == [str(limit) for limit in at_two], op
+        named += shown
+    assert Counter(named) == Counter([*limits.ARITHMETIC, *limits.QUOTIENTS, *limits.FUNCTIONS])
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    """The parsers of all commands."""
+    (found,) = [action for action in cli._parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    return dict(found.choices)
+
+
+def test_all_commands_and_options_are_on_the_page() -> None:
+    assert Counter(row[0].strip("`").split()[0] for row in rows(PAGE, "command")) == Counter([*commands()])
+    real = {
+        text for parser in commands().values() for action in parser._actions for text in action.option_strings
+    }
+    shown = set(re.findall(r"`(--[a-z][a-z-]*)", PAGE))
+    pytest_options = {text for text in shown if text.startswith("--tensorken-")} | {"--pyargs"}
+    assert shown - pytest_options | {"-h"} == real
+
+
+def test_the_lines_of_expected_failures_on_the_page_can_be_read() -> None:
+    (block,) = re.findall(r"```text\n(# id.*?)```", PAGE, re.S)
+    (line,) = expectations.parse(block)
+    assert line.matches("values.elementwise/erf/float16/small/normals")
+
+
+def test_the_matrix_of_our_own_backends_is_of_the_ops_that_there_are() -> None:
+    assert {row[0].strip("`") for row in rows(BACKENDS, "op")} - set(CREATIONS) == set(OPS)
+    found = {row[0].split()[0]: (row[1], row[4]) for row in rows(BACKENDS, "backend")}
+    assert found == {"numpy": ("L5", "0"), "reference": ("L5", "0"), "string": ("L4s", "0")}
