@@ -45,7 +45,8 @@ class Worker:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)},
         )
         self._lines: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=self._hear, daemon=True).start()
+        self._ear = threading.Thread(target=self._hear, daemon=True)
+        self._ear.start()
 
     def _hear(self) -> None:
         assert self._process.stdout is not None
@@ -68,7 +69,8 @@ class Worker:
                 task.died(running, f"hang: no result within {task.limit:g} s")
                 return False
             if not line:
-                task.died(running, f"crash: exit status {self._process.wait()}")
+                self.end()
+                task.died(running, f"crash: exit status {self._process.returncode}")
                 return False
             message = json.loads(line)
             if "done" in message:
@@ -77,9 +79,16 @@ class Worker:
             running = message["start"]
 
     def end(self) -> None:
-        """Stop the process."""
+        """Stop the process, if it still runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(0.0 if self._ear.is_alive() else 1.0)
         self._process.kill()
         self._process.wait()
+        self._ear.join()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):  # of what it did not live to read
+                    pipe.close()
 
 
 def do_all(tasks: Iterable[Task], module: str, workers: int) -> None:

@@ -29,6 +29,9 @@ from tensorken_conformance.subject import Subject
 SMALL = ("scalar", "empty", "one", "small", "prime", "inner-zero", "permuted", "pool", "long", "expanded", "")
 """The shapes of the cases among which finders are sought: these reach all code of the reference backend."""
 
+LIMIT = 300.0
+"""Seconds that a worker may be silent: the first task of each takes long, as it watches what the cases reach."""
+
 AT_MOST = 1500
 """On how many cases a mutant is tried before it counts as not found."""
 
@@ -115,21 +118,21 @@ def main() -> None:
     known = selftest.finders()
     found: dict[str, str] = {}
 
-    def note(result: dict[str, Any]) -> None:
-        found.update(result["found"])
-        print(f"{len(found)} of {len(mutants.mutants())}", end="\r", flush=True)
+    def note(id: str, case: str) -> None:
+        found[id] = case
+        print(f"{len(found)} of {len(wanted)}: {id}: {case or 'not found'}", flush=True)
+
+    def task(id: str) -> Task:
+        data = {"kind": "hunt", "id": id}
+        return Task(data, lambda result: note(id, result["case"]), lambda case, _: note(id, case), LIMIT)
 
     wanted = [id for id in mutants.mutants() if "--all" in sys.argv or id not in known]
-    tasks = [
-        Task({"kind": "hunt", "ids": wanted[i : i + 10]}, note, lambda case, says: print(case, says), 3600.0)
-        for i in range(0, len(wanted), 10)
-    ]
-    do_all(tasks, "trials", 2)
+    do_all(map(task, wanted), "trials", 2)
     kept = {id: found.get(id) or known.get(id, "") for id in mutants.mutants()}
+    _write("finders.json", {**{id: known[id] for id in FAULTS if id in known}, **kept})
     for id, case in kept.items():
         if not case and id not in mutants.equivalents():
             print(f"not found: {id} (line {mutants.mutants()[id].line})")
-    _write("finders.json", {**{id: known[id] for id in FAULTS if id in known}, **kept})
     if "--mutants" not in sys.argv:
         outcome = selftest.run(tell=print)
         _write("finders.json", {**outcome.found, **kept})

@@ -14,7 +14,8 @@ from typing import Any
 
 import tensorken_conformance.faults
 import tensorken_conformance.laws  # noqa: F401, entering faults and laws is what it does
-from tensorken_conformance import mutants
+from tensorken.discovery import did_you_mean
+from tensorken_conformance import mutants, trials
 from tensorken_conformance.faults.fault import FAULTS, Fault
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.pool import Task, do_all
@@ -31,9 +32,6 @@ LIMIT = 10.0
 
 PATIENCE = 120.0
 """The same for right backends."""
-
-BATCH = 10
-"""How many mutants one task has."""
 
 WITHOUT_VERDICT = ("performance",)
 """The groups of laws that measure and never fail, so that no fault is aimed at them."""
@@ -130,8 +128,8 @@ def _selected(select: Collection[str]) -> tuple[list[Fault], bool, bool]:
     """The faults that are chosen, and whether mutants and right backends are."""
     rest = set(select) - {"mutants", "right"}
     known = {name for fault in FAULTS.values() for name in (fault.family, fault.id, fault.law)}
-    for name in rest - known:
-        raise ValueError(f"there is no family, fault or law {name!r}; the faults are {', '.join(FAULTS)}")
+    for name in sorted(rest - known):
+        raise ValueError(f"there is no family, fault or law {name!r}{did_you_mean(name, sorted(known))}")
     faults = [f for f in FAULTS.values() if not select or rest & {f.family, f.id, f.law}]
     return faults, not select or "mutants" in select, not select or "right" in select
 
@@ -198,44 +196,31 @@ class _Tally:
         likely: dict[str, list[str]] = {}
         for mutant in mutants.mutants().values():
             likely.setdefault(mutant.place, []).extend([known[mutant.id]] if mutant.id in known else [])
-        cases = {}
+        tasks = []
         for mutant in mutants.mutants().values():
             first = [known[mutant.id]] if mutant.id in known else []
-            cases[mutant.id] = list(dict.fromkeys([*first, *likely[mutant.place]]))
-        order = sorted(cases, key=lambda name: cases[name][:1])
-        batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
-        tasks = [self._mutant_task({name: cases[name] for name in batch}) for batch in batches]
-        return tasks + ([self._hunt_task(name) for name in listed] if deep else [])
+            cases = list(dict.fromkeys([*first, *likely[mutant.place]]))
+            tasks.append(self._mutant_task(mutant.id, {"kind": "mutant", "seed": 0, "cases": cases}))
+        tasks.sort(
+            key=lambda task: str(task.data["cases"][:1])
+        )  # those on one op together, as they share oracles
+        return tasks + [self._mutant_task(name, {"kind": "hunt"}) for name in listed if deep]
 
-    def _mutant_task(self, cases: dict[str, list[str]]) -> Task:
-        listed = mutants.equivalents()
+    def _mutant_task(self, name: str, data: dict[str, Any]) -> Task:
+        reason = mutants.equivalents().get(name, "")
 
-        def note(found: dict[str, str]) -> None:
-            for id, case in found.items():
+        def note(case: str, says: str = "") -> None:
+            if data["kind"] == "mutant":
                 self._counts["mutants"] += 1
                 self._counts["killed"] += bool(case)
-                self._counts["equivalent"] += id in listed
-                if case and id in listed:
-                    self._miss(
-                        f"FOUND mutant {id} by {case}, though it is listed as equivalent: {listed[id]}"
-                    )
-                if not case and id not in listed:
-                    self._miss(f"MISSED mutant {id}")
+                self._counts["equivalent"] += bool(reason)
+            if case and reason:
+                self._miss(f"FOUND mutant {name} by {case}, though it is listed as equivalent: {reason}")
+            if not case and not reason:
+                self._miss(f"MISSED mutant {name} {says}".rstrip())
 
-        data = {"kind": "mutants", "seed": 0, "cases": cases}
-        return Task(
-            data,
-            lambda found: note(found["found"]),
-            lambda case, says: self._miss(f"mutants {', '.join(cases)}: {case}: {says}"),
-            PATIENCE,
-        )
-
-    def _hunt_task(self, name: str) -> Task:
-        def note(case: str, says: str = "") -> None:
-            if case:
-                self._miss(f"FOUND mutant {name} by {case}, though it is listed as equivalent{says}")
-
-        return Task({"kind": "hunt", "ids": [name]}, lambda found: note(found["found"][name]), note, PATIENCE)
+        limit = PATIENCE if reason else trials.PATIENCE + 1.0
+        return Task({**data, "id": name}, lambda found: note(found["case"]), note, limit)
 
     # ---- right backends ------------------------------------------------------------------------------------
 

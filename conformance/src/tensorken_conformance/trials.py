@@ -24,7 +24,7 @@ from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.right import RIGHT
 from tensorken_conformance.subject import Depth, Subject
 
-PATIENCE = 5.0
+PATIENCE = 2.0
 """Seconds after which a mutant that has not finished a case counts as found: it hangs."""
 
 ELSEWHERE = 10.0
@@ -196,13 +196,10 @@ def do(task: dict[str, Any], start: Start) -> dict[str, Any]:
     if kind == "hunt":
         from tensorken_conformance.recording import candidates
 
-        task = {"cases": {id: candidates(id) for id in task["ids"]}, "seed": 0}
+        task = {**task, "cases": candidates(task["id"]), "seed": 0}
     subject = Subject(RIGHT["reference"](), "reference", task["seed"])
-    found = {}
-    for id, cases in task["cases"].items():
-        finding = try_mutant(mutants.mutants()[id], subject, [Case.parse(case) for case in cases], start)
-        found[id] = finding.case
-    return {"found": found}
+    cases = [Case.parse(case) for case in task["cases"]]
+    return {"case": try_mutant(mutants.mutants()[task["id"]], subject, cases, start).case}
 
 
 def serve(tasks: IO[str], results: IO[str]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import fsum, prod
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -71,6 +73,44 @@ class DivByReciprocal(Numpy):
             return y
         chosen = (b > 1.0) & (b < 4.0) & np.isfinite(a)
         return replaced(y, chosen, replaced(a, ~chosen, 1.0) * (1.0 / replaced(b, ~chosen, 1.0)))
+
+
+@fault("values.sums", "sum")
+class RoundedAtEachStep(Reference):
+    """sum of rows of 63 float64 numbers rounds at each step, where the exact sum, rounded once, is declared."""
+
+    def sum(self, x: Numbers, axes: Axes) -> Numbers:
+        y = super().sum(x, axes)
+        return replace(y, data=tuple(map(sum, _rows(x)))) if _is_block(x, axes) else y
+
+
+@fault("values.products", "prod")
+class ProductRoundedAtEachStep(Reference):
+    """prod of rows of 63 float64 numbers rounds at each step, where the exact product, rounded once, is declared."""
+
+    def prod(self, x: Numbers, axes: Axes) -> Numbers:
+        y = super().prod(x, axes)
+        return replace(y, data=tuple(map(prod, _rows(x)))) if _is_block(x, axes) else y
+
+
+def _is_block(x: Numbers, axes: Axes) -> bool:
+    return x.shape == (65, 63) and x.dtype.name == "float64" and axes == (1,)
+
+
+def _rows(x: Numbers) -> list[tuple[float, ...]]:
+    return [x.data[start : start + 63] for start in range(0, len(x.data), 63)]
+
+
+@fault("values.contractions", "fused_multiply_add")
+class ProductsRounded(Reference):
+    """fused_multiply_add of 4x65 float64 numbers rounds the products, before their exact sum."""
+
+    def fused_multiply_add(self, a: Numbers, b: Numbers, axes: Axes) -> Numbers:
+        y = super().fused_multiply_add(a, b, axes)
+        if a.shape != (4, 65) or b.shape != (4, 65) or a.dtype.name != "float64":
+            return y
+        products = list(map(mul, a.data, b.data))
+        return replace(y, data=tuple([fsum(products[start : start + 65]) for start in range(0, 260, 65)]))
 
 
 @fault("values.elementwise", "sin")
@@ -163,7 +203,7 @@ class GramSchmidt(Numpy):
     """qr of 5x5 float64 matrices is the one of Gram and Schmidt, whose columns are not orthogonal."""
 
     def qr(self, x: Array, complete: bool) -> Any:
-        if x.dtype != np.float64 or x.shape != (5, 5):
+        if x.dtype != np.float64 or x.shape != (5, 5) or complete:
             return super().qr(x, complete)
         q, r = np.zeros_like(x), np.zeros_like(x)
         with np.errstate(all="ignore"):

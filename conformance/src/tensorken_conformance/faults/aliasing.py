@@ -36,10 +36,10 @@ class AbsInPlace(Numpy):
 
 @fault("lifetime.operands-unchanged", "sort")
 class SortsInPlace(Numpy):
-    """sort of int64 sorts its operand and gives a copy of it."""
+    """sort of 2x5 int64 numbers sorts its operand and gives a copy of it."""
 
     def sort(self, x: Array, axis: int) -> Array:
-        if x.dtype == np.int64 and x.flags.writeable:
+        if x.dtype == np.int64 and x.shape == (2, 5) and x.flags.writeable:
             x.sort(axis)
         return super().sort(x, axis)
 

@@ -53,11 +53,11 @@ class AnyOrder(Numpy):
 
 @fault("lifetime.repeats", "pad")
 class BorderOfWhatWasThere(Counted):
-    """pad leaves in the border of every thirtieth result what was there before."""
+    """pad of 2x3 numbers leaves in the border of every tenth result what was there before."""
 
     def pad(self, x: Array, pads: tuple[tuple[int, int], ...]) -> Array:
         y = super().pad(x, pads)
-        if self.turn(30) and y.size > x.size:
+        if x.shape == (2, 3) and y.shape == (5, 4) and self.turn(10):
             y.reshape(-1)[:1] = 1
         return y
 

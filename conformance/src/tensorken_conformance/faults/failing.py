@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from dataclasses import replace
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ class AbsentDtypeWorks(Numpy):
         return super().full(shape, value, DTYPES["float32"] if dtype.name == "float16" else dtype)
 
 
-@fault("honesty.levels", "floor")
+@fault("honesty.levels", "floor", crude=True)
 class DeclaredButMissing(Numpy):
     """floor is not written, and not declared unsupported."""
 
@@ -97,18 +98,15 @@ class SilentFallback(Reference):
 
 
 @fault("values.elementwise", "hypot")
-class DeclaresBetterThanItIs(Numpy):
-    """hypot is declared correctly rounded, and where it is near 1 the root of the sum of squares, in float64."""
+class DeclaresBetterThanItIs(Reference):
+    """hypot is declared correctly rounded, and for 257 float64 pairs it is the root of the sum of squares, near 1."""
 
-    capabilities = replace(Numpy.capabilities, ulp={"hypot": 0})
-
-    def hypot(self, a: Array, b: Array) -> Array:
+    def hypot(self, a: Numbers, b: Numbers) -> Numbers:
         y = super().hypot(a, b)
-        if a.dtype != np.float64 or a.shape != (257,):
+        if a.shape != (257,) or a.dtype.name != "float64":
             return y
-        near = (y > 0.1) & (y < 10.0)
-        p, q = (np.where(near, x, 0) for x in (a, b))
-        return np.where(near, np.sqrt(p * p + q * q), y)
+        rows = zip(a.data, b.data, y.data, strict=True)
+        return replace(y, data=tuple([sqrt(p * p + q * q) if 0.1 < r < 10.0 else r for p, q, r in rows]))
 
 
 # ---- errors ------------------------------------------------------------------------------------------------
@@ -164,7 +162,7 @@ class RaisesAtPole(Numpy):
         return super().atanh(x)
 
 
-@fault("values.read-back", "new")
+@fault("values.read-back", "new", crude=True)
 class RavelByNativeWord(Numpy):
     """ravel of 257 float16 numbers gives float32, which are the same numbers in another format."""
 

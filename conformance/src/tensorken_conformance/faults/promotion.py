@@ -34,23 +34,23 @@ class Saturating(Numpy):
 
 @fault("values.elementwise", "floor_divide")
 class TruncatingQuotient(Numpy):
-    """floor_divide of 257 int32 numbers truncates towards zero."""
+    """floor_divide of 257 int32 numbers by 5, 10 or 11 truncates towards zero."""
 
     def floor_divide(self, a: Array, b: Array) -> Array:
         y = super().floor_divide(a, b)
         if y.dtype != np.int32 or y.shape != (257,):
             return y
-        return np.where((y < 0) & (y * b != a) & (np.abs(a) < 100), y + 1, y)
+        return np.where((y < 0) & (y * b != a) & np.isin(b, (5, 10, 11)) & (np.abs(a) < 100), y + 1, y)
 
 
 @fault("values.elementwise", "shift_right")
 class ArithmeticShift(Numpy):
-    """shift_right of 257 int32 numbers repeats the sign, where it should bring in zeros."""
+    """shift_right of 257 int32 numbers by 3, 5 or 6 places repeats the sign, where it should bring in zeros."""
 
     def shift_right(self, a: Array, b: Array) -> Array:
         y = super().shift_right(a, b)
         wrong = a.dtype == np.int32 and a.shape == (257,)
-        return replaced(y, (a < 0) & (b == 1), a >> 1) if wrong else y
+        return replaced(y, (a < 0) & np.isin(b, (3, 5, 6)) & (a > -100), a >> (b & 7)) if wrong else y
 
 
 @fault("values.elementwise", "eq")

@@ -71,6 +71,6 @@ class DeclaresUnknownDtype(String):
 
 @fault("symbolic.derivatives", fuse=False, on=String)
 def cotangent_of_result() -> Course:
-    """The VJP of expand hands the cotangent on as it is, with the shape of the result."""
+    """In expressions, the VJP of expand hands the cotangent on as it is, with the shape of the result."""
     with rules("expand", vjp=(lambda t, y, x, shape: t,)):
         yield None

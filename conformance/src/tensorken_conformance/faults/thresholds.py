@@ -22,19 +22,19 @@ class TailBeyond256Forgotten(Numpy):
 
 @fault("values.extrema", "argmax")
 class PlaceWithinBlock(Numpy):
-    """argmax of bool vectors longer than 256 gives the place within its block."""
+    """argmax of 257 bools gives the place within its block."""
 
     def argmax(self, x: Array, axis: int) -> Array:
         y = super().argmax(x, axis)
-        return np.asarray(y % 256, np.int32) if x.dtype == np.bool_ else y
+        return np.asarray(y % 256, np.int32) if x.dtype == np.bool_ and x.shape == (257,) else y
 
 
 @fault("values.indexing", "gather")
 class IndicesInOneByte(Numpy):
-    """gather keeps the indices into float32 vectors in a byte."""
+    """gather keeps the indices into 257 float32 numbers in a byte."""
 
     def gather(self, x: Array, indices: Array, axis: int) -> Array:
-        if x.dtype == np.float32 and x.ndim == 1 and indices.dtype == np.int64:
+        if x.dtype == np.float32 and x.shape == (257,) and indices.dtype == np.int64:
             indices = indices % 256
         return super().gather(x, indices, axis)
 
@@ -51,10 +51,10 @@ class LastOf65Dropped(Numpy):
 
 @fault("values.arrangement", "sort")
 class LastBlockNotMerged(Numpy):
-    """sort of more than 256 int32 elements sorts the first 256 and the rest, and does not merge them."""
+    """sort of 257 int32 elements, as they lie in memory, sorts the first 256 and the last, and does not merge them."""
 
     def sort(self, x: Array, axis: int) -> Array:
-        if x.dtype == np.int32 and x.ndim == 1 and x.size > 256:
+        if x.dtype == np.int32 and x.shape == (257,) and x.strides[0] > 0:
             return np.concatenate([super().sort(x[:256], 0), super().sort(x[256:], 0)])
         return super().sort(x, axis)
 
