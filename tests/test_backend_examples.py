@@ -37,7 +37,7 @@ def environment(
     return new_environment("tensorken-conformance", "tensorken-abacus", "tensorken-arrays")
 
 
-@pytest.mark.feature(14, 203)
+@pytest.mark.feature(2, 203)
 @pytest.mark.parametrize("name", ["abacus", "arrays"])
 def test_a_strangers_backend_is_selected_by_the_variable(
     environment: Environment, name: str, monkeypatch: pytest.MonkeyPatch
