@@ -65,7 +65,11 @@ def demand(good: Any, says: str, got: Array, ulp: float | None = None) -> None:
         Failure: unless all is good.
     """
     if not np.all(good):
-        text = np.array2string(got, separator=", ", threshold=30).replace("\n", "") if got.size <= 30 else ""
+        text = (
+            np.array2string(got, separator=", ", floatmode="unique").replace("\n", "")
+            if got.size <= 30
+            else ""
+        )
         raise Failure(f"expected {says}{', got ' + text if text else ''}", ulp=ulp)
 
 

@@ -124,7 +124,7 @@ def det(given: Given) -> None:
         float(x) for x in (given.gamma(n + 1), arithmetic.error("log"), arithmetic.error("exp"))
     )
     by_logs = math.expm1(_logs(given, true, moved) * (adding + log)) * (1 + exp) + exp
-    allowed = (moved + (float(abs(true)) + moved) * max(adding, by_logs if n > 1 else 0.0)) * UP
+    allowed = (moved + (float(abs(true)) + moved) * max(adding, by_logs)) * UP
     allowed += float(arithmetic.format.subnormal)
     off = abs(float(Fraction(float(got)) - true))
     demand(off <= allowed, f"{float(true)!r} give or take {allowed:.3g}", got)
