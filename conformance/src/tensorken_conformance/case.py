@@ -57,6 +57,14 @@ class Case:
         return Case(*["" if part == "-" else part for part in parts])
 
 
+def script_of(case: Case, backend: str, seed: int) -> tuple[str, ...]:
+    """Python that examines a case again."""
+    return (
+        "from tensorken_conformance import check",
+        f"check({case.id!r}, backend={backend!r}, seed={seed})",
+    )
+
+
 class Failure(AssertionError):
     """A law does not hold.
 

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Collection, Iterable, Iterator
 
 from tensorken.errors import TensorkenError
-from tensorken_conformance.case import Case, Failure, Measured, Result, Status, Unsupported
+from tensorken_conformance.case import Case, Failure, Measured, Result, Status, Unsupported, script_of
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.subject import Subject
 
@@ -109,7 +109,4 @@ def examine_all(
 
 def default_script(subject: Subject, case: Case) -> tuple[str, ...]:
     """Python that runs the case again."""
-    return (
-        "from tensorken_conformance import check",
-        f"check({case.id!r}, backend={subject.name!r}, seed={subject.seed})",
-    )
+    return script_of(case, subject.name, subject.seed)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tensorken_conformance.case import Case, Result
+from tensorken_conformance.case import Case, Result, script_of
 from tensorken_conformance.process import Process, Start
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ STRIKES = 2
 
 RESTARTS = 100
 """How many crashes end a run."""
+
+A_HANG = 10
+"""For how many crashes a hang counts there: each takes as long as a case may."""
 
 LAW_LIMIT = 20
 """How many times as long as for one case a law may take in all, unless the run is a deep one."""
@@ -268,7 +271,7 @@ class _Crew:
             job = jobs.popleft()
             if self._crashes > RESTARTS:
                 self._end_law(
-                    job, jobs, f"the backend crashed {self._crashes} times in this run, which is enough"
+                    job, jobs, "the backend crashed or hung so often in this run that it was given up"
                 )
                 continue
             member = idle or self._hire(job)
@@ -313,12 +316,13 @@ class _Crew:
         self._members.remove(member)
         if job is None:
             return
-        self._crashes += 1
+        self._crashes += A_HANG if reason.startswith("hang") else 1
         op = ""
         if member.case:
             case = Case.parse(member.case)
             op, job.skip = case.op, member.place + 1
-            self._note(Result(case, "crashed", member.level, reason))
+            script = script_of(case, self._options.backend, self._options.seed)
+            self._note(Result(case, "crashed", member.level, reason, script))
         job.strikes[op] += 2 if reason.startswith("hang") else 1
         if job.strikes[op] < STRIKES:
             jobs.appendleft(job)

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from tensorken.errors import BackendError, UnknownBackendError
 from tensorken_conformance.case import Case, Result
-from tensorken_conformance.examine import examine
+from tensorken_conformance.examine import default_script, examine
 from tensorken_conformance.expectations import Expectation, ExpectationError, expectations_of
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.loading import load, origin
@@ -32,7 +32,8 @@ def examined(subject: Subject, law: Law, case: Case, failed: Collection[str] = (
     try:
         result = examine(subject, law, case, failed)
     except SystemExit as end:
-        result = Result(case, "crashed", law.level(case), f"it called sys.exit({end.code!r})")
+        says = f"it called sys.exit({end.code!r})"
+        result = Result(case, "crashed", law.level(case), says, default_script(subject, case))
     except KeyboardInterrupt:
         if not _is_worker:
             raise

@@ -87,7 +87,7 @@ def _levels(report: Report) -> str:
     following = 0 if reached is None else reached + 1
     why = ""
     if not report.capabilities.dtypes:
-        why = "<p>No level: the backend declares no dtypes.</p>"
+        why = f"<p>No level: the backend {'declares no dtypes' if report.laws else 'does not load'}.</p>"
     elif following <= top:
         why = f"<p>{escape(str(Level(following, symbolic)))}: {escape(obstacle(report.obstacles))}.</p>"
     return f"<ul class=levels>{''.join(items)}</ul>{why}"

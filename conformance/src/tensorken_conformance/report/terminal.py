@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tensorken.spec.op import OPS
 from tensorken_conformance.case import Result
 from tensorken_conformance.levels import SYMBOLIC_TOP, TOP, Level
 from tensorken_conformance.report.model import Cell, Report, cases_in_order, written
@@ -137,12 +138,12 @@ def _laws(report: Report, painter: Painter) -> list[str]:
 def _failures(report: Report, painter: Painter) -> list[str]:
     lines: list[str] = []
     for law, results in cases_in_order(report.failures).items():
-        lines += ["", painter.paint(f"{law}: {report.laws.get(law, '')}", "failed")]
+        lines += ["", painter.paint(f"{law}: {report.laws.get(law, '')}".rstrip(": "), "failed")]
         for result in chosen(results, SHOWN):
             lines += _failure(result)
         rest = len(results) - SHOWN
         if rest > 0:
-            ops = list(dict.fromkeys(result.case.op for result in results))
+            ops = sorted(dict.fromkeys(result.case.op for result in results), key=_is_made)
             named = ", ".join(ops[:8]) + (f" and {len(ops) - 8} more" if len(ops) > 8 else "")
             lines.append(f"  ... and {rest} more; {len(results)} in all, of {named}")
     if report.blocked:
@@ -152,14 +153,19 @@ def _failures(report: Report, painter: Painter) -> list[str]:
 
 
 def chosen(results: Sequence[Result], count: int) -> list[Result]:
-    """Some of the results, of as many ops as possible, in their order."""
+    """Some of the results, of as many ops as possible; first those of the required ops, of which others are made."""
     ranks: dict[str, int] = {}
-    order: list[tuple[int, int]] = []
+    order: list[tuple[int, bool, int]] = []
     for place, result in enumerate(results):
         rank = ranks.get(result.case.op, 0)
         ranks[result.case.op] = rank + 1
-        order.append((rank, place))
-    return [results[place] for place in sorted(place for _, place in sorted(order)[:count])]
+        order.append((rank, _is_made(result.case.op), place))
+    return [results[place] for _, place in sorted((made, place) for _, made, place in sorted(order)[:count])]
+
+
+def _is_made(op: str) -> bool:
+    """Whether an op has a body in other ops, so that it may fail for their sake."""
+    return op in OPS and OPS[op].body is not None
 
 
 def _failure(result: Result) -> Iterator[str]:
@@ -178,9 +184,8 @@ def _levels(report: Report, painter: Painter) -> list[str]:
     if not report.header.complete:
         return ["no level: only a run of all laws gives one"]
     if not report.capabilities.dtypes:
-        return [
-            painter.paint("no level: the backend declares no dtypes (Capabilities(dtypes=...))", "failed")
-        ]
+        why = "declares no dtypes (Capabilities(dtypes=...))" if report.laws else "does not load"
+        return [painter.paint(f"no level: the backend {why}", "failed")]
     symbolic = report.header.symbolic
     reached = -1 if report.header.level is None else report.header.level
     lines = []
