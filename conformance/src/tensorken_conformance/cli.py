@@ -67,7 +67,9 @@ def _parser() -> argparse.ArgumentParser:
     own.add_argument(
         "--workers", type=_positive, metavar="N", help="how many processes; default: processors, up to 8"
     )
-    own.add_argument("--limit", type=float, default=60.0, metavar="SECONDS", help="for one case; default: 60")
+    own.add_argument(
+        "--limit", type=_seconds, default=60.0, metavar="SECONDS", help="for one case; default: 60"
+    )
     for form in FORMS:
         own.add_argument(f"--{form}", metavar="FILE", help=f"write {_WHAT[form]}; - is stdout")
     own.add_argument("--brief", action="store_true", help="leave out the matrix of ops and dtypes")
@@ -144,10 +146,19 @@ def _add_backend_options(own: argparse.ArgumentParser) -> None:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
 
 
 def _pair(text: str) -> tuple[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from importlib import resources
+from importlib import resources, util
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def create(name: str, folder: Path | None = None) -> list[Path]:
         The files that were written.
 
     Raises:
-        ValueError: if the name cannot be one.
+        ValueError: if the name cannot be one, or is that of a package which is installed from elsewhere.
         FileExistsError: if the folder has something in it; nothing is written then.
 
     >>> import tempfile
@@ -35,6 +35,10 @@ def create(name: str, folder: Path | None = None) -> list[Path]:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", word) or keyword.iskeyword(word):
         raise ValueError(
             f"new: {name!r} cannot be the name of a backend; take lower-case letters, digits, - and _, such as 'abacus'"
+        )
+    if util.find_spec(f"tensorken_{word}") or word == "core":
+        raise ValueError(
+            f"new: there is a tensorken-{name} already, which yours would replace; take another name"
         )
     target = Path(f"tensorken-{name}") if folder is None else folder
     if target.exists() and any(target.iterdir()):

@@ -31,7 +31,7 @@ BASIS = 6
 
 @law("derivatives.duality", cases_of("derivatives.duality", smoke=True), level=3, needs=needed)
 def duality(subject: Subject, case: Case) -> Measured:
-    """Reverse mode is the transpose of forward mode: <u, J v> = <Jᵀ u, v>, for each operand alone and for all."""
+    """Reverse mode is the transpose of forward mode: <u, J v> = <J^T u, v>, for each operand alone and for all."""
     situation, rng = situation_of(case), subject.random(case)
     dtype, values = DTYPES[case.dtype], situation.draw(rng)
     count = {"smoke": 1, "default": 2, "deep": 8}[subject.depth]
@@ -58,13 +58,13 @@ def duality(subject: Subject, case: Case) -> Measured:
             pulled = [t for u in pulls for t in pull_back(tensors(place, [u], kind)[0])]
             return [*pushed, *pulled]
 
-        names = ["J v"] * len(pushes) + [f"Jᵀ u by operand {i}" for _ in pulls for i in active]
+        names = ["J v"] * len(pushes) + [f"J^T u by operand {i}" for _ in pulls for i in active]
         bounds, _ = certified(subject, compute, [f"{case.op}: {name}" for name in names])
         pushed, pulled = bounds[: len(pushes)], bounds[len(pushes) :]
         for k, u in enumerate(pulls):
             rows = pulled[k * len(active) : (k + 1) * len(active)]
             for v, column in zip(pushes, pushed, strict=True):
-                require_equal("<u, J v>", column.dot(u), "<Jᵀ u, v>", dot(rows, v))
+                require_equal("<u, J v>", column.dot(u), "<J^T u, v>", dot(rows, v))
         notes += bounds
     return measured(notes)
 
@@ -90,12 +90,12 @@ def linearity(subject: Subject, case: Case) -> Measured:
         return [*pushed, *[t for u in pulls for t in pull_back(tensors(place, [u], kind)[0])]]
 
     count = len(active)
-    names = [f"J {t}" for t in _TERMS] + [f"Jᵀ {t}, operand {i}" for t in _TERMS for i in active]
+    names = [f"J {t}" for t in _TERMS] + [f"J^T {t}, operand {i}" for t in _TERMS for i in active]
     bounds, found = certified(subject, compute, [f"{case.op}: {name}" for name in names])
     first, second, combined, zero = range(4)
     for start, step, what in [
         (0, 1, "J"),
-        *[(4 + k, count, f"Jᵀ, operand {i}:") for k, i in enumerate(active)],
+        *[(4 + k, count, f"J^T, operand {i}:") for k, i in enumerate(active)],
     ]:
         one, other, both = (bounds[start + step * k] for k in (first, second, combined))
         require_equal(
