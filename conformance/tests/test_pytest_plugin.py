@@ -193,3 +193,9 @@ def test_the_file_that_is_collected_is_in_the_package() -> None:
     import tensorken_conformance
 
     assert (Path(tensorken_conformance.__file__).parent / "test_conformance.py").exists()
+
+
+def test_each_law_is_examined_once(place: pytest.Pytester) -> None:
+    result = run(place, *KIT, *QUICK, "--tensorken-backend", "mine:Right", "--collect-only", "-q")
+    tests = [line for line in result.outlines if "::" in line]
+    assert len(tests) == 3, tests

@@ -102,7 +102,9 @@ def law_named(name: str) -> Law:
     import tensorken_conformance.laws  # noqa: F401, entering the laws is what it does
 
     if name not in LAWS:
-        likely = suggested(near(name, LAWS)) or f"; the laws are {', '.join(LAWS)}"
+        group = [id for id in LAWS if name in id.split(".")]
+        likely = f"; the laws of it are {', '.join(group)}" if group else suggested(near(name, LAWS))
+        likely = likely or f"; the laws are {', '.join(LAWS)}"
         raise PlanError(f"there is no law {name!r}{likely}")
     return LAWS[name]
 

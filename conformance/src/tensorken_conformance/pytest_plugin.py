@@ -13,6 +13,7 @@ Every pytest imports this module at its start: what is heavy is in pytest_laws.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from tensorken_conformance.pytest_laws import LawTest
 
 FIXTURE = "tensorken_law"
+
+TEMPLATE = Path(__file__).with_name("project")
+"""What `tensorken conformance new` copies; its tests are not those of the kit."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,6 +59,11 @@ def pytest_report_header(config: pytest.Config) -> str | None:
         return None
     seed, depth = config.getoption("tensorken_seed"), config.getoption("tensorken_depth")
     return f"tensorken: backend {name}, seed {seed}, {depth} depth"
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out the tests of the template, which would examine everything once more."""
+    return True if collection_path == TEMPLATE else None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
