@@ -125,7 +125,7 @@ def _check_unchanged(subject: Subject, name: str, operands: list[Tensor], before
 def _shown(subject: Subject, result: Any) -> str:
     """The values of a result, as far as they can be told."""
     try:
-        flat = subject.witness.ravel(result[0] if isinstance(result, tuple) else result)
+        flat = subject.witness.ravel(result[0] if type(result) is tuple else result)
         values = flat if isinstance(flat, list) else np.array(memoryview(flat)).tolist()
     except Exception as error:  # noqa: BLE001, it is no matter how it fails
         return f"a result that cannot be read ({first_line(error)})"
