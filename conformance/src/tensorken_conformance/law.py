@@ -72,7 +72,8 @@ def law(
             raise ValueError(f"law {id!r} says nothing: write its docstring")
         says = " ".join(check.__doc__.split("\n\n", 1)[0].split())
         place = level if callable(level) else lambda case: level
-        if id in LAWS and LAWS[id].check.__code__ != check.__code__:  # the same one if its file is imported twice
+        # The same code is the same law: its file is imported twice.
+        if id in LAWS and LAWS[id].check.__code__ != check.__code__:
             raise ValueError(f"there are two laws {id!r}")
         LAWS[id] = Law(id, says, cases, check, place, needs, symbolic, stage)
         return check

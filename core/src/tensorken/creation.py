@@ -232,9 +232,7 @@ def check_offered(op_name: str, interpreter: Any, dtype: DType) -> None:
     if declared and dtype.name not in declared:
         name = name_of(interpreter)[0]
         known = repr(interpreter) if name == type(interpreter).__name__.lower() else name
-        raise DTypeError(
-            f"{op_name}: the backend {known} has no {dtype}; use one of {', '.join(declared)}"
-        )
+        raise DTypeError(f"{op_name}: the backend {known} has no {dtype}; use one of {', '.join(declared)}")
 
 
 def pair_of_operands(op_name: str, a: Any, b: Any, beside: Tensor) -> tuple[Tensor, Tensor]:

@@ -274,6 +274,7 @@ def exactly(function: Unary | Binary, operands: tuple[float, ...], form: Format)
     of elementary mathematical functions with correctly rounded last bit", 1991).
 
     >>> from tensorken.spec.dtypes import float32
+    >>> from tensorken_conformance.oracles.rounding import FORMATS
     >>> exactly(UNARY["exp"], (2.0**-24,), FORMATS[float32])
     1.0000001192092896
     """
