@@ -52,7 +52,7 @@ def test_the_kit_certifies_a_strangers_backend(environment: Environment, name: s
     report = tmp_path / "report.json"
     environment.run("tensorken", "conformance", "run", name, "--smoke", f"--json={report}")
     told = json.loads(report.read_text(encoding="utf-8"))
-    assert told["header"]["level"].startswith("L"), told["header"]
+    assert (told["header"]["level"] or 0) >= 1, told["header"]
     assert not told["counts"]["failed"]
 
 
