@@ -18,3 +18,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if collection_path == Path(__file__).parent / LAWS and not backend_of(config):
         return True
     return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the kit's tests as slow, as most of them examine whole backends."""
+    folder = Path(__file__).parent / "tests"
+    for item in items:
+        if item.path.is_relative_to(folder):
+            item.add_marker("slow")
