@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         "--workers", type=_positive, metavar="N", help="how many processes; default: processors, up to 8"
     )
     own.add_argument(
-        "--limit", type=_seconds, default=60.0, metavar="SECONDS", help="for one case; default: 60"
+        "--limit", type=_seconds, default=120.0, metavar="SECONDS", help="for one case; default: 120"
     )
     for form in FORMS:
         own.add_argument(f"--{form}", metavar="FILE", help=f"write {_WHAT[form]}; - is stdout")

@@ -64,7 +64,7 @@ class Options:
     depth: Depth = "default"
     select: tuple[str, ...] = ()
     workers: int | None = None
-    limit: float = 60.0
+    limit: float = 120.0
     options: Mapping[str, Any] = field(default_factory=dict)
     in_process: bool = False
 

@@ -149,6 +149,11 @@ def _failures(report: Report, painter: Painter) -> list[str]:
     if report.blocked:
         lines += ["", painter.paint("blocked: cases that wait for one that failed", "failed")]
         lines += [f"  {count} by {blocker}" for blocker, count in report.blocked.items()]
+    if report.failures:
+        again = (
+            f"tensorken conformance repro CASE --backend {report.header.backend} --seed {report.header.seed}"
+        )
+        lines += ["", f"one of them again, with the traceback of what a backend raised: {again}"]
     return lines[1:]
 
 

@@ -19,7 +19,7 @@ A = Any
 class Arrays(RawTensor[Any]):
     """The required ops in the words of the standard, or of numpy where it has none; all others have bodies."""
 
-    capabilities = Capabilities(dtypes=tuple(map(str, OF.values())), shares_memory=True, ulp={"*": 4})
+    capabilities = Capabilities(dtypes=tuple(map(str, OF.values())), shares_memory=True)
     def new(self, shape: A, data: A, dtype: A) -> A: return xp.asarray(np.array(data, dtype.name).reshape(shape))
     def full(self, shape: A, value: A, dtype: A) -> A: return xp.full(shape, value, dtype=getattr(xp, dtype.name))
     def shape(self, x: A) -> A: return x.shape
