@@ -213,7 +213,8 @@ def ties(op: Op, form: Format, rng: random.Random) -> list[float]:
                 )
                 found += [tie, -tie, tie * (1.0 + 2.0**-36), tie * (1.0 - 2.0**-36)]
         found += [(2 * k + 1) * 2.0 ** (least - 1) for least in (-24, -149) for k in (0, 1, 2, 7)]
-        found += [65519.0, 65519.996, 65520.0, 65520.004, 2.0**128 - 2.0**103, 2.0**128 - 2.0**102]
+        overflow = (65519.0, 65519.996, 65520.0, 65520.004, 2.0**128 - 2.0**103, 2.0**128 - 2.0**102)
+        found = [*overflow, *(-v for v in overflow), *found]
     return [v for v in found if low <= v <= high]
 
 

@@ -110,7 +110,7 @@ class Subject:
         """
         flat = x.interpreter.ravel(x.representation)  # type: ignore[attr-defined]
         if isinstance(flat, list):
-            values = np.array(flat, x.dtype.name)
+            values = _from_list(flat, x.dtype)
         else:
             values = np.array(memoryview(flat), copy=True)
             if values.dtype != np.dtype(x.dtype.name):
@@ -122,3 +122,15 @@ class Subject:
     def dtypes(self) -> list[DType]:
         """The dtypes that the backend declares."""
         return [dtype for name, dtype in DTYPES.items() if name in self.capabilities.dtypes]
+
+
+def _from_list(flat: list[Any], dtype: DType) -> Array:
+    """The numbers of a list, each of which must be one of the dtype's: rounding is the backend's part."""
+    with np.errstate(over="ignore"):
+        values: Array = np.array(flat, dtype.name)
+    if dtype.kind == "float":
+        wide = np.array(flat, np.float64)
+        beside = ~((wide == values) | np.isnan(wide))
+        if beside.any():
+            raise Failure(f"ravel: expected numbers of {dtype}, got {wide[beside][0]!r}, which is none")
+    return values

@@ -137,7 +137,7 @@ VIEWS = (
 """How the two operands are come by."""
 
 ORDINARY = ("normals", "small-integers")
-UNUSUAL = ("positive", "cancellation", "mixed", "subnormals", "tiny", "extremes")
+UNUSUAL = ("positive", "cancellation", "mixed", "ties", "subnormals", "tiny", "tiny-of-one-sign", "extremes")
 SPECIAL = ("zeros", "infinite", "infinities", "nan", "undefined")
 
 
@@ -266,8 +266,12 @@ def _drawn(rng: np.random.Generator, case: Case, which: str, shape: Shape, count
     form = FORMATS[dtype]
     if values == "small-integers":  # products of two of them take twice the digits
         return terms.drawn(rng, values, shape, dtype, int((count * 2**form.precision) ** 0.5) + 1)
-    if values == "tiny":
-        return (rng.standard_normal(shape) * 2.0 ** ((form.least + form.precision) // 2 - 1)).astype(dtype)
+    if values in ("tiny", "tiny-of-one-sign"):
+        drawn = rng.standard_normal(shape) * 2.0 ** ((form.least + form.precision) // 2 - 1)
+        sign = rng.choice([-1.0, 1.0])  # that of all numbers of an operand
+        return (np.abs(drawn) * sign if values == "tiny-of-one-sign" else drawn).astype(dtype)
+    if which == "b" and values == "ties":
+        return np.asarray(rng.choice([1.0, -1.0], shape), dtype)
     if values == "undefined":
         chosen = [0.0, 1.0, -0.0] if which == "a" else [np.inf, -np.inf, 1.0]
         return rng.choice(chosen, shape).astype(dtype)
