@@ -1,4 +1,4 @@
-"""What pytest leaves out: the project that new backends begin with, and the laws where no backend is named."""
+"""What pytest leaves out: the project of new backends, and laws that are for worker processes or a named backend."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tensorken_conformance.pytest_plugin import backend_of
 
-collect_ignore = ["src/tensorken_conformance/project"]
+collect_ignore = ["src/tensorken_conformance/project", "tests/fake_laws.py"]
 
 LAWS = Path("src", "tensorken_conformance", "test_conformance.py")
 

@@ -30,11 +30,23 @@ def environment(
     """An environment with the kit and the wheels of two backends that nothing here knows."""
     folder = tmp_path_factory.mktemp("strangers")
     create("abacus", folder / "abacus")
-    pip = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--wheel-dir", str(wheelhouse)]
-    local = ["--find-links", str(wheelhouse)]
+    environment = new_environment("tensorken-conformance")
+    wheel = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-build-isolation",
+        "--wheel-dir",
+        str(folder / "wheels"),
+    ]
     for source in (folder / "abacus", ARRAYS):
-        subprocess.run([*pip, *local, str(source)], check=True, capture_output=True)
-    return new_environment("tensorken-conformance", "tensorken-abacus", "tensorken-arrays")
+        subprocess.run(
+            [*wheel, "--find-links", str(wheelhouse), str(source)], check=True, capture_output=True
+        )
+    strangers = Environment(environment.folder, folder / "wheels")
+    strangers.install("tensorken-abacus", "tensorken-arrays")
+    return environment
 
 
 @pytest.mark.feature(2, 203)

@@ -31,10 +31,10 @@ NAMES = {
 }
 
 TESTS = {
-    "tensorken-conformance": [
+    "tensorken-conformance": {
         "tensorken_conformance/project/tests/test_conformance.py",
         "tensorken_conformance/test_conformance.py",
-    ]
+    }
 }
 """The tests that belong into a wheel."""
 
@@ -89,8 +89,8 @@ def test_a_wheel_holds_one_typed_package(wheelhouse: Path, name: str) -> None:
         package,
         f"{name.replace('-', '_')}-{version()}.dist-info",
     }
-    tests = [file for file in files if "test_" in file or "__pycache__" in file]
-    assert tests == TESTS.get(name, [])
+    tests = {file for file in files if "/test_" in file or "__pycache__" in file}
+    assert tests == TESTS.get(name, set())
 
 
 def test_core_needs_pluggy_and_nothing_else(wheelhouse: Path) -> None:

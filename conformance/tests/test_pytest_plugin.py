@@ -47,7 +47,12 @@ QUICK = ("--tensorken-select", "values.read-back")
 def place(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """A stranger's folder with some backends."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(pytester.path), *map(os.path.abspath, sys.path)]))
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    for variable in (
+        "PYTEST_ADDOPTS",
+        "CI",
+        "BUILD_NUMBER",
+    ):  # with the last two, pytest tells failures twice
+        monkeypatch.delenv(variable, raising=False)
     pytester.makepyfile(mine=BACKENDS)
     pytester.makeini("[pytest]\nfilterwarnings = error\n")
     return pytester
