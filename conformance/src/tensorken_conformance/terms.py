@@ -102,7 +102,7 @@ def _floats(rng: np.random.Generator, values: str, shape: tuple[int, ...], dtype
     if values == "ties":  # halves of the last place of 1, and what is lost beside them in twice the digits
         half = 2.0**-form.precision
         least = max(half * 2.0**-40, float(form.subnormal))
-        return rng.choice([1.0, 1.0, half, half, -half, 3 * half, least, -least], shape)
+        return rng.choice([1.0, 1.0, half, -half, 3 * half, -3 * half, least, -least], shape)
     if values == "subnormals":
         return _nonzero(rng, 2 ** (form.precision - 2), shape) * float(form.subnormal)
     if values == "extremes":

@@ -137,7 +137,18 @@ VIEWS = (
 """How the two operands are come by."""
 
 ORDINARY = ("normals", "small-integers")
-UNUSUAL = ("positive", "cancellation", "mixed", "ties", "subnormals", "tiny", "tiny-of-one-sign", "extremes")
+UNUSUAL = (
+    "positive",
+    "cancellation",
+    "mixed",
+    "ties",
+    "subnormals",
+    "tiny",
+    "tiny-of-one-sign",
+    "extremes",
+    "large",
+)
+"""Products of `tiny` numbers are subnormal; those of `large` ones overflow, though their sums need not."""
 SPECIAL = ("zeros", "infinite", "infinities", "nan", "undefined")
 
 
@@ -270,6 +281,10 @@ def _drawn(rng: np.random.Generator, case: Case, which: str, shape: Shape, count
         drawn = rng.standard_normal(shape) * 2.0 ** ((form.least + form.precision) // 2 - 1)
         sign = rng.choice([-1.0, 1.0])  # that of all numbers of an operand
         return (np.abs(drawn) * sign if values == "tiny-of-one-sign" else drawn).astype(dtype)
+    if values == "large":
+        exponent = 11 * form.top // 16 if which == "a" else form.top + 2 - 11 * form.top // 16
+        signs = [rng.choice([1.0, -1.0]), 0.0] if which == "a" else [1.0, -1.0, 0.0]
+        return (rng.choice(signs, shape) * 2.0**exponent).astype(dtype)
     if which == "b" and values == "ties":
         return np.asarray(rng.choice([1.0, -1.0], shape), dtype)
     if values == "undefined":
