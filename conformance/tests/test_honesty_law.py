@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensorken.errors import DTypeError, MissingOpError
+from tensorken.errors import BackendError, DTypeError, MissingOpError
 from tensorken.fuse import Fuse
 from tensorken.plugin import Capabilities
 from tensorken.shape_tracker import ShapeTracker
@@ -375,3 +375,11 @@ def test_every_op_has_operands_on_which_it_runs(op):
                 for y in result if isinstance(result, tuple) else (result,):
                     if y.dtype.kind == "float":
                         assert np.isfinite(subject.read(y)).all()
+
+
+def test_what_is_declared_in_another_form_is_refused_before_any_case() -> None:
+    class ByDict(Numpy):
+        capabilities = {"dtypes": ("float32",)}  # type: ignore[assignment]  # noqa: RUF012
+
+    with pytest.raises(BackendError, match="its capabilities are a dict; declare Capabilities"):
+        Subject(ByDict(), "mine")

@@ -6,8 +6,8 @@ one value of a module, exchanged in place and put back afterwards.  The oracles 
 that backend, so a mutant cannot spoil what it is held to.
 
 Left as they are: the enclosures of elementary functions (`fixed`, `circular`, `exponentials`, `logarithms`, `power` and
-the strategy in `function`), where one guard bit more or less changes the time and never a result; and text,
-and `strict=` of `zip`, which is an assertion.
+the strategy in `function`), where a guard bit more or less changes the time and never a result; what is declared, which
+computes nothing; text; and `strict=` of `zip`, which is an assertion.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import ast
 import functools
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ PACKAGE = "tensorken_reference"
 
 MODULES = ("backend", "arrays", "rows", "conversion", "sums", "products", "bits", "rounding")
 """The modules that are mutated."""
+
+DECLARED = ("_ULP",)
+"""The values that say what the backend can do, and compute nothing."""
 
 EQUIVALENTS = "equivalents.txt"
 """The file with the mutants that no operands tell from the original: `id | reason` on each line."""
@@ -179,8 +183,9 @@ def _sites(module: str) -> Iterator[tuple[str, ast.AST]]:
                 yield from within(f"{prefix}{node.name}.", node.body)
             elif isinstance(node, ast.Assign) and not prefix:
                 target = node.targets[0]
-                name = target.elts[0] if isinstance(target, ast.Tuple) else target
-                yield from inside(ast.unparse(name), node)
+                name = ast.unparse(target.elts[0] if isinstance(target, ast.Tuple) else target)
+                if name not in DECLARED:
+                    yield from inside(name, node)
 
     yield from within("", _tree(module).body)
 
@@ -285,7 +290,7 @@ def _exchanged_values(module: ModuleType, tree: ast.Module, name: str) -> Iterat
     )
     values = dict(vars(module))
     exec(compile(ast.Module([statement], []), module.__file__ or PACKAGE, "exec"), values)
-    places = [importlib.import_module(f"{PACKAGE}.{other}") for other in MODULES]
+    places = [place for name, place in list(sys.modules.items()) if name.startswith(f"{PACKAGE}.")]
     changed = [
         (place, key, vars(place)[key], value)
         for key, value in values.items()

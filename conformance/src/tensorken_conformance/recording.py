@@ -6,7 +6,6 @@ laws, the faults or the mutants have changed.
 
 from __future__ import annotations
 
-import functools
 import json
 import random
 import sys
@@ -26,46 +25,86 @@ from tensorken_conformance.pool import Task, do_all
 from tensorken_conformance.right import RIGHT
 from tensorken_conformance.subject import Subject
 
-SMALL = ("scalar", "empty", "one", "small", "prime", "inner-zero", "permuted", "pool", "long", "expanded", "")
-"""The shapes of the cases among which finders are sought: these reach all code of the reference backend."""
+LARGE = (
+    "255",
+    "256",
+    "63",
+    "64",
+    "65",
+    "1025",
+    "65-flip",
+    "65-crop",
+    "257-flip",
+    "257-crop",
+    "wide",
+    "tall-crop",
+)
+"""The shapes of cases that find nothing which others do not."""
 
-LIMIT = 300.0
-"""Seconds that a worker may be silent: the first task of each takes long, as it watches what the cases reach."""
+ELEMENTWISE = ("scalar", "empty", "small", "257", "pool")
+"""The shapes that are enough for laws on single elements; 257 elements take all numbers of a class."""
 
-AT_MOST = 1500
+EACH = 10
+"""So many cases of each op, dtype and class of values are watched."""
+
+EXACT = ("values.cast", "values.sums", "values.contractions", "values.elementwise")
+"""The laws that hold the reference backend to the last bit."""
+
+LIMIT = 60.0
+"""Seconds that a worker may be silent."""
+
+AT_MOST = 15_000
 """On how many cases a mutant is tried before it counts as not found."""
 
 
 def subject_and_cases() -> tuple[Subject, list[Case]]:
-    """The reference backend, and the cases of the laws on values on small operands."""
+    """The reference backend, and the cases of the laws on values but those that take long."""
     subject = Subject(RIGHT["reference"](), "reference")
-    return subject, [
-        case for law in laws_for(subject, ["values"]) for case in law.cases(subject) if case.shape in SMALL
-    ]
+    found = []
+    for law in laws_for(subject, ["values"]):
+        for case in law.cases(subject) if law.id != "values.workgroups" else ():
+            single = law.id in ("values.elementwise", "values.cast")
+            if case.shape in ELEMENTWISE if single else case.shape not in LARGE:
+                found.append(case)
+    return subject, found
 
 
-@functools.cache
-def reached() -> dict[str, list[str]]:
+def sample(cases: list[Case]) -> list[Case]:
+    """Some cases of each law, op, dtype and class of values."""
+    groups: dict[Any, list[Case]] = defaultdict(list)
+    for case in cases:
+        groups[case.law, case.op, case.dtype, case.values].append(case)
+    rng = random.Random(0)
+    return [case for group in groups.values() for case in rng.sample(group, min(len(group), EACH))]
+
+
+_REACHED: dict[str, list[str]] = {}
+
+
+def reached(start: Callable[[str], None]) -> dict[str, list[str]]:
     """For each function of the reference backend, and each value of its modules, the cases that come by it.
 
-    Quick ones of different ops, dtypes and values come first.
+    Quick ones of different ops, dtypes and values come first.  `start` is told each case; this takes minutes, once.
     """
+    if _REACHED:
+        return _REACHED
     subject, cases = subject_and_cases()
     names = {code: (module, name) for module in mutants.MODULES for name, code in _functions(module)}
     found: dict[str, list[tuple[float, Case]]] = defaultdict(list)
-    for case in cases:
+    for case in sample(cases):
+        start(case.id)
         examine(subject, LAWS[case.law], case)  # the oracles remember what they know
         seen: set[CodeType] = set()
+        begun = time.perf_counter()
         with _profiled(seen.add):
             examine(subject, LAWS[case.law], case)
-        start = time.perf_counter()
-        examine(subject, LAWS[case.law], case)
-        seconds = time.perf_counter() - start
+        seconds = time.perf_counter() - begun
         keys = {f"{names[code][0]}.{names[code][1]}" for code in seen if code in names}
         words = {f"{names[code][0]}.{word}" for code in seen if code in names for word in code.co_names}
         for key in keys | words:
             found[key].append((seconds, case))
-    return {key: _varied(rows) for key, rows in found.items()}
+    _REACHED.update({key: _varied(rows) for key, rows in found.items()})
+    return _REACHED
 
 
 def _varied(rows: list[tuple[float, Case]]) -> list[str]:
@@ -108,9 +147,12 @@ class _profiled:
         sys.setprofile(None)
 
 
-def candidates(id: str) -> list[str]:
-    """The cases on which a mutant may be found."""
-    return reached().get(id.partition(":")[0], [])[:AT_MOST]
+def candidates(id: str, start: Callable[[str], None]) -> list[str]:
+    """The cases on which a mutant may be found: those that come by it, the likely ones first, then any."""
+    likely = reached(start).get(id.partition(":")[0], [])
+    others = [case.id for case in subject_and_cases()[1] if case.law in EXACT]
+    random.Random(0).shuffle(others)
+    return [*likely, *others][:AT_MOST]
 
 
 def main() -> None:
@@ -126,7 +168,8 @@ def main() -> None:
         data = {"kind": "hunt", "id": id}
         return Task(data, lambda result: note(id, result["case"]), lambda case, _: note(id, case), LIMIT)
 
-    wanted = [id for id in mutants.mutants() if "--all" in sys.argv or id not in known]
+    known_or_listed = {**known, **mutants.equivalents()}
+    wanted = [id for id in mutants.mutants() if "--all" in sys.argv or id not in known_or_listed]
     do_all(map(task, wanted), "trials", 2)
     kept = {id: found.get(id) or known.get(id, "") for id in mutants.mutants()}
     _write("finders.json", {**{id: known[id] for id in FAULTS if id in known}, **kept})

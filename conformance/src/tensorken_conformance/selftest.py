@@ -21,7 +21,7 @@ from tensorken_conformance.law import LAWS
 from tensorken_conformance.pool import Task, do_all
 from tensorken_conformance.right import RIGHT
 
-PORTION = 0.03
+PORTION = 0.05
 """How many of the cases of right backends an ordinary selftest examines; each seed picks its own."""
 
 NARROW = 0.01

@@ -196,7 +196,7 @@ def do(task: dict[str, Any], start: Start) -> dict[str, Any]:
     if kind == "hunt":
         from tensorken_conformance.recording import candidates
 
-        task = {**task, "cases": candidates(task["id"]), "seed": 0}
+        task = {**task, "cases": candidates(task["id"], start), "seed": 0}
     subject = Subject(RIGHT["reference"](), "reference", task["seed"])
     cases = [Case.parse(case) for case in task["cases"]]
     return {"case": try_mutant(mutants.mutants()[task["id"]], subject, cases, start).case}

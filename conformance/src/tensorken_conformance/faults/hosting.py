@@ -88,10 +88,3 @@ class Nameless(Numpy):
     """The backend shows itself by its address."""
 
     __repr__ = object.__repr__
-
-
-@fault("host.probe", "capabilities")
-class DeclaresByDict(Numpy):
-    """The capabilities are a dict."""
-
-    capabilities = {"dtypes": ["float32"]}  # type: ignore[assignment]  # noqa: RUF012

@@ -76,11 +76,15 @@ class IntsComparedAsFloats(Numpy):
 
 @fault("values.elementwise", "where")
 class ScalarsWiden(Numpy):
-    """where of float32 scalars gives float64 where the result is zero."""
+    """where of float32 scalars gives float64 where its second operand is finite and not 0."""
 
     def where(self, condition: Array, a: Array, b: Array) -> Array:
         y = super().where(condition, a, b)
-        return y.astype(np.float64) if y.dtype == np.float32 and y.shape == () and y == 0 else y
+        return (
+            y.astype(np.float64)
+            if y.dtype == np.float32 and y.shape == () and np.isfinite(b) and b != 0
+            else y
+        )
 
 
 @fault("values.cast", "cast")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tensorken.spec.shapes import Axes
@@ -70,13 +72,13 @@ class UnstableFromSeventeen(Numpy):
 
 
 @fault("values.arrangement", "concatenate")
-class FifthPieceBeforeFourth(Numpy):
-    """concatenate of more than four pieces of float64 vectors with 255 elements swaps the last two."""
+class SecondPieceBeforeFirst(Numpy):
+    """concatenate of five pieces, of which the third is of 255 float64 numbers, swaps the first two."""
 
-    def concatenate(self, *args: object) -> Array:
+    def concatenate(self, *args: Any) -> Array:
         *pieces, axis = args
-        if len(pieces) > 5 and pieces[0].dtype == np.float64 and pieces[0].shape == (255,):  # type: ignore[attr-defined]
-            pieces[-2:] = pieces[:-3:-1]
+        if len(pieces) == 5 and pieces[2].dtype == np.float64 and pieces[2].shape == (255,):
+            pieces[:2] = pieces[1::-1]
         return super().concatenate(*pieces, axis)
 
 

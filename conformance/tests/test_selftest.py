@@ -1,0 +1,120 @@
+"""The selftest: what is recorded is what there is, deaths are findings, misses are told, right backends are right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+
+from conformance.tests.test_faults import DEADLY
+from tensorken_conformance import mutants, selftest, trials
+from tensorken_conformance.faults.fault import FAULTS
+from tensorken_conformance.law import LAWS
+from tensorken_conformance.pool import Task, do_all
+from tensorken_conformance.right import RIGHT
+
+MUTANT = "rows.largest:max-to-min-1"
+
+
+def test_what_is_recorded_is_what_there_is_now() -> None:
+    assert selftest.recorded() == {
+        "kit": version("tensorken-conformance"),
+        "faults": len(FAULTS),
+        "caught": len(FAULTS),
+        "mutants": len(mutants.mutants()),
+        "killed": len(mutants.mutants()) - len(mutants.equivalents()),
+        "equivalent": len(mutants.equivalents()),
+        "alarms": 0,
+        "seeds": 1,
+    }
+
+
+def test_finders_are_of_faults_and_mutants_that_there_are() -> None:
+    known = selftest.finders()
+    assert set(known) <= set(FAULTS) | set(mutants.mutants())
+    assert set(FAULTS) <= set(known)
+    assert {case.partition("/")[0] for case in known.values()} <= set(LAWS)
+
+
+@pytest.mark.feature(203)
+def test_processes_that_die_or_hang_are_findings_and_others_go_on() -> None:
+    lines: list[str] = []
+    chosen = sorted(DEADLY)
+    found = selftest.run(select=[*chosen, "strides/flip-first-axis-only"], tell=lines.append)
+    assert (found.caught, found.faults, found.status) == (5, 5, 0)
+    assert found.detection == "detection 5/5"
+    text = "\n".join(lines)
+    assert "hang: no result within" in text
+    assert "crash: exit status 0" in text
+    assert lines[-1] == found.summary
+
+
+def test_a_fault_that_is_missed_is_told_and_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+
+    def pretend(case: str) -> selftest.Selftest:
+        lines.clear()
+        monkeypatch.setattr(
+            selftest, "do_all", lambda given, *_: [task.done({"case": case, "says": "so"}) for task in given]
+        )
+        return selftest.run(select=["strides/flip-first-axis-only"], tell=lines.append)
+
+    missed = pretend("")
+    assert (missed.caught, missed.status, len(missed.misses)) == (0, 1, 1)
+    assert "no law found it" in lines[0]
+    astray = pretend("values.cast/cast/bool")
+    assert (astray.caught, astray.status) == (0, 1)
+    assert "only values.cast found it" in lines[0]
+    assert pretend("values.movement/flip/bool/small").status == 0
+
+
+def test_what_there_is_not_cannot_be_selected() -> None:
+    with pytest.raises(ValueError, match="no family, fault or law 'nonsense'"):
+        selftest.run(select=["nonsense"])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("law", ["values.movement", "values.elementwise", "values.sums", "lifetime.sharing"])
+def test_no_law_finds_fault_in_a_right_backend(name: str, law: str) -> None:
+    count, alarms = trials.try_right(
+        name, LAWS[law], 5, 0.002 if law.startswith("values") else 0.02, lambda case: None
+    )
+    assert not alarms
+    assert count > 0
+
+
+def test_an_alarm_on_a_right_backend_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RIGHT, "numpy", FAULTS["strides/flip-first-axis-only"].make)
+    _, alarms = trials.try_right("numpy", LAWS["values.movement"], 0, 0.1, lambda case: None)
+    assert alarms
+    assert all(alarm.law == "values.movement" for alarm in alarms)
+
+
+def test_tasks_come_back_from_other_processes() -> None:
+    found: list[Any] = []
+
+    def ask(data: dict[str, Any], done: Callable[[dict[str, Any]], None]) -> Task:
+        return Task(data, done, lambda case, says: found.append((case, says)), 60.0)
+
+    data = {"kind": "right", "name": "numpy", "law": "values.cipher", "seed": 0, "portion": 0.05}
+    do_all(
+        [
+            ask(data, found.append),
+            ask({"kind": "mutant", "seed": 0, "id": MUTANT, "cases": []}, found.append),
+        ],
+        "trials",
+        1,
+    )
+    assert found[0]["alarms"] == []
+    assert found[0]["count"] > 0
+    assert found[1] == {"case": ""}
+
+
+def test_the_counts_are_data_that_json_can_keep() -> None:
+    found = selftest.Selftest(1, 2, 2, 3, 2, 1, 100, 0, (), {}, 1.5)
+    data = json.loads(json.dumps(found.as_data()))
+    assert set(data) == set(selftest.recorded())
+    assert "detection 2/2, 1 seed; mutants 2 of 3 found, 1 equivalent" in found.summary
