@@ -58,6 +58,12 @@ class Different(Numpy):
     def crop(self, x: Array, limits: Pairs) -> Array:
         return np.array(super().crop(x, limits), order="C")
 
+    def to_bits(self, x: Array) -> Array:
+        return np.array(super().to_bits(x))
+
+    def from_bits(self, x: Array) -> Array:
+        return np.array(super().from_bits(x))
+
 
 for _op in OPS.values():
     if _op.body is not None and _op.method:

@@ -120,7 +120,7 @@ def seen(representation: Any) -> list[Array]:
     """
     found = []
     for part in (representation, *_held(representation)):
-        if not isinstance(part, bytes | str):
+        if not isinstance(part, bytes | str | np.generic):  # which never change
             try:
                 found.append(np.asarray(memoryview(part)))
             except (TypeError, ValueError, BufferError):
