@@ -8,7 +8,7 @@ from typing import Any
 from tensorken.fuse import Fuse
 from tensorken.spec.raw import RawTensor
 from tensorken_conformance.case import Case, Result
-from tensorken_conformance.examine import examine, laws_for
+from tensorken_conformance.running.examine import examine, laws_for
 from tensorken_conformance.subject import Depth, Subject
 from tensorken_numpy.backend import Numpy
 

@@ -13,7 +13,6 @@ from tensorken.fuse import Fuse
 from tensorken.spec.capabilities import Capabilities
 from tensorken.spec.op import OPS
 from tensorken_conformance.case import Case
-from tensorken_conformance.examine import examine
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.laws.derivatives import (  # noqa: F401 - importing a room enters its laws
     batches,
@@ -25,6 +24,7 @@ from tensorken_conformance.laws.derivatives import (  # noqa: F401 - importing a
     unchanged,
 )
 from tensorken_conformance.laws.derivatives.situations import situations
+from tensorken_conformance.running.examine import examine
 from tensorken_conformance.subject import Subject
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference

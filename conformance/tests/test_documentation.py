@@ -22,8 +22,8 @@ from tensorken_conformance.case import STATUSES, Case
 from tensorken_conformance.faults.fault import FAULTS
 from tensorken_conformance.law import LAWS, LEVELS, Law
 from tensorken_conformance.levels import CREATIONS
-from tensorken_conformance.loading import load
-from tensorken_conformance.selftest import WITHOUT_VERDICT
+from tensorken_conformance.running.loading import load
+from tensorken_conformance.selftest.proof import WITHOUT_VERDICT
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "conformance.md").read_text(encoding="utf-8")

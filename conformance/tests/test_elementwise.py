@@ -14,11 +14,11 @@ from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import same
-from tensorken_conformance import pools
 from tensorken_conformance.case import Case, Result
-from tensorken_conformance.examine import examine
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.laws import elementwise as room
+from tensorken_conformance.operands import pools
+from tensorken_conformance.running.examine import examine
 from tensorken_conformance.subject import Depth, Subject
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference

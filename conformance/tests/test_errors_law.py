@@ -15,10 +15,10 @@ from tensorken.plugin import Capabilities
 from tensorken.registry import SELECTION
 from tensorken.spec.raw import RawTensor
 from tensorken_conformance.case import Failure
-from tensorken_conformance.examine import examine_all
 from tensorken_conformance.laws.errors.mistakes import BUILT_IN, MISTAKES, Mistake, Operands
 from tensorken_conformance.laws.errors.refused import possible, refuse
 from tensorken_conformance.laws.errors.survived import SITUATIONS
+from tensorken_conformance.running.examine import examine_all
 from tensorken_conformance.subject import Subject
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference

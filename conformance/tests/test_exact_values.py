@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from conformance.tests.examining import failures, faulty, results
-from tensorken_conformance.examine import laws_for
 from tensorken_conformance.laws.cipher import KNOWN, threefry
+from tensorken_conformance.running.examine import laws_for
 from tensorken_conformance.subject import Subject
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference

@@ -10,10 +10,11 @@ import pytest
 import tensorken_conformance.faults
 import tensorken_conformance.laws  # noqa: F401, entering faults and laws is what it does
 from tensorken.spec.op import OPS
-from tensorken_conformance import faults, selftest, trials
+from tensorken_conformance import faults
 from tensorken_conformance.faults import changes
 from tensorken_conformance.faults.fault import FAULTS, Fault, fault
 from tensorken_conformance.law import LAWS
+from tensorken_conformance.selftest import proof, trials
 from tensorken_numpy.backend import Numpy
 
 FAMILIES = {
@@ -44,7 +45,7 @@ def test_there_are_faults_of_every_family_and_few_are_crude() -> None:
 def test_every_law_that_can_fail_has_a_fault_and_every_fault_a_law() -> None:
     aimed = {fault.law for fault in FAULTS.values()}
     assert aimed <= set(LAWS)
-    assert {law.id for law in LAWS.values() if law.group not in selftest.WITHOUT_VERDICT} <= aimed
+    assert {law.id for law in LAWS.values() if law.group not in proof.WITHOUT_VERDICT} <= aimed
 
 
 def test_a_fault_says_in_a_sentence_what_is_wrong() -> None:
@@ -73,7 +74,7 @@ def test_a_room_that_nobody_imports_is_imported() -> None:
 @pytest.mark.parametrize("id", sorted(set(FAULTS) - DEADLY)[::5])
 def test_a_fault_is_found_by_the_law_that_it_is_aimed_at(id: str) -> None:
     one = FAULTS[id]
-    found = trials.try_fault(one, 3, TOLD.append, selftest.finders().get(id, ""))
+    found = trials.try_fault(one, 3, TOLD.append, proof.finders().get(id, ""))
     assert found.law == one.law, found
     assert found.says
 
@@ -91,12 +92,12 @@ NARROW = (
 def test_a_fault_that_is_not_crude_is_wrong_in_at_most_one_of_a_hundred_cells(id: str) -> None:
     wrong, total = trials.share_of_wrong_cells(FAULTS[id])
     assert total > 100
-    assert 0 < wrong <= selftest.NARROW * total
+    assert 0 < wrong <= proof.NARROW * total
 
 
 def test_a_crude_fault_is_wrong_in_more_than_that() -> None:
     wrong, total = trials.share_of_wrong_cells(FAULTS["strides/flip-first-axis-only"])
-    assert wrong > selftest.NARROW * total
+    assert wrong > proof.NARROW * total
 
 
 def test_what_another_law_finds_is_a_miss() -> None:

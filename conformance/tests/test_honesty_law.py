@@ -18,9 +18,9 @@ from tensorken.spec.op import OPS, run
 from tensorken.spec.raw import RawTensor
 from tensorken_conformance.case import Result
 from tensorken_conformance.declarations import FIELDS, fault_of
-from tensorken_conformance.delegation import delegated
-from tensorken_conformance.examine import examine_all
-from tensorken_conformance.sampled import methods, samples_of, takes, values_of
+from tensorken_conformance.operands.sampled import methods, samples_of, takes, values_of
+from tensorken_conformance.running.delegation import delegated
+from tensorken_conformance.running.examine import examine_all
 from tensorken_conformance.subject import Subject
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference

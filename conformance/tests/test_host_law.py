@@ -14,9 +14,9 @@ from tensorken.fuse import Fuse
 from tensorken.registry import REGISTRY, SELECTION
 from tensorken.spec.raw import RawTensor
 from tensorken_conformance.case import Result
-from tensorken_conformance.examine import examine_all
 from tensorken_conformance.laws import host
 from tensorken_conformance.levels import level_of
+from tensorken_conformance.running.examine import examine_all
 from tensorken_conformance.subject import Subject
 from tensorken_numpy.backend import Numpy
 

@@ -9,7 +9,6 @@ import pytest
 from tensorken.plugin import Capabilities
 from tensorken.spec.op import OPS
 from tensorken_conformance.case import Case, Result
-from tensorken_conformance.examine import examine_all
 from tensorken_conformance.levels import (
     Account,
     Level,
@@ -19,6 +18,7 @@ from tensorken_conformance.levels import (
     level_of,
     obstacles,
 )
+from tensorken_conformance.running.examine import examine_all
 from tensorken_conformance.subject import Subject
 from tensorken_numpy.backend import Numpy
 

@@ -348,8 +348,8 @@ def test_declared_nondeterminism_is_no_failure() -> None:
 def examined(backend: Any, op: str, detail: str) -> Any:
     from tensorken.fuse import Fuse
     from tensorken_conformance.case import Case
-    from tensorken_conformance.examine import examine
     from tensorken_conformance.law import LAWS
+    from tensorken_conformance.running.examine import examine
     from tensorken_conformance.subject import Subject
 
     case = Case("lifetime.growth", op, "float32", detail=detail)

@@ -12,9 +12,9 @@ import pytest
 import tensorken_conformance.laws  # noqa: F401, entering the laws is what it does
 import tensorken_reference
 from tensorken.spec.dtypes import float16, float32
-from tensorken_conformance import mutants, selftest, trials
 from tensorken_conformance.case import Case
-from tensorken_conformance.right import RIGHT
+from tensorken_conformance.selftest import mutants, proof, trials
+from tensorken_conformance.selftest.right import RIGHT
 from tensorken_conformance.subject import Subject
 from tensorken_reference import rounding, rows
 from tensorken_reference.backend import Reference
@@ -83,7 +83,7 @@ def test_a_mutant_is_put_back_after_an_error() -> None:
 
 
 def test_every_mutant_was_found_or_is_listed_and_none_is_both() -> None:
-    found, listed = set(selftest.finders()) & set(ALL), set(mutants.equivalents())
+    found, listed = set(proof.finders()) & set(ALL), set(mutants.equivalents())
     assert found | listed == set(ALL)
     assert not found & listed
 
@@ -100,13 +100,13 @@ def try_on() -> Callable[[str, list[str]], trials.Finding]:
 
 @pytest.mark.feature(203)
 def test_mutants_are_found_by_the_cases_that_are_recorded(try_on: Any) -> None:
-    known = selftest.finders()
+    known = proof.finders()
     for id in random.Random(1).sample(sorted(set(ALL) & set(known)), 40):
         assert try_on(id, [known[id]]).case == known[id], id
 
 
 def test_listed_mutants_are_not_found_by_what_finds_their_like(try_on: Any) -> None:
-    known = selftest.finders()
+    known = proof.finders()
     for id in random.Random(2).sample(sorted(mutants.equivalents()), 5):
         like = [case for other, case in known.items() if other in ALL and ALL[other].place == ALL[id].place]
         assert try_on(id, like).case == "", id
@@ -128,7 +128,7 @@ def test_a_wrong_line_of_the_list_is_an_error(
     text: str, says: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     (tmp_path / mutants.EQUIVALENTS).write_text(text, "utf-8")
-    monkeypatch.setattr("tensorken_conformance.mutants.resources.files", lambda package: tmp_path)
+    monkeypatch.setattr("tensorken_conformance.selftest.mutants.resources.files", lambda package: tmp_path)
     with pytest.raises(ValueError, match=says):
         mutants.equivalents()
 

@@ -22,13 +22,13 @@ from tensorken.plugin import Capabilities
 from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS
 from tensorken_conformance.case import Case, Failure, Result
-from tensorken_conformance.examine import examine, laws_for
 from tensorken_conformance.laws import programs as laws
 from tensorken_conformance.programs.drawing import search
 from tensorken_conformance.programs.judging import Tally, Wrong, judge
 from tensorken_conformance.programs.program import Leaf, Program, Step, joined
 from tensorken_conformance.programs.stateful import run_lifetimes
 from tensorken_conformance.programs.writing import MOST, write
+from tensorken_conformance.running.examine import examine, laws_for
 from tensorken_conformance.subject import Subject
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
@@ -307,7 +307,7 @@ def test_draws_depend_on_the_seed_alone() -> None:
 
 def test_nothing_is_stored_where_a_run_takes_place(tmp_path: Path) -> None:
     script = (
-        "from tensorken_conformance.examine import examine_all\n"
+        "from tensorken_conformance.running.examine import examine_all\n"
         "from tensorken_conformance.subject import Subject\n"
         "print([r.status for r in examine_all(Subject.select('numpy', 0, 'smoke'), ['programs'])])"
     )

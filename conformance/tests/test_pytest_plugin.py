@@ -181,9 +181,9 @@ def test_needs_are_met_whichever_tests_are_chosen() -> None:
     from tensorken_conformance.case import Case
     from tensorken_conformance.expectations import Expectation
     from tensorken_conformance.law import LAWS
-    from tensorken_conformance.loading import load
-    from tensorken_conformance.plan import Plan
     from tensorken_conformance.pytest_laws import Examination
+    from tensorken_conformance.running.loading import load
+    from tensorken_conformance.running.plan import Plan
 
     wrong = load("conformance.tests.fake_backends:Unreadable")
     movement = Plan(wrong, ["values.movement"]).laws[0]

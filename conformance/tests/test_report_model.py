@@ -7,7 +7,7 @@ import pytest
 from conformance.tests.sample_reports import FAILED, PASSED, report, result
 from tensorken.plugin import Capabilities
 from tensorken_conformance.report.model import make, stale, timings, titles, written
-from tensorken_conformance.runner import Options, Run
+from tensorken_conformance.running.runner import Options, Run
 
 
 def test_the_account_adds_up() -> None:

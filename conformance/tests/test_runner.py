@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from conformance.tests import fake_backends
-from tensorken_conformance import runner
 from tensorken_conformance.case import Result
 from tensorken_conformance.levels import account
-from tensorken_conformance.plan import stage_of
-from tensorken_conformance.process import last_words
 from tensorken_conformance.report.model import make
-from tensorken_conformance.runner import Options, Run, RunError, run
+from tensorken_conformance.running import runner
+from tensorken_conformance.running.plan import stage_of
+from tensorken_conformance.running.process import last_words
+from tensorken_conformance.running.runner import Options, Run, RunError, run
 
 READ_BACK = ("values.read-back",)
 

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from conformance.tests.test_faults import DEADLY
-from tensorken_conformance import mutants, selftest, trials
 from tensorken_conformance.faults.fault import FAULTS
 from tensorken_conformance.law import LAWS
-from tensorken_conformance.pool import Task, do_all
-from tensorken_conformance.right import RIGHT
+from tensorken_conformance.running.pool import Task, do_all
+from tensorken_conformance.selftest import mutants, proof, trials
+from tensorken_conformance.selftest.right import RIGHT
 
 MUTANT = "rows.largest:max-to-min-1"
 
 
 def test_what_is_recorded_is_what_there_is_now() -> None:
-    assert selftest.recorded() == {
+    assert proof.recorded() == {
         "kit": version("tensorken-conformance"),
         "faults": len(FAULTS),
         "caught": len(FAULTS),
@@ -33,7 +33,7 @@ def test_what_is_recorded_is_what_there_is_now() -> None:
 
 
 def test_finders_are_of_faults_and_mutants_that_there_are() -> None:
-    known = selftest.finders()
+    known = proof.finders()
     assert set(known) <= set(FAULTS) | set(mutants.mutants())
     assert set(FAULTS) <= set(known)
     assert {case.partition("/")[0] for case in known.values()} <= set(LAWS)
@@ -43,7 +43,7 @@ def test_finders_are_of_faults_and_mutants_that_there_are() -> None:
 def test_processes_that_die_or_hang_are_findings_and_others_go_on() -> None:
     lines: list[str] = []
     chosen = sorted(DEADLY)
-    found = selftest.run(select=[*chosen, "strides/flip-first-axis-only"], tell=lines.append)
+    found = proof.run(select=[*chosen, "strides/flip-first-axis-only"], tell=lines.append)
     assert (found.caught, found.faults, found.status) == (5, 5, 0)
     assert found.detection == "detection 5/5"
     text = "\n".join(lines)
@@ -55,12 +55,12 @@ def test_processes_that_die_or_hang_are_findings_and_others_go_on() -> None:
 def test_a_fault_that_is_missed_is_told_and_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
 
-    def pretend(case: str) -> selftest.Selftest:
+    def pretend(case: str) -> proof.Selftest:
         lines.clear()
         monkeypatch.setattr(
-            selftest, "do_all", lambda given, *_: [task.done({"case": case, "says": "so"}) for task in given]
+            proof, "do_all", lambda given, *_: [task.done({"case": case, "says": "so"}) for task in given]
         )
-        return selftest.run(select=["strides/flip-first-axis-only"], tell=lines.append)
+        return proof.run(select=["strides/flip-first-axis-only"], tell=lines.append)
 
     missed = pretend("")
     assert (missed.caught, missed.status, len(missed.misses)) == (0, 1, 1)
@@ -73,7 +73,7 @@ def test_a_fault_that_is_missed_is_told_and_counts(monkeypatch: pytest.MonkeyPat
 
 def test_what_there_is_not_cannot_be_selected() -> None:
     with pytest.raises(ValueError, match="no family, fault or law 'nonsense'"):
-        selftest.run(select=["nonsense"])
+        proof.run(select=["nonsense"])
 
 
 @pytest.mark.parametrize("name", RIGHT)
@@ -105,7 +105,7 @@ def test_tasks_come_back_from_other_processes() -> None:
             ask(data, found.append),
             ask({"kind": "mutant", "seed": 0, "id": MUTANT, "cases": []}, found.append),
         ],
-        "trials",
+        "selftest.trials",
         1,
     )
     assert found[0]["alarms"] == []
@@ -114,7 +114,7 @@ def test_tasks_come_back_from_other_processes() -> None:
 
 
 def test_the_counts_are_data_that_json_can_keep() -> None:
-    found = selftest.Selftest(1, 2, 2, 3, 2, 1, 100, 0, (), {}, 1.5)
+    found = proof.Selftest(1, 2, 2, 3, 2, 1, 100, 0, (), {}, 1.5)
     data = json.loads(json.dumps(found.as_data()))
-    assert set(data) == set(selftest.recorded())
+    assert set(data) == set(proof.recorded())
     assert "detection 2/2, 1 seed; mutants 2 of 3 found, 1 equivalent" in found.summary

@@ -11,7 +11,7 @@ import pytest
 from conformance.tests.examining import failures, faulty, results
 from tensorken.spec.capabilities import Capabilities
 from tensorken_conformance.case import Case
-from tensorken_conformance.examine import laws_for
+from tensorken_conformance.running.examine import laws_for
 from tensorken_conformance.subject import Subject
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference

@@ -19,7 +19,7 @@ def check(case: str, backend: str, seed: int = 0) -> None:
     >>> check("values.read-back/new/float32/small", backend="reference")
     passed
     """
-    from tensorken_conformance.examine import examine, laws_for
+    from tensorken_conformance.running.examine import examine, laws_for
     from tensorken_conformance.subject import Subject
 
     for depth in ("smoke", "default", "deep"):

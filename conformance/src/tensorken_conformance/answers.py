@@ -9,12 +9,12 @@ from typing import Any
 from tensorken.registry import SELECTION
 from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS, Op
-from tensorken_conformance.debugging import examine_again
 from tensorken_conformance.law import LEVELS
 from tensorken_conformance.levels import MANDATORY_DTYPES, is_mandatory
-from tensorken_conformance.loading import load
-from tensorken_conformance.plan import law_named
-from tensorken_conformance.sampled import takes
+from tensorken_conformance.operands.sampled import takes
+from tensorken_conformance.running.debugging import examine_again
+from tensorken_conformance.running.loading import load
+from tensorken_conformance.running.plan import law_named
 from tensorken_conformance.subject import Depth, Subject
 
 CLAUSES = "docs/conformance.md"

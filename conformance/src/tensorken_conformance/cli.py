@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensorken_conformance.runner import Options, RunError, run
+from tensorken_conformance.running.runner import Options, RunError, run
 
 if TYPE_CHECKING:
     from tensorken_conformance.report.model import Report
@@ -258,7 +258,7 @@ class Progress:
 
 
 def _selftest(options: argparse.Namespace) -> int:
-    from tensorken_conformance.selftest import run as prove
+    from tensorken_conformance.selftest.proof import run as prove
 
     try:
         return prove(seeds=options.seeds, deep=options.deep, select=options.select, tell=say).status
@@ -269,7 +269,7 @@ def _selftest(options: argparse.Namespace) -> int:
 def _repro(options: argparse.Namespace) -> int:
     from tensorken.errors import UnknownBackendError
     from tensorken_conformance.answers import repeated
-    from tensorken_conformance.plan import PlanError
+    from tensorken_conformance.running.plan import PlanError
 
     try:
         status, text = repeated(
@@ -283,7 +283,7 @@ def _repro(options: argparse.Namespace) -> int:
 
 def _explain(options: argparse.Namespace) -> int:
     from tensorken_conformance.answers import explained
-    from tensorken_conformance.plan import PlanError
+    from tensorken_conformance.running.plan import PlanError
 
     try:
         say(explained(options.law))

@@ -9,8 +9,8 @@ from tensorken.discovery import did_you_mean
 from tensorken.spec.capabilities import Capabilities
 from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS
-from tensorken_conformance.delegation import BACKENDS
-from tensorken_conformance.sampled import takes
+from tensorken_conformance.operands.sampled import takes
+from tensorken_conformance.running.delegation import BACKENDS
 
 
 def _unknown_op(name: str) -> str:

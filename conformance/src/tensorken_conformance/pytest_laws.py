@@ -17,12 +17,12 @@ from tensorken_conformance.expectations import (
     expectations_of,
 )
 from tensorken_conformance.law import LAWS, Law
-from tensorken_conformance.loading import load
-from tensorken_conformance.plan import Plan, PlanError
 from tensorken_conformance.pytest_plugin import backend_of
 from tensorken_conformance.report.terminal import chosen
+from tensorken_conformance.running.loading import load
+from tensorken_conformance.running.plan import Plan, PlanError
+from tensorken_conformance.running.worker import examined
 from tensorken_conformance.subject import Subject
-from tensorken_conformance.worker import examined
 
 SHOWN = 3
 """How many failures of a test are shown; the rest is counted."""

@@ -13,7 +13,7 @@ from tensorken.spec.dtypes import DTYPES, DType, bool_, float32
 from tensorken.spec.raw import RawTensor
 from tensorken.tensor import Tensor
 from tensorken_conformance.expressions.trees import Recorder
-from tensorken_conformance.sampled import methods
+from tensorken_conformance.operands.sampled import methods
 from tensorken_conformance.subject import Subject
 
 DRAWN = {"smoke": 2, "default": 40, "deep": 400}

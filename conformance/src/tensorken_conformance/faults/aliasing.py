@@ -10,7 +10,7 @@ from tensorken.spec.capabilities import Capabilities
 from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.shapes import Axes, Shape
 from tensorken_conformance.faults.fault import fault
-from tensorken_conformance.right import Different
+from tensorken_conformance.selftest.right import Different
 from tensorken_conformance.subject import Array
 from tensorken_numpy.backend import Numpy
 

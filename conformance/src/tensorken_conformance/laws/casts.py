@@ -11,13 +11,14 @@ import numpy as np
 
 from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS
-from tensorken_conformance import pools, ulp
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws import read_back
 from tensorken_conformance.laws.elementwise import ROWS, WHOLE, flushed_to_zero, order, shown
+from tensorken_conformance.operands import pools
+from tensorken_conformance.operands.shapes import SHAPES, fitted, need, operand
+from tensorken_conformance.oracles import ulp
 from tensorken_conformance.oracles.casts import cast as cast_exactly
-from tensorken_conformance.shapes import SHAPES, fitted, need, operand
 from tensorken_conformance.subject import Array, Subject
 
 

@@ -10,9 +10,10 @@ import numpy as np
 from tensorken.spec.dtypes import int32
 from tensorken.spec.op import OPS
 from tensorken.spec.shapes import Shape
-from tensorken_conformance import exact, shapes
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
+from tensorken_conformance.operands import shapes
+from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 
 KNOWN: dict[str, tuple[int, ...]] = {

@@ -11,10 +11,11 @@ import numpy as np
 import tensorken as tk
 from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS
-from tensorken_conformance import reductions, rounded, terms, views
-from tensorken_conformance.bounds import FORMATS, Arithmetic, Array, Dyadic
 from tensorken_conformance.case import Case, Failure, Measured, Unsupported
 from tensorken_conformance.law import law
+from tensorken_conformance.operands import reductions, terms, views
+from tensorken_conformance.oracles import rounded
+from tensorken_conformance.oracles.bounds import FORMATS, Arithmetic, Array, Dyadic
 from tensorken_conformance.subject import Subject
 
 ID = "values.contractions"

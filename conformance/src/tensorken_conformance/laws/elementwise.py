@@ -16,13 +16,14 @@ from tensorken.errors import DTypeError
 from tensorken.spec.dtypes import DTYPES, DType, bool_
 from tensorken.spec.op import OPS, Op
 from tensorken.tensor import Tensor
-from tensorken_conformance import limits, pools, ulp
+from tensorken_conformance import limits
 from tensorken_conformance.case import Case, Failure, Measured, Unsupported
 from tensorken_conformance.law import law
 from tensorken_conformance.laws import read_back
-from tensorken_conformance.oracles import elementwise as oracle
+from tensorken_conformance.operands import pools
+from tensorken_conformance.operands.shapes import SHAPES, fitted, need, operand
+from tensorken_conformance.oracles import elementwise as oracle, ulp
 from tensorken_conformance.oracles.rounding import FORMATS
-from tensorken_conformance.shapes import SHAPES, fitted, need, operand
 from tensorken_conformance.subject import Array, Depth, Subject
 
 ROWS: dict[Depth, int] = {"smoke": 96, "default": 192, "deep": 3072}

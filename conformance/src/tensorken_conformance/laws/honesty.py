@@ -13,11 +13,11 @@ from tensorken.spec.op import OPS, Op, Sample, run
 from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure, Unsupported
 from tensorken_conformance.declarations import FIELDS, fault_of
-from tensorken_conformance.delegation import delegated
 from tensorken_conformance.expectations import BLOCKED
 from tensorken_conformance.law import law
 from tensorken_conformance.levels import CREATIONS, MANDATORY_DTYPES, is_mandatory
-from tensorken_conformance.sampled import dtypes_of, methods, samples_of, takes, tensors_of
+from tensorken_conformance.operands.sampled import dtypes_of, methods, samples_of, takes, tensors_of
+from tensorken_conformance.running.delegation import delegated
 from tensorken_conformance.subject import Array, Subject
 
 REFUSALS = (DTypeError, BackendError, NotImplementedError)

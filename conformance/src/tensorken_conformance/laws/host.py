@@ -23,7 +23,7 @@ from tensorken.spec.raw import RawTensor
 from tensorken.versions import place_in_range
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.loading import record_of
+from tensorken_conformance.running.loading import record_of
 from tensorken_conformance.subject import Subject
 
 SUMMARY = 80

@@ -12,9 +12,10 @@ import numpy as np
 from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS
 from tensorken.tensor import Tensor
-from tensorken_conformance import exact, shapes
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
+from tensorken_conformance.operands import shapes
+from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 
 PATTERNS = {

@@ -12,11 +12,12 @@ import numpy as np
 
 from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.op import OPS
-from tensorken_conformance import exact, reductions, terms
-from tensorken_conformance.bounds import FORMATS, Arithmetic, Array, Dyadic, gamma
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
-from tensorken_conformance.shapes import fitted, operand
+from tensorken_conformance.operands import reductions, terms
+from tensorken_conformance.operands.shapes import fitted, operand
+from tensorken_conformance.oracles import exact
+from tensorken_conformance.oracles.bounds import FORMATS, Arithmetic, Array, Dyadic, gamma
 from tensorken_conformance.subject import Subject
 
 ID = "values.norms"

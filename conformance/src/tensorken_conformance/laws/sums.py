@@ -10,11 +10,12 @@ import numpy as np
 
 from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.op import OPS
-from tensorken_conformance import exact, reductions, rounded, terms
-from tensorken_conformance.bounds import Arithmetic, Array
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
-from tensorken_conformance.shapes import fitted, operand
+from tensorken_conformance.operands import reductions, terms
+from tensorken_conformance.operands.shapes import fitted, operand
+from tensorken_conformance.oracles import exact, rounded
+from tensorken_conformance.oracles.bounds import Arithmetic, Array
 from tensorken_conformance.subject import Subject
 
 ID = "values.sums"

@@ -11,10 +11,10 @@ import numpy as np
 
 from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS
-from tensorken_conformance import exact
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
-from tensorken_conformance.shapes import WORKGROUPS
+from tensorken_conformance.operands.shapes import WORKGROUPS
+from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 
 ROWS = (2051, 2049)

@@ -20,7 +20,7 @@ from tensorken_conformance import expectations, levels
 from tensorken_conformance.case import STATUSES, Result, Status
 from tensorken_conformance.expectations import Expectation
 from tensorken_conformance.levels import Account, Level
-from tensorken_conformance.runner import Run
+from tensorken_conformance.running.runner import Run
 
 BLOCKED = expectations.BLOCKED
 
@@ -297,7 +297,7 @@ class Report:
 def make(run: Run, now: datetime.datetime | None = None) -> Report:
     """The report of a run.
 
-    >>> from tensorken_conformance.runner import Options, run
+    >>> from tensorken_conformance.running.runner import Options, run
     >>> report = make(run(Options("reference", select=("values.read-back/full",), in_process=True)))
     >>> report.header.level_name, report.status, report.cells["full", "float32"].status
     ('no level', 0, 'passed')
@@ -365,9 +365,9 @@ def installed(distribution: str) -> str:
 
 
 def recorded() -> dict[str, int | str]:
-    """What `selftest.recorded` says, without loading the faults."""
+    """What `selftest.proof.recorded` says, without loading the faults."""
     found: dict[str, int | str] = json.loads(
-        resources.files("tensorken_conformance").joinpath("detection.json").read_text("utf-8")
+        resources.files("tensorken_conformance.selftest").joinpath("detection.json").read_text("utf-8")
     )
     return found
 

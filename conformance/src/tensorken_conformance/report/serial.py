@@ -14,7 +14,7 @@ from tensorken.plugin import Capabilities
 from tensorken_conformance.case import Result
 from tensorken_conformance.levels import Account
 from tensorken_conformance.report.model import Cell, Header, Report
-from tensorken_conformance.runner import as_tuples
+from tensorken_conformance.running.runner import as_tuples
 
 SCHEMA = 1
 """Counts the changes of the form after which older readers cannot read it."""

@@ -12,7 +12,7 @@ from tensorken_conformance.laws.errors import of_shapes, of_uses  # noqa: F401, 
 from tensorken_conformance.laws.errors.mistakes import BUILT_IN, MISTAKES, Mistake, Operands
 from tensorken_conformance.laws.read_back import need
 from tensorken_conformance.levels import MANDATORY_DTYPES
-from tensorken_conformance.loading import record_of
+from tensorken_conformance.running.loading import record_of
 from tensorken_conformance.subject import Subject
 
 LONGEST = 300

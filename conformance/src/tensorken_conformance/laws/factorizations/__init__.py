@@ -10,12 +10,12 @@ import numpy as np
 
 from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS
-from tensorken_conformance import reductions, terms, views
-from tensorken_conformance.bounds import Arithmetic, Array
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.factorizations import factors, operands, systems
 from tensorken_conformance.laws.factorizations.residuals import Given, demand
+from tensorken_conformance.operands import reductions, terms, views
+from tensorken_conformance.oracles.bounds import Arithmetic, Array
 from tensorken_conformance.subject import Subject
 
 ID = "values.factorizations"

@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from tensorken_conformance.bounds import Array, Dyadic
 from tensorken_conformance.laws.factorizations import facts
 from tensorken_conformance.laws.factorizations.residuals import (
     Given,
@@ -16,6 +15,7 @@ from tensorken_conformance.laws.factorizations.residuals import (
     root,
     small,
 )
+from tensorken_conformance.oracles.bounds import Array, Dyadic
 
 
 def symmetric(a: Array) -> Array:

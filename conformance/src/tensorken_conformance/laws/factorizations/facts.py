@@ -9,7 +9,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 
-from tensorken_conformance.bounds import Array
+from tensorken_conformance.oracles.bounds import Array
 
 Rows = list[list[Fraction]]
 

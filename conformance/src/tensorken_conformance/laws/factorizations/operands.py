@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_conformance.bounds import Array
+from tensorken_conformance.oracles.bounds import Array
 
 Shape = tuple[int, ...]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_conformance.bounds import Arithmetic, Array, Dyadic, gamma
 from tensorken_conformance.case import Failure
+from tensorken_conformance.oracles.bounds import Arithmetic, Array, Dyadic, gamma
 
 SMALL = 8
 """The small integer constant c in gamma~_k = gamma_{c k}, which Higham, section 19.3, leaves open; one for all."""

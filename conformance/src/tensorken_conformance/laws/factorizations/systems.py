@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from tensorken_conformance.bounds import Array, Dyadic
 from tensorken_conformance.laws.factorizations import facts
 from tensorken_conformance.laws.factorizations.residuals import (
     Given,
@@ -17,6 +16,7 @@ from tensorken_conformance.laws.factorizations.residuals import (
     identity,
     root,
 )
+from tensorken_conformance.oracles.bounds import Array, Dyadic
 
 UP = 1 + 2.0**-20
 """What bounds computed in float64 are multiplied by, so that their own rounding cannot make them too small."""

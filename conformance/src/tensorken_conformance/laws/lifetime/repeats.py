@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS
 from tensorken.tensor import Tensor
-from tensorken_conformance import exact
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.lifetime import samples, situations
+from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 
 TIMES = 20

@@ -11,10 +11,10 @@ import numpy as np
 from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS
 from tensorken.tensor import Tensor
-from tensorken_conformance import exact
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.lifetime import samples, situations
+from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 
 CALLS = 100

@@ -13,9 +13,9 @@ from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
-from tensorken_conformance import exact
 from tensorken_conformance.case import Case
 from tensorken_conformance.laws import extrema, movement
+from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 from tensorken_numpy.backend import Numpy
 

@@ -8,10 +8,10 @@ from itertools import combinations
 from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS
 from tensorken.tensor import Tensor
-from tensorken_conformance import exact
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.lifetime import memory, samples
+from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 
 

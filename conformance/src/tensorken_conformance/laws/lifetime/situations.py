@@ -17,8 +17,8 @@ import tensorken as tk
 from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.raw import RawTensor
 from tensorken.tensor import Tensor
-from tensorken_conformance import exact
 from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 
 COLUMNS = 4

@@ -32,7 +32,7 @@ HASH_SEEDS = ("0", "12345")
 
 CHILD = """
 import json, sys
-from tensorken_conformance.loading import load
+from tensorken_conformance.running.loading import load
 from tensorken_conformance.expressions.programs import texts
 print(json.dumps(texts(load(sys.argv[1], seed=int(sys.argv[2])))))
 """

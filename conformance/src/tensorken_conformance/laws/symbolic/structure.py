@@ -16,7 +16,7 @@ from tensorken_conformance.expressions.trees import Recorder, difference, read
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.honesty import declared
 from tensorken_conformance.levels import is_mandatory
-from tensorken_conformance.sampled import kinds_of, methods, samples_of, takes
+from tensorken_conformance.operands.sampled import kinds_of, methods, samples_of, takes
 from tensorken_conformance.subject import Subject
 
 

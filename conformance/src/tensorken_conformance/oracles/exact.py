@@ -17,8 +17,8 @@ from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
-from tensorken_conformance import shapes
 from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.operands import shapes
 from tensorken_conformance.subject import Array, Subject
 
 VALUES = ("ordinary", "special")

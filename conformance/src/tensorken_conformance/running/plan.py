@@ -8,9 +8,9 @@ from typing import Any
 
 from tensorken.discovery import near, suggested
 from tensorken_conformance.case import Case
-from tensorken_conformance.examine import laws_for
 from tensorken_conformance.law import LAWS, Law
-from tensorken_conformance.runner import ALONE
+from tensorken_conformance.running.examine import laws_for
+from tensorken_conformance.running.runner import ALONE
 from tensorken_conformance.subject import Subject
 
 TIMED = "performance"
@@ -35,7 +35,7 @@ class Plan:
     Attributes:
         laws: in the order in which they are examined.
 
-    >>> from tensorken_conformance.loading import load
+    >>> from tensorken_conformance.running.loading import load
     >>> plan = Plan(load("reference"), ["values.read-back/full/int32"])
     >>> [case.shape for case in plan.cases(plan.laws[0])][:3]
     ['scalar', 'empty', 'one']

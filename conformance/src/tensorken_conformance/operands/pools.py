@@ -16,7 +16,7 @@ import numpy as np
 
 from tensorken.spec.dtypes import DType
 from tensorken.spec.op import Op
-from tensorken_conformance import points
+from tensorken_conformance.operands import points
 from tensorken_conformance.oracles.rounding import FORMATS
 
 Array = np.ndarray[Any, Any]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tensorken_conformance.case import Case, Result, script_of
-from tensorken_conformance.process import Process, Start
+from tensorken_conformance.running.process import Process, Start
 
 if TYPE_CHECKING:
     from tensorken_conformance.subject import Depth
@@ -147,7 +147,7 @@ def run(options: Options, tell: Tell = lambda result: None) -> Run:
     began = time.perf_counter()
     found = Run(options)
     if options.in_process:
-        from tensorken_conformance.debugging import examine_here
+        from tensorken_conformance.running.debugging import examine_here
 
         examine = examine_here
     else:

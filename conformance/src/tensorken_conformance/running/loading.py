@@ -13,7 +13,7 @@ from tensorken.errors import BackendError, UnknownBackendError
 from tensorken.plugin import BackendEntry
 from tensorken.registry import REGISTRY, SELECTION, devices_of, interpreter_of, pick_device
 from tensorken.spec.raw import RawTensor
-from tensorken_conformance.process import search_path
+from tensorken_conformance.running.process import search_path
 from tensorken_conformance.subject import Depth, Subject
 
 if TYPE_CHECKING:

@@ -317,7 +317,7 @@ def equivalents() -> dict[str, str]:
         ValueError: if a line of the file is wrong, or there is no such mutant.
     """
     found: dict[str, str] = {}
-    text = resources.files("tensorken_conformance").joinpath(EQUIVALENTS).read_text("utf-8")
+    text = resources.files(__package__).joinpath(EQUIVALENTS).read_text("utf-8")
     for line in text.splitlines():
         if line.strip() and not line.startswith("#"):
             id, bar, reason = (part.strip() for part in line.partition(" | "))

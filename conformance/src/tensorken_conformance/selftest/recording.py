@@ -16,13 +16,13 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from tensorken_conformance import mutants, selftest
 from tensorken_conformance.case import Case
-from tensorken_conformance.examine import examine, laws_for
 from tensorken_conformance.faults.fault import FAULTS
 from tensorken_conformance.law import LAWS
-from tensorken_conformance.pool import Task, do_all
-from tensorken_conformance.right import RIGHT
+from tensorken_conformance.running.examine import examine, laws_for
+from tensorken_conformance.running.pool import Task, do_all
+from tensorken_conformance.selftest import mutants, proof
+from tensorken_conformance.selftest.right import RIGHT
 from tensorken_conformance.subject import Subject
 
 LARGE = (
@@ -157,7 +157,7 @@ def candidates(id: str, start: Callable[[str], None]) -> list[str]:
 
 def main() -> None:
     """Search, run a selftest, and write down what came of both."""
-    known = selftest.finders()
+    known = proof.finders()
     found: dict[str, str] = {}
 
     def note(id: str, case: str) -> None:
@@ -170,14 +170,14 @@ def main() -> None:
 
     known_or_listed = {**known, **mutants.equivalents()}
     wanted = [id for id in mutants.mutants() if "--all" in sys.argv or id not in known_or_listed]
-    do_all(map(task, wanted), "trials", 2)
+    do_all(map(task, wanted), "selftest.trials", 2)
     kept = {id: found.get(id) or known.get(id, "") for id in mutants.mutants()}
     _write("finders.json", {**{id: known[id] for id in FAULTS if id in known}, **kept})
     for id, case in kept.items():
         if not case and id not in mutants.equivalents():
             print(f"not found: {id} (line {mutants.mutants()[id].line})")
     if "--mutants" not in sys.argv:
-        outcome = selftest.run(tell=print)
+        outcome = proof.run(tell=print)
         _write("finders.json", {**outcome.found, **kept})
         _write("detection.json", outcome.as_data())
 

@@ -11,11 +11,11 @@ from tensorken.discovery import near, suggested
 from tensorken.errors import BackendError, UnknownBackendError
 from tensorken_conformance.case import Case, Failure, Measured, Result, Unsupported
 from tensorken_conformance.law import Law
-from tensorken_conformance.loading import load
-from tensorken_conformance.plan import Plan, PlanError, law_named, stage_of
-from tensorken_conformance.runner import Run, RunError
+from tensorken_conformance.running.loading import load
+from tensorken_conformance.running.plan import Plan, PlanError, law_named, stage_of
+from tensorken_conformance.running.runner import Run, RunError
+from tensorken_conformance.running.worker import examined, introduction
 from tensorken_conformance.subject import Depth, Subject
-from tensorken_conformance.worker import examined, introduction
 
 
 def examine_here(found: Run, tell: Callable[[Result], None]) -> None:

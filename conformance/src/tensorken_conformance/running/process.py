@@ -42,7 +42,7 @@ class Process:
         if sys.platform == "win32":
             group["creationflags"] = subprocess.CREATE_NEW_PROCESS_GROUP
         self._process = subprocess.Popen(  # in a group of its own: Ctrl-C is for the one who started it
-            [sys.executable, "-P", "-m", "tensorken_conformance.worker"],
+            [sys.executable, "-P", "-m", "tensorken_conformance.running.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -15,11 +15,11 @@ from typing import Any
 import tensorken_conformance.faults
 import tensorken_conformance.laws  # noqa: F401, entering faults and laws is what it does
 from tensorken.discovery import did_you_mean
-from tensorken_conformance import mutants, trials
 from tensorken_conformance.faults.fault import FAULTS, Fault
 from tensorken_conformance.law import LAWS
-from tensorken_conformance.pool import Task, do_all
-from tensorken_conformance.right import RIGHT
+from tensorken_conformance.running.pool import Task, do_all
+from tensorken_conformance.selftest import mutants, trials
+from tensorken_conformance.selftest.right import RIGHT
 
 PORTION = 0.05
 """How many of the cases of right backends an ordinary selftest examines; each seed picks its own."""
@@ -118,7 +118,7 @@ def run(
         tasks += tally.right_tasks(1.0 if deep else PORTION)
     if deep:
         tasks += tally.share_tasks()
-    do_all(tasks, "trials", min(8, os.cpu_count() or 1))
+    do_all(tasks, "selftest.trials", min(8, os.cpu_count() or 1))
     found = tally.result(time.perf_counter() - start)
     tell(found.summary)
     return found
@@ -287,4 +287,4 @@ def recorded() -> dict[str, Any]:
 
 
 def _file(name: str) -> str:
-    return resources.files("tensorken_conformance").joinpath(name).read_text("utf-8")
+    return resources.files(__package__).joinpath(name).read_text("utf-8")

@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
-from tensorken_conformance import mutants
 from tensorken_conformance.case import Case
-from tensorken_conformance.examine import examine, laws_for
 from tensorken_conformance.faults.fault import FAULTS, Fault
 from tensorken_conformance.law import LAWS, Law
-from tensorken_conformance.right import RIGHT
+from tensorken_conformance.running.examine import examine, laws_for
+from tensorken_conformance.selftest import mutants
+from tensorken_conformance.selftest.right import RIGHT
 from tensorken_conformance.subject import Depth, Subject
 
 PATIENCE = 2.0
@@ -194,7 +194,7 @@ def do(task: dict[str, Any], start: Start) -> dict[str, Any]:
         count, alarms = try_right(task["name"], LAWS[task["law"]], task["seed"], task["portion"], start)
         return {"count": count, "alarms": [f"{alarm.case}: {alarm.says}" for alarm in alarms]}
     if kind == "hunt":
-        from tensorken_conformance.recording import candidates
+        from tensorken_conformance.selftest.recording import candidates
 
         task = {**task, "cases": candidates(task["id"], start), "seed": 0}
     subject = Subject(RIGHT["reference"](), "reference", task["seed"])

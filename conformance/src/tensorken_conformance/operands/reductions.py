@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tensorken.spec.dtypes import DType
-from tensorken_conformance import exact
 from tensorken_conformance.case import Case
-from tensorken_conformance.shapes import SHAPES, VIEWS, ShapeClass
+from tensorken_conformance.operands.shapes import SHAPES, VIEWS, ShapeClass
+from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Subject
 
 LONG: dict[str, ShapeClass] = {

@@ -16,11 +16,11 @@ from typing import IO, Any
 
 from tensorken.errors import BackendError, UnknownBackendError
 from tensorken_conformance.case import Case, Result
-from tensorken_conformance.examine import default_script, examine
 from tensorken_conformance.expectations import Expectation, ExpectationError, expectations_of
 from tensorken_conformance.law import LAWS, Law
-from tensorken_conformance.loading import load, origin
-from tensorken_conformance.plan import Plan, PlanError
+from tensorken_conformance.running.examine import default_script, examine
+from tensorken_conformance.running.loading import load, origin
+from tensorken_conformance.running.plan import Plan, PlanError
 from tensorken_conformance.subject import Subject
 
 LONGEST = 1_000
