@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import pickle
 import random
 from typing import Any
@@ -148,3 +150,25 @@ def test_a_backend_that_declares_nothing_is_not_checked():
 
     backend = Fuse(Silent())
     assert tk.zeros(2, "float64", backend=backend).astype("int64").dtype is tk.int64
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("dtype", "Capabilities: there is no field 'dtype'; did you mean dtypes?"),
+        (
+            "precision",
+            "Capabilities: there is no field 'precision'; there are dtypes, unsupported, ulp, flushes",
+        ),
+    ],
+)
+def test_a_misspelt_field_is_told_to_who_wrote_it(name: str, says: str) -> None:
+    with pytest.raises(tk.errors.ArgumentError) as error:
+        Capabilities(**{name: ("float32",)})
+    assert str(error.value).startswith(says)
+
+
+def test_capabilities_can_be_copied() -> None:
+    declared = Capabilities(dtypes=("float32",), ulp={"exp": 1})
+    assert copy.deepcopy(declared) == declared == pickle.loads(pickle.dumps(declared))
+    assert dataclasses.replace(declared, ulp={}).dtypes == ("float32",)

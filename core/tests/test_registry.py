@@ -782,8 +782,15 @@ def test_an_entry_of_a_module_is_treated_as_if_it_were_installed(site: Site) -> 
 @pytest.mark.parametrize(
     ("text", "device", "error", "message"),
     [
-        ("fake_module:missing", None, BackendError, "AttributeError: .*missing"),
-        ("fake_module:nothing", None, BackendError, "leads to 3, which is neither"),
+        ("fake_module:missing", None, UnknownBackendError, "fake_module has no attribute 'missing'"),
+        ("fake_module:instanse", None, UnknownBackendError, "did you mean instance"),
+        ("fake_module:Space.outside", None, UnknownBackendError, "Space has no attribute 'outside'"),
+        (
+            "fake_module:nothing",
+            None,
+            BackendError,
+            r"leads to 3, which is neither an interpreter \(a RawTensor\)",
+        ),
         ("fake_module:empty", None, BackendError, "leads to None"),
         ("fake_module:fails", None, BackendError, "RuntimeError: no luck"),
         ("fake_module:instance", "1", BackendError, "no devices to choose from"),

@@ -30,7 +30,7 @@ from tensorken.discovery import (
     traced,
     way_out,
 )
-from tensorken.errors import BackendError
+from tensorken.errors import BackendError, UnknownBackendError
 from tensorken.plugin import SPEC_VERSION, BackendEntry
 from tensorken.selection import Selection
 from tensorken.spec.op import OPS, Op, register
@@ -221,6 +221,7 @@ class Registry(Installation):
         or a BackendEntry, treated as if it were installed.
 
         Raises:
+            UnknownBackendError: if the module has no such attribute.
             BackendError: if the module or the attribute fails, or is of another kind.
         """
         module, _, attribute = (part.strip() for part in text.partition(":"))
@@ -230,11 +231,9 @@ class Registry(Installation):
         with self.lock:
             if key not in self._attributes:
                 try:
-                    target: Any = importlib.import_module(module)
-                    for part in attribute.split("."):
-                        target = getattr(target, part)
+                    target = attribute_of(importlib.import_module(module), attribute, text)
                     self._attributes[key], used = _made(target, device, text)
-                except (KeyboardInterrupt, SystemExit):
+                except (KeyboardInterrupt, SystemExit, UnknownBackendError):
                     raise
                 except BaseException as error:
                     missing = error.name if isinstance(error, ModuleNotFoundError) else None
@@ -358,6 +357,24 @@ def interpreter_of(entry: BackendEntry, device: str) -> RawTensor[Any]:
     return interpreter
 
 
+def attribute_of(module: Any, attribute: str, text: str) -> Any:
+    """What stands in a module under a name, which may have dots.
+
+    Raises:
+        UnknownBackendError: if nothing does; it says what may have been meant.
+    """
+    target = module
+    for part in attribute.split("."):
+        try:
+            target = getattr(target, part)
+        except AttributeError:
+            owner = getattr(target, "__name__", repr(target))
+            raise UnknownBackendError(
+                f"unknown backend {text!r}: {owner} has no attribute {part!r}{did_you_mean(part, dir(target))}"
+            ) from None
+    return target
+
+
 def _made(target: Any, device: str | None, text: str) -> tuple[RawTensor[Any], str]:
     """The interpreter, and its device, that an attribute is, makes or describes."""
     if callable(target) and not isinstance(target, RawTensor):
@@ -367,7 +384,9 @@ def _made(target: Any, device: str | None, text: str) -> tuple[RawTensor[Any], s
         name = pick_device(devices_of(target), device, text)
         return interpreter_of(target, name), name
     if not isinstance(target, RawTensor):
-        raise PluginError(f"it leads to {target!r}, which is neither an interpreter nor a BackendEntry")
+        raise PluginError(
+            f"it leads to {target!r}, which is neither an interpreter (a RawTensor) nor a BackendEntry"
+        )
     if device is not None:
         raise PluginError("it is an interpreter, which has no devices to choose from")
     return target, "default"

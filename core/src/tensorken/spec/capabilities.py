@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+from tensorken.errors import ArgumentError
 
 Place = tuple[str, ...]
 
@@ -33,6 +36,9 @@ class Capabilities:
         delegates: the backends to which this one hands work by design, such as `("numpy",)`; to any other of this
             project it must hand none.
 
+    Raises:
+        ArgumentError: if there is no field of a name.
+
     >>> mine = Capabilities(dtypes=("bool", "int32", "float32"), ulp={"exp": 2, "exp.float32": 1, "*": 4})
     >>> mine.largest_error("exp", "float32"), mine.largest_error("sin", "float32")
     (1, 4)
@@ -46,6 +52,18 @@ class Capabilities:
     shares_memory: bool = False
     symbolic: bool = False
     delegates: tuple[str, ...] = ()
+
+    def __new__(cls, **declared: Any) -> Capabilities:
+        """Name the field that there is not: whoever reads this has written the backend."""
+        fields = tuple(cls.__annotations__)
+        for name in declared:
+            if name not in fields:
+                from difflib import get_close_matches
+
+                likely = get_close_matches(name, fields, n=1)
+                way_out = f"did you mean {likely[0]}?" if likely else f"there are {', '.join(fields)}"
+                raise ArgumentError(f"Capabilities: there is no field {name!r}; {way_out}")
+        return object.__new__(cls)
 
     def largest_error(self, op: str, dtype: str) -> int | None:
         """The declared error of an op in a dtype, in representable numbers; None if nothing is said of it.
