@@ -26,7 +26,7 @@ def operands_unchanged(subject: Subject, case: Case) -> None:
     That holds after the result was read, too, and where one tensor is every operand.
     """
     op, dtype = OPS[case.op], DTYPES[case.dtype]
-    for sample in samples.samples(op):
+    for sample in samples.samples(op, subject.depth):
         params = samples.params_of(subject, sample[1])
         arrays = samples.operands(subject, op, sample, dtype)
         tensors = [subject.tensor(x, DTYPES[x.dtype.name]) for x in arrays]

@@ -11,10 +11,10 @@ from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.lifetime import samples, situations
 from tensorken_conformance.oracles import exact
-from tensorken_conformance.subject import Array, Subject
+from tensorken_conformance.subject import Array, Depth, Subject
 
-TIMES = 20
-"""How often each sample is run."""
+TIMES: dict[Depth, int] = {"smoke": 2, "default": 20, "deep": 20}
+"""How often each sample is run; twice in the quick run, where a backend may be slow."""
 
 MOST, ELEMENTS = 150, 600
 """How often a small sample is run: so often, unless that computes more elements.  All samples of an op make some 400
@@ -32,11 +32,11 @@ def cases(subject: Subject) -> Iterator[Case]:
             yield Case("lifetime.repeats", SEQUENCE, dtype.name)
 
 
-def times(heavy: bool, size: int, depth: str) -> int:
+def times(heavy: bool, size: int, depth: Depth) -> int:
     """How often a sample with so many elements is run: small ones more often, unless the op is a factorization."""
     if heavy or depth == "smoke":
-        return TIMES
-    return max(TIMES, min(MOST, ELEMENTS // max(size, 1)))
+        return TIMES[depth]
+    return max(TIMES[depth], min(MOST, ELEMENTS // max(size, 1)))
 
 
 @law("lifetime.repeats", cases, level=4, needs=samples.needs)
@@ -51,7 +51,7 @@ def repeats(subject: Subject, case: Case) -> None:
     op, dtype = OPS[case.op], DTYPES[case.dtype]
     free = op.name in subject.capabilities.nondeterministic
     kept = []
-    for sample in samples.repeated(op):
+    for sample in samples.repeated(op, subject.depth):
         arrays = samples.operands(subject, op, sample, dtype)
         tensors = [subject.tensor(x, DTYPES[x.dtype.name]) for x in arrays]
         params = samples.params_of(subject, sample[1])
@@ -83,7 +83,7 @@ def _sequence(subject: Subject, case: Case) -> None:
         for other in situations.cases(case.law, subject)
         if other.dtype == case.dtype
     ]
-    for turn in range(TIMES):
+    for turn in range(TIMES[subject.depth]):
         for other in row:
             operands = situations.values(subject, other)
             right = situations.expected(other, operands)

@@ -15,15 +15,15 @@ from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.lifetime import samples, situations
 from tensorken_conformance.oracles import exact
-from tensorken_conformance.subject import Array, Subject
+from tensorken_conformance.subject import Array, Depth, Subject
 
-CALLS = 100
-"""How many calls come later."""
+CALLS: dict[Depth, int] = {"smoke": 5, "default": 100, "deep": 100}
+"""How many calls come later; few in the quick run, where a backend may be slow."""
 
 ROWS = (4, 5, 16, 17, 64, 65)
 """How many rows the operands of later calls have, where they have others."""
 
-LITTLE = 10
+LITTLE: dict[Depth, int] = {"smoke": 2, "default": 10, "deep": 10}
 """How many calls come later of an op that is a factorization."""
 
 KINDS = 5
@@ -64,31 +64,31 @@ def results_stay(subject: Subject, case: Case) -> None:
     inputs = situations.tensors(subject, case, operands)
     read, unread = (situations.SITUATIONS[case.op].run(*inputs) for _ in range(2))
     situations.agree(subject, case, read, right, "at once")
-    flat = read.flat()
+    flat, calls = read.flat(), CALLS[subject.depth]
     if case.detail == "dropped":
         del inputs
         gc.collect()
-    for number in range(1, CALLS + 1):
+    for number in range(1, calls + 1):
         rows = ROWS[number % len(ROWS)] if case.detail == "other-sizes" else situations.ROWS
         others = situations.values(subject, case, number, rows)
         later = situations.run(subject, case, others)
         situations.agree(subject, case, later, situations.expected(case, others), f"later call {number}")
-    situations.agree(subject, case, read, right, f"read again after {CALLS} later calls")
-    situations.agree(subject, case, unread, right, f"first read after {CALLS} later calls")
+    situations.agree(subject, case, read, right, f"read again after {calls} later calls")
+    situations.agree(subject, case, unread, right, f"first read after {calls} later calls")
     situations.agree(subject, case, read, right, "read again after an equal result was read")
     if copied(flat).tolist() != right.reshape(-1).tolist():
-        raise Failure(f"{case.op} of {case.dtype}: what ravel gave has changed after {CALLS} later calls")
+        raise Failure(f"{case.op} of {case.dtype}: what ravel gave has changed after {calls} later calls")
 
 
 def _interleaved(subject: Subject, case: Case) -> None:
     """Many results of many operands live at a time; every second one is read as it comes."""
-    kept = []
-    for number in range(CALLS):
+    kept, calls = [], CALLS[subject.depth]
+    for number in range(calls):
         operands = situations.values(subject, case, number, ROWS[number % 3])
         result = situations.run(subject, case, operands)
         kept.append((result, situations.expected(case, operands), result.flat() if number % 2 else None))
     for number, (result, right, flat) in reversed(list(enumerate(kept))):
-        situations.agree(subject, case, result, right, f"result {number} of {CALLS} that live at a time")
+        situations.agree(subject, case, result, right, f"result {number} of {calls} that live at a time")
         if flat is not None and copied(flat).tolist() != right.reshape(-1).tolist():
             raise Failure(f"{case.op} of {case.dtype}: what ravel gave has changed after later calls")
 
@@ -96,7 +96,7 @@ def _interleaved(subject: Subject, case: Case) -> None:
 def _of_one_op(subject: Subject, case: Case) -> None:
     """Results of all samples of an op, and later calls of these samples in turn on other operands."""
     op, dtype = OPS[case.op], DTYPES[case.dtype]
-    tried = samples.repeated(op)
+    tried = samples.repeated(op, subject.depth)
 
     def computed(sample: samples.Sample, number: int) -> tuple[Tensor, ...]:
         arrays = samples.operands(subject, op, sample, dtype, number)
@@ -106,7 +106,7 @@ def _of_one_op(subject: Subject, case: Case) -> None:
 
     first = [y for sample in tried for y in computed(sample, 0)]
     kept = [(y, y.flat(), subject.read(y)) for y in first]
-    for number in range(LITTLE if samples.heavy(op) else CALLS):
+    for number in range((LITTLE if samples.heavy(op) else CALLS)[subject.depth]):
         for y in computed(tried[number % len(tried)], 1 + number // len(tried) % KINDS):
             subject.read(y)
     for y, flat, right in kept:

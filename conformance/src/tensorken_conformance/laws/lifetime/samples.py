@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import zlib
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +17,7 @@ from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case
 from tensorken_conformance.laws import extrema, movement
 from tensorken_conformance.oracles import exact
-from tensorken_conformance.subject import Array, Subject
+from tensorken_conformance.subject import Array, Depth, Subject
 from tensorken_numpy.backend import Numpy
 
 Sample = tuple[tuple[Shape, ...], tuple[Any, ...]]
@@ -25,8 +26,10 @@ Sample = tuple[tuple[Shape, ...], tuple[Any, ...]]
 SIZES = (63, 64, 65, 255, 256, 257)
 
 
-def samples(op: Op) -> list[Sample]:
-    """Those that the op declares, and for ops of many sizes some around thresholds."""
+def samples(op: Op, depth: Depth = "default") -> list[Sample]:
+    """Those that the op declares, and for ops of many sizes some around thresholds; in the quick run one."""
+    if depth == "smoke":
+        return quick(op)
     found: list[Sample] = list(op.samples)
     shapes: tuple[Shape, ...] = (*((n,) for n in SIZES), (3, 4, 2), (17, 16))
     if op.elementwise:
@@ -53,8 +56,19 @@ def heavy(op: Op) -> bool:
     return op.prepare is not None
 
 
-def repeated(op: Op) -> list[Sample]:
-    """Those on which an op is run many times: the few that it declares, and one of more elements than a workgroup."""
+def quick(op: Op) -> list[Sample]:
+    """The smallest that the op declares with several elements: for the quick run, and slow backends."""
+    sizes = {sample: [math.prod(shape) for shape in sample[0]] for sample in op.samples}
+    return sorted((sample for sample in sizes if max(sizes[sample]) > 1), key=lambda one: sum(sizes[one]))[:1]
+
+
+def repeated(op: Op, depth: Depth = "default") -> list[Sample]:
+    """Those on which an op is run many times: the few that it declares, and one of more elements than a workgroup.
+
+    In the quick run it is one.
+    """
+    if depth == "smoke":
+        return quick(op)
     found: list[Sample] = list(op.samples)
     if op.elementwise:
         found.append((((65,),) * (op.arity or 1), ()))

@@ -16,7 +16,7 @@ from tensorken_conformance.subject import Array, Subject
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each op in each dtype; a case tries all its samples."""
+    """Each op in each dtype; a case tries all its samples, in the quick run one."""
     return samples.cases("lifetime.sharing", subject)
 
 
@@ -30,7 +30,7 @@ def sharing(subject: Subject, case: Case) -> Measured:
     their memory.
     """
     op, dtype, visible = OPS[case.op], DTYPES[case.dtype], 0
-    for sample in samples.samples(op):
+    for sample in samples.samples(op, subject.depth):
         arrays = samples.operands(subject, op, sample, dtype)
         operands = [subject.tensor(x, DTYPES[x.dtype.name]) for x in arrays]
         params = samples.params_of(subject, sample[1])
