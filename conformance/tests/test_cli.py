@@ -16,9 +16,10 @@ import pytest
 from conformance.tests import fake_backends
 from conformance.tests.sample_reports import FAILED, report
 from tensorken.spec.op import OPS
-from tensorken_conformance import cli
+from tensorken_conformance import check, cli
 from tensorken_conformance.cli import main
 from tensorken_conformance.report.serial import load, to_json
+from tensorken_conformance.running.loading import load as load_subject
 
 RIGHT, WRONG = f"{fake_backends.PLACE}:Small", f"{fake_backends.PLACE}:Wrong"
 
@@ -75,6 +76,16 @@ def test_a_backend_that_declares_nothing_has_no_level(capsys: pytest.CaptureFixt
         (["repro", "values.read-back/new/float32/smal"], "values.read-back/new/float32/small"),
         (["repro", "nonsense"], "there is no law"),
         (["repro", "values.read-back/new/bool/small", "--backend", "nunpy"], "numpy"),
+        (["run", f"{fake_backends.PLACE}:Smal"], "did you mean Small"),
+        (
+            ["run", f"{fake_backends.PLACE}:Optional", "--backend-option", "rigt=1"],
+            "its options: right, device",
+        ),
+        (["missing", f"{fake_backends.PLACE}:broken"], "no adapter"),
+        (
+            ["repro", "values.read-back/new/bool/small", "--backend", f"{fake_backends.PLACE}:broken"],
+            "no adapter",
+        ),
         (["missing", "nunpy"], "numpy"),
         (["diff", "old.json", "new.json"], "old.json"),
         (["matrix", "old.json"], "old.json"),
@@ -251,6 +262,34 @@ def test_repro_shows_the_traceback_of_what_no_law_expects(capsys: pytest.Capture
     out, _ = capsys.readouterr()
     assert "Traceback (most recent call last):" in out
     assert "fake_backends.py" in out
+
+
+def test_a_script_of_a_report_brings_seed_and_depth_and_shows_where_the_backend_failed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The same case has other numbers in a deep run, so it must be that of the report."""
+    one = "values.read-back/full/float32/one"
+    main(["repro", one, "--backend", WRONG, "--seed", "3", "--deep"])
+    script = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("check("))
+    assert script == f"check('{one}', backend='{WRONG}', seed=3, depth='deep')"
+    exec(f"from tensorken_conformance import check\n{script}", {})
+    assert capsys.readouterr().out.startswith("failed: ")
+    check(one, f"{fake_backends.PLACE}:Verbose")
+    out = capsys.readouterr().out
+    assert out.startswith("failed: RuntimeError: snow")
+    frames = [line for line in out.splitlines() if line.startswith("  File ")]
+    assert "fake_backends.py" in frames[-1]
+    with pytest.raises(ValueError, match="has no case"):
+        check("values.read-back/full/float32/on", "numpy")
+
+
+def test_a_deep_case_is_looked_up_in_the_deep_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorken_conformance.running import debugging
+
+    tried: list[str] = []
+    monkeypatch.setattr(debugging, "load", lambda *given: (tried.append(given[-1]), load_subject(*given))[1])
+    check("values.read-back/full/float32/one", "numpy", depth="deep")
+    assert tried == ["deep"]
 
 
 def test_repro_of_a_backend_that_exits(capsys: pytest.CaptureFixture[str]) -> None:

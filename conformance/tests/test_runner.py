@@ -57,6 +57,7 @@ def test_a_crash_is_the_result_of_one_case(right: Run) -> None:
     assert [r.case.id for r in found.results] == [r.case.id for r in right.results]
     assert list(bad(found)) == ["values.read-back/full/float32/prime"]
     [crash] = bad(found).values()
+    assert 0.0 < crash.seconds < 10.0
     assert crash.status == "crashed"
     assert crash.level == 1
     assert crash.says.startswith("crash: ")
@@ -89,6 +90,9 @@ def test_a_hang_is_the_result_of_one_case_and_says_where(right: Run) -> None:
     hang = bad(found)["values.read-back/full/float32/prime"]
     assert hang.says.startswith("hang: no result within 3 s")
     assert "fake_backends.py" in hang.says or runner.os.name == "nt"
+    assert hang.seconds >= 3.0
+    [of_law] = make(found).by_law
+    assert of_law.seconds >= 3.0
     assert not [r for r in bad(found).values() if r.case.op != "full"]
 
 
@@ -147,6 +151,7 @@ def test_a_backend_that_cannot_be_loaded_has_no_level(
     ("backend", "select", "says"),
     [
         ("nunpy", (), "did you mean: numpy"),
+        (f"{fake_backends.PLACE}:Smal", (), "did you mean Small"),
         ("numpy", ("values.readback",), "did you mean values.read-back"),
         ("numpy", ("value",), "did you mean values"),
         ("numpy", ("values.read-back/ful",), "did you mean full"),
@@ -186,14 +191,14 @@ def test_options_go_to_what_makes_the_backend() -> None:
     found = examine("Optional", select, options={"right": True, "device": "fast"})
     assert not bad(found)
     assert found.about["device"] == "fast"
-    refused = examine("Optional", select, options={"speed": 3})
-    [load] = refused.results
-    assert "cannot be made with speed" in load.says
+    for in_process in (True, False):
+        with pytest.raises(RunError, match=r"cannot be made with speed: .*; its options: right, device"):
+            examine("Optional", select, options={"speed": 3}, in_process=in_process)
 
 
 def test_options_go_to_installed_backends_too() -> None:
-    [load] = examine("numpy", READ_BACK, options={"speed": 3}).results
-    assert "cannot be made with speed" in load.says
+    with pytest.raises(RunError, match="backend 'numpy' cannot be made with speed"):
+        examine("numpy", READ_BACK, options={"speed": 3})
     assert not bad(examine("reference", ("values.read-back/full",), options={"device": None}))
 
 

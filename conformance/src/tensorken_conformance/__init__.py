@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 __all__ = ["check"]
 
 
-def check(case: str, backend: str, seed: int = 0) -> None:
+if TYPE_CHECKING:
+    from tensorken_conformance.subject import Depth
+
+
+def check(case: str, backend: str, seed: int = 0, depth: Depth | None = None) -> None:
     """Run one case of a report again, here and now, and print what became of it.
+
+    If the backend raised an exception, its traceback is printed, too.
 
     Args:
         case: its id, as reports have it.
         backend: the name of the backend.
         seed: of the run that the report is from.
+        depth: of that run: `smoke`, `default` or `deep`; None: the first of default, smoke and deep which has the case.
 
     Raises:
         ValueError: if there is no such case.
+        BackendError: if there is no such backend, or it cannot be loaded.
 
     >>> check("values.read-back/new/float32/small", backend="reference")
     passed
     """
-    from tensorken_conformance.running.examine import examine, laws_for
-    from tensorken_conformance.subject import Subject
+    from tensorken_conformance.cli import say
+    from tensorken_conformance.running.debugging import examine_again
 
-    for depth in ("smoke", "default", "deep"):
-        subject = Subject.select(backend, seed, depth)
-        for law in laws_for(subject):
-            if case.startswith(f"{law.id}/"):
-                for candidate in law.cases(subject):
-                    if candidate.id == case:
-                        result = examine(subject, law, candidate)
-                        print(": ".join(filter(None, (result.status, result.says))))
-                        return
-    raise ValueError(f"backend {backend!r} has no case {case!r}; `tensorken conformance run` lists them")
+    again = examine_again(case, backend, seed, depth=depth)
+    say(": ".join(filter(None, (again.result.status, again.result.says))))
+    if again.traceback:
+        say(f"\n{again.traceback.rstrip()}")

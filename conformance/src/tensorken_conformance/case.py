@@ -57,11 +57,16 @@ class Case:
         return Case(*["" if part == "-" else part for part in parts])
 
 
-def script_of(case: Case, backend: str, seed: int) -> tuple[str, ...]:
-    """Python that examines a case again."""
+def script_of(case: Case, backend: str, seed: int, depth: str = "default") -> tuple[str, ...]:
+    """Python that examines a case again, as it was in a run of this depth, on which its numbers depend.
+
+    >>> print(script_of(Case("values.sums", "sum", "float32"), "mine", 3, "deep")[-1])
+    check('values.sums/sum/float32', backend='mine', seed=3, depth='deep')
+    """
+    of_the_run = "" if depth == "default" else f", depth={depth!r}"
     return (
         "from tensorken_conformance import check",
-        f"check({case.id!r}, backend={backend!r}, seed={seed})",
+        f"check({case.id!r}, backend={backend!r}, seed={seed}{of_the_run})",
     )
 
 

@@ -26,8 +26,8 @@ def main(arguments: list[str]) -> int:
     """Run the command with these arguments.
 
     Returns:
-        Its exit status: 0 if all is right, 1 if something failed or there is no level, 2 if the question makes no
-        sense, 130 if it was interrupted.
+        Its exit status: 0 if all is right, 1 if something failed or there is no level, 2 if nothing could be
+        examined, as there is no such backend, attribute, option or law, 130 if it was interrupted.
 
     >>> main(["explain", "values.readback"])
     2
@@ -267,7 +267,7 @@ def _selftest(options: argparse.Namespace) -> int:
 
 
 def _repro(options: argparse.Namespace) -> int:
-    from tensorken.errors import UnknownBackendError
+    from tensorken.errors import BackendError
     from tensorken_conformance.answers import repeated
     from tensorken_conformance.running.plan import PlanError
 
@@ -275,7 +275,7 @@ def _repro(options: argparse.Namespace) -> int:
         status, text = repeated(
             options.case, options.backend, options.seed, dict(options.backend_option), options.depth
         )
-    except (PlanError, UnknownBackendError, ValueError) as error:
+    except (PlanError, BackendError, ValueError) as error:
         raise RunError(str(error)) from error
     say(text)
     return status
@@ -293,12 +293,12 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _missing(options: argparse.Namespace) -> int:
-    from tensorken.errors import UnknownBackendError
+    from tensorken.errors import BackendError
     from tensorken_conformance.answers import lacking
 
     try:
         say(lacking(options.backend, dict(options.backend_option)))
-    except UnknownBackendError as error:
+    except BackendError as error:
         raise RunError(str(error)) from error
     return 0
 

@@ -152,6 +152,7 @@ def _failures(report: Report, painter: Painter) -> list[str]:
     if report.failures:
         again = (
             f"tensorken conformance repro CASE --backend {report.header.backend} --seed {report.header.seed}"
+            + ("" if report.header.depth == "default" else f" --{report.header.depth}")
         )
         lines += ["", f"one of them again, with the traceback of what a backend raised: {again}"]
     return lines[1:]

@@ -11,7 +11,7 @@ from tensorken.discovery import near, suggested
 from tensorken.errors import BackendError, UnknownBackendError
 from tensorken_conformance.case import Case, Failure, Measured, Result, Unsupported
 from tensorken_conformance.law import Law
-from tensorken_conformance.running.loading import load
+from tensorken_conformance.running.loading import OptionsError, load
 from tensorken_conformance.running.plan import Plan, PlanError, law_named, stage_of
 from tensorken_conformance.running.runner import Run, RunError
 from tensorken_conformance.running.worker import examined, introduction
@@ -24,7 +24,7 @@ def examine_here(found: Run, tell: Callable[[Result], None]) -> None:
     try:
         subject = load(options.backend, options.options, options.seed, options.depth)
         plan = Plan(subject, options.select)
-    except (PlanError, UnknownBackendError) as error:
+    except (PlanError, UnknownBackendError, OptionsError) as error:
         raise RunError(str(error)) from error
     except BackendError as error:
         found.results.append(Result(Case("host.load", "load"), "failed", 0, str(error)))
@@ -51,7 +51,7 @@ class Again:
     Attributes:
         law: of which it is.
         result: what became of it.
-        traceback: where it failed, if by an exception that no law expects.
+        traceback: where it failed, if the backend raised an exception.
         depth: of the run that has the case.
     """
 
@@ -93,13 +93,17 @@ def examine_again(
 
 
 def _recorded(subject: Subject, law: Law, case: Case, depth: Depth) -> Again:
-    """Examine a case, and keep the traceback of an exception that no law expects."""
+    """Examine a case, and keep the traceback of an exception of the backend, be it that a law has words for it."""
     traces: list[str] = []
 
     def check(subject: Subject, case: Case) -> Measured | None:
         try:
             return law.check(subject, case)
-        except (Failure, Unsupported):
+        except Failure as failure:
+            if failure.__context__ is not None and not isinstance(failure.__context__, Failure):
+                traces.append("".join(traceback.format_exception(failure.__context__)))
+            raise
+        except Unsupported:
             raise
         except BaseException:
             traces.append(traceback.format_exc())

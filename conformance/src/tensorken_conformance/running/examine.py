@@ -109,4 +109,4 @@ def examine_all(
 
 def default_script(subject: Subject, case: Case) -> tuple[str, ...]:
     """Python that runs the case again."""
-    return script_of(case, subject.name, subject.seed)
+    return script_of(case, subject.name, subject.seed, subject.depth)

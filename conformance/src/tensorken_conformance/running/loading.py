@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tensorken.errors import BackendError, UnknownBackendError
 from tensorken.plugin import BackendEntry
-from tensorken.registry import REGISTRY, SELECTION, devices_of, interpreter_of, pick_device
+from tensorken.registry import REGISTRY, SELECTION, attribute_of, devices_of, interpreter_of, pick_device
 from tensorken.spec.raw import RawTensor
 from tensorken_conformance.running.process import search_path
 from tensorken_conformance.subject import Depth, Subject
 
 if TYPE_CHECKING:
     from tensorken.discovery import PluginRecord
+
+
+class OptionsError(BackendError):
+    """What makes the backend does not take these options."""
 
 
 def load(
@@ -33,7 +38,9 @@ def load(
         depth: how many cases there are.
 
     Raises:
-        BackendError: if there is no such backend, it cannot be loaded, or it takes no such options.
+        UnknownBackendError: if there is no such backend.
+        OptionsError: if what makes it takes no such options.
+        BackendError: if it cannot be loaded.
 
     >>> load("tensorken_numpy.backend:Numpy").name
     'tensorken_numpy.backend:Numpy'
@@ -80,12 +87,24 @@ def _attribute(name: str) -> Any:
     if not attribute:
         SELECTION.resolve(name)  # which tells what there is instead
     try:
-        target: Any = importlib.import_module(module)
-        for part in attribute.split("."):
-            target = getattr(target, part)
-    except (ImportError, AttributeError) as error:
+        return attribute_of(importlib.import_module(module), attribute, name)
+    except ImportError as error:
         raise UnknownBackendError(f"unknown backend {name!r}: {error}") from error
-    return target
+
+
+def _check_options(name: str, make: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Raise OptionsError if what makes a backend does not take these options, as far as its signature tells."""
+    try:
+        signature = inspect.signature(make)
+    except (ValueError, TypeError):
+        return
+    try:
+        signature.bind_partial(**options)
+    except TypeError as error:
+        taken = ", ".join(signature.parameters) or "none"
+        raise OptionsError(
+            f"backend {name!r} cannot be made with {', '.join(options)}: {error}; its options: {taken}"
+        ) from None
 
 
 def _made(name: str, device: str | None, options: dict[str, Any]) -> RawTensor[Any]:
@@ -94,17 +113,23 @@ def _made(name: str, device: str | None, options: dict[str, Any]) -> RawTensor[A
     after = name.partition(":")[2].strip()
     try:
         if record is not None:
-            entry = replace(REGISTRY.entry(record), load=partial(REGISTRY.entry(record).load, **options))
+            entry = REGISTRY.entry(record)
+            _check_options(name, entry.load, options)
+            entry = replace(entry, load=partial(entry.load, **options))
             return interpreter_of(entry, pick_device(devices_of(entry), device or after or None, name))
         target = _attribute(name)
         if isinstance(target, BackendEntry):
+            _check_options(name, target.load, options)
             entry = replace(target, load=partial(target.load, **options))
             return interpreter_of(entry, pick_device(devices_of(entry), device, name))
+        _check_options(name, target, options if device is None else {"device": device, **options})
         made = target(**options) if device is None else target(device=device, **options)
     except TypeError as error:
         raise BackendError(f"backend {name!r} cannot be made with {', '.join(options)}: {error}") from error
     if isinstance(made, BackendEntry):
         return interpreter_of(made, pick_device(devices_of(made), device, name))
     if not isinstance(made, RawTensor):
-        raise BackendError(f"backend {name!r}: it makes {made!r}, which is no RawTensor")
+        raise BackendError(
+            f"backend {name!r}: it makes {made!r}, which is neither an interpreter (a RawTensor) nor a BackendEntry"
+        )
     return made

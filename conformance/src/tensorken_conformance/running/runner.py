@@ -41,7 +41,7 @@ Tell = Callable[[Result], None]
 
 
 class RunError(Exception):
-    """There is no such backend, or no such law."""
+    """There is no such backend or law, or the backend takes no such options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +313,7 @@ class _Crew:
     def _bury(self, member: _Member, jobs: deque[Job]) -> None:
         """A worker died, or hangs: note the case that it was at, and have another one do the rest."""
         job, reason = member.job, member.process.obituary(self._options.limit)
+        seconds = time.monotonic() - member.heard
         self._members.remove(member)
         if job is None:
             return
@@ -321,8 +322,9 @@ class _Crew:
         if member.case:
             case = Case.parse(member.case)
             op, job.skip = case.op, member.place + 1
-            script = script_of(case, self._options.backend, self._options.seed)
-            self._note(Result(case, "crashed", member.level, reason, script))
+            options = self._options
+            script = script_of(case, options.backend, options.seed, options.depth)
+            self._note(Result(case, "crashed", member.level, reason, script, seconds=seconds))
         job.strikes[op] += 2 if reason.startswith("hang") else 1
         if job.strikes[op] < STRIKES:
             jobs.appendleft(job)
@@ -331,7 +333,8 @@ class _Crew:
             jobs.appendleft(job)
         elif job.total is None or job.skip < job.total:
             part = f"part {job.part + 1} of {job.parts}"
-            self._note(Result(Case(job.law, REST, detail=part), "crashed", job.level, reason))
+            rest = Case(job.law, REST, detail=part)
+            self._note(Result(rest, "crashed", job.level, reason, seconds=seconds))
 
     def _leave(self, job: Job, left: Mapping[str, Sequence[str]]) -> None:
         """Count the cases of an op that was given up as crashed, once for each dtype; what needs one is blocked."""

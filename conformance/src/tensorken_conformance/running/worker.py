@@ -19,7 +19,7 @@ from tensorken_conformance.case import Case, Result
 from tensorken_conformance.expectations import Expectation, ExpectationError, expectations_of
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.running.examine import default_script, examine
-from tensorken_conformance.running.loading import load, origin
+from tensorken_conformance.running.loading import OptionsError, load, origin
 from tensorken_conformance.running.plan import Plan, PlanError
 from tensorken_conformance.subject import Subject
 
@@ -57,7 +57,7 @@ def serve(jobs: IO[str], results: IO[str]) -> None:
         tell(refused=str(error), usage=True)
         return
     except BackendError as error:
-        tell(refused=str(error), usage=isinstance(error, UnknownBackendError))
+        tell(refused=str(error), usage=isinstance(error, UnknownBackendError | OptionsError))
         return
     tell(**introduction(plan, first["options"]))
     failed: set[str] = set()
