@@ -61,7 +61,7 @@ def test_every_function_elsewhere_is_no_function_of_arrays() -> None:
         f"tensorken.{room}"
         for room in (
             *("custom", "debugging", "jacobians", "linearization", "namespace"),
-            *("rematerialize", "selection", "transforms", "vectorization"),
+            *("rematerialize", "selection", "tracing", "transforms", "vectorization"),
         )
     }
 

@@ -517,7 +517,7 @@ CALLS: dict[str, Callable[[Tensor], Tensor]] = {
     "diag": lambda x: tk.diag(x[0], -1),
     "diag of a matrix": tk.diag,
     "diagflat": tk.diagflat,
-    "trace": tk.trace,
+    "trace": tk.Tensor.trace,
     "tril": lambda x: tk.tril(x, 1),
     "triu": tk.triu,
     "vander": lambda x: tk.vander(x[0]),
@@ -561,8 +561,8 @@ def test_shapes_are_known_without_values(name):
 def test_what_is_beside_a_diagonal_has_no_say():
     x = f64([[1.0, math.inf], [math.nan, 2.0]])
     assert tk.diagonal(x).tolist() == [1.0, 2.0]
-    assert tk.trace(x).item() == 3.0
-    assert tk.grad(lambda x: tk.trace(x) ** 2)(x).tolist() == [[6.0, 0.0], [0.0, 6.0]]
+    assert x.trace().item() == 3.0
+    assert tk.grad(lambda x: x.trace() ** 2)(x).tolist() == [[6.0, 0.0], [0.0, 6.0]]
     assert tk.tril(x[:, ::-1].T, -1).tolist() == [[0.0, 0.0], [1.0, 0.0]]
 
 
@@ -621,7 +621,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: tk.broadcast_shapes((-1,)), ShapeError, "broadcast_shapes: sizes must not be negative"),
     (lambda: tk.diagonal(M, axis1=1, axis2=-1), AxisError, "diagonal: axis1 and axis2 are both axis 1"),
     (lambda: tk.diagonal(V), ShapeError, r"diagonal: need at least 2 axes, got shape \(3,\)"),
-    (lambda: tk.trace(V), ShapeError, r"trace: need at least 2 axes, got shape \(3,\)"),
+    (lambda: V.trace(), ShapeError, r"trace: need at least 2 axes, got shape \(3,\)"),
     (lambda: tk.diag(tk.ones((1, 1, 1))), ShapeError, r"diag: need one or two axes, got shape \(1, 1, 1\)"),
     (lambda: tk.diag(V, 0.5), ArgumentError, "diag: the place of the diagonal must be an int, got 0.5"),
     (lambda: tk.hstack([V, tk.ones(3, backend=Numpy())]), MixedBackendError, "hstack: .* different backends"),

@@ -58,10 +58,23 @@ class Held(Generic[R]):
 
     __slots__ = ("pending", "shape", "value")
 
+    number: bool | int | float | None = None
+    """What all elements are, if it was made by `full`."""
+
     def __init__(self, shape: Shape, value: R | None, pending: Pending | None = None) -> None:
         self.shape = shape
         self.value = value
         self.pending = pending
+
+
+class Full(Held[R]):
+    """A tensor of equal elements."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, shape: Shape, value: R, number: bool | int | float) -> None:
+        super().__init__(shape, value)
+        self.number = number
 
 
 _ADD, _SUB = OPS["add"], OPS["sub"]
@@ -139,7 +152,10 @@ class Fuse(RawTensor[Held[R]]):
             constant = self.raw.full((1,) * len(shape), value, dtype)
             if len(self._constants) < 256 and value != 0:
                 self._constants[key] = constant
-        return Held(shape, constant)
+        return Full(shape, constant, value)
+
+    def number(self, x: Held[R]) -> bool | int | float | None:
+        return x.number
 
     def ravel(self, x: Held[R]) -> Any:
         return self.raw.ravel(self.value(x))

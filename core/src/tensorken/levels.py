@@ -43,6 +43,10 @@ class Level(Diffable[R]):
     def dtype(self, x: R) -> DType:
         return self.inner.dtype(self.lower(x))
 
+    def raise_from(self, x: Any, start: Interpreter[Any]) -> R:
+        inner = self.inner
+        return self.lift(x if start is inner else inner.raise_from(x, start))
+
     def everything(self, x: R) -> Any:
         """What a representation holds at the level below, be it one value or one an example."""
         return self.lower(x)
@@ -135,11 +139,7 @@ def meet(interpreters: Sequence[Interpreter[Any]], op_name: str) -> Interpreter[
 
 def lift(representation: Any, start: Interpreter[Any], to: Interpreter[Any]) -> Any:
     """Raise a representation as a constant from a level to the same or one above it, one step a level."""
-    if start is to:
-        return representation
-    for level in to.foundation[start.depth + 1 :]:
-        representation = level.lift(representation)
-    return to.lift(representation)
+    return representation if start is to else to.raise_from(representation, start)
 
 
 def raised(x: Any, to: Interpreter[Any]) -> Any:

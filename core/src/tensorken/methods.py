@@ -15,16 +15,19 @@ Result = TypeVar("Result")
 
 
 class StandsFor(Generic[Result]):
-    """A method that is the function of its name in `tensorken`, with the tensor as first argument.
+    """A method that is the function of its name in a room, with the tensor as first argument.
 
     It is looked up at first use, since functions are built on tensors, and then stands in the class itself.
     """
+
+    def __init__(self, room: str = "tensorken") -> None:
+        self.room = room
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.owner, self.name = owner, name
 
     def __get__(self, x: Any, owner: Any = None) -> Callable[..., Result]:
-        function = getattr(import_module("tensorken"), self.name)
+        function = getattr(import_module(self.room), self.name)
         setattr(self.owner, self.name, function)
         return function if x is None else function.__get__(x)  # type: ignore[no-any-return]
 
@@ -40,7 +43,7 @@ class Methods(Operators):
 
     clip = stands_for()
     diagonal = stands_for()
-    trace = stands_for()
+    trace = stands_for("tensorken.functions.diagonals")  # tk.trace is of functions
     dot = stands_for()
     all = stands_for()
     any = stands_for()

@@ -20,7 +20,6 @@ __all__ = [
     "diagonal",
     "eye",
     "identity",
-    "trace",
     "tri",
     "tril",
     "triu",
@@ -193,7 +192,7 @@ def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
         ShapeError: if x has fewer than two axes.
 
     >>> import tensorken as tk
-    >>> tk.trace([[1.0, 2.0], [3.0, 4.0]]).item()
+    >>> tk.tensor([[1.0, 2.0], [3.0, 4.0]]).trace().item()
     5.0
     """
     x = _matrices("trace", x)

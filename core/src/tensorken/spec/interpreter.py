@@ -76,6 +76,10 @@ class Interpreter(Generic[R]):
         """Raise a value of the level below to this level, as a constant."""
         raise NotImplementedError(f"{type(self).__name__} is no level")
 
+    def raise_from(self, x: Any, start: Interpreter[Any]) -> R:
+        """Raise a value of any level below to this level, as a constant."""
+        raise NotImplementedError(f"{type(self).__name__} is no level")
+
     def lower(self, x: R) -> Any:
         """The value at the level below that x stands for; its derivative, if any, is dropped."""
         raise NotImplementedError(f"{type(self).__name__} is no level")

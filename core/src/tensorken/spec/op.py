@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from tensorken.spec.dtypes import DType
 from tensorken.spec.shapes import Shape, same
@@ -22,6 +22,23 @@ Rule = Callable[..., Any]
 
 Sample = tuple[tuple[Shape, ...], tuple[Any, ...]]
 """Operand shapes and params with which tests and the conformance kit exercise an op."""
+
+
+class Whole(Protocol):
+    """How an op whose params hold programs goes through derivatives and batches: as another such op.
+
+    Each method gives the op to run, at the level below, instead, and its params.  `active` and `batched` tell for each
+    operand whether it has a derivative, or an axis of examples in front.
+    """
+
+    def push(self, active: tuple[bool, ...], params: tuple[Any, ...]) -> tuple[Op, Any, tuple[bool, ...]]:
+        """From the operands and the tangents of active ones to the results and the tangents of those told last."""
+
+    def record(self, active: tuple[bool, ...], params: tuple[Any, ...]) -> tuple[Op, Any, int]:
+        """From the operands to the results, so many, and to what the op's `vjp_all` needs besides."""
+
+    def batch(self, size: int, batched: tuple[bool, ...], params: tuple[Any, ...]) -> tuple[Op, Any]:
+        """From operands with axes of examples to results that all have one."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -53,6 +70,7 @@ class Op:
     elementwise: bool = False
     results: int | None = 1  # None: as many as the body returns, in a tuple
     mapped: bool = False  # body and rules are for one example: a batch maps them, instead of shifting params
+    whole: Whole | None = None  # how an op with programs among its params is differentiated and batched
     method: bool = False  # backends may override it with a method of its name
     domain: tuple[float, float] = (
         -2.0,

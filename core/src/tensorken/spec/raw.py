@@ -81,6 +81,10 @@ class RawTensor(Diffable[R]):
         the two shapes.
         """
 
+    def number(self, x: R) -> bool | int | float | None:
+        """The number that all elements of x are, where that is known without computing anything."""
+        return None
+
     def factors(self, x: R) -> Sequence[R]:
         """What x is the product of, and sums of such, if it is held back since it may never be needed; else nothing."""
         return ()

@@ -1,0 +1,218 @@
+"""Program: the equations that a function of tensors comes down to, in static single assignment form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tensorken import tree
+from tensorken.errors import ArgumentError, ShapeError
+from tensorken.levels import lift, meet
+from tensorken.origin import Origin
+from tensorken.spec.dtypes import DType
+from tensorken.spec.interpreter import Interpreter
+from tensorken.spec.op import Op, run
+from tensorken.spec.shapes import Shape
+from tensorken.tensor import Tensor
+
+if TYPE_CHECKING:
+    from tensorken.tree import Structure
+
+T = TypeVar("T")
+
+
+class Variable:
+    """A value of a program: known by its identity; what it is called is decided when a program is shown."""
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: Shape, dtype: DType) -> None:
+        self.shape = shape
+        self.dtype = dtype
+
+    def __repr__(self) -> str:
+        return f"<{self.dtype.name}{list(self.shape)}>"
+
+
+class Literal(Variable):
+    """A value all of whose elements are one number, which stands in the program itself."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, shape: Shape, dtype: DType, value: bool | int | float) -> None:
+        super().__init__(shape, dtype)
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"<{self.dtype.name}{list(self.shape)} {self.value!r}>"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Equation:
+    """One op, run once.
+
+    Attributes:
+        op: the op.
+        operands: what it takes.
+        params: what it takes besides; a program among them belongs to the op.
+        results: what it defines.
+        origin: the line of the user's that led to it.
+        scope: equations of two scopes are never merged: what a checkpoint computes again has a scope of its own.
+    """
+
+    op: Op
+    operands: tuple[Variable, ...]
+    params: tuple[Any, ...]
+    results: tuple[Variable, ...]
+    origin: Origin | None = None
+    scope: int = 0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Program:
+    """Equations in an order in which they can be run, from inputs to outputs.
+
+    Attributes:
+        inputs: what is given, flat.
+        outputs: what results, flat; inputs, constants and literals may be among them.
+        equations: each uses only what is given, or what an equation before it defines.
+        constants: tensors that the function used without being given them.
+        arguments: the structure of (positional arguments, keyword arguments); None if they are the inputs themselves.
+        result: the structure of the result; None if it is the tuple of the outputs.
+        name: of the function, for messages and listings.
+    """
+
+    inputs: tuple[Variable, ...]
+    outputs: tuple[Variable, ...]
+    equations: tuple[Equation, ...]
+    constants: Mapping[Variable, Tensor] = field(default_factory=dict)
+    arguments: Structure | None = None
+    result: Structure | None = None
+    name: str = "program"
+    derived: dict[Any, Any] = field(default_factory=dict, repr=False)
+    """What has been made of this program once: its derivatives, what runs it."""
+
+    def once(self, key: Any, make: Callable[[], T]) -> T:
+        """What `make` gives, made at the first call with this key."""
+        found: T = self.derived.get(key, self.derived)
+        if found is self.derived:
+            found = self.derived[key] = make()
+        return found
+
+    def changed(self, **facts: Any) -> Program:
+        """A copy with other facts."""
+        return replace(self, **facts, derived={})
+
+    # ---- running -------------------------------------------------------------------------------------------
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Run the equations one by one, on whichever backend and under whichever transforms the arguments are.
+
+        Raises:
+            StructureError, ShapeError, ArgumentError: if the arguments are not like those that it was traced with.
+        """
+        from tensorken.creation import as_operand, as_tensor
+
+        leaves, structure = tree.flatten((arguments, keywords))
+        if self.arguments is not None:
+            tree.check_same(self.arguments, structure, f"{self.name}: arguments")
+        elif len(leaves) != len(self.inputs):
+            raise ArgumentError(f"{self.name}: {len(leaves)} arguments; need {len(self.inputs)}")
+        beside = next((x for x in leaves if isinstance(x, Tensor)), None)
+        xs: list[Tensor] = []
+        for i, (leaf, variable) in enumerate(zip(leaves, self.inputs, strict=True)):
+            if isinstance(leaf, bool | int | float) and beside is not None:
+                leaf = as_operand(self.name, leaf, beside).astype(variable.dtype)
+            x = as_tensor(leaf)
+            if x.shape != variable.shape or x.dtype is not variable.dtype:
+                raise ShapeError(
+                    f"{self.name}: argument leaf {i} is {x.dtype.name} {x.shape}, and this program was traced for "
+                    f"{variable.dtype.name} {variable.shape}; trace the function again"
+                )
+            xs.append(x)
+        ys = self.on(xs)
+        return ys if self.result is None else tree.unflatten(self.result, ys)
+
+    def on(self, xs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The outputs for these inputs, flat."""
+        interpreters = [x.interpreter for x in xs]
+        above = [x.interpreter for x in self.constants.values() if x.interpreter.below is not None]
+        if not interpreters and not above:
+            interpreters = [x.interpreter for x in self.constants.values()] or [_default()]
+        interpreter = meet(interpreters + above, self.name)
+        ys = self.replay(interpreter, [lift(x.representation, x.interpreter, interpreter) for x in xs])
+        return tuple(
+            [Tensor(interpreter, y, v.shape, v.dtype) for y, v in zip(ys, self.outputs, strict=True)]
+        )
+
+    def replay(self, interpreter: Interpreter[Any], representations: Sequence[Any]) -> list[Any]:
+        """Run the equations one by one on an interpreter; a value is dropped after its last use."""
+        values: dict[Variable, Any] = dict(zip(self.inputs, representations, strict=True))
+        deaths = self.once("deaths", self._deaths)
+
+        def value(v: Variable) -> Any:
+            found = values.get(v)
+            if found is None:
+                found = values[v] = self.outside(v, interpreter)
+            return found
+
+        for equation, dying in zip(self.equations, deaths, strict=True):
+            operands = [value(v) for v in equation.operands]
+            ys = run(interpreter, equation.op, operands, equation.params)
+            del operands
+            for v in dying:
+                values.pop(v, None)
+            if equation.op.results == 1:
+                values[equation.results[0]] = ys
+            else:
+                values.update(zip(equation.results, ys, strict=True))
+        return [value(v) for v in self.outputs]
+
+    def outside(self, v: Variable, interpreter: Interpreter[Any]) -> Any:
+        """The representation, on an interpreter, of a literal or constant."""
+        base: Any = interpreter.base
+        if isinstance(v, Literal):
+            return lift(base.full(v.shape, v.value, v.dtype), base, interpreter)
+        x = self.constants[v]
+        if x.interpreter.below is None and x.interpreter is not base:
+            own: Any = x.interpreter
+            return lift(base.new(v.shape, own.ravel(x.representation), v.dtype), base, interpreter)
+        return lift(x.representation, x.interpreter, interpreter)
+
+    def _deaths(self) -> list[list[Variable]]:
+        """For each equation the values that nothing uses after it."""
+        last: dict[Variable, int] = {}
+        for i, equation in enumerate(self.equations):
+            for v in equation.operands:
+                last[v] = i
+        kept = set(self.outputs)
+        deaths: list[list[Variable]] = [[] for _ in self.equations]
+        for v, i in last.items():
+            if v not in kept:
+                deaths[i].append(v)
+        return deaths
+
+    # ---- looking at it -------------------------------------------------------------------------------------
+
+    def variables(self) -> Iterator[Variable]:
+        """All values in the order in which they appear, each once, without literals."""
+        seen: set[Variable] = set()
+        groups = [self.inputs, tuple(self.constants), *[equation.results for equation in self.equations]]
+        for group in groups:
+            for v in group:
+                if v not in seen:
+                    seen.add(v)
+                    yield v
+
+    def __str__(self) -> str:
+        from tensorken.programs.text import text
+
+        return text(self)
+
+
+def _default() -> Interpreter[Any]:
+    from tensorken.creation import as_tensor
+
+    interpreter: Interpreter[Any] = as_tensor(0.0).interpreter
+    return interpreter

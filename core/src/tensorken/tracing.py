@@ -1,0 +1,191 @@
+"""Tracing: a level that computes nothing and writes down every op, and `trace`, which makes a Program of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any
+
+from tensorken import tree
+from tensorken.arguments import Function, check_function, result_at
+from tensorken.creation import as_tensor
+from tensorken.errors import ArgumentError, ConcretizationError
+from tensorken.levels import Level, ground, lift, running
+from tensorken.origin import users_line
+from tensorken.programs.program import Equation, Literal, Program, Variable
+from tensorken.spec.dtypes import DType
+from tensorken.spec.interpreter import Interpreter
+from tensorken.spec.op import OPS, Op
+from tensorken.spec.raw import RawTensor
+from tensorken.spec.shapes import Shape
+from tensorken.tensor import Tensor
+
+__all__ = ["trace"]
+
+_scope: ContextVar[int] = ContextVar("tensorken_scope_of_equations", default=0)
+_KEEP_THE_NUMBER = frozenset(OPS[name] for name in ("reshape", "expand", "permute", "flip", "crop"))
+"""Ops that make of a tensor of equal elements another one of the same number."""
+
+
+class Trace(Level[Variable]):
+    """Writes down ops as equations; of the values it knows shapes and dtypes alone.
+
+    What an op on captured tensors gives is computed at the level of these, as always, and so is a constant here.
+    """
+
+    transform = "trace"
+    way_out = "return it from the function"
+
+    def __init__(self, inner: Interpreter[Any]) -> None:
+        super().__init__(inner)
+        self.equations: list[Equation] = []
+        self.constants: dict[Variable, Tensor] = {}
+        self._captured: dict[int, Variable] = {}
+
+    def shape(self, x: Variable) -> Shape:
+        return x.shape
+
+    def dtype(self, x: Variable) -> DType:
+        return x.dtype
+
+    def raise_from(self, x: Any, start: Interpreter[Any]) -> Variable:
+        """Capture a value of any level below, each once."""
+        known = self._captured.get(id(x))
+        if known is not None:
+            return known
+        shape, dtype = start.shape(x), start.dtype(x)
+        number = start.number(x) if isinstance(start, RawTensor) else None
+        if number is not None:
+            return Literal(shape, dtype, float(number) if dtype.kind == "float" else number)
+        variable = Variable(shape, dtype)
+        self.constants[variable] = Tensor(start, x, shape, dtype)  # which keeps x alive, and so its id
+        self._captured[id(x)] = variable
+        return variable
+
+    def lift(self, x: Any) -> Variable:
+        return self.raise_from(x, self.inner)
+
+    def lower(self, x: Variable) -> Any:
+        if isinstance(x, Literal):
+            base: Any = self.base
+            return lift(base.full(x.shape, x.value, x.dtype), base, self.inner)
+        constant = self.constants.get(x)
+        if constant is not None:
+            return lift(constant.representation, constant.interpreter, self.inner)
+        line = users_line()
+        raise ConcretizationError(
+            f"{self.transform}: this {x.dtype.name} of shape {x.shape} has no value while the function is traced"
+            f"{'' if line is None else f' (at {line})'}; choose by tk.where or tk.cond, and loop by tk.scan, "
+            f"tk.fori_loop or tk.while_loop, or name the argument in static_argnums"
+        )
+
+    def interpret(self, op: Op, operands: Sequence[Variable], params: tuple[Any, ...]) -> Any:
+        if self.closed:
+            raise self.refuse(op.name)
+        if op in _KEEP_THE_NUMBER and isinstance(operands[0], Literal):
+            return Literal(op.shape(operands[0].shape, *params), operands[0].dtype, operands[0].value)
+        if op.results is None and op.whole is None:
+            op, params = self._with_program(op, operands, params)
+        shapes = op.shape(*[x.shape for x in operands], *params)
+        dtypes = op.dtype(*[x.dtype for x in operands], *params)
+        one = op.results == 1
+        results = (
+            (Variable(shapes, dtypes),)
+            if one
+            else tuple([Variable(*facts) for facts in zip(shapes, dtypes, strict=True)])
+        )
+        self.equations.append(Equation(op, tuple(operands), params, results, users_line(), _scope.get()))
+        return results[0] if one else results
+
+    def _with_program(
+        self, op: Op, operands: Sequence[Variable], params: tuple[Any, ...]
+    ) -> tuple[Op, tuple[Any, ...]]:
+        """An op with a body and rules of a user's: the program that its body is, beside its rules."""
+        body: Any = op.body
+        inner = traced(lambda *xs: body(*xs, *params), operands, self, op.name)
+        if inner.constants:
+            raise ArgumentError(
+                f"{op.name}: the function used a tensor of an enclosing transform that is not among its arguments; "
+                f"pass it as an argument"
+            )
+        return replace(
+            op,
+            params=("program",),
+            shape=lambda *args: tuple([v.shape for v in args[-1].outputs]),
+            dtype=lambda *args: tuple([v.dtype for v in args[-1].outputs]),
+            body=lambda *args: args[-1].on(args[:-1]),
+            saves={},
+            dtypes={},
+        ), (inner,)
+
+
+def traced(
+    function: Callable[..., Any], like: Sequence[Any], inner: Interpreter[Any], name: str = "program"
+) -> Program:
+    """The program of a function from tensors to a sequence of tensors.
+
+    Args:
+        function: called once, with tensors that have no values.
+        like: anything with a shape and a dtype, one for each argument.
+        inner: the level that the function stands on: what it uses from there or from below becomes a constant.
+        name: of the program.
+    """
+    level = Trace(inner)
+    inputs = tuple([Variable(x.shape, x.dtype) for x in like])
+    with running(level):
+        ys = function(*[Tensor(level, v, v.shape, v.dtype) for v in inputs])
+        outputs = tuple([result_at(level, y).representation for y in ys])
+    return Program(inputs, outputs, tuple(level.equations), level.constants, name=name)
+
+
+@contextmanager
+def scope(number: int) -> Iterator[None]:
+    """What is traced within the block has a scope of its own: nothing in it is merged with what is outside."""
+    token = _scope.set(number)
+    try:
+        yield
+    finally:
+        _scope.reset(token)
+
+
+def trace(f: Function) -> Callable[..., Program]:
+    """The function that makes a program of f, for arguments like those it is given: f is called once, and nothing runs.
+
+    Derivatives and vmap inside f are taken while it is traced; the program shows what they come down to.
+
+    Args:
+        f: a function of pytrees of tensors.
+
+    Raises:
+        ConcretizationError: when called, where f asks for a value, as by `if x > 0`.
+
+    >>> import tensorken as tk
+    >>> print(tk.trace(tk.grad(lambda x: x**3))(2.0))  # doctest: +ELLIPSIS
+    <lambda>(a: float32[]):
+        b: float32[] = pow(a, 3.0)...
+        ...
+    """
+
+    def made(*arguments: Any, **keywords: Any) -> Program:
+        leaves, structure = tree.flatten((arguments, keywords))
+        xs = [as_tensor(leaf) for leaf in leaves]
+        inner = ground([x.interpreter for x in xs] or [as_tensor(0.0).interpreter], "trace")
+        found: list[Any] = []
+
+        def flat(*tensors: Tensor) -> list[Any]:
+            positional, named = tree.unflatten(structure, tensors)
+            outputs, result = tree.flatten(f(*positional, **named))
+            found.append(result)
+            return outputs
+
+        program = traced(flat, xs, inner, getattr(f, "__name__", "program"))
+        return program.changed(arguments=structure, result=found[0])
+
+    if isinstance(f, Tensor):
+        raise ArgumentError(
+            "trace: need a function, got a Tensor; the sum of a diagonal is x.trace() or tk.linalg.trace(x)"
+        )
+    check_function("trace", f)
+    return made
