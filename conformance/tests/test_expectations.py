@@ -63,6 +63,12 @@ def test_a_failure_is_expected_until_it_expires():
     [result], problems = apply(parse(LINE), [CAST], today=TODAY + datetime.timedelta(1))
     assert (result.status, problems) == ("failed", [])
     assert "expired on 2027-01-31, conformance.txt:1" in result.says
+    passes = Result(CAST.case, "passed", 2)
+    [result], _ = apply(parse(LINE), [passes], today=TODAY + datetime.timedelta(1))
+    assert result.status == "failed"
+    assert result.says == (
+        "passes now: take it out of conformance.txt:1 (its expectation expired on 2027-01-31)"
+    )
 
 
 def test_it_is_strict():

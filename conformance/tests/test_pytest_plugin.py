@@ -132,6 +132,21 @@ def test_there_is_no_silent_success(place: pytest.Pytester, arguments: tuple[str
     assert says in result.stdout.str() + result.stderr.str()
 
 
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.parametrize(
+    ("name", "says"), [("nunpy", "did you mean: numpy"), ("mine:Rihgt", "did you mean Right?")]
+)
+def test_an_unknown_backend_is_an_error_of_usage_in_one_line(
+    place: pytest.Pytester, name: str, says: str, workers: tuple[str, ...]
+) -> None:
+    result = run(place, *KIT, "--tensorken-backend", name, *workers)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert result.stdout.str().strip() == ""
+    [line] = [line for line in result.stderr.str().splitlines() if line]
+    assert line.startswith(f"ERROR: --tensorken-backend: unknown backend {name!r}")
+    assert says in line
+
+
 def expecting(place: pytest.Pytester, *lines: str) -> None:
     """A package with a wrong backend, whose file of expected failures has these lines."""
     package = place.path / "known"
@@ -154,6 +169,9 @@ def test_expected_failures_are_no_failures_until_they_expire(place: pytest.Pytes
     expired = run(place, *arguments, *select)
     assert outcomes(expired) == {"passed": 2, "failed": 1}
     assert "expired on 2020-01-01" in expired.stdout.str()
+    other = run(place, *KIT, "--tensorken-backend", "known:Right", "--tensorken-select=values.read-back/new")
+    assert outcomes(other) == {"passed": 1}
+    assert "known/conformance.txt:1: values.read-back/full/*/one was not examined" in other.stdout.str()
 
 
 def test_an_expected_failure_of_no_case_is_an_error(place: pytest.Pytester) -> None:

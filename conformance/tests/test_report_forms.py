@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from html.parser import HTMLParser
@@ -306,3 +307,13 @@ def test_a_page_of_many_cases_stays_small(bad: float) -> None:
     assert links <= ids
     if bad:
         assert len(shown) >= 40
+
+
+def test_remarks_are_in_every_form_that_people_read() -> None:
+    remark = "conformance.txt:1: values.cast/* was not examined"
+    sample = dataclasses.replace(report(), remarks=(remark,))
+    assert f"NOTE: {remark}" in to_text(sample)
+    assert f"Note: {remark}" in to_page(sample)
+    assert "was not examined" in to_markdown(sample)
+    assert serial.from_json(serial.to_json(sample)).remarks == (remark,)
+    assert sample.status == 0

@@ -135,8 +135,13 @@ def test_a_report_of_a_run_has_its_expected_failures() -> None:
     assert found.counts.failed == 0
     assert found.problems == ("conformance.txt:1: values.cast/* matches no case",)
     assert found.status == 1
+    assert found.remarks == ()
     run.partial = "interrupted"
     assert make(run).problems == ()
+    run.partial, run.options = "", Options("mine", select=("values.sample",))
+    chosen = make(run)
+    assert chosen.problems == ()
+    assert chosen.remarks == ("conformance.txt:1: values.cast/* was not examined",)
 
 
 def test_errors_are_written_short() -> None:

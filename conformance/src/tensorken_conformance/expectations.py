@@ -7,7 +7,7 @@ The file is `conformance.txt` in the top-level package of the backend's class.  
     values.elementwise/erf/float16/* | 2 ULP off near 3 | https://example.org/issues/7 | 2027-01-31
 
 It is strict: an expected failure that passes is a failure, so is one that has expired, and an id that matches no case
-is an error of the run.
+is an error of the run.  Where only a part of the cases is examined, it is said that such an id was not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import datetime
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
@@ -157,16 +157,24 @@ def apply(
     return [_with_the_blocking(judged[result.case.id], judged) for result in results], problems
 
 
+def unexamined(expectations: Iterable[Expectation], cases: Collection[str]) -> list[str]:
+    """The expectations that are about none of the cases with these ids, a part of all, in a line each.
+
+    >>> unexamined(parse("errors.refused/V+M | wrong class | https://example.org/1 | 2030-01-01"), [])
+    ['conformance.txt:1: errors.refused/V+M was not examined']
+    """
+    return [f"{e.place}: {e.id} was not examined" for e in expectations if not any(map(e.matches, cases))]
+
+
 def _judged(result: Result, expectation: Expectation, today: datetime.date) -> Result:
+    expired = f"its expectation expired on {expectation.expires}" if expectation.expires < today else ""
     if result.status == "passed":
-        return replace(result, status="failed", says=f"passes now: take it out of {expectation.place}")
+        says = f"passes now: take it out of {expectation.place}"
+        return replace(result, status="failed", says=f"{says} ({expired})" if expired else says)
     if result.status not in ("failed", "crashed"):
         return result
-    if expectation.expires < today:
-        return replace(
-            result,
-            says=f"{result.says} (its expectation expired on {expectation.expires}, {expectation.place})",
-        )
+    if expired:
+        return replace(result, says=f"{result.says} ({expired}, {expectation.place})")
     says = f"{expectation.reason} ({expectation.url}, until {expectation.expires}): {result.says}"
     return replace(result, status="expected failure", says=says)
 

@@ -15,6 +15,7 @@ from tensorken_conformance.expectations import (
     ExpectationError,
     apply,
     expectations_of,
+    unexamined,
 )
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.pytest_plugin import backend_of
@@ -106,6 +107,18 @@ def law_tests(config: pytest.Config) -> list[LawTest]:
     return _tests(name, config.getoption("tensorken_seed"), config.getoption("tensorken_depth"), chosen_laws)
 
 
+def remarks(config: pytest.Config) -> list[str]:
+    """The expected failures that are about none of the cases, where only a part of them was chosen."""
+    if not config.getoption("tensorken_select") and config.getoption("tensorken_depth") != "smoke":
+        return []
+    try:
+        tests = law_tests(config)
+    except pytest.UsageError:
+        return []
+    found = unexamined(tests[0].examination.expectations, _ids(tests))
+    return [f"tensorken: {remark}" for remark in found]
+
+
 @cache
 def _tests(name: str, seed: int, depth: str, select: tuple[str, ...]) -> list[LawTest]:
     try:
@@ -132,10 +145,14 @@ def _tests(name: str, seed: int, depth: str, select: tuple[str, ...]) -> list[La
 
 def _check_expectations(examination: Examination, tests: Sequence[LawTest], complete: bool) -> None:
     """Raise UsageError if a failure is expected of a case that there is not."""
-    ids = [case.id for test in tests for case in test.cases]
+    ids = _ids(tests)
     for expectation in examination.expectations if complete else ():
         if not any(map(expectation.matches, ids)):
             raise pytest.UsageError(f"{expectation.place}: {expectation.id} matches no case")
+
+
+def _ids(tests: Sequence[LawTest]) -> list[str]:
+    return [case.id for test in tests for case in test.cases]
 
 
 def _told(law: Law, bad: Sequence[Result]) -> list[str]:

@@ -13,6 +13,7 @@ Every pytest imports this module at its start: what is heavy is in pytest_laws.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Say at once, as of any wrong option, that there is no backend of the name that --tensorken-backend gives."""
+    name = config.getoption("tensorken_backend")
+    if name and not config.getoption("version") and not config.getoption("help"):
+        from tensorken.errors import BackendError, UnknownBackendError
+        from tensorken_conformance.running.loading import load
+
+        try:
+            load(name)
+        except UnknownBackendError as error:
+            says = "; ".join(line.strip() for line in str(error).splitlines())
+            raise pytest.UsageError(f"--tensorken-backend: {says}") from None
+        except BackendError:
+            return  # of one that does not load, the tests tell
+
+
 def pytest_report_header(config: pytest.Config) -> str | None:
     """Say what is examined, if something is."""
     name = backend_of(config)
@@ -59,6 +76,12 @@ def pytest_report_header(config: pytest.Config) -> str | None:
         return None
     seed, depth = config.getoption("tensorken_seed"), config.getoption("tensorken_depth")
     return f"tensorken: backend {name}, seed {seed}, {depth} depth"
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    """Say which expected failures are about none of the tests that were chosen."""
+    laws = sys.modules.get("tensorken_conformance.pytest_laws")
+    return laws.remarks(config) if laws is not None else []
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

@@ -36,6 +36,7 @@ def to_markdown(report: Report) -> str:
         ],
     )
     lines += ["", *(f"* problem: {plain(problem)}" for problem in report.problems)]
+    lines += [f"* note: {plain(remark)}" for remark in report.remarks]
     if header.complete and report.level is not None and not report.level.is_highest:
         lines += [f"Next level: {plain(obstacle(report.obstacles))}.", ""]
     lines += _failures(report)

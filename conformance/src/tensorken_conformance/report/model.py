@@ -178,6 +178,7 @@ class Report:
         results: what became of the cases, in the order of the laws.
         ops: the ops of the language among what the cases are about, in the order of the laws.
         problems: what else is wrong, such as an expected failure that is about no case.
+        remarks: what is not wrong, but to be known, such as an expected failure that was not examined.
         timed: the ids of the cases whose times mean something, since what they time is right.
     """
 
@@ -188,6 +189,7 @@ class Report:
     ops: Sequence[str]
     problems: Sequence[str] = ()
     timed: Sequence[str] = ()
+    remarks: Sequence[str] = ()
 
     @functools.cached_property
     def counts(self) -> Account:
@@ -315,9 +317,10 @@ def make(run: Run, now: datetime.datetime | None = None) -> Report:
         )
         for line in run.expectations
     ]
-    results, problems = expectations.apply(
-        expected, run.results, complete=complete and options.depth != "smoke"
-    )
+    all_of_them = complete and options.depth != "smoke"
+    results, problems = expectations.apply(expected, run.results, complete=all_of_them)
+    ids = [result.case.id for result in run.results]
+    remarks = () if all_of_them else tuple(expectations.unexamined(expected, ids))
     level = levels.level_of(results, capabilities) if complete else None
     detection = recorded()
     kit = installed(DISTRIBUTION)
@@ -346,7 +349,7 @@ def make(run: Run, now: datetime.datetime | None = None) -> Report:
     ops = tuple(op for op in named if op in OPS or op in levels.CREATIONS)
     laws = {law["id"]: law["says"] for law in run.laws}
     told = (*run.problems, *problems)
-    return Report(header, capabilities, laws, results, ops, told, _timed(results))
+    return Report(header, capabilities, laws, results, ops, told, _timed(results), remarks)
 
 
 _ORIGIN = ("distribution", "version", "interpreter", "stack", "device")

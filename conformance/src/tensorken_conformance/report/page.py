@@ -63,6 +63,7 @@ def _head(report: Report) -> str:
     warnings += [reason for reason in (stale(report),) if reason]
     warnings += [f"Problem: {problem}" for problem in report.problems]
     told = "".join(f"<p class=bad>{escape(text)}</p>" for text in warnings)
+    told += "".join(f"<p>Note: {escape(remark)}</p>" for remark in report.remarks)
     state = "failed" if report.status else "passed"
     return (
         f"<h1>{escape(header.title)} conforms: {header.level_name}</h1>"

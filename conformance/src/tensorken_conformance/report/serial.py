@@ -75,6 +75,7 @@ def as_data(report: Report) -> dict[str, Any]:
         "ops": list(report.ops),
         "cells": [_cell(cell) for cell in report.cells.values()],
         "problems": list(report.problems),
+        "remarks": list(report.remarks),
         "timed": list(report.timed),
         "results": [_result(result) for result in report.results],
     }
@@ -167,6 +168,7 @@ def _from_data(data: Mapping[str, Any]) -> Report:
         tuple(data["ops"]),
         tuple(data["problems"]),
         tuple(data["timed"]),
+        tuple(data.get("remarks", ())),
     )
 
 

@@ -223,6 +223,7 @@ def _number(count: int, what: str) -> str:
 def _end(report: Report, painter: Painter) -> list[str]:
     status = "failed" if report.status else "passed"
     lines = [painter.paint(f"PROBLEM: {problem}", "failed") for problem in report.problems]
+    lines += [f"NOTE: {remark}" for remark in report.remarks]
     lines.append(painter.paint(str(report.counts), status))
     lines.append(f"{report.header.seconds:.1f} s in all" + _slowest(report))
     lines.append(painter.bold(f"{report.header.backend}: {report.claim}"))
