@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken.discovery import did_you_mean
 from tensorken.spec.capabilities import Capabilities
 from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS
+from tensorken_conformance import limits
 from tensorken_conformance.operands.sampled import takes
 from tensorken_conformance.running.delegation import BACKENDS
 
@@ -49,7 +50,20 @@ def _ulp(declared: Capabilities, key: str) -> str:
     bound: Any = declared.ulp[key]
     if isinstance(bound, bool) or not isinstance(bound, int) or bound < 0:
         return f"the error of {key!r} must be an int that is not negative, got {bound!r}"
+    limit = _limit(op, [d.name for d in floats if not declared.dtypes or d.name in declared.dtypes])
+    if limit is not None and bound > limit:
+        return f"{key!r} is declared {bound} off, but level 2 allows {limit}, to which it is held there"
     return ""
+
+
+def _limit(op: str, dtypes: Sequence[str]) -> int | None:
+    """The largest error that level 2 allows in an op, or in any, in one of the dtypes; None if there is no such limit.
+
+    Sums and the like, and what is made of matrices, have the bounds of theorems, whatever is declared.
+    """
+    named = [*limits.ARITHMETIC, *limits.QUOTIENTS, *limits.FUNCTIONS]
+    ops = named if op == "*" else [op] if op in named else []
+    return max((limits.largest(name, dtype, 2) for name in ops for dtype in dtypes), default=None)
 
 
 def _unsupported(declared: Capabilities, key: str) -> str:

@@ -30,6 +30,11 @@ class Errors:
     >>> from tensorken.spec.dtypes import float32
     >>> Errors(Capabilities(ulp={"exp": 2})).steps("exp", float32)
     2
+
+    What is declared beyond the limits of the kit's levels widens nothing:
+
+    >>> Errors(Capabilities(ulp={"sub": 1000})).steps("sub", float32)
+    0
     """
 
     def __init__(self, capabilities: Capabilities) -> None:
@@ -41,8 +46,7 @@ class Errors:
         key = op, dtype
         found = self._steps.get(key)
         if found is None:
-            declared = self.capabilities.largest_error(op, dtype.name)
-            limit = 0 if op in EXACT else limits.largest(op, dtype.name, 2) if declared is None else declared
+            limit = 0 if op in EXACT else limits.allowed(self.capabilities, op, dtype.name, 2)
             found = self._steps[key] = limit
         return found
 

@@ -193,7 +193,8 @@ def declared(law: str) -> Any:
 def declared_errors(subject: Subject, case: Case) -> None:
     """What is declared is about ops and dtypes that there are, and in a form that can be held against the backend.
 
-    An error that is declared much larger than the one that is measured is noted in the report, and fails nothing.
+    An error may not be declared larger than level 2 allows in any op and dtype that the entry is about.  One that is
+    declared much larger than the one that is measured is noted in the report, and fails nothing.
     """
     subject.witness.full((1,), 1, _any_dtype(subject))
     if says := fault_of(subject.capabilities, case.op, case.detail):
