@@ -41,6 +41,7 @@ from tensorken.functions.strides import *
 from tensorken.fuse import Fuse as Fuse
 from tensorken.indexing import s_ as s_
 from tensorken.jacobians import *
+from tensorken.jit import *
 from tensorken.linalg import norm as norm
 from tensorken.linearization import *
 from tensorken.namespace import *

@@ -86,6 +86,9 @@ class Batch(Level[Batched[R]]):
         flags = tuple([x.batched for x in operands])
         if not any(flags):
             y, batched = run(self.inner, op, [x.value for x in operands], params), False
+        elif op.whole is not None:
+            op, params = op.whole.batch(self.size, flags, params)
+            y, batched = run(self.inner, op, [x.value for x in operands], params), True
         elif op.mapped:
             over = _over_examples(op, self.size, flags)
             y, batched = run(self.inner, over, [x.value for x in operands], params), True

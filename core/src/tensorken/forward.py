@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
+from tensorken.dispatch import at_one_level
 from tensorken.errors import ArgumentError
 from tensorken.levels import Level, lift, meet
 from tensorken.spec.interpreter import R
-from tensorken.spec.op import Op, run
+from tensorken.spec.op import Op, Whole, run
 from tensorken.tensor import Tensor
 
 
@@ -37,6 +38,8 @@ class Forward(Level[Dual[R]]):
             raise self.refuse(op.name)
         inner = self.inner
         primals = [x.primal for x in operands]
+        if op.whole is not None and any([x.tangent is not None for x in operands]):
+            return self._push_whole(op.whole, operands, primals, params)
         y = run(inner, op, primals, params)
         if op.jvp_all is not None or op.results != 1:
             return self._push_all(op, operands, primals, y, params)
@@ -48,6 +51,18 @@ class Forward(Level[Dual[R]]):
                 tangent = _through_rules(op, given, values, params)
                 break
         return Dual(y, None if tangent is None else self._at_inner(tangent))
+
+    def _push_whole(
+        self, whole: Whole, operands: Sequence[Dual[R]], primals: list[R], params: tuple[Any, ...]
+    ) -> tuple[Dual[R], ...]:
+        """An op with programs: one that gives the tangents too runs in its place."""
+        tangents = [x.tangent for x in operands]
+        op, params, pattern = whole.push(tuple([t is not None for t in tangents]), params)
+        results = run(self.inner, op, [*primals, *[t for t in tangents if t is not None]], params)
+        pushed = iter(results[len(pattern) :])
+        return tuple(
+            [Dual(y, next(pushed) if one else None) for y, one in zip(results, pattern, strict=False)]
+        )
 
     def _push_all(
         self, op: Op, operands: Sequence[Dual[R]], primals: list[R], y: Any, params: tuple[Any, ...]
@@ -86,6 +101,11 @@ def pushed_through(
     params: tuple[Any, ...],
 ) -> Sequence[Tensor | None]:
     """The tangents of an op's results, from those of its operands; None is an exact zero."""
+    if op.whole is not None:
+        op, params, pattern = op.whole.push(tuple([t is not None for t in tangents]), params)
+        interpreter, operands = at_one_level(op, [*xs, *[t for t in tangents if t is not None]])
+        found = iter(run(interpreter, op, operands, params)[len(pattern) :])
+        return [Tensor(interpreter, next(found)) if one else None for one in pattern]
     if op.jvp_all is not None:
         pushed: Sequence[Tensor | None] = op.jvp_all(tangents, ys, xs, params)
         return pushed

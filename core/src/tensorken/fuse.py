@@ -24,6 +24,7 @@ from tensorken.spec.interpreter import R
 from tensorken.spec.op import OPS, Op, run
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Axes, Shape, multiplied
+from tensorken.wrapper import Wrapper
 
 LIMIT = 4
 """How many products one sum may hold back."""
@@ -93,7 +94,7 @@ class _AllAxes(dict[int, Axes]):
 _ALL_AXES = _AllAxes()
 
 
-class Fuse(RawTensor[Held[R]]):
+class Fuse(Wrapper[Held[R]]):
     """A backend that computes what `raw` computes, with fewer and smaller steps.
 
     >>> from tensorken_string.backend import String
@@ -103,22 +104,18 @@ class Fuse(RawTensor[Held[R]]):
     A.fused_multiply_add(B, [0, 1])
     """
 
-    def __init__(self, raw: RawTensor[R]) -> None:
-        self.raw = raw  # not `inner`: Fuse changes the representation, it is no level
-        self.capabilities = raw.capabilities
-        self._constants: dict[Any, R] = {}
+    raw: RawTensor[R]
 
-    def __repr__(self) -> str:
-        return f"Fuse({self.raw!r})"
+    def __init__(self, raw: RawTensor[R]) -> None:
+        super().__init__(raw)
+        self._constants: dict[Any, R] = {}
 
     # ---- values ----------------------------------------------------------------------------------------------
 
     def hold(self, value: R) -> Held[R]:
-        """A value of the backend below, as one of this."""
         return Held(self.raw.shape(value), value)
 
     def value(self, x: Held[R]) -> R:
-        """The value of the backend below, in full."""
         value = self.small(x)
         return value if self.raw.shape(value) == x.shape else self._expand(value, x.shape)
 
@@ -157,9 +154,6 @@ class Fuse(RawTensor[Held[R]]):
     def number(self, x: Held[R]) -> bool | int | float | None:
         return x.number
 
-    def ravel(self, x: Held[R]) -> Any:
-        return self.raw.ravel(self.value(x))
-
     def factors(self, x: Held[R]) -> Sequence[Held[R]]:
         """Of products that are not summed yet; a sum over them is what the products are held back for."""
         if x.pending is None or x.pending.axes:
@@ -173,9 +167,6 @@ class Fuse(RawTensor[Held[R]]):
     def realize(self, x: Held[R]) -> Held[R]:
         self.raw.realize(self.value(x))
         return x
-
-    def has(self, op: Op) -> bool:
-        return self.raw.has(op)
 
     # ---- ops -------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import Any, Generic
 from tensorken.levels import Level, meet, raised
 from tensorken.spec.dtypes import DType, bool_, float32, int32
 from tensorken.spec.interpreter import Interpreter, R
-from tensorken.spec.op import Op, run
+from tensorken.spec.op import Op, Whole, run
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
 
@@ -73,6 +73,8 @@ class Reverse(Level[Traced[R]]):
     def interpret(self, op: Op, operands: Sequence[Traced[R]], params: tuple[Any, ...]) -> Any:
         if self.closed:
             raise self.refuse(op.name)
+        if op.whole is not None:
+            return self._record_whole(op, op.whole, operands, params)
         inner = self.inner
         primals = [x.primal for x in operands]
         y = run(inner, op, primals, params)
@@ -110,6 +112,21 @@ class Reverse(Level[Traced[R]]):
         self.tape.extend([record, *[None] * (len(ys) - 1)])  # in one step, as other threads may record too
         first = self._place_of(record)
         return tuple([Traced(y, first + i) for i, y in enumerate(ys)])
+
+    def _record_whole(
+        self, op: Op, whole: Whole, operands: Sequence[Traced[R]], params: tuple[Any, ...]
+    ) -> tuple[Traced[R], ...]:
+        """An op with programs: one that gives what the derivative needs as further results runs in its place."""
+        places = [x.index for x in operands]
+        count: int | None = None
+        needs: tuple[int, ...] = ()
+        if any([place is not None for place in places]):
+            op, params, count = whole.record(tuple([place is not None for place in places]), params)
+            needs = (VALUE,)
+        primals = [x.primal for x in operands]
+        return self._record_results(op, places, needs, primals, run(self.inner, op, primals, params), params)[
+            :count
+        ]
 
     def pull_back(self, cotangents: dict[int, Tensor], *, consume: bool = False) -> dict[int, Tensor]:
         """The cotangents of the variables, by their place, from those of results.

@@ -11,6 +11,7 @@ from tensorken.spec.interpreter import R
 from tensorken.spec.op import Op, run
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
+from tensorken.wrapper import Wrapper
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class Tracked(Generic[R]):
     dtype: DType
 
 
-class ShapeTracker(RawTensor[Tracked[R]]):
+class ShapeTracker(Wrapper[Tracked[R]]):
     """Puts the shape and dtype rules of the language beside a backend, which is never asked for a shape.
 
     With a backend that delays work, shapes then cost nothing; with one that has no values, they are all there is.
@@ -34,15 +35,12 @@ class ShapeTracker(RawTensor[Tracked[R]]):
     (2, 2)
     """
 
-    def __init__(self, raw: RawTensor[R]) -> None:
-        self.raw = raw  # not `inner`: ShapeTracker changes the representation, it is no level
-        self.capabilities = raw.capabilities
+    raw: RawTensor[R]
 
-    def __repr__(self) -> str:
-        return f"ShapeTracker({self.raw!r})"
+    def hold(self, value: R) -> Tracked[R]:
+        return Tracked(value, self.raw.shape(value), self.raw.dtype(value))
 
     def value(self, x: Tracked[R]) -> R:
-        """The value of the backend below."""
         return x.value
 
     def shape(self, x: Tracked[R]) -> Shape:
@@ -57,9 +55,6 @@ class ShapeTracker(RawTensor[Tracked[R]]):
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Tracked[R]:
         return Tracked(self.raw.full(shape, value, dtype), shape, dtype)
 
-    def ravel(self, x: Tracked[R]) -> Any:
-        return self.raw.ravel(x.value)
-
     def factors(self, x: Tracked[R]) -> Sequence[Tracked[R]]:
         raw = self.raw
         return [Tracked(value, raw.shape(value), x.dtype) for value in raw.factors(x.value)]
@@ -70,9 +65,6 @@ class ShapeTracker(RawTensor[Tracked[R]]):
 
     def realize(self, x: Tracked[R]) -> Tracked[R]:
         return Tracked(self.raw.realize(x.value), x.shape, x.dtype)
-
-    def has(self, op: Op) -> bool:
-        return self.raw.has(op)
 
     def interpret(self, op: Op, operands: Sequence[Tracked[R]], params: tuple[Any, ...]) -> Any:
         if not self.raw.has(op) and op.body is not None:

@@ -137,7 +137,7 @@ def traced(
     with running(level):
         ys = function(*[Tensor(level, v, v.shape, v.dtype) for v in inputs])
         outputs = tuple([result_at(level, y).representation for y in ys])
-    return Program(inputs, outputs, tuple(level.equations), level.constants, name=name)
+    return Program(inputs, outputs, tuple(level.equations), level.constants, name=name, backend=inner.base)
 
 
 @contextmanager

@@ -259,6 +259,13 @@ def pushed_through(
     function: Callable[..., Sequence[Any]], xs: Sequence[Tensor], tangents: Sequence[Tensor | None]
 ) -> list[Tensor | None]:
     """The tangents of the function's results."""
+    return results_and_tangents(function, xs, tangents)[1]
+
+
+def results_and_tangents(
+    function: Callable[..., Sequence[Any]], xs: Sequence[Tensor], tangents: Sequence[Tensor | None]
+) -> tuple[list[Tensor], list[Tensor | None]]:
+    """The function's results, and their tangents."""
     inner = ground([x.interpreter for x in (*xs, *tangents) if x is not None], "jvp")
     level: Forward[Any] = Forward(inner)
     with running(level):
@@ -267,8 +274,10 @@ def pushed_through(
             for x, t in zip(xs, tangents, strict=True)
         ]
         ys = [result_at(level, y) for y in function(*duals)]
-    pushed = [y.representation.tangent for y in ys]
-    return [None if t is None else Tensor(inner, t) for t in pushed]
+    duals_out = [y.representation for y in ys]
+    return [Tensor(inner, y.primal) for y in duals_out], [
+        None if y.tangent is None else Tensor(inner, y.tangent) for y in duals_out
+    ]
 
 
 def pulled_through(

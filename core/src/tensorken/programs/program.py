@@ -81,6 +81,7 @@ class Program:
         arguments: the structure of (positional arguments, keyword arguments); None if they are the inputs themselves.
         result: the structure of the result; None if it is the tuple of the outputs.
         name: of the function, for messages and listings.
+        backend: where it was traced; its constants live there, and it runs there if nothing says otherwise.
     """
 
     inputs: tuple[Variable, ...]
@@ -90,6 +91,7 @@ class Program:
     arguments: Structure | None = None
     result: Structure | None = None
     name: str = "program"
+    backend: Any = None
     derived: dict[Any, Any] = field(default_factory=dict, repr=False)
     """What has been made of this program once: its derivatives, what runs it."""
 
@@ -138,9 +140,7 @@ class Program:
         """The outputs for these inputs, flat."""
         interpreters = [x.interpreter for x in xs]
         above = [x.interpreter for x in self.constants.values() if x.interpreter.below is not None]
-        if not interpreters and not above:
-            interpreters = [x.interpreter for x in self.constants.values()] or [_default()]
-        interpreter = meet(interpreters + above, self.name)
+        interpreter = meet(interpreters + above or [self.backend], self.name)
         ys = self.replay(interpreter, [lift(x.representation, x.interpreter, interpreter) for x in xs])
         return tuple(
             [Tensor(interpreter, y, v.shape, v.dtype) for y, v in zip(ys, self.outputs, strict=True)]
@@ -209,10 +209,3 @@ class Program:
         from tensorken.programs.text import text
 
         return text(self)
-
-
-def _default() -> Interpreter[Any]:
-    from tensorken.creation import as_tensor
-
-    interpreter: Interpreter[Any] = as_tensor(0.0).interpreter
-    return interpreter

@@ -1,0 +1,66 @@
+"""Execution: how a backend runs a program: compiled by itself or by a plugin, else op by op."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorken.programs.passes.inlining import inline
+from tensorken.programs.passes.pipeline import optimised
+from tensorken.programs.program import Program
+from tensorken.spec.raw import RawTensor
+from tensorken.tensor import Tensor
+from tensorken.wrapper import Wrapper
+
+Run = Callable[[Sequence[Any]], Sequence[Any]]
+"""From representations of the inputs to those of the outputs."""
+
+COMPILERS: list[Callable[[Program, RawTensor[Any]], Run | None]] = []
+"""Asked in turn before the backend itself; the host of the plugins adds itself here."""
+
+
+def prepared(program: Program, backend: RawTensor[Any]) -> Run:
+    """What runs the program on a backend; made once."""
+    return program.once(("run", backend), lambda: _prepare(program, backend))
+
+
+def _prepare(program: Program, backend: RawTensor[Any]) -> Run:
+    run = compiled(program, backend)
+    if run is not None:
+        return run
+    flat = inline(program)
+    return lambda xs: flat.replay(backend, xs)
+
+
+def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
+    """What a compiler makes of the program; None if there is none for it."""
+    if isinstance(backend, Wrapper):
+        below = compiled(_unwrapped(program, backend), backend.raw)
+        if below is None:
+            return None
+        return functools.partial(_run_below, below, backend.value, backend.hold)
+    if not COMPILERS and type(backend).compile is RawTensor.compile:
+        return None
+    program = optimised(program, backend)
+    for compiler in COMPILERS:
+        run = compiler(program, backend)
+        if run is not None:
+            return run
+    return backend.compile(program)
+
+
+def _run_below(
+    below: Run, value: Callable[[Any], Any], hold: Callable[[Any], Any], xs: Sequence[Any]
+) -> Sequence[Any]:
+    return [hold(y) for y in below([value(x) for x in xs])]
+
+
+def _unwrapped(program: Program, wrapper: Wrapper[Any]) -> Program:
+    """The program with its constants on the backend below a wrapper."""
+    raw = wrapper.raw
+    constants = {
+        v: Tensor(raw, wrapper.value(x.representation), v.shape, v.dtype) if x.interpreter is wrapper else x
+        for v, x in program.constants.items()
+    }
+    return program.changed(constants=constants)

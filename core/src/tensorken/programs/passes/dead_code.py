@@ -1,0 +1,17 @@
+"""Dead code: what no output needs goes."""
+
+from __future__ import annotations
+
+from tensorken.programs.program import Equation, Program, Variable
+
+
+def without_dead_code(program: Program) -> Program:
+    """Only the equations and constants that some output needs; all inputs stay."""
+    needed: set[Variable] = set(program.outputs)
+    kept: list[Equation] = []
+    for equation in reversed(program.equations):
+        if not needed.isdisjoint(equation.results):
+            kept.append(equation)
+            needed.update(equation.operands)
+    constants = {v: x for v, x in program.constants.items() if v in needed}
+    return program.changed(equations=tuple(reversed(kept)), constants=constants)

@@ -1,0 +1,36 @@
+"""Wrapper: an interpreter around a backend, whose tensors hold that backend's."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from tensorken.spec.interpreter import R
+from tensorken.spec.op import Op
+from tensorken.spec.raw import RawTensor
+
+V = TypeVar("V")
+
+
+class Wrapper(RawTensor[R]):
+    """What interpreters over another backend share; not a level: it changes the representation."""
+
+    def __init__(self, raw: RawTensor[Any]) -> None:
+        self.raw = raw
+        self.capabilities = raw.capabilities
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.raw!r})"
+
+    def hold(self, value: Any) -> R:
+        """A value of the backend below, as one of this."""
+        raise NotImplementedError(f"{type(self).__name__} must define hold(value)")
+
+    def value(self, x: R) -> Any:
+        """The value of the backend below, in full."""
+        raise NotImplementedError(f"{type(self).__name__} must define value(x)")
+
+    def ravel(self, x: R) -> Any:
+        return self.raw.ravel(self.value(x))
+
+    def has(self, op: Op) -> bool:
+        return self.raw.has(op)
