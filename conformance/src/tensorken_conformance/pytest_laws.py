@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -35,8 +35,8 @@ TO_CHOOSE = (
 
 
 @dataclass(eq=False)
-class Examination:
-    """A backend that is examined in this process, and what became of the cases that others need."""
+class Examination(Container[str]):
+    """A backend that is examined in this process, and the cases of it that failed, of those that others need."""
 
     subject: Subject
     expectations: Sequence[Expectation]
@@ -44,8 +44,11 @@ class Examination:
 
     def examine(self, law: Law, case: Case) -> Result:
         """What becomes of a case, once those that it needs were examined, whichever tests were chosen."""
-        failed = [need for need in law.needs(case) if not self._holds(need)]
-        return examined(self.subject, law, case, failed)
+        return examined(self.subject, law, case, self)
+
+    def __contains__(self, id: object) -> bool:
+        """Whether the case with this id failed, which is examined if need be."""
+        return not self._holds(str(id))
 
     def _holds(self, id: str) -> bool:
         if id not in self._statuses:

@@ -15,6 +15,8 @@ from tensorken.spec.shapes import Shape
 class Witness(RawTensor[Any]):
     """The backend as it is, with a count of the ops that it ran; the backend itself never sees the count.
 
+    Beside that it notes which ops the backend was asked for and has not.
+
     Where the backend lacks an op, the op's body runs here, so that the ops of the body are counted too.
 
     >>> from tensorken.spec.dtypes import float32
@@ -30,6 +32,7 @@ class Witness(RawTensor[Any]):
         self.broadcasts = backend.broadcasts
         self.capabilities = backend.capabilities
         self.counts: Counter[str] = Counter()
+        self.missing: set[str] = set()
         self._interprets = type(backend).interpret is not RawTensor.interpret
 
     def __repr__(self) -> str:
@@ -42,7 +45,11 @@ class Witness(RawTensor[Any]):
 
     def interpret(self, op: Op, operands: Sequence[Any], params: tuple[Any, ...]) -> Any:
         if self.backend.has(op) or self._interprets or op.body is None:
-            result = run(self.backend, op, operands, params)
+            try:
+                result = run(self.backend, op, operands, params)
+            except NotImplementedError:  # MissingOpError, too
+                self.missing.add(op.name)
+                raise
             self.counts[op.name] += 1
             return result
         return super().interpret(op, operands, params)

@@ -152,7 +152,7 @@ def demanded(subject: Subject) -> Iterator[Case]:
                     yield Case("honesty.levels", op.name, dtype.name)
 
 
-@law("honesty.levels", demanded, level=lambda case: 1 if _first(case) else 2)
+@law("honesty.levels", demanded, level=lambda case: 1 if _first(case) else 2, stage=1)
 def levels(subject: Subject, case: Case) -> None:
     """Every op without a default body runs, or is declared unsupported; what level 1 demands must run."""
     if case.op == "dtypes":

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 
 from tensorken.errors import TensorkenError
+from tensorken.spec.dtypes import DTYPES
 from tensorken_conformance.case import Case, Failure, Measured, Result, Status, Unsupported, script_of
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.subject import Subject
 
 HOST_LAWS = "host"
 """The group of laws for which the backend need not run anything."""
+
+
+ABOUT_MISSING_OPS = ("honesty.levels", "honesty.refuses")
+"""The laws on what a backend lacks: the first fails for each op that it lacks and does not declare."""
 
 
 def laws_for(subject: Subject, select: Collection[str] = ()) -> list[Law]:
@@ -36,8 +41,8 @@ def laws_for(subject: Subject, select: Collection[str] = ()) -> list[Law]:
     return sorted(chosen, key=lambda law: law.stage)
 
 
-def examine(subject: Subject, law: Law, case: Case, failed: Collection[str] = ()) -> Result:
-    """Check one case.
+def examine(subject: Subject, law: Law, case: Case, failed: Container[str] = ()) -> Result:
+    """Check one case.  Where it fails as the backend lacks an op, it is the law on that which blocks it.
 
     Args:
         subject: the backend under test.
@@ -53,6 +58,7 @@ def examine(subject: Subject, law: Law, case: Case, failed: Collection[str] = ()
         reason = subject.capabilities.why_not(case.op, case.dtype)
         if reason:
             return Result(case, "unsupported", level, reason)
+    subject.witness.missing.clear()
     before, start = subject.witness.calls, time.perf_counter()
     status: Status = "passed"
     measured: Measured | None = None
@@ -80,10 +86,21 @@ def examine(subject: Subject, law: Law, case: Case, failed: Collection[str] = ()
     if status == "passed" and not calls and law.group != HOST_LAWS:
         status, says = "failed", "nothing ran on the backend, so this proves nothing"
         script = default_script(subject, case)
+    if status == "failed" and (missing := _missing(subject, law, case, failed)):
+        return Result(case, status, level, f"blocked by {missing}", calls=calls, seconds=seconds)
     measured = measured or Measured()
     return Result(
         case, status, level, says, script, measured.ulp, measured.worst, measured.figures, calls, seconds
     )
+
+
+def _missing(subject: Subject, law: Law, case: Case, failed: Container[str]) -> str:
+    """The case that has failed since the backend lacks an op which it was asked for; empty if it was for none."""
+    if law.id in ABOUT_MISSING_OPS:
+        return ""
+    dtypes = [case.dtype, *(dtype for dtype in DTYPES if dtype != case.dtype)]
+    ids = (Case(ABOUT_MISSING_OPS[0], op, d).id for op in sorted(subject.witness.missing) for d in dtypes)
+    return next((id for id in ids if id in failed), "")
 
 
 def _ours(outcome: BaseException) -> bool:

@@ -10,7 +10,7 @@ import faulthandler
 import json
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import IO, Any
 
@@ -27,7 +27,7 @@ LONGEST = 1_000
 """How many characters of a message are kept: a backend may put a whole tensor into one."""
 
 
-def examined(subject: Subject, law: Law, case: Case, failed: Collection[str] = ()) -> Result:
+def examined(subject: Subject, law: Law, case: Case, failed: Container[str] = ()) -> Result:
     """What becomes of a case, even if the backend would end the process; long messages are cut."""
     try:
         result = examine(subject, law, case, failed)
