@@ -30,7 +30,7 @@ class Strideless(Numpy):
         return np.array(np.broadcast_to(x, shape))
 
     def permute(self, x: Any, order: Any) -> Any:
-        return np.ascontiguousarray(x.transpose(order))
+        return np.array(x.transpose(order), order="C")  # ascontiguousarray would give a scalar an axis
 
     def crop(self, x: Any, limits: Any) -> Any:
         return np.array(super().crop(x, limits))

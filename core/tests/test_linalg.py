@@ -493,3 +493,15 @@ def test_expressions_name_the_ops():
     assert str(linalg.det(a)) == "A.det()"
     assert str(linalg.svd(a).S) == "A.svd(True)[1]"
     assert str(linalg.solve(a, tk.symbol("B", (3, 3)))) == "A.solve(B)"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_determinant_of_one_element_is_that_element(dtype: str) -> None:
+    values = np.array([0.1, -3.3, 1e30, -1e-30, 0.0, np.inf, np.nan, np.pi], dtype)
+    for backend in ("numpy", "reference"):
+        alone = [tk.linalg.det(tk.tensor([[v]], dtype, backend=backend)) for v in values]
+        assert all(y.shape == () for y in alone)
+        assert np.array_equal([y.item() for y in alone], values.astype(float), equal_nan=True)
+        many = tk.linalg.det(tk.tensor(values.reshape(2, 4, 1, 1), backend=backend))
+        assert many.shape == (2, 4)
+        assert np.array_equal(np.asarray(many), values.reshape(2, 4), equal_nan=True)
