@@ -76,7 +76,13 @@ class Footprint:
 
 
 def resident() -> int:
-    """The bytes of this process that are in memory: from /proc, or as the system tells; else the most so far."""
+    """The bytes of this process that are in memory: from /proc, or as the system tells; else the most so far.
+
+    The most so far is in bytes on macOS and in units of 1024 bytes elsewhere (getrusage(2) of either).
+
+    Raises:
+        OSError: if the system does not tell.
+    """
     try:
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
@@ -91,7 +97,11 @@ def resident() -> int:
 
 
 def _working_set() -> int:
-    """The working set of this process on Windows (PROCESS_MEMORY_COUNTERS of psapi.h)."""
+    """The working set of this process on Windows (GetProcessMemoryInfo and PROCESS_MEMORY_COUNTERS of psapi.h).
+
+    Raises:
+        OSError: if it is not told: the call returns 0.
+    """
     sizes = ("peak_working_set", "working_set", "a", "b", "c", "d", "pagefile", "peak_pagefile")
 
     class Counters(ctypes.Structure):
@@ -103,7 +113,9 @@ def _working_set() -> int:
 
     counters = Counters(size=ctypes.sizeof(Counters))
     process = ctypes.c_void_p(-1)  # this one
-    ctypes.windll.psapi.GetProcessMemoryInfo(process, ctypes.byref(counters), counters.size)  # type: ignore[attr-defined]
+    library = ctypes.windll.psapi  # type: ignore[attr-defined]
+    if not library.GetProcessMemoryInfo(process, ctypes.byref(counters), counters.size):
+        raise OSError("GetProcessMemoryInfo does not tell how much memory this process has")
     return int(counters.working_set)
 
 
