@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 
@@ -10,6 +11,7 @@ from hypothesis import settings
 # The machine that runs the tests may be busy, and a failure in CI must be the same on a desk.
 settings.register_profile("desk", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("few", settings.get_profile("ci"), max_examples=20)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 # Tests choose their backends themselves: settings of the person who runs them do not count.
@@ -19,3 +21,8 @@ for name in [name for name in os.environ if name.startswith("TENSORKEN_")]:
 # Ctrl-C must interrupt: a shell starts background jobs with the signal ignored, and their children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the thousands of tests out of the collector's way: the tests that call it would walk them each time."""
+    gc.freeze()

@@ -276,10 +276,9 @@ class Hasty(Numpy):
 
 
 def test_state_that_threads_share_is_found() -> None:
-    assert {case.split("/")[1] for case in failures(Hasty(), "lifetime.threads")} & {
-        "elementwise",
-        "reduction",
-    }
+    assert failures(
+        Hasty(), "lifetime.threads", where=lambda case: case.op == "elementwise" and case.detail != "read"
+    )
 
 
 @pytest.mark.slow
@@ -292,11 +291,11 @@ def test_shared_state_of_any_op_is_found() -> None:
         return right(kept["operand"]) if kept["operand"].shape == x.shape else y
 
     backend = faulty("log1p", change)
-    found = [
-        failures(backend, "lifetime.threads", seed, where=lambda case: case.op == "every-op")
+    every_op = "lifetime.threads/every-op/float32"
+    assert any(  # by far most often the first
+        failures(backend, "lifetime.threads", seed, where=lambda case: case.id == every_op)
         for seed in range(3)
-    ]
-    assert {"lifetime.threads/every-op/float32"} in found  # by far most often in all three
+    )
 
 
 def test_what_a_thread_raises_is_a_failure() -> None:

@@ -19,6 +19,8 @@ from array_api_stubs import _draft as stubs
 
 import tensorken as tk
 
+pytestmark = pytest.mark.slow
+
 VALUES = [0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 7.0, 1e3, 1e30, math.inf]
 VALUES = [*VALUES, *[-v for v in VALUES], math.nan]
 NUMBER = r"``([^`]+)``"

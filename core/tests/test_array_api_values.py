@@ -228,6 +228,7 @@ CALLS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["numpy", "reference"])
 @pytest.mark.parametrize(("expression", "asked"), CALLS, ids=[expression for expression, _ in CALLS])
 def test_the_same_expression_gives_the_same_in_both_namespaces(expression, asked, backend):

@@ -24,6 +24,8 @@ from tensorken_numpy.backend import Numpy
 from tools import coefficients
 from tools.numerics import distance
 
+pytestmark = pytest.mark.slow
+
 inf, nan, pi = math.inf, math.nan, math.pi
 BACKENDS = {"bodies": Required(), "numpy": Numpy()}
 DTYPES = ("float32", "float64")

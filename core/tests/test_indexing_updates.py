@@ -82,6 +82,7 @@ def cases(draw, way):
 # ---- values ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.feature(13, 168, 169, 170)
 @pytest.mark.parametrize("way", PLACES)
 @pytest.mark.parametrize("change", CHANGES)

@@ -16,6 +16,8 @@ from tensorken.tensor import apply
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 
+pytestmark = pytest.mark.slow
+
 BACKENDS = {
     "Required()": Required(),
     "Reference()": Reference(),

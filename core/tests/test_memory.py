@@ -74,6 +74,7 @@ def in_full(result: Any) -> list[np.ndarray[Any, Any]]:
     return [x.interpreter.ravel(x.representation) for x in tree.leaves(result)]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(57, 112, 113, 133)
 @pytest.mark.parametrize("stack", ["Fuse(Numpy())", "Fuse(Strideless())", "ShapeTracker(Fuse(Numpy()))"])
 @pytest.mark.parametrize("case", CASES)

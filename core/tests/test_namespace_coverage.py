@@ -21,6 +21,8 @@ from core.tests.support import array
 from tensorken.errors import DTypeError, TensorkenError
 from tensorken.spec.dtypes import DType
 
+pytestmark = pytest.mark.slow
+
 NAMESPACE = ELEMENTWISE | REDUCTIONS | SEARCHING | SHAPING | CREATION | PROMOTION | PRODUCTS
 NAMESPACE["norm"] = LINALG["norm"]
 

@@ -19,6 +19,8 @@ from tensorken_numpy.backend import Numpy
 from tools import numerics
 from tools.numerics import DTYPES, ROWS, SMOOTH, distance, function, operands, truth, worst
 
+pytestmark = pytest.mark.slow
+
 inf = math.inf
 BACKENDS = {"bodies": Required(), "numpy": Numpy()}
 STATED = numerics.stated()

@@ -116,6 +116,7 @@ def pairs(draw: st.DrawFn, name: str) -> tuple[Any, Any, dict[str, Any]]:
 PRODUCTS = ["matmul", "dot", "vdot", "inner", "outer", "tensordot", "vecdot", "kron", "cross"]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(176, 177)
 @pytest.mark.parametrize("name", PRODUCTS)
 @FEW

@@ -292,6 +292,7 @@ def ends(bits: int) -> list[int]:
     return [s * n for n in {*far, *near} if 0 < n < top for s in (1, -1) if n % 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "bits"), [("float32", 24), ("float64", 53)])
 def test_normal_numbers_are_within_4_units_in_the_last_place(dtype: str, bits: int) -> None:
     """Of sqrt(2) * erfinv(u) for the u that the random bits make, in the whole of its range and in its tails."""

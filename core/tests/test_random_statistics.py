@@ -16,6 +16,8 @@ import pytest
 import tensorken as tk
 from core.tests.support import FUSED, array
 
+pytestmark = pytest.mark.slow
+
 COUNT = 100_000
 KEYS = tuple(tk.random.split(tk.random.key(2011, backend=FUSED), 16))
 

@@ -50,6 +50,7 @@ def widened(x: Any) -> Any:
 # ---- reductions --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.feature(3, 21)
 @OVER_BACKENDS
 @pytest.mark.parametrize("name", ["sum", "prod"])
@@ -81,6 +82,7 @@ def test_the_dtype_of_sums_can_be_chosen(name: str, dtype: str, backend: Any) ->
         getattr(tk, name)(tensor(x, backend), dtype="bool")
 
 
+@pytest.mark.slow
 @pytest.mark.feature(3, 22)
 @OVER_BACKENDS
 @pytest.mark.parametrize("name", ["max", "min", "ptp"])
@@ -109,6 +111,7 @@ def test_extremes_of_nothing_are_refused(name: str, dtype: str) -> None:
     assert getattr(tk, name)(tensor(values(dtype, (2, 0), 0)), 0).shape == (0,)
 
 
+@pytest.mark.slow
 @OVER_BACKENDS
 @pytest.mark.parametrize("name", ["any", "all", "count_nonzero"])
 @FEW
@@ -171,6 +174,7 @@ def test_running_sums_need_an_axis_where_there_are_several() -> None:
         tk.cumulative_prod(1.0)
 
 
+@pytest.mark.slow
 @OVER_BACKENDS
 @FEW
 @given(x=arrays(least_rank=1), data=st.data())

@@ -220,6 +220,7 @@ DEPARTURES: dict[str, Callable[[Any], bool]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.feature(174)
 @pytest.mark.parametrize("name", ONE)
 @FEW
@@ -306,6 +307,7 @@ def test_stack_is_numpys(family, axis):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["hstack", "vstack", "dstack", "column_stack"])
 @FEW
 @given(st.one_of(families(), families(alike_in_full=True)))
@@ -432,6 +434,7 @@ def widths(draw: st.DrawFn, rank: int) -> Any:
     return draw(st.one_of(*forms))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric", "wrap"])
 @FEW
 @given(st.data())

@@ -20,6 +20,8 @@ from tensorken_reference import circular, exponentials, logarithms, power
 from tensorken_reference.function import Function
 from tensorken_reference.rounding import FORMATS, round_doubles
 
+pytestmark = pytest.mark.slow
+
 inf, nan, pi = math.inf, math.nan, math.pi
 Nearest = Callable[[Fraction, DType], float]
 

@@ -15,6 +15,8 @@ from tensorken_reference.backend import Reference
 from tensorken_reference.rounding import round_doubles
 from tensorken_reference.sums import products, running_sums, sums
 
+pytestmark = pytest.mark.slow
+
 inf, nan = math.inf, math.nan
 Nearest = Callable[[Fraction, DType], float]
 DTYPES = pytest.mark.parametrize("dtype", FLOATS, ids=str)
