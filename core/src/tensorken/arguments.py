@@ -42,7 +42,7 @@ def check_sequences(name: str, primals: Any, tangents: Any) -> None:
         )
 
 
-def places_of(name: str, argnums: Any, count: int) -> tuple[int, ...]:
+def places_of(name: str, argnums: Any, count: int, what: str = "argnums") -> tuple[int, ...]:
     """Non-negative positions of the chosen arguments."""
     if type(argnums) is int and 0 <= argnums < count:
         return (argnums,)
@@ -50,12 +50,12 @@ def places_of(name: str, argnums: Any, count: int) -> tuple[int, ...]:
     for i in chosen:
         if type(i) is not int or not -count <= i < count:
             raise ArgumentError(
-                f"{name}: argnums {argnums!r} does not fit a call with {count} positional arguments; "
-                f"give their places, from 0, and pass what is to be differentiated by position"
+                f"{name}: {what} {argnums!r} does not fit a call with {count} positional arguments; "
+                f"give their places, from 0, and pass what they name by position"
             )
     places = tuple([i % count for i in chosen])
     if len(set(places)) != len(places):
-        raise ArgumentError(f"{name}: argnums {argnums!r} names an argument twice; name each once")
+        raise ArgumentError(f"{name}: {what} {argnums!r} names an argument twice; name each once")
     return places
 
 

@@ -228,3 +228,7 @@ class ExchangeError(TensorkenError, BufferError, ValueError):
     Traceback (most recent call last):
     tensorken.errors.ExchangeError: asarray: these values must be copied; leave out copy=False
     """
+
+
+class RetraceWarning(UserWarning):
+    """A function given to `tk.jit` is traced again and again, which costs far more than running it."""

@@ -3,29 +3,102 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from tensorken import tree
-from tensorken.arguments import Function, check_function
+from tensorken.arguments import Argnums, Function, check_function, places_of
 from tensorken.calls import call
-from tensorken.creation import as_operand, as_tensor
+from tensorken.creation import as_operand, as_tensor, tensor
+from tensorken.donation import give_away
+from tensorken.errors import ArgumentError, RetraceWarning
 from tensorken.levels import ground
-from tensorken.programs.execution import prepared
+from tensorken.programs.execution import Run, prepared
 from tensorken.programs.program import Program
+from tensorken.spec.dtypes import DType, bool_, int32
 from tensorken.spec.raw import RawTensor
+from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
 from tensorken.tracing import traced
 
 __all__ = ["jit"]
 
+KEPT = 256
+"""How many programs one function keeps; the oldest goes first."""
 
-def jit(f: Function, *, static_argnums: int | Sequence[int] = ()) -> Callable[..., Any]:
+MANY = 16
+"""How many tracings of one function, and each doubling of that, are worth a warning."""
+
+_tracings: WeakKeyDictionary[CodeType, int] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What arguments must have in common to be served by one program."""
+
+    structure: tree.Structure
+    fixed: tuple[tuple[int, Any], ...]
+    base: Any
+    types: tuple[tuple[Shape, DType], ...]
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A program, and what runs it on its backend."""
+
+    program: Program
+    extra: list[Tensor]  # of enclosing transforms: used by the function without being an argument
+    types: list[tuple[Shape, DType]]
+    result: tree.Structure
+    run: Run | None = None
+
+
+@dataclass(slots=True)
+class Tracings:
+    """What one function was traced for so far."""
+
+    name: str
+    code: CodeType | None
+    programs: dict[Any, Prepared] = field(default_factory=dict)
+    last: Kind | None = None
+    cause: str = ""
+
+    def note(self, kind: Kind, found: Prepared) -> None:
+        """Count a tracing, and warn of many."""
+        self.cause = _cause(self.last, kind, found)
+        self.last = kind
+        if self.code is None:
+            return
+        count = _tracings[self.code] = _tracings.get(self.code, 0) + 1
+        if count >= MANY and count & (count - 1) == 0:
+            warnings.warn(
+                f"jit: {self.name} has been traced {count} times, which is slow; the last time because {self.cause}",
+                RetraceWarning,
+                stacklevel=4,
+            )
+
+
+def jit(f: Function, *, static_argnums: Argnums = (), donate_argnums: Argnums = ()) -> Callable[..., Any]:
     """The same function, traced at its first call with arguments of given shapes and dtypes; then only its ops run.
+
+    Numbers and arrays among the arguments become tensors.  Python code in f runs while it is traced and not again, so f
+    must depend on its arguments alone, and give the same for the same.  Derivatives and vmap of the result work to any
+    depth, and their programs are made once too.
 
     Args:
         f: a function of pytrees of tensors and numbers.
-        static_argnums: the places of arguments that f sees as they are; f is traced again for each value of them.
+        static_argnums: the places of positional arguments that f gets as they are, which must be hashable; f is traced
+            anew for each value of them.
+        donate_argnums: the places of positional arguments that are not used after the call, so that results may take
+            their memory; their tensors are gone then, and using one is an error.
+
+    Raises:
+        ConcretizationError: when called, where f asks for a value of a tensor, as by `if x > 0`.
+        ArgumentError: when called, if an argument is no tensor, number or array and not static.
 
     >>> import tensorken as tk
     >>> loss = tk.jit(lambda w, x: ((x @ w) ** 2).sum())
@@ -34,56 +107,124 @@ def jit(f: Function, *, static_argnums: int | Sequence[int] = ()) -> Callable[..
     (18.0, [12.0, 12.0, 12.0])
     """
     check_function("jit", f)
-    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-    programs: dict[Any, Program] = {}
     name = getattr(f, "__name__", "function")
+    tracings = Tracings(name, getattr(f, "__code__", None))
+    programs = tracings.programs
+    plain = static_argnums == () and donate_argnums == ()
 
     @functools.wraps(f)
     def jitted(*arguments: Any, **keywords: Any) -> Any:
-        fixed = tuple([(i, arguments[i]) for i in static])
-        rest = [x for i, x in enumerate(arguments) if i not in static] if static else arguments
-        leaves, structure = tree.flatten((tuple(rest), keywords))
-        beside = next((x for x in leaves if isinstance(x, Tensor)), None)
-        xs = [
-            x
-            if type(x) is Tensor
-            else as_operand(name, x, beside)
-            if beside is not None and type(x) in (bool, int, float)
-            else as_tensor(x)
-            for x in leaves
-        ]
-        base = xs[0].interpreter.base if xs else None
-        key = (structure, fixed, base, tuple([(x.shape, x.dtype) for x in xs]))
-        program = programs.get(key)
-        extra: list[Tensor] = []
-        if program is None:
-            program, extra = _traced(f, name, xs, structure, fixed)
-            if not extra:
-                programs[key] = program
-        operands = [*xs, *extra]
-        if operands and all([x.interpreter is base for x in operands]) and isinstance(base, RawTensor):
-            run = prepared(program, base)
-            found = run([x.representation for x in operands])
-            ys = [Tensor(base, y, v.shape, v.dtype) for y, v in zip(found, program.outputs, strict=True)]
-        else:
-            ys = call(program, operands) if operands else list(program.on(()))
-        assert program.result is not None
-        return tree.unflatten(program.result, ys)
+        if plain and not keywords and arguments and all([type(x) is Tensor for x in arguments]):
+            base = arguments[0].interpreter
+            found = programs.get((base, *[(x.shape, x.dtype) for x in arguments]))
+            if (
+                found is not None
+                and found.run is not None
+                and all([x.interpreter is base for x in arguments])
+            ):
+                ys = found.run([x.representation for x in arguments])
+                tensors = [Tensor(base, y, *facts) for y, facts in zip(ys, found.types, strict=True)]
+                return tree.unflatten(found.result, tensors)
+        return _call(f, tracings, static_argnums, donate_argnums, arguments, keywords)
 
     return jitted
 
 
-def _traced(
-    f: Function, name: str, xs: Sequence[Tensor], structure: Any, fixed: Sequence[tuple[int, Any]]
-) -> tuple[Program, list[Tensor]]:
-    """The program of one call, and tensors of enclosing transforms that it uses, as further inputs."""
+def _call(
+    f: Function,
+    tracings: Tracings,
+    static_argnums: Argnums,
+    donate_argnums: Argnums,
+    arguments: tuple[Any, ...],
+    keywords: dict[str, Any],
+) -> Any:
+    """A call with arguments of any kind."""
+    name = tracings.name
+    static = _places("static_argnums", static_argnums, len(arguments))
+    donated = _places("donate_argnums", donate_argnums, len(arguments))
+    fixed = tuple([(i, arguments[i]) for i in sorted(static)])
+    varying = tuple([x for i, x in enumerate(arguments) if i not in static])
+    leaves, structure = tree.flatten((varying, keywords))
+    xs = _tensors(name, leaves)
+    base = xs[0].interpreter.base if xs else None
+    kind = Kind(structure, fixed, base, tuple([(x.shape, x.dtype) for x in xs]))
+    try:
+        found = tracings.programs.get(kind)
+    except TypeError as error:
+        raise ArgumentError(
+            f"jit: {name}: a static argument cannot be hashed: {error}; pass it as an array"
+        ) from None
+    given_away = [place for i, place in _leaves_of_each(arguments, static) if i in donated] if donated else []
+    if found is None:
+        found = _traced(f, name, xs, kind, frozenset(given_away))
+        tracings.note(kind, found)
+        if not found.extra:  # what belongs to an enclosing transform ends with it
+            _keep(tracings.programs, kind, found)
+            if not fixed and not keywords and not donated and all([type(x) is Tensor for x in arguments]):
+                _keep(tracings.programs, (base, *kind.types), found)
+    operands = [*xs, *found.extra]
+    on_backend = isinstance(base, RawTensor) and all([x.interpreter is base for x in operands])
+    if on_backend or not operands:
+        backend: Any = base if on_backend else found.program.backend
+        if found.run is None:
+            found.run = prepared(found.program, backend)
+        results = found.run([x.representation for x in operands])
+        ys = [Tensor(backend, y, *facts) for y, facts in zip(results, found.types, strict=True)]
+        give_away(name, [xs[i] for i in given_away if xs[i] is leaves[i]])
+    else:
+        ys = call(found.program, operands)
+    return tree.unflatten(found.result, ys)
+
+
+def _places(what: str, argnums: Argnums, count: int) -> tuple[int, ...]:
+    return places_of("jit", argnums, count, what) if argnums != () else ()
+
+
+def _leaves_of_each(arguments: tuple[Any, ...], static: Sequence[int]) -> list[tuple[int, int]]:
+    """For each leaf of the arguments that vary: the argument's place, and its own."""
+    owners = [i for i, x in enumerate(arguments) if i not in static for _ in tree.leaves(x)]
+    return [(owner, place) for place, owner in enumerate(owners)]
+
+
+def _tensors(name: str, leaves: Sequence[Any]) -> list[Tensor]:
+    """The leaves as tensors, numbers and arrays on the backend of the others."""
+    beside = next((x for x in leaves if isinstance(x, Tensor)), None)
+    xs: list[Tensor] = []
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, Tensor):
+            xs.append(leaf)
+            continue
+        try:
+            if type(leaf) in (bool, int):
+                where = None if beside is None else beside.interpreter.base
+                xs.append(tensor(leaf, bool_ if type(leaf) is bool else int32, backend=where))
+            elif beside is None or isinstance(leaf, str) or callable(leaf):
+                xs.append(as_tensor(leaf))
+            else:
+                xs.append(as_operand(name, leaf, _widest(leaves)))
+        except ArgumentError as error:
+            raise ArgumentError(
+                f"jit: {name}: argument leaf {i} is a {type(leaf).__name__}, need a tensor, number or array: {error}; "
+                f"name its argument in static_argnums to pass it as it is"
+            ) from None
+    return xs
+
+
+def _widest(leaves: Sequence[Any]) -> Tensor:
+    """The tensor whose dtype a number beside it takes."""
+    tensors = [x for x in leaves if isinstance(x, Tensor)]
+    return max(tensors, key=lambda x: (x.dtype.kind == "float", x.dtype.itemsize))
+
+
+def _traced(f: Function, name: str, xs: Sequence[Tensor], kind: Kind, donated: frozenset[int]) -> Prepared:
+    """The program of one call."""
     inner = ground([x.interpreter for x in xs] or [as_tensor(0.0).interpreter], "jit")
-    found: list[Any] = []
+    found: list[tree.Structure] = []
 
     def flat(*tensors: Tensor) -> list[Any]:
-        positional, named = tree.unflatten(structure, tensors)
+        positional, named = tree.unflatten(kind.structure, tensors)
         full = list(positional)
-        for i, value in sorted(fixed):
+        for i, value in kind.fixed:
             full.insert(i, value)
         outputs, result = tree.flatten(f(*full, **named))
         found.append(result)
@@ -91,8 +232,34 @@ def _traced(
 
     program = traced(flat, xs, inner, name)
     above = {v: x for v, x in program.constants.items() if not isinstance(x.interpreter, RawTensor)}
-    return program.changed(
+    program = program.changed(
         inputs=(*program.inputs, *above),
         constants={v: x for v, x in program.constants.items() if v not in above},
-        result=found[0],
-    ), list(above.values())
+        donated=donated,
+    )
+    types = [(v.shape, v.dtype) for v in program.outputs]
+    return Prepared(program, list(above.values()), types, found[0])
+
+
+def _keep(programs: dict[Any, Prepared], key: Any, found: Prepared) -> None:
+    while len(programs) >= KEPT:
+        programs.pop(next(iter(programs)), None)
+    programs[key] = found
+
+
+def _cause(last: Kind | None, kind: Kind, found: Prepared) -> str:
+    """Why a function was traced, and what to do about it."""
+    if found.extra:
+        return "it uses tensors of an enclosing transform; pass them as arguments"
+    if last is None:
+        return "jit was called anew for it; call jit once, outside of the loop, and keep what it returns"
+    if last.structure != kind.structure:
+        return f"its arguments have the structure {kind.structure} after {last.structure}; keep to one"
+    if last.fixed != kind.fixed:
+        i, value = next(new for old, new in zip(last.fixed, kind.fixed, strict=True) if old != new)
+        return f"static argument {i} is another value, {value!r:.60}; if it varies, leave it out of static_argnums"
+    for i, (old, new) in enumerate(zip(last.types, kind.types, strict=True)):
+        if old != new:
+            texts = [f"{dtype.name}{list(shape)}" for shape, dtype in (new, old)]
+            return f"argument leaf {i} is {texts[0]} after {texts[1]}; pad such arguments to a few shapes"
+    return "its arguments are on another backend"

@@ -82,6 +82,7 @@ class Program:
         result: the structure of the result; None if it is the tuple of the outputs.
         name: of the function, for messages and listings.
         backend: where it was traced; its constants live there, and it runs there if nothing says otherwise.
+        donated: the places of inputs that nobody uses afterwards, so that outputs may take their memory.
     """
 
     inputs: tuple[Variable, ...]
@@ -92,6 +93,7 @@ class Program:
     result: Structure | None = None
     name: str = "program"
     backend: Any = None
+    donated: frozenset[int] = frozenset()
     derived: dict[Any, Any] = field(default_factory=dict, repr=False)
     """What has been made of this program once: its derivatives, what runs it."""
 

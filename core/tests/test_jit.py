@@ -1,0 +1,294 @@
+"""jit: the same function at every level, traced once for each kind of arguments; static and donated arguments."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+
+import pytest
+
+import tensorken as tk
+from tensorken.errors import (
+    ArgumentError,
+    ConcretizationError,
+    EscapedTensorError,
+    MixedBackendError,
+    RetraceWarning,
+)
+
+BACKENDS = ("numpy", "reference")
+
+
+def mlp(w, x):
+    return (tk.tanh(x @ w["first"]) @ w["second"]).sum() * 0.5
+
+
+def normal(x):
+    return tk.softmax(x - x.mean(-1, keepdims=True), -1) * x.std()
+
+
+def picky(x):
+    return tk.where(x > 0, tk.sqrt(abs(x)), x * x).sum() + tk.sort(x.flatten())[1]
+
+
+def checkpointed(x):
+    return tk.checkpoint(lambda y: tk.sin(y) * tk.exp(y))(x).sum()
+
+
+FUNCTIONS = {
+    "mlp": (mlp, lambda m: ({"first": m(3, 4), "second": m(4, 2)}, m(5, 3))),
+    "normal": (lambda x: normal(x).sum(), lambda m: (m(3, 4),)),
+    "picky": (picky, lambda m: (m(2, 3),)),
+    "checkpointed": (checkpointed, lambda m: (m(4),)),
+    "cumulated": (
+        lambda x: (tk.cumsum(x, 0) * tk.take(x, tk.tensor([1, 0, 1], backend=x.backend), 0)).sum(),
+        lambda m: (m(3, 2),),
+    ),
+    "solved": (
+        lambda a, b: tk.linalg.solve(a + 3 * tk.eye(3, backend=a.backend), b).sum(),
+        lambda m: (m(3, 3), m(3)),
+    ),
+}
+
+
+def given(name, backend, dtype="float64"):
+    f, arguments = FUNCTIONS[name]
+    key = iter(range(100))
+
+    def make(*shape):
+        x = tk.random.normal(tk.random.key(next(key), backend=backend), shape, dtype=dtype)
+        return x
+
+    return f, arguments(make)
+
+
+def close(a, b):
+    a, b = (tk.tree.leaves(x) for x in (a, b))
+    for x, y in zip(a, b, strict=True):
+        x, y = (tk.Tensor.tolist(z.flatten()) for z in (x, y))
+        assert x == pytest.approx(y, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_and_derivatives_are_those_of_the_function(name, backend):
+    f, arguments = given(name, backend)
+    fast = tk.jit(f)
+    for _ in range(2):
+        close(fast(*arguments), f(*arguments))
+    close(tk.grad(fast)(*arguments), tk.grad(f)(*arguments))
+    close(tk.jit(tk.grad(f))(*arguments), tk.grad(f)(*arguments))
+    close(tk.jit(tk.grad(fast))(*arguments), tk.grad(f)(*arguments))
+    close(tk.jvp(fast, arguments, arguments), tk.jvp(f, arguments, arguments))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_nests_of_derivatives_and_batches(name):
+    f, arguments = given(name, "numpy")
+    fast, (x, *rest) = tk.jit(f), arguments
+
+    def along(f):
+        """The second derivative along x itself, each way."""
+        return lambda x: tk.jvp(lambda x: tk.grad(f)(x, *rest), (x,), (x,))[1]
+
+    close(along(fast)(x), along(f)(x))
+    close(tk.jit(along(fast))(x), along(f)(x))
+
+    def twice(f):
+        return tk.grad(lambda x: sum([(leaf**2).sum() for leaf in tk.tree.leaves(tk.grad(f)(x, *rest))]))
+
+    close(twice(fast)(x), twice(f)(x))
+    several = tk.tree.map(lambda leaf: tk.stack([leaf, 2 * leaf]), x)
+    axes = (0, *[None] * len(rest))
+    close(tk.vmap(fast, axes)(several, *rest), tk.vmap(f, axes)(several, *rest))
+    close(tk.vmap(tk.grad(fast), axes)(several, *rest), tk.vmap(tk.grad(f), axes)(several, *rest))
+    close(tk.jit(tk.vmap(tk.grad(fast), axes))(several, *rest), tk.vmap(tk.grad(f), axes)(several, *rest))
+
+
+def test_a_function_is_traced_once_for_each_kind_of_arguments():
+    traced = []
+
+    @tk.jit
+    def f(x, y):
+        traced.append((x.shape, x.dtype.name))
+        return x + y
+
+    assert f(tk.ones(3), 1.0).tolist() == [2.0] * 3
+    assert f(tk.zeros(3), 2.0).tolist() == [2.0] * 3
+    assert f(tk.zeros(3), y=2.0).tolist() == [2.0] * 3
+    assert f(tk.ones(2), 1.0).tolist() == [2.0] * 2
+    assert f(tk.ones(2, dtype="float64"), 1.0).dtype is tk.float64
+    assert traced == [((3,), "float32"), ((3,), "float32"), ((2,), "float32"), ((2,), "float64")]
+    before = len(traced)
+    for _ in range(3):
+        tk.grad(lambda x: f(x, x).sum())(tk.ones(5))
+        tk.vmap(lambda x: f(x, x))(tk.ones((4, 5)))
+    assert len(traced) == before + 1
+
+
+def test_python_runs_while_tracing_alone():
+    calls = []
+    f = tk.jit(lambda: calls.append(1) or tk.ones(2) * 3)
+    assert f().tolist() == f().tolist() == [3.0, 3.0]
+    assert calls == [1]
+
+
+def test_results_keep_their_structure_and_may_be_arguments_or_constants():
+    k = tk.tensor([7.0])
+    f = tk.jit(lambda x: {"same": x, "constant": k, "number": 2, "nothing": None, "pair": (x + 1, x + 1)})
+    x = tk.ones(1)
+    y = f(x)
+    assert {name: tk.tree.map(tk.Tensor.tolist, value) for name, value in y.items()} == {
+        "same": [1.0],
+        "constant": [7.0],
+        "number": 2,
+        "nothing": None,
+        "pair": ([2.0], [2.0]),
+    }
+
+
+def test_static_arguments_arrive_as_they_are():
+    traced = []
+
+    def f(x, times, how):
+        traced.append((times, how))
+        return sum([getattr(tk, how)(x)] * times)
+
+    fast = tk.jit(f, static_argnums=(1, 2))
+    x = tk.tensor(0.5)
+    assert fast(x, 3, "sin").item() == f(x, 3, "sin").item()
+    assert fast(x, 3, "sin").item() == f(x, 3, "sin").item()
+    assert fast(x, 2, "cos").item() == f(x, 2, "cos").item()
+    assert len(traced) == 2 + 3
+    assert tk.grad(fast)(x, 3, "sin").item() == tk.grad(f)(x, 3, "sin").item()
+    with pytest.raises(ArgumentError, match="a static argument cannot be hashed"):
+        fast(x, [3], "sin")
+    with pytest.raises(
+        ArgumentError, match=r"jit: f: argument leaf 2 is a str, need a tensor.*static_argnums"
+    ):
+        tk.jit(f)(x, 3, "sin")
+    with pytest.raises(ArgumentError, match="static_argnums 5 does not fit a call with 3"):
+        tk.jit(f, static_argnums=5)(x, 3, "sin")
+
+
+def test_integers_are_traced_as_integers():
+    f = tk.jit(lambda x, i: (x[i], x * i))
+    item, product = f(tk.tensor([1.0, 2.0, 3.0]), 2)
+    assert (item.item(), product.tolist()) == (3.0, [2.0, 4.0, 6.0])
+    assert f(tk.tensor([1.0, 2.0, 3.0]), 0)[0].item() == 1.0
+
+
+def test_donated_tensors_are_gone():
+    f = tk.jit(lambda state, x: {"w": state["w"] + x}, donate_argnums=0)
+    state, x = {"w": tk.zeros(3)}, tk.ones(3)
+    old = state["w"]
+    for _ in range(3):
+        state = f(state, x)
+    assert state["w"].tolist() == [3.0] * 3
+    assert (old.shape, old.dtype) == ((3,), tk.float32)
+    with pytest.raises(EscapedTensorError, match=r"add: this tensor was donated to a call of <lambda>"):
+        old + 1.0
+    with pytest.raises(EscapedTensorError, match="donated"):
+        old.tolist()
+    with pytest.raises(EscapedTensorError, match="donated"):
+        f({"w": old}, x)
+    assert x.tolist() == [1.0] * 3
+    assert tk.grad(lambda w: f({"w": w}, x)["w"].sum())(state["w"]).tolist() == [1.0] * 3
+    assert state["w"].tolist() == [3.0] * 3, "under a transform nothing is given away"
+
+
+def test_tensors_of_enclosing_transforms_are_hidden_inputs():
+    def f(a, x):
+        return tk.jit(lambda x: (x * a).sum())(x)
+
+    x = tk.tensor([1.0, 2.0])
+    for _ in range(2):
+        assert tk.grad(f)(3.0, x).item() == 3.0
+    assert tk.grad(tk.grad(lambda a: f(a * a, x)))(3.0).item() == 6.0
+    kept = tk.jit(lambda x: x * box[0])
+    box = [tk.tensor(2.0)]
+
+    def through(a):
+        box[0] = a
+        return kept(tk.tensor(1.0))
+
+    assert [tk.grad(through)(v).item() for v in (1.0, 5.0)] == [1.0, 1.0]
+
+
+def test_backends_are_told_apart():
+    f = tk.jit(lambda x: x + 1)
+    assert [f(tk.ones(1, backend=name)).backend for name in BACKENDS] == list(BACKENDS)
+    with pytest.raises(MixedBackendError, match="move one with"):
+        tk.jit(lambda x, y: x + y)(*[tk.ones(1, backend=name) for name in BACKENDS])
+    assert str(f(tk.symbol("x"))) == str(tk.symbol("x") + 1)
+
+
+def test_control_flow_on_values_is_one_clear_error_and_the_next_call_works():
+    f = tk.jit(lambda x: x if x.sum() > 0 else -x)
+    with pytest.raises(
+        ConcretizationError, match=r"has no value while the function is traced.*tk.where or tk.cond"
+    ):
+        f(tk.ones(2))
+    g = tk.jit(lambda x, up: x + 1 if up else x - 1, static_argnums=1)
+    assert [g(tk.ones(1), up).item() for up in (True, False)] == [2.0, 0.0]
+    with pytest.raises(ArgumentError, match="need a function"):
+        tk.jit(tk.ones(2))
+
+
+def test_many_tracings_are_told_with_their_cause():
+    f = tk.jit(lambda x: x * 2)
+    for n in range(15):
+        f(tk.ones(n))
+    with pytest.warns(RetraceWarning, match=r"traced 16 times.*leaf 0 is float32\[15\] after float32\[14\]"):
+        f(tk.ones(15))
+
+    def step(x):
+        return tk.jit(_doubled)(x)
+
+    for _ in range(15):
+        step(tk.ones(2))
+    with pytest.warns(RetraceWarning, match="call jit once, outside of the loop"):
+        step(tk.ones(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        g = tk.jit(lambda x: x * 3)
+        for _ in range(100):
+            g(tk.ones(2))
+
+
+def _doubled(x):
+    return 2 * x
+
+
+def test_threads_share_a_function():
+    f = tk.jit(lambda x: (tk.tanh(x) @ x.T).sum())
+    xs = [tk.random.normal(tk.random.key(i), (20 + i % 3, 30)) for i in range(12)]
+    expected = [f(x).item() for x in xs]
+    wrong = []
+
+    def work():
+        for _ in range(20):
+            for x, y in zip(xs, expected, strict=True):
+                if f(x).item() != y:
+                    wrong.append(x.shape)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_method_and_a_decorated_function_keep_their_names():
+    class Model:
+        scale = 2.0
+
+        @staticmethod
+        @tk.jit
+        def loss(x):
+            """The loss."""
+            return x * Model.scale
+
+    assert (Model.loss.__name__, Model.loss.__doc__) == ("loss", "The loss.")
+    assert Model.loss(3.0).item() == 6.0

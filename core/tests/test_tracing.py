@@ -1,0 +1,166 @@
+"""Tracing: what is written down is what the function does; constants, literals, scopes, what cannot be traced."""
+
+from __future__ import annotations
+
+import pytest
+
+import tensorken as tk
+from tensorken.errors import (
+    ArgumentError,
+    ConcretizationError,
+    EscapedTensorError,
+    ShapeError,
+    StructureError,
+)
+from tensorken.programs.program import Literal
+
+
+def names(program):
+    return [equation.op.name for equation in program.equations]
+
+
+def test_a_program_is_the_ops_of_its_function_in_order():
+    program = tk.trace(lambda x, y: (tk.sin(x) * y, {"sum": x.sum()}))(tk.ones((2, 3)), 2.0)
+    assert names(program) == ["sin", "reshape", "expand", "mul", "sum", "reshape"]
+    product, rest = program(tk.zeros((2, 3)), 5.0)
+    assert product.tolist() == [[0.0] * 3] * 2
+    assert rest["sum"].item() == 0.0
+
+
+def test_nothing_is_computed_while_a_function_is_traced():
+    x = tk.symbol("x", (2,))
+    program = tk.trace(lambda v: v * v + x)(tk.symbol("v", (2,)))
+    assert str(program(tk.symbol("w", (2,)))) == str(tk.symbol("w", (2,)) * tk.symbol("w", (2,)) + x)
+
+
+def test_each_equation_knows_the_line_that_led_to_it():
+    def f(x):
+        y = tk.exp(x)
+        return y + 1.0
+
+    program = tk.trace(f)(1.0)
+    exp, add = program.equations
+    assert exp.origin is not None
+    assert add.origin is not None
+    assert exp.origin.file == __file__
+    assert add.origin.line == exp.origin.line + 1
+    assert "y = tk.exp(x)" in str(exp.origin)
+
+
+def test_captured_tensors_are_constants_each_once():
+    weights, offset = tk.tensor([1.0, 2.0]), tk.tensor(3.0)
+    program = tk.trace(lambda x: (x * weights + offset) * weights)(tk.ones(2))
+    assert len(program.constants) <= 3
+    assert program(tk.ones(2)).tolist() == [4.0, 10.0]
+
+
+def test_numbers_stand_in_the_program_itself():
+    program = tk.trace(lambda x: (x * 2 + tk.zeros((3,))).sum() - 1.5)(tk.ones(3))
+    literals = {v.value for e in program.equations for v in e.operands if isinstance(v, Literal)}
+    assert literals == {2.0, 0.0, 1.5}
+    assert not program.constants
+    assert all(type(value) is float for value in literals)
+
+
+def test_what_depends_on_no_argument_is_computed_once():
+    program = tk.trace(lambda x: x + tk.arange(3).astype("float32") ** 2)(tk.ones(3))
+    assert names(program) == ["add"]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "reference", "string"])
+def test_a_program_runs_on_any_backend(backend):
+    weights = tk.tensor([[1.0, 2.0], [3.0, 4.0]])
+    program = tk.trace(lambda x: tk.tanh(x @ weights) - 0.5)(tk.ones((3, 2)))
+    make = {"string": lambda: tk.symbol("x", (3, 2))}.get(backend, lambda: tk.ones((3, 2), backend=backend))
+    y = program(make())
+    assert y.backend == backend
+    assert y.shape == (3, 2)
+    if backend != "string":
+        expected = tk.tanh(tk.ones((3, 2)) @ weights) - 0.5
+        assert y.flatten().tolist() == pytest.approx(expected.flatten().tolist(), rel=1e-6)
+
+
+def test_a_program_is_differentiated_and_mapped_as_its_function():
+    def f(x):
+        return (tk.sin(x) * x).sum()
+
+    x = tk.tensor([0.5, 1.5])
+    program = tk.trace(f)(x)
+    assert tk.grad(program)(x).tolist() == tk.grad(f)(x).tolist()
+    assert tk.hessian(program)(x).tolist() == tk.hessian(f)(x).tolist()
+    rows = tk.stack([x, 2 * x])
+    assert tk.vmap(tk.grad(program))(rows).tolist() == tk.vmap(tk.grad(f))(rows).tolist()
+    again = tk.trace(tk.grad(program))(x)
+    assert again(x).tolist() == tk.grad(f)(x).tolist()
+
+
+def test_derivatives_are_taken_while_tracing():
+    program = tk.trace(tk.grad(lambda x: x**3))(2.0)
+    assert "pow" in names(program)
+    assert program(2.0).item() == 12.0
+
+
+def test_a_trace_inside_a_transform_keeps_the_derivative():
+    def f(a):
+        program = tk.trace(lambda x: x * a)(3.0)
+        return program(3.0)
+
+    assert tk.grad(f)(2.0).item() == 3.0
+
+
+def test_custom_rules_survive_tracing():
+    @tk.custom_jvp
+    def f(x):
+        return x * x
+
+    f.defjvp(lambda primals, tangents: (primals[0] ** 2, 100.0 * tangents[0]))
+    program = tk.trace(f)(3.0)
+    assert program(3.0).item() == 9.0
+    assert tk.grad(program)(3.0).item() == 100.0
+
+
+def test_data_dependent_control_flow_is_one_clear_error():
+    with pytest.raises(
+        ConcretizationError, match=r"trace: this bool of shape \(\) has no value while.*if x > 0.*tk.where"
+    ):
+        tk.trace(lambda x: x if x > 0 else -x)(1.0)
+    with pytest.raises(ConcretizationError, match=r"tk\.fori_loop"):
+        tk.trace(lambda x: sum(range(int(x)), x))(1.0)
+    assert tk.trace(lambda x: -x)(1.0)(2.0).item() == -2.0
+
+
+def test_a_captured_value_can_be_read_while_tracing():
+    flag = tk.tensor(True)
+    assert names(tk.trace(lambda x: x if flag else -x)(1.0)) == []
+
+
+def test_escaped_tensors_are_refused():
+    kept = []
+    tk.trace(lambda x: kept.append(x) or x)(1.0)
+    with pytest.raises(EscapedTensorError, match=r"made inside trace, which has returned"):
+        kept[0] + 1.0
+
+
+def test_arguments_must_be_like_those_traced():
+    program = tk.trace(lambda x, y: x + y["a"])(tk.ones(3), {"a": 1.0})
+    with pytest.raises(
+        ShapeError, match=r"argument leaf 0 is float32 \(2,\), and this program was traced for float32 \(3,\)"
+    ):
+        program(tk.ones(2), {"a": 1.0})
+    with pytest.raises(StructureError):
+        program(tk.ones(3), {"b": 1.0})
+    with pytest.raises(ArgumentError, match="need a function"):
+        tk.trace(3.0)
+    with pytest.raises(ArgumentError, match=r"x.trace\(\)"):
+        tk.trace(tk.ones((2, 2)))
+
+
+def test_a_long_chain_is_traced_and_replayed_without_recursion():
+    def chain(x):
+        for _ in range(20_000):
+            x = x.sin()
+        return x
+
+    program = tk.trace(chain)(0.5)
+    assert len(program.equations) == 20_000
+    assert program(0.5).item() == chain(tk.tensor(0.5)).item()
