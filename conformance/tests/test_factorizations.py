@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.tests.examining import failures, faulty
-from tensorken_conformance.laws.factorizations import KINDS, facts
+from conformance.tests.examining import failures, faulty, results
+from tensorken_conformance.laws.factorizations import KINDS, facts, operands
 from tensorken_numpy.backend import Numpy
 
 LAW = "values.factorizations"
@@ -115,6 +116,50 @@ def test_a_wrong_way_fails(name: str) -> None:
     op, change, values = FAULTS[name]
     found = failures(faulty(op, change), LAW, where=lambda case: case.op == op and case.dtype == "float64")
     assert values in {id.split("/")[4] for id in found}
+
+
+# ---- large matrices ----------------------------------------------------------------------------------------
+
+
+def beyond_a_block(right: Callable[..., Any], *args: Any) -> Any:
+    """What comes after the first 64 columns, or 128 of larger ones, is half as large again, as if not all was updated."""
+    result = right(*args)
+    parts = [np.array(y) for y in (result if isinstance(result, tuple) else (result,))]
+    end = 128 if parts[-1].shape[-2] > 128 else 64
+    parts[-1][end:, -1] *= 1.5
+    return tuple(parts) if isinstance(result, tuple) else parts[0]
+
+
+@pytest.mark.parametrize("op", ["cholesky", "qr", "solve", "triangular_solve", "inv"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_wrong_block_is_seen(op: str, dtype: str) -> None:
+    found = failures(
+        faulty(op, beyond_a_block),
+        LAW,
+        where=lambda case: (case.op, case.dtype) == (op, dtype) and case.shape in operands.LARGE,
+    )
+    assert {id.split("/")[3] for id in found} == {"65x65", *(["130x130"] if op == "qr" else [])}
+
+
+def test_in_a_deep_run_more_ops_have_large_matrices() -> None:
+    found = results(Numpy(), LAW, depth="deep", where=lambda case: case.shape in operands.LARGE)
+    assert {result.status for result in found} == {"passed"}
+    assert {(result.case.op, result.case.shape) for result in found} == {
+        *itertools.product(["cholesky", "qr", "solve", "triangular_solve", "inv"], operands.LARGE),
+        ("eigh", "65x65"),
+        ("svd", "65x65"),
+    }
+
+
+def test_factors_of_dominant_matrices_are_those_of_elimination() -> None:
+    a = np.random.default_rng(0).standard_normal((6, 6))
+    with pytest.raises(ValueError, match="dominant"):
+        facts.factors_of_dominant(a)
+    a += np.diag(np.abs(a).sum(0) + 1)
+    found = facts.factors_of_dominant(a)
+    assert (found >= np.abs(a) * (1 - 1e-12)).all()
+    assert found.max() <= 6 * float(facts.eliminated(a).growth)
+    assert facts.factors_of_dominant(np.diag([1.0, -2.0])).tolist() == [[1.0, 0.0], [0.0, 2.0]]
 
 
 # ---- facts -------------------------------------------------------------------------------------------------

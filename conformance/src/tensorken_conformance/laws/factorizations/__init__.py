@@ -76,6 +76,20 @@ MODELS = ("3x3", "batch", "7x4")
 SLOW = {"eigvalsh": 5, "svdvals": 5, "cofactors": 5, "det": 5, "slogdet": 5, "pinv": 5}
 """The largest size of ops whose oracle is slow."""
 
+LARGE: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    "cholesky": (operands.DOMINANT, ("65x65",), ("130x130",)),
+    "triangular_solve": (operands.DOMINANT, ("65x65",), ("130x130",)),
+    "solve": (operands.DOMINANT, ("65x65",), ("130x130",)),
+    "inv": (operands.DOMINANT, ("65x65",), ("130x130",)),
+    "qr": ("normals", ("65x65", "130x130"), ()),
+    "eigh": ("normals", (), ("65x65",)),
+    "svd": ("normals", (), ("65x65",)),
+}
+"""The values and shapes of large matrices, by op, and the shapes that only deep runs have: few, as they take long.
+
+There are none of ops whose oracle is slow.
+"""
+
 RIGHT = 2
 """How many right-hand sides there are."""
 
@@ -84,11 +98,11 @@ CUT = {"float32": 2.0**-10, "float64": 2.0**-30}
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each op, dtype and shape on regular matrices; views, and matrices without result, on some shapes."""
+    """Each op, dtype and shape on regular matrices; views, and those without result, on some shapes; few large ones."""
     dtypes = [dtype for dtype in reductions.dtypes_of(subject, ("float",)) if dtype.name != "float16"]
     for op, kind in KINDS.items():
         for dtype in dtypes:
-            for shape, sizes in operands.SHAPES.items():
+            for shape, sizes in (operands.SQUARE | operands.RECTANGULAR).items():
                 if not kind.rectangular and shape in operands.RECTANGULAR:
                     continue
                 if max(sizes[-2:]) > SLOW.get(op, 8) and shape not in operands.RECTANGULAR:
@@ -99,6 +113,10 @@ def cases(subject: Subject) -> Iterator[Case]:
                     if values == "nan" and op == "cofactors" and shape == "1x1":
                         continue  # the determinant of nothing, whatever is left out
                     yield Case(ID, op, dtype.name, shape, values, "-".join(filter(None, (detail, view))))
+            if op in LARGE and subject.depth != "smoke":
+                values, shapes, deep = LARGE[op]
+                for shape in shapes + deep if subject.depth == "deep" else shapes:
+                    yield Case(ID, op, dtype.name, shape, values, next(iter(kind.details)))
 
 
 def _variants(subject: Subject, kind: Kind, shape: str, dtype: str) -> Iterator[tuple[str, str, str]]:

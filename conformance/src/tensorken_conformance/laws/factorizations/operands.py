@@ -34,7 +34,10 @@ RECTANGULAR: dict[str, Shape] = {
     "tall-batch": (2, 4, 3),
 }
 
-SHAPES = {**SQUARE, **RECTANGULAR}
+LARGE: dict[str, Shape] = {"65x65": (65, 65), "130x130": (130, 130)}
+"""Beyond the blocks in which libraries compute: 64, and in LAPACK's QR 128 before there are any (its ILAENV)."""
+
+SHAPES = {**SQUARE, **RECTANGULAR, **LARGE}
 
 REGULAR = ("normals", "small-integers", "graded", "nearly-singular", "scaled", "structured")
 """Value classes of matrices that have what is asked for.
@@ -42,6 +45,9 @@ REGULAR = ("normals", "small-integers", "graded", "nearly-singular", "scaled", "
 `graded`: rows and columns of very different sizes; `nearly-singular`: rows that nearly depend on each other; `scaled`:
 far from 1; `structured`: diagonals, permutations, equal values.
 """
+
+DOMINANT = "dominant"
+"""The value class of large matrices: elements of the diagonal are larger than the rest of their column together."""
 
 SPOILT = ("singular", "indefinite", "nan")
 """Value classes where the first matrix has no result; the others of its batch have theirs."""
@@ -55,7 +61,7 @@ def drawn(rng: np.random.Generator, values: str, shape: Shape, dtype: str, kind:
 
     Args:
         rng: where the numbers come from.
-        values: one of REGULAR or SPOILT, or `garbage`: the triangle that is not to be read is NaN.
+        values: one of REGULAR or SPOILT, or DOMINANT, or `garbage`: the triangle that is not to be read is NaN.
         shape: of the tensor.
         dtype: of the tensor.
         kind: `general`, `symmetric`, `positive` (definite), `lower` or `upper` (triangular), or `deficient` (in rank).
@@ -64,7 +70,7 @@ def drawn(rng: np.random.Generator, values: str, shape: Shape, dtype: str, kind:
     places = list(np.ndindex(shape[:-2]))
     for place in places:
         spoilt = values in SPOILT and place == places[0]
-        one = values if values in REGULAR else "normals"
+        one = values if values in (*REGULAR, DOMINANT) else "normals"
         matrix = _MAKERS[kind](rng, one, shape[-2], shape[-1], dtype)
         if spoilt and matrix.size:
             _spoil(rng, matrix, values, kind)
@@ -120,6 +126,10 @@ def _general(rng: np.random.Generator, values: str, m: int, n: int, dtype: str) 
         found[-1] = rng.standard_normal(m - 1) @ found[:-1] / m + rng.standard_normal(n) * _little(dtype)
     if values == "scaled":
         found *= 2.0 ** (FAR * rng.choice([-1, 1]))
+    if values == DOMINANT:
+        found[np.arange(least), np.arange(least)] = (
+            2 * np.abs(found).sum(0)[:least] * rng.choice([-1, 1], least)
+        )
     return found
 
 

@@ -21,6 +21,9 @@ from tensorken_conformance.oracles.bounds import Array, Dyadic
 UP = 1 + 2.0**-20
 """What bounds computed in float64 are multiplied by, so that their own rounding cannot make them too small."""
 
+EXACTLY = 8
+"""The largest size of matrices that are eliminated with fractions."""
+
 
 # ---- solutions ---------------------------------------------------------------------------------------------
 
@@ -28,8 +31,8 @@ UP = 1 + 2.0**-20
 def solve(given: Given) -> float:
     """|b - A @ x| <= gamma_{3n} |L| @ |U| @ |x|, for the L and U of elimination with partial pivoting.
 
-    Higham, theorem 9.4. No element of L is above 1 in size, none of U above the growth of A, which is known exactly; n
-    of their products are added.
+    Higham, theorem 9.4. No element of L is above 1 in size, none of U above the growth of A, which is known exactly or,
+    of large matrices, by theorem 9.9; n of their products are added.
     """
     (a, b), (x,) = given.operands, given.got
     return _solved(given, "A @ x = b", Dyadic.of(a), Dyadic.of(b), Dyadic.of(x), x)
@@ -37,16 +40,26 @@ def solve(given: Given) -> float:
 
 def _solved(given: Given, says: str, a: Dyadic, b: Dyadic, x: Dyadic, got: Array) -> float:
     """The columns of x solve a @ x = b, but for a backward error of elimination."""
-    n = a.shape[0]
     if not got.size:
         return 0.0
-    scale = (abs(x).sum((0,)) + Dyadic.of(np.zeros(x.shape))).times(_growth(given))
-    return elementwise(given, says, b - (a @ x), _backward(given, n, 3 * n), scale, got)
+    sizes, coefficient = _sizes(given)
+    return elementwise(given, says, b - (a @ x), coefficient, sizes @ abs(x), got)
 
 
 def _growth(given: Given) -> Fraction:
     """The largest element that elimination makes of the matrix."""
     return Fraction(given.fact(facts.eliminated).growth)
+
+
+def _sizes(given: Given) -> tuple[Dyadic, Fraction]:
+    """A bound on |L| @ |U|, and by how much of that elimination, and solving with its factors, may change the matrix.
+
+    Of a large matrix, which is dominant and thus well conditioned, twice what the factors are without rounding.
+    """
+    n = len(given.operands[0])
+    if n > EXACTLY:
+        return Dyadic.of(2 * given.fact(facts.factors_of_dominant)), given.gamma(3 * n)
+    return Dyadic.of(np.ones((n, n))).times(_growth(given)), _backward(given, n, 3 * n)
 
 
 def _backward(given: Given, n: int, count: int) -> Fraction:
@@ -71,9 +84,9 @@ def inv(given: Given) -> float:
     n, exact, found = len(a), Dyadic.of(a), Dyadic.of(x)
     if not n:
         return 0.0
-    every, coefficient = Dyadic.of(np.zeros((n, n))), _backward(given, n, 3 * n)
-    right = identity(n) - (exact @ found), (abs(found).sum((0,)) + every).times(_growth(given))
-    left = identity(n) - (found @ exact), (abs(found).sum((1,)) + every).times(_growth(given))
+    sizes, coefficient = _sizes(given)
+    right = identity(n) - (exact @ found), sizes @ abs(found)
+    left = identity(n) - (found @ exact), abs(found) @ sizes
     sided = right if abs(left[0]).exceeds(left[1].times(coefficient)).any() else left
     return elementwise(given, "A @ X = 1 or X @ A = 1", sided[0], coefficient, sided[1], x)
 
