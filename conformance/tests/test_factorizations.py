@@ -122,7 +122,7 @@ def test_a_wrong_way_fails(name: str) -> None:
 
 
 def beyond_a_block(right: Callable[..., Any], *args: Any) -> Any:
-    """What comes after the first 64 columns, or 128 of larger ones, is half as large again, as if not all was updated."""
+    """What comes after the first 64 columns, or 128 of larger ones, is half as large again, as if forgotten."""
     result = right(*args)
     parts = [np.array(y) for y in (result if isinstance(result, tuple) else (result,))]
     end = 128 if parts[-1].shape[-2] > 128 else 64

@@ -38,6 +38,73 @@ class Elimination:
     pivots: list[Fraction]
 
 
+def eliminated(a: Array) -> Elimination:
+    """Eliminate exactly.
+
+    Rounding may choose another row where two are nearly as large, so all such choices are followed; where there are too
+    many, growth is at most 2**(n - 1) (J. H. Wilkinson, "Error analysis of direct methods of matrix inversion", 1961).
+    """
+    rows, n = rows_of(a), a.shape[-1]
+    largest = max([abs(v) for row in rows for v in row], default=Fraction(0))
+    pivots: list[Fraction] = []
+    growth, todo, seen = largest, [(rows, 0)], 0
+    while todo:
+        matrix, k = todo.pop()
+        if seen > BRANCHES:
+            return Elimination(largest * 2 ** max(n - 1, 0), pivots)
+        if k == n:
+            pivots = pivots or [matrix[i][i] for i in range(n)]
+            seen += 1
+            continue
+        top = max([abs(matrix[i][k]) for i in range(k, n)])
+        for i in [i for i in range(k, n) if abs(matrix[i][k]) * 1024 >= top * 1023]:
+            chosen = [list(row) for row in matrix]
+            chosen[k], chosen[i] = chosen[i], chosen[k]
+            for row in chosen[k + 1 :]:
+                factor = row[k] / chosen[k][k] if row[k] else Fraction(0)
+                if factor:
+                    row[k:] = [v - factor * w for v, w in zip(row[k:], chosen[k][k:], strict=True)]
+            growth = max([growth, *[abs(v) for row in chosen[k:] for v in row[k:]]])
+            todo.append((chosen, k + 1))
+            seen += 1
+            if not top:
+                break
+    return Elimination(growth, pivots)
+
+
+def determinant(rows: Rows) -> Fraction:
+    """By elimination.
+
+    >>> determinant([[Fraction(1), Fraction(2)], [Fraction(3), Fraction(4)]])
+    Fraction(-2, 1)
+    """
+    rows, found = [list(row) for row in rows], Fraction(1)
+    for k in range(len(rows)):
+        place = next((i for i in range(k, len(rows)) if rows[i][k]), None)
+        if place is None:
+            return Fraction(0)
+        if place != k:
+            rows[k], rows[place], found = rows[place], rows[k], -found
+        head = rows[k]
+        found *= head[k]
+        for i in range(k + 1, len(rows)):
+            factor = rows[i][k] / head[k]
+            if factor:
+                rows[i] = [v - factor * w for v, w in zip(rows[i], head, strict=True)]
+    return found
+
+
+def cofactors(rows: Rows) -> Rows:
+    """The determinants without row i and column j, times (-1)**(i + j)."""
+    n = len(rows)
+
+    def minor(i: int, j: int) -> Fraction:
+        rest = [[v for q, v in enumerate(row) if q != j] for p, row in enumerate(rows) if p != i]
+        return determinant(rest) * (-1 if (i + j) % 2 else 1)
+
+    return [[minor(i, j) for j in range(n)] for i in range(n)]
+
+
 def factors_of_dominant(a: Array) -> Array:
     """|L| @ |U| for the factors of a matrix that is diagonally dominant by columns, but for the rounding of float64.
 
