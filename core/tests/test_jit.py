@@ -245,7 +245,7 @@ def test_many_tracings_are_told_with_their_cause():
     def step(x):
         return tk.jit(_doubled)(x)
 
-    for _ in range(15):
+    for _ in range(127):
         step(tk.ones(2))
     with pytest.warns(RetraceWarning, match="call jit once, outside of the loop"):
         step(tk.ones(2))

@@ -31,7 +31,10 @@ KEPT = 256
 """How many programs one function keeps; the oldest goes first."""
 
 MANY = 16
-"""How many tracings of one function, and each doubling of that, are worth a warning."""
+"""How many tracings by one `jit` of a function, and each doubling of that, are worth a warning."""
+
+ANEW = 8
+"""How many times as many tracings are, if each is the first of a new `jit`, as of models that are made one by one."""
 
 _tracings: WeakKeyDictionary[CodeType, int] = WeakKeyDictionary()
 
@@ -65,18 +68,20 @@ class Tracings:
     code: CodeType | None
     programs: dict[Any, Prepared] = field(default_factory=dict)
     last: Kind | None = None
-    cause: str = ""
+    count: int = 0
 
     def note(self, kind: Kind, found: Prepared) -> None:
         """Count a tracing, and warn of many."""
-        self.cause = _cause(self.last, kind, found)
+        cause = _cause(self.last, kind, found)
+        self.count += 1
+        count, many = self.count, MANY
+        if self.last is None and self.code is not None:
+            count = _tracings[self.code] = _tracings.get(self.code, 0) + 1
+            many *= ANEW
         self.last = kind
-        if self.code is None:
-            return
-        count = _tracings[self.code] = _tracings.get(self.code, 0) + 1
-        if count >= MANY and count & (count - 1) == 0:
+        if count >= many and count & (count - 1) == 0:
             warnings.warn(
-                f"jit: {self.name} has been traced {count} times, which is slow; the last time because {self.cause}",
+                f"jit: {self.name} has been traced {count} times, which is slow; the last time because {cause}",
                 RetraceWarning,
                 stacklevel=4,
             )
