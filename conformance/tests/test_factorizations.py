@@ -122,11 +122,11 @@ def test_a_wrong_way_fails(name: str) -> None:
 
 
 def beyond_a_block(right: Callable[..., Any], *args: Any) -> Any:
-    """What comes after the first 64 columns, or 128 of larger ones, is half as large again, as if forgotten."""
+    """What comes after the first 64 columns, or 128 of larger ones, is four times as large."""
     result = right(*args)
     parts = [np.array(y) for y in (result if isinstance(result, tuple) else (result,))]
     end = 128 if parts[-1].shape[-2] > 128 else 64
-    parts[-1][end:, -1] *= 1.5
+    parts[-1][end:, -1] *= 4
     return tuple(parts) if isinstance(result, tuple) else parts[0]
 
 
