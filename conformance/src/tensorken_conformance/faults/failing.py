@@ -13,7 +13,7 @@ import numpy as np
 from tensorken.errors import BackendError
 from tensorken.spec.capabilities import Capabilities
 from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.shapes import Axes, Shape, reduced
+from tensorken.spec.shapes import Shape, reduced
 from tensorken_conformance.faults.changes import rules
 from tensorken_conformance.faults.fault import Course, fault
 from tensorken_conformance.subject import Array
@@ -86,15 +86,14 @@ class DeclaresUnknownOp(Numpy):
     capabilities = replace(Numpy.capabilities, ulp={"sqroot": 1})
 
 
-@fault("honesty.own-work", "fused_multiply_add")
+@fault("honesty.own-work", "floor")
 class SilentFallback(Reference):
-    """fused_multiply_add hands its operands to numpy, and does not say so."""
+    """floor hands its operand to numpy, and does not say so."""
 
-    def fused_multiply_add(self, a: Numbers, b: Numbers, axes: Axes) -> Numbers:
+    def floor(self, x: Numbers) -> Numbers:
         numpy = Numpy()
-        x, y = (numpy.new(z.shape, z.data, z.dtype) for z in (a, b))
-        result = numpy.fused_multiply_add(x, y, axes)
-        return self.new(result.shape, result.reshape(-1), a.dtype)
+        result = numpy.floor(numpy.new(x.shape, x.data, x.dtype))
+        return self.new(x.shape, result.reshape(-1), x.dtype)
 
 
 @fault("values.elementwise", "hypot")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -35,23 +36,31 @@ Requires-Dist: mpmath
 """
 
 
+NUMBERS = itertools.count()
+
+
 @contextmanager
 def installed(module: str = PLUGIN, metadata: str = METADATA) -> Iterator[str]:
-    """A distribution with one module and these metadata, as if it were installed; the name of its backend."""
+    """A distribution with one module and these metadata, as if it were installed; the name of its backend.
+
+    Each has another name than those before, as the host remembers what it has loaded.
+    """
+    name = f"faulty{next(NUMBERS)}"
     with tempfile.TemporaryDirectory() as folder:
-        facts = Path(folder, "tensorken_faulty-1.0.dist-info")
+        facts = Path(folder, f"tensorken_{name}-1.0.dist-info")
         facts.mkdir()
-        Path(folder, "tensorken_faulty.py").write_text(module, "utf-8")
-        (facts / "METADATA").write_text(metadata, "utf-8")
-        (facts / "entry_points.txt").write_text("[tensorken.backends]\nfaulty = tensorken_faulty\n", "utf-8")
+        Path(folder, f"tensorken_{name}.py").write_text(module.replace("faulty", name), "utf-8")
+        (facts / "METADATA").write_text(metadata.replace("faulty", name), "utf-8")
+        points = f"[tensorken.backends]\n{name} = tensorken_{name}\n"
+        (facts / "entry_points.txt").write_text(points, "utf-8")
         sys.path.insert(0, folder)
         importlib.invalidate_caches()
         REGISTRY.refresh()
         try:
-            yield "faulty"
+            yield name
         finally:
             sys.path.remove(folder)
-            sys.modules.pop("tensorken_faulty", None)
+            sys.modules.pop(f"tensorken_{name}", None)
             REGISTRY.refresh()
 
 

@@ -27,14 +27,14 @@ class KeepsShape(String):
 
 @fault("symbolic.determinism", fuse=False)
 class NumbersItsNames(String):
-    """Every expression of exp carries the number of its call."""
+    """Every expression of sin carries the number of its call."""
 
     def __init__(self) -> None:
         self.numbers = itertools.count()
 
     def interpret(self, op: Op, operands: Sequence[Expression], params: tuple[Any, ...]) -> Any:
         y = super().interpret(op, operands, params)
-        return replace(y, text=f"{y.text}#{next(self.numbers)}") if op.name == "exp" else y
+        return replace(y, text=f"{y.text}#{next(self.numbers)}") if op.name == "sin" else y
 
 
 @fault("symbolic.parses", fuse=False)

@@ -71,7 +71,7 @@ def duality(subject: Subject, case: Case) -> Measured:
 
 @law("derivatives.linearity", cases_of("derivatives.linearity", main=True), level=3, needs=needed)
 def linearity(subject: Subject, case: Case) -> Measured:
-    """Derivatives are linear in the tangent or cotangent: J(2v - w/2) = 2 J v - J w / 2; those of zeros are zeros."""
+    """Derivatives are linear in the tangent or cotangent: J(8v - w/2) = 8 J v - J w / 2; those of zeros are zeros."""
     situation, rng = situation_of(case), subject.random(case)
     dtype, values = DTYPES[case.dtype], situation.draw(rng)
     active = situation.variables
@@ -79,8 +79,8 @@ def linearity(subject: Subject, case: Case) -> Measured:
     v, w = ([dyadic(rng, x.shape) for x in at] for _ in range(2))
     shape, kind = result_of(subject, situation, values, dtype)
     u, z = (dyadic(rng, shape) for _ in range(2))
-    pushes = [v, w, [2.0 * a - b / 2.0 for a, b in zip(v, w, strict=True)], [0.0 * a for a in v]]
-    pulls = [u, z, 2.0 * u - z / 2.0, 0.0 * u]
+    pushes = [v, w, [8.0 * a - b / 2.0 for a, b in zip(v, w, strict=True)], [0.0 * a for a in v]]
+    pulls = [u, z, 8.0 * u - z / 2.0, 0.0 * u]
 
     def compute(place: RawTensor[Any]) -> list[Tensor]:
         operands = situation.operands(place, values, dtype)
@@ -99,14 +99,14 @@ def linearity(subject: Subject, case: Case) -> Measured:
     ]:
         one, other, both = (bounds[start + step * k] for k in (first, second, combined))
         require_equal(
-            f"{what} (2v - w/2)", both, f"2 {what} v - {what} w/2", one.scaled(2.0).plus(other.scaled(-0.5))
+            f"{what} (8v - w/2)", both, f"8 {what} v - {what} w/2", one.scaled(8.0).plus(other.scaled(-0.5))
         )
         if found[start + step * zero].any():
             raise Failure(f"{case.op}: expected zeros of {what} 0, got {found[start + step * zero].tolist()}")
     return measured(bounds)
 
 
-_TERMS = ("v", "w", "(2v - w/2)", "0")
+_TERMS = ("v", "w", "(8v - w/2)", "0")
 
 
 def dot(bounds: Sequence[Bounds], weights: Sequence[Array]) -> Bounds:

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from tensorken.spec.dtypes import DTYPES
@@ -46,6 +46,10 @@ PAUSES, MANY_PAUSES = 0.03, 0.15
 where each op is run a few times only."""
 
 
+PATIENCE, BLOCKED = 0.05, 5
+"""Seconds that one thread waits for another, which may wait for a lock; and how often it tries again if that is so."""
+
+
 class Interrupted:
     """While it lasts, this thread stops every now and then, as it might at any time: the scheduler alone seldom does.
 
@@ -64,8 +68,7 @@ class Interrupted:
 
     def _on_call(self, frame: FrameType, event: str, argument: object) -> Any:
         self._pause()
-        core = str(frame.f_globals.get("__name__", "")).startswith(("tensorken.", "tensorken_conformance."))
-        return None if core else self._on_line
+        return self._on_line if of_backend(frame) else None
 
     def _on_line(self, frame: FrameType, event: str, argument: object) -> Any:
         self._pause()
@@ -76,23 +79,25 @@ class Interrupted:
             time.sleep(1e-6)
 
 
+def of_backend(frame: FrameType) -> bool:
+    """Whether code is not the language's, nor the kit's but for the faulty backends on which it is tried."""
+    name = str(frame.f_globals.get("__name__", ""))
+    ours = name.startswith(("tensorken.", "tensorken_conformance."))
+    return not ours or name.startswith("tensorken_conformance.faults.")
+
+
 def together(work: Callable[[int], None], pauses: float = PAUSES) -> None:
     """Do work in several threads, which start at once and take turns at every opportunity.
 
     Raises:
         Failure: what went wrong in the first of them.
     """
-    gate, wrong = threading.Barrier(THREADS), []
+    gate, wrong = threading.Barrier(THREADS), list[Failure]()
 
     def begin(number: int) -> None:
         gate.wait()
-        try:
-            with Interrupted(number, pauses):
-                work(number)
-        except Failure as failure:
-            wrong.append(failure)
-        except Exception as error:  # noqa: BLE001, whatever a backend raises is a result
-            wrong.append(Failure(f"{type(error).__name__} in one of {THREADS} threads: {error}"))
+        with Interrupted(number, pauses):
+            _kept(work, number, wrong)
 
     threads = [threading.Thread(target=begin, args=(number,)) for number in range(THREADS)]
     for thread in threads:
@@ -101,6 +106,58 @@ def together(work: Callable[[int], None], pauses: float = PAUSES) -> None:
         thread.join()
     if wrong:
         raise wrong[0]
+
+
+def at_every_line(work: Callable[[int], None]) -> None:
+    """Do work in a thread that stops once at each line of a backend's, while another does it from begin to end.
+
+    So what it keeps between two lines, where others find it, is theirs when it goes on.
+
+    Raises:
+        Failure: what went wrong in the first of them.
+    """
+    known: set[tuple[CodeType, int]] = set()
+    blocked: list[threading.Thread] = []
+
+    def other(wrong: list[Failure]) -> None:
+        thread = threading.Thread(target=_kept, args=(work, 1, wrong))
+        thread.start()
+        thread.join(PATIENCE)
+        if thread.is_alive():  # as where this one holds a lock
+            blocked.append(thread)
+
+    def on_line(frame: FrameType, event: str, argument: object) -> Any:
+        line = frame.f_code, frame.f_lineno
+        if event == "line" and line not in known and len(blocked) < BLOCKED:
+            known.add(line)
+            other(wrong)
+        return on_line
+
+    def on_call(frame: FrameType, event: str, argument: object) -> Any:
+        return on_line if of_backend(frame) else None
+
+    def first() -> None:
+        sys.settrace(on_call)
+        _kept(work, 0, wrong)
+
+    wrong: list[Failure] = []
+    thread = threading.Thread(target=first)
+    thread.start()
+    thread.join()
+    for thread in blocked:
+        thread.join()
+    if wrong:
+        raise wrong[0]
+
+
+def _kept(work: Callable[[int], None], number: int, wrong: list[Failure]) -> None:
+    """Do work, and keep what goes wrong."""
+    try:
+        work(number)
+    except Failure as failure:
+        wrong.append(failure)
+    except Exception as error:  # noqa: BLE001, whatever a backend raises is a result
+        wrong.append(Failure(f"{type(error).__name__} in one of {THREADS} threads: {error}"))
 
 
 @law("lifetime.threads", cases, level=4, needs=situations.needs)
@@ -121,15 +178,16 @@ def threads(subject: Subject, case: Case) -> None:
     shared = situations.values(subject, case)
     inputs = situations.tensors(subject, case, shared)
 
-    def work(number: int) -> None:
+    def work(number: int, rounds: int = 1) -> None:
         rows = situations.ROWS + number // 2  # two threads have one shape, the two others another
         own = shared if case.detail == "shared" else situations.values(subject, case, number, rows)
         right = situations.expected(case, own)
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             x, y = inputs if case.detail == "shared" else situations.tensors(subject, case, own)
             situations.agree(subject, case, run(x, y), right, says)
 
-    together(work)
+    at_every_line(work)
+    together(lambda number: work(number, ROUNDS))
 
 
 def _every_op(subject: Subject, case: Case) -> None:
