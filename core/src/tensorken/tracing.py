@@ -14,6 +14,7 @@ from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, ConcretizationError
 from tensorken.levels import Level, ground, lift, running
 from tensorken.origin import users_line
+from tensorken.programs.names import parameters_of
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.dtypes import DType
 from tensorken.spec.interpreter import Interpreter
@@ -163,8 +164,8 @@ def trace(f: Function) -> Callable[..., Program]:
 
     >>> import tensorken as tk
     >>> print(tk.trace(tk.grad(lambda x: x**3))(2.0))  # doctest: +ELLIPSIS
-    <lambda>(a: float32[]):
-        b: float32[] = pow(a, 3.0)...
+    <lambda>(x: float32[]):
+        a: float32[] = pow(x, 3.0)...
         ...
     """
 
@@ -181,7 +182,9 @@ def trace(f: Function) -> Callable[..., Program]:
             return outputs
 
         program = traced(flat, xs, inner, getattr(f, "__name__", "program"))
-        return program.changed(arguments=structure, result=found[0])
+        return program.changed(
+            arguments=structure, result=found[0], parameters=parameters_of(f, len(arguments))
+        )
 
     if isinstance(f, Tensor):
         raise ArgumentError(

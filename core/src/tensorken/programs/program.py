@@ -80,6 +80,7 @@ class Program:
         constants: tensors that the function used without being given them.
         arguments: the structure of (positional arguments, keyword arguments); None if they are the inputs themselves.
         result: the structure of the result; None if it is the tuple of the outputs.
+        parameters: what the function calls its positional arguments; fewer, or none, if it does not tell.
         name: of the function, for messages and listings.
         backend: where it was traced; its constants live there, and it runs there if nothing says otherwise.
         donated: the places of inputs that nobody uses afterwards, so that outputs may take their memory.
@@ -91,6 +92,7 @@ class Program:
     constants: Mapping[Variable, Tensor] = field(default_factory=dict)
     arguments: Structure | None = None
     result: Structure | None = None
+    parameters: tuple[str, ...] = ()
     name: str = "program"
     backend: Any = None
     donated: frozenset[int] = frozenset()
@@ -211,3 +213,8 @@ class Program:
         from tensorken.programs.text import text
 
         return text(self)
+
+    def __repr__(self) -> str:
+        from tensorken.programs.text import summary
+
+        return summary(self)

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
-from tensorken.programs.program import Literal, Program, Variable
+from tensorken.errors import TensorkenError
+from tensorken.programs.names import Names, folded, titles, within
+from tensorken.programs.program import Equation, Program, Variable
+from tensorken.spec.dtypes import DType
+from tensorken.spec.raw import RawTensor
+from tensorken.tensor import Tensor
 
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-
-
-class Names(dict[Variable, str]):
-    """Names for variables, given out as they are asked for: a, b, ..., z, aa, ab, ...; a literal is its number."""
-
-    def __missing__(self, v: Variable) -> str:
-        if isinstance(v, Literal):
-            return repr(v.value)
-        self[v] = name_of(len(self))
-        return self[v]
-
-
-def name_of(place: int) -> str:
-    """The name of the value at a place: a for 0, z for 25, aa for 26."""
-    name = ""
-    place += 1
-    while place:
-        place, letter = divmod(place - 1, len(LETTERS))
-        name = LETTERS[letter] + name
-    return name
+INDENT = "    "
+WIDTH = 100  # where a line goes on below
+COLUMN = 40  # what is wider does not push the column behind it further
+SMALL = 6  # constants of so many elements are shown by value
 
 
 def type_of(v: Variable) -> str:
@@ -36,35 +25,116 @@ def type_of(v: Variable) -> str:
     return f"{v.dtype.name}{list(v.shape)}"
 
 
-def text(program: Program, names: Names | None = None) -> str:
-    """The whole program, a line an equation."""
-    return "\n".join(lines(program, Names() if names is None else names))
+def text(program: Program, notes: Mapping[Equation, str] | None = None) -> str:
+    """The whole program, then those that its equations hold, an equation a line.
+
+    Behind an equation stands the line of the user's that led to it, where that is another than the line before's.
+
+    Args:
+        program: the program.
+        notes: what to write behind equations instead.
+    """
+    programs = within(program)
+    called = titles(programs)
+    return "\n\n".join(["\n".join(_lines(p, called, notes)) for p in programs])
 
 
-def lines(program: Program, names: Names, indent: str = "") -> Iterator[str]:
-    """The lines of `text`; programs in params are shown below the equation that holds them."""
-    given = ", ".join([f"{names[v]}: {type_of(v)}" for v in program.inputs])
-    yield f"{indent}{program.name}({given}):"
-    deeper = indent + "    "
-    for v in program.constants:
-        yield f"{deeper}{names[v]}: {type_of(v)} = constant"
+def summary(program: Program) -> str:
+    """One line: the name, and how much there is."""
+    counts = {
+        "input": len(program.inputs),
+        "constant": len(program.constants),
+        "equation": len(program.equations),
+        "output": len(program.outputs),
+    }
+    shown = [f"{n} {what}{'' if n == 1 else 's'}" for what, n in counts.items() if n or what != "constant"]
+    return f"<Program {program.name}: {', '.join(shown)}>"
+
+
+def _lines(
+    program: Program, called: Mapping[Program, str], notes: Mapping[Equation, str] | None
+) -> Iterator[str]:
+    names = Names(program)
+    given = [f"{names[v]}: {type_of(v)}" for v in program.inputs]
+    head = f"{called[program]}({', '.join(given)}):"
+    if len(head) <= WIDTH:
+        yield head
+    else:
+        yield f"{called[program]}("
+        yield from textwrap.wrap(
+            ", ".join(given), WIDTH, initial_indent=INDENT * 2, subsequent_indent=INDENT * 2
+        )
+        yield "):"
+    rows = [(f"{names[v]}: {type_of(v)}", constant(x), "") for v, x in program.constants.items()]
+    before = ""
     for equation in program.equations:
-        operands = [names[v] for v in equation.operands]
-        kinds = equation.op.params
-        params = [
-            f"{kind}={_param(p)}"
-            for kind, p in zip(kinds, equation.params, strict=True)
-            if not isinstance(p, Program)
-        ]
-        results = ", ".join([f"{names[v]}: {type_of(v)}" for v in equation.results])
-        origin = equation.origin
-        where = "" if origin is None else f"  # {Path(origin.file).name}:{origin.line}"
-        yield f"{deeper}{results} = {equation.op.name}({', '.join([*operands, *params])}){where}"
-        for p in equation.params:
-            if isinstance(p, Program):
-                yield from lines(p, Names(), deeper + "    ")
-    yield f"{deeper}return {', '.join([names[v] for v in program.outputs])}"
+        left = ", ".join([f"{names[v]}: {type_of(v)}" for v in equation.results])
+        where = place_of(equation) if notes is None else notes.get(equation, "")
+        rows.append((left, application(equation, names, called), where if notes or where != before else ""))
+        before = where
+    yield from _columns(rows)
+    yield f"{INDENT}return {returned(program, names)}"
 
 
-def _param(param: Any) -> str:
-    return getattr(param, "name", None) or repr(param)
+def _columns(rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+    """Lines `left = right  # where`, with what fits in columns below one another."""
+    first = max([len(left) for left, _, _ in rows if len(left) <= COLUMN], default=0)
+    second = max([len(right) for _, right, where in rows if where and len(right) <= COLUMN], default=0)
+    for left, right, where in rows:
+        line = f"{INDENT}{left:{first}} = {right}"
+        if len(line) > WIDTH:
+            line = textwrap.fill(
+                line, WIDTH, subsequent_indent=INDENT * 3, break_long_words=False, break_on_hyphens=False
+            )
+        elif where:
+            line = f"{INDENT}{left:{first}} = {right:{second}}"
+        yield f"{line}  # {where}" if where else line
+
+
+def place_of(equation: Equation) -> str:
+    """`model.py:12`, the line that led to an equation, and its scope if that is not the program's own."""
+    origin = equation.origin
+    where = "" if origin is None else f"{PurePath(origin.file).name}:{origin.line}"
+    if equation.scope:
+        where = f"{where}, scope {equation.scope}" if where else f"scope {equation.scope}"
+    return where
+
+
+def application(equation: Equation, names: Names, called: Mapping[Program, str]) -> str:
+    """`sum(x, axes=(0,))`; a program that the op runs stands in brackets behind the op's name."""
+    programs = [called.get(p, p.name) for p in equation.params if isinstance(p, Program)]
+    of = f"[{', '.join(programs)}]" if programs else ""
+    return f"{equation.op.name}{of}({', '.join([*[names[v] for v in equation.operands], *params(equation)])})"
+
+
+def params(equation: Equation) -> list[str]:
+    """The params as `axes=(0,)`, without programs."""
+    pairs = zip(equation.op.params, equation.params, strict=True)
+    return [f"{kind}={param_text(p)}" for kind, p in pairs if not isinstance(p, Program)]
+
+
+def param_text(param: Any) -> str:
+    """A param in short."""
+    if isinstance(param, DType):
+        return param.name
+    shown = repr(param)
+    return shown if len(shown) <= WIDTH else f"{shown[: WIDTH - 3]}..."
+
+
+def returned(program: Program, names: Names) -> str:
+    """The outputs, in the structure of the function's result."""
+    outputs = [names[v] for v in program.outputs]
+    if program.result is None:
+        return ", ".join(outputs) or "()"
+    shown = folded(program.result, outputs, lambda container, *rest: container.show(*rest))
+    return str(shown)
+
+
+def constant(x: Tensor) -> str:
+    """`constant [1.0, 2.0]`: what a constant holds if that is little."""
+    if isinstance(x.interpreter, RawTensor) and x.size <= SMALL:
+        try:
+            return f"constant {x.tolist()}"
+        except (TensorkenError, AttributeError):  # where only expressions are known
+            return "constant"
+    return "constant"
