@@ -32,6 +32,8 @@ from tensorken.discovery import (
 )
 from tensorken.errors import BackendError, UnknownBackendError
 from tensorken.plugin import SPEC_VERSION, BackendEntry
+from tensorken.programs.execution import FINDERS, Compiler, Run
+from tensorken.programs.program import Program
 from tensorken.selection import Selection
 from tensorken.spec.op import OPS, Op, register
 from tensorken.spec.raw import RawTensor
@@ -72,6 +74,7 @@ class Registry(Installation):
         self._interpreters: dict[tuple[str, str, str], RawTensor[Any]] = {}
         self._attributes: dict[tuple[str, str | None], RawTensor[Any]] = {}
         self._names: dict[int, tuple[Any, str, str]] = {}
+        self._asked_for_compilers = False
         self._plugins = pluggy.PluginManager("tensorken")
         self._plugins.add_hookspecs(hooks)
         self.hook = self._plugins.hook
@@ -274,6 +277,28 @@ class Registry(Installation):
                 self._attempt(record, load)
             return self.records("plugins")
 
+    def compiler(self) -> Compiler | None:
+        """What asks the plugins that compile programs, which are loaded at the first call; None if there are none."""
+        if not self._asked_for_compilers:
+            self._asked_for_compilers = True
+            self.load_plugins()
+        hook = self.hook.tensorken_compile
+        if not hook.get_hookimpls():
+            return None
+
+        def compile_(program: Program, backend: RawTensor[Any]) -> Run | None:
+            try:
+                run: Run | None = hook(program=program, backend=backend)
+            except Exception as error:  # whatever a plugin raises
+                names = ", ".join([impl.plugin_name for impl in hook.get_hookimpls()])
+                raise BackendError(
+                    f"a compiler plugin failed on program {program.name!r}: {told(error)}; "
+                    f"report it to its author, or uninstall it (one of {names})"
+                ) from error
+            return run
+
+        return compile_
+
     def report_header(self) -> list[str]:
         """What the loaded plugins say of themselves in `tensorken_report_header`, line by line."""
         lines: list[str] = []
@@ -396,6 +421,8 @@ def _made(target: Any, device: str | None, text: str) -> tuple[RawTensor[Any], s
 
 REGISTRY = Registry()
 """The plugins of this process."""
+
+FINDERS.append(REGISTRY.compiler)
 
 SELECTION = Selection(REGISTRY)
 """The choices of this process."""

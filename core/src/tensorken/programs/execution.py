@@ -16,8 +16,11 @@ from tensorken.wrapper import Wrapper
 Run = Callable[[Sequence[Any]], Sequence[Any]]
 """From representations of the inputs to those of the outputs."""
 
-COMPILERS: list[Callable[[Program, RawTensor[Any]], Run | None]] = []
-"""Asked in turn before the backend itself; the host of the plugins adds itself here."""
+Compiler = Callable[[Program, "RawTensor[Any]"], "Run | None"]
+"""What makes a Run of an optimised program; None if it leaves it to others."""
+
+FINDERS: list[Callable[[], Compiler | None]] = []
+"""Give compilers, which are asked in turn, before the backend itself; the host of the plugins adds its own here."""
 
 
 def prepared(program: Program, backend: RawTensor[Any]) -> Run:
@@ -40,10 +43,11 @@ def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
         if below is None:
             return None
         return functools.partial(_run_below, below, backend.value, backend.hold)
-    if not COMPILERS and type(backend).compile is RawTensor.compile:
+    compilers = [compiler for compiler in [find() for find in FINDERS] if compiler is not None]
+    if not compilers and type(backend).compile is RawTensor.compile:
         return None
     program = optimised(program, backend)
-    for compiler in COMPILERS:
+    for compiler in compilers:
         run = compiler(program, backend)
         if run is not None:
             return run
@@ -60,7 +64,7 @@ def _unwrapped(program: Program, wrapper: Wrapper[Any]) -> Program:
     """The program with its constants on the backend below a wrapper."""
     raw = wrapper.raw
     constants = {
-        v: Tensor(raw, wrapper.value(x.representation), v.shape, v.dtype) if x.interpreter is wrapper else x
-        for v, x in program.constants.items()
+        v: Tensor(raw, wrapper.value(program.outside(v, wrapper)), v.shape, v.dtype)
+        for v in program.constants
     }
     return program.changed(constants=constants)
