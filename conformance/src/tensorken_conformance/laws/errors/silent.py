@@ -1,0 +1,133 @@
+"""errors.silent: what an op has to say it says by results and exceptions, not on the console of its user."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.op import OPS, Op
+from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.law import law
+from tensorken_conformance.laws.lifetime import samples
+from tensorken_conformance.operands import pools
+from tensorken_conformance.subject import Array, Subject
+
+ROWS = 257
+"""How many operands an elementwise op is tried on."""
+
+SHOWN = 200
+"""So many characters of what is said are told."""
+
+
+@dataclass(slots=True)
+class Said:
+    """What was said while `listening`.
+
+    Attributes:
+        printed: on stdout or stderr, by Python or below it.
+        warnings: those that were given, by class and message.
+    """
+
+    printed: str = ""
+    warnings: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        parts = [*self.warnings, *([f"on the console {self.printed.strip()!r}"] if self.printed else [])]
+        text = "; ".join(" ".join(part.split()) for part in parts)
+        return text if len(text) <= SHOWN else f"{text[:SHOWN]} ..."
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[Said]:
+    """Keep what is printed in the block, also by what is not Python, and every warning.
+
+    >>> with listening() as said:
+    ...     print("hello")
+    >>> str(said)
+    "on the console 'hello'"
+    """
+    said = Said()
+    with (
+        tempfile.TemporaryFile() as file,
+        open(file.fileno(), "w", encoding="utf-8", errors="backslashreplace", closefd=False) as text,
+        warnings.catch_warnings(record=True) as given,
+    ):
+        warnings.simplefilter("always")
+        try:
+            with (
+                _descriptors(file.fileno()),
+                contextlib.redirect_stdout(text),
+                contextlib.redirect_stderr(text),
+            ):
+                try:
+                    yield said
+                finally:
+                    text.flush()
+        finally:
+            file.seek(0)
+            said.printed = file.read().decode("utf-8", "backslashreplace")
+            said.warnings = [f"{warning.category.__name__}: {warning.message}" for warning in given]
+
+
+@contextlib.contextmanager
+def _descriptors(place: int) -> Iterator[None]:
+    """The descriptors of stdout and stderr lead to another file, as far as there are any."""
+    kept: list[tuple[int, int]] = []
+    _flush()
+    try:
+        for number in (1, 2):
+            with contextlib.suppress(OSError):  # a process may have none
+                kept.append((number, os.dup(number)))
+                os.dup2(place, number)
+        yield
+    finally:
+        _flush()
+        for number, own in kept:
+            os.dup2(own, number)
+            os.close(own)
+
+
+def _flush() -> None:
+    for stream in (sys.__stdout__, sys.__stderr__):
+        with contextlib.suppress(OSError, ValueError):
+            if stream is not None:
+                stream.flush()
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Each op in each dtype, on its samples, and on operands of all kinds if it is elementwise."""
+    return samples.cases("errors.silent", subject)
+
+
+@law("errors.silent", cases, level=4, needs=samples.needs)
+def silent(subject: Subject, case: Case) -> None:
+    """Making tensors, an op on them and reading its result print nothing, and give no warning, whatever they hold."""
+    op, dtype = OPS[case.op], DTYPES[case.dtype]
+    chosen = samples.samples(op)[:1] if subject.depth == "smoke" else samples.repeated(op)
+    tried = [
+        (samples.operands(subject, op, one, dtype), samples.params_of(subject, one[1])) for one in chosen
+    ]
+    if op.elementwise:
+        tried.append((pools.rows(op, dtype, "mixed", subject.seed, ROWS), ()))
+    for arrays, params in tried:
+        with listening() as said:
+            _run(subject, op, arrays, params)
+        if said.printed or said.warnings:
+            shapes = " and ".join(str(x.shape) for x in arrays)
+            raise Failure(f"{op.name} of {dtype} {shapes}: expected no word beside the result, got {said}")
+
+
+def _run(subject: Subject, op: Op, arrays: tuple[Array, ...], params: tuple[object, ...]) -> None:
+    result = subject.run(op, [subject.tensor(x, _dtype(x)) for x in arrays], params)
+    for y in result if isinstance(result, tuple) else (result,):
+        subject.read(y)
+
+
+def _dtype(values: Array) -> DType:
+    return DTYPES[values.dtype.name]
