@@ -11,7 +11,7 @@ from tensorken.levels import Level, ground, meet, raised, running, standing_on
 from tensorken.spec.bodies.arrangement import multiples
 from tensorken.spec.dtypes import int32, int64
 from tensorken.spec.interpreter import Interpreter, R
-from tensorken.spec.op import OPS, Op, run
+from tensorken.spec.op import OPS, Op, Whole, run
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
 
@@ -87,8 +87,7 @@ class Batch(Level[Batched[R]]):
         if not any(flags):
             y, batched = run(self.inner, op, [x.value for x in operands], params), False
         elif op.whole is not None:
-            op, params = op.whole.batch(self.size, flags, params)
-            y, batched = run(self.inner, op, [x.value for x in operands], params), True
+            return self._batch_whole(op.whole, operands, flags, params)
         elif op.mapped:
             over = _over_examples(op, self.size, flags)
             y, batched = run(self.inner, over, [x.value for x in operands], params), True
@@ -104,6 +103,17 @@ class Batch(Level[Batched[R]]):
         if op.results == 1:
             return Batched(y, batched)
         return tuple([Batched(part, batched) for part in y])
+
+    def _batch_whole(
+        self, whole: Whole, operands: Sequence[Batched[R]], flags: tuple[bool, ...], params: tuple[Any, ...]
+    ) -> tuple[Batched[R], ...]:
+        """An op with programs: one for all examples runs in its place."""
+        op, params, wanted, pattern = whole.batch(self.size, flags, params)
+        values = [
+            self.whole(x).representation if one else x.value for x, one in zip(operands, wanted, strict=True)
+        ]
+        ys = run(self.inner, op, values, params)
+        return tuple([Batched(y, batched) for y, batched in zip(ys, pattern, strict=True)])
 
     # ---- the two ops that the params alone do not carry over ---------------------------------------------------
 
@@ -168,13 +178,41 @@ def over_examples(
     """A function of tensors, each with the axis of the examples in front if its flag says so; so are all results."""
 
     def over(*xs: Tensor) -> list[Tensor | None]:
-        inner = ground([x.interpreter for x in xs], "vmap")
-        level: Batch[Any] = Batch(inner, size)
-        values = [Tensor(level, Batched(raised(x, inner), flag)) for x, flag in zip(xs, flags, strict=True)]
-        with running(level):
-            return [None if y is None else level.whole(raised(y, level)) for y in function(*values)]
+        level, ys = _of_examples(function, size, flags, xs)
+        return [None if y is None else level.whole(y) for y in ys]
 
     return over
+
+
+def over_shared_examples(
+    function: Callable[..., Sequence[Tensor]], size: int, flags: Sequence[bool], least: Sequence[bool]
+) -> Callable[..., tuple[list[Tensor], tuple[bool, ...]]]:
+    """As `over_examples`, but what the examples share stays one; and which results have the axis of the examples.
+
+    Args:
+        least: which results have it in any case.
+    """
+
+    def over(*xs: Tensor) -> tuple[list[Tensor], tuple[bool, ...]]:
+        level, ys = _of_examples(function, size, flags, xs)
+        wanted = tuple([y.batched or one for y, one in zip(ys, least, strict=True)])  # type: ignore[union-attr]
+        return [
+            level.whole(y) if one else Tensor(level.inner, y.value)  # type: ignore[arg-type, union-attr]
+            for y, one in zip(ys, wanted, strict=True)
+        ], wanted
+
+    return over
+
+
+def _of_examples(
+    function: Callable[..., Sequence[Tensor | None]], size: int, flags: Sequence[bool], xs: Sequence[Tensor]
+) -> tuple[Batch[Any], list[Batched[Any] | None]]:
+    """A level for the examples, and what a function gives there."""
+    inner = ground([x.interpreter for x in xs], "vmap")
+    level: Batch[Any] = Batch(inner, size)
+    values = [Tensor(level, Batched(raised(x, inner), flag)) for x, flag in zip(xs, flags, strict=True)]
+    with running(level):
+        return level, [None if y is None else raised(y, level) for y in function(*values)]
 
 
 def _over_examples(op: Op, size: int, flags: tuple[bool, ...]) -> Op:

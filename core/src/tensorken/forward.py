@@ -56,9 +56,15 @@ class Forward(Level[Dual[R]]):
         self, whole: Whole, operands: Sequence[Dual[R]], primals: list[R], params: tuple[Any, ...]
     ) -> tuple[Dual[R], ...]:
         """An op with programs: one that gives the tangents too runs in its place."""
-        tangents = [x.tangent for x in operands]
-        op, params, pattern = whole.push(tuple([t is not None for t in tangents]), params)
-        results = run(self.inner, op, [*primals, *[t for t in tangents if t is not None]], params)
+        inner = self.inner
+        active = tuple([x.tangent is not None for x in operands])
+        op, params, wanted, pattern = whole.push(active, params)
+        tangents = [
+            Tensor(inner, x.primal).zeros_like().representation if x.tangent is None else x.tangent
+            for x, one in zip(operands, wanted, strict=True)
+            if one
+        ]
+        results = run(inner, op, [*primals, *tangents], params)
         pushed = iter(results[len(pattern) :])
         return tuple(
             [Dual(y, next(pushed) if one else None) for y, one in zip(results, pattern, strict=False)]
@@ -102,8 +108,11 @@ def pushed_through(
 ) -> Sequence[Tensor | None]:
     """The tangents of an op's results, from those of its operands; None is an exact zero."""
     if op.whole is not None:
-        op, params, pattern = op.whole.push(tuple([t is not None for t in tangents]), params)
-        interpreter, operands = at_one_level(op, [*xs, *[t for t in tangents if t is not None]])
+        op, params, wanted, pattern = op.whole.push(tuple([t is not None for t in tangents]), params)
+        given = [
+            x.zeros_like() if t is None else t for t, x, one in zip(tangents, xs, wanted, strict=True) if one
+        ]
+        interpreter, operands = at_one_level(op, [*xs, *given])
         found = iter(run(interpreter, op, operands, params)[len(pattern) :])
         return [Tensor(interpreter, next(found)) if one else None for one in pattern]
     if op.jvp_all is not None:

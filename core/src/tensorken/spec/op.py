@@ -31,14 +31,24 @@ class Whole(Protocol):
     operand whether it has a derivative, or an axis of examples in front.
     """
 
-    def push(self, active: tuple[bool, ...], params: tuple[Any, ...]) -> tuple[Op, Any, tuple[bool, ...]]:
-        """From the operands and the tangents of active ones to the results and the tangents of those told last."""
+    def push(
+        self, active: tuple[bool, ...], params: tuple[Any, ...]
+    ) -> tuple[Op, Any, tuple[bool, ...], tuple[bool, ...]]:
+        """From operands, then the tangents of those told first, to results, then the tangents of those told last.
+
+        More operands than the active ones may be told: their tangents are zeros.
+        """
 
     def record(self, active: tuple[bool, ...], params: tuple[Any, ...]) -> tuple[Op, Any, int]:
         """From the operands to the results, so many, and to what the op's `vjp_all` needs besides."""
 
-    def batch(self, size: int, batched: tuple[bool, ...], params: tuple[Any, ...]) -> tuple[Op, Any]:
-        """From operands with axes of examples to results that all have one."""
+    def batch(
+        self, size: int, batched: tuple[bool, ...], params: tuple[Any, ...]
+    ) -> tuple[Op, Any, tuple[bool, ...], tuple[bool, ...]]:
+        """From operands, those told first with an axis of examples, to results, those told last with one.
+
+        More operands than the batched ones may be told: their values are repeated for each example.
+        """
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -89,11 +99,14 @@ class Op:
         return (
             self.jvp_all is not None
             or self.vjp_all is not None
+            or self.whole is not None
             or any(rule is not None for rule in (*self.jvp, *self.vjp))
         )
 
     def result_dtype(self, dtypes: tuple[DType, ...], params: tuple[Any, ...]) -> Any:
         """The dtype of the result, or a DTypeError; remembered, since few combinations occur."""
+        if "program" in self.params:
+            return self.dtype(*dtypes, *params)
         key = (dtypes, params) if "dtype" in self.params else dtypes
         found = self.dtypes.get(key)
         if found is None:
