@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+BEGINNING = 120.0
+"""Seconds in which a worker must have begun with a first case: it imports, and lists the cases."""
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -22,7 +25,7 @@ class Task:
         data: what it is told.
         done: called with what came of it.
         died: called with the case that was running, and how the worker ended, if it did.
-        limit: seconds that it may go without telling anything.
+        limit: seconds that it may go without telling anything, from the first case on.
     """
 
     data: dict[str, Any]
@@ -63,7 +66,7 @@ class Worker:
         running = ""
         while True:
             try:
-                line = self._lines.get(timeout=task.limit)
+                line = self._lines.get(timeout=task.limit if running else max(task.limit, BEGINNING))
             except queue.Empty:
                 self.end()
                 task.died(running, f"hang: no result within {task.limit:g} s")

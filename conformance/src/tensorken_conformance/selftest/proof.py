@@ -18,7 +18,7 @@ from tensorken.discovery import did_you_mean
 from tensorken_conformance.faults.fault import FAULTS, Fault
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.running.pool import Task, do_all
-from tensorken_conformance.selftest import mutants, trials
+from tensorken_conformance.selftest import mutants
 from tensorken_conformance.selftest.right import RIGHT
 
 PORTION = 0.05
@@ -27,11 +27,14 @@ PORTION = 0.05
 NARROW = 0.01
 """In how many cells of its ops a fault may show that is not crude."""
 
-LIMIT = 10.0
+LIMIT = 20.0
 """Seconds that a case may take on a faulty backend before that counts as hanging."""
 
+SLOW = 30.0
+"""The same where the deepest cases are examined."""
+
 PATIENCE = 120.0
-"""The same for right backends."""
+"""The same for right backends and mutants."""
 
 WITHOUT_VERDICT = ("performance",)
 """The groups of laws that measure and never fail, so that no fault is aimed at them."""
@@ -118,7 +121,9 @@ def run(
         tasks += tally.right_tasks(1.0 if deep else PORTION)
     if deep:
         tasks += tally.share_tasks()
-    do_all(tasks, "selftest.trials", min(8, os.cpu_count() or 1))
+    while tasks:
+        do_all(tasks, "selftest.trials", min(8, os.cpu_count() or 1))
+        tasks, tally.waiting = tally.waiting, []
     found = tally.result(time.perf_counter() - start)
     tell(found.summary)
     return found
@@ -144,6 +149,7 @@ class _Tally:
         self._counts = Counter[str]()
         self._misses: list[str] = []
         self._left = Counter(dict.fromkeys(faults, seeds))
+        self.waiting: list[Task] = []
 
     def _miss(self, says: str) -> None:
         self._misses.append(says)
@@ -175,14 +181,22 @@ class _Tally:
         """For each fault in ops, in how many of their cells it shows."""
         return [self._share_task(fault) for fault in self._faults.values() if fault.ops]
 
-    def _share_task(self, fault: Fault) -> Task:
-        def note(wrong: int, total: int) -> None:
+    def _share_task(self, fault: Fault, deadly: tuple[str, ...] = ()) -> Task:
+        """A process that dies of a cell is asked again without it, so that the cells are counted in the end."""
+
+        def note(found: dict[str, Any]) -> None:
+            wrong, total = found["wrong"], found["total"]
             self._tell(f"{fault.id}: wrong in {wrong} of {total} cells")
             if not fault.crude and wrong > NARROW * total:
                 self._miss(f"BROAD {fault.id}: wrong in {wrong} of {total} cells, and not declared crude")
 
-        data = {"kind": "share", "id": fault.id}
-        return Task(data, lambda found: note(found["wrong"], found["total"]), lambda *_: note(1, 1), LIMIT)
+        def died(case: str, says: str) -> None:
+            if case:
+                self.waiting.append(self._share_task(fault, (*deadly, case)))
+            else:
+                self._miss(f"LOST {fault.id}: {says}")
+
+        return Task({"kind": "share", "id": fault.id, "deadly": deadly}, note, died, SLOW)
 
     # ---- mutants -------------------------------------------------------------------------------------------
 
@@ -203,7 +217,7 @@ class _Tally:
             tasks.append(self._mutant_task(mutant.id, {"kind": "mutant", "seed": 0, "cases": cases}))
         tasks.sort(
             key=lambda task: str(task.data["cases"][:1])
-        )  # those on one op together, as they share oracles
+        )  # those on one op together: they share oracles
         return tasks + [self._mutant_task(name, {"kind": "hunt"}) for name in listed if deep]
 
     def _mutant_task(self, name: str, data: dict[str, Any]) -> Task:
@@ -219,7 +233,7 @@ class _Tally:
             if not case and not reason:
                 self._miss(f"MISSED mutant {name} {says}".rstrip())
 
-        limit = PATIENCE if reason else trials.PATIENCE + 1.0
+        limit = PATIENCE
         return Task({**data, "id": name}, lambda found: note(found["case"]), note, limit)
 
     # ---- right backends ------------------------------------------------------------------------------------

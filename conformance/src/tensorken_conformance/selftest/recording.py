@@ -1,7 +1,8 @@
 """Recording: which case finds which mutant, searched once; a selftest tries that case first, and need not search.
 
 Run as a program, this module writes `finders.json` and `detection.json` beside itself: after the reference backend, the
-laws, the faults or the mutants have changed.
+laws, the faults or the mutants have changed. It searches for mutants of which no case is known, with `--all` for all
+that are not listed as equivalent; with `--mutants` that is all it does.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import json
 import random
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,9 +44,6 @@ LARGE = (
 ELEMENTWISE = ("scalar", "empty", "small", "257", "pool")
 """The shapes that are enough for laws on single elements; 257 elements take all numbers of a class."""
 
-EACH = 10
-"""So many cases of each op, dtype and class of values are watched."""
-
 EXACT = ("values.cast", "values.sums", "values.contractions", "values.elementwise")
 """The laws that hold the reference backend to the last bit."""
 
@@ -56,9 +53,12 @@ LIMIT = 60.0
 AT_MOST = 15_000
 """On how many cases a mutant is tried before it counts as not found."""
 
+Kind = tuple[str, str | None]
+"""Law and op of a case."""
+
 
 def subject_and_cases() -> tuple[Subject, list[Case]]:
-    """The reference backend, and the cases of the laws on values but those that take long."""
+    """The reference backend, and the cases of the laws on values but those that take long, in any order."""
     subject = Subject(RIGHT["reference"](), "reference")
     found = []
     for law in laws_for(subject, ["values"]):
@@ -66,57 +66,55 @@ def subject_and_cases() -> tuple[Subject, list[Case]]:
             single = law.id in ("values.elementwise", "values.cast")
             if case.shape in ELEMENTWISE if single else case.shape not in LARGE:
                 found.append(case)
+    random.Random(0).shuffle(found)
     return subject, found
 
 
-def sample(cases: list[Case]) -> list[Case]:
-    """Some cases of each law, op, dtype and class of values."""
-    groups: dict[Any, list[Case]] = defaultdict(list)
-    for case in cases:
-        groups[case.law, case.op, case.dtype, case.values].append(case)
-    rng = random.Random(0)
-    return [case for group in groups.values() for case in rng.sample(group, min(len(group), EACH))]
+_CASES: list[Case] = []
+_REACHED: dict[str, set[Kind]] = {}
 
 
-_REACHED: dict[str, list[str]] = {}
+def watch(start: Callable[[str], None]) -> None:
+    """Find for each function of the reference backend, and each value of its modules, which laws and ops come by it.
 
-
-def reached(start: Callable[[str], None]) -> dict[str, list[str]]:
-    """For each function of the reference backend, and each value of its modules, the cases that come by it.
-
-    Quick ones of different ops, dtypes and values come first.  `start` is told each case; this takes minutes, once.
+    One case of each law, op, dtype and class of values tells. `start` is told each; this takes a minute, once.
     """
-    if _REACHED:
-        return _REACHED
     subject, cases = subject_and_cases()
-    names = {code: (module, name) for module in mutants.MODULES for name, code in _functions(module)}
-    found: dict[str, list[tuple[float, Case]]] = defaultdict(list)
-    for case in sample(cases):
+    names = {code: f"{module}.{name}" for module in mutants.MODULES for name, code in _functions(module)}
+    watched: set[tuple[Any, ...]] = set()
+    for case in cases:
+        group = case.law, case.op, case.dtype, case.values
+        if group in watched:
+            continue
+        watched.add(group)
         start(case.id)
-        examine(subject, LAWS[case.law], case)  # the oracles remember what they know
         seen: set[CodeType] = set()
-        begun = time.perf_counter()
         with _profiled(seen.add):
             examine(subject, LAWS[case.law], case)
-        seconds = time.perf_counter() - begun
-        keys = {f"{names[code][0]}.{names[code][1]}" for code in seen if code in names}
-        words = {f"{names[code][0]}.{word}" for code in seen if code in names for word in code.co_names}
-        for key in keys | words:
-            found[key].append((seconds, case))
-    _REACHED.update({key: _varied(rows) for key, rows in found.items()})
-    return _REACHED
+        for code in seen & set(names):
+            module = names[code].partition(".")[0]
+            for place in (names[code], *[f"{module}.{word}" for word in code.co_names]):
+                _REACHED.setdefault(place, set()).add((case.law, case.op))
+    _CASES.extend(cases)
 
 
-def _varied(rows: list[tuple[float, Case]]) -> list[str]:
-    """The quickest of each op, dtype and class of values; then the next of each, and so on."""
-    groups: dict[Any, list[Case]] = defaultdict(list)
-    for _, case in sorted(rows, key=lambda row: row[0]):
-        groups[case.law, case.op, case.dtype, case.values].append(case)
-    turns: list[tuple[int, float, Case]] = []
-    rng = random.Random(0)
-    for group in groups.values():
-        turns += [(turn, rng.random(), case) for turn, case in enumerate(group)]
-    return [case.id for _, _, case in sorted(turns, key=lambda turn: turn[:2])]
+def candidates(id: str, start: Callable[[str], None]) -> list[str]:
+    """The cases on which a mutant may be found: first those of laws and ops that come by it, then any.
+
+    They take turns by law, op, dtype and class of values, so that none of these has to wait for all of another.
+    """
+    if not _CASES:
+        watch(start)
+    reached = _REACHED.get(mutants.mutants()[id].place, set())
+    turns: dict[Any, int] = defaultdict(int)
+    found: list[tuple[bool, int, str]] = []
+    for case in _CASES:
+        likely = (case.law, case.op) in reached
+        if likely or case.law in EXACT:
+            group = case.law, case.op, case.dtype, case.values
+            turns[group] += 1
+            found.append((not likely, turns[group], case.id))
+    return [case for _, _, case in sorted(found, key=lambda row: row[:2])][:AT_MOST]
 
 
 def _functions(module: str) -> Iterator[tuple[str, CodeType]]:
@@ -147,14 +145,6 @@ class _profiled:
         sys.setprofile(None)
 
 
-def candidates(id: str, start: Callable[[str], None]) -> list[str]:
-    """The cases on which a mutant may be found: those that come by it, the likely ones first, then any."""
-    likely = reached(start).get(id.partition(":")[0], [])
-    others = [case.id for case in subject_and_cases()[1] if case.law in EXACT]
-    random.Random(0).shuffle(others)
-    return [*likely, *others][:AT_MOST]
-
-
 def main() -> None:
     """Search, run a selftest, and write down what came of both."""
     known = proof.finders()
@@ -168,8 +158,8 @@ def main() -> None:
         data = {"kind": "hunt", "id": id}
         return Task(data, lambda result: note(id, result["case"]), lambda case, _: note(id, case), LIMIT)
 
-    known_or_listed = {**known, **mutants.equivalents()}
-    wanted = [id for id in mutants.mutants() if "--all" in sys.argv or id not in known_or_listed]
+    unlisted = [id for id in mutants.mutants() if id not in mutants.equivalents()]
+    wanted = [id for id in unlisted if "--all" in sys.argv or id not in known]
     do_all(map(task, wanted), "selftest.trials", 2)
     kept = {id: found.get(id) or known.get(id, "") for id in mutants.mutants()}
     _write("finders.json", {**{id: known[id] for id in FAULTS if id in known}, **kept})

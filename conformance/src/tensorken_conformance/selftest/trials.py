@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -25,7 +25,7 @@ from tensorken_conformance.selftest.right import RIGHT
 from tensorken_conformance.subject import Depth, Subject
 
 PATIENCE = 2.0
-"""Seconds after which a mutant that has not finished a case counts as found: it hangs."""
+"""Seconds of its own time after which a mutant that has not finished a case counts as found: it hangs."""
 
 ELSEWHERE = 10.0
 """Seconds in which the other laws may find what the law that it is aimed at has missed."""
@@ -106,19 +106,28 @@ def _others(aimed: Law) -> list[Law]:
     return [law for law in LAWS.values() if law is not aimed and law.symbolic == aimed.symbolic]
 
 
-def share_of_wrong_cells(fault: Fault, seed: int = 0, start: Start = lambda case: None) -> tuple[int, int]:
+def share_of_wrong_cells(
+    fault: Fault, seed: int = 0, start: Start = lambda case: None, deadly: Collection[str] = ()
+) -> tuple[int, int]:
     """In how many cells of the ops that it touches a fault is found, and how many there are.
 
     A cell is a case of a law on values; depth is `deep`, which has all shapes with all values.
+
+    Args:
+        fault: the fault.
+        seed: of all numbers that are drawn.
+        start: told each case.
+        deadly: the cases of which it is known that no process survives them, so that they are wrong.
     """
     with subject_of(fault, seed, "deep") as subject:
         wrong = total = 0
         for law in laws_for(subject, ["values"]):
             for case in law.cases(subject):
                 if case.op in fault.ops:
-                    start(case.id)
                     total += 1
-                    wrong += examine(subject, law, case).status == "failed"
+                    if case.id not in deadly:
+                        start(case.id)
+                    wrong += case.id in deadly or examine(subject, law, case).status == "failed"
     return wrong, total
 
 
@@ -142,14 +151,22 @@ def try_mutant(mutant: mutants.Mutant, subject: Subject, cases: list[Case], star
 
 @contextlib.contextmanager
 def _no_longer_than(seconds: float) -> Iterator[None]:
-    """Interrupt what takes longer."""
-    timer = threading.Timer(seconds, _thread.interrupt_main)
-    timer.daemon = True
-    timer.start()
+    """Interrupt what computes longer; the time of other processes does not count."""
+    end, over = time.process_time() + seconds, threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.1):
+            if time.process_time() > end:
+                _thread.interrupt_main()
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
     try:
         yield
     finally:
-        timer.cancel()
+        over.set()
+        watcher.join()
 
 
 # ---- right backends ----------------------------------------------------------------------------------------
@@ -188,7 +205,7 @@ def do(task: dict[str, Any], start: Start) -> dict[str, Any]:
         finding = try_fault(FAULTS[task["id"]], task["seed"], start, task["likely"])
         return {"case": finding.case, "says": finding.says}
     if kind == "share":
-        wrong, total = share_of_wrong_cells(FAULTS[task["id"]], start=start)
+        wrong, total = share_of_wrong_cells(FAULTS[task["id"]], start=start, deadly=task["deadly"])
         return {"wrong": wrong, "total": total}
     if kind == "right":
         count, alarms = try_right(task["name"], LAWS[task["law"]], task["seed"], task["portion"], start)
