@@ -39,7 +39,7 @@ def failures(
 
 
 def faulty(name: str, change: Callable[..., Any], base: type[RawTensor[Any]] = Numpy) -> RawTensor[Any]:
-    """A backend with one method that a change replaces: it is given the right method, self and the arguments."""
+    """A backend with one method that a change replaces: it is given the right method, bound, and the arguments."""
     right = getattr(base, name)
 
     def method(self: Any, *args: Any) -> Any:
