@@ -20,6 +20,7 @@ def test_python_prints_what_the_page_says(page: Path) -> None:
     assert pages.run(page.read_text(encoding="utf-8"), page.relative_to(ROOT).as_posix()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if "README.md" not in page.id])
 def test_commands_run(page: Path) -> None:
     """Those of `console`; what starts a session of nox is left to nox, and the README's to `nox -s readme`."""
