@@ -17,6 +17,7 @@ from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
 
 if TYPE_CHECKING:
+    from tensorken.adjoints import Adjoints
     from tensorken.tree import Structure
 
 T = TypeVar("T")
@@ -196,6 +197,24 @@ class Program:
             if v not in kept:
                 deaths[i].append(v)
         return deaths
+
+    def adjoints(self, output: int = 0, inputs: Any = None, **options: Any) -> Adjoints:
+        """This program with the ops that compute derivatives of an output added; see `tensorken.adjoints.adjoints`.
+
+        >>> import tensorken as tk
+        >>> print(tk.trace(lambda x, y: x * tk.sin(y))(1.0, 0.0).adjoints(inputs="x"))  # doctest: +ELLIPSIS
+        adjoints of <lambda>(x: float32[], y: float32[]):
+            a: float32[] = sin(y)...
+            b: float32[] = mul(x, a)...
+            # b: pass on the increment 1.0
+            c: float32[] = mul(1.0, a)...
+            # x: initialise by c
+            # x: finalise, the adjoint is c
+            return c
+        """
+        from tensorken.adjoints import adjoints
+
+        return adjoints(self, output, inputs, **options)
 
     # ---- looking at it -------------------------------------------------------------------------------------
 

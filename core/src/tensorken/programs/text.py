@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -25,18 +25,22 @@ def type_of(v: Variable) -> str:
     return f"{v.dtype.name}{list(v.shape)}"
 
 
-def text(program: Program, notes: Mapping[Equation, str] | None = None) -> str:
+Remarks = Callable[[int, Names], Sequence[str]]
+"""From the place of an equation, and what values are called, to lines that stand before it."""
+
+
+def text(program: Program, remarks: Remarks | None = None) -> str:
     """The whole program, then those that its equations hold, an equation a line.
 
     Behind an equation stands the line of the user's that led to it, where that is another than the line before's.
 
     Args:
         program: the program.
-        notes: what to write behind equations instead.
+        remarks: what to write between the program's own equations.
     """
     programs = within(program)
     called = titles(programs)
-    return "\n\n".join(["\n".join(_lines(p, called, notes)) for p in programs])
+    return "\n\n".join(["\n".join(_lines(p, called, remarks if p is program else None)) for p in programs])
 
 
 def summary(program: Program) -> str:
@@ -51,9 +55,7 @@ def summary(program: Program) -> str:
     return f"<Program {program.name}: {', '.join(shown)}>"
 
 
-def _lines(
-    program: Program, called: Mapping[Program, str], notes: Mapping[Equation, str] | None
-) -> Iterator[str]:
+def _lines(program: Program, called: Mapping[Program, str], remarks: Remarks | None) -> Iterator[str]:
     names = Names(program)
     given = [f"{names[v]}: {type_of(v)}" for v in program.inputs]
     head = f"{called[program]}({', '.join(given)}):"
@@ -65,22 +67,35 @@ def _lines(
             ", ".join(given), WIDTH, initial_indent=INDENT * 2, subsequent_indent=INDENT * 2
         )
         yield "):"
-    rows = [(f"{names[v]}: {type_of(v)}", constant(x), "") for v, x in program.constants.items()]
+    rows: list[Row] = [(f"{names[v]}: {type_of(v)}", constant(x), "") for v, x in program.constants.items()]
     before = ""
-    for equation in program.equations:
+    for i, equation in enumerate(program.equations):
+        if remarks is not None:
+            rows += remarks(i, names)
         left = ", ".join([f"{names[v]}: {type_of(v)}" for v in equation.results])
-        where = place_of(equation) if notes is None else notes.get(equation, "")
-        rows.append((left, application(equation, names, called), where if notes or where != before else ""))
+        where = place_of(equation)
+        rows.append((left, application(equation, names, called), where if where != before else ""))
         before = where
+    if remarks is not None:
+        rows += remarks(len(program.equations), names)
     yield from _columns(rows)
     yield f"{INDENT}return {returned(program, names)}"
 
 
-def _columns(rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
-    """Lines `left = right  # where`, with what fits in columns below one another."""
-    first = max([len(left) for left, _, _ in rows if len(left) <= COLUMN], default=0)
-    second = max([len(right) for _, right, where in rows if where and len(right) <= COLUMN], default=0)
-    for left, right, where in rows:
+Row = tuple[str, str, str] | str
+"""`left = right  # where`, or a remark."""
+
+
+def _columns(rows: Sequence[Row]) -> Iterator[str]:
+    """Lines, with what fits in columns below one another."""
+    equations = [row for row in rows if not isinstance(row, str)]
+    first = max([len(left) for left, _, _ in equations if len(left) <= COLUMN], default=0)
+    second = max([len(right) for _, right, where in equations if where and len(right) <= COLUMN], default=0)
+    for row in rows:
+        if isinstance(row, str):
+            yield f"{INDENT}# {row}"
+            continue
+        left, right, where = row
         line = f"{INDENT}{left:{first}} = {right}"
         if len(line) > WIDTH:
             line = textwrap.fill(
