@@ -46,9 +46,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--check", action="store_true", help="exit with 1 if a ratio is beyond its bound")
     parser.add_argument("--suite", default="", help="only this suite: eager, jacobians or traced")
     parser.add_argument("--select", default="", help="run only workloads whose name contains this")
-    parser.add_argument(
-        "--peers", default="jax", help="of the traced suite, with commas: jax, autograd, torch, tinygrad"
-    )
+    parser.add_argument("--peers", default="jax", help="of the traced suite, with commas: jax, autograd")
     parser.add_argument("--write", action="store_true", help=f"write the table into docs/{PAGE.name}")
     options = parser.parse_args(arguments)
     bounds = tomllib.loads((HERE / "bounds.toml").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The work that is measured, written once for all libraries that have numpy's names; what differs is in libraries.py."""
+"""The work that is measured, written once for all libraries that have numpy's names; the rest is in libraries.py."""
 
 from __future__ import annotations
 
@@ -59,14 +59,13 @@ for _order in (1, 2, 3):
 
 def _logistic(rows: int, columns: int) -> Task:
     def make(lib: Any) -> Any:
-        xp, x = lib.xp, normal(rows, columns)
+        x = normal(rows, columns)
         targets = (normal(rows, seed=1) > 0).astype(np.float32)
 
         def loss(weights: Any, bias: Any, x: Any, targets: Any) -> Any:
             z = x @ weights + bias
             return -(targets * lib.log_sigmoid(z) + (1.0 - targets) * lib.log_sigmoid(-z)).sum() / rows
 
-        del xp
         return lib.value_and_grad(loss, (0, 1)), (
             normal(columns, seed=2, scale=0.1),
             np.float32(0.1),
@@ -168,10 +167,8 @@ def adam(lib: Any, loss: Callable[..., Any], rate: float = 1e-3) -> Callable[...
 
 def _training(loss: Callable[..., Any], parameters: Any, *data: Any) -> Callable[[Any], Any]:
     zeros = {name: np.zeros_like(x) for name, x in parameters.items()}
-    return lambda lib: (
-        adam(lib, lambda p, *d: loss(lib, p, *d)),
-        (parameters, zeros, dict(zeros), np.float32(0.0), *data),
-    )
+    state = (parameters, zeros, dict(zeros), np.float32(0.0), *data)
+    return lambda lib: (adam(lib, lambda p, *d: loss(lib, p, *d)), state)
 
 
 def mlp_loss(lib: Any, parameters: Any, x: Any, labels: Any) -> Any:
@@ -266,7 +263,7 @@ def hessian(lib: Any) -> Any:
     return lib.hessian(f), (normal(100), normal(100, 100, seed=1, scale=0.1))
 
 
-# ---- convolution ------------------------------------------------------------------------------------------------------
+# ---- convolution ---------------------------------------------------------------------------------------------
 
 
 def _convolution(gradient: bool) -> Task:
