@@ -241,6 +241,47 @@ def test_off_it_costs_nothing() -> None:
     assert math.isnan(root(-1.0).item())
 
 
+def test_who_else_watches_goes_on_watching() -> None:
+    seen: list[str] = []
+
+    def note(proceed: Callable[..., Any], interpreter: Any, op: Op, operands: Any, params: Any) -> Any:
+        seen.append(op.name)
+        return proceed(interpreter, op, operands, params)
+
+    code = ops.run.__code__
+    ops.watch(note)
+    try:
+        assert "sqrt" in message_of(lambda: root(tk.tensor([-1.0])))
+        assert "sqrt" in seen
+        seen.clear()
+        with tk.debug_nans():
+            ops.unwatch(note)
+            tk.exp(tk.tensor([1.0]))
+        assert seen == []
+        ops.watch(note)
+        tk.exp(tk.tensor([1.0]))
+        assert seen == ["exp"]
+    finally:
+        ops.unwatch(note)
+    assert ops.run.__code__ is code
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: f,
+        tk.vmap,
+        lambda f: lambda x: tk.jvp(f, (x,), (x,)),
+        lambda f: tk.grad(lambda x: f(x).sum()),
+    ],
+    ids=["plain", "vmap", "jvp", "grad"],
+)
+def test_the_op_is_named_within_a_program_that_was_made_before(transform: Callable[[Any], Any]) -> None:
+    f = tk.jit(lambda x: tk.log(x - 1.0) * 2.0)
+    f(tk.tensor([2.0, 3.0]))
+    assert message_of(lambda: transform(f)(tk.tensor([2.0, 0.5]))).startswith("log: gives NaN for float32 (")
+
+
 def test_it_can_be_off_within_and_decorate_a_function() -> None:
     with tk.debug_nans():
         with tk.debug_nans(False):

@@ -10,8 +10,9 @@ from tensorken.batch import over_shared_examples
 from tensorken.dispatch import at_one_level
 from tensorken.programs.execution import prepared
 from tensorken.programs.passes.dead_code import without_dead_code
+from tensorken.programs.passes.invariants import ARRANGEMENTS
 from tensorken.programs.program import Equation, Literal, Program, Variable
-from tensorken.spec.op import OPS, Op, run
+from tensorken.spec.op import Op, run
 from tensorken.tensor import Tensor
 from tensorken.tracing import traced
 from tensorken.transforms import pull, record
@@ -20,15 +21,21 @@ from tensorken.user_ops import results_and_tangents
 
 def call(program: Program, xs: Sequence[Tensor]) -> list[Tensor]:
     """Run a program as one op on its inputs, raised to one level; the outputs, flat."""
-    interpreter, representations = at_one_level(CALL, xs)
-    ys = run(interpreter, CALL, representations, (program,))
-    return [Tensor(interpreter, y, v.shape, v.dtype) for y, v in zip(ys, program.outputs, strict=True)]
+    return applied(CALL, xs, (program,))
+
+
+def applied(op: Op, xs: Sequence[Tensor], params: tuple[Any, ...]) -> list[Tensor]:
+    """Run an op with programs on tensors, raised to one level; its results."""
+    interpreter, representations = at_one_level(op, xs)
+    ys = run(interpreter, op, representations, params)
+    shapes, dtypes = op.shape(*[x.shape for x in xs], *params), op.dtype(*[x.dtype for x in xs], *params)
+    return [Tensor(interpreter, *facts) for facts in zip(ys, shapes, dtypes, strict=True)]
 
 
 def _body(*args: Any) -> tuple[Tensor, ...]:
     """On a backend: run what has been prepared for it."""
     *xs, program = args
-    backend = xs[0].interpreter
+    backend = xs[0].interpreter if xs else program.backend
     ys = prepared(program, backend)([x.representation for x in xs])
     return tuple([Tensor(backend, y, v.shape, v.dtype) for y, v in zip(ys, program.outputs, strict=True)])
 
@@ -190,10 +197,6 @@ def halves_of(
     return Halves(forward, backward, seeds, kept, reached)
 
 
-_ARRANGEMENTS = frozenset(OPS[name] for name in ("expand", "permute", "reshape"))
-"""Ops that compute nothing: what they give is made again rather than kept."""
-
-
 def divided(
     both: Program, given: int, count: int, fixed: Sequence[int] = ()
 ) -> tuple[Program, Program, list[int]]:
@@ -225,7 +228,7 @@ def divided(
         if all([v in same or v in both.constants or isinstance(v, Literal) for v in equation.operands]):
             same.update(equation.results)
             again.add(equation)
-        elif equation.scope or equation.op in _ARRANGEMENTS:
+        elif equation.scope or equation.op in ARRANGEMENTS:
             again.add(equation)
     outputs, pulled = both.outputs[:count], both.outputs[count:]
     used = dict.fromkeys([v for e in second for v in e.operands])

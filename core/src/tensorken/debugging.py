@@ -11,7 +11,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
@@ -22,7 +22,7 @@ from tensorken.errors import ConcretizationError, NonFiniteError
 from tensorken.levels import Level
 from tensorken.origin import Origin, is_ours, origin_of
 from tensorken.reverse import Reverse
-from tensorken.spec.op import Op, watch
+from tensorken.spec.op import Op, unwatch, watch
 from tensorken.spec.raw import RawTensor
 from tensorken.tensor import Tensor
 
@@ -91,25 +91,27 @@ def _count(change: int) -> None:
     global _users
     with _lock:
         _users += change
-        watch(_look if _users else None)
+        if _users == max(change, 0):  # the first has come, or the last has gone
+            (watch if change > 0 else unwatch)(_look)
 
 
 # ---- looking at every op -----------------------------------------------------------------------------------
 
-_run = watch(None)
 
-
-def _look(interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ...]) -> Any:
+def _look(
+    proceed: Callable[..., Any], interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ...]
+) -> Any:
     """Run an op; on a backend look at its result, on a tape note where it came from."""
     asked, outer = _asked.get(), _running.get()
     if not asked or (
         outer is not None and outer.interpreter.below is None
     ):  # a body, or what fusion makes of it
-        return _run(interpreter, op, operands, params)
+        return proceed(interpreter, op, operands, params)
     call = _Call(interpreter, op, operands, outer)
-    token = _running.set(call)
+    # A program that a backend runs op by op is looked at so, too.
+    token = _running.set(None if op.whole and interpreter.below is None else call)
     try:
-        result = _run(interpreter, op, operands, params)
+        result = proceed(interpreter, op, operands, params)
         results = (result,) if op.results == 1 else result
         if isinstance(interpreter, RawTensor):
             _check(asked, call, results)

@@ -12,13 +12,14 @@ from weakref import WeakKeyDictionary
 
 from tensorken import tree
 from tensorken.arguments import Argnums, Function, check_function, places_of
-from tensorken.calls import call
+from tensorken.calls import CALL, call
 from tensorken.creation import as_operand, as_tensor, tensor
 from tensorken.donation import give_away
 from tensorken.errors import ArgumentError, RetraceWarning
 from tensorken.levels import ground
 from tensorken.programs.execution import Run, prepared
 from tensorken.programs.program import Program
+from tensorken.spec import op as ops
 from tensorken.spec.dtypes import DType, bool_, int32
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
@@ -126,6 +127,7 @@ def jit(f: Function, *, static_argnums: Argnums = (), donate_argnums: Argnums = 
                 found is not None
                 and found.run is not None
                 and all([x.interpreter is base for x in arguments])
+                and not ops.watchers
             ):
                 ys = found.run([x.representation for x in arguments])
                 tensors = [Tensor(base, y, *facts) for y, facts in zip(ys, found.types, strict=True)]
@@ -171,9 +173,13 @@ def _call(
     on_backend = isinstance(base, RawTensor) and all([x.interpreter is base for x in operands])
     if on_backend or not operands:
         backend: Any = base if on_backend else found.program.backend
-        if found.run is None:
-            found.run = prepared(found.program, backend)
-        results = found.run([x.representation for x in operands])
+        representations = [x.representation for x in operands]
+        if ops.watchers:  # who watches sees a call as the op that it is
+            results = ops.run(backend, CALL, representations, (found.program,))
+        else:
+            if found.run is None:
+                found.run = prepared(found.program, backend)
+            results = found.run(representations)
         ys = [Tensor(backend, y, *facts) for y, facts in zip(results, found.types, strict=True)]
         give_away(name, [xs[i] for i in given_away if xs[i] is leaves[i]])
     else:

@@ -7,6 +7,7 @@ operators, so they can be differentiated, batched and traced again, and this mod
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
@@ -150,28 +151,45 @@ def run(interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ..
     return override(interpreter, *operands, *params)
 
 
+Watcher = Callable[[Callable[..., Any], Any, Op, Sequence[Any], tuple[Any, ...]], Any]
+"""`(proceed, interpreter, op, operands, params) -> result`: what it gives is the op's result; `proceed` runs the op."""
+
+watchers: tuple[Watcher, ...] = ()
+"""Who watches now, the first outermost."""
+
 _unwatched = FunctionType(run.__code__, globals(), "run")
 """`run` as it is while nobody watches."""
 
-_watcher: Callable[..., Any] = _unwatched
+_chain: Callable[..., Any] = _unwatched
+_watching = threading.Lock()
 
 
 def _watched(interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ...]) -> Any:
-    return _watcher(interpreter, op, operands, params)
+    return _chain(interpreter, op, operands, params)
 
 
-def watch(watcher: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Have every call of `run` go to a watcher, which takes its arguments; None ends that.
+def watch(watcher: Watcher) -> None:
+    """Have every call of `run`, in whichever thread, go to a watcher, until `unwatch`.
 
     The code of `run` is exchanged, so that while nobody watches that costs nothing.
-
-    Returns:
-        What the watcher calls to run the op.
     """
-    global _watcher
-    _watcher = watcher or _unwatched
-    run.__code__ = (_watched if watcher else _unwatched).__code__
-    return _unwatched
+    with _watching:
+        _exchange((*watchers, watcher))
+
+
+def unwatch(watcher: Watcher) -> None:
+    """End what `watch` began; other watchers go on."""
+    with _watching:
+        _exchange(tuple([one for one in watchers if one is not watcher]))
+
+
+def _exchange(present: tuple[Watcher, ...]) -> None:
+    global watchers, _chain
+    chain: Callable[..., Any] = _unwatched
+    for watcher in reversed(present):
+        chain = functools.partial(watcher, chain)
+    watchers, _chain = present, chain
+    run.__code__ = (_watched if present else _unwatched).__code__
 
 
 # ---- declaring ops -----------------------------------------------------------------------------------------
