@@ -74,7 +74,7 @@ def test_without_the_mandatory_dtypes_there_is_nothing_to_ask():
     class Tiny(Numpy):
         capabilities = Capabilities(dtypes=("float32",))
 
-    assert list(examine_all(subject_of(Tiny()), ["errors"])) == []
+    assert list(examine_all(subject_of(Tiny()), ["errors.refused", "errors.survived"])) == []
 
 
 # ---- refused -----------------------------------------------------------------------------------------------
