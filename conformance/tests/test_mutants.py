@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import random
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ import tensorken_conformance.laws  # noqa: F401, entering the laws is what it do
 import tensorken_reference
 from tensorken.spec.dtypes import float16, float32
 from tensorken_conformance.case import Case
-from tensorken_conformance.selftest import mutants, proof, trials
+from tensorken_conformance.selftest import mutants, proof, recording, trials
 from tensorken_conformance.selftest.right import RIGHT
 from tensorken_conformance.subject import Subject
 from tensorken_reference import rounding, rows
@@ -105,11 +106,34 @@ def test_mutants_are_found_by_the_cases_that_are_recorded(try_on: Any) -> None:
         assert try_on(id, [known[id]]).case == known[id], id
 
 
+def test_time_of_others_does_not_make_a_mutant_hang(try_on: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials, "PATIENCE", 0.5)
+    right = trials.examine
+    monkeypatch.setattr(trials, "examine", lambda *given: (time.sleep(1.0), right(*given))[1])
+    assert try_on("rows.largest:max-to-min-1", ["values.sums/sum/float32/small/normals/0"]).case == ""
+
+
 def test_listed_mutants_are_not_found_by_what_finds_their_like(try_on: Any) -> None:
     known = proof.finders()
     for id in random.Random(2).sample(sorted(mutants.equivalents()), 5):
         like = [case for other, case in known.items() if other in ALL and ALL[other].place == ALL[id].place]
         assert try_on(id, like).case == "", id
+
+
+def test_cases_that_come_by_a_mutant_are_tried_first_and_groups_take_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts = [
+        "values.sums/sum/float32/small/normals/0",
+        "values.sums/sum/float32/small/normals/1",
+        "values.sums/sum/float64/small/normals/0",
+        "values.arrangement/sort/float32/small/ordinary",
+        "values.extrema/max/float32/small/ordinary",
+    ]
+    monkeypatch.setattr(recording, "_CASES", list(map(Case.parse, texts)))
+    monkeypatch.setattr(recording, "_REACHED", {"rows.largest": {("values.extrema", "max")}})
+    found = recording.candidates("rows.largest:max-to-min-1", lambda case: None)
+    assert found == [texts[4], texts[0], texts[2], texts[1]]
 
 
 @pytest.mark.parametrize(

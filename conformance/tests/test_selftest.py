@@ -71,6 +71,39 @@ def test_a_fault_that_is_missed_is_told_and_counts(monkeypatch: pytest.MonkeyPat
     assert pretend("values.movement/flip/bool/small").status == 0
 
 
+def test_a_cell_that_no_process_survives_is_wrong_and_the_others_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines: list[str] = []
+    dead = ["values.elementwise/acosh/float16/257/small", "values.elementwise/acosh/float16/257/normals"]
+    asked: list[list[str]] = []
+
+    def pretend(given: list[Task], *_: object) -> None:
+        for task in given:
+            if task.data["kind"] == "fault":
+                task.done({"case": dead[0], "says": "so"})
+            else:
+                asked.append(list(task.data["deadly"]))
+                known = len(asked[-1])
+                task.died(dead[known], "crash") if known < 2 else task.done({"wrong": 2, "total": 100})
+
+    monkeypatch.setattr(proof, "do_all", pretend)
+    found = proof.run(select=["failing/exits-silently"], deep=True, tell=lines.append)
+    assert asked == [[], dead[:1], dead]
+    assert "failing/exits-silently: wrong in 2 of 100 cells" in lines
+    assert found.misses == ("BROAD failing/exits-silently: wrong in 2 of 100 cells, and not declared crude",)
+
+
+def test_deadly_cells_are_counted_as_wrong_without_being_tried() -> None:
+    fault, tried = FAULTS["strides/crop-forgets-offset"], list[str]()
+    wrong, total = trials.share_of_wrong_cells(fault, start=tried.append)
+    deadly = next(id for id in tried if "257" not in id)
+    again: list[str] = []
+    assert trials.share_of_wrong_cells(fault, start=again.append, deadly=[deadly]) == (wrong + 1, total)
+    assert len(tried) == total
+    assert set(tried) - set(again) == {deadly}
+
+
 def test_what_there_is_not_cannot_be_selected() -> None:
     with pytest.raises(ValueError, match="no family, fault or law 'nonsense'"):
         proof.run(select=["nonsense"])
