@@ -2,24 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from tensorken.programs.passes.algebra import simplified
+from tensorken.programs.passes.common_subexpressions import without_common_subexpressions
+from tensorken.programs.passes.constants import with_constants_folded
+from tensorken.programs.passes.contractions import contracted
 from tensorken.programs.passes.dead_code import without_dead_code
+from tensorken.programs.passes.factors import with_factors_out
 from tensorken.programs.passes.inlining import inline
+from tensorken.programs.passes.lowering import lowered
+from tensorken.programs.passes.movement import with_movement_merged
+from tensorken.programs.passes.transposes import with_transposes_folded
 from tensorken.programs.program import Program
 from tensorken.spec.raw import RawTensor
+from tensorken.wrapper import Wrapper
 
-Pass = Callable[[Program], Program]
+Pass = Callable[[Program, RawTensor[Any]], Program]
 
 
-def passes_for(backend: RawTensor[Any]) -> tuple[Pass, ...]:
-    """The passes that prepare a program for a backend."""
-    return (inline, without_dead_code)
+def _inlined(program: Program, backend: RawTensor[Any]) -> Program:
+    return inline(program)
+
+
+def _alive(program: Program, backend: RawTensor[Any]) -> Program:
+    return without_dead_code(program)
+
+
+def _merged(program: Program, backend: RawTensor[Any]) -> Program:
+    return without_common_subexpressions(program)
+
+
+CLEANING: tuple[tuple[str, Pass], ...] = (
+    ("common subexpressions", _merged),
+    ("constants", with_constants_folded),
+    ("algebra", simplified),
+    ("movement", with_movement_merged),
+    ("common subexpressions", _merged),
+    ("dead code", _alive),
+)
+"""What makes a program smaller and leaves nothing behind; each pass may have something to do because of another."""
+
+PASSES: tuple[tuple[str, Pass], ...] = (
+    ("inline", _inlined),
+    ("dead code", _alive),
+    ("lower", lowered),
+    *CLEANING,
+    ("factors", with_factors_out),
+    ("dead code", _alive),
+    ("contractions", contracted),
+    ("transposes", with_transposes_folded),
+    *CLEANING,
+)
+"""All passes by name, in order.  Contractions come after what they must see through is gone, as factors of 1."""
+
+
+def steps(program: Program, backend: RawTensor[Any]) -> Iterator[tuple[str, Program]]:
+    """The name of each pass, and the program after it."""
+    raw = backend
+    while isinstance(raw, Wrapper):
+        raw = raw.raw
+    for name, one in PASSES:
+        program = one(program, raw)
+        yield name, program
 
 
 def optimised(program: Program, backend: RawTensor[Any]) -> Program:
-    """The program after all passes for a backend."""
-    for one in passes_for(backend):
-        program = one(program)
+    """The program after all passes for a backend; a wrapper's is the one for the backend below it."""
+    for _, after in steps(program, backend):
+        program = after
     return program

@@ -1,0 +1,72 @@
+"""Factors: what all terms of a sum share is taken out of it, and a reciprocal that is a factor becomes a divisor.
+
+These are no identities of floating-point numbers, as sums and quotients are rounded, but each does with fewer
+roundings: results differ by units in the last place, of sums by those of the sum of the absolute values; by the sign of
+a zero; and where only one of the two ways overflows or underflows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken.programs.passes.rewriting import Rewriting, number, rewritten
+from tensorken.programs.program import Equation, Literal, Program, Variable
+from tensorken.spec.op import OPS
+from tensorken.spec.raw import RawTensor
+from tensorken.spec.shapes import Axes
+
+DIV, EXPAND, MUL, NEG, SUM = (OPS[name] for name in ("div", "expand", "mul", "neg", "sum"))
+
+
+def with_factors_out(program: Program, backend: RawTensor[Any]) -> Program:
+    """Signs and divisors out of sums, so that these see the products in them; reciprocals into divisors.
+
+    Only of values that are used for nothing else, so that nothing is computed twice.
+    """
+    return rewritten(program, backend, _RULES)
+
+
+def _sign_of_sum(sweep: Rewriting, e: Equation) -> Variable | None:
+    """sum(-x) is -sum(x)."""
+    x = e.operands[0]
+    inner = sweep.operands_if(x, NEG)
+    if inner is None or sweep.uses.get(x, 0) > 1:
+        return None
+    return sweep.write(NEG, (sweep.write(SUM, inner, e.params),))
+
+
+def _divisor_of_sum(sweep: Rewriting, e: Equation) -> Variable | None:
+    """sum(x / c) is sum(x) / c, for a c that is the same along the axes."""
+    x, (axes,) = e.operands[0], e.params
+    inner = sweep.operands_if(x, DIV)
+    if inner is None or sweep.uses.get(x, 0) > 1:
+        return None
+    divisor = _along(sweep, inner[1], axes)
+    if divisor is None:
+        return None
+    total = sweep.write(SUM, (inner[0],), e.params)
+    if isinstance(divisor, Literal):
+        divisor = Literal(total.shape, divisor.dtype, divisor.value)
+    elif divisor.shape != total.shape:
+        divisor = sweep.write(EXPAND, (divisor,), (total.shape,))
+    return sweep.write(DIV, (total, divisor))
+
+
+def _along(sweep: Rewriting, v: Variable, axes: Axes) -> Variable | None:
+    """What is repeated along the axes to give a value; None if there is no such thing."""
+    if isinstance(v, Literal):
+        return v
+    inner = sweep.operands_if(v, EXPAND)
+    return inner[0] if inner and all([inner[0].shape[i] == 1 for i in axes]) else None
+
+
+def _reciprocal(sweep: Rewriting, e: Equation) -> Variable | None:
+    """a * (1 / b) is a / b, with one rounding instead of two."""
+    for a, b in (e.operands, e.operands[::-1]):
+        inner = sweep.operands_if(b, DIV)
+        if inner and number(inner[0]) == 1.0 and sweep.uses.get(b, 0) == 1:
+            return sweep.write(DIV, (a, inner[1]))
+    return None
+
+
+_RULES = {SUM: (_sign_of_sum, _divisor_of_sum), MUL: (_reciprocal,)}
