@@ -220,12 +220,14 @@ def test_a_healthy_installation_has_nothing_to_mend(here: Installation) -> None:
     here.commands()
     plugin = "from tensorken.plugin import hookimpl\n@hookimpl\ndef tensorken_report_header(): return 'report: fine'"
     here.install("report", "[tensorken.plugins]\nreport = fake_report\n", fake_report=plugin)
+    here.install("tool", "[tensorken.namespace]\ntool = fake_tool:tool\n", fake_tool="tool = 1")
     told = lines(here.run("doctor", TENSORKEN_BACKEND="numpy"))
     assert told[0].startswith("Python 3.")
     assert told[2] == "core 1.4.2, language 1.0"
     assert told[3] == "variables TENSORKEN_BACKEND='numpy'"
     assert "numpy dist-numpy 1.0 loads" in told
     assert "report report 1.0 loads" in told
+    assert "tool tool 1.0 loads" in told
     assert "report: fine" in told
     assert "main dist-commands 1.0 available" in told
     assert told[-2:] == ["in use: numpy (TENSORKEN_BACKEND='numpy')", "nothing to mend"]
@@ -234,6 +236,7 @@ def test_a_healthy_installation_has_nothing_to_mend(here: Installation) -> None:
 def test_the_doctor_names_every_fault_and_its_cure(here: Installation) -> None:
     here.backend("numpy")
     here.install("bad", "[tensorken.backends]\nbad = fake_bad\n", fake_bad="import no_such_dependency")
+    here.install("odd", "[tensorken.namespace]\nodd = fake_odd:nothing\n", fake_odd="")
     here.install("worse", "[tensorken.plugins]\nworse = fake_worse\n", fake_worse="1 / 0")
     here.install("unreadable", "[tensorken.backends]\nno equals sign\n")
     told = here.run("doctor", TENSORKEN_BACKEND="bad,numpy", TENSORKEN_BACKENDS="x")
@@ -243,6 +246,7 @@ def test_the_doctor_names_every_fault_and_its_cure(here: Installation) -> None:
         "nobody reads TENSORKEN_BACKENDS; did you mean TENSORKEN_BACKEND?",
         "bad (bad 1.0): ModuleNotFoundError: No module named 'no_such_dependency'; install no_such_dependency",
         "worse (worse 1.0): ZeroDivisionError: division by zero; update it, pip install -U worse, or ",
+        "odd (odd 1.0): AttributeError: module 'fake_odd' has no attribute 'nothing'; update it, pip install",
         "the metadata in ",
         "TENSORKEN_BACKEND='bad,numpy': using numpy, since backend 'bad' of bad 1.0 cannot be loaded: ",
     ]

@@ -7,6 +7,7 @@ behind; tests/test_host_wheels.py goes the whole way, with wheels and pip.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 import textwrap
 import threading
@@ -19,6 +20,7 @@ import pytest
 from hypothesis import given, strategies as st
 from packaging.specifiers import SpecifierSet
 
+import tensorken as tk
 from tensorken import discovery
 from tensorken.discovery import PluginRecord, required_range
 from tensorken.errors import ArgumentError, BackendError, UnknownBackendError
@@ -29,6 +31,7 @@ from tensorken.selection import DEFAULT_ORDER, DISTRIBUTIONS, VARIABLES, Selecti
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.raw import RawTensor
 from tensorken.versions import place_in_range
+from tensorken_reference.backend import Reference
 
 PLUGIN = """
 from tensorken.plugin import BackendEntry, hookimpl
@@ -1248,6 +1251,89 @@ def test_plugins_of_one_name_do_not_clash_as_nobody_selects_them(site: Site) -> 
         site.install(f"dist{i}", {"plugins": {"report": f"fake_{i}"}}, **{f"fake_{i}": source})
     assert {record.status for record in site.registry.load_plugins()} == {"available"}
     assert site.registry.report_header() == ["1", "2"]
+
+
+def test_a_compiler_that_fails_is_named_and_those_after_it_are_not(site: Site) -> None:
+    source = """
+        from tensorken.plugin import hookimpl
+        @hookimpl{facts}
+        def tensorken_compile(program): {body}
+        """
+    last = source.format(facts="(trylast=True)", body="return 'compiled'")
+    site.install("last", {"plugins": {"last": "fake_last"}}, fake_last=last)
+    passing = source.format(facts="", body="return None")
+    site.install("passing", {"plugins": {"passing": "fake_passing"}}, fake_passing=passing)
+    compiler = site.registry.compiler()
+    assert compiler is not None
+    program = tk.trace(lambda x: x)(tk.ones(2, backend=Reference()))
+    compiled: Any = compiler(program, Toy())
+    assert compiled == "compiled"
+    site.install("bad-one", {"plugins": {"bad": "fake_bad"}}, fake_bad=source.format(facts="", body="1 / 0"))
+    compiler = Registry([str(site.folder)]).compiler()
+    assert compiler is not None
+    with pytest.raises(BackendError) as caught:
+        compiler(program, Toy())
+    assert str(caught.value) == (
+        "compiler plugins:bad@bad-one failed on program '<lambda>': ZeroDivisionError: division by zero; "
+        "report it to its author, or uninstall bad-one"
+    )
+
+
+# ---- names that plugins add to `tensorken` -----------------------------------------------------------------
+
+
+def test_a_plugin_adds_a_name_which_is_imported_when_it_is_used(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tensorken.registry.REGISTRY", site.registry)
+    names = {"my_tool": "fake_tool:Tool", "ones": "fake_ones:nothing"}
+    site.install("tool", {"namespace": names}, fake_tool="class Tool: pass", fake_ones="1 / 0")
+    assert "my_tool" in dir(tk)
+    assert {"ones", "sin", "linalg"} <= set(dir(tk))
+    assert not site.imported
+    assert tk.my_tool is tk.my_tool is sys.modules["fake_tool"].Tool  # type: ignore[attr-defined]
+    assert tk.ones(2, backend=Reference()).shape == (2,)  # what tensorken has goes before
+    assert site.imported == {"fake_tool"}
+    scope: dict[str, Any] = {}
+    exec("from tensorken import my_tool", scope)
+    assert scope["my_tool"] is tk.my_tool  # type: ignore[attr-defined]
+
+
+def test_a_name_that_nobody_has_is_pythons_own_error(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tensorken.registry.REGISTRY", site.registry)
+    site.install("tool", {"namespace": {"my_tool": "fake_tool:Tool"}}, fake_tool="class Tool: pass")
+    for name in ("my-tool", "my_tol", "cosinus", "_my_tool"):
+        with pytest.raises(AttributeError) as caught:
+            getattr(tk, name)
+        assert str(caught.value) == f"module 'tensorken' has no attribute {name!r}"
+        assert (caught.value.name, caught.value.obj) == (name, tk)
+    assert not site.imported
+
+
+@pytest.mark.parametrize(
+    ("dists", "reason"),
+    [
+        ({"bad": "1 / 0"}, "name 'tool' of bad 1.0 cannot be loaded: ZeroDivisionError: division by zero; "),
+        ({"one": "tool = 1", "two": "tool = 2"}, "two brings it, too; uninstall one"),
+    ],
+    ids=["broken", "twice"],
+)
+def test_a_broken_name_harms_no_other(
+    site: Site, monkeypatch: pytest.MonkeyPatch, dists: dict[str, str], reason: str
+) -> None:
+    monkeypatch.setattr("tensorken.registry.REGISTRY", site.registry)
+    for name, source in dists.items():
+        site.install(name, {"namespace": {"tool": f"fake_{name}:tool"}}, **{f"fake_{name}": source})
+    site.install("good", {"namespace": {"good": "fake_good:good"}}, fake_good="good = 3")
+    assert not hasattr(tk, "tool")
+    with pytest.raises(AttributeError) as caught:
+        tk.tool  # type: ignore[attr-defined]  # noqa: B018
+    assert str(caught.value).startswith(f"tensorken.tool: {reason}")
+    assert tk.good == 3  # type: ignore[attr-defined]
+    status = [(record.name, record.status) for record in site.registry.load_names()]
+    expected = "broken" if len(dists) == 1 else "clash"
+    assert status == [("good", "available"), *[("tool", expected)] * len(dists)]
+    assert [name for name, _ in inspect.getmembers(tk) if name in ("good", "tool")] == ["good"]
 
 
 def test_tracing_tells_what_the_host_does(

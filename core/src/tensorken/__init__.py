@@ -73,12 +73,27 @@ if _typing.TYPE_CHECKING:
     __version__: str
 else:
 
-    def __getattr__(name: str) -> str:
-        """The version, which is looked up where it is asked for: reading metadata takes time."""
-        if name == "__version__":
-            from tensorken.discovery import core_version
+    def __getattr__(name: str) -> object:
+        """What is looked up where it is asked for: the version, as reading metadata takes time, and plugins' names."""
+        from tensorken.discovery import core_version
+        from tensorken.errors import BackendError
+        from tensorken.registry import REGISTRY
 
+        if name == "__version__":
             return core_version() or "unknown"
+        if not name.startswith("_"):
+            try:
+                return REGISTRY.named(name)
+            except KeyError:
+                pass
+            except BackendError as error:
+                raise AttributeError(f"tensorken.{name}: {error}") from error
         raise AttributeError(
             f"module 'tensorken' has no attribute {name!r}", name=name, obj=__import__(__name__)
         )
+
+    def __dir__() -> list[str]:
+        """The names that are here, and those that installed plugins add."""
+        from tensorken.registry import REGISTRY
+
+        return sorted({*globals(), *REGISTRY.names()})

@@ -15,6 +15,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from tensorken.discovery import suggested
@@ -160,14 +161,15 @@ def _examine(_: argparse.Namespace) -> int:
     backends = [_probed(record) for record in SELECTION.backends()]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        plugins = REGISTRY.load_plugins()
+        plugins, names = REGISTRY.load_plugins(), REGISTRY.load_names()
     commands = REGISTRY.records("commands")
-    for title, records in (("backends", backends), ("plugins", plugins), ("subcommands", commands)):
+    found = {"backends": backends, "plugins": plugins, "names": names, "subcommands": commands}
+    for title, records in found.items():
         _say(f"\n{title}" if records else f"\n{title}: none")
         _print_table(map(_examined, records))
     _say("".join(f"\n  {line}" for line in REGISTRY.report_header()))
     notes = [f"nobody reads {v}{suggested(likely)}" for v, likely in SELECTION.unknown_variables().items()]
-    notes += [f"{record}: {record.reason}" for record in (*backends, *plugins, *commands) if record.reason]
+    notes += [f"{record}: {record.reason}" for record in chain(*found.values()) if record.reason]
     notes += REGISTRY.problems
     status = 0
     with warnings.catch_warnings(record=True) as caught:

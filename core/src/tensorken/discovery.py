@@ -23,7 +23,7 @@ from tensorken.versions import place_in_range
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
 
-Group = Literal["backends", "plugins", "commands"]
+Group = Literal["backends", "plugins", "commands", "namespace"]
 Status = Literal["available", "broken", "incompatible", "clash"]
 
 CORE = "tensorken-core"
@@ -249,7 +249,12 @@ def _in_order(records: list[PluginRecord]) -> list[PluginRecord]:
         if others and record.group != "plugins":
             record = replace(record, shared=True)
             if record.status == "available":
-                reason = f"{' and '.join(others)} brings it, too; write {record.selector} for this one"
+                way = (
+                    "uninstall one"
+                    if record.group == "namespace"
+                    else f"write {record.selector} for this one"
+                )
+                reason = f"{' and '.join(others)} brings it, too; {way}"
                 record = replace(record, status="clash", reason=reason)
             ordered[i] = record
     return ordered

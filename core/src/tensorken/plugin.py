@@ -1,10 +1,12 @@
 """All that the author of a plugin imports: the hooks, the marker for implementing them, BackendEntry, Capabilities.
 
-A plugin is a module (or object) behind an entry point, with functions marked `@hookimpl`.  There are three
+A plugin is a module (or object) behind an entry point, with functions marked `@hookimpl`.  There are four
 groups: `tensorken.backends` (the entry point's name is the backend's), `tensorken.plugins` (what is not a
-place where numbers live: ops, compilers, reports) and `tensorken.commands` (the name is the subcommand, the
-object a function from `list[str]` to an exit status).  The host reads metadata alone until a plugin is
-wanted; its module is then imported to describe it, so heavy dependencies belong inside `load`.
+place where numbers live: ops, compilers, reports), `tensorken.commands` (the name is the subcommand, the
+object a function from `list[str]` to an exit status) and `tensorken.namespace` (the name becomes one of
+`tensorken`, as `tk.profile`, unless that has it already; the object is what it stands for).  The host reads
+metadata alone until a plugin is wanted; its module is then imported to describe it, so heavy dependencies
+belong inside `load`.
 """
 
 from __future__ import annotations

@@ -74,6 +74,7 @@ class Registry(Installation):
         self._interpreters: dict[tuple[str, str, str], RawTensor[Any]] = {}
         self._attributes: dict[tuple[str, str | None], RawTensor[Any]] = {}
         self._names: dict[int, tuple[Any, str, str]] = {}
+        self._objects: dict[str, Any] = {}
         self._asked_for_compilers = False
         self._plugins = pluggy.PluginManager("tensorken")
         self._plugins.add_hookspecs(hooks)
@@ -88,7 +89,8 @@ class Registry(Installation):
     @contextlib.contextmanager
     def _guarded(self, record: PluginRecord) -> Iterator[None]:
         """Turn whatever a plugin raises into a BackendError that names the plugin and the way out."""
-        whose = f"{record.group[:-1]} {record.name!r} of {record.distribution} {record.version}"
+        kind = "name" if record.group == "namespace" else record.group[:-1]
+        whose = f"{kind} {record.name!r} of {record.distribution} {record.version}"
         if record.entry_point is None or record.status == "incompatible":
             raise BackendError(f"{whose} cannot be loaded: {record.reason}")
         if record.status == "broken":
@@ -287,15 +289,20 @@ class Registry(Installation):
             return None
 
         def compile_(program: Program, backend: RawTensor[Any]) -> Run | None:
-            try:
-                run: Run | None = hook(program=program, backend=backend)
-            except Exception as error:  # whatever a plugin raises
-                names = ", ".join([impl.plugin_name for impl in hook.get_hookimpls()])
-                raise BackendError(
-                    f"a compiler plugin failed on program {program.name!r}: {told(error)}; "
-                    f"report it to its author, or uninstall it (one of {names})"
-                ) from error
-            return run
+            for one in reversed(
+                hook.get_hookimpls()
+            ):  # as pluggy would call them; one by one, to tell which failed
+                try:
+                    given = {"program": program, "backend": backend}
+                    run: Run | None = one.function(*[given[name] for name in one.argnames])
+                except Exception as error:  # whatever a plugin raises
+                    raise BackendError(
+                        f"compiler {one.plugin_name} failed on program {program.name!r}: {told(error)}; "
+                        f"report it to its author, or uninstall {one.plugin_name.rpartition('@')[2]}"
+                    ) from error
+                if run is not None:
+                    return run
+            return None
 
         return compile_
 
@@ -321,6 +328,45 @@ class Registry(Installation):
             if not callable(command):
                 raise PluginError(f"its entry point names {command!r}, which is no function")
         return command
+
+    # ---- names that plugins add to `tensorken` -------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """The names in the group `tensorken.namespace`; nothing is imported."""
+        records = self.records("namespace")
+        return [r.entry_point.name for r in records if r.entry_point and r.status == "available"]
+
+    def named(self, name: str) -> Any:
+        """The object that a plugin adds under a name, imported at the first call.
+
+        Raises:
+            KeyError: if no plugin adds that name.
+            BackendError: if the plugin is incompatible or broken, or two add the name.
+        """
+        if name not in self._objects:
+            for record in self.records("namespace"):
+                point = record.entry_point
+                if name == point.name if point else normalized(name) == record.name:
+                    self._objects[name] = self._load_name(record)
+                    break
+        return self._objects[name]
+
+    def _load_name(self, record: PluginRecord) -> Any:
+        if record.status == "clash":
+            raise BackendError(record.reason)
+        with self.lock, self._guarded(record):
+            return _imported(record)
+
+    def load_names(self) -> list[PluginRecord]:
+        """Try to load what stands behind each name; the records, whose `status` tells the broken ones."""
+        for record in self.records("namespace"):
+            if record.status != "clash":
+                self._attempt(record, self._load_name)
+        return self.records("namespace")
+
+    def loaded(self) -> list[RawTensor[Any]]:
+        """The interpreters of the backends that are loaded."""
+        return [*self._interpreters.values(), *self._attributes.values()]
 
 
 # ---- what a BackendEntry leads to --------------------------------------------------------------------------
