@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tensorken.programs.program import Program
 from tensorken.spec.capabilities import Capabilities
 from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.shapes import Axes, Pairs, Shape
 from tensorken_numpy import ciphers, exponential_sums, special
+from tensorken_numpy.compiled.program import compiled
 from tensorken_numpy.contraction import Array, contract
 from tensorken_numpy.factorizations import Factorizations
 from tensorken_numpy.quiet import quiet
@@ -337,6 +339,11 @@ class Numpy(Factorizations):
         y = np.zeros((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
         quiet.run(np.add.at, y, (slice(None),) * axis + (indices,), x)
         return y
+
+    # ---- programs --------------------------------------------------------------------------------------------
+
+    def compile(self, program: Program) -> Callable[[Sequence[Array]], Sequence[Array]] | None:
+        return compiled(program, self)
 
 
 def _cast(x: Array, dtype: Any) -> Array:

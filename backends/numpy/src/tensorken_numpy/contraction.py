@@ -32,7 +32,7 @@ class Plan:
 
 def contract(a: Array, b: Array, axes: Sizes) -> Array:
     """sum(a * b, axes), reduced axes staying with size 1; along each axis the sizes are equal or one is 1."""
-    plan = _plan(a.shape, b.shape, axes)
+    plan = planned(a.shape, b.shape, axes)
     if plan.sum_a:
         a = np.add.reduce(a, plan.sum_a, a.dtype, keepdims=True)
     if plan.sum_b:
@@ -52,15 +52,15 @@ def contract(a: Array, b: Array, axes: Sizes) -> Array:
     elif plan.method == "vecdot":
         y = np.vecdot(a, b)
     elif plan.swap:
-        y = np.matmul(_for_blas(b), _for_blas(a))
+        y = np.matmul(for_blas(b), for_blas(a))
     else:
-        y = np.matmul(_for_blas(a), _for_blas(b))
+        y = np.matmul(for_blas(a), for_blas(b))
     if plan.order is not None:
         y = y.reshape(plan.split).transpose(plan.order)
     return y.reshape(plan.shape)  # type: ignore[no-any-return]
 
 
-def _for_blas(x: Array) -> Array:
+def for_blas(x: Array) -> Array:
     """The matrices with one axis contiguous: for others numpy falls back to a loop that is far slower than a copy."""
     strides, itemsize = x.strides, x.itemsize
     if strides[-1] == itemsize or (len(strides) > 1 and strides[-2] == itemsize):
@@ -69,7 +69,8 @@ def _for_blas(x: Array) -> Array:
 
 
 @lru_cache(maxsize=4096)
-def _plan(shape_a: Sizes, shape_b: Sizes, axes: Sizes) -> Plan:
+def planned(shape_a: Sizes, shape_b: Sizes, axes: Sizes) -> Plan:
+    """How to contract operands of these shapes."""
     groups: dict[str, list[int]] = {
         name: [] for name in ("batch", "rows", "columns", "inner", "sum_a", "sum_b", "none")
     }

@@ -1,0 +1,357 @@
+"""Blocks: a group of equations, all of them run on one block of the elements before the next, in scratch arrays."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorken.programs.program import Equation, Literal, Variable
+from tensorken_numpy.compiled import layouts
+from tensorken_numpy.compiled.lifetimes import equations_of
+from tensorken_numpy.compiled.memory import LINE
+from tensorken_numpy.compiled.schedule import BLOCK, REDUCTIONS, ROWS, Group
+from tensorken_numpy.compiled.templates import safe_in_place, template
+from tensorken_numpy.compiled.values import Value, in_memory
+from tensorken_numpy.compiled.writing import write_steps
+from tensorken_numpy.contraction import Array, Sizes
+
+if TYPE_CHECKING:
+    from tensorken_numpy.compiled.emission import Emitter
+
+_REDUCE: dict[str, Any] = {
+    "sum": np.add.reduce,
+    "prod": np.multiply.reduce,
+    "max": np.maximum.reduce,
+    "min": np.minimum.reduce,
+}
+
+
+def write_group(emitter: Emitter, group: Group) -> None:
+    """A loop over blocks; what the rest of the program needs is written into arrays of full size."""
+    equations = equations_of(group)
+    if len(equations) == 1 and _is_one_call(equations[0]):
+        emitter.write_one(equations[0])
+    else:
+        _Blocks(emitter, group).write()
+
+
+def _is_one_call(equation: Equation) -> bool:
+    steps = template(equation.op.name, [_dtype(x) for x in equation.operands], [None, None])
+    return steps is None or len(steps) == 1
+
+
+class _Blocks:
+    """The loop of one group.
+
+    Adjacent axes that every array of the group has both or lacks both are one axis here, so that blocks can be cut
+    evenly.
+    """
+
+    def __init__(self, emitter: Emitter, group: Group) -> None:
+        self.emitter = emitter
+        self.source = emitter.source
+        self.group = group
+        self.equations = equations_of(group)
+        inside = {v for e in self.equations for v in e.results}
+        self.given = list(
+            dict.fromkeys(
+                [
+                    v
+                    for e in self.equations
+                    for v in e.operands
+                    if v not in inside and not isinstance(v, Literal)
+                ]
+            )
+        )
+        self.last = {v: i for i, e in enumerate(self.equations) for v in e.operands}
+        self.base: dict[Variable, Variable] = {}
+        for e in self.equations:
+            if e.op.name == "expand":
+                self.base[e.results[0]] = self.base.get(e.operands[0], e.operands[0])
+        self.needed = [v for v in inside if emitter.lifetimes.needed_after(v, emitter.step)]
+        self.kept = list(dict.fromkeys([self.base.get(v, v) for v in self.needed]))
+        self.columns: list[Callable[[Any], list[Any]]] = []
+        self.column_names: list[str] = []
+        self.names: dict[Variable, str] = {}
+        self._indices: dict[tuple[bool, ...], str] = {}
+        self._free: dict[tuple[Sizes, np.dtype[Any]], list[tuple[str, Any]]] = {}
+        self._slot: dict[Variable, tuple[str, Any]] = {}
+        self._places: list[Any] = []
+
+    # ---- cutting -------------------------------------------------------------------------------------------
+
+    def _merge_axes(self) -> list[list[int]]:
+        """The axes of the group, adjacent ones together where nothing tells them apart."""
+        emitter, shape = self.emitter, self.group.shape
+        patterns = [emitter.small[v] for e in self.equations for v in (*e.operands, *e.results)]
+        for e in self.equations:
+            if e.op.name in REDUCTIONS or e.op.name in ROWS:
+                patterns.append(tuple([1 if i in e.params[0] else n for i, n in enumerate(shape)]))
+        layouts_given = [emitter.value(v).layout for v in self.given]
+        runs: list[list[int]] = []
+        for i in range(len(shape)):
+            together = (
+                bool(runs)
+                and i != self.group.lead
+                and all([(p[i] == shape[i]) == (p[i - 1] == shape[i - 1]) for p in patterns])
+                and all([_adjacent(x, i) for x in layouts_given])
+            )
+            if together:
+                runs[-1].append(i)
+            else:
+                runs.append([i])
+        return runs
+
+    def write(self) -> None:
+        """The lines of the loop."""
+        emitter, source, group = self.emitter, self.source, self.group
+        self.runs = self._merge_axes()
+        self.shape = self._merged(group.shape)
+        lead = sum([run[0] < group.lead for run in self.runs])
+        values = {v: emitter.value(v) for v in self.given}
+        arrays = {v: emitter.reshaped(x, self._merged(x.shape), v) for v, x in values.items()}
+        cut = lead - 1
+        while cut and math.prod(self.shape[cut:]) <= BLOCK:
+            cut -= 1
+        while cut < lead - 1 and math.prod(self.shape[cut + 1 :]) > BLOCK:
+            cut += 1
+        length = max(1, BLOCK // max(1, math.prod(self.shape[cut + 1 :])))
+        self.cut = cut
+        self.blocks = list(_cut(self.shape, cut, length))
+        self.sizes = (*[1] * cut, min(length, self.shape[cut]), *self.shape[cut + 1 :])
+        for v in self.kept:
+            value = emitter.target(v, emitter.small[v])
+            arrays[v] = emitter.reshaped(value, self._merged(value.shape), v)
+        for v, x in arrays.items():
+            self.names[v] = self._piece(x)
+        start = len(source.lines)
+        body, source.lines = source.lines, []
+        indent, source.indent = source.indent, source.indent + "    "
+        for v in arrays:
+            self._load(v, arrays[v])
+        for i, equation in enumerate(self.equations):
+            self._write(i, equation)
+        lines, source.lines, source.indent = source.lines, body, indent
+        assert start == len(source.lines)
+        columns = self.columns
+        table = source.made(lambda memory: list(zip(*[column(memory) for column in columns], strict=True)))
+        source.line(f"for {', '.join(self.column_names)}, in {table}:")
+        source.lines += lines
+        for place in self._places:
+            emitter.planner.free(place)
+        for v in self.needed:
+            emitter.values[v] = emitter.values[self.base.get(v, v)]
+
+    def _merged(self, shape: Sizes) -> Sizes:
+        return tuple([math.prod([shape[i] for i in run]) for run in self.runs])
+
+    def _column(self, make: Callable[[Any], list[Any]]) -> str:
+        """A variable that the loop sets, from a list with an entry for each block."""
+        name = self.source.fresh()
+        self.columns.append(make)
+        self.column_names.append(name)
+        return name
+
+    def _piece(self, x: Value) -> str:
+        """The name of a value's part that belongs to a block."""
+        whole = tuple([n == 1 for n in x.shape[: self.cut + 1]])
+        if all(whole):
+            return x.name
+        blocks = self.blocks
+
+        def index(block: tuple[slice, ...]) -> tuple[slice, ...]:
+            return tuple([slice(None) if one else part for one, part in zip(whole, block, strict=True)])
+
+        if x.kind == "local":
+            known = self._indices.get(whole)
+            if known is None:
+                known = self._indices[whole] = self._column(lambda memory: [index(block) for block in blocks])
+            return f"{x.name}[{known}]"
+        if x.kind == "constant":
+            array = x.layout
+            return self._column(lambda memory: [array[index(block)] for block in blocks])
+        layout, offset = x.layout, x.offset
+
+        def views(memory: Array) -> list[Array]:
+            array = in_memory(memory, layout, offset)
+            return [array[index(block)] for block in blocks]
+
+        return self._column(views)
+
+    def _load(self, v: Variable, x: Value) -> None:
+        """Slice once what is used more than once in a block."""
+        if x.kind == "local" and self.names[v] != x.name:
+            self.names[v] = self.source.assign(self.names[v])
+
+    # ---- scratch -------------------------------------------------------------------------------------------
+
+    def _scratch(self, shape: Sizes, dtype: np.dtype[Any]) -> tuple[str, Any]:
+        """An array for what a block needs on the way."""
+        free = self._free.setdefault((shape, dtype), [])
+        if free:
+            return free.pop()
+        key = (shape, dtype)
+        whole = tuple([n == 1 and m != 1 for n, m in zip(shape, self.shape, strict=True)])
+        sizes = tuple([1 if one else n for one, n in zip(whole, self.sizes, strict=True)])
+        layout = layouts.contiguous(sizes, dtype)
+        place = self.emitter.planner.take(max(layout.nbytes, LINE))
+        self._places.append(place)
+        cut, blocks = self.cut, self.blocks
+
+        def views(memory: Array) -> list[Array]:
+            array = in_memory(memory, layout, place.offset)
+            made: dict[int, Array] = {}
+            result = []
+            for block in blocks:
+                n = 1 if whole[cut] else block[cut].stop - block[cut].start
+                if n not in made:
+                    made[n] = array[(*[slice(None)] * cut, slice(0, n))]
+                result.append(made[n])
+            return result
+
+        return self._column(views), key
+
+    def _release(self, slot: tuple[str, Any]) -> None:
+        self._free[slot[1]].append(slot)
+
+    # ---- ops -----------------------------------------------------------------------------------------------
+
+    def _operand(self, v: Variable) -> str:
+        return self.emitter.operand(v) if isinstance(v, Literal) else self.names[v]
+
+    def _dying(self, i: int, equation: Equation) -> list[Variable]:
+        """Operands in scratch arrays that nothing after this equation reads."""
+        return [v for v in dict.fromkeys(equation.operands) if v in self._slot and self._last_of(v) == i]
+
+    def _last_of(self, v: Variable) -> int:
+        """The place of the last equation that reads this value, or what shares its array."""
+        slot = self._slot[v]
+        return max([self.last.get(w, -1) for w, own in self._slot.items() if own is slot])
+
+    def _write(self, i: int, equation: Equation) -> None:
+        (v,) = equation.results
+        name = equation.op.name
+        if name == "expand":
+            self._same(v, equation.operands[0])
+        elif name in REDUCTIONS:
+            self._reduce(equation)
+        elif name in ROWS:
+            self._rows(equation)
+        else:
+            self._elementwise(i, equation)
+        for operand in self._dying(i, equation):
+            slot = self._slot[operand]
+            owners = [w for w, own in self._slot.items() if own is slot]
+            if any([w in equation.results for w in owners]):
+                continue
+            for w in owners:
+                del self._slot[w]
+            self._release(slot)
+
+    def _same(self, v: Variable, operand: Variable) -> None:
+        self.names[v] = self.names[operand] if not isinstance(operand, Literal) else self._operand(operand)
+        if operand in self._slot:
+            self._slot[v] = self._slot[operand]
+
+    def _target(self, v: Variable) -> str:
+        """Where the result of a block is written."""
+        if v in self.names:
+            return self.names[v]
+        slot = self._scratch(self._merged(self.emitter.small[v]), _dtype(v))
+        self._slot[v] = slot
+        self.names[v] = slot[0]
+        return slot[0]
+
+    def _elementwise(self, i: int, equation: Equation) -> None:
+        source, operands, (v,) = self.source, equation.operands, equation.results
+        names = [self._operand(x) for x in operands]
+        dtypes = [_dtype(x) for x in operands]
+        steps = template(
+            equation.op.name, dtypes, [x.value if isinstance(x, Literal) else None for x in operands]
+        )
+        if equation.op.name == "cast" and not (dtypes[0].kind == "f" and _dtype(v).kind == "i"):
+            source.line(f"{source.bound(np.copyto)}({self._target(v)}, {names[0]}, 'unsafe')")
+        elif steps is None:
+            method = source.bound(getattr(self.emitter.backend, equation.op.name))
+            params = [source.bound(p) for p in equation.params]
+            self._result(v, f"{method}({', '.join([*names, *params])})")
+        else:
+            if v not in self.names:
+                self._take_place(i, equation, steps)
+            target = self._target(v)
+            needs = any(["t" in (to, *taken) for _, to, taken in steps])
+            scratch = self._scratch(self._merged(self.emitter.small[v]), _dtype(v)) if needs else None
+            write_steps(self.emitter, steps, names, target, scratch[0] if scratch else "", dtypes[-1])
+            if scratch is not None:
+                self._release(scratch)
+
+    def _take_place(self, i: int, equation: Equation, steps: Any) -> None:
+        """Let the result have the array of an operand that dies here."""
+        (v,) = equation.results
+        key = (self._merged(self.emitter.small[v]), _dtype(v))
+        for operand, letter in zip(equation.operands, "ab", strict=False):
+            if (
+                operand in self._slot
+                and self._slot[operand][1] == key
+                and self._last_of(operand) == i
+                and safe_in_place(steps, letter)
+                and (
+                    equation.operands.count(operand) == 1 or all([safe_in_place(steps, one) for one in "ab"])
+                )
+            ):
+                slot = self._slot[operand]
+                for w in [w for w, own in self._slot.items() if own is slot]:
+                    del self._slot[w]
+                self._slot[v] = slot
+                self.names[v] = slot[0]
+                return
+
+    def _result(self, v: Variable, expression: str) -> None:
+        """What a call makes: copied where it is to be, or used as it is."""
+        source = self.source
+        if v in self.names:
+            source.line(f"{source.bound(np.copyto)}({self.names[v]}, {expression})")
+        else:
+            self.names[v] = source.assign(expression)
+
+    def _axes(self, axes: Sizes) -> Sizes:
+        return tuple(
+            [
+                place
+                for place, run in enumerate(self.runs)
+                if any([i in axes and self.group.shape[i] != 1 for i in run])
+            ]
+        )
+
+    def _reduce(self, equation: Equation) -> None:
+        source, (v,), (x,), (axes,) = self.source, equation.results, equation.operands, equation.params
+        names = (self._operand(x), self._target(v))
+        dtype = "None" if equation.op.name in ("max", "min") else source.bound(_dtype(v))
+        reduce = source.bound(_REDUCE[equation.op.name])
+        source.line(f"{reduce}({names[0]}, {self._axes(axes)}, {dtype}, {names[1]}, True)")
+
+    def _rows(self, equation: Equation) -> None:
+        (v,), (x,), (axes,) = equation.results, equation.operands, equation.params
+        method = self.source.bound(getattr(self.emitter.backend, equation.op.name))
+        self._result(v, f"{method}({self._operand(x)}, {self._axes(axes)})")
+
+
+def _dtype(v: Variable) -> np.dtype[Any]:
+    return np.dtype(v.dtype.name)
+
+
+def _adjacent(x: Array, i: int) -> bool:
+    """Whether axes i-1 and i can be seen as one."""
+    return x.shape[i] == 1 or x.shape[i - 1] == 1 or x.strides[i - 1] == x.strides[i] * x.shape[i]
+
+
+def _cut(shape: Sizes, cut: int, length: int) -> Iterator[tuple[slice, ...]]:
+    """The blocks: single places along the axes before `cut`, stretches along that."""
+    before: Sequence[Any] = list(itertools.product(*[range(n) for n in shape[:cut]]))
+    for place in before:
+        for start in range(0, shape[cut], length):
+            yield (*[slice(i, i + 1) for i in place], slice(start, min(start + length, shape[cut])))

@@ -1,0 +1,83 @@
+"""Contractions: sums of products by BLAS, from operands as they lie straight into the place of the result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tensorken.programs.program import Equation, Variable
+from tensorken_numpy.compiled import layouts
+from tensorken_numpy.compiled.values import Value
+from tensorken_numpy.contraction import Sizes, for_blas, planned
+
+if TYPE_CHECKING:
+    from tensorken_numpy.compiled.emission import Emitter
+
+
+def write_contraction(emitter: Emitter, equation: Equation) -> None:
+    """sum(a * b, axes), with the calls that `contract` makes, on operands laid out the same way."""
+    source = emitter.source
+    (v,), (first, second), (axes,) = equation.results, equation.operands, equation.params
+    a, b = emitter.value(first), emitter.value(second)
+    axes, repeated = _within(equation, a, b)
+    if repeated:  # an axis that neither operand has is added up as often as it is long
+        a = emitter.full(first)
+    how = planned(a.shape, b.shape, axes)
+    a = _summed(emitter, a, how.sum_a, v)
+    b = _summed(emitter, b, how.sum_b, v)
+    if how.method == "multiply":
+        target = emitter.target(v, how.shape)
+        source.line(f"{source.bound(np.multiply)}({a.name}, {b.name}, {target.name})")
+        return
+    a = _brought(emitter, a, how.order_a, how.matrix_a, v)
+    b = _brought(emitter, b, how.order_b, how.matrix_b, v)
+    if how.method in ("dot", "vecdot"):
+        target = emitter.target(v, how.shape)
+        inner = emitter.reshaped(target, () if how.method == "dot" else a.shape[:-1], v)
+        call = np.dot if how.method == "dot" else np.vecdot
+        source.line(f"{source.bound(call)}({a.name}, {b.name}, {inner.name})")
+        return
+    a, b = (b, a) if how.swap else (a, b)
+    a, b = _for_blas(emitter, a, v), _for_blas(emitter, b, v)
+    matrix: Sizes = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+    target = emitter.target(v, matrix)
+    call = np.dot if len(matrix) == 2 and 1 not in matrix else np.matmul
+    source.line(f"{source.bound(call)}({a.name}, {b.name}, {target.name})")
+    if how.order is not None:
+        target = emitter.reshaped(target, how.split, v)
+        target = emitter.view(target, target.layout.transpose(how.order), f".transpose({how.order})")
+    emitter.values[v] = emitter.reshaped(target, how.shape, v)
+
+
+def _within(equation: Equation, a: Value, b: Value) -> tuple[Sizes, bool]:
+    """The axes, and whether one that is longer than 1 has size 1 in both operands as they are kept."""
+    (axes,) = equation.params
+    full = [max(n, m) for n, m in zip(*[v.shape for v in equation.operands], strict=True)]
+    kept = [max(n, m) for n, m in zip(a.shape, b.shape, strict=True)]
+    return axes, full != kept
+
+
+def _summed(emitter: Emitter, x: Value, axes: Sizes, v: Variable) -> Value:
+    """Axes that only this operand has, summed first."""
+    if not axes:
+        return x
+    source = emitter.source
+    shape = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
+    target = emitter.scratch(layouts.contiguous(shape, x.dtype), emitter.lifetimes.owner(v))
+    dtype = source.bound(x.dtype)
+    source.line(f"{source.bound(np.add.reduce)}({x.name}, {axes}, {dtype}, {target.name}, True)")
+    return target
+
+
+def _brought(emitter: Emitter, x: Value, order: Sizes | None, matrix: Sizes | None, v: Variable) -> Value:
+    """The operand with its axes in order, as a matrix or a stack of them."""
+    if order is not None:
+        x = emitter.view(x, x.layout.transpose(order), f".transpose({order})")
+    return x if matrix is None else emitter.reshaped(x, matrix, v)
+
+
+def _for_blas(emitter: Emitter, x: Value, v: Variable) -> Value:
+    if x.known:
+        return x if for_blas(x.layout) is x.layout else emitter.copied(x, v)
+    return Value(emitter.source.assign(f"{emitter.source.bound(for_blas)}({x.name})"), x.layout, known=False)

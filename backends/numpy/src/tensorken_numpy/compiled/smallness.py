@@ -1,0 +1,72 @@
+"""Smallness: which values of a program keep size 1 along axes that are only repeated, so that numpy broadcasts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tensorken.programs.program import Equation, Program, Variable
+from tensorken_numpy.compiled.layouts import moved
+from tensorken_numpy.contraction import Sizes
+
+
+def small_shapes(
+    program: Program, inputs: list[Sizes], constants: dict[Variable, Sizes]
+) -> dict[Variable, Sizes]:
+    """For each value of the program the shape that is kept: along each axis the full size, or 1."""
+    small: dict[Variable, Sizes] = Shapes()
+    small.update(constants)
+    small.update(zip(program.inputs, inputs, strict=True))
+    for equation in program.equations:
+        for v, shape in zip(equation.results, _results(equation, small), strict=True):
+            small[v] = shape
+    return small
+
+
+class Shapes(dict[Variable, "Sizes"]):
+    """Values that are not told otherwise are literals: one element."""
+
+    def __missing__(self, v: Variable) -> Sizes:
+        return (1,) * len(v.shape)
+
+
+def is_elementwise(equation: Equation) -> bool:
+    """Whether each element of the one result depends on the elements there alone; casts are so, too."""
+    return (equation.op.elementwise or equation.op.name == "cast") and equation.op.results == 1
+
+
+def _results(equation: Equation, small: dict[Variable, Sizes]) -> Iterator[Sizes]:
+    name = equation.op.name
+    sizes = [small[v] for v in equation.operands]
+    if is_elementwise(equation):
+        yield tuple([max(ns) if 0 not in ns else 0 for ns in zip(*sizes, strict=True)])
+        return
+    rule: Any = _RULES.get(name)
+    if rule is None:
+        yield from [v.shape for v in equation.results]
+        return
+    (v,) = equation.results
+    yield rule(sizes[0], equation.operands[0].shape, v.shape, *equation.params)
+
+
+def _permuted(sizes: Sizes, full: Sizes, shape: Sizes, order: Sizes) -> Sizes:
+    return tuple([sizes[i] for i in order])
+
+
+def _cropped(sizes: Sizes, full: Sizes, shape: Sizes, limits: Any) -> Sizes:
+    return tuple([1 if n == 1 and m != 1 else k for n, m, k in zip(sizes, full, shape, strict=True)])
+
+
+def _extreme(sizes: Sizes, full: Sizes, shape: Sizes, axes: Sizes) -> Sizes:
+    return tuple([1 if i in axes else n for i, n in enumerate(sizes)])
+
+
+_RULES = {
+    "expand": lambda sizes, full, shape, _: sizes,
+    "permute": _permuted,
+    "reshape": lambda sizes, full, shape, _: shape if 0 in full else moved(sizes, full, shape) or shape,
+    "flip": lambda sizes, full, shape, _: sizes,
+    "crop": _cropped,
+    "max": _extreme,
+    "min": _extreme,
+}
