@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import keyword
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from tensorken import tree
 from tensorken.programs.program import Literal, Program, Variable
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-TAKEN = frozenset({"tk", "OPS", *keyword.kwlist, *keyword.softkwlist})
+TAKEN = frozenset({"tk", "OPS", "values", *keyword.kwlist, *keyword.softkwlist})
 """Names that mean something else in the source that `to_python` writes."""
 
 
@@ -22,11 +22,11 @@ class Names(dict[Variable, str]):
     others are a, b, ..., z, aa, ab, ...
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, avoid: Iterable[str] = ()) -> None:
         found = labels(program)
         super().__init__(zip(program.inputs, found, strict=False))
-        self._taken = TAKEN | {root(label) for label in found}
-        self._letters = (name for name in all_names() if name not in self._taken)
+        taken = TAKEN | {root(label) for label in found} | set(avoid)
+        self._letters = (name for name in all_names() if name not in taken)
 
     def __missing__(self, v: Variable) -> str:
         if isinstance(v, Literal):
@@ -112,10 +112,12 @@ def within(program: Program) -> list[Program]:
     return list(found.values())
 
 
-def titles(programs: Sequence[Program], spell: Callable[[str], str] = str) -> dict[Program, str]:
+def titles(
+    programs: Sequence[Program], spell: Callable[[str], str] = str, avoid: Iterable[str] = ()
+) -> dict[Program, str]:
     """What to call each of several programs: its own name, with a number where two have the same."""
     found: dict[Program, str] = {}
-    given: set[str] = set()
+    given = set(avoid)
     for program in programs:
         own = title = spell(program.name)
         count = 1

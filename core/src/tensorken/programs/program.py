@@ -237,3 +237,64 @@ class Program:
         from tensorken.programs.text import summary
 
         return summary(self)
+
+    def _repr_html_(self) -> str:
+        from tensorken.programs.page import page
+
+        return page(self)
+
+    def to_python(self) -> str:
+        """The source of a module with a function of this program's name, which gives the same bits on the same backend.
+
+        Small constants stand in it as numbers, large ones below the functions in base64.  Functions with derivative
+        rules of their own are written without these.
+
+        Raises:
+            ArgumentError: if a constant has no value, or an op has no name in the op table.
+
+        >>> import tensorken as tk
+        >>> print(tk.trace(lambda x: 2.0 * tk.sin(x))(1.0).to_python())  # doctest: +ELLIPSIS
+        \"""function, op by op.\"""
+        <BLANKLINE>
+        import tensorken as tk
+        <BLANKLINE>
+        <BLANKLINE>
+        def function(x):
+            a = tk.sin(x)...
+            b = a * 2.0...
+            return b
+        <BLANKLINE>
+        """
+        from tensorken.programs.python import source
+
+        return source(self)
+
+    def to_mermaid(self) -> str:
+        """A flowchart in the language of Mermaid, which many viewers of Markdown draw.
+
+        >>> import tensorken as tk
+        >>> print(tk.trace(tk.sin)(1.0).to_mermaid())
+        flowchart TD
+            subgraph p0["sin"]
+                p0n0(["x<br/>float32[]"])
+                p0n1["a = sin(x)<br/>float32[]"]
+                p0n2[["return a"]]
+                p0n0 --> p0n1
+                p0n1 --> p0n2
+            end
+        <BLANKLINE>
+        """
+        from tensorken.programs.mermaid import mermaid
+
+        return mermaid(self)
+
+    def to_dot(self) -> str:
+        """A graph in the language of Graphviz: `dot -Tsvg` draws it.
+
+        >>> import tensorken as tk
+        >>> print(tk.trace(tk.sin)(1.0).to_dot().splitlines()[0])
+        digraph "sin" {
+        """
+        from tensorken.programs.dot import dot
+
+        return dot(self)

@@ -1,0 +1,271 @@
+"""Python: the source of a function that does what a program does, op by op, and runs by itself."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import math
+import re
+import struct
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tensorken.errors import ArgumentError, TensorkenError
+from tensorken.programs.names import Names, folded, labels, parameters, root, titles, within
+from tensorken.programs.program import Equation, Literal, Program, Variable
+from tensorken.programs.text import INDENT, place_of
+from tensorken.spec.dtypes import DType
+from tensorken.spec.op import OPS
+from tensorken.spec.raw import RawTensor
+from tensorken.tensor import Tensor
+
+SMALL = 24
+"""Constants of so many elements stand where they are used; larger ones below the functions, in base64."""
+
+OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "lt": "<"}
+
+WRITTEN = {
+    "neg": "-{}",
+    "where": "tk.where({}, {}, {})",
+    "cast": "{}.astype({})",
+    "reshape": "{}.reshape({})",
+    "permute": "{}.permute({})",
+    "expand": "{}.expand({})",
+    "pad": "{}.pad({})",
+    "crop": "{}.crop({})",
+    "flip": "{}.flip({})",
+    "sum": "{}.sum({}, keepdims=True)",
+    "max": "{}.max({}, keepdims=True)",
+    "min": "{}.min({}, keepdims=True)",
+    "prod": "{}.prod({}, keepdims=True)",
+    "maximum": "tk.maximum({}, {})",
+    "minimum": "tk.minimum({}, {})",
+    **{
+        name: f"tk.{name}({{}})"
+        for name in (
+            *("exp", "log", "sin", "cos", "tan", "sqrt", "tanh", "sigmoid", "relu", "square", "abs", "sign"),
+            *("reciprocal", "log1p", "expm1", "erf", "softplus", "floor", "sinh", "cosh", "exp2", "log2"),
+        )
+    },
+}
+"""How ops are written that have a name of their own for users; the others are looked up in the op table."""
+
+OVER_AXES = ("sum", "max", "min", "prod", "flip")
+"""Over no axes these are no ops for users."""
+
+_VALUES = f'''
+def values(name):
+{INDENT}"""The elements of a constant."""
+{INDENT}format, text = CONSTANTS[name]
+{INDENT}return [x for (x,) in struct.iter_unpack(format, base64.b64decode(text))]
+'''
+
+
+def source(program: Program) -> str:
+    """A module with a function of the program's name; see `Program.to_python`.
+
+    Raises:
+        ArgumentError: if a constant belongs to a transform, or an op is in no table.
+    """
+    program = program if _is_written(program) else program.changed(arguments=None, result=None)
+    programs = [program, *[p for p in within(program) if p is not program]]
+    avoid = {root(label) for label in labels(program)}
+    functions = _Functions(titles(programs, identifier, avoid))
+    flat = [p if p is program else p.changed(arguments=None, result=None) for p in programs]
+    called = dict(zip(flat, [functions.called[p] for p in programs], strict=True))
+    runs = _kinds(programs)
+    written = [
+        "\n".join(functions.lines(f, called[f], runs.get(p, ""))) for p, f in zip(programs, flat, strict=True)
+    ]
+    body = "\n\n\n".join(reversed(written)) + "\n"
+    imports = ["import tensorken as tk"]
+    if "OPS[" in body:
+        imports.append("from tensorken.spec.op import OPS")
+    if functions.large:
+        imports = ["import base64", "import struct", "", *imports]
+        rows = [f'{INDENT}"{name}": ("{form}", """\n{data}"""),' for name, form, data in functions.large]
+        body += "\n".join([f"\n{_VALUES}", "", "CONSTANTS = {", *rows, "}", ""])
+    return "\n".join([f'"""{called[program]}, op by op."""', "", *imports, "", "", body])
+
+
+def identifier(name: str) -> str:
+    """A name that a function can have: `jvp_of_f` for `jvp of f`."""
+    found = re.sub(r"\W+", "_", name.strip("<>"), flags=re.ASCII).strip("_")
+    return "function" if found in ("", "lambda") else found if not found[0].isdigit() else f"f{found}"
+
+
+def _kinds(programs: Sequence[Program]) -> dict[Program, str]:
+    """What stands above the function of a program that an op runs."""
+    found: dict[Program, str] = {}
+    for program in programs:
+        for equation in program.equations:
+            inner = [p for p in equation.params if isinstance(p, Program)]
+            if equation.op.whole is None:
+                found.update(dict.fromkeys(inner, "# Derivative rules of its own are not written here."))
+            elif equation.op.name == "call":
+                found.update(dict.fromkeys(inner, "@tk.jit"))
+            elif inner:
+                raise ArgumentError(
+                    f"to_python: {program.name} has the op {equation.op.name!r}, which runs programs as Python has no "
+                    f"words for; keep it by program.save(path)"
+                )
+    return found
+
+
+def _is_written(program: Program) -> bool:
+    """Whether arguments and result can be written as Python has them."""
+    known = (dict, list, tuple, type(None))
+    for structure in (program.arguments, program.result):
+        for node in structure.nodes if structure is not None else ():
+            if node is not None and node[0].kind not in known and not hasattr(node[0].kind, "_fields"):
+                return False
+    result = program.result
+    if result is not None and any([n is not None and n[0].kind not in known for n in result.nodes]):
+        return False
+    if result is not None and not all(
+        [_is_literal(key) for n in result.nodes if n is not None and n[0].kind is dict for key in n[1]]
+    ):
+        return False
+    return all([_is_path(label) for label in labels(program)])
+
+
+def _is_literal(value: Any) -> bool:
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except (ValueError, SyntaxError):
+        return False
+
+
+def _is_path(label: str) -> bool:
+    """Whether a path reads as an expression: names, attributes, and subscripts that are literals."""
+    try:
+        node: ast.AST = ast.parse(label, mode="eval").body
+        while not isinstance(node, ast.Name):
+            if isinstance(node, ast.Subscript):
+                ast.literal_eval(node.slice)
+            elif not isinstance(node, ast.Attribute):
+                return False
+            node = node.value
+    except (ValueError, SyntaxError):
+        return False
+    return True
+
+
+class _Functions:
+    """The functions of a module, and the large constants that they share."""
+
+    def __init__(self, called: Mapping[Program, str]) -> None:
+        self.called = called
+        self.large: list[tuple[str, str, str]] = []
+
+    def lines(self, program: Program, title: str, above: str) -> Iterator[str]:
+        names = Names(program, {"base64", "struct", "CONSTANTS", *self.called.values()})
+        anchor = names[program.inputs[0]] if program.inputs else None
+        if above:
+            yield above
+        yield f"def {title}({', '.join(_signature(program, names))}):"
+        for v, x in program.constants.items():
+            yield f"{INDENT}{names[v]} = {self._constant(v, x, anchor, f'{title}.{names[v]}')}"
+        before = ""
+        for equation in program.equations:
+            written = self._application(equation, names, anchor)
+            left = ", ".join([names[v] for v in equation.results])
+            if equation.op.results != 1:
+                left = f"({left},)" if len(equation.results) == 1 else left or "_"
+            where = place_of(equation)
+            yield f"{INDENT}{left} = {written}" + (f"  # {where}" if where not in ("", before) else "")
+            before = where
+        yield f"{INDENT}return {self._returned(program, names, anchor)}"
+
+    def _application(self, equation: Equation, names: Names, anchor: str | None) -> str:
+        op, operands = equation.op, list(equation.operands)
+        programs = [p for p in equation.params if isinstance(p, Program)]
+        if programs:
+            return f"{self.called[programs[0]]}({', '.join(self._given(operands, names, anchor))})"
+        if OPS.get(op.name) is not op:
+            raise ArgumentError(
+                f"to_python: the op {op.name!r} is not in the op table, so no source can name it; give it a place there "
+                f"with tensorken.spec.op.register"
+            )
+        params = [f"tk.{_attribute(p)}" if isinstance(p, DType) else repr(p) for p in equation.params]
+        if op.name in OPERATORS and operands[0].dtype.kind != "bool":
+            sides = [repr(v.value) if _is_plain(v) else names[v] for v in operands]
+            if not isinstance(operands[0], Literal):
+                sides[0] = names[operands[0]]
+            if not all([not isinstance(v, Literal) or _is_plain(v) for v in operands]):
+                sides = self._given(operands, names, anchor)
+            elif op.name in ("eq", "lt") or all([isinstance(v, Literal) for v in operands]):
+                sides[0] = self._given(operands[:1], names, anchor)[0]
+            return f"{sides[0]} {OPERATORS[op.name]} {sides[1]}"
+        given = self._given(operands, names, anchor)
+        if op.name == "concatenate":
+            return f"tk.concatenate([{', '.join(given)}], {params[0]})"
+        if op.name in WRITTEN and (params != ["()"] or op.name not in OVER_AXES):
+            return WRITTEN[op.name].format(*given, *params)
+        rest = ", ".join([f'OPS["{op.name}"]', *given[1:], *params])
+        return f"{given[0]}.apply({rest})"
+
+    def _given(self, operands: Sequence[Variable], names: Names, anchor: str | None) -> list[str]:
+        return [_filled(v, anchor) if isinstance(v, Literal) else names[v] for v in operands]
+
+    def _constant(self, v: Variable, x: Tensor, anchor: str | None, name: str) -> str:
+        if not isinstance(x.interpreter, RawTensor):
+            raise ArgumentError(
+                f"to_python: a constant of shape {v.shape} belongs to {getattr(x.interpreter, 'transform', 'a transform')}, "
+                f"so it has no value to write; pass it as an argument"
+            )
+        try:
+            flat = x.flat()
+            elements = list(flat if isinstance(flat, list) else flat.tolist())
+        except (TensorkenError, AttributeError):
+            raise ArgumentError(
+                f"to_python: a constant of shape {v.shape} has no elements on {x.backend}; trace on another backend"
+            ) from None
+        shown = f"[{', '.join([_number(e) for e in elements])}]"
+        if len(elements) > SMALL:
+            form = f"<{v.dtype.format}"
+            data = base64.b64encode(struct.pack(f"<{len(elements)}{v.dtype.format}", *elements)).decode()
+            self.large.append((name, form, "".join([f"{line}\n" for line in textwrap.wrap(data, 100)])))
+            shown = f'values("{name}")'
+        if anchor is None:
+            return f"tk.new({v.shape}, {shown}, tk.{_attribute(v.dtype)})"
+        return f"{anchor}.constant({shown}, tk.{_attribute(v.dtype)}, {v.shape})"
+
+    def _returned(self, program: Program, names: Names, anchor: str | None) -> str:
+        outputs = self._given(program.outputs, names, anchor)
+        if program.result is None:
+            return f"({', '.join(outputs)}{',' if len(outputs) == 1 else ''})"
+        shown = folded(program.result, outputs, lambda container, *rest: container.show(*rest))
+        return str(shown)
+
+
+def _signature(program: Program, names: Names) -> list[str]:
+    if program.arguments is None:
+        return [names[v] for v in program.inputs]
+    positional = parameters(program)
+    keywords = list(dict.fromkeys([root(label) for label in labels(program)]))
+    named = [name for name in keywords if name not in positional]
+    return [*positional, *(["*", *named] if named else [])]
+
+
+def _filled(v: Literal, anchor: str | None) -> str:
+    facts = f"{_number(v.value)}, dtype=tk.{_attribute(v.dtype)}"
+    if anchor is None:
+        return f"tk.full({v.shape}, {facts})"
+    return f"tk.full_like({anchor}, {facts}, shape={v.shape})"
+
+
+def _is_plain(v: Variable) -> bool:
+    """Whether a number that stands beside a tensor becomes this literal."""
+    return isinstance(v, Literal) and v.dtype.kind != "bool" and math.isfinite(v.value)
+
+
+def _number(value: bool | int | float) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "tk.nan" if math.isnan(value) else f"{'-' if value < 0 else ''}tk.inf"
+    return repr(value)
+
+
+def _attribute(dtype: DType) -> str:
+    return "bool_" if dtype.name == "bool" else dtype.name
