@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorken.programs.program import Program
 from tensorken.spec.capabilities import Capabilities
 from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.shapes import Axes, Pairs, Shape
@@ -16,6 +15,9 @@ from tensorken_numpy.compiled.program import compiled
 from tensorken_numpy.contraction import Array, contract
 from tensorken_numpy.factorizations import Factorizations
 from tensorken_numpy.quiet import quiet
+
+if TYPE_CHECKING:
+    from tensorken.programs.program import Program
 
 _DTYPES: dict[Any, DType] = {np.dtype(name): dtype for name, dtype in DTYPES.items()}
 _OF: dict[DType, Any] = {dtype: np.dtype(name) for name, dtype in DTYPES.items()}

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorken.programs.program import Equation, Literal, Variable
 from tensorken_numpy.compiled import layouts
 from tensorken_numpy.compiled.lifetimes import equations_of
 from tensorken_numpy.compiled.memory import LINE
 from tensorken_numpy.compiled.schedule import BLOCK, REDUCTIONS, ROWS, Group
+from tensorken_numpy.compiled.smallness import is_literal
 from tensorken_numpy.compiled.templates import safe_in_place, template
 from tensorken_numpy.compiled.values import Value, in_memory
 from tensorken_numpy.compiled.writing import write_steps
 from tensorken_numpy.contraction import Array, Sizes
 
 if TYPE_CHECKING:
+    from tensorken.programs.program import Equation, Variable
     from tensorken_numpy.compiled.emission import Emitter
 
 _REDUCE: dict[str, Any] = {
@@ -59,12 +60,7 @@ class _Blocks:
         inside = {v for e in self.equations for v in e.results}
         self.given = list(
             dict.fromkeys(
-                [
-                    v
-                    for e in self.equations
-                    for v in e.operands
-                    if v not in inside and not isinstance(v, Literal)
-                ]
+                [v for e in self.equations for v in e.operands if v not in inside and not is_literal(v)]
             )
         )
         self.last = {v: i for i, e in enumerate(self.equations) for v in e.operands}
@@ -221,7 +217,7 @@ class _Blocks:
     # ---- ops -----------------------------------------------------------------------------------------------
 
     def _operand(self, v: Variable) -> str:
-        return self.emitter.operand(v) if isinstance(v, Literal) else self.names[v]
+        return self.emitter.operand(v) if is_literal(v) else self.names[v]
 
     def _dying(self, i: int, equation: Equation) -> list[Variable]:
         """Operands in scratch arrays that nothing after this equation reads."""
@@ -253,7 +249,7 @@ class _Blocks:
             self._release(slot)
 
     def _same(self, v: Variable, operand: Variable) -> None:
-        self.names[v] = self.names[operand] if not isinstance(operand, Literal) else self._operand(operand)
+        self.names[v] = self.names[operand] if not is_literal(operand) else self._operand(operand)
         if operand in self._slot:
             self._slot[v] = self._slot[operand]
 
@@ -270,9 +266,7 @@ class _Blocks:
         source, operands, (v,) = self.source, equation.operands, equation.results
         names = [self._operand(x) for x in operands]
         dtypes = [_dtype(x) for x in operands]
-        steps = template(
-            equation.op.name, dtypes, [x.value if isinstance(x, Literal) else None for x in operands]
-        )
+        steps = template(equation.op.name, dtypes, [x.value if is_literal(x) else None for x in operands])
         if equation.op.name == "cast" and not (dtypes[0].kind == "f" and _dtype(v).kind == "i"):
             source.line(f"{source.bound(np.copyto)}({self._target(v)}, {names[0]}, 'unsafe')")
         elif steps is None:
@@ -346,7 +340,7 @@ def _dtype(v: Variable) -> np.dtype[Any]:
 
 def _adjacent(x: Array, i: int) -> bool:
     """Whether axes i-1 and i can be seen as one."""
-    return x.shape[i] == 1 or x.shape[i - 1] == 1 or x.strides[i - 1] == x.strides[i] * x.shape[i]
+    return bool(x.shape[i] == 1 or x.shape[i - 1] == 1 or x.strides[i - 1] == x.strides[i] * x.shape[i])
 
 
 def _cut(shape: Sizes, cut: int, length: int) -> Iterator[tuple[slice, ...]]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorken.programs.program import Equation, Variable
 from tensorken_numpy.compiled import layouts
 from tensorken_numpy.compiled.values import Value
 from tensorken_numpy.contraction import Sizes, for_blas, planned
 
 if TYPE_CHECKING:
+    from tensorken.programs.program import Equation, Variable
     from tensorken_numpy.compiled.emission import Emitter
 
 
@@ -35,14 +35,15 @@ def write_contraction(emitter: Emitter, equation: Equation) -> None:
     if how.method in ("dot", "vecdot"):
         target = emitter.target(v, how.shape)
         inner = emitter.reshaped(target, () if how.method == "dot" else a.shape[:-1], v)
-        call = np.dot if how.method == "dot" else np.vecdot
+        call: Any = np.dot if how.method == "dot" else np.vecdot
         source.line(f"{source.bound(call)}({a.name}, {b.name}, {inner.name})")
         return
     a, b = (b, a) if how.swap else (a, b)
     a, b = _for_blas(emitter, a, v), _for_blas(emitter, b, v)
     matrix: Sizes = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
     target = emitter.target(v, matrix)
-    call = np.dot if len(matrix) == 2 and 1 not in matrix else np.matmul
+    plain = len(matrix) == 2 and 1 not in matrix and a.dtype in (np.float32, np.float64)
+    call = np.dot if plain else np.matmul
     source.line(f"{source.bound(call)}({a.name}, {b.name}, {target.name})")
     if how.order is not None:
         target = emitter.reshaped(target, how.split, v)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextvars
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.op import run
 from tensorken_numpy.compiled import layouts
 from tensorken_numpy.compiled.blocks import write_group
@@ -17,12 +16,15 @@ from tensorken_numpy.compiled.contractions import write_contraction
 from tensorken_numpy.compiled.lifetimes import Lifetimes, equations_of
 from tensorken_numpy.compiled.memory import Place, Planner
 from tensorken_numpy.compiled.schedule import Group, Unit
-from tensorken_numpy.compiled.smallness import is_elementwise
+from tensorken_numpy.compiled.smallness import is_elementwise, is_literal
 from tensorken_numpy.compiled.source import Source
 from tensorken_numpy.compiled.templates import safe_in_place, template
 from tensorken_numpy.compiled.values import Value, in_memory
 from tensorken_numpy.compiled.writing import write_scalars, write_steps
 from tensorken_numpy.contraction import Array, Sizes
+
+if TYPE_CHECKING:
+    from tensorken.programs.program import Equation, Program, Variable
 
 OF: dict[str, np.dtype[Any]] = {
     name: np.dtype(name) for name in ("bool", "int32", "int64", "float16", "float32", "float64")
@@ -62,7 +64,8 @@ class Emitter:
         for v, name, x in zip(program.inputs, names, inputs, strict=True):
             layout = layouts.strided(x.shape, x.strides, x.dtype)
             self.values[v] = self._as_small(Value(name, layout))
-        for self.step, unit in enumerate(self.units):
+        for step, unit in enumerate(self.units):
+            self.step = step
             if isinstance(unit, Group):
                 write_group(self, unit)
             else:
@@ -84,7 +87,7 @@ class Emitter:
         """What is known of a value of the program."""
         found = self.values.get(v)
         if found is None:
-            if isinstance(v, Literal):
+            if is_literal(v):
                 array = self.backend.full((1,) * len(v.shape), v.value, v.dtype)
                 number: Any = v.value
             else:
@@ -101,7 +104,7 @@ class Emitter:
 
     def operand(self, v: Variable) -> str:
         """The name of a value among operands that numpy broadcasts: literals without axes, which is quicker."""
-        if isinstance(v, Literal):
+        if is_literal(v):
             return self.number(v.value, OF[v.dtype.name])
         return self.value(v).name
 
@@ -111,7 +114,7 @@ class Emitter:
 
     def scalar(self, v: Variable) -> str:
         """The name of a value without axes, as a scalar of numpy's."""
-        if isinstance(v, Literal):
+        if is_literal(v):
             return self.one(v.value, OF[v.dtype.name])
         name = self._scalars.get(v)
         if name is None:
@@ -156,7 +159,7 @@ class Emitter:
 
     def in_full(self, v: Variable) -> str:
         """The name of the value with its repetitions, to be handed out."""
-        if isinstance(v, Literal):
+        if is_literal(v):
             full = self.source.bound(self.backend.full)
             return f"{full}({v.shape}, {self.source.bound(v.value)}, {self.source.bound(v.dtype)})"
         return self.full(v).name
@@ -246,7 +249,7 @@ class Emitter:
         (v,) = equation.results
         shape = self.small[v]
         operands = equation.operands
-        numbers = [x.value if isinstance(x, Literal) else None for x in operands]
+        numbers = [x.value if is_literal(x) else None for x in operands]
         steps = template(equation.op.name, [OF[x.dtype.name] for x in operands], numbers)
         dtype = OF[v.dtype.name]
         if shape == () and steps is not None:
@@ -255,7 +258,7 @@ class Emitter:
             self.values[v] = Value(name, layouts.contiguous((), dtype))
             self._scalars[v] = name
             return
-        if all([isinstance(x, Literal) for x in operands]):
+        if all([is_literal(x) for x in operands]):
             names = [self.value(x).name for x in operands]
         else:
             names = [self.operand(x) for x in operands]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from tensorken.programs.program import Equation, Program, Variable
 from tensorken_numpy.compiled.schedule import Group, Unit
+
+if TYPE_CHECKING:
+    from tensorken.programs.program import Equation, Program, Variable
 
 VIEWS = frozenset({"expand", "reshape", "permute", "flip", "crop"})
 NEW = frozenset(

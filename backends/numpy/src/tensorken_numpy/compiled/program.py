@@ -5,19 +5,21 @@ from __future__ import annotations
 import contextvars
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorken.programs.program import Equation, Literal, Program
 from tensorken.spec.raw import RawTensor
 from tensorken_numpy.compiled import layouts
 from tensorken_numpy.compiled.emission import OF, Emitter
 from tensorken_numpy.compiled.memory import memory
 from tensorken_numpy.compiled.schedule import REDUCTIONS, ROWS, schedule
-from tensorken_numpy.compiled.smallness import small_shapes
+from tensorken_numpy.compiled.smallness import is_literal, small_shapes
 from tensorken_numpy.compiled.templates import template
 from tensorken_numpy.contraction import Array
+
+if TYPE_CHECKING:
+    from tensorken.programs.program import Equation, Program
 
 LAYOUTS = 8
 """For how many layouts of its inputs a program has functions; inputs laid out otherwise are copied first."""
@@ -53,7 +55,7 @@ class Compiled:
         self._functions: dict[Any, _Function] = {}
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
-        key = tuple([x.strides for x in inputs])
+        key: Any = tuple([x.strides for x in inputs])
         function = self._functions.get(key)
         if function is None:
             if len(self._functions) >= LAYOUTS:
@@ -104,7 +106,8 @@ def _kept(x: Any, backend: Any) -> tuple[int, ...]:
     if x.interpreter is not backend:
         shape: tuple[int, ...] = x.shape
         return shape
-    return layouts.small(np.asarray(x.representation)).shape
+    kept: tuple[int, ...] = layouts.small(np.asarray(x.representation)).shape
+    return kept
 
 
 def _groupable(equation: Equation, backend: RawTensor[Array]) -> bool:
@@ -116,7 +119,7 @@ def _groupable(equation: Equation, backend: RawTensor[Array]) -> bool:
         return True
     if not (op.elementwise or op.name == "cast") or not op.method or not backend.has(op):
         return False
-    numbers = [v.value if isinstance(v, Literal) else None for v in equation.operands]
+    numbers = [v.value if is_literal(v) else None for v in equation.operands]
     return (
         op.name in MADE
         or op.name == "cast"

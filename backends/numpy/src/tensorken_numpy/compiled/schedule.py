@@ -10,10 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
-from tensorken.programs.program import Equation, Program, Variable
 from tensorken_numpy.compiled.smallness import is_elementwise
 from tensorken_numpy.contraction import Sizes
+
+if TYPE_CHECKING:
+    from tensorken.programs.program import Equation, Program, Variable
 
 BLOCK = 16384
 """How many elements are computed at a time: so few that what lies between stays in the cache."""
@@ -49,7 +52,7 @@ class Group:
     touched: int
 
 
-Unit = Equation | Group
+Unit: TypeAlias = "Equation | Group"
 
 
 def schedule(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from tensorken.programs.program import Equation, Program, Variable
 from tensorken_numpy.compiled.layouts import moved
 from tensorken_numpy.contraction import Sizes
+
+if TYPE_CHECKING:
+    from tensorken.programs.program import Equation, Literal, Program, Variable
 
 
 def small_shapes(
@@ -23,11 +25,16 @@ def small_shapes(
     return small
 
 
-class Shapes(dict[Variable, "Sizes"]):
+class Shapes(dict["Variable", "Sizes"]):
     """Values that are not told otherwise are literals: one element."""
 
     def __missing__(self, v: Variable) -> Sizes:
         return (1,) * len(v.shape)
+
+
+def is_literal(v: Variable) -> TypeGuard[Literal]:
+    """Whether the program tells what all elements are; by what it has, as a backend need not import programs."""
+    return hasattr(v, "value")
 
 
 def is_elementwise(equation: Equation) -> bool:
