@@ -8,6 +8,7 @@
 import typing as _typing
 
 from tensorken import errors as errors, linalg as linalg, random as random, testing as testing, tree as tree
+from tensorken.control_flow import *
 from tensorken.creation import *
 from tensorken.custom import *
 from tensorken.debugging import *

@@ -10,9 +10,8 @@ from tensorken.batch import over_shared_examples
 from tensorken.dispatch import at_one_level
 from tensorken.programs.execution import prepared
 from tensorken.programs.passes.dead_code import without_dead_code
-from tensorken.programs.passes.invariants import ARRANGEMENTS
 from tensorken.programs.program import Equation, Literal, Program, Variable
-from tensorken.spec.op import Op, run
+from tensorken.spec.op import OPS, Op, run
 from tensorken.tensor import Tensor
 from tensorken.tracing import traced
 from tensorken.transforms import pull, record
@@ -197,6 +196,10 @@ def halves_of(
     return Halves(forward, backward, seeds, kept, reached)
 
 
+ARRANGEMENTS = frozenset(OPS[name] for name in ("expand", "permute", "reshape"))
+"""Ops that compute nothing: what they give is made again rather than kept."""
+
+
 def divided(
     both: Program, given: int, count: int, fixed: Sequence[int] = ()
 ) -> tuple[Program, Program, list[int]]:
@@ -217,12 +220,12 @@ def divided(
     late: set[Variable] = set(both.inputs[given:])
     same: set[Variable] = {both.inputs[i] for i in fixed}
     first: list[Equation] = []
-    second: list[Equation] = []
+    second: set[Equation] = set()
     again: set[Equation] = set()
     for equation in both.equations:
         if not late.isdisjoint(equation.operands):
             late.update(equation.results)
-            second.append(equation)
+            second.add(equation)
             continue
         first.append(equation)
         if all([v in same or v in both.constants or isinstance(v, Literal) for v in equation.operands]):
@@ -233,10 +236,10 @@ def divided(
     outputs, pulled = both.outputs[:count], both.outputs[count:]
     used = dict.fromkeys([v for e in second for v in e.operands])
     used.update(dict.fromkeys(pulled))
-    repeated: list[Equation] = []
+    repeated: set[Equation] = set()
     for equation in reversed(first):
         if equation in again and not used.keys().isdisjoint(equation.results):
-            repeated.append(equation)
+            repeated.add(equation)
             used.update(dict.fromkeys(equation.operands))
     late.update([v for e in repeated for v in e.results])
     needed = [v for v in used if v not in late and v not in both.constants and not isinstance(v, Literal)]
@@ -253,10 +256,30 @@ def divided(
     backward = both.changed(
         inputs=(*both.inputs[given:], *needed),
         outputs=pulled,
-        equations=(*reversed(repeated), *second),
+        equations=tuple(_in_need([e for e in both.equations if e in second or e in repeated], pulled)),
         name=f"vjp of {both.name}",
     )
     return without_dead_code(forward), without_dead_code(backward), [places[v] for v in needed]
+
+
+def _in_need(equations: Sequence[Equation], outputs: Sequence[Variable]) -> list[Equation]:
+    """The equations with those that merely arrange other values moved to where these are needed first."""
+    waiting = {v: e for e in equations if not e.scope and e.op in ARRANGEMENTS for v in e.results}
+    order = {e: i for i, e in enumerate(equations)}
+    found: list[Equation] = []
+
+    def take(values: Sequence[Variable]) -> None:
+        taken = [waiting.pop(v) for v in values if v in waiting]
+        for e in taken:  # which grows by what these need
+            taken += [waiting.pop(v) for v in e.operands if v in waiting]
+        found.extend(sorted(taken, key=order.__getitem__))
+
+    for equation in equations:
+        if equation.op not in ARRANGEMENTS or equation.scope:
+            take(equation.operands)
+            found.append(equation)
+    take(outputs)
+    return found
 
 
 CALL = Op(

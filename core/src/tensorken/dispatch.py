@@ -159,6 +159,14 @@ def binary(op: Op, a: Any, b: Any) -> Tensor:
             shape = broadcast(shape, b.shape)
         except ShapeError as error:
             raise ShapeError(f"{op.name}: {error}") from None
+        if (
+            a.interpreter is not b.interpreter
+        ):  # what is traced shall hold the small value, not the repeated one
+            interpreter, operands = at_one_level(op, (a, b))
+            a, b = [
+                type(a)(interpreter, *facts)
+                for facts in zip(operands, (a.shape, b.shape), (dtype, dtype), strict=True)
+            ]
         a, b = a.broadcast_to(shape), b.broadcast_to(shape)
     result_dtype = op.dtypes.get((dtype, dtype))
     if result_dtype is None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorken.arguments import Function, check_function
 from tensorken.tensor import Tensor
+from tensorken.tracing import scope
 from tensorken.user_ops import Arguments, Result, call, pulled_through, pushed_through, user_op
 
 __all__ = [
@@ -48,11 +49,15 @@ def checkpoint(f: Function) -> Callable[..., Any]:
         def again(*xs: Tensor) -> list[Any]:
             return result.tensors(on(*xs))
 
+        def pull(cotangents: Any, _: Any, xs: Any) -> Any:
+            with scope():  # or a program that computes this would keep what is inside after all
+                return pulled_through(again, xs, cotangents)
+
         op = user_op(
             name,
             lambda xs: result.taken_apart(on(*xs), xs[0].interpreter),
             lambda tangents, ys, xs: pushed_through(again, xs, tangents),
-            lambda cotangents, ys, xs: pulled_through(again, xs, cotangents),
+            pull,
         )
         return result.put_together(call(op, tensors))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
@@ -26,6 +27,7 @@ from tensorken.tensor import Tensor
 __all__ = ["trace"]
 
 _scope: ContextVar[int] = ContextVar("tensorken_scope_of_equations", default=0)
+_numbers = itertools.count(1)  # gives each scope its own
 _KEEP_THE_NUMBER = frozenset(OPS[name] for name in ("reshape", "expand", "permute", "flip", "crop"))
 """Ops that make of a tensor of equal elements another one of the same number."""
 
@@ -135,20 +137,33 @@ def traced(
     """
     level = Trace(inner)
     inputs = tuple([Variable(x.shape, x.dtype) for x in like])
-    with running(level):
+    with running(level), _in_scope(0):
         ys = function(*[Tensor(level, v, v.shape, v.dtype) for v in inputs])
         outputs = tuple([result_at(level, y).representation for y in ys])
-    return Program(inputs, outputs, tuple(level.equations), level.constants, name=name, backend=inner.base)
+    equations = _numbered(level.equations)
+    return Program(inputs, outputs, equations, level.constants, name=name, backend=inner.base)
+
+
+def _numbered(equations: Sequence[Equation]) -> tuple[Equation, ...]:
+    """The equations with the scopes numbered in the order in which they appear."""
+    numbers = {0: 0}
+    return tuple(
+        [replace(e, scope=numbers.setdefault(e.scope, len(numbers))) if e.scope else e for e in equations]
+    )
 
 
 @contextmanager
-def scope(number: int) -> Iterator[None]:
-    """What is traced within the block has a scope of its own: nothing in it is merged with what is outside."""
+def _in_scope(number: int) -> Iterator[None]:
     token = _scope.set(number)
     try:
         yield
     finally:
         _scope.reset(token)
+
+
+def scope() -> AbstractContextManager[None]:
+    """What is traced within the block has a scope of its own: nothing in it is merged with what is outside."""
+    return _in_scope(next(_numbers))
 
 
 def trace(f: Function) -> Callable[..., Program]:

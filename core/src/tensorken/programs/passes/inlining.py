@@ -27,7 +27,7 @@ def inline(program: Program) -> Program:
         body = inline(called)
         inner = dict(zip(body.inputs, operands, strict=True))
         scope = next(scopes) if equation.op.whole is None else equation.scope
-        equations += _renamed(body, inner, scope)
+        equations += _renamed(body, inner, scope, scopes)
         constants.update(body.constants)
         known.update(zip(equation.results, [inner.get(v, v) for v in body.outputs], strict=True))
     return program.changed(
@@ -43,10 +43,18 @@ def _with(equation: Equation, operands: tuple[Variable, ...]) -> Equation:
     return Equation(equation.op, operands, equation.params, equation.results, equation.origin, equation.scope)
 
 
-def _renamed(body: Program, inner: dict[Variable, Variable], scope: int) -> Iterator[Equation]:
-    """The equations with fresh results, as a program may be called twice; `inner` learns what they are."""
+def _renamed(
+    body: Program, inner: dict[Variable, Variable], scope: int, scopes: Iterator[int]
+) -> Iterator[Equation]:
+    """The equations with fresh results, as a program may be called twice; `inner` learns what they are.
+
+    Those of the program's own scope come into the given one, those of each other scope into a fresh one.
+    """
+    own = {0: scope}
     for e in body.equations:
         operands = tuple([inner.get(v, v) for v in e.operands])
         results = tuple([Variable(v.shape, v.dtype) for v in e.results])
         inner.update(zip(e.results, results, strict=True))
-        yield Equation(e.op, operands, e.params, results, e.origin, scope or e.scope)
+        if e.scope not in own:
+            own[e.scope] = next(scopes)
+        yield Equation(e.op, operands, e.params, results, e.origin, own[e.scope])
