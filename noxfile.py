@@ -52,12 +52,9 @@ def editable(*, extras: bool = True) -> list[str]:
 
 
 def install_workspace(session: nox.Session, *groups: str, extras: bool = True) -> None:
-    """Put every distribution, and what the groups name, into the session's environment.
-
-    Modules are compiled when they are imported, as most never are: that halves the time.
-    """
-    session.install("--no-compile", *requirements("build", *groups))
-    session.install("--no-compile", *editable(extras=extras))
+    """Put every distribution, and what the groups name, into the session's environment."""
+    session.install(*requirements("build", *groups))
+    session.install(*editable(extras=extras))
 
 
 @nox.session
