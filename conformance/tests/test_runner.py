@@ -57,7 +57,7 @@ def test_a_crash_is_the_result_of_one_case(right: Run) -> None:
     assert [r.case.id for r in found.results] == [r.case.id for r in right.results]
     assert list(bad(found)) == ["values.read-back/full/float32/prime"]
     [crash] = bad(found).values()
-    assert 0.0 < crash.seconds < 10.0
+    assert crash.seconds > 0.0
     assert crash.status == "crashed"
     assert crash.level == 1
     assert crash.says.startswith("crash: ")
