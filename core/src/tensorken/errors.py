@@ -230,5 +230,30 @@ class ExchangeError(TensorkenError, BufferError, ValueError):
     """
 
 
+class ProgramError(TensorkenError, ValueError):
+    """A program cannot be written down, or what was written cannot be read.
+
+    >>> import tempfile, pathlib
+    >>> import tensorken as tk
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "empty.tk")
+    ...     path.touch()
+    ...     type(tk.trace(tk.sin)(1.0)).load(path)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken.errors.ProgramError: load: ...: this is no JSON...
+    """
+
+
 class RetraceWarning(UserWarning):
-    """A function given to `tk.jit` is traced again and again, which costs far more than running it."""
+    """A function given to `tk.jit` is traced again and again, which costs far more than running it.
+
+    >>> import warnings
+    >>> import tensorken as tk
+    >>> double = tk.jit(lambda x: x + x)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     for n in range(16):
+    ...         y = double(tk.ones(n))
+    >>> print(caught[0].message)  # doctest: +ELLIPSIS
+    jit: <lambda> has been traced 16 times, ... argument leaf 0 is float32[15] after float32[14]; pad ...
+    """
