@@ -27,6 +27,7 @@ NAMES = {
     "tensorken-reference",
     "tensorken-string",
     "tensorken-nn",
+    "tensorken-profile",
     "tensorken-conformance",
 }
 
@@ -121,6 +122,7 @@ def test_nothing_else_has_an_upper_bound(wheelhouse: Path, name: str) -> None:
         ("tensorken-reference", "tensorken.backends", {"reference": "tensorken_reference.plugin"}),
         ("tensorken-string", "tensorken.backends", {"string": "tensorken_string.plugin"}),
         ("tensorken-nn", "tensorken.commands", {"train": "tensorken_nn.cli:main"}),
+        ("tensorken-profile", "tensorken.namespace", {"profile": "tensorken_profile:profile"}),
         (
             "tensorken-conformance",
             "tensorken.commands",

@@ -170,6 +170,6 @@ def test_a_folder_that_holds_no_site_is_left_alone(
 
 
 def test_every_room_has_a_page_of_its_own() -> None:
-    names = [room.page for room in [*rooms(), reference.networks()]]
+    names = [room.page for room in [*rooms(), *reference.plugins()]]
     assert len(names) == len(set(names))
     assert set(names) <= reference.pages().keys()

@@ -1,4 +1,4 @@
-"""The pages of the reference: one for each room, for Tensor, for the op table, the backends and the networks.
+"""The pages of the reference: one for each room, for Tensor, for the op table, the backends and the plugins.
 
 They are written in reStructuredText for Sphinx, which reads signatures and docstrings itself; what stands here is
 which names there are and where they go.  Nothing here names a function: rooms, ops and backends are looked up.
@@ -16,6 +16,7 @@ from typing import Any
 
 import tensorken
 import tensorken_nn
+import tensorken_profile
 from tensorken.dispatch import Value
 from tensorken.errors import DTypeError
 from tensorken.registry import REGISTRY
@@ -34,7 +35,7 @@ FIRST = """
 
 def pages() -> dict[str, str]:
     """The text of each page of the reference, by its name."""
-    everything = [*rooms(), networks()]
+    everything = [*rooms(), *plugins()]
     found = {room.page: _room_page(room) for room in everything if room.page != "tensor"}
     found |= {"tensor": _tensor_page(), "ops": _ops_page(), "backends": _backends_page()}
     about = {room.page: room.intro.partition("\n\n")[0].replace("\n", " ") for room in everything}
@@ -44,9 +45,9 @@ def pages() -> dict[str, str]:
     return found | {"index": _index_page({name: about[name] for name in order})}
 
 
-def networks() -> Room:
-    """The names of tensorken_nn, which is a room of its own."""
-    return Room(tensorken_nn, "tensorken_nn", names_of(tensorken_nn))
+def plugins() -> list[Room]:
+    """The names of our plugins, each of which is a room of its own."""
+    return [Room(module, module.__name__, names_of(module)) for module in (tensorken_nn, tensorken_profile)]
 
 
 def write(folder: Path) -> None:

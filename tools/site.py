@@ -123,7 +123,7 @@ def complaints(site: Path) -> list[str]:
 
 def public() -> set[str]:
     """The full name of everything that users may write."""
-    named = [*rooms(), reference.networks()]
+    named = [*rooms(), *reference.plugins()]
     names = {f"{room.namespace}.{name}" for room in named for name in room.names}
     names |= {f"tensorken.{name}" for room in named for name in room.also}
     members = reference.tensor_members()

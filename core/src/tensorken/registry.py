@@ -294,7 +294,8 @@ class Registry(Installation):
             ):  # as pluggy would call them; one by one, to tell which failed
                 try:
                     given = {"program": program, "backend": backend}
-                    run: Run | None = one.function(*[given[name] for name in one.argnames])
+                    function: Any = one.function
+                    run: Run | None = function(*[given[name] for name in one.argnames])
                 except Exception as error:  # whatever a plugin raises
                     raise BackendError(
                         f"compiler {one.plugin_name} failed on program {program.name!r}: {told(error)}; "

@@ -1,0 +1,23 @@
+"""A profiler for Tensorken: what a backend did within a block, how long it took, and for which of the user's lines.
+
+It looks at the backend alone, so it works under any nesting of transforms, and sees each op once.
+
+>>> import tensorken as tk
+>>> x = tk.eye(64)
+>>> with tk.profile() as p:
+...     y = (tk.exp(x) @ x).tolist()
+>>> sorted([(row.name, row.calls, row.flop) for row in p.by_op() if row.flop > 5000])
+[('fused_multiply_add', 1, 524288)]
+"""
+
+from tensorken_profile.events import Event
+from tensorken_profile.profiling import Profile, profile
+from tensorken_profile.tables import Row, Table
+
+__all__ = [
+    "Event",
+    "Profile",
+    "Row",
+    "Table",
+    "profile",
+]

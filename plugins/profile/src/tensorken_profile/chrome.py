@@ -1,0 +1,67 @@
+"""Chrome: events in the Trace Event Format, which Perfetto and chrome://tracing open."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tensorken_profile.costs import Kind
+from tensorken_profile.events import Event
+
+
+def trace_events(
+    events: Iterable[Event], threads: Mapping[int, str], memory: Sequence[tuple[int, int]]
+) -> dict[str, Any]:
+    """The object that is saved as JSON.
+
+    Args:
+        events: complete events (`"ph": "X"`), in microseconds.
+        threads: the names of the threads, by identifier.
+        memory: counter events (`"ph": "C"`): nanoseconds, and bytes alive from then on.
+    """
+    process = os.getpid()
+    numbers = {thread: i for i, thread in enumerate(threads, 1)}
+    entries: list[dict[str, Any]] = [
+        {"ph": "M", "name": "process_name", "pid": process, "tid": 0, "args": {"name": "tensorken"}}
+    ]
+    for thread, name in threads.items():
+        named = {"ph": "M", "name": "thread_name", "pid": process, "tid": numbers[thread]}
+        entries.append({**named, "args": {"name": name}})
+    for event in sorted(events, key=lambda event: (event.start, -event.duration)):
+        entries.append(
+            {
+                "ph": "X",
+                "name": f"prepare {event.name}" if event.category == "prepare" else event.name,
+                "cat": event.category,
+                "ts": event.start / 1000,
+                "dur": event.duration / 1000,
+                "pid": process,
+                "tid": numbers[event.thread],
+                "args": _arguments(event),
+            }
+        )
+    for when, size in memory:
+        counted = {"ph": "C", "name": "live results", "pid": process, "tid": 0}
+        entries.append({**counted, "ts": when / 1000, "args": {"bytes": size}})
+    return {"traceEvents": entries, "displayTimeUnit": "ms"}
+
+
+def _arguments(event: Event) -> dict[str, Any]:
+    """What is shown of an event that is clicked on."""
+    known = {
+        "op": event.op.name if event.op is not None else event.name,
+        "operands": [_shown(kind) for kind in event.operands],
+        "results": [_shown(kind) for kind in event.results],
+        "own_us": event.own / 1000,
+        "flop": event.flop,
+        "bytes": event.bytes,
+        "line": str(event.line) if event.line is not None else None,
+        "derivative_of": event.pulled,
+    }
+    return {key: value for key, value in known.items() if value is not None}
+
+
+def _shown(kind: Kind) -> str:
+    shape, dtype = kind
+    return f"{dtype.name}{list(shape)}"

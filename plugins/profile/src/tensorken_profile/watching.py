@@ -1,0 +1,279 @@
+"""Watching: the watcher of all ops, and the interpreter through which what a wrapper holds back comes before it.
+
+Ops are noted where a backend runs them.  Between a wrapper such as Fuse and its backend stands, while anyone profiles,
+`Watched`: what the wrapper does in the end then passes `run`, too, under the op's name and with its true operands.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from time import perf_counter_ns
+from typing import Any, Protocol
+
+from tensorken.origin import Origin
+from tensorken.programs.execution import prepared
+from tensorken.registry import REGISTRY
+from tensorken.reverse import Reverse
+from tensorken.spec.dtypes import DType
+from tensorken.spec.op import Op, run, unwatch, watch
+from tensorken.spec.raw import RawTensor
+from tensorken.spec.shapes import Shape
+from tensorken.wrapper import Wrapper
+from tensorken_profile.events import Category, Facts
+from tensorken_profile.lines import forget, line_of, note_line
+
+
+class Recorder(Protocol):
+    """Who is told of events."""
+
+    def record(self, facts: Facts, operands: Sequence[Any], results: Sequence[Any]) -> None:
+        """Take the facts of an event; `results` are those of its results that were not told of before."""
+
+
+_recorders: tuple[Recorder, ...] = ()
+_interposed: list[Wrapper[Any]] = []
+_lock = threading.Lock()
+
+
+def begin(recorder: Recorder) -> None:
+    """Tell a recorder of all events from now on, in whichever thread."""
+    global _recorders
+    with _lock:
+        if not _recorders:
+            watch(_note)
+        _recorders = (*_recorders, recorder)
+    for backend in REGISTRY.loaded():
+        if isinstance(backend, Wrapper):
+            _interpose(backend)
+
+
+def end(recorder: Recorder) -> None:
+    """End what `begin` began."""
+    global _recorders
+    with _lock:
+        _recorders = tuple([one for one in _recorders if one is not recorder])
+        if _recorders:
+            return
+        unwatch(_note)
+        for wrapper in _interposed:
+            if isinstance(wrapper.raw, Watched):
+                wrapper.raw = wrapper.raw.raw
+        _interposed.clear()
+        forget()
+
+
+class Watched(Wrapper[Any]):
+    """A backend whose every op passes `run`, and whose representations are the backend's own."""
+
+    def __init__(self, raw: RawTensor[Any]) -> None:
+        super().__init__(raw)
+        self.broadcasts = raw.broadcasts
+
+    def __repr__(self) -> str:
+        return repr(self.raw)
+
+    def __getattr__(self, name: str) -> Any:
+        """What the backend has besides."""
+        return getattr(self.raw, name)
+
+    def hold(self, value: Any) -> Any:
+        return value
+
+    def value(self, x: Any) -> Any:
+        return x
+
+    def interpret(self, op: Op, operands: Sequence[Any], params: tuple[Any, ...]) -> Any:
+        return run(self.raw, op, operands, params)
+
+    def shape(self, x: Any) -> Shape:
+        return self.raw.shape(x)
+
+    def dtype(self, x: Any) -> DType:
+        return self.raw.dtype(x)
+
+    def number(self, x: Any) -> bool | int | float | None:
+        return self.raw.number(x)
+
+    def factors(self, x: Any) -> Sequence[Any]:
+        return self.raw.factors(x)
+
+    def settle(self, x: Any) -> Any:
+        return self.raw.settle(x)
+
+    def new(self, shape: Shape, data: Any, dtype: DType) -> Any:
+        return self._moved("new", lambda: self.raw.new(shape, data, dtype))
+
+    def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Any:
+        return self._moved("full", lambda: self.raw.full(shape, value, dtype))
+
+    def ravel(self, x: Any) -> Any:
+        return self._moved("ravel", lambda: self.raw.ravel(x), x)
+
+    def realize(self, x: Any) -> Any:
+        return self._moved("realize", lambda: self.raw.realize(x), x)
+
+    def compile(self, program: Any) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
+        return self.raw.compile(program)
+
+    def _moved(self, name: str, call: Callable[[], Any], *operands: Any) -> Any:
+        """Have values go to the backend, or come from it, as an event."""
+        timing = _Timing()
+        made: list[Any] = []
+        try:
+            result = call()
+            made += [] if operands else [result]
+            return result
+        finally:
+            timing.stop()
+            timing.tell(name, "data", self.raw, operands, made)
+
+
+def _interpose(wrapper: Wrapper[Any]) -> None:
+    """Put `Watched` between a backend and the innermost of the wrappers around it."""
+    while isinstance(wrapper.raw, Wrapper):
+        if type(wrapper.raw) is Watched:
+            return
+        wrapper = wrapper.raw
+    with _lock:
+        if _recorders and not isinstance(wrapper.raw, Wrapper):
+            wrapper.raw = Watched(wrapper.raw)
+            _interposed.append(wrapper)
+
+
+# ---- one event -----------------------------------------------------------------------------------------------
+
+
+class _Here(threading.local):
+    """What runs in this thread."""
+
+    def __init__(self) -> None:
+        self.running: list[_Timing] = []
+        self.line: tuple[Origin | None, str | None] | None = None  # of the outermost op, where it is known
+
+
+_here = _Here()
+
+
+class _Timing:
+    """An event that is not over."""
+
+    __slots__ = ("duration", "inner", "own", "start")
+
+    def __init__(self) -> None:
+        self.inner: int | None = None  # nanoseconds in events within this one; None if there are none
+        _here.running.append(self)
+        self.start = perf_counter_ns()
+
+    def stop(self) -> None:
+        """Here it is over; what follows is the profiler's time."""
+        self.duration = perf_counter_ns() - self.start
+        self.own = self.duration - (self.inner or 0)
+        _here.running.pop()
+
+    def tell(
+        self,
+        name: str,
+        category: Category,
+        backend: RawTensor[Any],
+        operands: Sequence[Any] = (),
+        results: Sequence[Any] = (),
+        op: Op | None = None,
+        params: tuple[Any, ...] = (),
+    ) -> None:
+        """Tell the recorders."""
+        line, pulled = _here.line or line_of()
+        shape, dtype = backend.shape, backend.dtype
+        facts = (
+            name,
+            category,
+            self.start,
+            self.duration,
+            self.own,
+            threading.get_ident(),
+            line,
+            pulled,
+            tuple([(shape(x), dtype(x)) for x in operands]),
+            tuple([(shape(y), dtype(y)) for y in results]),
+            op,
+            params,
+            self.inner is None,
+            backend.capabilities.shares_memory,
+        )
+        made = results if self.inner is None else ()  # else they were told of as the results of others
+        if isinstance(backend, Wrapper):
+            made, operands = [backend.value(y) for y in made], ()
+        for recorder in _recorders:
+            recorder.record(facts, operands, made)
+        if _here.running:
+            outer = _here.running[-1]
+            outer.inner = (outer.inner or 0) + perf_counter_ns() - self.start
+
+
+# ---- the watcher ---------------------------------------------------------------------------------------------
+
+
+def _note(
+    proceed: Callable[..., Any], interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ...]
+) -> Any:
+    """Run an op: if a backend does, as an event; at a level or wrapper, with the user's line known to what is below."""
+    if type(interpreter) is Watched:
+        return proceed(interpreter, op, operands, params)
+    is_wrapper = isinstance(interpreter, Wrapper)
+    if is_wrapper:
+        _interpose(interpreter)
+    if "program" in op.params:
+        return _note_program(proceed, interpreter, op, operands, params)
+    if isinstance(interpreter, RawTensor) and not is_wrapper:
+        timing = _Timing()
+        try:
+            result = proceed(interpreter, op, operands, params)
+        except BaseException:
+            timing.stop()
+            raise
+        timing.stop()
+        results = (result,) if op.results == 1 else result
+        timing.tell(op.name, "op", interpreter, operands, results, op, params)
+        return result
+    if _here.line is not None:
+        return proceed(interpreter, op, operands, params)
+    line = _here.line = line_of()
+    try:
+        result = proceed(interpreter, op, operands, params)
+        if isinstance(interpreter, Reverse):
+            note_line(interpreter, result if op.results == 1 else result[0], line[0])
+        return result
+    finally:
+        _here.line = None
+
+
+def _note_program(
+    proceed: Callable[..., Any], interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ...]
+) -> Any:
+    """Run an op that has programs: its equations have lines of their own."""
+    outer, _here.line = _here.line, None
+    try:
+        if not isinstance(interpreter, RawTensor):
+            result = proceed(interpreter, op, operands, params)
+            if isinstance(interpreter, Reverse) and result:
+                note_line(interpreter, result[0], (outer or line_of())[0])
+            return result
+        name = params[op.params.index("program")].name if op.name == "call" else op.name
+        if op.name == "call" and ("run", interpreter) not in params[0].derived:
+            timing = _Timing()
+            try:
+                prepared(params[0], interpreter)
+            finally:
+                timing.stop()
+            timing.tell(name, "prepare", interpreter, op=op, params=params)
+        timing = _Timing()
+        try:
+            result = proceed(interpreter, op, operands, params)
+        except BaseException:
+            timing.stop()
+            raise
+        timing.stop()
+        timing.tell(name, "program", interpreter, operands, result, op, params)
+        return result
+    finally:
+        _here.line = outer
