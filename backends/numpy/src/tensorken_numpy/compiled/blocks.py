@@ -240,7 +240,9 @@ class _Blocks:
         else:
             self._elementwise(i, equation)
         for operand in self._dying(i, equation):
-            slot = self._slot[operand]
+            slot = self._slot.get(operand)
+            if slot is None:  # went with one that shared its array
+                continue
             owners = [w for w, own in self._slot.items() if own is slot]
             if any([w in equation.results for w in owners]):
                 continue

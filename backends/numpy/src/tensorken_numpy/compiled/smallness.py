@@ -61,11 +61,13 @@ def _permuted(sizes: Sizes, full: Sizes, shape: Sizes, order: Sizes) -> Sizes:
 
 
 def _cropped(sizes: Sizes, full: Sizes, shape: Sizes, limits: Any) -> Sizes:
+    if 0 in shape:
+        return shape
     return tuple([1 if n == 1 and m != 1 else k for n, m, k in zip(sizes, full, shape, strict=True)])
 
 
 def _extreme(sizes: Sizes, full: Sizes, shape: Sizes, axes: Sizes) -> Sizes:
-    return tuple([1 if i in axes else n for i, n in enumerate(sizes)])
+    return shape if 0 in full else tuple([1 if i in axes else n for i, n in enumerate(sizes)])
 
 
 _RULES = {

@@ -1,0 +1,238 @@
+"""Compiled programs give the bits that the same ops give one by one, and share no memory that anyone could write to."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorken as tk
+from backends.numpy.tests.random_programs import Maker
+from core.tests.laws.operands import SAMPLES, draw, dtypes_of, over
+from tensorken.programs.passes.dead_code import without_dead_code
+from tensorken.programs.passes.pipeline import optimised
+from tensorken.programs.program import Equation, Program, Variable
+from tensorken_numpy.backend import Numpy
+from tensorken_numpy.compiled import blocks, schedule
+from tensorken_numpy.compiled.program import compiled
+
+RAW = Numpy()
+
+
+def same(a: Any, b: Any) -> None:
+    a, b = np.asarray(a), np.asarray(b)
+    assert (a.shape, a.dtype) == (b.shape, b.dtype)
+    np.testing.assert_array_equal(a, b)
+    if a.dtype.kind == "f":
+        finite = ~np.isnan(a)
+        np.testing.assert_array_equal(np.signbit(a)[finite], np.signbit(b)[finite])
+
+
+def close(a: Any, b: Any) -> None:
+    a, b = np.asarray(a), np.asarray(b)
+    assert (a.shape, a.dtype) == (b.shape, b.dtype)
+    if a.dtype.kind == "f":
+        eps = float(np.finfo(a.dtype).eps)
+        np.testing.assert_allclose(a, b, rtol=32 * eps, atol=32 * eps, equal_nan=True)
+    else:
+        np.testing.assert_array_equal(a, b)
+
+
+def check(program: Program, arrays: list[Any], alike: Any = same) -> None:
+    """The same as op by op; inputs stay; results of a call stay through the next, for other numbers."""
+    want = [np.array(y) for y in program.replay(RAW, arrays)]
+    run = compiled(program, RAW)
+    assert run is not None
+    kept = [np.array(x) for x in arrays]
+    first = list(run(arrays))
+    for y, expected in zip(first, want, strict=True):
+        alike(y, expected)
+    others = [np.array(x[::-1] if x.ndim else x, copy=True) for x in arrays]
+    run([x.reshape(x.shape) for x in others])
+    again = list(run(arrays))
+    for x, before in zip(arrays, kept, strict=True):
+        same(x, before)
+    for y, z, expected in zip(first, again, want, strict=True):
+        alike(y, expected)
+        alike(z, expected)
+
+
+def traced(f: Any, *arguments: Any) -> tuple[Program, list[Any]]:
+    """The program of a function, optimised, on the bare backend."""
+    arguments = tk.tree.map(lambda x: tk.tensor(x, backend=RAW), arguments)
+    program = optimised(tk.trace(f)(*arguments), RAW)
+    return program, [x.representation for x in tk.tree.leaves(arguments)]
+
+
+EXACT = frozenset(
+    {
+        "add", "sub", "mul", "div", "neg", "abs", "square", "sign", "relu", "sqrt", "maximum", "minimum", "where", "lt",
+        "expand", "reshape", "permute", "flip", "crop", "pad", "concatenate", "gather", "scatter_add", "cumsum", "sort",
+        "argsort", "cast", "max", "min",
+    }
+)  # fmt: skip
+"""Ops whose results are rounded correctly, or not at all: numpy gives the same bits however the operands lie."""
+
+
+@over(SAMPLES)
+def test_every_op(op: Any, sample: Any) -> None:
+    for dtype in dtypes_of(op):
+        operands = draw(op, sample, dtype=dtype, backend=RAW)
+        params = sample[1]
+        inputs = tuple([Variable(x.shape, x.dtype) for x in operands])
+        shapes = op.shape(*[v.shape for v in inputs], *params)
+        dtypes = op.dtype(*[v.dtype for v in inputs], *params)
+        if op.results == 1:
+            shapes, dtypes = [shapes], [dtypes]
+        results = tuple([Variable(*facts) for facts in zip(shapes, dtypes, strict=True)])
+        program = Program(inputs, results, (Equation(op, inputs, params, results),))
+        check(program, [np.asarray(x.representation) for x in operands])
+
+
+@pytest.mark.parametrize("block", [4, 16384])
+@pytest.mark.parametrize("seeds", range(20))
+def test_random_programs(seeds: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (blocks, schedule):
+        monkeypatch.setattr(module, "BLOCK", block)
+    monkeypatch.setattr(schedule, "LONGEST_ROW", 4 * block)
+    for seed in range(50 * seeds, 50 * (seeds + 1)):
+        program, arrays = Maker(seed).make()
+        with np.errstate(all="ignore"):
+            try:
+                program = without_dead_code(program)
+                exact = EXACT.issuperset([e.op.name for e in program.equations])
+                check(program, arrays, same if exact else close)
+            except Exception as error:
+                error.add_note(f"seed {seed}\n{program}\n{compiled(program, RAW).source(arrays)}")
+                raise
+
+
+def mlp(weights: Any, x: Any) -> Any:
+    return (tk.log_softmax(tk.tanh(x @ weights[0]) @ weights[1] + weights[2]) ** 2).mean()
+
+
+def normalised(x: Any) -> Any:
+    centred = x - x.mean(-1, keepdims=True)
+    return (centred / tk.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * tk.sigmoid(x)).sum()
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    return (tk.softmax(q @ k.permute((0, 2, 1)) * 0.5, -1) @ v).sum()
+
+
+def numbers(*shape: int) -> Any:
+    return np.random.default_rng(len(shape)).normal(size=shape).astype(np.float32)
+
+
+FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "mlp": (mlp, ((numbers(6, 7), numbers(7, 4), numbers(4)), numbers(5, 6))),
+    "wide mlp": (mlp, ((numbers(60, 700), numbers(700, 40), numbers(40)), numbers(50, 60))),
+    "normalised": (normalised, (numbers(3, 5),)),
+    "many normalised": (normalised, (numbers(7, 30, 200),)),
+    "attention": (attention, (numbers(2, 3, 4), numbers(2, 3, 4), numbers(2, 3, 4))),
+    "transposed sum": (lambda a, b: ((a.T + b) * 2).sum(), (numbers(300, 200), numbers(200, 300))),
+    "embedding": (lambda x, i: (tk.take(x, i, 0) ** 2).sum(), (numbers(9, 4), np.array([1, 3, 1, 8]))),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_and_their_gradients(name: str) -> None:
+    f, arguments = FUNCTIONS[name]
+    check(*traced(f, *arguments), close)
+    check(*traced(tk.grad(f), *arguments), close)
+
+
+def test_groups_run_in_blocks_of_rows_and_keep_what_is_needed_later() -> None:
+    def f(x: Any, bias: Any) -> Any:
+        y = tk.tanh(x + bias)
+        total = y.sum(-1, keepdims=True)
+        z = y / total
+        return z * 2, total, z.max(0)
+
+    program, arrays = traced(f, numbers(300, 200), numbers(200))
+    run = compiled(program, RAW)
+    text = run.source(arrays)  # type: ignore[union-attr]
+    assert text.count("for ") == 1
+    check(program, arrays)
+
+
+def test_a_value_that_dies_gives_its_memory_to_the_next() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(50):
+            x = tk.exp(x.T @ x * 0.01)
+        return x
+
+    program, arrays = traced(f, numbers(128, 128))
+    run = compiled(program, RAW)
+    run(arrays)  # type: ignore[misc]
+    (function,) = run._functions.values()  # type: ignore[union-attr]
+    assert function.size <= 3 * 128 * 128 * 4
+
+
+def test_inputs_constants_and_numbers_may_be_results_and_one_value_twice() -> None:
+    constant = tk.tensor(numbers(3), backend=RAW)
+    program, arrays = traced(lambda x: (x, constant, x.ones_like(), x + 1, x + 1, x.T), numbers(2, 3))
+    outputs = (*program.outputs, program.outputs[-1])
+    check(program.changed(outputs=outputs), arrays)
+
+
+def test_results_are_the_callers_own() -> None:
+    """Nothing that a later call computes is seen in what an earlier one gave."""
+    program, (x,) = traced(lambda x: (x * 2, (x * 3).reshape((6,)), (x * 4)[0], tk.sort(x).T), numbers(2, 3))
+    run = compiled(program, RAW)
+    kept = list(run([x]))  # type: ignore[misc]
+    first = [np.array(y) for y in kept]
+    for i in range(5):
+        run([x + i])  # type: ignore[misc]
+    for y, before in zip(kept, first, strict=True):
+        same(y, before)
+
+
+def test_threads_have_memory_of_their_own() -> None:
+    program, (x,) = traced(lambda x: tk.exp(tk.tanh(x @ x) @ x).sum(0), numbers(150, 150) * 0.01)
+    run = compiled(program, RAW)
+    assert run is not None
+    want = {i: np.array(run([x * i])[0]) for i in range(4)}
+    wrong: list[int] = []
+
+    def work(i: int) -> None:
+        for _ in range(50):
+            if not np.array_equal(run([x * i])[0], want[i]):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_compiled_program_within_another() -> None:
+    x = tk.tensor(numbers(40, 40), backend=RAW)
+    inner = tk.jit(lambda x: tk.tanh(x) * 2)
+    outer = tk.jit(lambda x: inner(inner(x) + 1))
+    close(np.asarray(outer(x)), np.tanh(np.tanh(np.asarray(x)) * 2 + 1) * 2)
+
+
+def test_floating_point_errors_are_nobodys_business_and_settings_stay() -> None:
+    program, (x,) = traced(lambda x: tk.log(x) / (x - x), numbers(2, 3))
+    with np.errstate(all="raise"):
+        before = np.geterr()
+        compiled(program, RAW)([x])  # type: ignore[misc]
+        assert np.geterr() == before
+
+
+def test_another_layout_of_the_inputs_gives_the_same() -> None:
+    program, (x,) = traced(lambda x: ((x + 1).T @ x).sum(0), numbers(6, 6, 6)[0])
+    run = compiled(program, RAW)
+    assert run is not None
+    want = np.array(run([x])[0])
+    wide = np.zeros((60, 60), np.float32)
+    for step in range(1, 10):  # more layouts than are remembered
+        y = wide[: 6 * step : step, : 6 * step : step]
+        y[...] = x
+        close(run([y])[0], want)
+    close(run([np.asfortranarray(x)])[0], want)
