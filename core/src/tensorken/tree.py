@@ -66,7 +66,7 @@ class Container:
     show: Callable[[Any, list[str]], str]  # from (metadata, children as text): the container as text
 
     def __reduce__(self) -> tuple[Callable[[type], Container | None], tuple[type]]:
-        return _container_of, (self.kind,)  # so structures can be pickled
+        return container_of, (self.kind,)  # so structures can be pickled
 
 
 Node: TypeAlias = (
@@ -337,7 +337,8 @@ class _Containers(dict[type, Container | None]):
         return self[kind]
 
 
-def _container_of(kind: type) -> Container | None:
+def container_of(kind: type) -> Container | None:
+    """How containers of a type are taken apart; None if its instances are leaves."""
     return _containers[kind]
 
 

@@ -112,6 +112,22 @@ def within(program: Program) -> list[Program]:
     return list(found.values())
 
 
+def called_last(program: Program) -> list[Program]:
+    """The program and those within it, none before one that runs it."""
+    order: list[Program] = []
+    seen: set[Program] = set()
+    pending: list[tuple[Program, bool]] = [(program, False)]
+    while pending:
+        one, done = pending.pop()
+        if done:
+            order.append(one)
+        elif one not in seen:
+            seen.add(one)
+            pending.append((one, True))
+            pending += [(p, False) for e in one.equations for p in e.params if isinstance(p, Program)]
+    return order[::-1]
+
+
 def titles(
     programs: Sequence[Program], spell: Callable[[str], str] = str, avoid: Iterable[str] = ()
 ) -> dict[Program, str]:

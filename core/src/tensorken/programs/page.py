@@ -14,11 +14,12 @@ MOST = 300
 
 _STYLE = """
 .tk-program { color-scheme: light dark; font: 13px/1.5 ui-monospace, Menlo, Consolas, monospace;
-  --tk-name: light-dark(#0b57d0, #8ab4f8); --tk-op: light-dark(#8a3ffc, #c8a2ff); --tk-faint: light-dark(#5f6368, #9aa0a6);
+  --tk-name: light-dark(#0b57d0, #8ab4f8); --tk-op: light-dark(#8a3ffc, #c8a2ff);
+  --tk-faint: light-dark(#5f6368, #9aa0a6);
   --tk-line: light-dark(#dadce0, #3c4043); --tk-hit: light-dark(#fff3c4, #4a3f12); margin: .5em 0; overflow-x: auto; }
 .tk-program table { border-collapse: collapse; margin: .25em 0 .75em; font: inherit; }
-.tk-program td, .tk-program th { text-align: left; padding: 1px 12px 1px 0; white-space: pre; border: 0; background: none;
-  vertical-align: top; }
+.tk-program td, .tk-program th { text-align: left; padding: 1px 12px 1px 0; white-space: pre; border: 0;
+  background: none; vertical-align: top; }
 .tk-program thead th { color: var(--tk-faint); font-weight: normal; border-bottom: 1px solid var(--tk-line); }
 .tk-program tr:hover, .tk-program tr:target { background: var(--tk-hit); }
 .tk-program a { color: var(--tk-name); text-decoration: none; }

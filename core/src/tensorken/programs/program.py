@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tensorken import tree
@@ -244,17 +246,17 @@ class Program:
         return page(self)
 
     def to_python(self) -> str:
-        """The source of a module with a function of this program's name, which gives the same bits on the same backend.
+        '''The source of a module with a function of this program's name: the same bits on the same backend.
 
         Small constants stand in it as numbers, large ones below the functions in base64.  Functions with derivative
         rules of their own are written without these.
 
         Raises:
-            ArgumentError: if a constant has no value, or an op has no name in the op table.
+            ProgramError: if a constant has no value, or an op runs programs as Python has no words for.
 
         >>> import tensorken as tk
         >>> print(tk.trace(lambda x: 2.0 * tk.sin(x))(1.0).to_python())  # doctest: +ELLIPSIS
-        \"""function, op by op.\"""
+        """function, op by op."""
         <BLANKLINE>
         import tensorken as tk
         <BLANKLINE>
@@ -264,10 +266,52 @@ class Program:
             b = a * 2.0...
             return b
         <BLANKLINE>
-        """
+        '''
         from tensorken.programs.python import source
 
         return source(self)
+
+    def save(self, path: str | PathLike[str], *, drop_rules: bool = False) -> None:
+        """Write the program to a file of text, from which `Program.load` makes it again: see docs/programs.md.
+
+        Args:
+            path: of the file.
+            drop_rules: whether functions with derivative rules of their own may be written without these.
+
+        Raises:
+            ProgramError: if something in it has no form in text; nothing is written then.
+
+        >>> import tempfile, pathlib
+        >>> import tensorken as tk
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "sine.tk")
+        ...     tk.trace(lambda x: {"y": tk.sin(x)})(1.0).save(path)
+        ...     Program.load(path)(0.0)["y"].item()
+        0.0
+        """
+        from tensorken.programs.files import written
+
+        text = written(self, drop_rules)  # all of it, before the file is touched
+        Path(path).write_text(text, encoding="utf-8", newline="\n")
+
+    @staticmethod
+    def load(path: str | PathLike[str], *, backend: Any = None) -> Program:
+        """The program that `save` wrote; its constants are on a backend, the one in use by default.
+
+        Raises:
+            ProgramError: if the file is damaged, is newer than this version knows, or has an op that is not there.
+        """
+        from tensorken.creation import new
+        from tensorken.programs.files import read
+        from tensorken.registry import resolve
+
+        interpreter = resolve(backend, None)
+        return read(
+            Path(path).read_bytes(),
+            str(path),
+            interpreter,
+            lambda shape, data, dtype: new(shape, data, dtype, backend=interpreter),
+        )
 
     def to_mermaid(self) -> str:
         """A flowchart in the language of Mermaid, which many viewers of Markdown draw.

@@ -9,19 +9,23 @@ import re
 import struct
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
 from typing import Any
 
-from tensorken.errors import ArgumentError, TensorkenError
+from tensorken.errors import ProgramError, TensorkenError
+from tensorken.programs.bodies import with_bodies
 from tensorken.programs.names import Names, folded, labels, parameters, root, titles, within
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.programs.text import INDENT, place_of
 from tensorken.spec.dtypes import DType
-from tensorken.spec.op import OPS
 from tensorken.spec.raw import RawTensor
 from tensorken.tensor import Tensor
 
 SMALL = 24
 """Constants of so many elements stand where they are used; larger ones below the functions, in base64."""
+
+BUILT_IN = (dict, list, tuple, type(None))
+"""Containers that are written as they are."""
 
 OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "lt": "<"}
 
@@ -66,9 +70,10 @@ def source(program: Program) -> str:
     """A module with a function of the program's name; see `Program.to_python`.
 
     Raises:
-        ArgumentError: if a constant belongs to a transform, or an op is in no table.
+        ProgramError: if a constant belongs to a transform, or an op runs programs as a loop does.
     """
-    program = program if _is_written(program) else program.changed(arguments=None, result=None)
+    program = with_bodies(program)
+    program = _flat_where_needed(program)
     programs = [program, *[p for p in within(program) if p is not program]]
     avoid = {root(label) for label in labels(program)}
     functions = _Functions(titles(programs, identifier, avoid))
@@ -106,28 +111,30 @@ def _kinds(programs: Sequence[Program]) -> dict[Program, str]:
             elif equation.op.name == "call":
                 found.update(dict.fromkeys(inner, "@tk.jit"))
             elif inner:
-                raise ArgumentError(
+                raise ProgramError(
                     f"to_python: {program.name} has the op {equation.op.name!r}, which runs programs as Python has no "
                     f"words for; keep it by program.save(path)"
                 )
     return found
 
 
-def _is_written(program: Program) -> bool:
-    """Whether arguments and result can be written as Python has them."""
-    known = (dict, list, tuple, type(None))
-    for structure in (program.arguments, program.result):
-        for node in structure.nodes if structure is not None else ():
-            if node is not None and node[0].kind not in known and not hasattr(node[0].kind, "_fields"):
-                return False
-    result = program.result
-    if result is not None and any([n is not None and n[0].kind not in known for n in result.nodes]):
-        return False
-    if result is not None and not all(
-        [_is_literal(key) for n in result.nodes if n is not None and n[0].kind is dict for key in n[1]]
-    ):
-        return False
-    return all([_is_path(label) for label in labels(program)])
+def _flat_where_needed(program: Program) -> Program:
+    """The program, its arguments or its result flat if they cannot be written as Python has them."""
+    arguments, result = program.arguments, program.result
+    known = all([_is_path(label) for label in labels(program)])
+    for node in arguments.nodes if arguments is not None else ():
+        kind = None if node is None else node[0].kind
+        if not (kind in (None, *BUILT_IN) or hasattr(kind, "_fields") or is_dataclass(kind)):
+            known = False
+    if not known:
+        arguments = None
+    for node in result.nodes if result is not None else ():
+        if node is not None and not (
+            node[0].kind in BUILT_IN and (node[1] is None or all([_is_literal(key) for key in node[1]]))
+        ):
+            result = None
+    same = arguments is program.arguments and result is program.result
+    return program if same else program.changed(arguments=arguments, result=result)
 
 
 def _is_literal(value: Any) -> bool:
@@ -183,16 +190,9 @@ class _Functions:
         programs = [p for p in equation.params if isinstance(p, Program)]
         if programs:
             return f"{self.called[programs[0]]}({', '.join(self._given(operands, names, anchor))})"
-        if OPS.get(op.name) is not op:
-            raise ArgumentError(
-                f"to_python: the op {op.name!r} is not in the op table, so no source can name it; give it a place there "
-                f"with tensorken.spec.op.register"
-            )
         params = [f"tk.{_attribute(p)}" if isinstance(p, DType) else repr(p) for p in equation.params]
         if op.name in OPERATORS and operands[0].dtype.kind != "bool":
-            sides = [repr(v.value) if _is_plain(v) else names[v] for v in operands]
-            if not isinstance(operands[0], Literal):
-                sides[0] = names[operands[0]]
+            sides = [names[v] for v in operands]  # of a literal its number
             if not all([not isinstance(v, Literal) or _is_plain(v) for v in operands]):
                 sides = self._given(operands, names, anchor)
             elif op.name in ("eq", "lt") or all([isinstance(v, Literal) for v in operands]):
@@ -211,15 +211,16 @@ class _Functions:
 
     def _constant(self, v: Variable, x: Tensor, anchor: str | None, name: str) -> str:
         if not isinstance(x.interpreter, RawTensor):
-            raise ArgumentError(
-                f"to_python: a constant of shape {v.shape} belongs to {getattr(x.interpreter, 'transform', 'a transform')}, "
-                f"so it has no value to write; pass it as an argument"
+            transform = getattr(x.interpreter, "transform", "a transform")
+            raise ProgramError(
+                f"to_python: a constant of shape {v.shape} belongs to {transform}, so it has no value to write; "
+                f"pass it as an argument"
             )
         try:
             flat = x.flat()
             elements = list(flat if isinstance(flat, list) else flat.tolist())
         except (TensorkenError, AttributeError):
-            raise ArgumentError(
+            raise ProgramError(
                 f"to_python: a constant of shape {v.shape} has no elements on {x.backend}; trace on another backend"
             ) from None
         shown = f"[{', '.join([_number(e) for e in elements])}]"
