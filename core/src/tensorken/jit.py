@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from tensorken import tree
 from tensorken.arguments import Argnums, Function, check_function, places_of
-from tensorken.calls import CALL, call
+from tensorken.calls import call
 from tensorken.creation import as_operand, as_tensor, tensor
 from tensorken.donation import give_away
 from tensorken.errors import ArgumentError, RetraceWarning
@@ -58,7 +58,14 @@ class Prepared:
     extra: list[Tensor]  # of enclosing transforms: used by the function without being an argument
     types: list[tuple[Shape, DType]]
     result: tree.Structure
+    backend: Any = None
     run: Run | None = None
+
+    def of(self, ys: Sequence[Any]) -> Any:
+        """The function's result, from representations on the backend."""
+        backend = self.backend
+        tensors = [Tensor(backend, y, shape, dtype) for y, (shape, dtype) in zip(ys, self.types, strict=True)]
+        return tensors[0] if self.result is tree.LEAF else tree.unflatten(self.result, tensors)
 
 
 @dataclass(slots=True)
@@ -121,17 +128,9 @@ def jit(f: Function, *, static_argnums: Argnums = (), donate_argnums: Argnums = 
     @functools.wraps(f)
     def jitted(*arguments: Any, **keywords: Any) -> Any:
         if plain and not keywords and arguments and all([type(x) is Tensor for x in arguments]):
-            base = arguments[0].interpreter
-            found = programs.get((base, *[(x.shape, x.dtype) for x in arguments]))
-            if (
-                found is not None
-                and found.run is not None
-                and all([x.interpreter is base for x in arguments])
-                and not ops.watchers
-            ):
-                ys = found.run([x.representation for x in arguments])
-                tensors = [Tensor(base, y, *facts) for y, facts in zip(ys, found.types, strict=True)]
-                return tree.unflatten(found.result, tensors)
+            found = programs.get(_key(arguments))
+            if found is not None and not ops.watchers:
+                return found.of(found.run([x.representation for x in arguments]))  # type: ignore[misc]
         return _call(f, tracings, static_argnums, donate_argnums, arguments, keywords)
 
     return jitted
@@ -167,24 +166,28 @@ def _call(
         tracings.note(kind, found)
         if not found.extra:  # what belongs to an enclosing transform ends with it
             _keep(tracings.programs, kind, found)
-            if not fixed and not keywords and not donated and all([type(x) is Tensor for x in arguments]):
-                _keep(tracings.programs, (base, *kind.types), found)
     operands = [*xs, *found.extra]
     on_backend = isinstance(base, RawTensor) and all([x.interpreter is base for x in operands])
     if on_backend or not operands:
         backend: Any = base if on_backend else found.program.backend
-        representations = [x.representation for x in operands]
-        if ops.watchers:  # who watches sees a call as the op that it is
-            results = ops.run(backend, CALL, representations, (found.program,))
-        else:
-            if found.run is None:
-                found.run = prepared(found.program, backend)
-            results = found.run(representations)
-        ys = [Tensor(backend, y, *facts) for y, facts in zip(results, found.types, strict=True)]
+        run = found.run
+        if ops.watchers:
+            run = prepared(found.program, backend)
+        elif run is None:
+            run = found.run = prepared(found.program, backend)
+        found.backend = backend
+        plain = not (fixed or keywords or donated or found.extra or found.run is None)
+        if plain and xs and all([type(x) is Tensor for x in arguments]):
+            _keep(tracings.programs, _key(xs), found)
+        result = found.of(run([x.representation for x in operands]))
         give_away(name, [xs[i] for i in given_away if xs[i] is leaves[i]])
-    else:
-        ys = call(found.program, operands)
-    return tree.unflatten(found.result, ys)
+        return result
+    return tree.unflatten(found.result, call(found.program, operands))
+
+
+def _key(xs: Sequence[Tensor]) -> tuple[Any, ...]:
+    """What the plainest calls are known by: where their arguments are, and of which shapes and dtypes."""
+    return tuple([(x.interpreter, x.shape, x.dtype) for x in xs])
 
 
 def _places(what: str, argnums: Argnums, count: int) -> tuple[int, ...]:
@@ -249,7 +252,8 @@ def _traced(f: Function, name: str, xs: Sequence[Tensor], kind: Kind, donated: f
         donated=donated,
     )
     types = [(v.shape, v.dtype) for v in program.outputs]
-    return Prepared(program, list(above.values()), types, found[0])
+    result = tree.LEAF if found[0] == tree.LEAF else found[0]
+    return Prepared(program, list(above.values()), types, result)
 
 
 def _keep(programs: dict[Any, Prepared], key: Any, found: Prepared) -> None:
