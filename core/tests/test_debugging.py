@@ -276,10 +276,23 @@ def test_who_else_watches_goes_on_watching() -> None:
     ],
     ids=["plain", "vmap", "jvp", "grad"],
 )
-def test_the_op_is_named_within_a_program_that_was_made_before(transform: Callable[[Any], Any]) -> None:
-    f = tk.jit(lambda x: tk.log(x - 1.0) * 2.0)
-    f(tk.tensor([2.0, 3.0]))
-    assert message_of(lambda: transform(f)(tk.tensor([2.0, 0.5]))).startswith("log: gives NaN for float32 (")
+def test_a_program_that_was_made_before_is_looked_at(transform: Callable[[Any], Any]) -> None:
+    """Op by op if it is run so; if it is compiled, as a whole."""
+
+    def logs(x: Any) -> Any:
+        return tk.log(x - 1.0) * 2.0
+
+    for backend, name in ((Fuse(Reference()), "log: "), ("numpy", "logs: ")):
+        x = tk.tensor([2.0, 3.0], backend=backend)
+        f = tk.jit(logs)
+        f(x)
+        message = message_of(lambda f=f, x=x: transform(f)(x - 1.5))  # type: ignore[misc]
+        assert (
+            message.removeprefix("jvp of ")
+            .removeprefix("vmap of ")
+            .startswith(f"{name}gives NaN for float32")
+        )
+        assert message.endswith("; without tk.jit it is told in which op") == (backend == "numpy")
 
 
 def test_it_can_be_off_within_and_decorate_a_function() -> None:

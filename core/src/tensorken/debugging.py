@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 from tensorken.errors import ConcretizationError, NonFiniteError
 from tensorken.levels import Level
 from tensorken.origin import Origin, is_ours, origin_of
+from tensorken.programs.execution import PROGRAM
 from tensorken.reverse import Reverse
 from tensorken.spec.op import Op, unwatch, watch
 from tensorken.spec.raw import RawTensor
@@ -37,14 +38,17 @@ LARGE = 2**22
 class _Call:
     """A call of an op that has not returned."""
 
-    __slots__ = ("in_rule", "interpreter", "op", "operands", "outer", "primal_done")
+    __slots__ = ("in_rule", "interpreter", "op", "operands", "outer", "primal_done", "program")
     primal_done: bool
 
-    def __init__(self, interpreter: Any, op: Op, operands: Sequence[Any], outer: _Call | None) -> None:
+    def __init__(
+        self, interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ...], outer: _Call | None
+    ) -> None:
         self.interpreter, self.op, self.operands, self.outer = interpreter, op, operands, outer
         # A level runs the op itself below first; what it runs after that is a derivative rule's.
         self.in_rule = outer is not None and outer.primal_done
         self.primal_done = False
+        self.program = params[0] if op is PROGRAM else None
 
 
 ON = os.environ.get("TENSORKEN_DEBUG_NANS", "").strip().lower() not in ("", "0", "false", "no", "off")
@@ -107,9 +111,9 @@ def _look(
         outer is not None and outer.interpreter.below is None
     ):  # a body, or what fusion makes of it
         return proceed(interpreter, op, operands, params)
-    call = _Call(interpreter, op, operands, outer)
+    call = _Call(interpreter, op, operands, params, outer)
     # A program that a backend runs op by op is looked at so, too.
-    token = _running.set(None if op.whole and interpreter.below is None else call)
+    token = _running.set(None if "program" in op.params and interpreter.below is None else call)
     try:
         result = proceed(interpreter, op, operands, params)
         results = (result,) if op.results == 1 else result
@@ -175,7 +179,10 @@ def _message(flaw: str, call: _Call) -> str:
             else "; the value was made before debug_nans was on, the pullback called"
         )
     at = "" if line is None else f"{made or ';'} at {line}"
-    return f"{call.op.name}: gives {flaw} for {shown}{within}{at}"
+    if call.program is not None:
+        at += "; without tk.jit it is told in which op"
+    name = call.op.name if call.program is None else call.program.name
+    return f"{name}: gives {flaw} for {shown}{within}{at}"
 
 
 def _shown(interpreter: Any, x: Any) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.pipeline import optimised
 from tensorken.programs.program import Program
+from tensorken.spec import op as ops
+from tensorken.spec.op import Op
 from tensorken.spec.raw import RawTensor
 from tensorken.tensor import Tensor
 from tensorken.wrapper import Wrapper
@@ -24,12 +26,39 @@ FINDERS: list[Callable[[], Compiler | None]] = []
 
 
 def prepared(program: Program, backend: RawTensor[Any]) -> Run:
-    """What runs the program on a backend; made once."""
+    """What runs the program on a backend; made once.  Who watches the ops sees each run as one, of PROGRAM."""
+    if ops.watchers:
+        return lambda xs: ops.run(backend, PROGRAM, xs, (program,))
+    return runner(program, backend)
+
+
+def runner(program: Program, backend: RawTensor[Any]) -> Run:
+    """The same, unseen."""
     return program.once(("run", backend), lambda: _prepare(program, backend))
 
 
+def _run(*args: Any) -> tuple[Tensor, ...]:
+    *xs, program = args
+    backend = xs[0].interpreter if xs else program.backend
+    ys = runner(program, backend)([x.representation for x in xs])
+    return tuple([Tensor(backend, y, v.shape, v.dtype) for y, v in zip(ys, program.outputs, strict=True)])
+
+
+PROGRAM = Op(
+    "program",
+    None,
+    shape=lambda *args: tuple([v.shape for v in args[-1].outputs]),
+    dtype=lambda *args: tuple([v.dtype for v in args[-1].outputs]),
+    params=("program",),
+    body=_run,
+    results=None,
+)
+"""A run of what has been prepared; on backends alone."""
+
+
 def _prepare(program: Program, backend: RawTensor[Any]) -> Run:
-    run = compiled(program, backend)
+    with ops.unseen():
+        run = compiled(program, backend)
     if run is not None:
         return run
     flat = inline(program)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Protocol, TypeVar, cast
@@ -161,11 +163,22 @@ _unwatched = FunctionType(run.__code__, globals(), "run")
 """`run` as it is while nobody watches."""
 
 _chain: Callable[..., Any] = _unwatched
+_unseen: ContextVar[bool] = ContextVar("tensorken_unseen", default=False)
 _watching = threading.Lock()
 
 
 def _watched(interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ...]) -> Any:
-    return _chain(interpreter, op, operands, params)
+    return (_unwatched if _unseen.get() else _chain)(interpreter, op, operands, params)
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Within the block nobody watches: what runs there works on programs, and is none of the user's ops."""
+    token = _unseen.set(True)
+    try:
+        yield
+    finally:
+        _unseen.reset(token)
 
 
 def watch(watcher: Watcher) -> None:

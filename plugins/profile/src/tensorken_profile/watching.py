@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from typing import Any, Protocol
 
+from tensorken.calls import CALL
 from tensorken.origin import Origin
-from tensorken.programs.execution import prepared
+from tensorken.programs.execution import PROGRAM, runner
 from tensorken.registry import REGISTRY
 from tensorken.reverse import Reverse
 from tensorken.spec.dtypes import DType
@@ -222,6 +223,8 @@ def _note(
     is_wrapper = isinstance(interpreter, Wrapper)
     if is_wrapper:
         _interpose(interpreter)
+    if op is CALL and isinstance(interpreter, RawTensor):  # which has PROGRAM run
+        return proceed(interpreter, op, operands, params)
     if "program" in op.params:
         return _note_program(proceed, interpreter, op, operands, params)
     if isinstance(interpreter, RawTensor) and not is_wrapper:
@@ -258,14 +261,16 @@ def _note_program(
             if isinstance(interpreter, Reverse) and result:
                 note_line(interpreter, result[0], (outer or line_of())[0])
             return result
-        name = params[op.params.index("program")].name if op.name == "call" else op.name
-        if op.name == "call" and ("run", interpreter) not in params[0].derived:
-            timing = _Timing()
-            try:
-                prepared(params[0], interpreter)
-            finally:
-                timing.stop()
-            timing.tell(name, "prepare", interpreter, op=op, params=params)
+        name = op.name
+        if op is PROGRAM:
+            name = params[0].name
+            if ("run", interpreter) not in params[0].derived:
+                timing = _Timing()
+                try:
+                    runner(params[0], interpreter)
+                finally:
+                    timing.stop()
+                timing.tell(name, "prepare", interpreter, op=op, params=params)
         timing = _Timing()
         try:
             result = proceed(interpreter, op, operands, params)
