@@ -97,8 +97,10 @@ X = tk.tensor([[1.0, 2.0, 3.0], [-1.0, 0.5, 0.25]], "float64")
         lambda params, x: (tk.concatenate([params["b"], x[0]]) ** 2).sum(),
         lambda params, x: (tk.linalg.qr(params["w"])[1] * 3.0).sum() + tk.linalg.qr(params["w"])[0][0, 0],
         lambda params, x: tk.grad(softmax_loss)(params, x)["w"].sum(),
+        lambda params, x: tk.scan(lambda c, row: (tk.sin(c) + row @ params["w"], c), params["b"], x)[0].sum(),
+        lambda params, x: tk.cond(x.sum() > 0.0, lambda v: v * v, tk.sin, params["w"]).sum() + (x * x).sum(),
     ],
-    ids=["mlp", "jitted", "checkpointed", "concatenated", "factorised", "its-own-gradient"],
+    ids=["mlp", "jitted", "checkpointed", "concatenated", "factorised", "its-own-gradient", "scan", "cond"],
 )
 @pytest.mark.parametrize("strategy", ["accumulate", None])
 def test_adjoints_of_real_functions(f, strategy):

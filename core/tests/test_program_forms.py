@@ -23,7 +23,8 @@ import tensorken as tk
 from core.tests.programs import on, programs
 from core.tests.support import FUSED
 from tensorken.errors import ProgramError
-from tensorken.programs.files import checksum, read, written
+from tensorken.programs.files import checksum, written
+from tensorken.programs.loading import read
 from tensorken.programs.names import Names, within
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.op import OPS, Op
@@ -115,6 +116,35 @@ def real_programs() -> dict[str, tuple[Program, tuple[Any, ...], dict[str, Any]]
         "whole numbers": (
             lambda n: (n * 3 - 1, n // 2, n & 5, n << 1, (n > 1) & (n < 3)),
             (tk.tensor([1, 2, 3]),),
+            {},
+        ),
+        "loops": (
+            lambda x, n: (
+                tk.scan(lambda c, row: (c * 0.5 + row, (c.sum(), row * n)), x[0], x, reverse=True),
+                tk.while_loop(lambda v: v.sum() < 50.0, lambda v: v * 2.0 + n, x),
+                tk.fori_loop(0, 3, lambda i, v: v * v - n, x[1]),
+                tk.cond(
+                    n > 0.0, lambda v: v * n, lambda v: (v - BIG[:2, :3]).sum(axis=0, keepdims=True) + v, x
+                ),
+            ),
+            (X, tk.scalar(0.75)),
+            {},
+        ),
+        "gradients of loops": (
+            tk.grad(
+                lambda x, n: tk.scan(lambda c, row: (tk.sin(c * n) + row, c), x[0], x)[1].sum() * n, (0, 1)
+            ),
+            (X, tk.scalar(0.75)),
+            {},
+        ),
+        "batched loops": (
+            tk.vmap(
+                lambda x: (
+                    tk.scan(lambda c, a: (c + a, c * a), x[0], x)[1]
+                    + tk.cond(x.sum() > 7.0, lambda v: v, lambda v: -v, x)
+                )
+            ),
+            (X,),
             {},
         ),
         "named": (lambda p: Pair(p.second, p.first * 2.0), (Pair(X, tk.scalar(3.0)),), {}),

@@ -46,6 +46,7 @@ from tensorken.jit import *
 from tensorken.linalg import norm as norm
 from tensorken.linearization import *
 from tensorken.namespace import *
+from tensorken.programs.program import Program as Program
 from tensorken.registry import (
     backends as backends,
     default_backend as default_backend,

@@ -87,6 +87,13 @@ class Program:
         name: of the function, for messages and listings.
         backend: where it was traced; its constants live there, and it runs there if nothing says otherwise.
         donated: the places of inputs that nobody uses afterwards, so that outputs may take their memory.
+
+    >>> import tensorken as tk
+    >>> program = tk.trace(lambda x: tk.sin(x) * x)(2.0)
+    >>> program
+    <Program <lambda>: 1 input, 2 equations, 1 output>
+    >>> program(0.0).item(), tk.grad(program)(0.0).item()
+    (0.0, 0.0)
     """
 
     inputs: tuple[Variable, ...]
@@ -235,6 +242,22 @@ class Program:
 
         return text(self)
 
+    def explain(self, backend: Any = None) -> str:
+        """What each pass does to this program before it runs on a backend: a table, a row for each that changes something.
+
+        Args:
+            backend: as `use_backend` takes it; None for the one where the program was traced.
+
+        >>> import tensorken as tk
+        >>> print(tk.trace(tk.grad(lambda a, b: (a @ b).sum()))(tk.ones((2, 3)), tk.ones((3, 4))).explain())
+        ... # doctest: +ELLIPSIS
+        <lambda>: 14 equations, 3 after all passes
+        pass ...
+        """
+        from tensorken.programs.passes.explanation import explanation
+
+        return explanation(self, backend or self.backend)
+
     def __repr__(self) -> str:
         from tensorken.programs.text import summary
 
@@ -286,7 +309,7 @@ class Program:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = pathlib.Path(folder, "sine.tk")
         ...     tk.trace(lambda x: {"y": tk.sin(x)})(1.0).save(path)
-        ...     Program.load(path)(0.0)["y"].item()
+        ...     tk.Program.load(path)(0.0)["y"].item()
         0.0
         """
         from tensorken.programs.files import written
@@ -300,9 +323,17 @@ class Program:
 
         Raises:
             ProgramError: if the file is damaged, is newer than this version knows, or has an op that is not there.
+
+        >>> import tempfile, pathlib
+        >>> import tensorken as tk
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "sine.tk")
+        ...     tk.trace(tk.sin)(1.0).save(path)
+        ...     tk.Program.load(path)
+        <Program sin: 1 input, 1 equation, 1 output>
         """
         from tensorken.creation import new
-        from tensorken.programs.files import read
+        from tensorken.programs.loading import read
         from tensorken.registry import resolve
 
         interpreter = resolve(backend, None)

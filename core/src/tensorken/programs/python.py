@@ -110,7 +110,7 @@ def _kinds(programs: Sequence[Program]) -> dict[Program, str]:
                 found.update(dict.fromkeys(inner, "# Derivative rules of its own are not written here."))
             elif equation.op.name == "call":
                 found.update(dict.fromkeys(inner, "@tk.jit"))
-            elif inner:
+            elif equation.op.name not in WITH_PROGRAMS:
                 raise ProgramError(
                     f"to_python: {program.name} has the op {equation.op.name!r}, which runs programs as Python has no "
                     f"words for; keep it by program.save(path)"
@@ -167,7 +167,8 @@ class _Functions:
         self.large: list[tuple[str, str, str]] = []
 
     def lines(self, program: Program, title: str, above: str) -> Iterator[str]:
-        names = Names(program, {"base64", "struct", "CONSTANTS", *self.called.values()})
+        reserved = ("base64", "struct", "CONSTANTS", "carry", "both", "ys")
+        names = Names(program, {*reserved, *self.called.values()})
         anchor = names[program.inputs[0]] if program.inputs else None
         if above:
             yield above
@@ -189,7 +190,9 @@ class _Functions:
         op, operands = equation.op, list(equation.operands)
         programs = [p for p in equation.params if isinstance(p, Program)]
         if programs:
-            return f"{self.called[programs[0]]}({', '.join(self._given(operands, names, anchor))})"
+            given = self._given(operands, names, anchor)
+            write = WITH_PROGRAMS.get(op.name, _call) if op.whole is not None else _call
+            return write([self.called[p] for p in programs], given, equation.params)
         params = [f"tk.{_attribute(p)}" if isinstance(p, DType) else repr(p) for p in equation.params]
         if op.name in OPERATORS and operands[0].dtype.kind != "bool":
             sides = [names[v] for v in operands]  # of a literal its number
@@ -236,9 +239,63 @@ class _Functions:
     def _returned(self, program: Program, names: Names, anchor: str | None) -> str:
         outputs = self._given(program.outputs, names, anchor)
         if program.result is None:
-            return f"({', '.join(outputs)}{',' if len(outputs) == 1 else ''})"
+            return _tuple(outputs)
         shown = folded(program.result, outputs, lambda container, *rest: container.show(*rest))
         return str(shown)
+
+
+# ---- ops that run programs: what they are given is flat, and so is what they give ------------------------------
+
+
+def _call(programs: Sequence[str], given: Sequence[str], params: Sequence[Any]) -> str:
+    return f"{programs[0]}({', '.join(given)})"
+
+
+def _cond(programs: Sequence[str], given: Sequence[str], params: Sequence[Any]) -> str:
+    return f"tk.cond({', '.join([given[0], *programs, *given[1:]])})"
+
+
+def _scan(programs: Sequence[str], given: Sequence[str], params: Sequence[Any]) -> str:
+    """A scan over tuples, from which a step takes its operands, and what it gives goes back into two tuples."""
+    _, inputs, outputs, length, reverse = params
+    initial, slices, operands = list[str](), list[str](), list[str]()
+    for x, role in zip(given, inputs, strict=True):
+        if role == "constant":
+            operands.append(x)
+        elif role == "carry":
+            operands.append(f"carry[{len(initial)}]")
+            initial.append(x)
+        else:
+            operands.append(f"x[{len(slices)}]")
+            slices.append(x if role == 0 else f"tk.moveaxis({x}, {role}, 0)")
+    carried = [f"ys[{i}]" for i, role in enumerate(outputs) if role == "carry"]
+    stacked = [f"ys[{i}]" for i, role in enumerate(outputs) if role != "carry"]
+    grouped = f"({_tuple(carried)}, {_tuple(stacked)})"
+    step = f"lambda carry, x: (lambda ys: {grouped})({programs[0]}({', '.join(operands)}))"
+    rest = f"{_tuple(initial)}, {_tuple(slices)}, length={length}, reverse={reverse}"
+    places = {"carry": iter(range(len(outputs))), "stack": iter(range(len(outputs)))}
+    results: list[str] = []
+    for role in outputs:
+        place = next(places["carry" if role == "carry" else "stack"])
+        found = f"both[{0 if role == 'carry' else 1}][{place}]"
+        results.append(found if role in ("carry", 0) else f"tk.moveaxis({found}, 0, {role})")
+    return f"(lambda both: {_tuple(results)})(tk.scan({step}, {rest}))"
+
+
+def _while(programs: Sequence[str], given: Sequence[str], params: Sequence[Any]) -> str:
+    carried = [i for i, role in enumerate(params[2]) if role == "carry"]
+    operands = [f"carry[{carried.index(i)}]" if i in carried else x for i, x in enumerate(given)]
+    condition, body = (f"{program}({', '.join(operands)})" for program in programs)
+    initial = _tuple([given[i] for i in carried])
+    return f"tk.while_loop(lambda carry: {condition}[0], lambda carry: {body}, {initial})"
+
+
+def _tuple(parts: Sequence[str]) -> str:
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+
+WITH_PROGRAMS = {"call": _call, "cond": _cond, "scan": _scan, "while_loop": _while}
+"""How ops that run programs are written."""
 
 
 def _signature(program: Program, names: Names) -> list[str]:
