@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from tensorken_numpy.compiled.schedule import Group, Unit
 from tensorken_numpy.compiled.smallness import is_elementwise, is_literal
 from tensorken_numpy.compiled.source import Source
 from tensorken_numpy.compiled.templates import safe_in_place, template
-from tensorken_numpy.compiled.values import Value, in_memory
+from tensorken_numpy.compiled.values import Value, axes_of, in_memory, order_of
 from tensorken_numpy.compiled.writing import write_scalars, write_steps
 from tensorken_numpy.contraction import Array, Sizes
 
@@ -49,6 +50,8 @@ class Emitter:
         self._residents: dict[Variable, list[Place]] = {}
         self._locals: dict[Variable, list[str]] = {}
         self._scalars: dict[Variable, str] = {}
+        self._views: dict[Any, Value] = {}
+        self._bound: dict[Any, str] = {}
         self._empty = self.source.bound(np.empty)
 
     # ---- the whole -----------------------------------------------------------------------------------------
@@ -70,6 +73,8 @@ class Emitter:
                 write_group(self, unit)
             else:
                 self.write_one(unit)
+            for v in [v for equation in equations_of(unit) for v in equation.results]:
+                assert v not in self.values or self.values[v].shape == self.small[v], unit
             self._free()
         results = [self.in_full(v) for v in program.outputs]
         source.line(f"return [{', '.join(results)}]")
@@ -89,7 +94,6 @@ class Emitter:
         if found is None:
             if is_literal(v):
                 array = self.backend.full((1,) * len(v.shape), v.value, v.dtype)
-                number: Any = v.value
             else:
                 x = self.program.constants[v]
                 own: Any = x.interpreter
@@ -97,9 +101,9 @@ class Emitter:
                     array = np.asarray(x.representation)
                 else:
                     array = np.asarray(self.backend.new(v.shape, own.ravel(x.representation), v.dtype))
-                array, number = layouts.small(array), None
-            name = self.source.bound(array)
-            found = self.values[v] = Value(name, array, "constant", number=number)
+                array = layouts.small(array)
+            name = functools.partial(self.source.bound, array)
+            found = self.values[v] = Value(name, array, "constant")
         return found
 
     def operand(self, v: Variable) -> str:
@@ -126,16 +130,50 @@ class Emitter:
         return self.source.once(("scalar", dtype, repr(number)), lambda: np.full((), number, dtype)[()])
 
     def view(self, value: Value, layout: Array, expression: str) -> Value:
-        """A view of a value: made once if the value's place is known, else by the expression in each call."""
+        """A view of a value: made once if the value's place is known, else in each call, if anything uses it."""
         source = self.source
         if value.kind == "constant":
-            return Value(source.bound(layout), layout, "constant")
+            return Value(lambda: source.bound(layout), layout, "constant")
+        offset = value.offset_of(layout)
         if value.place is not None:
-            offset = value.offset_of(layout)
-            name = source.made(lambda memory: in_memory(memory, layout, offset))
-            return Value(name, layout, "planned", place=value.place, offset=offset)
-        name = source.assign(f"{value.name}{expression}")
-        return Value(name, layout, known=value.known)
+            return self._planned(layout, value.place, offset)
+        if not value.known:
+            name = source.assign(f"{value.name}{expression}")
+            if value.owner is not None:
+                self.drop_later(value.owner, name)
+            return Value(name, layout, known=False, owner=value.owner)
+        key = (id(value.root), offset, axes_of(layout))
+        found = self._views.get(key)
+        if found is None:
+            root = value.root
+            if offset == 0 and axes_of(layout) == axes_of(root.layout):
+                return root
+            order = order_of(layout, root.layout) if offset == 0 else None
+
+            def name_of_view() -> str:
+                if order is not None:
+                    return source.assign(f"{root.name}.transpose({order})")
+                if (
+                    offset == 0
+                    and layout.size == root.layout.size
+                    and layout.flags.c_contiguous
+                    and root.contiguous
+                ):
+                    return source.assign(f"{root.name}.reshape({layout.shape})")
+                return source.assign(f"{value.name}{expression}")
+
+            found = self._views[key] = Value(name_of_view, layout, root=root, offset=offset)
+        return found
+
+    def _planned(self, layout: Array, place: Place, offset: int) -> Value:
+        key = (offset, layout.shape, layout.strides, layout.dtype)
+
+        def name() -> str:
+            if key not in self._bound:
+                self._bound[key] = self.source.made(lambda memory: in_memory(memory, layout, offset))
+            return self._bound[key]
+
+        return Value(name, layout, "planned", place=place, offset=offset)
 
     def _as_small(self, value: Value) -> Value:
         layout = layouts.small(value.layout)
@@ -186,10 +224,9 @@ class Emitter:
     def scratch(self, layout: Array, owner: Variable | None) -> Value:
         """A place of the memory, until its owner dies; without an owner until it is freed."""
         place = self.planner.take(layout.nbytes)
-        name = self.source.made(lambda memory: in_memory(memory, layout, place.offset))
         if owner is not None:
             self._residents.setdefault(owner, []).append(place)
-        return Value(name, layout, "planned", place=place, offset=place.offset)
+        return self._planned(layout, place, place.offset)
 
     def _taken(self, v: Variable, layout: Array, instead: Sequence[Variable]) -> Value | None:
         for operand in instead:
@@ -208,7 +245,7 @@ class Emitter:
             ):
                 self._residents[owner].remove(value.place)
                 self._residents.setdefault(self.lifetimes.owner(v), []).append(value.place)
-                return Value(value.name, value.layout, "planned", place=value.place, offset=value.offset)
+                return value
         return None
 
     def _free(self) -> None:
@@ -219,6 +256,12 @@ class Emitter:
             names = self._locals.pop(owner)
             if owner not in self.lifetimes.escaping:
                 self.source.line(f"{' = '.join(names)} = None")
+
+    def made(self, v: Variable, name: str, shape: Sizes) -> None:
+        """Note what a call has made, laid out in a way of its own."""
+        layout = layouts.contiguous(shape, OF[v.dtype.name])
+        self.values[v] = Value(name, layout, known=False, owner=v)
+        self.drop_later(v, name)
 
     def drop_later(self, v: Variable, name: str) -> None:
         """Have a local name let go of its array when the value dies."""
@@ -242,8 +285,7 @@ class Emitter:
             method = source.bound(getattr(self.backend, op.name))
             source.line(f"{targets} = {method}({', '.join([*operands, *[source.bound(p) for p in params]])})")
         for v, name in zip(equation.results, names, strict=True):
-            self.values[v] = Value(name, layouts.contiguous(v.shape, OF[v.dtype.name]), known=False)
-            self.drop_later(v, name)
+            self.made(v, name, v.shape)
 
     def _elementwise(self, equation: Equation) -> None:
         (v,) = equation.results
@@ -277,8 +319,7 @@ class Emitter:
             else:
                 method = self.source.bound(getattr(self.backend, equation.op.name))
                 name = self.source.assign(f"{method}({', '.join([*names, *params])})")
-            self.values[v] = Value(name, layouts.contiguous(shape, dtype), known=False)
-            self.drop_later(v, name)
+            self.made(v, name, shape)
         else:
             instead = [x for x, letter in zip(operands, "ab", strict=False) if safe_in_place(steps, letter)]
             if len(instead) != len(operands):
@@ -319,7 +360,7 @@ class Emitter:
             layout = layouts.reshaped(value.layout, shape)
         if layout is None:
             name = self.source.assign(f"{value.name}.reshape({shape})")
-            return Value(name, layouts.contiguous(shape, value.dtype), known=False)
+            return Value(name, layouts.contiguous(shape, value.dtype), known=False, owner=value.owner)
         return self.view(value, layout, f".reshape({shape})")
 
     def copied(self, value: Value, v: Variable) -> Value:

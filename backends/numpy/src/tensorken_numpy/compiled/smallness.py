@@ -76,6 +76,8 @@ _RULES = {
     "reshape": lambda sizes, full, shape, _: shape if 0 in full else moved(sizes, full, shape) or shape,
     "flip": lambda sizes, full, shape, _: sizes,
     "crop": _cropped,
+    "sum": lambda sizes, full, shape, axes: shape if axes else sizes,
+    "prod": lambda sizes, full, shape, axes: shape if axes else sizes,
     "max": _extreme,
     "min": _extreme,
 }
