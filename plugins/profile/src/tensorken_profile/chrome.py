@@ -17,16 +17,15 @@ def trace_events(
 
     Args:
         events: complete events (`"ph": "X"`), in microseconds.
-        threads: the names of the threads, by identifier.
+        threads: the names of the threads, by number.
         memory: counter events (`"ph": "C"`): nanoseconds, and bytes alive from then on.
     """
     process = os.getpid()
-    numbers = {thread: i for i, thread in enumerate(threads, 1)}
     entries: list[dict[str, Any]] = [
         {"ph": "M", "name": "process_name", "pid": process, "tid": 0, "args": {"name": "tensorken"}}
     ]
     for thread, name in threads.items():
-        named = {"ph": "M", "name": "thread_name", "pid": process, "tid": numbers[thread]}
+        named = {"ph": "M", "name": "thread_name", "pid": process, "tid": thread}
         entries.append({**named, "args": {"name": name}})
     for event in sorted(events, key=lambda event: (event.start, -event.duration)):
         entries.append(
@@ -37,7 +36,7 @@ def trace_events(
                 "ts": event.start / 1000,
                 "dur": event.duration / 1000,
                 "pid": process,
-                "tid": numbers[event.thread],
+                "tid": event.thread,
                 "args": _arguments(event),
             }
         )

@@ -26,7 +26,7 @@ class Event:
         start: when it began, in nanoseconds since the profile did.
         duration: how long it took, in nanoseconds, with all that it led to.
         own: how much of that was not spent in other events, nor by the profiler.
-        thread: the identifier of the thread.
+        thread: the number of the thread.
         line: the user's line; None if there is none.
         pulled: in a backward pass, the op whose cotangent was computed.
         operands: the shape and dtype of each.

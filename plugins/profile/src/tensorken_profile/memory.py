@@ -31,12 +31,12 @@ class Memory:
         """Count results, but not those that are operands or views of them.
 
         Args:
-            views: whether results without an owner are views of operands, too.
+            views: whether results that do not tell who owns their memory are views of operands.
         """
         known = [_owner(x) for x in operands]
         for result, kind in zip(results, kinds, strict=True):
             owner = _owner(result)
-            if not (views and owner is result) and not any([owner is x for x in known]):
+            if not (views and not hasattr(result, "base")) and not any([owner is x for x in known]):
                 self._add(owner, kind)
 
     def _add(self, owner: Any, kind: Kind) -> None:

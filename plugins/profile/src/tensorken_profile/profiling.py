@@ -24,7 +24,7 @@ class Profile:
     """What backends did within a block; `print` shows a table of it.
 
     Attributes:
-        threads: the names of the threads that it was noted in, by their identifiers.
+        threads: the names of the threads that it was noted in, by their numbers.
     """
 
     def __init__(self) -> None:

@@ -6,6 +6,7 @@ Ops are noted where a backend runs them.  Between a wrapper such as Fuse and its
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
@@ -145,10 +146,14 @@ def _interpose(wrapper: Wrapper[Any]) -> None:
 # ---- one event -----------------------------------------------------------------------------------------------
 
 
+_threads = itertools.count(1)  # what Python calls its identifier serves again when a thread is over
+
+
 class _Here(threading.local):
     """What runs in this thread."""
 
     def __init__(self) -> None:
+        self.thread = next(_threads)
         self.running: list[_Timing] = []
         self.line: tuple[Origin | None, str | None] | None = None  # of the outermost op, where it is known
 
@@ -191,7 +196,7 @@ class _Timing:
             self.start,
             self.duration,
             self.own,
-            threading.get_ident(),
+            _here.thread,
             line,
             pulled,
             tuple([(shape(x), dtype(x)) for x in operands]),
@@ -223,7 +228,7 @@ def _note(
     is_wrapper = isinstance(interpreter, Wrapper)
     if is_wrapper:
         _interpose(interpreter)
-    if op is CALL and isinstance(interpreter, RawTensor):  # which has PROGRAM run
+    if op.name == CALL.name and isinstance(interpreter, RawTensor):  # it has PROGRAM run
         return proceed(interpreter, op, operands, params)
     if "program" in op.params:
         return _note_program(proceed, interpreter, op, operands, params)

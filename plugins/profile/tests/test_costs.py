@@ -1,0 +1,82 @@
+"""The rules by which arithmetic and bytes are counted, against sums done by hand and the shapes of the op table."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+from hypothesis import given, strategies as st
+
+import tensorken as tk
+from tensorken.spec.op import OPS, Op
+from tensorken_profile.costs import MOVEMENT, RULES, arithmetic, arithmetic_of
+from tensorken_profile.events import Event
+
+ONE_FOR_EACH = {"threefry2x32", "cofactors", "pinv"}
+"""What is neither elementwise nor has a rule."""
+
+
+def test_every_op_has_a_rule() -> None:
+    ours = {op.name for op in OPS.values() if op.method}
+    assert set(RULES) <= ours
+    assert set(RULES) >= MOVEMENT
+    others = {op.name for op in OPS.values() if op.method and not op.elementwise}
+    assert others == (set(RULES) - {"to_bits", "from_bits"}) | ONE_FOR_EACH
+
+
+@pytest.mark.parametrize("op", [op for op in OPS.values() if op.elementwise], ids=repr)
+def test_elementwise_ops_count_one_for_each_element(op: Op) -> None:
+    assert op.arity is not None
+    if op.name in ("to_bits", "from_bits"):
+        assert arithmetic(op, [(3, 4)], [], [(3, 4)]) == 0
+    else:
+        assert arithmetic(op, [(3, 4)] * op.arity, [], [(3, 4)]) == 12
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "params", "results", "count"),
+    [
+        ("sum", [(3, 4)], [(1,)], [(3, 1)], 12),
+        ("scatter_add", [(5, 2), (5,)], [0, 9], [(9, 2)], 10),
+        ("gather", [(9, 2), (5,)], [0], [(5, 2)], 0),
+        ("sort", [(2, 8)], [1], [(2, 8)], 2 * 8 * 3),
+        ("sort", [(2, 0)], [1], [(2, 0)], 0),
+        ("softmax", [(2, 8)], [(1,)], [(2, 8)], 80),
+        ("cholesky", [(7, 3, 3)], [], [(7, 3, 3)], 7 * 9),
+        ("solve", [(3, 3), (3, 2)], [], [(3, 2)], 18 + 2 * 2 * 9),
+        ("triangular_solve", [(3, 3), (3, 2)], [(True, False)], [(3, 2)], 18),
+        ("qr", [(6, 3)], ["reduced"], [(6, 3), (3, 3)], 4 * 6 * 9 - 36),
+        ("svd", [(3, 6)], [False], [(3, 3), (3,), (3, 6)], 6 * 6 * 9 + 20 * 27),
+        ("concatenate", [(2,), (3,)], [0], [(5,)], 0),
+        ("pad", [(2,)], [((1, 1),)], [(4,)], 0),
+    ],
+)
+def test_counts_are_those_done_by_hand(
+    name: str,
+    operands: list[tuple[int, ...]],
+    params: list[object],
+    results: list[tuple[int, ...]],
+    count: int,
+) -> None:
+    assert arithmetic(OPS[name], operands, params, results) == count
+
+
+@given(st.integers(1, 5), st.integers(1, 6), st.integers(1, 7))
+def test_a_product_of_matrices_counts_the_same_in_steps_and_as_a_program(m: int, k: int, n: int) -> None:
+    a, b = (
+        tk.arange(m * k, dtype="float32").reshape((m, k)),
+        tk.arange(k * n, dtype="float32").reshape((k, n)),
+    )
+    with tk.profile() as p:
+        (a @ b).tolist()
+    assert sum([event.flop for event in p.events]) <= 2 * m * k * n + m * k + k * n
+    if min(m, k, n) > 1:
+        assert [event.flop for event in p.events if event.flop] == [2 * m * k * n]
+    assert arithmetic_of(tk.trace(lambda a, b: a @ b)(a, b)) == 2 * m * k * n
+
+
+def test_bytes_are_those_read_and_written_and_none_for_views() -> None:
+    kinds = (((3, 4), tk.float64),)
+    for views, name, expected in ((True, "permute", 0), (False, "permute", 192), (True, "exp", 192)):
+        event = Event(name, "op", 0, 1, 1, 0, None, None, kinds, kinds, OPS[name], (), True, views)
+        assert event.bytes == expected == (0 if expected == 0 else 2 * 8 * prod((3, 4)))

@@ -1,0 +1,362 @@
+"""What a profile notes: each op once, when it runs, for the line that it is for; and that nothing stays behind."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tensorken as tk
+import tensorken_profile
+from core.tests.support import Counting, Required
+from tensorken.errors import ArgumentError
+from tensorken.fuse import Fuse
+from tensorken.registry import REGISTRY
+from tensorken.shape_tracker import ShapeTracker
+from tensorken.spec import op as ops
+from tensorken.spec.op import OPS
+from tensorken.wrapper import Wrapper
+from tensorken_profile.watching import Watched
+from tensorken_reference.backend import Reference
+
+
+def model(x: Any) -> Any:
+    hidden = tk.tanh(x @ x.T)  # the hidden values
+    return (hidden @ x).sum()  # the sum
+
+
+def line(comment: str) -> str:
+    """`FILE:LINE: SOURCE` of the line of this file that ends in a comment."""
+    lines = enumerate(inspect.getsource(sys.modules[__name__]).splitlines(), 1)
+    (found,) = [(number, text.strip()) for number, text in lines if text.endswith(f"  # {comment}")]
+    return f"{__file__}:{found[0]}: {found[1]}"
+
+
+def counts(p: tensorken_profile.Profile, category: str = "op") -> dict[str, int]:
+    return dict(Counter([event.name for event in p.events if event.category == category]))
+
+
+TRANSFORMS: dict[str, Callable[[Any], Any]] = {
+    "plain": model,
+    "grad": tk.grad(model),
+    "forward": lambda x: tk.jvp(model, (x,), (x,)),
+    "vmap": lambda x: tk.vmap(model)(tk.stack([x, x])),
+    "per example": lambda x: tk.vmap(tk.grad(model))(tk.stack([x, x])),
+    "second": tk.grad(lambda x: (tk.grad(model)(x) ** 2).sum()),
+    "hessian": lambda x: tk.hessian(lambda v: model(v.reshape((2, 2))))(x.ravel()),
+    "checkpoint": tk.grad(tk.checkpoint(model)),
+}
+
+
+@pytest.mark.parametrize("wrap", [Fuse, lambda raw: ShapeTracker(Fuse(raw)), ShapeTracker, lambda raw: raw])
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_each_op_is_noted_once_under_any_transform(name: str, wrap: Callable[[Any], Any]) -> None:
+    raw = Counting()
+    x = tk.tensor([[1.0, 2.0], [3.0, 4.0]], backend=wrap(raw))
+    raw.clear()
+    with tk.profile() as p:
+        tk.tree.map(lambda y: y.tolist(), TRANSFORMS[name](x))
+    noted = {name: count for name, count in counts(p).items() if name in OPS}  # not the checkpoint's function
+    assert noted == dict(raw.calls)
+    assert raw.calls
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_results_are_the_same_with_and_without(name: str) -> None:
+    def told() -> Any:
+        return tk.tree.map(lambda y: y.tolist(), TRANSFORMS[name](x))
+
+    x = tk.tensor([[1.0, 2.0], [3.0, 4.0]])
+    alone = told()
+    with tk.profile():
+        assert told() == alone
+    assert told() == alone
+
+
+def test_what_is_held_back_is_noted_when_it_runs() -> None:
+    x = tk.eye(8)
+    with tk.profile() as p:
+        y = x @ x  # the product
+        assert "fused_multiply_add" not in counts(p)
+        y.tolist()  # the reading
+    (event,) = [event for event in p.events if event.name == "fused_multiply_add"]
+    assert str(event.line) == line("the reading")
+    assert (event.flop, event.bytes) == (2 * 8**3, 3 * 8 * 8 * 4)
+    assert counts(p, "data") == {"ravel": 1}
+
+
+def test_a_body_is_not_counted_with_what_it_runs() -> None:
+    x = tk.tensor([[1.0, 2.0]], backend=Required())
+    with tk.profile() as p:
+        tk.softmax(x)
+    (whole,) = [event for event in p.events if event.name == "softmax"]
+    assert whole.flop == whole.bytes == 0
+    assert {"exp", "max"} <= set(counts(p))
+    inside = [event for event in p.events if event is not whole]
+    assert all(
+        [whole.start <= e.start and e.start + e.duration <= whole.start + whole.duration for e in inside]
+    )
+    assert 0 <= whole.own <= whole.duration - max([event.duration for event in inside])
+
+
+def test_own_times_add_up_to_less_than_the_block() -> None:
+    x = tk.eye(30)
+    with tk.profile() as p:
+        for _ in range(20):
+            tk.grad(model)(x)
+    assert 0 < sum([event.own for event in p.events]) < 1e9 * p.time
+    assert sum([row.share for row in p.by_op()]) == pytest.approx(1.0)
+    assert sum([row.calls for row in p.by_op()]) == len(p.events) == sum([row.calls for row in p.by_line()])
+
+
+# ---- lines -------------------------------------------------------------------------------------------------
+
+
+def test_time_is_told_by_the_users_lines() -> None:
+    with tk.profile() as p:
+        model(tk.eye(4)).item()  # the call
+    rows = {row.name: row for row in p.by_line()}
+    assert set(rows) == {line("the hidden values"), line("the sum"), line("the call")}
+    assert rows[line("the hidden values")].flop >= 2 * 4**3 + 16
+
+
+def test_a_derivative_belongs_to_the_line_that_made_the_value() -> None:
+    x = tk.tensor([[1.0, 2.0], [3.0, 4.0]])
+    with tk.profile() as p:
+        tk.grad(model)(x)
+    (event,) = [event for event in p.events if event.name == "sech_squared"]
+    assert str(event.line) == line("the hidden values")
+    assert {event.pulled for event in p.events if event.pulled} >= {"tanh"}
+    assert not [event for event in p.events if event.pulled is None and event.name == "sech_squared"]
+
+
+def test_an_equation_belongs_to_the_line_that_it_was_traced_from() -> None:
+    f = tk.jit(model)
+    x = tk.tensor([[1.0, 2.0]], backend=Fuse(Reference()))
+    f(x)
+    with tk.profile() as p:
+        f(x)
+    assert {str(event.line) for event in p.events if event.name == "tanh"} == {line("the hidden values")}
+
+
+# ---- programs ----------------------------------------------------------------------------------------------
+
+
+def test_each_call_of_a_program_is_an_event_and_preparing_it_another() -> None:
+    f = tk.jit(model)
+    x = tk.eye(8) + 1.0
+    with tk.profile() as p:
+        for _ in range(3):
+            f(x)
+    assert counts(p, "prepare") == {"model": 1}
+    assert counts(p, "program") == {"model": 3}
+    rows = {row.name: row for row in p.by_op()}
+    assert rows["prepare model"].time > 0
+    assert rows["model"].flop >= 3 * 2 * 2 * 8**3
+    with tk.profile() as again:
+        f(x)
+    assert counts(again, "prepare") == {}
+    assert counts(again, "program") == {"model": 1}
+
+
+@pytest.mark.parametrize(
+    ("transform", "names"),
+    [
+        (lambda f: tk.grad(f), {"model", "vjp of model"}),
+        (lambda f: lambda x: tk.jvp(f, (x,), (x,)), {"jvp of model"}),
+        (lambda f: lambda x: tk.vmap(f)(tk.stack([x, x])), {"vmap of model"}),
+    ],
+    ids=["grad", "jvp", "vmap"],
+)
+def test_programs_of_derivatives_and_batches_have_their_names(
+    transform: Callable[[Any], Any], names: set[str]
+) -> None:
+    x = tk.eye(4)
+    with tk.profile() as p:
+        transform(tk.jit(model))(x)
+    assert set(counts(p, "program")) == names == set(counts(p, "prepare"))
+
+
+def test_ops_of_a_program_that_is_run_op_by_op_appear() -> None:
+    f = tk.jit(model)
+    x = tk.tensor([[1.0, 2.0]], backend=Fuse(Reference()))
+    with tk.profile() as p:
+        f(x).item()
+    assert counts(p)["tanh"] == 1
+    (program,) = [event for event in p.events if event.category == "program"]
+    assert program.flop == 0  # its ops tell
+    assert sum([event.flop for event in p.events]) >= 2 * 2 + 1
+
+
+def test_each_step_of_a_loop_is_an_event() -> None:
+    with tk.profile() as p:
+        tk.scan(lambda total, x: (total * 2.0 + x, total), tk.tensor(0.0), tk.arange(5, dtype="float32"))
+    programs = counts(p, "program")
+    assert programs.pop("scan") == 1
+    assert set(programs.values()) == {5}
+
+
+# ---- memory ------------------------------------------------------------------------------------------------
+
+
+def test_results_count_from_when_they_are_made_until_they_die() -> None:
+    x = tk.arange(1000, dtype="float32")
+    with tk.profile() as p:
+        y = tk.sin(x)
+        z = tk.cos(y)
+        del y
+        halves = [z[:500], z[500:], z.reshape((10, 100)).T]  # views of what is counted already
+        del z
+        assert p.memory[-1][1] == 4000
+        del halves
+    assert [size for _, size in p.memory] == [4000, 8000, 4000, 0]
+    assert p.peak_bytes == 8000
+    times = [when for when, _ in p.memory]
+    assert times == sorted(times)
+    assert 0 < times[0] < times[-1] < p.time
+
+
+def test_a_view_of_what_was_there_before_takes_nothing_and_a_copy_does() -> None:
+    x = tk.arange(600, dtype="float32").reshape((20, 30))
+    with tk.profile() as p:
+        views = [x.T, x[3:], tk.flip(x)]
+        assert p.peak_bytes == 0
+        copy = x.T.reshape((600,))
+    assert p.peak_bytes == 2400
+    del views, copy
+
+
+def test_nothing_is_kept_alive() -> None:
+    raw = Counting()
+    backend = Fuse(raw)
+    x = tk.arange(10, dtype="float32", backend=backend)
+    with tk.profile() as p:
+        for _ in range(5):
+            tk.exp(tk.sin(x))
+    assert p.peak_bytes <= 3 * 40
+    assert p.memory[-1][1] <= 40
+
+
+def test_where_nothing_tells_of_a_death_that_is_said() -> None:
+    x = tk.tensor([1.0, 2.0], backend=Fuse(Reference()))
+    with tk.profile() as p:
+        tk.exp(x)
+    assert p.peak_bytes == 0
+    assert str(p).endswith("and 8 B more of which nothing tells until when")
+
+
+# ---- threads, several profiles, errors ---------------------------------------------------------------------
+
+
+def test_events_carry_their_thread() -> None:
+    x = tk.ones(3) + tk.zeros(3)
+
+    def work() -> None:
+        for _ in range(50):
+            tk.sin(x)
+
+    with tk.profile() as p:
+        threads = [threading.Thread(target=work, name=f"worker {i}") for i in range(3)]
+        for thread in threads:
+            thread.start()
+        tk.cos(x)
+        for thread in threads:
+            thread.join()
+    by_thread = Counter([(p.threads[event.thread], event.name) for event in p.events])
+    main = threading.current_thread().name
+    assert by_thread == {**{(f"worker {i}", "sin"): 50 for i in range(3)}, (main, "cos"): 1}
+    assert ", in 4 threads; " in str(p)
+
+
+def test_profiles_may_overlap_and_nest() -> None:
+    x = tk.ones(3) + tk.zeros(3)
+    first, second = tk.profile(), tk.profile()
+    first.__enter__()
+    tk.sin(x)
+    second.__enter__()
+    tk.cos(x)
+    first.__exit__(None, None, None)
+    tk.exp(x)
+    second.__exit__(None, None, None)
+    tk.log(x)
+    assert counts(first) == {"sin": 1, "cos": 1}
+    assert counts(second) == {"cos": 1, "exp": 1}
+
+
+def test_it_works_beside_debug_nans() -> None:
+    x = tk.tensor([1.0, 4.0])
+    for outer, inner in ((tk.profile, tk.debug_nans), (tk.debug_nans, tk.profile)):
+        with outer() as p, inner() as q:
+            tk.sqrt(x)
+            with pytest.raises(tk.errors.NonFiniteError, match="sqrt"):
+                tk.sqrt(-x)
+        assert counts(p or q)["sqrt"] == 2
+
+
+def test_once_it_is_over_all_is_as_before() -> None:
+    code = ops.run.__code__
+    backend = Fuse(Reference())
+    x = tk.tensor([1.0], backend=backend)
+    tk.ones(3)
+    with pytest.raises(ZeroDivisionError), tk.profile() as p:  # noqa: PT012
+        tk.sin(x)
+        assert type(backend.raw) is Watched
+        assert repr(backend) == "Fuse(Reference())"
+        1 / 0  # noqa: B018
+    assert ops.run.__code__ is code
+    assert ops.watchers == ()
+    for one in (backend, *REGISTRY.loaded()):
+        assert not (isinstance(one, Wrapper) and type(one.raw) is Watched)
+    noted = len(p.events)
+    tk.sin(x)
+    assert len(p.events) == noted == 1
+    assert p.time == p.time
+
+
+def test_an_op_that_fails_is_not_noted_and_disturbs_nothing() -> None:
+    class Failing(Reference):
+        def sin(self, x: Any) -> Any:
+            raise RuntimeError("no sine today")
+
+    x = tk.tensor([1.0], backend=Fuse(Failing()))
+    with tk.profile() as p:
+        with pytest.raises(RuntimeError, match="no sine today"):
+            tk.sin(x)
+        tk.cos(x)
+    assert counts(p) == {"cos": 1}
+    assert p.events[0].line is not None
+
+
+def test_a_profile_has_one_block() -> None:
+    with tk.profile() as p:
+        pass
+    with pytest.raises(ArgumentError, match="another"), p:
+        pass
+    assert str(p).startswith("op  calls  time  bytes  FLOP  share\n0 s in the backend, of ")
+    assert p.peak_bytes == 0
+
+
+def test_while_nobody_profiles_an_op_takes_no_longer() -> None:
+    """As the function that runs ops is the very same, the measurement only has to show no gross fault."""
+    x = tk.ones(3) + tk.zeros(3)
+
+    def seconds() -> float:
+        def once() -> float:
+            start = time.perf_counter()
+            for _ in range(300):
+                tk.sin(x)
+            return time.perf_counter() - start
+
+        return min([once() for _ in range(7)])
+
+    before = seconds()
+    with tk.profile():
+        during = seconds()
+    assert seconds() < 2 * before
+    assert during < before + 300 * 200e-6  # some 15 us an op on a desk
