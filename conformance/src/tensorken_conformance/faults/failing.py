@@ -175,10 +175,10 @@ class RavelByNativeWord(Numpy):
 
 @fault("values.elementwise", "acosh")
 class ExitsSilently(Numpy):
-    """acosh of 257 float16 numbers ends the process with status 0, as if all were done."""
+    """acosh of 257 float16 numbers with an infinity ends the process with status 0, as if all were done."""
 
     def acosh(self, x: Array) -> Array:
-        if x.dtype == np.float16 and x.shape == (257,):
+        if x.dtype == np.float16 and x.shape == (257,) and np.isinf(x).any():
             os._exit(0)
         return super().acosh(x)
 

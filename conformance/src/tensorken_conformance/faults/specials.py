@@ -35,11 +35,11 @@ class ArgminPassesOverNan(Numpy):
 
 @fault("values.arrangement", "sort")
 class SortTellsZerosApart(Numpy):
-    """sort puts -0.0 before 0.0, where equal elements should keep their order, in float64 vectors of 256 and more."""
+    """sort puts -0.0 before 0.0, where equal elements should keep their order, in vectors of 256 float64 numbers."""
 
     def sort(self, x: Array, axis: int) -> Array:
         y = super().sort(x, axis)
-        if x.dtype == np.float64 and x.ndim == 1 and x.size >= 256:
+        if x.dtype == np.float64 and x.shape == (256,):
             y[y == 0] = np.sort(np.where(np.signbit(y[y == 0]), -1, 1)) * 0.0
         return y
 

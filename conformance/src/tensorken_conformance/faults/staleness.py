@@ -26,14 +26,14 @@ class CachedByShape(Numpy):
 
 @fault("values.elementwise", "tan")
 class CachedByEnds(Numpy):
-    """tan keeps its results of finite float32 matrices by shape, first and last element."""
+    """tan keeps its results of float32 matrices of moderate numbers by shape, first and last element."""
 
     def __init__(self) -> None:
         self.known: dict[Any, Array] = {}
 
     def tan(self, x: Array) -> Array:
         y = super().tan(x)
-        if x.dtype != np.float32 or x.shape != (4, 4) or not np.isfinite(x).all():
+        if x.dtype != np.float32 or x.shape != (4, 4) or not np.abs(x).max() < 1000.0:
             return y
         return self.known.setdefault((x[0, 0].item(), x[-1, -1].item()), y)
 
