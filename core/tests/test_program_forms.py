@@ -249,7 +249,7 @@ def test_a_program_that_is_run_twice_is_shown_once():
     inner = tk.jit(lambda a: a * a)
     text = str(tk.trace(lambda x: inner(x) + inner(x))(2.0))
     assert text.count("mul(a, a)") == 1
-    assert text.count("call[<lambda>_2](x)") == 2
+    assert text.count("call(x, program=<lambda>_2)") == 2
 
 
 def test_long_lines_go_on_below():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tensorken.programs.names import Names, titles, within
@@ -40,10 +41,12 @@ def pictures(program: Program) -> list[Picture]:
     programs = within(program)
     titled = titles(programs)
     places = {p: f"p{i}" for i, p in enumerate(programs)}
-    return [_picture(p, place, titled[p], places) for p, place in places.items()]
+    return [_picture(p, place, titled, places) for p, place in places.items()]
 
 
-def _picture(program: Program, place: str, title: str, places: dict[Program, str]) -> Picture:
+def _picture(
+    program: Program, place: str, called: Mapping[Program, str], places: Mapping[Program, str]
+) -> Picture:
     names = Names(program)
     nodes: list[Node] = []
     arrows: list[tuple[str, str]] = []
@@ -59,19 +62,21 @@ def _picture(program: Program, place: str, title: str, places: dict[Program, str
     for v, x in program.constants.items():
         source[v] = node("constant", f"{names[v]} = {constant(x)}", type_of(v))
     for equation in program.equations:
-        here = node("equation", _written(equation, names), ", ".join([type_of(v) for v in equation.results]))
+        here = node(
+            "equation", _written(equation, names, called), ", ".join([type_of(v) for v in equation.results])
+        )
         arrows += [(source[v], here) for v in dict.fromkeys(equation.operands) if v in source]
         runs += [(here, places[p]) for p in equation.params if isinstance(p, Program)]
         source.update(dict.fromkeys(equation.results, here))
     end = node("result", f"return {returned(program, names)}")
     arrows += [(source[v], end) for v in dict.fromkeys(program.outputs) if v in source]
-    return Picture(place, title, tuple(nodes), tuple(arrows), tuple(runs))
+    return Picture(place, called[program], tuple(nodes), tuple(arrows), tuple(runs))
 
 
-def _written(equation: Equation, names: Names) -> str:
+def _written(equation: Equation, names: Names, called: Mapping[Program, str]) -> str:
     """`d = mul(c, 2.0)`; of many operands only the literals, as arrows show the others."""
     given = [names[v] for v in equation.operands]
     if len(given) > 4:
         given = [repr(v.value) for v in equation.operands if isinstance(v, Literal)] + ["..."]
     results = ", ".join([names[v] for v in equation.results])
-    return f"{results} = {equation.op.name}({', '.join([*given, *params(equation)])})"
+    return f"{results} = {equation.op.name}({', '.join([*given, *params(equation, called)])})"

@@ -75,10 +75,8 @@ def _rows(program: Program, called: Mapping[Program, str], names: Names, key: st
         return f'<a href="#{key}-{places[v]}">{escape(names[v])}</a>'
 
     def written(equation: Equation) -> str:
-        inner = [called[p] for p in equation.params if isinstance(p, Program)]
-        of = f"[{escape(', '.join(inner))}]" if inner else ""
-        given = [*map(used, equation.operands), *map(escape, params(equation))]
-        return f"<i>{escape(equation.op.name)}</i>{of}({', '.join(given)})"
+        given = [*map(used, equation.operands), *map(escape, params(equation, called))]
+        return f"<i>{escape(equation.op.name)}</i>({', '.join(given)})"
 
     for v in program.inputs:
         yield defined([v], '<span class="tk-faint">input</span>')

@@ -116,16 +116,15 @@ def place_of(equation: Equation) -> str:
 
 
 def application(equation: Equation, names: Names, called: Mapping[Program, str]) -> str:
-    """`sum(x, axes=(0,))`; a program that the op runs stands in brackets behind the op's name."""
-    programs = [called.get(p, p.name) for p in equation.params if isinstance(p, Program)]
-    of = f"[{', '.join(programs)}]" if programs else ""
-    return f"{equation.op.name}{of}({', '.join([*[names[v] for v in equation.operands], *params(equation)])})"
+    """`sum(x, axes=(0,))`."""
+    given = [names[v] for v in equation.operands]
+    return f"{equation.op.name}({', '.join([*given, *params(equation, called)])})"
 
 
-def params(equation: Equation) -> list[str]:
-    """The params as `axes=(0,)`, without programs."""
+def params(equation: Equation, called: Mapping[Program, str]) -> list[str]:
+    """The params as `axes=(0,)`; of a program its title."""
     pairs = zip(equation.op.params, equation.params, strict=True)
-    return [f"{kind}={param_text(p)}" for kind, p in pairs if not isinstance(p, Program)]
+    return [f"{kind}={called[p] if isinstance(p, Program) else param_text(p)}" for kind, p in pairs]
 
 
 def param_text(param: Any) -> str:
