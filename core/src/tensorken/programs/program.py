@@ -243,20 +243,20 @@ class Program:
         return text(self)
 
     def explain(self, backend: Any = None) -> str:
-        """What each pass does to this program before it runs on a backend: a table, a row for each that changes something.
+        """What each pass does to this program before it runs: a table, a row for each that changes something.
 
         Args:
-            backend: as `use_backend` takes it; None for the one where the program was traced.
+            backend: the interpreter on which it is to run; None for the one where it was traced.
 
         >>> import tensorken as tk
         >>> print(tk.trace(tk.grad(lambda a, b: (a @ b).sum()))(tk.ones((2, 3)), tk.ones((3, 4))).explain())
         ... # doctest: +ELLIPSIS
-        <lambda>: 14 equations, 3 after all passes
+        <lambda>: ... equations, 3 after all passes
         pass ...
         """
         from tensorken.programs.passes.explanation import explanation
 
-        return explanation(self, backend or self.backend)
+        return explanation(self, self.backend if backend is None else backend)
 
     def __repr__(self) -> str:
         from tensorken.programs.text import summary

@@ -31,7 +31,7 @@ NEGATIONS = 2
 
 
 def simplified(program: Program, backend: RawTensor[Any]) -> Program:
-    """Equations replaced by the rules; run dead-code elimination after it.
+    """Equations replaced by the rules.
 
     Bit for bit the same, but for powers, which are within what the backend declares for `pow`.
     """
@@ -87,9 +87,16 @@ def _zero_if_either_is(value: int) -> Rule:
 # ---- one operand twice -------------------------------------------------------------------------------------
 
 
+def _same(a: Variable, b: Variable) -> bool:
+    """Whether two operands are one value, or literals of one number."""
+    if isinstance(a, Literal) and isinstance(b, Literal):
+        return repr(a.value) == repr(b.value)
+    return a is b
+
+
 def _either(sweep: Rewriting, e: Equation) -> Variable | None:
     """x op x is x."""
-    return e.operands[-1] if e.operands[-1] is e.operands[-2] else None
+    return e.operands[-1] if _same(e.operands[-1], e.operands[-2]) else None
 
 
 def _nothing(sweep: Rewriting, e: Equation) -> Variable | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorken.programs.passes.movement import reduces_nothing
 from tensorken.programs.passes.rewriting import Rewriting, number, rewritten
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.op import OPS
@@ -69,4 +70,4 @@ def _reciprocal(sweep: Rewriting, e: Equation) -> Variable | None:
     return None
 
 
-_RULES = {SUM: (_sign_of_sum, _divisor_of_sum), MUL: (_reciprocal,)}
+_RULES = {SUM: (reduces_nothing, _sign_of_sum, _divisor_of_sum), MUL: (_reciprocal,)}

@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorken.programs.passes.algebra import simplified
 from tensorken.programs.passes.common_subexpressions import without_common_subexpressions
+from tensorken.programs.passes.concatenations import joined
 from tensorken.programs.passes.constants import with_constants_folded
 from tensorken.programs.passes.contractions import contracted
 from tensorken.programs.passes.dead_code import without_dead_code
@@ -40,9 +41,8 @@ CLEANING: tuple[tuple[str, Pass], ...] = (
     ("algebra", simplified),
     ("movement", with_movement_merged),
     ("common subexpressions", _merged),
-    ("dead code", _alive),
 )
-"""What makes a program smaller and leaves nothing behind; each pass may have something to do because of another."""
+"""What makes a program smaller; what one pass does may give another something to do, so the first one comes twice."""
 
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("inline", _inlined),
@@ -50,8 +50,9 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("lower", lowered),
     *CLEANING,
     ("factors", with_factors_out),
-    ("dead code", _alive),
+    ("concatenations", joined),
     ("contractions", contracted),
+    ("dead code", _alive),
     ("transposes", with_transposes_folded),
     *CLEANING,
 )

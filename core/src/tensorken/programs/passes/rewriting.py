@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.op import Op
 from tensorken.spec.raw import RawTensor
@@ -73,7 +74,7 @@ def uses(program: Program) -> dict[Variable, int]:
 
 
 def rewritten(program: Program, backend: RawTensor[Any], rules: Mapping[Op, Sequence[Rule]]) -> Program:
-    """The program after one sweep.
+    """The program after one sweep, without the equations that nothing needs any more.
 
     Args:
         program: what to rewrite.
@@ -94,7 +95,7 @@ def rewritten(program: Program, backend: RawTensor[Any], rules: Mapping[Op, Sequ
     if not known:
         return program
     outputs = tuple([known.get(v, v) for v in program.outputs])
-    return program.changed(equations=tuple(sweep.written), outputs=outputs)
+    return without_dead_code(program.changed(equations=tuple(sweep.written), outputs=outputs))
 
 
 def substituted(equation: Equation, known: Mapping[Variable, Variable]) -> Equation:

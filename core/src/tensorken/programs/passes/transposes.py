@@ -40,6 +40,44 @@ def _of_contraction(sweep: Rewriting, e: Equation) -> Variable | None:
     return sweep.write(RESHAPE, (sweep.write(CONTRACT, operands, found.params),), (e.results[0].shape,))
 
 
+def _of_operands(sweep: Rewriting, e: Equation) -> Variable | None:
+    """A contraction of permuted operands, if its summed axes can stand where its operands need not be permuted."""
+    axes = e.params[0]
+    orders = []
+    for v in e.operands:
+        source, order = arrangement(sweep, v)
+        orders.append((source, dict(zip([i for i, n in enumerate(v.shape) if n != 1], order, strict=True))))
+    permuted = [list(order.values()) != sorted(order.values()) for _, order in orders]
+    if not any(permuted):
+        return None
+    real = sorted({i for _, order in orders for i in order})
+    chains = [sorted(order, key=order.__getitem__) for _, order in orders]
+    result = [i for i in real if i not in axes]
+    first, second = (0, 1) if permuted[0] else (1, 0)
+    wanted = _in_one_order([result, *chains])
+    if wanted is None and all(permuted):
+        wanted = _in_one_order([result, chains[first]]) or _in_one_order([result, chains[second]])
+    if wanted is None or wanted == real:
+        return None
+    places = (*wanted, *[i for i in range(len(e.results[0].shape)) if i not in real])
+    operands = [sweep.write(PERMUTE, (v,), (places,)) for v in e.operands]
+    summed = tuple(sorted([places.index(i) for i in axes]))
+    return sweep.write(RESHAPE, (sweep.write(CONTRACT, operands, (summed,)),), (e.results[0].shape,))
+
+
+def _in_one_order(chains: list[list[int]]) -> list[int] | None:
+    """An order in which each chain is in order; None if there is none."""
+    wanted: list[int] = []
+    left = [list(chain) for chain in chains if chain]
+    while left:
+        free = [chain[0] for chain in left if not any([chain[0] in other[1:] for other in left])]
+        if not free:
+            return None
+        wanted.append(min(free))
+        left = [rest for chain in left if (rest := [i for i in chain if i != wanted[-1]])]
+    return wanted
+
+
 def _of_moved(sweep: Rewriting, e: Equation) -> Variable | None:
     """The reduction of something permuted, or whose axes of size 1 were moved."""
     moved, (axes,) = e.operands[0], e.params
@@ -59,6 +97,7 @@ def _of_moved(sweep: Rewriting, e: Equation) -> Variable | None:
 
 _RULES = {
     **RULES,
+    CONTRACT: (_of_operands,),
     PERMUTE: (*RULES[PERMUTE], _of_contraction),
-    **{op: (*RULES[op], _of_moved) for op in REDUCTIONS},
+    **{op: (*RULES.get(op, ()), _of_moved) for op in REDUCTIONS},
 }

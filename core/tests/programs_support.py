@@ -1,0 +1,245 @@
+"""Programs for tests: drawn equation by equation, well typed, with all that passes must see through or leave alone.
+
+`programs(backend, exact=True)` draws what computes whole numbers without any rounding, whatever the order of sums and
+products: there a pass that reassociates must give equal numbers too.  `programs(backend)` draws from all ops, over
+numbers that are hard on identities.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tensorken.calls import CALL
+from tensorken.programs.program import Equation, Literal, Program, Variable
+from tensorken.spec.dtypes import DType, bool_, float32, float64, int32
+from tensorken.spec.op import OPS, Op
+from tensorken.spec.raw import RawTensor
+from tensorken.spec.shapes import Shape
+from tensorken.tensor import Tensor
+
+WHOLE = (0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0)
+HARD = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.7, 1e-40, 1e30, math.inf, -math.inf, math.nan)
+INTEGERS = (0, 1, -1, 2, 7, -(2**31), 2**31 - 1)
+
+_UNARY = ("neg", "abs", "square", "relu", "sign")
+_UNARY_ROUNDED = ("exp", "tanh", "sqrt", "floor", "sigmoid", "reciprocal")
+_BINARY = ("add", "sub", "mul", "maximum", "minimum")
+_BINARY_ROUNDED = ("div", "pow")
+_INTEGERS = ("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right", "floor_divide")
+_MOVEMENT = ("reshape", "permute", "expand", "flip", "pad", "crop", "sum", "sum", "max")
+
+
+class Draft:
+    """A program while it is drawn."""
+
+    def __init__(self, draw: Callable[[Any], Any], backend: RawTensor[Any], exact: bool) -> None:
+        self.draw = draw
+        self.backend = backend
+        self.exact = exact
+        self.numbers = WHOLE if exact else HARD
+        self.equations: list[Equation] = []
+        self.inputs: list[Variable] = []
+        self.constants: dict[Variable, Tensor] = {}
+        self.values: list[Variable] = []
+        self.scope = 0
+
+    def elements(self, v: Variable) -> list[Any]:
+        """Drawn elements for a value."""
+        return [self.draw(st.sampled_from(self._numbers(v.dtype))) for _ in range(math.prod(v.shape))]
+
+    def _numbers(self, dtype: DType) -> Sequence[Any]:
+        return (False, True) if dtype is bool_ else INTEGERS if dtype.kind == "int" else self.numbers
+
+    def literal(self, shape: Shape, dtype: DType) -> Literal:
+        """A drawn literal."""
+        return Literal(shape, dtype, self.draw(st.sampled_from(self._numbers(dtype))))
+
+    def give(self) -> None:
+        """An input or a constant."""
+        v = Variable(self.draw(_SHAPES), self.draw(st.sampled_from((float32, float32, int32, bool_))))
+        if self.exact and v.dtype is float32:
+            v = Variable(v.shape, float64)
+        if self.draw(st.integers(0, 3)) == 0:
+            elements = self.elements(v)
+            if self.draw(st.booleans()):
+                elements = elements[:1] * len(elements)
+            self.constants[v] = Tensor(self.backend, self.backend.new(v.shape, elements, v.dtype))
+        else:
+            self.inputs.append(v)
+        self.values.append(v)
+
+    def like(self, x: Variable, dtype: DType | None = None) -> Variable:
+        """Another value of that shape and dtype: one that there is, one that is repeated to it, or a literal."""
+        dtype = dtype or x.dtype
+        same = [v for v in self.values if v.dtype is dtype and v.shape == x.shape]
+        small = [
+            v
+            for v in self.values
+            if v.dtype is dtype
+            and len(v.shape) == len(x.shape)
+            and v.shape != x.shape
+            and all([n in (1, m) for n, m in zip(v.shape, x.shape, strict=True)])
+        ]
+        choices: list[Callable[[], Variable]] = [lambda: self.literal(x.shape, dtype)]
+        if same:
+            choices += [lambda: self.draw(st.sampled_from(same))] * 3
+        if small:
+            choices += [lambda: self.write("expand", [self.draw(st.sampled_from(small))], (x.shape,))] * 3
+        return self.draw(st.sampled_from(choices))()
+
+    def write(self, name: str | Op, operands: Sequence[Variable], params: tuple[Any, ...] = ()) -> Variable:
+        """The (first) result of a new equation."""
+        op = OPS[name] if isinstance(name, str) else name
+        shapes = op.shape(*[v.shape for v in operands], *params)
+        dtypes = op.dtype(*[v.dtype for v in operands], *params)
+        if op.results == 1:
+            shapes, dtypes = (shapes,), (dtypes,)
+        results = tuple([Variable(s, d) for s, d in zip(shapes, dtypes, strict=True)])
+        self.equations.append(Equation(op, tuple(operands), params, results, None, self.scope))
+        self.values += results
+        return results[0]
+
+    def extend(self) -> None:
+        """One more equation, over values drawn from those that there are, mostly from the last ones."""
+        values = self.values[-6:] if self.draw(st.booleans()) else self.values
+        x: Variable = self.draw(st.sampled_from(values))
+        if self.draw(st.integers(0, 2)) == 0:
+            self.move(x)
+        elif x.dtype is bool_:
+            a = (
+                self.literal(x.shape, bool_)
+                if self.draw(st.booleans())
+                else self.like(x, float64 if self.exact else float32)
+            )
+            self.write("where", (x, a, self.like(a)))
+        else:
+            self.compute(x)
+
+    def compute(self, x: Variable) -> None:
+        """An elementwise op or one along axes."""
+        integer = x.dtype.kind == "int"
+        choices = [("unary", n) for n in _UNARY if not (integer and n == "relu")]
+        choices += [("binary", n) for n in (*_BINARY, *_BINARY, "eq", "lt")]
+        if integer:
+            choices += [("binary", n) for n in _INTEGERS]
+        elif not self.exact:
+            choices += [("unary", n) for n in _UNARY_ROUNDED]
+            choices += [("binary", n) for n in _BINARY_ROUNDED]
+            choices += [("axes", "softmax"), ("axis", "sort"), ("cast", "cast"), ("axis", "gather")]
+        kind, name = self.draw(st.sampled_from(choices))
+        if kind == "unary":
+            self.write(name, (x,))
+        elif kind == "binary":
+            other = self.like(x)
+            self.write(name, (x, other) if self.draw(st.booleans()) else (other, x))
+        elif kind == "cast":
+            self.write(name, (x,), (self.draw(st.sampled_from((float32, float64, int32, bool_))),))
+        elif x.shape:
+            axis = self.draw(st.integers(0, len(x.shape) - 1))
+            if name == "gather":
+                places = Literal((2,), int32, x.shape[axis] - 1)
+                self.write(name, (x, places), (axis,))
+            else:
+                self.write(name, (x,), ((axis,) if kind == "axes" else axis,))
+
+    def move(self, x: Variable) -> None:
+        """A movement op or a reduction."""
+        name = self.draw(st.sampled_from(_MOVEMENT))
+        rank = len(x.shape)
+        if name == "reshape":
+            self.write(name, (x,), (self.draw(_reshaped(x.shape)),))
+        elif name == "permute":
+            self.write(name, (x,), (tuple(self.draw(st.permutations(range(rank)))),))
+        elif name == "expand":
+            self.write(name, (x,), (tuple([self.draw(st.integers(1, 3)) if n == 1 else n for n in x.shape]),))
+        elif name in ("pad", "crop"):
+            pairs = []
+            for n in x.shape:
+                start = self.draw(st.integers(0, 1 if name == "pad" else n - 1))
+                end = self.draw(st.integers(0, 1)) if name == "pad" else self.draw(st.integers(start + 1, n))
+                pairs.append((start, end))
+            self.write(name, (x,), (tuple(pairs),))
+        elif name != "sum" or x.dtype is not bool_:
+            axes = tuple([i for i in range(rank) if self.draw(st.booleans())])
+            self.write(name, (x,), (axes,))
+
+    def call(self) -> None:
+        """A call of a small program of its own."""
+        inner = Draft(self.draw, self.backend, self.exact)
+        chosen = self.draw(st.lists(st.sampled_from(self.values), min_size=1, max_size=2))
+        inner.inputs = [Variable(v.shape, v.dtype) for v in chosen]
+        inner.values = list(inner.inputs)
+        for _ in range(self.draw(st.integers(1, 4))):
+            inner.extend()
+        program = inner.finished()
+        if program.outputs:
+            self.write(CALL, chosen, (program,))
+
+    def finished(self) -> Program:
+        """The program, with some of its values as outputs."""
+        outputs = self.draw(st.lists(st.sampled_from(self.values), min_size=1, max_size=4))
+        outputs.append(self.values[-1])
+        return Program(
+            tuple(self.inputs), tuple(outputs), tuple(self.equations), self.constants, backend=self.backend
+        )
+
+
+_SHAPES = st.lists(st.sampled_from((1, 1, 2, 3)), max_size=3).map(tuple)
+
+
+@st.composite
+def _reshaped(draw: Any, shape: Shape) -> Shape:
+    """Another shape of as many elements: axes of size 1 moved, or axes joined and split."""
+    real = [n for n in shape if n != 1]
+    if draw(st.booleans()) and len(real) > 1:
+        real = draw(st.sampled_from(([math.prod(real)], real[::-1], [real[0], math.prod(real[1:])])))
+    new = list(real)
+    for _ in range(draw(st.integers(0, 2))):
+        new.insert(draw(st.integers(0, len(new))), 1)
+    return tuple(new[:5])
+
+
+@st.composite
+def programs(
+    draw: Any, backend: RawTensor[Any], exact: bool = False, size: int = 14
+) -> tuple[Program, list[list[Any]]]:
+    """A program, and elements for each of its inputs."""
+    draft = Draft(draw, backend, exact)
+    for _ in range(draw(st.integers(1, 3))):
+        draft.give()
+    for _ in range(draw(st.integers(1, size))):
+        step = draw(st.integers(0, 15))
+        if step == 0:
+            draft.call()
+        elif step == 1:
+            draft.scope = draw(st.integers(0, 1))
+        else:
+            draft.extend()
+    program = draft.finished()
+    return program, [draft.elements(v) for v in program.inputs]
+
+
+def on(program: Program, backend: RawTensor[Any], elements: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """The elements of the outputs, flat; the equations run one by one."""
+    xs = [backend.new(v.shape, list(x), v.dtype) for v, x in zip(program.inputs, elements, strict=True)]
+    ys = program.replay(backend, xs)
+    for y, v in zip(ys, program.outputs, strict=True):
+        assert backend.shape(y) == v.shape
+        assert backend.dtype(y) is v.dtype
+    return [[getattr(e, "item", lambda e=e: e)() for e in backend.ravel(y)] for y in ys]
+
+
+def bits(outputs: Sequence[Sequence[Any]]) -> list[list[str]]:
+    """What two equal results share: all but the sign of a NaN."""
+    return [[repr(e) for e in y] for y in outputs]
+
+
+def numbers(outputs: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """The same but for the signs of zeros."""
+    return [
+        [e + 0 if isinstance(e, int | float) and not isinstance(e, bool) else e for e in y] for y in outputs
+    ]
