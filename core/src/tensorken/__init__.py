@@ -7,7 +7,14 @@
 
 import typing as _typing
 
-from tensorken import errors as errors, linalg as linalg, random as random, testing as testing, tree as tree
+from tensorken import (
+    errors as errors,
+    linalg as linalg,
+    programs as programs,
+    random as random,
+    testing as testing,
+    tree as tree,
+)
 from tensorken.control_flow import *
 from tensorken.creation import *
 from tensorken.custom import *
@@ -46,7 +53,7 @@ from tensorken.jit import *
 from tensorken.linalg import norm as norm
 from tensorken.linearization import *
 from tensorken.namespace import *
-from tensorken.programs.program import Program as Program
+from tensorken.programs import Program as Program
 from tensorken.registry import (
     backends as backends,
     default_backend as default_backend,

@@ -26,7 +26,12 @@ T = TypeVar("T")
 
 
 class Variable:
-    """A value of a program: known by its identity; what it is called is decided when a program is shown."""
+    """A value of a program: known by its identity; what it is called is decided when a program is shown.
+
+    >>> import tensorken as tk
+    >>> tk.trace(tk.sin)(tk.ones((2, 3))).outputs
+    (<float32[2, 3]>,)
+    """
 
     __slots__ = ("dtype", "shape")
 
@@ -39,7 +44,12 @@ class Variable:
 
 
 class Literal(Variable):
-    """A value all of whose elements are one number, which stands in the program itself."""
+    """A value all of whose elements are one number, which stands in the program itself.
+
+    >>> import tensorken as tk
+    >>> tk.trace(lambda x: x * 2.0)(tk.ones(3)).equations[0].operands[1]
+    <float32[3] 2.0>
+    """
 
     __slots__ = ("value",)
 
@@ -62,6 +72,11 @@ class Equation:
         results: what it defines.
         origin: the line of the user's that led to it.
         scope: equations of two scopes are never merged: what a checkpoint computes again has a scope of its own.
+
+    >>> import tensorken as tk
+    >>> equation = tk.trace(lambda x: x.sum(axis=0, keepdims=True))(tk.ones((2, 3))).equations[0]
+    >>> equation.op.name, equation.params, equation.results
+    ('sum', ((0,),), (<float32[1, 3]>,))
     """
 
     op: Op
@@ -107,7 +122,7 @@ class Program:
     backend: Any = None
     donated: frozenset[int] = frozenset()
     derived: dict[Any, Any] = field(default_factory=dict, repr=False)
-    """What has been made of this program once: its derivatives, what runs it."""
+    """What has been made of this program once, as its derivatives and what runs it."""
 
     def once(self, key: Any, make: Callable[[], T]) -> T:
         """What `make` gives, made at the first call with this key."""
