@@ -1,0 +1,5 @@
+"""An example: a plugin that compiles programs of elementwise ops for the numpy backend."""
+
+from tensorken_example_compiler.compiler import sources
+
+__all__ = ["sources"]
