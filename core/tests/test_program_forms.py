@@ -171,7 +171,7 @@ def run_source(program: Program) -> Any:
     names: dict[str, Any] = {}
     exec(compile(source, "<source>", "exec"), names)
     functions = [node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
-    return names[[name for name in functions if name != "values"][-1]]
+    return names[[name for name in functions if name != "elements_of"][-1]]
 
 
 def same(a: Program, b: Program) -> bool:
@@ -228,6 +228,7 @@ def test_names_are_those_of_the_function_and_clash_with_nothing():
     program = tk.trace(f)(1.0, 2.0, 3.0, 4.0, b=5.0)
     names = Names(program)
     assert [names[v] for v in program.inputs] == ["a", "tk_", "rest_0", "rest_1", "b"]
+    assert program.adjoints(inputs="tk_")(1.0, 2.0, 3.0, 4.0, b=5.0).item() == 60.0
     others = [names[e.results[0]] for e in program.equations]
     assert others == ["c", "d", "e", "f"]
     long = tk.trace(lambda: [tk.sin(tk.ones(1)) for _ in range(1)] and tk.ones(1))()
@@ -368,6 +369,12 @@ def test_names_in_source_do_not_shadow_functions():
 
     program = tk.trace(lambda x: a(a(x)))(2.0)
     assert run_source(program)(tk.scalar(2.0)).item() == 16.0
+
+    def named(tk_, values, type, match, carry, OPS, _):
+        return tk_ * values * type * match * carry * OPS * _
+
+    taken = tk.trace(named)(*[tk.scalar(2.0)] * 7)
+    assert run_source(taken)(*[tk.scalar(2.0)] * 7).item() == 128.0
     odd = tk.trace(lambda d: d["class"] * d['q"\n'])({"class": 2.0, 'q"\n': 3.0})
     assert run_source(odd)({"class": tk.scalar(2.0), 'q"\n': tk.scalar(3.0)}).item() == 6.0
     layer = Layer(X, tk.scalar(2.0))

@@ -11,7 +11,7 @@ from tensorken import tree
 from tensorken.programs.program import Literal, Program, Variable
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-TAKEN = frozenset({"tk", "OPS", "values", *keyword.kwlist, *keyword.softkwlist})
+TAKEN = frozenset({"tk", "OPS", *keyword.kwlist, *keyword.softkwlist})
 """Names that mean something else in the source that `to_python` writes."""
 
 
@@ -78,8 +78,8 @@ def parameters(program: Program) -> list[str]:
     found: list[str] = []
     known = (*program.parameters, *[f"argument_{i}" for i in range(len(program.parameters), len(positional))])
     for name in known[: len(positional)]:
-        while name in found or name in named or name in TAKEN or not name.isidentifier():
-            name = f"{name}_" if name.isidentifier() else "argument"
+        while name in found or name in named:
+            name = f"{name}_"
         found.append(name)
     return found
 

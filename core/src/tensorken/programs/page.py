@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
@@ -37,7 +38,7 @@ def page(program: Program) -> str:
     """HTML with its own style and nothing from elsewhere: each name leads to the line that defines it."""
     programs = within(program)
     called = titles(programs)
-    key = f"tk{id(program):x}"  # pages of several programs may stand in one document
+    key = f"tk{zlib.crc32(str(program).encode()):x}"  # pages of several programs may stand in one document
     parts = [
         f"<details{' open' if p is program else ''}><summary><b>{escape(called[p])}</b>"
         f' <span class="tk-faint">{escape(summary(p).partition(": ")[2].rstrip(">"))}</span></summary>'

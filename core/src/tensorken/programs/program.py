@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal as OneOf, TypeVar
 
 from tensorken import tree
 from tensorken.errors import ArgumentError, ShapeError
@@ -222,7 +222,14 @@ class Program:
                 deaths[i].append(v)
         return deaths
 
-    def adjoints(self, output: int = 0, inputs: Any = None, **options: Any) -> Adjoints:
+    def adjoints(
+        self,
+        output: int = 0,
+        inputs: Any = None,
+        *,
+        strategy: OneOf["accumulate", "pass on"] | None = None,
+        cotangent: bool = False,
+    ) -> Adjoints:
         """This program with the ops that compute derivatives of an output added; see `tensorken.adjoints.adjoints`.
 
         >>> import tensorken as tk
@@ -238,7 +245,7 @@ class Program:
         """
         from tensorken.adjoints import adjoints
 
-        return adjoints(self, output, inputs, **options)
+        return adjoints(self, output, inputs, strategy=strategy, cotangent=cotangent)
 
     # ---- looking at it -------------------------------------------------------------------------------------
 

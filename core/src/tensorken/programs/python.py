@@ -58,8 +58,11 @@ WRITTEN = {
 OVER_AXES = ("sum", "max", "min", "prod", "flip")
 """Over no axes these are no ops for users."""
 
+IMPORTED = ("tk", "OPS")
+"""Names that an argument of the function must not have."""
+
 _VALUES = f'''
-def values(name):
+def elements_of(name):
 {INDENT}"""The elements of a constant."""
 {INDENT}format, text = CONSTANTS[name]
 {INDENT}return [x for (x,) in struct.iter_unpack(format, base64.b64decode(text))]
@@ -121,7 +124,7 @@ def _kinds(programs: Sequence[Program]) -> dict[Program, str]:
 def _flat_where_needed(program: Program) -> Program:
     """The program, its arguments or its result flat if they cannot be written as Python has them."""
     arguments, result = program.arguments, program.result
-    known = all([_is_path(label) for label in labels(program)])
+    known = all([_is_path(label) and root(label) not in IMPORTED for label in labels(program)])
     for node in arguments.nodes if arguments is not None else ():
         kind = None if node is None else node[0].kind
         if not (kind in (None, *BUILT_IN) or hasattr(kind, "_fields") or is_dataclass(kind)):
@@ -167,7 +170,7 @@ class _Functions:
         self.large: list[tuple[str, str, str]] = []
 
     def lines(self, program: Program, title: str, above: str) -> Iterator[str]:
-        reserved = ("base64", "struct", "CONSTANTS", "carry", "both", "ys")
+        reserved = ("base64", "struct", "CONSTANTS", "elements_of", "carry", "both", "ys")
         names = Names(program, {*reserved, *self.called.values()})
         anchor = names[program.inputs[0]] if program.inputs else None
         if above:
@@ -200,6 +203,8 @@ class _Functions:
                 sides = self._given(operands, names, anchor)
             elif op.name in ("eq", "lt") or all([isinstance(v, Literal) for v in operands]):
                 sides[0] = self._given(operands[:1], names, anchor)[0]
+            if op.name == "lt" and _is_plain(operands[0]) and not isinstance(operands[1], Literal):
+                return f"{names[operands[1]]} > {names[operands[0]]}"
             return f"{sides[0]} {OPERATORS[op.name]} {sides[1]}"
         given = self._given(operands, names, anchor)
         if op.name == "concatenate":
@@ -231,7 +236,7 @@ class _Functions:
             form = f"<{v.dtype.format}"
             data = base64.b64encode(struct.pack(f"<{len(elements)}{v.dtype.format}", *elements)).decode()
             self.large.append((name, form, "".join([f"{line}\n" for line in textwrap.wrap(data, 100)])))
-            shown = f'values("{name}")'
+            shown = f'elements_of("{name}")'
         if anchor is None:
             return f"tk.new({v.shape}, {shown}, tk.{_attribute(v.dtype)})"
         return f"{anchor}.constant({shown}, tk.{_attribute(v.dtype)}, {v.shape})"
