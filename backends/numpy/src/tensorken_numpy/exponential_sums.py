@@ -1,21 +1,88 @@
 """log(sum(exp(x))) and the weights of its terms; their default bodies tell how and why.
 
-Narrow floats go by way of float64, where neither x - top nor a sum loses anything that would tell.
+Narrow floats go by way of float64, where neither x - top nor a sum loses anything that would tell; their rows, where
+these lie one after another, block by block, so that what lies between stays in the cache.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tensorken_numpy.contraction import Array, Sizes
 
+_BLOCK = 32768
+"""How many elements are computed at a time: so few that what lies between stays in the cache."""
+
+
+_CLEAR = 1.0 + 2.0**-20
+"""A sum of powers, of which the largest is 1, that is so far from 1 that its logarithm has all digits of float32."""
+
+
+def in_rows(x: Array, axes: Sizes) -> bool:
+    """Whether the axes are the last ones of a row-major array of narrow floats."""
+    return (
+        x.dtype != np.float64
+        and x.flags.c_contiguous
+        and bool(axes)
+        and axes[-1] == x.ndim - 1
+        and len(axes) == x.ndim - axes[0]
+    )
+
+
+def softmax_of_rows(x: Array, axes: Sizes, y: Array) -> None:
+    """exp(x) / sum(exp(x)) of what is `in_rows`, into y."""
+    for a, b, wide, total in _powers_of_rows(x, axes, y):
+        np.exp(wide, wide)
+        np.add.reduce(wide, 1, out=total, keepdims=True)
+        np.multiply(wide, 1.0 / total, wide)  # in float64 the rounding of the reciprocal does not tell
+        np.copyto(b, wide, "unsafe")
+        if not math.isfinite(np.add.reduce(total, None)):  # NaN, or infinite operands
+            for i in np.flatnonzero(~np.isfinite(total)):
+                b[i] = _softmax(a[i], (0,))
+
+
+def log_softmax_of_rows(x: Array, axes: Sizes, y: Array) -> None:
+    """x - log(sum(exp(x))) of what is `in_rows`, into y."""
+    for a, b, wide, total in _powers_of_rows(x, axes, y):
+        np.add.reduce(np.exp(wide), 1, out=total, keepdims=True)
+        np.subtract(wide, np.log(total), wide)
+        np.copyto(b, wide, "unsafe")
+        if not np.minimum.reduce(total, None) >= _CLEAR:
+            for i in np.flatnonzero(~(total >= _CLEAR)):
+                b[i] = _log_softmax(a[i], (0,))
+
+
+def _powers_of_rows(x: Array, axes: Sizes, y: Array) -> Iterator[tuple[Array, Array, Array, Array]]:
+    """For each block: its rows, those of the result, what they are below their tops, and a place for their sums."""
+    length = math.prod(x.shape[axes[0] :])
+    xs, ys = x.reshape(-1, length), y.reshape(-1, length)
+    step = max(1, min(len(xs), _BLOCK // length))
+    scratch, totals = np.empty((step, length)), np.empty((step, 1))
+    for start in range(0, len(xs), step):
+        a = xs[start : start + step]
+        wide, total = scratch[: len(a)], totals[: len(a)]
+        np.copyto(wide, a)
+        np.copyto(total, np.maximum.reduce(a, 1, keepdims=True))
+        np.subtract(wide, total, wide)
+        yield a, ys[start : start + step], wide, total
+
 
 def softmax(x: Array, axes: Sizes) -> Array:
     """exp(x) / sum(exp(x))."""
     if x.size == 0:
         return x
+    if in_rows(x, axes):
+        y = np.empty_like(x)
+        softmax_of_rows(x, axes, y)
+        return y
+    return _softmax(x, axes)
+
+
+def _softmax(x: Array, axes: Sizes) -> Array:
     _, difference, lost = _below_top(x, axes)
     y = _powers(difference, lost)
     y /= np.add.reduce(y, axes, keepdims=True)
@@ -26,6 +93,14 @@ def log_softmax(x: Array, axes: Sizes) -> Array:
     """x - log(sum(exp(x)))."""
     if x.size == 0:
         return x
+    if in_rows(x, axes):
+        y = np.empty_like(x)
+        log_softmax_of_rows(x, axes, y)
+        return y
+    return _log_softmax(x, axes)
+
+
+def _log_softmax(x: Array, axes: Sizes) -> Array:
     _, difference, lost = _below_top(x, axes)
     y: Array = difference - _log_of_sum(difference, lost, axes)
     return y.astype(x.dtype, copy=False)

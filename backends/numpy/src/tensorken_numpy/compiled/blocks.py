@@ -18,6 +18,7 @@ from tensorken_numpy.compiled.templates import safe_in_place, template
 from tensorken_numpy.compiled.values import Value, in_memory
 from tensorken_numpy.compiled.writing import write_steps
 from tensorken_numpy.contraction import Array, Sizes
+from tensorken_numpy.exponential_sums import log_softmax_of_rows, softmax_of_rows
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Variable
@@ -29,6 +30,8 @@ _REDUCE: dict[str, Any] = {
     "max": np.maximum.reduce,
     "min": np.minimum.reduce,
 }
+
+_OF_ROWS: dict[str, Any] = {"softmax": softmax_of_rows, "log_softmax": log_softmax_of_rows}
 
 
 def write_group(emitter: Emitter, group: Group) -> None:
@@ -122,6 +125,7 @@ class _Blocks:
         for v in self.kept:
             value = emitter.target(v, emitter.small[v])
             arrays[v] = emitter.reshaped(value, self._merged(value.shape), v)
+        self.arrays = arrays
         for v, x in arrays.items():
             self.names[v] = self._piece(x)
         start = len(source.lines)
@@ -323,6 +327,14 @@ class _Blocks:
             ]
         )
 
+    def _in_rows(self, v: Variable, axes: Sizes) -> bool:
+        """Whether each block of a value has its rows one after another."""
+        value = self.arrays.get(v)
+        if value is not None and not value.contiguous:
+            return False
+        places = self._axes(axes)
+        return self.cut == 0 and bool(places) and places == tuple(range(places[0], len(self.shape)))
+
     def _reduce(self, equation: Equation) -> None:
         source, (v,), (x,), (axes,) = self.source, equation.results, equation.operands, equation.params
         names = (self._operand(x), self._target(v))
@@ -332,6 +344,11 @@ class _Blocks:
 
     def _rows(self, equation: Equation) -> None:
         (v,), (x,), (axes,) = equation.results, equation.operands, equation.params
+        if equation.op.name in _OF_ROWS and _dtype(v) != np.float64 and self._in_rows(x, axes):
+            target = self._target(v)
+            function = self.source.bound(_OF_ROWS[equation.op.name])
+            self.source.line(f"{function}({self._operand(x)}, {self._axes(axes)}, {target})")
+            return
         method = self.source.bound(getattr(self.emitter.backend, equation.op.name))
         self._result(v, f"{method}({self._operand(x)}, {self._axes(axes)})")
 
