@@ -86,6 +86,7 @@ def environment(
     return environment
 
 
+@pytest.mark.feature(201)
 def test_what_it_knows_is_compiled_and_gives_the_same_bits(environment: Environment) -> None:
     source = environment.run("python", "-c", COMPILES)
     assert source.startswith("def run(inputs):\n    [v1, v2] = inputs\n")

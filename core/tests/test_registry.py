@@ -1282,6 +1282,7 @@ def test_a_compiler_that_fails_is_named_and_those_after_it_are_not(site: Site) -
 # ---- names that plugins add to `tensorken` -----------------------------------------------------------------
 
 
+@pytest.mark.feature(201)
 def test_a_plugin_adds_a_name_which_is_imported_when_it_is_used(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
