@@ -50,6 +50,7 @@ from tensorken.fuse import Fuse as Fuse
 from tensorken.indexing import s_ as s_
 from tensorken.jacobians import *
 from tensorken.jit import *
+from tensorken.lazy import Lazy as Lazy
 from tensorken.linalg import norm as norm
 from tensorken.linearization import *
 from tensorken.namespace import *
