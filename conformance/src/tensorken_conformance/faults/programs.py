@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,3 +83,58 @@ class LostWithOperand(Numpy):
         if len(self.made) > 8:
             self.made.pop(0)[...] = 0
         return y
+
+
+@fault("programs.compiled")
+class ResultsInOneBuffer(Numpy):
+    """A compiled program gives its results in arrays that the next call fills again."""
+
+    def compile(self, program: Any) -> Any:
+        run = super().compile(program)
+        if run is None:
+            return None
+        buffers: list[Array] = []
+
+        def again(xs: Sequence[Array]) -> list[Array]:
+            ys = run(xs)
+            if not buffers:
+                buffers.extend([np.array(y) for y in ys])
+            for buffer, y in zip(buffers, ys, strict=True):
+                buffer[...] = y
+            return list(buffers)
+
+        return again
+
+
+@fault("programs.compiled")
+class CompiledForTheFirstNumbers(Numpy):
+    """A compiled program with a negative number among its first operands gives the first results ever after."""
+
+    def compile(self, program: Any) -> Any:
+        run = super().compile(program)
+        if run is None:
+            return None
+        first: list[Any] = []
+
+        def once(xs: Sequence[Array]) -> Any:
+            if not first:
+                first.append(run(xs) if xs and (xs[0] < 0).any() else None)
+            return run(xs) if first[0] is None else first[0]
+
+        return once
+
+
+@fault("programs.compiled")
+class ExchangedInGroups(Numpy):
+    """A compiled program exchanges the operands of a difference whose second it has just computed."""
+
+    def compile(self, program: Any) -> Any:
+        computed: set[Any] = set()
+        equations = []
+        for equation in program.equations:
+            a, *rest = equation.operands
+            if equation.op.name == "sub" and rest[0] in computed:
+                equation = replace(equation, operands=(rest[0], a))
+            computed.update(equation.results if equation.op.elementwise else ())
+            equations.append(equation)
+        return super().compile(program.changed(equations=tuple(equations)))
