@@ -7,18 +7,17 @@ import base64
 import math
 import re
 import struct
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any
 
-from tensorken.errors import ProgramError, TensorkenError
+from tensorken.errors import ProgramError
 from tensorken.programs.bodies import with_bodies
+from tensorken.programs.files import elements_of
 from tensorken.programs.names import Names, folded, labels, parameters, root, titles, within
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.programs.text import INDENT, place_of
 from tensorken.spec.dtypes import DType
-from tensorken.spec.raw import RawTensor
 from tensorken.tensor import Tensor
 
 SMALL = 24
@@ -62,6 +61,7 @@ IMPORTED = ("tk", "OPS")
 """Names that an argument of the function must not have."""
 
 _VALUES = f'''
+@functools.cache
 def elements_of(name):
 {INDENT}"""The elements of a constant."""
 {INDENT}format, text = CONSTANTS[name]
@@ -91,7 +91,7 @@ def source(program: Program) -> str:
     if "OPS[" in body:
         imports.append("from tensorken.spec.op import OPS")
     if functions.large:
-        imports = ["import base64", "import struct", "", *imports]
+        imports = ["import base64", "import functools", "import struct", "", *imports]
         rows = [f'{INDENT}"{name}": ("{form}", """\n{data}"""),' for name, form, data in functions.large]
         body += "\n".join([f"\n{_VALUES}", "", "CONSTANTS = {", *rows, "}", ""])
     return "\n".join([f'"""{called[program]}, op by op."""', "", *imports, "", "", body])
@@ -170,7 +170,7 @@ class _Functions:
         self.large: list[tuple[str, str, str]] = []
 
     def lines(self, program: Program, title: str, above: str) -> Iterator[str]:
-        reserved = ("base64", "struct", "CONSTANTS", "elements_of", "carry", "both", "ys")
+        reserved = ("base64", "functools", "struct", "CONSTANTS", "elements_of", "carry", "both", "ys")
         names = Names(program, {*reserved, *self.called.values()})
         anchor = names[program.inputs[0]] if program.inputs else None
         if above:
@@ -218,24 +218,17 @@ class _Functions:
         return [_filled(v, anchor) if isinstance(v, Literal) else names[v] for v in operands]
 
     def _constant(self, v: Variable, x: Tensor, anchor: str | None, name: str) -> str:
-        if not isinstance(x.interpreter, RawTensor):
-            transform = getattr(x.interpreter, "transform", "a transform")
-            raise ProgramError(
-                f"to_python: a constant of shape {v.shape} belongs to {transform}, so it has no value to write; "
-                f"pass it as an argument"
-            )
         try:
-            flat = x.flat()
-            elements = list(flat if isinstance(flat, list) else flat.tolist())
-        except (TensorkenError, AttributeError):
-            raise ProgramError(
-                f"to_python: a constant of shape {v.shape} has no elements on {x.backend}; trace on another backend"
-            ) from None
-        shown = f"[{', '.join([_number(e) for e in elements])}]"
-        if len(elements) > SMALL:
-            form = f"<{v.dtype.format}"
-            data = base64.b64encode(struct.pack(f"<{len(elements)}{v.dtype.format}", *elements)).decode()
-            self.large.append((name, form, "".join([f"{line}\n" for line in textwrap.wrap(data, 100)])))
+            data = elements_of(x)
+        except ProgramError as error:
+            raise ProgramError(f"to_python: {error}") from None
+        if x.size <= SMALL:
+            elements = struct.unpack(f"<{x.size}{v.dtype.format}", data)
+            shown = f"[{', '.join([_number(e) for e in elements])}]"
+        else:
+            text = base64.b64encode(data).decode()
+            lines = [f"{text[i : i + 100]}\n" for i in range(0, len(text), 100)]
+            self.large.append((name, f"<{v.dtype.format}", "".join(lines)))
             shown = f'elements_of("{name}")'
         if anchor is None:
             return f"tk.new({v.shape}, {shown}, tk.{_attribute(v.dtype)})"
