@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -73,6 +74,19 @@ def test_a_product_of_matrices_counts_the_same_in_steps_and_as_a_program(m: int,
     if min(m, k, n) > 1:
         assert [event.flop for event in p.events if event.flop] == [2 * m * k * n]
     assert arithmetic_of(tk.trace(lambda a, b: a @ b)(a, b)) == 2 * m * k * n
+
+
+def test_loops_and_branches_within_a_program_count() -> None:
+    x = tk.arange(5, dtype="float32")
+
+    def loop(total: Any, x: Any) -> Any:
+        return tk.scan(lambda total, x: (tk.sin(total) * x, total), total, x)[0]
+
+    def branch(x: Any) -> Any:
+        return tk.cond(x.sum() > 0, lambda x: tk.sin(tk.cos(x)), lambda x: x + 1.0, x)
+
+    assert arithmetic_of(tk.trace(loop)(tk.tensor(1.0), x)) == 5 * 2
+    assert arithmetic_of(tk.trace(branch)(x)) == 5 + 1 + 5 + 5
 
 
 def test_bytes_are_those_read_and_written_and_none_for_views() -> None:

@@ -86,6 +86,8 @@ MOVEMENT = frozenset("reshape permute expand flip crop".split())
 def arithmetic(op: Op, operands: Sequence[Shape], params: Sequence[Any], results: Sequence[Shape]) -> int:
     """The number of operations on elements: floating-point ones, and integer ones alike.
 
+    Of a loop that says how many steps it has, in all of them; else in one.  Of two branches, in the longer.
+
     >>> from tensorken.spec.op import OPS
     >>> arithmetic(OPS["fused_multiply_add"], [(2, 3, 1), (1, 3, 4)], [(1,)], [(2, 1, 4)])
     48
@@ -94,7 +96,9 @@ def arithmetic(op: Op, operands: Sequence[Shape], params: Sequence[Any], results
     """
     inner = [param for param in params if isinstance(param, Program)]
     if inner:
-        return sum([arithmetic_of(program) for program in inner])
+        counts = [arithmetic_of(program) for program in inner]
+        steps = [param for kind, param in zip(op.params, params, strict=True) if kind == "size"]
+        return prod(steps) * (max(counts) if op.name == "cond" else sum(counts))
     rule = RULES.get(op.name)
     if rule is None:
         return sum(map(prod, results))

@@ -77,6 +77,8 @@ class Watched(Wrapper[Any]):
 
     def __getattr__(self, name: str) -> Any:
         """What the backend has besides."""
+        if name == "raw":  # a copy that is not complete yet
+            raise AttributeError(name)
         return getattr(self.raw, name)
 
     def hold(self, value: Any) -> Any:
