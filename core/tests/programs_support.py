@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -36,8 +37,8 @@ _MOVEMENT = ("reshape", "permute", "expand", "flip", "pad", "crop", "sum", "sum"
 class Draft:
     """A program while it is drawn."""
 
-    def __init__(self, draw: Callable[[Any], Any], backend: RawTensor[Any], exact: bool) -> None:
-        self.draw = draw
+    def __init__(self, random: Random, backend: RawTensor[Any], exact: bool) -> None:
+        self.random = random
         self.backend = backend
         self.exact = exact
         self.numbers = WHOLE if exact else HARD
@@ -49,23 +50,26 @@ class Draft:
 
     def elements(self, v: Variable) -> list[Any]:
         """Drawn elements for a value."""
-        return [self.draw(st.sampled_from(self._numbers(v.dtype))) for _ in range(math.prod(v.shape))]
+        return [self.random.choice(self._numbers(v.dtype)) for _ in range(math.prod(v.shape))]
 
     def _numbers(self, dtype: DType) -> Sequence[Any]:
         return (False, True) if dtype is bool_ else INTEGERS if dtype.kind == "int" else self.numbers
 
     def literal(self, shape: Shape, dtype: DType) -> Literal:
         """A drawn literal."""
-        return Literal(shape, dtype, self.draw(st.sampled_from(self._numbers(dtype))))
+        return Literal(shape, dtype, self.random.choice(self._numbers(dtype)))
 
     def give(self) -> None:
         """An input or a constant."""
-        v = Variable(self.draw(_SHAPES), self.draw(st.sampled_from((float32, float32, int32, bool_))))
+        v = Variable(
+            tuple(self.random.choices((1, 2, 3), k=self.random.choice((0, 1, 2, 2, 3)))),
+            self.random.choice((float32, float32, int32, bool_)),
+        )
         if self.exact and v.dtype is float32:
             v = Variable(v.shape, float64)
-        if self.draw(st.integers(0, 3)) == 0:
+        if self.random.randint(0, 3) == 0:
             elements = self.elements(v)
-            if self.draw(st.booleans()):
+            if self.random.random() < 0.5:
                 elements = elements[:1] * len(elements)
             self.constants[v] = Tensor(self.backend, self.backend.new(v.shape, elements, v.dtype))
         else:
@@ -86,10 +90,10 @@ class Draft:
         ]
         choices: list[Callable[[], Variable]] = [lambda: self.literal(x.shape, dtype)]
         if same:
-            choices += [lambda: self.draw(st.sampled_from(same))] * 3
+            choices += [lambda: self.random.choice(same)] * 3
         if small:
-            choices += [lambda: self.write("expand", [self.draw(st.sampled_from(small))], (x.shape,))] * 3
-        return self.draw(st.sampled_from(choices))()
+            choices += [lambda: self.write("expand", [self.random.choice(small)], (x.shape,))] * 3
+        return self.random.choice(choices)()
 
     def write(self, name: str | Op, operands: Sequence[Variable], params: tuple[Any, ...] = ()) -> Variable:
         """The (first) result of a new equation."""
@@ -105,14 +109,14 @@ class Draft:
 
     def extend(self) -> None:
         """One more equation, over values drawn from those that there are, mostly from the last ones."""
-        values = self.values[-6:] if self.draw(st.booleans()) else self.values
-        x: Variable = self.draw(st.sampled_from(values))
-        if self.draw(st.integers(0, 2)) == 0:
+        values = self.values[-6:] if self.random.random() < 0.5 else self.values
+        x: Variable = self.random.choice(values)
+        if self.random.randint(0, 2) == 0:
             self.move(x)
         elif x.dtype is bool_:
             a = (
                 self.literal(x.shape, bool_)
-                if self.draw(st.booleans())
+                if self.random.random() < 0.5
                 else self.like(x, float64 if self.exact else float32)
             )
             self.write("where", (x, a, self.like(a)))
@@ -130,16 +134,16 @@ class Draft:
             choices += [("unary", n) for n in _UNARY_ROUNDED]
             choices += [("binary", n) for n in _BINARY_ROUNDED]
             choices += [("axes", "softmax"), ("axis", "sort"), ("cast", "cast"), ("axis", "gather")]
-        kind, name = self.draw(st.sampled_from(choices))
+        kind, name = self.random.choice(choices)
         if kind == "unary":
             self.write(name, (x,))
         elif kind == "binary":
             other = self.like(x)
-            self.write(name, (x, other) if self.draw(st.booleans()) else (other, x))
+            self.write(name, (x, other) if self.random.random() < 0.5 else (other, x))
         elif kind == "cast":
-            self.write(name, (x,), (self.draw(st.sampled_from((float32, float64, int32, bool_))),))
+            self.write(name, (x,), (self.random.choice((float32, float64, int32, bool_)),))
         elif x.shape:
-            axis = self.draw(st.integers(0, len(x.shape) - 1))
+            axis = self.random.randint(0, len(x.shape) - 1)
             if name == "gather":
                 places = Literal((2,), int32, x.shape[axis] - 1)
                 self.write(name, (x, places), (axis,))
@@ -148,75 +152,168 @@ class Draft:
 
     def move(self, x: Variable) -> None:
         """A movement op or a reduction."""
-        name = self.draw(st.sampled_from(_MOVEMENT))
+        name = self.random.choice(_MOVEMENT)
         rank = len(x.shape)
         if name == "reshape":
-            self.write(name, (x,), (self.draw(_reshaped(x.shape)),))
+            self.write(name, (x,), (_reshaped(self.random, x.shape),))
         elif name == "permute":
-            self.write(name, (x,), (tuple(self.draw(st.permutations(range(rank)))),))
+            self.write(name, (x,), (tuple(self.random.sample(range(rank), rank)),))
         elif name == "expand":
-            self.write(name, (x,), (tuple([self.draw(st.integers(1, 3)) if n == 1 else n for n in x.shape]),))
+            self.write(name, (x,), (tuple([self.random.randint(1, 3) if n == 1 else n for n in x.shape]),))
         elif name in ("pad", "crop"):
             pairs = []
             for n in x.shape:
-                start = self.draw(st.integers(0, 1 if name == "pad" else n - 1))
-                end = self.draw(st.integers(0, 1)) if name == "pad" else self.draw(st.integers(start + 1, n))
+                start = self.random.randint(0, 1 if name == "pad" else n - 1)
+                end = self.random.randint(0, 1) if name == "pad" else self.random.randint(start + 1, n)
                 pairs.append((start, end))
             self.write(name, (x,), (tuple(pairs),))
         elif name != "sum" or x.dtype is not bool_:
-            axes = tuple([i for i in range(rank) if self.draw(st.booleans())])
+            axes = tuple([i for i in range(rank) if self.random.random() < 0.5])
             self.write(name, (x,), (axes,))
+
+    def idiom(self) -> None:
+        """Equations that some pass is for."""
+        self.random.choice(
+            (self.again, self.product, self.product, self.cut, self.side_by_side, self.signs)
+        )()
+
+    def again(self) -> None:
+        """An equation that there is already, perhaps with its operands in the other order."""
+        if self.equations:
+            e = self.random.choice(self.equations)
+            operands = e.operands
+            if e.op.elementwise and len(operands) == 2 and self.random.random() < 0.5:
+                operands = operands[::-1]
+            self.write(e.op, operands, e.params)
+
+    def product(self) -> None:
+        """A product of matrices as the language has it; often transposed, or a part of what is summed."""
+        dtype = float64 if self.exact else float32
+        m, k, n = [self.random.randint(1, 3) for _ in range(3)]
+        a, b = Variable((m, k), dtype), Variable((k, n), dtype)
+        self.inputs += [a, b]
+        left = self.write("reshape", (a,), ((m, 1, k),))
+        right = self.write("permute", (self.write("reshape", (b,), ((1, k, n),)),), ((0, 2, 1),))
+        full = (m, n, k)
+        terms = self.write(
+            "mul", (self.write("expand", (left,), (full,)), self.write("expand", (right,), (full,)))
+        )
+        kind = self.random.randint(0, 3)
+        if kind == 1:
+            terms = self.write(self.random.choice(("add", "sub")), (terms, self.like(terms)))
+        axis = self.random.choice((2, 2, 1, 0))
+        y = self.write("sum", (terms,), ((axis,),))
+        y = self.write("reshape", (y,), (tuple([size for i, size in enumerate(full) if i != axis]),))
+        if kind == 2:
+            y = self.write("permute", (y,), ((1, 0),))
+        elif kind == 3:
+            self.write("sum", (y,), (self.random.choice(((0,), (1,), (0, 1))),))
+
+    def cut(self) -> None:
+        """What is padded, and then cut anywhere."""
+        x: Variable = self.random.choice(self.values)
+        pads = tuple([(self.random.randint(0, 2), self.random.randint(0, 2)) for _ in x.shape])
+        padded = self.write("pad", (x,), (pads,))
+        limits = []
+        for n in padded.shape:
+            start = self.random.randint(0, n)
+            limits.append((start, self.random.randint(start, n)))
+        cropped = self.write("crop", (padded,), (tuple(limits),))
+        if 0 in cropped.shape:  # nothing is to be made of it
+            self.values.remove(cropped)
+
+    def side_by_side(self) -> None:
+        """A sum of values that are padded to stand beside one another, or nearly so."""
+        found = [v for v in self.values if v.shape and v.dtype.kind != "bool"]
+        if found:
+            x = self.random.choice(found)
+            n = x.shape[0]
+            rest = ((0, 0),) * (len(x.shape) - 1)
+            size = n * self.random.choice((3, 3, 4))
+            total = None
+            for before in self.random.sample((0, n, 2 * n), 3):
+                part = self.write("pad", (self.like(x),), (((before, size - n - before), *rest),))
+                total = part if total is None else self.write("add", (total, part))
+
+    def signs(self) -> None:
+        """What is negated or halved, and what becomes of it."""
+        found = [v for v in self.values if v.dtype.kind == "float"]
+        if found:
+            x = self.random.choice(found)
+            halves = Literal(x.shape, x.dtype, self.random.choice((2.0, -4.0)))
+            for _ in range(self.random.randint(1, 2)):
+                x = self.write("neg", (x,)) if self.random.random() < 0.5 else self.write("div", (x, halves))
+            name = self.random.choice(("sum", "add", "sub", "mul", "neg"))
+            if name == "sum":
+                self.write(
+                    name, (x,), (tuple([i for i in range(len(x.shape)) if self.random.random() < 0.5]),)
+                )
+            else:
+                self.write(name, (x,) if name == "neg" else (x, self.like(x)))
 
     def call(self) -> None:
         """A call of a small program of its own."""
-        inner = Draft(self.draw, self.backend, self.exact)
-        chosen = self.draw(st.lists(st.sampled_from(self.values), min_size=1, max_size=2))
+        inner = Draft(self.random, self.backend, self.exact)
+        chosen = self.random.choices(self.values, k=self.random.randint(1, 2))
         inner.inputs = [Variable(v.shape, v.dtype) for v in chosen]
         inner.values = list(inner.inputs)
-        for _ in range(self.draw(st.integers(1, 4))):
+        for _ in range(self.random.randint(1, 4)):
             inner.extend()
         program = inner.finished()
         if program.outputs:
             self.write(CALL, chosen, (program,))
 
     def finished(self) -> Program:
-        """The program, with some of its values as outputs."""
-        outputs = self.draw(st.lists(st.sampled_from(self.values), min_size=1, max_size=4))
-        outputs.append(self.values[-1])
+        """The program: all values that nothing uses are outputs, so that nothing is in vain, and some others may be."""
+        used = {v for e in self.equations for v in e.operands}
+        outputs = [v for v in self.values if v not in used]
+        if self.random.random() < 0.5:
+            outputs.append(self.random.choice(self.values))
         return Program(
             tuple(self.inputs), tuple(outputs), tuple(self.equations), self.constants, backend=self.backend
         )
 
 
-_SHAPES = st.lists(st.sampled_from((1, 1, 2, 3)), max_size=3).map(tuple)
-
-
-@st.composite
-def _reshaped(draw: Any, shape: Shape) -> Shape:
+def _reshaped(random: Random, shape: Shape) -> Shape:
     """Another shape of as many elements: axes of size 1 moved, or axes joined and split."""
     real = [n for n in shape if n != 1]
-    if draw(st.booleans()) and len(real) > 1:
-        real = draw(st.sampled_from(([math.prod(real)], real[::-1], [real[0], math.prod(real[1:])])))
+    if random.random() < 0.5 and len(real) > 1:
+        real = random.choice(([math.prod(real)], real[::-1], [real[0], math.prod(real[1:])]))
     new = list(real)
-    for _ in range(draw(st.integers(0, 2))):
-        new.insert(draw(st.integers(0, len(new))), 1)
+    for _ in range(random.randint(0, 2)):
+        new.insert(random.randint(0, len(new)), 1)
     return tuple(new[:5])
 
 
-@st.composite
 def programs(
-    draw: Any, backend: RawTensor[Any], exact: bool = False, size: int = 14
+    backend: RawTensor[Any], exact: bool = False, size: int = 20
+) -> st.SearchStrategy[tuple[Program, list[list[Any]]]]:
+    """Programs, each with elements for its inputs.
+
+    Drawn evenly from a seed: drawn choice by choice they would be few equations of one kind.  A smaller size is tried
+    when one fails.
+    """
+    return st.builds(
+        lambda steps, seed: _drawn(Random(seed), backend, exact, steps),
+        st.integers(5, size),
+        st.integers(0, 2**32 - 1),
+    )
+
+
+def _drawn(
+    random: Random, backend: RawTensor[Any], exact: bool, size: int
 ) -> tuple[Program, list[list[Any]]]:
-    """A program, and elements for each of its inputs."""
-    draft = Draft(draw, backend, exact)
-    for _ in range(draw(st.integers(1, 3))):
+    draft = Draft(random, backend, exact)
+    for _ in range(random.randint(1, 3)):
         draft.give()
-    for _ in range(draw(st.integers(1, size))):
-        step = draw(st.integers(0, 15))
+    for _ in range(size):
+        step = random.randint(0, 15)
         if step == 0:
             draft.call()
         elif step == 1:
-            draft.scope = draw(st.integers(0, 1))
+            draft.scope = random.randint(0, 1)
+        elif step < 6:
+            draft.idiom()
         else:
             draft.extend()
     program = draft.finished()

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
-import tensorken as tk
 from core.tests.programs_support import bits, numbers, on, programs
 from core.tests.support import Required
 from tensorken.programs.passes.algebra import simplified
 from tensorken.programs.passes.common_subexpressions import without_common_subexpressions
+from tensorken.programs.passes.concatenations import joined
 from tensorken.programs.passes.constants import with_constants_folded
 from tensorken.programs.passes.contractions import contracted
 from tensorken.programs.passes.dead_code import without_dead_code
@@ -22,7 +20,7 @@ from tensorken.programs.passes.factors import with_factors_out
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.lowering import lowered
 from tensorken.programs.passes.movement import with_movement_merged
-from tensorken.programs.passes.pipeline import optimised, steps
+from tensorken.programs.passes.pipeline import optimised
 from tensorken.programs.passes.transposes import with_transposes_folded
 from tensorken.programs.program import Program
 from tensorken.spec.raw import RawTensor
@@ -42,14 +40,15 @@ SAME_BITS: dict[str, Pass] = {
 }
 SAME_NUMBERS: dict[str, Pass] = {
     "factors": with_factors_out,
+    "concatenations": joined,
     "contractions": contracted,
-    "transposes": with_transposes_folded,
+    "transposes": lambda program, backend: with_transposes_folded(contracted(program, backend), backend),
     "all": optimised,
 }
 REFERENCE = Reference()
 BACKENDS: dict[str, RawTensor[Any]] = {"numpy": Numpy(), "reference": REFERENCE, "required": Required()}
 MANY = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 
 
