@@ -15,7 +15,7 @@ from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken.programs.passes.pipeline import optimised
 from tensorken.programs.program import Equation, Program, Variable
 from tensorken_numpy.backend import Numpy
-from tensorken_numpy.compiled import blocks, schedule
+from tensorken_numpy.compiled import blocks, schedule, writing
 from tensorken_numpy.compiled.program import compiled
 
 RAW = Numpy()
@@ -97,6 +97,7 @@ def test_random_programs(seeds: int, block: int, monkeypatch: pytest.MonkeyPatch
     for module in (blocks, schedule):
         monkeypatch.setattr(module, "BLOCK", block)
     monkeypatch.setattr(schedule, "LONGEST_ROW", 4 * block)
+    monkeypatch.setattr(writing, "LARGE", block // 1000)
     for seed in range(50 * seeds, 50 * (seeds + 1)):
         program, arrays = Maker(seed).make()
         with np.errstate(all="ignore"):

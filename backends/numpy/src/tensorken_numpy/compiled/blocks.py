@@ -16,7 +16,7 @@ from tensorken_numpy.compiled.schedule import BLOCK, REDUCTIONS, ROWS, Group
 from tensorken_numpy.compiled.smallness import is_literal
 from tensorken_numpy.compiled.templates import safe_in_place, template
 from tensorken_numpy.compiled.values import Value, in_memory
-from tensorken_numpy.compiled.writing import write_steps
+from tensorken_numpy.compiled.writing import by_bits, mask_of, write_steps, write_where
 from tensorken_numpy.contraction import Array, Sizes
 from tensorken_numpy.exponential_sums import log_softmax_of_rows, softmax_of_rows
 
@@ -158,6 +158,8 @@ class _Blocks:
 
     def _piece(self, x: Value) -> str:
         """The name of a value's part that belongs to a block."""
+        if x.layout.size == 1:
+            return self.emitter.single(x).name
         whole = tuple([n == 1 for n in x.shape[: self.cut + 1]])
         if all(whole):
             return x.name
@@ -275,6 +277,10 @@ class _Blocks:
         steps = template(equation.op.name, dtypes, [x.value if is_literal(x) else None for x in operands])
         if equation.op.name == "cast" and not (dtypes[0].kind == "f" and _dtype(v).kind == "i"):
             source.line(f"{source.bound(np.copyto)}({self._target(v)}, {names[0]}, 'unsafe')")
+        elif equation.op.name == "where" and by_bits(self.shape, dtypes[1]):
+            mask = self._scratch(self._merged(self.emitter.small[operands[0]]), mask_of(dtypes[1]))
+            write_where(self.emitter, operands, names, self._target(v), mask[0], dtypes[1])
+            self._release(mask)
         elif steps is None:
             method = source.bound(getattr(self.emitter.backend, equation.op.name))
             params = [source.bound(p) for p in equation.params]

@@ -16,12 +16,13 @@ from tensorken_numpy.compiled.blocks import write_group
 from tensorken_numpy.compiled.contractions import write_contraction
 from tensorken_numpy.compiled.lifetimes import Lifetimes, equations_of
 from tensorken_numpy.compiled.memory import Place, Planner
+from tensorken_numpy.compiled.results import LARGEST, SMALLEST, Results, counts
 from tensorken_numpy.compiled.schedule import Group, Unit
 from tensorken_numpy.compiled.smallness import is_elementwise, is_literal
 from tensorken_numpy.compiled.source import Source
 from tensorken_numpy.compiled.templates import safe_in_place, template
 from tensorken_numpy.compiled.values import Value, axes_of, in_memory, order_of
-from tensorken_numpy.compiled.writing import write_scalars, write_steps
+from tensorken_numpy.compiled.writing import by_bits, mask_of, write_scalars, write_steps, write_where
 from tensorken_numpy.contraction import Array, Sizes
 
 if TYPE_CHECKING:
@@ -110,7 +111,13 @@ class Emitter:
         """The name of a value among operands that numpy broadcasts: literals without axes, which is quicker."""
         if is_literal(v):
             return self.number(v.value, OF[v.dtype.name])
-        return self.value(v).name
+        return self.single(self.value(v)).name
+
+    def single(self, value: Value) -> Value:
+        """One element without axes, which numpy combines with an array more quickly; others as they are."""
+        if value.layout.ndim == 0 or value.layout.size != 1 or not value.known:
+            return value
+        return self.view(value, value.layout.reshape(()), ".reshape(())")
 
     def number(self, number: Any, dtype: np.dtype[Any]) -> str:
         """The name of an array of one number."""
@@ -214,12 +221,19 @@ class Emitter:
         layout = layouts.contiguous(shape, dtype)
         owner = self.lifetimes.owner(v)
         if owner in self.lifetimes.escaping:
-            name = self.source.assign(f"{self._empty}({shape}, {self.source.bound(dtype)})")
-            value = Value(name, layout)
+            value = self._handed_out(layout)
         else:
             value = self._taken(v, layout, instead) or self.scratch(layout, owner)
         self.values[v] = value
         return value
+
+    def _handed_out(self, layout: Array) -> Value:
+        """An array that nobody else has."""
+        shape, dtype = layout.shape, layout.dtype
+        if SMALLEST <= layout.nbytes <= LARGEST and counts():
+            take = self.source.made(lambda memory: Results(shape, dtype).take)
+            return Value(self.source.assign(f"{take}()"), layout)
+        return Value(self.source.assign(f"{self._empty}({shape}, {self.source.bound(dtype)})"), layout)
 
     def scratch(self, layout: Array, owner: Variable | None) -> Value:
         """A place of the memory, until its owner dies; without an owner until it is freed."""
@@ -300,13 +314,19 @@ class Emitter:
             self.values[v] = Value(name, layouts.contiguous((), dtype))
             self._scalars[v] = name
             return
-        if all([is_literal(x) for x in operands]):
+        if all([n == 1 for n in shape]):
             names = [self.value(x).name for x in operands]
         else:
             names = [self.operand(x) for x in operands]
         if equation.op.name == "cast" and _is_plain(OF[operands[0].dtype.name], dtype):
             target = self.target(v, shape, operands)
             self.source.line(f"{self.source.bound(np.copyto)}({target.name}, {names[0]}, 'unsafe')")
+        elif equation.op.name == "where" and by_bits(shape, dtype):
+            target = self.target(v, shape)
+            mask = self.scratch(layouts.contiguous(self.small[operands[0]], mask_of(dtype)), None)
+            write_where(self, operands, names, target.name, mask.name, dtype)
+            assert mask.place is not None
+            self.planner.free(mask.place)
         elif steps is None:
             params = [self.source.bound(p) for p in equation.params]
             if outside(equation, self.backend):
@@ -368,9 +388,7 @@ class Emitter:
         owner = self.lifetimes.owner(v)
         layout = layouts.contiguous(value.shape, value.dtype)
         if owner in self.lifetimes.escaping:
-            copy = Value(
-                self.source.assign(f"{self._empty}({value.shape}, {self.source.bound(value.dtype)})"), layout
-            )
+            copy = self._handed_out(layout)
         else:
             copy = self.scratch(layout, owner)
         self.source.line(f"{self.source.bound(np.copyto)}({copy.name}, {value.name})")
