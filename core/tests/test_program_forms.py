@@ -762,7 +762,9 @@ def test_what_contradicts_itself_is_an_error_even_with_a_right_checksum(name):
         else:
             holder[place[-1]] = chance.choice(STRANGE)
         try:
-            read(with_checksum(content), "program.tk", FUSED, _make)
+            kept = read(with_checksum(content), "program.tk", FUSED, _make)
+            assert str(kept)
+            assert kept._repr_html_()
         except ProgramError as error:
             messages.append(str(error))
     assert len(messages) > 100

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tensorken import tree
 from tensorken.errors import ProgramError
 from tensorken.origin import Origin
 from tensorken.programs.files import FORMAT, VERSION, checksum, little_endian, with_programs
@@ -180,6 +181,12 @@ class _Reader:
         for structure, ends in ((structures["arguments"], inputs), (structures["result"], outputs)):
             if structure is not None and structure.size != len(ends):
                 raise ProgramError(f"the file is damaged: {structure.size} leaves for {len(ends)} values")
+        if structures["arguments"] is not None:
+            match tree.unflatten(structures["arguments"], inputs):
+                case (tuple(), dict() as named) if all([isinstance(name, str) for name in named]):
+                    pass
+                case _:
+                    raise ProgramError("the file is damaged: arguments must be positional ones and keywords")
         return Program(
             inputs,
             outputs,
