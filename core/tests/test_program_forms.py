@@ -358,7 +358,7 @@ def test_source_of_what_has_no_words_is_one_clear_error():
     ):
         tk.grad(f)(2.0)
     program = tk.trace(lambda x: tk.sin(x) * tk.symbol("w"))(tk.symbol("x"))
-    with pytest.raises(ProgramError, match="to_python: a constant of shape .* has no elements to keep"):
+    with pytest.raises(ProgramError, match=r"to_python: a constant of shape .* has no elements to keep"):
         program.to_python()
 
 
