@@ -46,6 +46,7 @@ class Draft:
         self.inputs: list[Variable] = []
         self.constants: dict[Variable, Tensor] = {}
         self.values: list[Variable] = []
+        self.empty: list[Variable] = []  # they are outputs, and nothing else is made of them
         self.scope = 0
 
     def elements(self, v: Variable) -> list[Any]:
@@ -104,7 +105,8 @@ class Draft:
             shapes, dtypes = (shapes,), (dtypes,)
         results = tuple([Variable(s, d) for s, d in zip(shapes, dtypes, strict=True)])
         self.equations.append(Equation(op, tuple(operands), params, results, None, self.scope))
-        self.values += results
+        self.values += [v for v in results if 0 not in v.shape]
+        self.empty += [v for v in results if 0 in v.shape]
         return results[0]
 
     def extend(self) -> None:
@@ -218,9 +220,7 @@ class Draft:
         for n in padded.shape:
             start = self.random.randint(0, n)
             limits.append((start, self.random.randint(start, n)))
-        cropped = self.write("crop", (padded,), (tuple(limits),))
-        if 0 in cropped.shape:  # nothing is to be made of it
-            self.values.remove(cropped)
+        self.write("crop", (padded,), (tuple(limits),))
 
     def side_by_side(self) -> None:
         """A sum of values that are padded to stand beside one another, or nearly so."""
@@ -266,7 +266,7 @@ class Draft:
     def finished(self) -> Program:
         """The program: all values that nothing uses are outputs, so that nothing is in vain, and some others may be."""
         used = {v for e in self.equations for v in e.operands}
-        outputs = [v for v in self.values if v not in used]
+        outputs = [v for v in self.values if v not in used] + self.empty
         if self.random.random() < 0.5:
             outputs.append(self.random.choice(self.values))
         return Program(

@@ -48,7 +48,7 @@ SAME_NUMBERS: dict[str, Pass] = {
 REFERENCE = Reference()
 BACKENDS: dict[str, RawTensor[Any]] = {"numpy": Numpy(), "reference": REFERENCE, "required": Required()}
 MANY = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 
 

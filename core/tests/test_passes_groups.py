@@ -38,7 +38,7 @@ def check(program: Program, found: tuple[Group, ...]) -> None:
         known |= defined
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_groups_in_their_order_are_the_program(data: st.DataObject) -> None:
     program, elements = data.draw(programs(NUMPY))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken.programs.passes.rewriting import substituted
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.op import OPS, run
@@ -18,6 +19,7 @@ SMALL = 4096
 READ = 1 << 20
 """How many elements a constant may have to be searched for whether they are all equal."""
 
+_EXPAND = OPS["expand"]
 _KEEP_THE_NUMBER = frozenset(OPS[name] for name in ("reshape", "expand", "permute", "flip", "crop"))
 
 
@@ -55,6 +57,13 @@ def with_constants_folded(program: Program, backend: RawTensor[Any]) -> Program:
             if v not in values:
                 values[v] = _outside(v, constants, backend)
         y = run(backend, equation.op, [values[v] for v in equation.operands], equation.params)
+        if (
+            equation.op is _EXPAND
+        ):  # stays, for contractions to see that it repeats; what uses it may be folded
+            values[result] = y
+            fixed.add(result)
+            written.append(equation)
+            continue
         if math.prod(result.shape) == 1:
             known[result] = Literal(result.shape, result.dtype, _number(backend.ravel(y)[0]))
             continue
@@ -63,11 +72,8 @@ def with_constants_folded(program: Program, backend: RawTensor[Any]) -> Program:
         fixed.add(result)
     if not known and len(written) == len(program.equations):
         return program
-    return program.changed(
-        equations=tuple(written),
-        outputs=tuple([known.get(v, v) for v in program.outputs]),
-        constants=constants,
-    )
+    outputs = tuple([known.get(v, v) for v in program.outputs])
+    return without_dead_code(program.changed(equations=tuple(written), outputs=outputs, constants=constants))
 
 
 def _foldable(equation: Equation, fixed: set[Variable]) -> bool:

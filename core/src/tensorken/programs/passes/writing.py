@@ -43,7 +43,7 @@ class Writer(RawTensor[Variable]):
         return x.dtype
 
     def has(self, op: Op) -> bool:
-        return self.backend.has(op)
+        return "program" in op.params or self.backend.has(op)
 
     def number(self, x: Variable) -> bool | int | float | None:
         return x.value if isinstance(x, Literal) else None
