@@ -18,6 +18,9 @@ _BLOCK = 32768
 """How many elements are computed at a time: so few that what lies between stays in the cache."""
 
 
+_MODERATE = 40.0
+"""Powers of operands within this are normal numbers, and so is a sum of 2**60 of them."""
+
 _CLEAR = 1.0 + 2.0**-20
 """A sum of powers, of which the largest is 1, that is so far from 1 that its logarithm has all digits of float32."""
 
@@ -34,8 +37,25 @@ def in_rows(x: Array, axes: Sizes) -> bool:
 
 
 def softmax_of_rows(x: Array, axes: Sizes, y: Array) -> None:
-    """exp(x) / sum(exp(x)) of what is `in_rows`, into y."""
-    for a, b, wide, total in _powers_of_rows(x, axes, y):
+    """exp(x) / sum(exp(x)) of what is `in_rows`, into y.
+
+    Blocks of float32 whose powers neither overflow nor vanish stay in float32: nothing is subtracted there, so only exp
+    and the sum are not exact.
+    """
+    length = math.prod(x.shape[axes[0] :])
+    xs, ys = x.reshape(-1, length), y.reshape(-1, length)
+    step = max(1, _BLOCK // length)
+    for start in range(0, len(xs), step):
+        a, b = xs[start : start + step], ys[start : start + step]
+        if x.dtype == np.float32 and a.min() > -_MODERATE and a.max() < _MODERATE:
+            np.exp(a, b)
+            np.divide(b, np.add.reduce(b, 1, keepdims=True), b)
+        else:
+            _wide_softmax(a, b)
+
+
+def _wide_softmax(x: Array, y: Array) -> None:
+    for a, b, wide, total in _powers_of_rows(x, (1,), y):
         np.exp(wide, wide)
         np.add.reduce(wide, 1, out=total, keepdims=True)
         np.multiply(wide, 1.0 / total, wide)  # in float64 the rounding of the reciprocal does not tell
