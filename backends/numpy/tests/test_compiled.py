@@ -11,6 +11,7 @@ import pytest
 import tensorken as tk
 from backends.numpy.tests.random_programs import Maker
 from core.tests.laws.operands import SAMPLES, draw, dtypes_of, over
+from tensorken.fuse import Fuse
 from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken.programs.passes.pipeline import optimised
 from tensorken.programs.program import Equation, Program, Variable
@@ -237,3 +238,12 @@ def test_another_layout_of_the_inputs_gives_the_same() -> None:
         y[...] = x
         close(run([y])[0], want)
     close(run([np.asfortranarray(x)])[0], want)
+
+
+def test_a_subclass_with_methods_of_its_own_is_not_passed_by():
+    class Doubling(Numpy):
+        def exp(self, x):
+            return 2 * np.exp(x)
+
+    x = tk.ones(3, backend=Fuse(Doubling()))
+    assert tk.jit(lambda x: tk.exp(x) + x)(x).tolist() == (tk.exp(x) + x).tolist()
