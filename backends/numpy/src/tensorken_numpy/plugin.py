@@ -8,6 +8,14 @@ from tensorken.plugin import BackendEntry, hookimpl
 
 
 @hookimpl
+def tensorken_report_header() -> list[str]:
+    """Which BLAS there is."""
+    from tensorken_numpy import blas
+
+    return list(blas.report())
+
+
+@hookimpl
 def tensorken_backend() -> BackendEntry:
     """The numpy backend."""
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Variable
     from tensorken_numpy.compiled.emission import Emitter
 
+ACROSS = 256
+"""How many elements of an array that lies across the others are taken at a time, at most, before the next row."""
+
 _REDUCE: dict[str, Any] = {
     "sum": np.add.reduce,
     "prod": np.multiply.reduce,
@@ -37,10 +40,14 @@ _OF_ROWS: dict[str, Any] = {"softmax": softmax_of_rows, "log_softmax": log_softm
 def write_group(emitter: Emitter, group: Group) -> None:
     """A loop over blocks; what the rest of the program needs is written into arrays of full size."""
     equations = equations_of(group)
-    if len(equations) == 1 and _is_one_call(equations[0]):
+    if len(equations) == 1 and _is_one_call(equations[0]) and not _lies_across(emitter, equations[0]):
         emitter.write_one(equations[0])
     else:
         _Blocks(emitter, group).write()
+
+
+def _lies_across(emitter: Emitter, equation: Equation) -> bool:
+    return bool(_across([emitter.value(v).layout for v in equation.operands]))
 
 
 def _is_one_call(equation: Equation) -> bool:
@@ -113,15 +120,9 @@ class _Blocks:
         lead = sum([run[0] < group.lead for run in self.runs])
         values = {v: emitter.value(v) for v in self.given}
         arrays = {v: emitter.reshaped(x, self._merged(x.shape), v) for v, x in values.items()}
-        cut = lead - 1
-        while cut and math.prod(self.shape[cut:]) <= BLOCK:
-            cut -= 1
-        while cut < lead - 1 and math.prod(self.shape[cut + 1 :]) > BLOCK:
-            cut += 1
-        length = max(1, BLOCK // max(1, math.prod(self.shape[cut + 1 :])))
-        self.cut = cut
-        self.blocks = list(_cut(self.shape, cut, length))
-        self.sizes = (*[1] * cut, min(length, self.shape[cut]), *self.shape[cut + 1 :])
+        self.sizes = self._sizes(lead, [x.layout for x in arrays.values()])
+        self.cut = max([i for i, n in enumerate(self.sizes) if n < self.shape[i]], default=0)
+        self.blocks = list(_cut(self.shape[: self.cut + 1], self.sizes))
         for v in self.kept:
             value = emitter.target(v, emitter.small[v])
             arrays[v] = emitter.reshaped(value, self._merged(value.shape), v)
@@ -145,6 +146,16 @@ class _Blocks:
             emitter.planner.free(place)
         for v in self.needed:
             emitter.values[v] = emitter.values[self.base.get(v, v)]
+
+    def _sizes(self, lead: int, given: Sequence[Array]) -> Sizes:
+        """The shape of a block: as much as goes of the last axes, after those that a transposed array asks for."""
+        sizes = [*[1] * lead, *self.shape[lead:]]
+        first = _across(given) if lead == len(sizes) else ()
+        for i in (*first, *reversed(range(lead))):
+            if sizes[i] == 1:
+                room = max(1, BLOCK // math.prod(sizes))
+                sizes[i] = min(self.shape[i], room, ACROSS if i in first[:1] else room)
+        return tuple(sizes)
 
     def _merged(self, shape: Sizes) -> Sizes:
         return tuple([math.prod([shape[i] for i in run]) for run in self.runs])
@@ -202,17 +213,17 @@ class _Blocks:
         layout = layouts.contiguous(sizes, dtype)
         place = self.emitter.planner.take(max(layout.nbytes, LINE))
         self._places.append(place)
-        cut, blocks = self.cut, self.blocks
+        blocks = self.blocks
 
         def views(memory: Array) -> list[Array]:
             array = in_memory(memory, layout, place.offset)
-            made: dict[int, Array] = {}
+            made: dict[Sizes, Array] = {}
             result = []
             for block in blocks:
-                n = 1 if whole[cut] else block[cut].stop - block[cut].start
-                if n not in made:
-                    made[n] = array[(*[slice(None)] * cut, slice(0, n))]
-                result.append(made[n])
+                ends = tuple([1 if one else s.stop - s.start for one, s in zip(whole, block, strict=False)])
+                if ends not in made:
+                    made[ends] = array[tuple([slice(0, n) for n in ends])]
+                result.append(made[ends])
             return result
 
         return self._column(views), key
@@ -368,9 +379,22 @@ def _adjacent(x: Array, i: int) -> bool:
     return bool(x.shape[i] == 1 or x.shape[i - 1] == 1 or x.strides[i - 1] == x.strides[i] * x.shape[i])
 
 
-def _cut(shape: Sizes, cut: int, length: int) -> Iterator[tuple[slice, ...]]:
-    """The blocks: single places along the axes before `cut`, stretches along that."""
-    before: Sequence[Any] = list(itertools.product(*[range(n) for n in shape[:cut]]))
-    for place in before:
-        for start in range(0, shape[cut], length):
-            yield (*[slice(i, i + 1) for i in place], slice(start, min(start + length, shape[cut])))
+def _across(given: Sequence[Array]) -> Sizes:
+    """Of the first large array that does not lie along its last axis: the axis along which it does, and the last.
+
+    Elements that lie next to each other are to be in one block, for this array as for the others.
+    """
+    for x in given:
+        axes = [i for i, n in enumerate(x.shape) if n > 1]
+        if x.size > BLOCK and axes:
+            along = min(axes, key=lambda i: (abs(x.strides[i]), -i))
+            if along != axes[-1]:
+                return along, axes[-1]
+    return ()
+
+
+def _cut(shape: Sizes, sizes: Sizes) -> Iterator[tuple[slice, ...]]:
+    """The blocks, the last axis running fastest."""
+    starts = [range(0, n, step) for n, step in zip(shape, sizes, strict=False)]
+    for place in itertools.product(*starts):
+        yield tuple([slice(i, min(i + step, n)) for i, step, n in zip(place, sizes, shape, strict=False)])
