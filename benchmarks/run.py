@@ -19,7 +19,7 @@ if CPU.exists() and {"avx512f", "avx512dq", "avx512bw", "avx512vl"} <= set(
         "OPENBLAS_CORETYPE", "SkylakeX"
     )  # as `tensorken doctor` advises where it is not chosen
 
-from harness import Figure, Workload, compare, pin
+from harness import Figure, Workload, compare, pin  # noqa: E402, the environment must be set before numpy loads
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "performance.md"
