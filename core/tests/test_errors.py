@@ -418,6 +418,7 @@ BUILT_IN = {
     errors.GradientError: TypeError,
     errors.EscapedTensorError: RuntimeError,
     errors.ExchangeError: BufferError,
+    errors.ProgramError: ValueError,
     errors.ImmutableError: TypeError,
     errors.ConcretizationError: TypeError,
     errors.BackendError: RuntimeError,
