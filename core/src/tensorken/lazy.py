@@ -119,7 +119,7 @@ class Lazy(Wrapper[Node[R]]):
     @property
     def waiting(self) -> int:
         """How many ops have been asked for, by values that somebody still holds, and have not run."""
-        return len(_waiting_for([node for node in list(self._nodes.values()) if node.op is not None]))
+        return len(_waiting_for(self._held()))
 
     # ---- values ----------------------------------------------------------------------------------------------
 
@@ -222,9 +222,14 @@ class Lazy(Wrapper[Node[R]]):
     def flush(self) -> None:
         """Compute all that waits, in one program."""
         with self._lock:
-            self._run([node for node in list(self._nodes.values()) if node.op is not None])
+            self._run(self._held())
             self._recorded = self._bytes = 0
             self._runs += 1
+
+    def _held(self) -> list[Node[R]]:
+        """The nodes that wait; other threads may make more of them meanwhile."""
+        nodes = [ref() for ref in self._nodes.valuerefs()]
+        return [node for node in nodes if node is not None and node.op is not None]
 
     def _run(self, wanted: list[Node[R]]) -> None:
         """Compute nodes, and all that they follow from and that somebody else holds."""
@@ -322,9 +327,9 @@ class _Graph(Generic[R]):
         self._serials = [node.serial for node in self._nodes]
         del node, self._nodes
         return [
-            (i, node)
+            (i, held)
             for i, ref in enumerate(self._refs)
-            if (node := ref()) is not None and (self.steps[i][0].results == 1)
+            if (held := ref()) is not None and self.steps[i][0].results == 1
         ]
 
     def restore(self, held: list[tuple[int, Node[R]]]) -> None:
@@ -332,11 +337,12 @@ class _Graph(Generic[R]):
         known = dict(held)
         nodes: list[Node[R]] = []
         for i, (op, operands, params, shape, dtype) in enumerate(self.steps):
-            node = known.get(i) or self._refs[i]() or Node(shape, dtype)
+            alive = known.get(i) or self._refs[i]()
+            node = Node(shape, dtype) if alive is None else alive
             node.op, node.params, node.serial = op, params, self._serials[i]
             node.operands = tuple([self._node(place, nodes) for place in operands])
             nodes.append(node)
-            if op is _ITEM and i not in known:
+            if op is _ITEM and not any([ref() is node for ref in node.operands[0].parts]):
                 node.operands[0].parts.append(weakref.ref(node))
 
     def _node(self, place: Any, nodes: list[Node[R]]) -> Node[R]:
