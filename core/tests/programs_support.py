@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tensorken.calls import CALL
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.dtypes import DType, bool_, float32, float64, int32
-from tensorken.spec.op import OPS, Op
+from tensorken.spec.op import OPS, Op, run
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
@@ -321,13 +321,27 @@ def _drawn(
 
 
 def on(program: Program, backend: RawTensor[Any], elements: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """The elements of the outputs, flat; the equations run one by one."""
+    """The elements of the outputs, flat; the equations run one by one, those of called programs too."""
     xs = [backend.new(v.shape, list(x), v.dtype) for v, x in zip(program.inputs, elements, strict=True)]
-    ys = program.replay(backend, xs)
+    ys = _run(program, backend, xs)
     for y, v in zip(ys, program.outputs, strict=True):
         assert backend.shape(y) == v.shape
         assert backend.dtype(y) is v.dtype
     return [[getattr(e, "item", lambda e=e: e)() for e in backend.ravel(y)] for y in ys]
+
+
+def _run(program: Program, backend: RawTensor[Any], xs: Sequence[Any]) -> list[Any]:
+    """What `replay` does, without preparing the programs that are called."""
+    values = dict(zip(program.inputs, xs, strict=True))
+
+    def value(v: Variable) -> Any:
+        return values[v] if v in values else program.outside(v, backend)
+
+    for e in program.equations:
+        operands = [value(v) for v in e.operands]
+        ys = _run(e.params[0], backend, operands) if e.op is CALL else run(backend, e.op, operands, e.params)
+        values.update(zip(e.results, (ys,) if e.op.results == 1 else ys, strict=True))
+    return [value(v) for v in program.outputs]
 
 
 def bits(outputs: Sequence[Sequence[Any]]) -> list[list[str]]:

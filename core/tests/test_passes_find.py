@@ -16,6 +16,7 @@ from tensorken.programs.passes.algebra import simplified
 from tensorken.programs.passes.common_subexpressions import without_common_subexpressions
 from tensorken.programs.passes.concatenations import joined
 from tensorken.programs.passes.constants import with_constants_folded
+from tensorken.programs.passes.factors import with_factors_out
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.lowering import lowered
 from tensorken.programs.passes.movement import with_movement_merged
@@ -286,6 +287,39 @@ def test_the_derivative_of_a_split_is_a_concatenation() -> None:
     assert "pad" not in names
     unlike = tk.trace(tk.grad(lambda x: tk.sin(x[:, :2]).sum() + tk.exp(x[:, 3:]).sum()))(product((2, 6)))
     assert "pad" in ops(joined(inline(unlike), NUMPY))
+
+
+FACTORS: list[tuple[Callable[..., Any], list[str]]] = [
+    (lambda x: (-x).sum(axis=1, keepdims=True), ["sum", "neg"]),
+    (lambda x, y: (x / y[:, :1]).sum(axis=1, keepdims=True), ["crop", "sum", "div"]),
+    (lambda x, y: (x / y[:1]).sum(axis=1, keepdims=True), ["crop", "expand", "div", "sum"]),
+    (lambda x, y: x * (1.0 / y), ["div"]),
+    (lambda x: x * 3.0 * 5.0, ["mul"]),
+    (lambda x: x * 3.0 / 7.0, ["mul"]),
+    (lambda x, y: (x * 3.0) * (y * 5.0), ["mul", "mul"]),
+    (lambda x: x * 1e30 * 1e30, ["mul", "mul"]),
+]
+
+
+@pytest.mark.parametrize("case", range(len(FACTORS)))
+def test_factors_are_taken_out_of_sums_and_numbers_meet(case: int) -> None:
+    f, expected = FACTORS[case]
+    program = inline(traced(f))
+    after = with_factors_out(program, NUMPY)
+    assert ops(after) == expected
+    xs = [np.linspace(1.0, 2.0, 6).tolist() for _ in program.inputs]
+    for y, z in zip(on(after, NUMPY, xs), on(program, NUMPY, xs), strict=True):
+        np.testing.assert_allclose(y, z, rtol=1e-6)
+
+
+def test_a_factor_that_serves_elsewhere_too_stays() -> None:
+    program = traced(lambda x: ((-x).sum(axis=1), tk.exp(-x)))
+    assert ops(with_factors_out(without_common_subexpressions(program), NUMPY)) == [
+        "neg",
+        "sum",
+        "reshape",
+        "exp",
+    ]
 
 
 # ---- real programs -----------------------------------------------------------------------------------------

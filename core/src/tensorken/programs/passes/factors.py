@@ -1,4 +1,4 @@
-"""Factors: what all terms of a sum share is taken out of it, and a reciprocal that is a factor becomes a divisor.
+"""Factors: what all terms of a sum share is taken out of it, reciprocals become divisors, and numbers are multiplied.
 
 These are no identities of floating-point numbers, as sums and quotients are rounded, but each does with fewer
 roundings: results differ by units in the last place, of sums by those of the sum of the absolute values; by the sign of
@@ -7,6 +7,7 @@ a zero; and where only one of the two ways overflows or underflows.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tensorken.programs.passes.movement import reduces_nothing
@@ -18,9 +19,12 @@ from tensorken.spec.shapes import Axes
 
 DIV, EXPAND, MUL, NEG, SUM = (OPS[name] for name in ("div", "expand", "mul", "neg", "sum"))
 
+_MODERATE = 12
+"""Numbers are multiplied by one another if this is more than the exponent of the product, so that no range matters."""
+
 
 def with_factors_out(program: Program, backend: RawTensor[Any]) -> Program:
-    """Signs and divisors out of sums, so that these see the products in them; reciprocals into divisors.
+    """Signs and divisors out of sums, so that these see the products in them; reciprocals and numbers where they meet.
 
     Only of values that are used for nothing else, so that nothing is computed twice.
     """
@@ -70,4 +74,40 @@ def _reciprocal(sweep: Rewriting, e: Equation) -> Variable | None:
     return None
 
 
-_RULES = {SUM: (reduces_nothing, _sign_of_sum, _divisor_of_sum), MUL: (_reciprocal,)}
+def _numbers_meet(sweep: Rewriting, e: Equation) -> Variable | None:
+    """(x * c) * d is x * (c * d), for numbers c and d; (x * c) * (y * d) is (x * y) * (c * d); and so for quotients."""
+    if e.results[0].dtype.kind != "float":
+        return None
+    a, b = e.operands
+    x, c = _factored(sweep, a)
+    y, d = _factored(sweep, b)
+    if c is None or d is None or (e.op is DIV and y is not None) or (x is None and y is None):
+        return None
+    factor = c * d if e.op is MUL else c / d if d else math.inf
+    if not 2.0**-_MODERATE < abs(factor) < 2.0**_MODERATE:
+        return None
+    both = x if y is None else y if x is None else sweep.write(MUL, (x, y))
+    return sweep.write(MUL, (both, Literal(e.results[0].shape, e.results[0].dtype, factor))) if both else None
+
+
+def _factored(sweep: Rewriting, v: Variable) -> tuple[Variable | None, float | None]:
+    """A value as a variable and a number that it is multiplied by; one is None if there is none."""
+    value = number(v)
+    if value is not None:
+        return None, value
+    found = sweep.definition(v)
+    if found is not None and found.op in (MUL, DIV) and sweep.uses.get(v, 0) <= 1:
+        a, b = found.operands
+        right, left = number(b), number(a)
+        if right:
+            return a, right if found.op is MUL else 1.0 / right
+        if left and found.op is MUL:
+            return b, left
+    return v, None
+
+
+_RULES = {
+    SUM: (reduces_nothing, _sign_of_sum, _divisor_of_sum),
+    MUL: (_reciprocal, _numbers_meet),
+    DIV: (_numbers_meet,),
+}
