@@ -339,7 +339,7 @@ class Numpy(Factorizations):
 
     def scatter_add(self, x: Array, indices: Array, axis: int, size: int) -> Array:
         y = np.zeros((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
-        quiet.run(np.add.at, y, (slice(None),) * axis + (indices,), x)
+        quiet.run(special.add_at, y, x, indices, axis)
         return y
 
     # ---- programs --------------------------------------------------------------------------------------------

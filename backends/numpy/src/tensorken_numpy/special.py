@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -99,6 +100,24 @@ def gaussian(x: Array) -> Array:
     y: Array = np.exp(-p)
     y -= y * ((upper * upper - p) + (upper + a) * lower)
     return y
+
+
+def add_at(y: Array, x: Array, indices: Array, axis: int) -> None:
+    """Add the slices of x to those of y, which is row-major, at the indices, in order.
+
+    Element by element, for which numpy has a loop that is several times as fast as that for slices.
+    """
+    flat = y.reshape(-1)
+    size, inner = y.shape[axis], math.prod(y.shape[axis + 1 :])
+    outer = np.arange(math.prod(y.shape[:axis]), dtype=np.intp)[:, None, None] * (size * inner)
+    within = np.arange(inner, dtype=np.intp)
+    step = max(1, _BLOCK // max(1, inner * len(outer)))
+    places = indices.astype(np.intp)[:, None] * inner
+    slices = x.reshape(len(outer), len(indices), inner) if x.size else x
+    for start in range(0, len(indices) if x.size else 0, step):
+        block = slice(start, start + step)
+        into = outer + places[block] + within
+        np.add.at(flat, into.reshape(-1), slices[:, block].reshape(-1))
 
 
 def log10(x: Array) -> Array:

@@ -42,7 +42,7 @@ def write_contraction(emitter: Emitter, equation: Equation) -> None:
     a, b = _for_blas(emitter, a, v), _for_blas(emitter, b, v)
     matrix: Sizes = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
     target = emitter.target(v, matrix)
-    plain = len(matrix) == 2 and 1 not in matrix and a.dtype in (np.float32, np.float64)
+    plain = len(matrix) == 2 and a.dtype in (np.float32, np.float64)
     call = np.dot if plain else np.matmul
     source.line(f"{source.bound(call)}({a.name}, {b.name}, {target.name})")
     if how.order is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorken.spec.op import run
+from tensorken_numpy import special
 from tensorken_numpy.compiled import layouts
 from tensorken_numpy.compiled.blocks import write_group
 from tensorken_numpy.compiled.contractions import write_contraction
@@ -446,6 +447,13 @@ class Emitter:
             f"{self.source.bound(np.take)}({names[0]}, {names[1]}, {axis}, {target.name}, 'clip')"
         )
 
+    def _scatter_add(self, equation: Equation) -> None:
+        (v,), (x, indices), (axis, _) = equation.results, equation.operands, equation.params
+        names = [self.full(x).name, self.full(indices).name]
+        target = self.target(v, v.shape)
+        self.source.line(f"{target.name}.fill(0)")
+        self.source.line(f"{self.source.bound(special.add_at)}({target.name}, {', '.join(names)}, {axis})")
+
     def _reduce(self, equation: Equation, reduce: Callable[..., Any]) -> None:
         (v,), (x,), (axes,) = equation.results, equation.operands, equation.params
         if not axes:
@@ -525,6 +533,6 @@ _WRITERS: dict[str, Callable[[Emitter, Equation], None]] = {
     name: getattr(Emitter, f"_{name}")
     for name in (
         "expand", "permute", "reshape", "flip", "crop", "pad", "concatenate", "gather", "sum", "prod", "max", "min",
-        "cumsum", "cumprod", "fused_multiply_add",
+        "cumsum", "cumprod", "fused_multiply_add", "scatter_add",
     )
 }  # fmt: skip

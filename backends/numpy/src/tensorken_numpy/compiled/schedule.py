@@ -18,10 +18,10 @@ from tensorken_numpy.contraction import Sizes
 if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Program, Variable
 
-BLOCK = 16384
+BLOCK = 32768
 """How many elements are computed at a time: so few that what lies between stays in the cache."""
 
-LONGEST_ROW = 4 * BLOCK
+LONGEST_ROW = 2 * BLOCK
 """How many elements a row may have whose sum is taken within a group."""
 
 PATIENCE = 48
