@@ -17,11 +17,13 @@ import tensorken_profile
 from core.tests.support import Counting, Required
 from tensorken.errors import ArgumentError
 from tensorken.fuse import Fuse
+from tensorken.lazy import Lazy
 from tensorken.registry import REGISTRY
 from tensorken.shape_tracker import ShapeTracker
 from tensorken.spec import op as ops
 from tensorken.spec.op import OPS
 from tensorken.wrapper import Wrapper
+from tensorken_numpy.backend import Numpy
 from tensorken_profile.watching import Watched
 from tensorken_reference.backend import Reference
 
@@ -200,6 +202,32 @@ def test_each_step_of_a_loop_is_an_event() -> None:
     programs = counts(p, "program")
     assert programs.pop("scan") == 1
     assert set(programs.values()) == {5}
+
+
+def test_a_program_of_symbols_is_the_same_text() -> None:
+    f = tk.jit(lambda x: tk.sin(x) + 1)
+    with tk.profile() as p:
+        assert str(f(tk.symbol("x"))) == str(tk.sin(tk.symbol("x")) + 1)
+    assert counts(p, "program") == {"<lambda>": 1}
+
+
+def test_what_a_lazy_backend_runs_is_prepared_once_whoever_watches() -> None:
+    backend = Lazy(Numpy())
+    x = tk.tensor([1.0, 2.0], backend=backend)
+
+    def work() -> None:
+        tk.exp(tk.sin(x)).tolist()  # the reading of delayed work
+
+    profiles = [tk.profile() for _ in range(3)]
+    for p in profiles:
+        with p:
+            work()
+    assert [sum(counts(p, "prepare").values()) for p in profiles] == [1, 0, 0]
+    for p in profiles:
+        assert {event.line and str(event.line) for event in p.events if event.category == "program"} == {
+            line("the reading of delayed work")
+        }
+        assert sum([event.flop for event in p.events]) == 4
 
 
 # ---- memory ------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ FINDERS: list[Callable[[], Compiler | None]] = []
 def prepared(program: Program, backend: RawTensor[Any]) -> Run:
     """What runs the program on a backend; made once.  Who watches the ops sees each run as one, of PROGRAM."""
     if ops.watchers:
-        return lambda xs: ops.run(backend, PROGRAM, xs, (program,))
+        return lambda xs: ops.shown(_run, backend, PROGRAM, xs, (program,))
     return runner(program, backend)
 
 
@@ -37,11 +37,8 @@ def runner(program: Program, backend: RawTensor[Any]) -> Run:
     return program.once(("run", backend), lambda: _prepare(program, backend))
 
 
-def _run(*args: Any) -> tuple[Tensor, ...]:
-    *xs, program = args
-    backend = xs[0].interpreter if xs else program.backend
-    ys = runner(program, backend)([x.representation for x in xs])
-    return tuple([Tensor(backend, y, v.shape, v.dtype) for y, v in zip(ys, program.outputs, strict=True)])
+def _run(backend: RawTensor[Any], _: Op, xs: Sequence[Any], params: tuple[Any, ...]) -> Sequence[Any]:
+    return runner(params[0], backend)(xs)
 
 
 PROGRAM = Op(
@@ -50,10 +47,9 @@ PROGRAM = Op(
     shape=lambda *args: tuple([v.shape for v in args[-1].outputs]),
     dtype=lambda *args: tuple([v.dtype for v in args[-1].outputs]),
     params=("program",),
-    body=_run,
     results=None,
 )
-"""A run of what has been prepared; on backends alone."""
+"""A run of what has been prepared, as who watches sees it; no interpreter meets it."""
 
 
 def _prepare(program: Program, backend: RawTensor[Any]) -> Run:

@@ -171,6 +171,15 @@ def _watched(interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[An
     return (_unwatched if _unseen.get() else _chain)(interpreter, op, operands, params)
 
 
+def shown(
+    proceed: Callable[..., Any], interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ...]
+) -> Any:
+    """Show a call to who watches, as one of `run`, though `proceed` does it: no interpreter is asked."""
+    for watcher in reversed(() if _unseen.get() else watchers):
+        proceed = functools.partial(watcher, proceed)
+    return proceed(interpreter, op, operands, params)
+
+
 @contextmanager
 def unseen() -> Iterator[None]:
     """Within the block nobody watches: what runs there works on programs, and is none of the user's ops."""

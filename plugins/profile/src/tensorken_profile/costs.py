@@ -98,7 +98,9 @@ def arithmetic(op: Op, operands: Sequence[Shape], params: Sequence[Any], results
     if inner:
         counts = [arithmetic_of(program) for program in inner]
         steps = [param for kind, param in zip(op.params, params, strict=True) if kind == "size"]
-        return prod(steps) * (max(counts) if op.name == "cond" else sum(counts))
+        each = max(counts) if op.name == "cond" else sum(counts)
+        count: int = prod(steps) * each
+        return count
     rule = RULES.get(op.name)
     if rule is None:
         return sum(map(prod, results))

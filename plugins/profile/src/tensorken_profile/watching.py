@@ -75,6 +75,13 @@ class Watched(Wrapper[Any]):
     def __repr__(self) -> str:
         return repr(self.raw)
 
+    def __eq__(self, other: object) -> bool:
+        """Whatever has been prepared for the backend serves here, and the other way round."""
+        return other is self.raw or (type(other) is Watched and other.raw is self.raw)
+
+    def __hash__(self) -> int:
+        return hash(self.raw)
+
     def __getattr__(self, name: str) -> Any:
         """What the backend has besides."""
         if name == "raw":  # a copy that is not complete yet
@@ -225,7 +232,7 @@ def _note(
     proceed: Callable[..., Any], interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ...]
 ) -> Any:
     """Run an op: if a backend does, as an event; at a level or wrapper, with the user's line known to what is below."""
-    if type(interpreter) is Watched:
+    if type(interpreter) is Watched and op is not PROGRAM:
         return proceed(interpreter, op, operands, params)
     is_wrapper = isinstance(interpreter, Wrapper)
     if is_wrapper:
