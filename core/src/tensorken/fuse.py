@@ -116,7 +116,9 @@ class Fuse(Wrapper[Held[R]]):
         return Held(self.raw.shape(value), value)
 
     def value(self, x: Held[R]) -> R:
-        value = self.small(x)
+        value = x.value
+        if value is None:
+            value = self.small(x)
         return value if self.raw.shape(value) == x.shape else self._expand(value, x.shape)
 
     def small(self, x: Held[R]) -> R:

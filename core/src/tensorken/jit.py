@@ -6,6 +6,7 @@ import functools
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -60,12 +61,26 @@ class Prepared:
     result: tree.Structure
     backend: Any = None
     run: Run | None = None
+    pack: Callable[[list[Tensor]], Any] = field(init=False)  # from the results to the tree of them
+
+    def __post_init__(self) -> None:
+        self.pack = _packing(self.result)
 
     def of(self, ys: Sequence[Any]) -> Any:
         """The function's result, from representations on the backend."""
         backend = self.backend
         tensors = [Tensor(backend, y, shape, dtype) for y, (shape, dtype) in zip(ys, self.types, strict=True)]
-        return tensors[0] if self.result is tree.LEAF else tree.unflatten(self.result, tensors)
+        return self.pack(tensors)
+
+
+def _packing(result: tree.Structure) -> Callable[[list[Tensor]], Any]:
+    """How results are put together: what is most common in a way that costs nothing."""
+    container, *children = result.nodes
+    if container is None:
+        return itemgetter(0)
+    if container[0].kind is tuple and not any(children):
+        return tuple
+    return functools.partial(tree.unflatten, result)
 
 
 @dataclass(slots=True)
