@@ -228,6 +228,7 @@ def test_what_a_lazy_backend_runs_is_prepared_once_whoever_watches() -> None:
             line("the reading of delayed work")
         }
         assert sum([event.flop for event in p.events]) == 4
+        assert counts(p, "data") == {"ravel": 1}
 
 
 # ---- memory ------------------------------------------------------------------------------------------------

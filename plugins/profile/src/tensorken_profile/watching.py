@@ -235,7 +235,7 @@ def _note(
     if type(interpreter) is Watched and op is not PROGRAM:
         return proceed(interpreter, op, operands, params)
     is_wrapper = isinstance(interpreter, Wrapper)
-    if is_wrapper:
+    if is_wrapper and type(interpreter) is not Watched:
         _interpose(interpreter)
     if op.name == CALL.name and isinstance(interpreter, RawTensor):  # it has PROGRAM run
         return proceed(interpreter, op, operands, params)
