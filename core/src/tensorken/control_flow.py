@@ -199,14 +199,12 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
             i, value = carry
             return (i + 1, body_fun(i, value)), None
 
-        start = tensor(first, _counter(first, last), backend=_base_of(init_val))
+        start = _made(first, _counter(first, last), _base_of(init_val))
         return scan(step, (start, init_val), length=max(last - first, 0))[0][1]
     dtypes = [x.dtype for x in (first, last) if isinstance(x, Tensor)]
     dtype = int64 if int64 in dtypes else int32
     base = _base_of((lower, upper, init_val))
-    i, end = [
-        x.astype(dtype) if isinstance(x, Tensor) else tensor(x, dtype, backend=base) for x in (first, last)
-    ]
+    i, end = [x.astype(dtype) if isinstance(x, Tensor) else _made(x, dtype, base) for x in (first, last)]
     leaves, structure = tree.flatten((i, end, init_val))
     result = _while(
         "fori_loop",
@@ -254,11 +252,17 @@ class _Given:
         tensors = []
         for i, leaf in enumerate(leaves):
             try:
-                tensors.append(leaf if isinstance(leaf, Tensor) else tensor(leaf, backend=base))
+                tensors.append(leaf if isinstance(leaf, Tensor) else _made(leaf, None, base))
             except ArgumentError as error:
                 raise ArgumentError(f"{name}: argument leaf {i}: {error}") from None
         inner = ground([x.interpreter for x in tensors] or [as_tensor(0.0).interpreter], name)
         return cls(tensors, {i: x for i, x in enumerate(leaves) if type(x) in NUMBERS}, inner)
+
+
+def _made(data: Any, dtype: DType | None, base: Any) -> Tensor:
+    """A tensor on a backend; of a number one that is known to be that number, which then stands in the program."""
+    x = tensor(data, dtype, backend=base)
+    return x.scalar(data) if type(data) in NUMBERS else x
 
 
 def _base_of(value: Any) -> Any:
@@ -307,7 +311,7 @@ class _Body:
                 if type(leaf) in NUMBERS:
                     numbers.add(i)
                     dtype = with_scalar(wanted[i].dtype, leaf) if i < len(wanted) else None
-                    leaves[i] = tensor(leaf, dtype, backend=inner.base)
+                    leaves[i] = _made(leaf, dtype, inner.base)
             return leaves
 
         program = traced(flat, like, inner, getattr(function, "__name__", name))
@@ -341,7 +345,7 @@ def _loop_body(
         changed = False
         for i, (x, v) in enumerate(zip(values, body.outputs, strict=False)):
             if i in numbers and x.dtype is not v.dtype and with_scalar(v.dtype, numbers[i]) is v.dtype:
-                values[i] = tensor(numbers.pop(i), v.dtype, backend=x.interpreter.base)
+                values[i] = _made(numbers.pop(i), v.dtype, x.interpreter.base)
                 changed = True
         if not changed:
             break
@@ -410,7 +414,8 @@ def _bound(name: str, value: Any) -> Any:
     if not isinstance(value, Tensor) or value.shape != () or value.dtype.kind != "int":
         came = f"{value.dtype.name} {value.shape}" if isinstance(value, Tensor) else type(value).__name__
         raise ArgumentError(f"fori_loop: {name} must be an int, or an integer tensor of shape (), got {came}")
-    return int(value.item()) if isinstance(value.interpreter, RawTensor) else value
+    place = value.interpreter
+    return int(value.item()) if isinstance(place, RawTensor) and not place.capabilities.symbolic else value
 
 
 def _counter(first: int, last: int) -> DType:
