@@ -182,6 +182,13 @@ def test_what_a_checkpoint_computes_again_is_not_merged_with_what_it_computed_fi
     assert (ops(program).count("sin"), ops(both).count("sin")) == (1, 2)
 
 
+def test_the_body_of_a_users_op_is_merged_with_what_is_around_it() -> None:
+    sine = tk.custom_jvp(lambda x: tk.sin(x))
+    sine.defjvp(lambda primals, tangents: (tk.sin(primals[0]), tk.cos(primals[0]) * tangents[0]))
+    program = optimised(traced(tk.value_and_grad(lambda x: (sine(x) + tk.sin(x)).sum()), tk.ones(3)), NUMPY)
+    assert (ops(program).count("sin"), ops(program).count("cos")) == (1, 1)
+
+
 def test_constants_are_folded_and_equal_elements_become_a_literal() -> None:
     ones, places = tk.full((2, 3), 2.5) * 2.0, tk.arange(3)
     program = with_constants_folded(

@@ -26,9 +26,14 @@ def check(program: Program, found: tuple[Group, ...]) -> None:
     known = {*program.inputs, *program.constants}
     used = [{v for e in g.equations for v in e.operands} for g in found]
     for i, g in enumerate(found):
+        trailing = [e for e in g.equations if not is_elementwise(e)]
         if len(g.equations) > 1:
-            assert all([is_elementwise(e) for e in g.equations])
-            assert len({(e.results[0].shape, e.scope) for e in g.equations}) == 1
+            assert all([e.op.name in ("sum", "max", "min") for e in trailing])
+            assert (
+                len({((e.operands if e in trailing else e.results)[0].shape, e.scope) for e in g.equations})
+                == 1
+            )
+            assert used[i].isdisjoint([v for e in trailing for v in e.results])
         defined = {v for e in g.equations for v in e.results}
         assert set(g.inputs) == {v for v in used[i] - defined if not isinstance(v, Literal)}
         assert len(set(g.inputs)) == len(g.inputs)
@@ -44,7 +49,9 @@ def test_groups_in_their_order_are_the_program(data: st.DataObject) -> None:
     program, elements = data.draw(programs(NUMPY))
     for one in (inline(program), optimised(program, NUMPY)):
         found = groups(one)
+        assert all([len(g.equations) == 1 or all([is_elementwise(e) for e in g.equations]) for g in found])
         check(one, found)
+        check(one, groups(one, reductions=True))
         in_order = tuple([e for g in found for e in g.equations])
         assert bits(on(one.changed(equations=in_order), NUMPY, elements)) == bits(on(one, NUMPY, elements))
 
@@ -73,6 +80,9 @@ def test_what_needs_a_sum_of_a_group_is_another_group() -> None:
         return y / y.sum(axis=1, keepdims=True)
 
     assert names(f, tk.ones((2, 3))) == [["exp"], ["div"]]
+    program = optimised(tk.trace(f)(tk.ones((2, 3))), NUMPY)
+    runs = [[e.op.name for e in g.equations] for g in groups(program, reductions=True)]
+    assert runs == [["exp", "sum"], ["expand"], ["div"]]
 
 
 def test_groups_do_not_cross_the_border_of_a_checkpoint() -> None:

@@ -11,6 +11,7 @@ from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.op import OPS
 
 _CAST = OPS["cast"]
+_REDUCTIONS = frozenset(OPS[name] for name in ("sum", "max", "min"))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -18,7 +19,7 @@ class Group:
     """Equations to be run together, one after another.
 
     Attributes:
-        equations: elementwise ones of one shape and scope, or a single other one.
+        equations: elementwise ones of one shape and scope, and reductions of these if asked for; or a single other one.
         inputs: what they use that is defined outside, each once; no literals.
         outputs: what they define that is used outside, or that the program returns.
     """
@@ -33,21 +34,28 @@ def is_elementwise(equation: Equation) -> bool:
     return equation.op.elementwise or equation.op is _CAST
 
 
-def groups(program: Program) -> tuple[Group, ...]:
+def groups(program: Program, reductions: bool = False) -> tuple[Group, ...]:
     """The equations of a program, each in one group, in an order in which the groups can be run.
 
     An elementwise equation joins the group of its operands if all else that it needs can be there before that group
     runs.  One that is made of a single value and used in a single other group moves there: its value need not be kept
     until then.  Otherwise the order is that of the program.
 
+    Args:
+        program: after all passes.
+        reductions: whether sums, maxima and minima of what a group computes belong to it as well; nothing in the group
+            uses their results.
+
     >>> import tensorken as tk
     >>> program = tk.trace(lambda x: (tk.exp(x) * 2 + x).sum())(tk.ones(3))
     >>> [[e.op.name for e in group.equations] for group in groups(program)]
     [['exp', 'mul', 'add'], ['sum'], ['reshape']]
+    >>> [[e.op.name for e in group.equations] for group in groups(program, reductions=True)]
+    [['exp', 'mul', 'add', 'sum'], ['reshape']]
     """
     equations = program.equations
-    member = _joined(equations)
-    kinds = {g: _kind(equation) for g, equation in zip(member, equations, strict=True)}
+    member = _joined(equations, reductions)
+    kinds = {g: _kind(e) for g, e in zip(member, equations, strict=True) if e.op not in _REDUCTIONS}
     consumers: dict[Variable, set[int]] = {}
     for v in program.outputs:
         consumers.setdefault(v, set()).add(-1)
@@ -63,7 +71,7 @@ def _kind(equation: Equation) -> Any:
     return (equation.results[0].shape, equation.scope) if is_elementwise(equation) else None
 
 
-def _joined(equations: tuple[Equation, ...]) -> list[int]:
+def _joined(equations: tuple[Equation, ...], reductions: bool) -> list[int]:
     """For each equation the number of its group.
 
     Groups have levels: what a group uses is of lower levels, so groups can always be run in the order of these.
@@ -71,8 +79,9 @@ def _joined(equations: tuple[Equation, ...]) -> list[int]:
     member: list[int] = []
     level: list[int] = []  # of each group
     parent: list[int] = []  # groups that have been merged lead to one
-    kind: list[Any] = []  # of each group: shape and scope, None if nothing can join it
+    kind: list[Any] = []  # of each group: what its equations share, None if nothing can join it
     maker: dict[Variable, int] = {}
+    reduced: set[Variable] = set()  # what is there when its group is done, and no sooner
 
     def root(g: int) -> int:
         while parent[g] != g:
@@ -81,19 +90,29 @@ def _joined(equations: tuple[Equation, ...]) -> list[int]:
         return g
 
     for equation in equations:
-        above = {root(maker[v]) for v in equation.operands if v in maker}
-        highest = max([level[g] for g in above], default=-1)
-        mine = _kind(equation)
+        above, highest, lowest = set(), -1, 0
+        for v in equation.operands:
+            if v in maker:
+                g = root(maker[v])
+                if v in reduced:
+                    lowest = max(lowest, level[g] + 1)
+                else:
+                    above.add(g)
+                    highest = max(highest, level[g])
+        trails = reductions and equation.op in _REDUCTIONS
+        mine = (equation.operands[0].shape, equation.scope) if trails else _kind(equation)
         top = [g for g in above if level[g] == highest]
-        if mine is not None and top and all([kind[g] == mine for g in top]):
+        if mine is not None and top and highest >= lowest and all([kind[g] == mine for g in top]):
             joined = top[0]
             for other in top[1:]:
                 parent[other] = joined
+            if trails:
+                reduced.update(equation.results)
         else:
             joined = len(level)
-            level.append(highest + 1)
+            level.append(max(highest + 1, lowest))
             parent.append(joined)
-            kind.append(mine)
+            kind.append(None if trails else mine)
         member.append(joined)
         for v in equation.results:
             maker[v] = joined

@@ -9,9 +9,10 @@ from tensorken.tensor import Tensor
 
 
 def inline(program: Program) -> Program:
-    """Put the equations of a called program where the call stands, each call in a scope of its own.
+    """Put the equations of a called program where the call stands, in its scope.
 
-    An op with programs that is no mere call, as a loop, stays.
+    Other scopes of the called program stay apart, from one another and from those that there are.  An op with programs
+    that is no mere call, as a loop, stays.
     """
     equations: list[Equation] = []
     constants: dict[Variable, Tensor] = dict(program.constants)
@@ -26,8 +27,7 @@ def inline(program: Program) -> Program:
         constants.update(called.constants)
         body = inline(called)
         inner = dict(zip(body.inputs, operands, strict=True))
-        scope = next(scopes) if equation.op.whole is None else equation.scope
-        equations += _renamed(body, inner, scope, scopes)
+        equations += _renamed(body, inner, equation.scope, scopes)
         constants.update(body.constants)
         known.update(zip(equation.results, [inner.get(v, v) for v in body.outputs], strict=True))
     return program.changed(
