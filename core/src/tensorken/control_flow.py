@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tensorken import tree
 from tensorken.arguments import Function, check_function
+from tensorken.bodies import Body, Given, base_of, check_alike, loop_body, made, with_inputs_of_all
 from tensorken.branches import COND
 from tensorken.calls import applied
-from tensorken.creation import as_tensor, tensor
-from tensorken.errors import ArgumentError, DTypeError, ShapeError
-from tensorken.levels import ground
-from tensorken.loops import CARRY, CONSTANT, SCAN, WHILE
-from tensorken.programs.program import Program, Variable
-from tensorken.spec.dtypes import DType, bool_, int32, int64, with_scalar
-from tensorken.spec.interpreter import Interpreter
+from tensorken.creation import as_tensor
+from tensorken.errors import ArgumentError, ShapeError
+from tensorken.loops import CARRY, CONSTANT
+from tensorken.programs.program import Variable
+from tensorken.scans import SCAN
+from tensorken.spec.dtypes import DType, bool_, int32, int64
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import shown
 from tensorken.tensor import Tensor
-from tensorken.tracing import traced
+from tensorken.whiles import WHILE
 
 __all__ = [
     "cond",
@@ -28,8 +27,6 @@ __all__ = [
     "scan",
     "while_loop",
 ]
-
-NUMBERS = (bool, int, float)
 
 
 def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> Any:
@@ -56,7 +53,7 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     check_function("cond", true_fun)
     check_function("cond", false_fun)
     leaves, structure = tree.flatten(operands)
-    given = _Given.of("cond", [pred, *leaves])
+    given = Given.of("cond", [pred, *leaves])
     predicate, *xs = given.tensors
     if predicate.shape != ():
         raise ShapeError(
@@ -65,19 +62,19 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
         )
     if predicate.dtype is not bool_:
         predicate = predicate != 0
-    bodies = [_Body.of("cond", f, structure, xs, given.inner, ()) for f in (true_fun, false_fun)]
+    bodies = [Body.of("cond", f, structure, xs, given.inner, ()) for f in (true_fun, false_fun)]
     tree.check_same(bodies[0].result, bodies[1].result, "cond: the result of false_fun, beside true_fun's")
     wanted = [
         v if i not in bodies[0].numbers else w
         for i, (v, w) in enumerate(zip(bodies[0].outputs, bodies[1].outputs, strict=True))
     ]
     bodies = [
-        _Body.of("cond", f, structure, xs, given.inner, wanted) if body.numbers else body
+        Body.of("cond", f, structure, xs, given.inner, wanted) if body.numbers else body
         for f, body in zip((true_fun, false_fun), bodies, strict=True)
     ]
-    _check_alike("cond: the result of false_fun, beside true_fun's", bodies[0], bodies[1].outputs)
+    check_alike("cond: the result of false_fun, beside true_fun's", bodies[0], bodies[1].outputs)
     captured = [*bodies[0].captured, *bodies[1].captured]
-    programs = _with_inputs_of_all(bodies)
+    programs = with_inputs_of_all(bodies)
     ys = applied(COND, [predicate, *captured, *xs], tuple(programs))
     return tree.unflatten(bodies[0].result, ys)
 
@@ -118,7 +115,7 @@ def scan(
     """
     check_function("scan", f)
     leaves, structure = tree.flatten((init, xs))
-    given = _Given.of("scan", leaves)
+    given = Given.of("scan", leaves)
     count = len(tree.leaves(init))
     values, slices = given.tensors[:count], given.tensors[count:]
     steps = _number_of_steps(slices, length)
@@ -133,7 +130,7 @@ def scan(
             )
         return result
 
-    body = _loop_body("scan", step, structure, given, values, rows, tree.structure(init))
+    body = loop_body("scan", step, structure, given, values, rows, tree.structure(init))
     captured, program = body.captured, body.program
     if not program.inputs:  # an op needs an operand, to know where to run
         captured = [as_tensor(0.0)]
@@ -199,12 +196,12 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
             i, value = carry
             return (i + 1, body_fun(i, value)), None
 
-        start = _made(first, _counter(first, last), _base_of(init_val))
+        start = made(first, _counter(first, last), base_of(init_val))
         return scan(step, (start, init_val), length=max(last - first, 0))[0][1]
     dtypes = [x.dtype for x in (first, last) if isinstance(x, Tensor)]
     dtype = int64 if int64 in dtypes else int32
-    base = _base_of((lower, upper, init_val))
-    i, end = [x.astype(dtype) if isinstance(x, Tensor) else _made(x, dtype, base) for x in (first, last)]
+    base = base_of((lower, upper, init_val))
+    i, end = [x.astype(dtype) if isinstance(x, Tensor) else made(x, dtype, base) for x in (first, last)]
     leaves, structure = tree.flatten((i, end, init_val))
     result = _while(
         "fori_loop",
@@ -216,15 +213,15 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     return result[2]
 
 
-# ---- what the functions share ------------------------------------------------------------------------------
+# ---- pieces ------------------------------------------------------------------------------------------------
 
 
 def _while(name: str, cond_fun: Function, body_fun: Function, leaves: list[Any], structure: Any) -> Any:
-    given = _Given.of(name, leaves)
+    given = Given.of(name, leaves)
     values = given.tensors
     alone = tree.structure((tree.unflatten(structure, leaves),))
-    body = _loop_body(name, body_fun, alone, given, values, [], structure)
-    condition = _Body.of(name, cond_fun, alone, values, given.inner, ())
+    body = loop_body(name, body_fun, alone, given, values, [], structure)
+    condition = Body.of(name, cond_fun, alone, values, given.inner, ())
     found = [(v.dtype.name, v.shape) for v in condition.outputs]
     if found != [("bool", ())]:
         came = " and ".join([f"{dtype} {shape}" for dtype, shape in found]) or "nothing"
@@ -232,158 +229,10 @@ def _while(name: str, cond_fun: Function, body_fun: Function, leaves: list[Any],
             f"{name}: cond_fun gave {came}, need one bool of shape (); reduce it by tk.all or tk.any"
         )
     captured = [*condition.captured, *body.captured]
-    programs = _with_inputs_of_all([condition, body])
+    programs = with_inputs_of_all([condition, body])
     roles = (*[CONSTANT] * len(captured), *[CARRY] * len(values))
     ys = applied(WHILE, [*captured, *values], (*programs, roles))
     return tree.unflatten(body.result, ys)
-
-
-@dataclass(slots=True)
-class _Given:
-    """The leaves of the arguments as tensors, which of them came as numbers, and what their function stands on."""
-
-    tensors: list[Tensor]
-    numbers: dict[int, Any]
-    inner: Interpreter[Any]
-
-    @classmethod
-    def of(cls, name: str, leaves: Sequence[Any]) -> _Given:
-        base = _base_of(leaves)
-        tensors = []
-        for i, leaf in enumerate(leaves):
-            try:
-                tensors.append(leaf if isinstance(leaf, Tensor) else _made(leaf, None, base))
-            except ArgumentError as error:
-                raise ArgumentError(f"{name}: argument leaf {i}: {error}") from None
-        inner = ground([x.interpreter for x in tensors] or [as_tensor(0.0).interpreter], name)
-        return cls(tensors, {i: x for i, x in enumerate(leaves) if type(x) in NUMBERS}, inner)
-
-
-def _made(data: Any, dtype: DType | None, base: Any) -> Tensor:
-    """A tensor on a backend; of a number one that is known to be that number, which then stands in the program."""
-    x = tensor(data, dtype, backend=base)
-    return x.scalar(data) if type(data) in NUMBERS else x
-
-
-def _base_of(value: Any) -> Any:
-    """The backend of the tensors in a value; None if there are none, which is the default one."""
-    return next((x.interpreter.base for x in tree.leaves(value) if isinstance(x, Tensor)), None)
-
-
-@dataclass(slots=True)
-class _Body:
-    """A function that has been traced.
-
-    Attributes:
-        program: takes what was captured first.
-        captured: the tensors that the function used without being given them.
-        result: the structure of its result.
-        numbers: the places of the results that were Python numbers.
-    """
-
-    program: Program
-    captured: list[Tensor]
-    result: Any
-    numbers: set[int]
-
-    @property
-    def outputs(self) -> tuple[Variable, ...]:
-        return self.program.outputs
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        function: Function,
-        arguments: Any,
-        like: Sequence[Any],
-        inner: Interpreter[Any],
-        wanted: Sequence[Any],
-    ) -> _Body:
-        """Trace a function; its results that are Python numbers take the dtypes wanted, if their kind allows."""
-        results: list[Any] = []
-        numbers: set[int] = set()
-
-        def flat(*values: Tensor) -> list[Any]:
-            leaves, structure = tree.flatten(function(*tree.unflatten(arguments, values)))
-            results.append(structure)
-            for i, leaf in enumerate(leaves):
-                if type(leaf) in NUMBERS:
-                    numbers.add(i)
-                    dtype = with_scalar(wanted[i].dtype, leaf) if i < len(wanted) else None
-                    leaves[i] = _made(leaf, dtype, inner.base)
-            return leaves
-
-        program = traced(flat, like, inner, getattr(function, "__name__", name))
-        captured = list(program.constants.values())
-        program = program.changed(inputs=(*program.constants, *program.inputs), constants={})
-        return cls(program, captured, results[0], numbers)
-
-
-def _loop_body(
-    name: str,
-    function: Function,
-    arguments: Any,
-    given: _Given,
-    values: list[Tensor],
-    rows: Sequence[Variable],
-    carry: Any,
-) -> _Body:
-    """The function of one step, whose first results must be as the carry.
-
-    What came as a Python number takes the dtype that the function returns for it, if its kind allows; `values` then
-    has it so.
-    """
-    numbers = dict(given.numbers)
-    while True:
-        body = _Body.of(name, function, arguments, [*values, *rows], given.inner, values)
-        whole = tree.unflatten(body.result, range(body.result.size))
-        own = tree.structure(whole[0] if name == "scan" else whole)
-        tree.check_same(
-            carry, own, f"{name}: the {'carry' if name == 'scan' else 'value'} that the function returns"
-        )
-        changed = False
-        for i, (x, v) in enumerate(zip(values, body.outputs, strict=False)):
-            if i in numbers and x.dtype is not v.dtype and with_scalar(v.dtype, numbers[i]) is v.dtype:
-                values[i] = _made(numbers.pop(i), v.dtype, x.interpreter.base)
-                changed = True
-        if not changed:
-            break
-    paths = [path for path, _ in tree.flatten_with_path(tree.unflatten(carry, values))[0]]
-    for path, x, v in zip(paths, values, body.outputs, strict=False):
-        _check_kind(f"{name}: the {'carry' if name == 'scan' else 'value'}{path and f' at {path}'}", x, v)
-    return body
-
-
-def _check_kind(what: str, expected: Any, got: Any) -> None:
-    error = ShapeError if expected.shape != got.shape else DTypeError
-    if expected.shape != got.shape or expected.dtype is not got.dtype:
-        raise error(
-            f"{what} goes in as {expected.dtype.name} {expected.shape} and comes out as {got.dtype.name} {got.shape}; "
-            f"return it as it came (x.astype, x.reshape), or start with what it becomes"
-        )
-
-
-def _check_alike(what: str, first: _Body, outputs: Sequence[Variable]) -> None:
-    places = tree.unflatten(first.result, range(first.result.size))
-    for path, i in tree.flatten_with_path(places)[0]:
-        v, w = first.outputs[i], outputs[i]
-        if v.shape != w.shape or v.dtype is not w.dtype:
-            error = ShapeError if v.shape != w.shape else DTypeError
-            raise error(
-                f"{what}{path and f', at {path}'}: {w.dtype.name} {w.shape}, and not {v.dtype.name} {v.shape}; make "
-                f"both functions return the same (x.astype, x.reshape)"
-            )
-
-
-def _with_inputs_of_all(bodies: Sequence[_Body]) -> list[Program]:
-    """The programs of functions of the same arguments, each of which then takes what any of them captured."""
-    captured = [body.program.inputs[: len(body.captured)] for body in bodies]
-    programs = []
-    for i, body in enumerate(bodies):
-        own = [v if i == j else Variable(v.shape, v.dtype) for j, group in enumerate(captured) for v in group]
-        programs.append(body.program.changed(inputs=(*own, *body.program.inputs[len(body.captured) :])))
-    return programs
 
 
 def _number_of_steps(slices: Sequence[Tensor], length: Any) -> int:

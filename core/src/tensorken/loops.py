@@ -1,19 +1,12 @@
-"""Loops: the ops that run a program again and again, and the loops that their derivatives and batches are."""
+"""Loops: what all ops that run a program again and again share: roles, and how derivatives and batches spread."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
-from tensorken.calls import applied, batched_program, halves_of, pushed_program
-from tensorken.errors import GradientError
-from tensorken.programs.execution import prepared
-from tensorken.programs.program import Program, Variable
-from tensorken.spec.op import OPS, Op, run
-from tensorken.spec.shapes import Shape
+from tensorken.programs.program import Program
 from tensorken.tensor import Tensor
-from tensorken.tracing import traced
 
 CONSTANT, CARRY = "constant", "carry"
 
@@ -24,22 +17,19 @@ step takes its slice; and so of a result: a carry, or the axis along which the s
 Roles = tuple[Role, ...]
 Flags = tuple[bool, ...]
 
-BLOCK = 64
-"""How many values are stacked at a time: a backend without an op for that does it one by one."""
-
 
 def carries(values: Sequence[Any], roles: Roles) -> list[Any]:
     """Those whose role is to be carried."""
     return [value for value, role in zip(values, roles, strict=True) if role == CARRY]
 
 
-def _with_carries(values: Sequence[Any], roles: Roles, carried: Sequence[Any]) -> tuple[Any, ...]:
+def with_carries(values: Sequence[Any], roles: Roles, carried: Sequence[Any]) -> tuple[Any, ...]:
     """The values, with others in the place of the carried ones."""
     rest = iter(carried)
     return tuple([next(rest) if role == CARRY else x for x, role in zip(values, roles, strict=True)])
 
 
-def _spread(
+def spread(
     make: Callable[[Flags, Flags], tuple[Program, Flags]], flags: Flags, inputs: Roles, outputs: Roles
 ) -> tuple[Program, Flags, Flags]:
     """Flags of the operands, widened until those of the carries are alike going into a step and coming out.
@@ -52,369 +42,28 @@ def _spread(
     """
     while True:
         going_in = carries(flags, inputs)
-        program, pattern = make(flags, _with_carries([False] * len(outputs), outputs, going_in))
+        program, pattern = make(flags, with_carries([False] * len(outputs), outputs, going_in))
         coming_out = carries(pattern, outputs)
         if coming_out == going_in:
             return program, flags, pattern
-        flags = _with_carries(flags, inputs, coming_out)
+        flags = with_carries(flags, inputs, coming_out)
 
 
-def _chosen(values: Sequence[Any], flags: Sequence[bool]) -> tuple[Any, ...]:
+def chosen_by(values: Sequence[Any], flags: Sequence[bool]) -> tuple[Any, ...]:
+    """Those whose flag is set."""
     return tuple([value for value, one in zip(values, flags, strict=True) if one])
 
 
-def _reached(program: Program, active: Flags, least: Flags) -> Flags:
+def reached(program: Program, active: Flags, least: Flags) -> Flags:
     """Which outputs may have a derivative with respect to the active inputs."""
-    reached = {v for v in _chosen(program.inputs, active) if v.dtype.kind == "float"}
+    found = {v for v in chosen_by(program.inputs, active) if v.dtype.kind == "float"}
     for equation in program.equations:
-        if equation.op.differentiable and not reached.isdisjoint(equation.operands):
-            reached.update([v for v in equation.results if v.dtype.kind == "float"])
-    return tuple([v in reached or one for v, one in zip(program.outputs, least, strict=True)])
-
-
-# ---- scan --------------------------------------------------------------------------------------------------
-
-
-def _shapes_of_scan(*args: Any) -> tuple[Shape, ...]:
-    program, _, outputs, length, _ = args[-5:]
-    return tuple(
-        [
-            v.shape if role == CARRY else (*v.shape[:role], length, *v.shape[role:])
-            for v, role in zip(program.outputs, outputs, strict=True)
-        ]
-    )
-
-
-def _dtypes_of_scan(*args: Any) -> tuple[Any, ...]:
-    return tuple([v.dtype for v in args[-5].outputs])
-
-
-def _scan(*args: Any) -> tuple[Tensor, ...]:
-    """On a backend: run what has been prepared for a step, as often as there are steps."""
-    *xs, program, inputs, outputs, length, reverse = args
-    backend = xs[0].interpreter
-    step = prepared(program, backend)
-    values = [x.representation for x in xs]
-    going_in = carries(range(len(xs)), inputs)
-    coming_out = carries(range(len(outputs)), outputs)
-    sliced = [(i, _Slices(backend, xs[i], role)) for i, role in enumerate(inputs) if isinstance(role, int)]
-    stacks = [(i, _Stack(backend, role, reverse)) for i, role in enumerate(outputs) if isinstance(role, int)]
-    for k in reversed(range(length)) if reverse else range(length):
-        for i, slices in sliced:
-            values[i] = slices.at(k)
-        ys = step(values)
-        for i, place in zip(going_in, coming_out, strict=True):
-            values[i] = backend.settle(ys[place])
-        for place, stack in stacks:
-            stack.push(backend.settle(ys[place]))
-        del ys
-    shapes = _shapes_of_scan(*args)
-    carried = iter([values[i] for i in going_in])
-    stacked = iter([stack for _, stack in stacks])
-    return tuple(
-        [
-            Tensor(
-                backend,
-                next(carried) if role == CARRY else next(stacked).whole(shape, v.dtype),
-                shape,
-                v.dtype,
-            )
-            for v, role, shape in zip(program.outputs, outputs, shapes, strict=True)
-        ]
-    )
-
-
-class _Slices:
-    """The slices of a value along an axis, without that axis."""
-
-    def __init__(self, backend: Any, x: Tensor, axis: int) -> None:
-        self.backend = backend
-        self.value = x.representation
-        self.axis = axis
-        self.limits = [(0, n) for n in x.shape]
-        self.shape = (*x.shape[:axis], *x.shape[axis + 1 :])
-
-    def at(self, k: int) -> Any:
-        """The slice at a place."""
-        self.limits[self.axis] = (k, k + 1)
-        piece = run(self.backend, OPS["crop"], (self.value,), (tuple(self.limits),))
-        return run(self.backend, OPS["reshape"], (piece,), (self.shape,))
-
-
-class _Stack:
-    """Values that come one after the other, joined along a new axis, in blocks of blocks."""
-
-    def __init__(self, backend: Any, axis: int, reverse: bool) -> None:
-        self.backend = backend
-        self.axis = axis
-        self.reverse = reverse
-        self.levels: list[list[Any]] = [
-            []
-        ]  # of blocks, each with as many values as the blocks before it together
-
-    def push(self, y: Any) -> None:
-        """One value more."""
-        shape = self.backend.shape(y)
-        shape = (*shape[: self.axis], 1, *shape[self.axis :])
-        block = run(self.backend, OPS["reshape"], (y,), (shape,))
-        for level in self.levels:
-            level.append(block)
-            if len(level) < BLOCK:
-                return
-            block = self._joined(level)
-            level.clear()
-        self.levels.append([block])
-
-    def whole(self, shape: Shape, dtype: Any) -> Any:
-        """All values, which come to this shape."""
-        blocks: list[Any] = []
-        for level in self.levels:
-            blocks = [*level, *([self._joined(blocks)] if blocks else [])]
-        return self._joined(blocks) if blocks else self.backend.full(shape, 0, dtype)
-
-    def _joined(self, blocks: list[Any]) -> Any:
-        if len(blocks) == 1:
-            return blocks[0]
-        given = blocks[::-1] if self.reverse else blocks
-        return self.backend.settle(run(self.backend, OPS["concatenate"], given, (self.axis,)))
-
-
-class _Scans:
-    """A scan goes through derivatives and batches as a scan of another program."""
-
-    def push(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
-        program, inputs, outputs, length, reverse = params
-        pushed, wanted, pattern = _spread(
-            lambda flags, least: pushed_program(program, flags, least), active, inputs, outputs
-        )
-        roles = (*inputs, *_chosen(inputs, wanted)), (*outputs, *_chosen(outputs, pattern))
-        return SCAN, (pushed, *roles, length, reverse), wanted, pattern
-
-    def record(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, int]:
-        op, recorded = params[0].once(("record", active, params[1:]), lambda: _recorded_scan(params, active))
-        return op, recorded, len(params[2])
-
-    def batch(self, size: int, batched: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
-        program, inputs, outputs, length, reverse = params
-        over, wanted, pattern = _spread(
-            lambda flags, least: batched_program(program, size, flags, least), batched, inputs, outputs
-        )
-        roles = _behind_examples(inputs, wanted), _behind_examples(outputs, pattern)
-        return SCAN, (over, *roles, length, reverse), wanted, pattern
-
-
-def _behind_examples(roles: Roles, batched: Flags) -> Roles:
-    """The roles of values that have an axis of examples in front."""
-    return tuple(
-        [
-            role + 1 if one and isinstance(role, int) else role
-            for role, one in zip(roles, batched, strict=True)
-        ]
-    )
-
-
-def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[Any, ...]]:
-    """A scan that also stacks what each step's derivative needs; its derivative is a scan the other way round."""
-    program, inputs, outputs, length, reverse = params
-    _, flags, pattern = _spread(
-        lambda flags, least: (program, _reached(program, flags, least)), active, inputs, outputs
-    )
-    seeds = [i for i, v in enumerate(program.outputs) if pattern[i] and v.dtype.kind == "float"]
-    fixed = [i for i, role in enumerate(inputs) if role == CONSTANT]
-    halves = halves_of(program, flags, seeds, fixed)
-    count, all_outputs = len(inputs), halves.forward.outputs
-
-    extra: list[Variable] = []
-    sources: list[
-        tuple[int, Role]
-    ] = []  # where the backward half's operands stand among operands and results
-    for place in halves.kept:
-        role = (*inputs, *outputs, *[CARRY] * len(all_outputs))[place]
-        if role == CARRY:  # what each step has of its own, beside what is stacked anyhow
-            sources.append((count + len(outputs) + len(extra), 0))
-            extra.append((*halves.forward.inputs, *all_outputs)[place])
-        else:
-            sources.append((place, role))
-    forward = halves.forward.changed(outputs=(*all_outputs[: len(outputs)], *extra))
-
-    partner = dict(zip(carries(range(len(outputs)), outputs), carries(range(count), inputs), strict=True))
-    carried = [i for i in seeds if outputs[i] == CARRY]
-    stacked = [i for i in seeds if outputs[i] != CARRY]
-    summed = [i for i in halves.reached if inputs[i] == CONSTANT]
-    sliced = [i for i in halves.reached if inputs[i] not in (CONSTANT, CARRY)]
-
-    def back(*values: Tensor) -> list[Tensor]:
-        """A step: from the cotangents of its outputs to those of its inputs; those of constants add up."""
-        rest = iter(values)
-        given = {i: next(rest) for i in carried}
-        sums = [next(rest) for _ in summed]
-        given.update({i: next(rest) for i in stacked})
-        pulled = halves.backward.on([*[given[i] for i in seeds], *rest])
-        found = dict(zip(halves.reached, pulled, strict=True))
-        return [
-            *[found[j] if (j := partner[i]) in found else given[i].zeros_like() for i in carried],
-            *[total + found[i] for total, i in zip(sums, summed, strict=True)],
-            *[found[i] for i in sliced],
-        ]
-
-    like = [
-        *[program.outputs[i] for i in carried],
-        *[program.inputs[i] for i in summed],
-        *[program.outputs[i] for i in stacked],
-        *halves.backward.inputs[len(seeds) :],
-    ]
-    backward = (
-        traced(back, like, program.backend, f"vjp of {program.name}"),
-        (*[CARRY] * (len(carried) + len(summed)), *[outputs[i] for i in stacked], *[r for _, r in sources]),
-        (*[CARRY] * (len(carried) + len(summed)), *[inputs[i] for i in sliced]),
-        length,
-        not reverse,
-    )
-
-    def pull_back(cotangents: Any, ys: Any, xs: Any, params: Any) -> list[Tensor | None]:
-        """The cotangents of the operands."""
-        found: list[Tensor | None] = [None] * len(xs)
-        if not halves.reached:
-            return found
-        given = {i: ys[i].zeros_like() if cotangents[i] is None else cotangents[i] for i in seeds}
-        operands = [
-            *[given[i] for i in carried],
-            *[xs[i].zeros_like() for i in summed],
-            *[given[i] for i in stacked],
-            *[(*xs, *ys)[place] for place, _ in sources],
-        ]
-        pulled = applied(SCAN, operands, backward)
-        for i, t in zip([*[partner[i] for i in carried], *summed, *sliced], pulled, strict=True):
-            found[i] = t
-        return found
-
-    recorded = (forward, inputs, (*outputs, *[0] * len(extra)), length, reverse)
-    return replace(SCAN, vjp_all=pull_back), recorded
-
-
-SCAN = Op(
-    "scan",
-    None,
-    shape=_shapes_of_scan,
-    dtype=_dtypes_of_scan,
-    params=("program", "data", "data", "size", "data"),
-    body=_scan,
-    results=None,
-    whole=_Scans(),
-)
-"""A program run a known number of times. Params: the program, the roles of operands and of results, the number of
-steps, whether the last slice comes first."""
-
-
-# ---- while -------------------------------------------------------------------------------------------------
-
-
-def _while(*args: Any) -> tuple[Tensor, ...]:
-    """On a backend: run what has been prepared for a step until the condition is False."""
-    *xs, condition, body, inputs = args
-    backend = xs[0].interpreter
-    holds, step = prepared(condition, backend), prepared(body, backend)
-    values = [x.representation for x in xs]
-    carried = carries(range(len(xs)), inputs)
-    while bool(Tensor(backend, holds(values)[0])):
-        for i, y in zip(carried, step(values), strict=True):
-            values[i] = backend.settle(y)
-    return tuple([Tensor(backend, values[i], xs[i].shape, xs[i].dtype) for i in carried])
-
-
-class _Whiles:
-    """A while loop goes through forward mode and batches as one of other programs; reverse mode it refuses."""
-
-    def push(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
-        condition, body, inputs = params
-        pushed, wanted, pattern = _spread(
-            lambda flags, least: pushed_program(body, flags, least), active, inputs, _all_carries(body)
-        )
-        tangents = [Variable(v.shape, v.dtype) for v in _chosen(body.inputs, wanted)]
-        beside = condition.once(
-            ("beside", wanted), lambda: condition.changed(inputs=(*condition.inputs, *tangents))
-        )
-        return WHILE, (beside, pushed, (*inputs, *_chosen(inputs, wanted))), wanted, pattern
-
-    def record(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, int]:
-        _, body, inputs = params
-        _, _, pattern = _spread(
-            lambda flags, least: (body, _reached(body, flags, least)), active, inputs, _all_carries(body)
-        )
-
-        def pull_back(cotangents: Any, ys: Any, xs: Any, params: Any) -> list[Tensor | None]:
-            """Nothing, if that is known; else an error."""
-            for t, v, one in zip(cotangents, body.outputs, pattern, strict=True):
-                if t is not None and one and v.dtype.kind == "float":
-                    raise GradientError(
-                        "while_loop: reverse mode (grad, vjp) needs a number of steps that is known before the loop "
-                        "runs; use tk.fori_loop with ints as bounds, or tk.scan, or forward mode (jvp, jacfwd)"
-                    )
-            return [None] * len(xs)
-
-        return replace(WHILE, vjp_all=pull_back), params, len(body.outputs)
-
-    def batch(self, size: int, batched: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
-        condition, body, inputs = params
-        over, wanted, pattern = _spread(
-            lambda flags, least: batched_program(body, size, flags, least),
-            batched,
-            inputs,
-            _all_carries(body),
-        )
-        holds, (each,) = batched_program(condition, size, wanted)
-        if each:
-            pattern = (True,) * len(body.outputs)
-            wanted = _with_carries(wanted, inputs, pattern)
-            holds, over = body.once(
-                ("while", condition, size, wanted),
-                lambda: _while_any(condition, body, inputs, size, wanted),
-            )
-        return WHILE, (holds, over, inputs), wanted, pattern
-
-
-def _all_carries(body: Program) -> Roles:
-    return (CARRY,) * len(body.outputs)
-
-
-def _while_any(
-    condition: Program, body: Program, inputs: Roles, size: int, batched: Flags
-) -> tuple[Program, Program]:
-    """Condition and body of a loop that runs while it does for some example; what has ended stays as it is."""
-    step, _ = batched_program(body, size, batched, (True,) * len(body.outputs))
-    holds, _ = batched_program(condition, size, batched, (True,))
-
-    def any_holds(*values: Tensor) -> list[Tensor]:
-        (each,) = holds.on(values)
-        return [each.astype("int32").max(0) > 0] if size else [each.scalar(False).reshape(())]
-
-    def chosen(*values: Tensor) -> list[Tensor]:
-        (each,) = holds.on(values)
-        old = carries(values, inputs)
-        return [selected(each, y, x) for y, x in zip(step.on(values), old, strict=True)]
-
-    like, backend = step.inputs, body.backend
-    return (
-        traced(any_holds, like, backend, condition.name),
-        traced(chosen, like, backend, body.name),
-    )
+        if equation.op.differentiable and not found.isdisjoint(equation.operands):
+            found.update([v for v in equation.results if v.dtype.kind == "float"])
+    return tuple([v in found or one for v, one in zip(program.outputs, least, strict=True)])
 
 
 def selected(each: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """For each example a or b."""
     condition = each.reshape((*each.shape, *[1] * (a.ndim - 1))).broadcast_to(a.shape)
     return condition.where(a, b)
-
-
-WHILE = Op(
-    "while_loop",
-    None,
-    shape=lambda *args: tuple([v.shape for v in args[-2].outputs]),
-    dtype=lambda *args: tuple([v.dtype for v in args[-2].outputs]),
-    params=("program", "program", "data"),
-    body=_while,
-    results=None,
-    whole=_Whiles(),
-)
-"""A program run while another gives True. Params: the condition and the body, which take all operands; the roles of
-these. The results are the carries."""

@@ -50,7 +50,8 @@ def with_programs() -> dict[str, Op]:
     """The ops that run programs."""
     from tensorken.branches import COND
     from tensorken.calls import CALL
-    from tensorken.loops import SCAN, WHILE
+    from tensorken.scans import SCAN
+    from tensorken.whiles import WHILE
 
     return {op.name: op for op in (CALL, COND, SCAN, WHILE)}
 

@@ -1,0 +1,169 @@
+"""Bodies: the functions that loops and choices are given, traced; and the tensors that they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensorken import tree
+from tensorken.arguments import Function
+from tensorken.creation import as_tensor, tensor
+from tensorken.errors import ArgumentError, DTypeError, ShapeError
+from tensorken.levels import ground
+from tensorken.programs.program import Program, Variable
+from tensorken.spec.dtypes import DType, with_scalar
+from tensorken.spec.interpreter import Interpreter
+from tensorken.tensor import Tensor
+from tensorken.tracing import traced
+
+NUMBERS = (bool, int, float)
+
+
+@dataclass(slots=True)
+class Given:
+    """The leaves of the arguments as tensors, which of them came as numbers, and what their function stands on."""
+
+    tensors: list[Tensor]
+    numbers: dict[int, Any]
+    inner: Interpreter[Any]
+
+    @classmethod
+    def of(cls, name: str, leaves: Sequence[Any]) -> Given:
+        base = base_of(leaves)
+        tensors = []
+        for i, leaf in enumerate(leaves):
+            try:
+                tensors.append(leaf if isinstance(leaf, Tensor) else made(leaf, None, base))
+            except ArgumentError as error:
+                raise ArgumentError(f"{name}: argument leaf {i}: {error}") from None
+        inner = ground([x.interpreter for x in tensors] or [as_tensor(0.0).interpreter], name)
+        return cls(tensors, {i: x for i, x in enumerate(leaves) if type(x) in NUMBERS}, inner)
+
+
+def made(data: Any, dtype: DType | None, base: Any) -> Tensor:
+    """A tensor on a backend; of a number one that is known to be that number, which then stands in the program."""
+    x = tensor(data, dtype, backend=base)
+    return x.scalar(data) if type(data) in NUMBERS else x
+
+
+def base_of(value: Any) -> Any:
+    """The backend of the tensors in a value; None if there are none, which is the default one."""
+    return next((x.interpreter.base for x in tree.leaves(value) if isinstance(x, Tensor)), None)
+
+
+@dataclass(slots=True)
+class Body:
+    """A function that has been traced.
+
+    Attributes:
+        program: takes what was captured first.
+        captured: the tensors that the function used without being given them.
+        result: the structure of its result.
+        numbers: the places of the results that were Python numbers.
+    """
+
+    program: Program
+    captured: list[Tensor]
+    result: Any
+    numbers: set[int]
+
+    @property
+    def outputs(self) -> tuple[Variable, ...]:
+        return self.program.outputs
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        function: Function,
+        arguments: Any,
+        like: Sequence[Any],
+        inner: Interpreter[Any],
+        wanted: Sequence[Any],
+    ) -> Body:
+        """Trace a function; its results that are Python numbers take the dtypes wanted, if their kind allows."""
+        results: list[Any] = []
+        numbers: set[int] = set()
+
+        def flat(*values: Tensor) -> list[Any]:
+            leaves, structure = tree.flatten(function(*tree.unflatten(arguments, values)))
+            results.append(structure)
+            for i, leaf in enumerate(leaves):
+                if type(leaf) in NUMBERS:
+                    numbers.add(i)
+                    dtype = with_scalar(wanted[i].dtype, leaf) if i < len(wanted) else None
+                    leaves[i] = made(leaf, dtype, inner.base)
+            return leaves
+
+        program = traced(flat, like, inner, getattr(function, "__name__", name))
+        captured = list(program.constants.values())
+        program = program.changed(inputs=(*program.constants, *program.inputs), constants={})
+        return cls(program, captured, results[0], numbers)
+
+
+def loop_body(
+    name: str,
+    function: Function,
+    arguments: Any,
+    given: Given,
+    values: list[Tensor],
+    rows: Sequence[Variable],
+    carry: Any,
+) -> Body:
+    """The function of one step, whose first results must be as the carry.
+
+    What came as a Python number takes the dtype that the function returns for it, if its kind allows; `values` then
+    has it so.
+    """
+    numbers = dict(given.numbers)
+    while True:
+        body = Body.of(name, function, arguments, [*values, *rows], given.inner, values)
+        whole = tree.unflatten(body.result, range(body.result.size))
+        own = tree.structure(whole[0] if name == "scan" else whole)
+        tree.check_same(
+            carry, own, f"{name}: the {'carry' if name == 'scan' else 'value'} that the function returns"
+        )
+        changed = False
+        for i, (x, v) in enumerate(zip(values, body.outputs, strict=False)):
+            if i in numbers and x.dtype is not v.dtype and with_scalar(v.dtype, numbers[i]) is v.dtype:
+                values[i] = made(numbers.pop(i), v.dtype, x.interpreter.base)
+                changed = True
+        if not changed:
+            break
+    paths = [path for path, _ in tree.flatten_with_path(tree.unflatten(carry, values))[0]]
+    for path, x, v in zip(paths, values, body.outputs, strict=False):
+        _check_kind(f"{name}: the {'carry' if name == 'scan' else 'value'}{path and f' at {path}'}", x, v)
+    return body
+
+
+def _check_kind(what: str, expected: Any, got: Any) -> None:
+    error = ShapeError if expected.shape != got.shape else DTypeError
+    if expected.shape != got.shape or expected.dtype is not got.dtype:
+        raise error(
+            f"{what} goes in as {expected.dtype.name} {expected.shape} and comes out as {got.dtype.name} {got.shape}; "
+            f"return it as it came (x.astype, x.reshape), or start with what it becomes"
+        )
+
+
+def check_alike(what: str, first: Body, outputs: Sequence[Variable]) -> None:
+    """Raise a ShapeError or DTypeError if a function's results are not those of another."""
+    places = tree.unflatten(first.result, range(first.result.size))
+    for path, i in tree.flatten_with_path(places)[0]:
+        v, w = first.outputs[i], outputs[i]
+        if v.shape != w.shape or v.dtype is not w.dtype:
+            error = ShapeError if v.shape != w.shape else DTypeError
+            raise error(
+                f"{what}{path and f', at {path}'}: {w.dtype.name} {w.shape}, and not {v.dtype.name} {v.shape}; make "
+                f"both functions return the same (x.astype, x.reshape)"
+            )
+
+
+def with_inputs_of_all(bodies: Sequence[Body]) -> list[Program]:
+    """The programs of functions of the same arguments, each of which then takes what any of them captured."""
+    captured = [body.program.inputs[: len(body.captured)] for body in bodies]
+    programs = []
+    for i, body in enumerate(bodies):
+        own = [v if i == j else Variable(v.shape, v.dtype) for j, group in enumerate(captured) for v in group]
+        programs.append(body.program.changed(inputs=(*own, *body.program.inputs[len(body.captured) :])))
+    return programs

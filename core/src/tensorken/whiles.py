@@ -1,0 +1,120 @@
+"""Whiles: the op that runs a program as long as another says so, and the loops that its derivatives and batches are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tensorken.calls import batched_program, pushed_program
+from tensorken.errors import GradientError
+from tensorken.loops import CARRY, Flags, Roles, carries, chosen_by, reached, selected, spread, with_carries
+from tensorken.programs.execution import prepared
+from tensorken.programs.program import Program, Variable
+from tensorken.spec.op import Op
+from tensorken.tensor import Tensor
+from tensorken.tracing import traced
+
+
+def _while(*args: Any) -> tuple[Tensor, ...]:
+    """On a backend: run what has been prepared for a step until the condition is False."""
+    *xs, condition, body, inputs = args
+    backend = xs[0].interpreter
+    holds, step = prepared(condition, backend), prepared(body, backend)
+    values = [x.representation for x in xs]
+    carried = carries(range(len(xs)), inputs)
+    while bool(Tensor(backend, holds(values)[0])):
+        for i, y in zip(carried, step(values), strict=True):
+            values[i] = backend.settle(y)
+    return tuple([Tensor(backend, values[i], xs[i].shape, xs[i].dtype) for i in carried])
+
+
+class _Whiles:
+    """A while loop goes through forward mode and batches as one of other programs; reverse mode it refuses."""
+
+    def push(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
+        condition, body, inputs = params
+        pushed, wanted, pattern = spread(
+            lambda flags, least: pushed_program(body, flags, least), active, inputs, _all_carries(body)
+        )
+        tangents = [Variable(v.shape, v.dtype) for v in chosen_by(body.inputs, wanted)]
+        beside = condition.once(
+            ("beside", wanted), lambda: condition.changed(inputs=(*condition.inputs, *tangents))
+        )
+        return WHILE, (beside, pushed, (*inputs, *chosen_by(inputs, wanted))), wanted, pattern
+
+    def record(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, int]:
+        _, body, inputs = params
+        _, _, pattern = spread(
+            lambda flags, least: (body, reached(body, flags, least)), active, inputs, _all_carries(body)
+        )
+
+        def pull_back(cotangents: Any, ys: Any, xs: Any, params: Any) -> list[Tensor | None]:
+            """Nothing, if that is known; else an error."""
+            for t, v, one in zip(cotangents, body.outputs, pattern, strict=True):
+                if t is not None and one and v.dtype.kind == "float":
+                    raise GradientError(
+                        "while_loop: reverse mode (grad, vjp) needs a number of steps that is known before the loop "
+                        "runs; use tk.fori_loop with ints as bounds, or tk.scan, or forward mode (jvp, jacfwd)"
+                    )
+            return [None] * len(xs)
+
+        return replace(WHILE, vjp_all=pull_back), params, len(body.outputs)
+
+    def batch(self, size: int, batched: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
+        condition, body, inputs = params
+        over, wanted, pattern = spread(
+            lambda flags, least: batched_program(body, size, flags, least),
+            batched,
+            inputs,
+            _all_carries(body),
+        )
+        holds, (each,) = batched_program(condition, size, wanted)
+        if each:
+            pattern = (True,) * len(body.outputs)
+            wanted = with_carries(wanted, inputs, pattern)
+            holds, over = body.once(
+                ("while", condition, size, wanted),
+                lambda: _while_any(condition, body, inputs, size, wanted),
+            )
+        return WHILE, (holds, over, inputs), wanted, pattern
+
+
+def _all_carries(body: Program) -> Roles:
+    return (CARRY,) * len(body.outputs)
+
+
+def _while_any(
+    condition: Program, body: Program, inputs: Roles, size: int, batched: Flags
+) -> tuple[Program, Program]:
+    """Condition and body of a loop that runs while it does for some example; what has ended stays as it is."""
+    step, _ = batched_program(body, size, batched, (True,) * len(body.outputs))
+    holds, _ = batched_program(condition, size, batched, (True,))
+
+    def any_holds(*values: Tensor) -> list[Tensor]:
+        (each,) = holds.on(values)
+        return [each.astype("int32").max(0) > 0] if size else [each.scalar(False).reshape(())]
+
+    def chosen(*values: Tensor) -> list[Tensor]:
+        (each,) = holds.on(values)
+        old = carries(values, inputs)
+        return [selected(each, y, x) for y, x in zip(step.on(values), old, strict=True)]
+
+    like, backend = step.inputs, body.backend
+    return (
+        traced(any_holds, like, backend, condition.name),
+        traced(chosen, like, backend, body.name),
+    )
+
+
+WHILE = Op(
+    "while_loop",
+    None,
+    shape=lambda *args: tuple([v.shape for v in args[-2].outputs]),
+    dtype=lambda *args: tuple([v.dtype for v in args[-2].outputs]),
+    params=("program", "program", "data"),
+    body=_while,
+    results=None,
+    whole=_Whiles(),
+)
+"""A program run while another gives True. Params: the condition and the body, which take all operands; the roles of
+these. The results are the carries."""
