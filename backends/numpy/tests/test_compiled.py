@@ -11,6 +11,7 @@ import pytest
 import tensorken as tk
 from backends.numpy.tests.random_programs import Maker
 from core.tests.laws.operands import SAMPLES, draw, dtypes_of, over
+from core.tests.support import peak_of
 from tensorken.fuse import Fuse
 from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken.programs.passes.pipeline import optimised
@@ -247,3 +248,66 @@ def test_a_subclass_with_methods_of_its_own_is_not_passed_by():
 
     x = tk.ones(3, backend=Fuse(Doubling()))
     assert tk.jit(lambda x: tk.exp(x) + x)(x).tolist() == (tk.exp(x) + x).tolist()
+
+
+def test_results_of_a_loop_take_turns_in_two_pieces_of_memory() -> None:
+    program, (x,) = traced(lambda x: x * 0.5 + 1, numbers(300, 300))
+    run = compiled(program, RAW)
+    assert run is not None
+    places = set()
+    for _ in range(10):
+        (x,) = run([x])
+        places.add(x.ctypes.data)
+    assert len(places) == 2
+
+
+def test_the_memory_of_a_result_is_taken_again_only_when_no_view_of_it_is_left() -> None:
+    program, (x,) = traced(lambda x: (x * 0.5).T, numbers(300, 300))
+    run = compiled(program, RAW)
+    assert run is not None
+    held = []
+    for i in range(1, 6):
+        (y,) = run([x * i])
+        held.append((i, y[5:, ::2], memoryview(y[0])))
+        del y
+    for i, view, buffer in held:
+        same(view, (x * i * np.float32(0.5)).T[5:, ::2])
+        same(np.asarray(buffer), (x * i * np.float32(0.5)).T[0])
+
+
+def test_a_step_of_training_needs_no_memory_beyond_its_plan() -> None:
+    def step(weights: Any, x: Any) -> Any:
+        slopes = tk.grad(mlp)(weights, x)
+        return tk.tree.map(lambda w, s: w - 0.1 * s, weights, slopes)
+
+    weights = (numbers(200, 300), numbers(300, 100), numbers(100))
+    program, arrays = traced(step, weights, numbers(250, 200))
+    run = compiled(program, RAW)
+    assert run is not None
+    for _ in range(3):
+        arrays = [*run(arrays), arrays[-1]]
+    (function,) = run._functions.values()  # type: ignore[attr-defined]
+    activations = 4 * 250 * (300 + 100)
+    parameters = sum([w.nbytes for w in weights])
+    assert function.size <= 3 * activations + parameters
+    block = 2 * 8 * 25_000  # of log_softmax, which is computed in float64
+    assert peak_of(lambda: run(arrays)) <= block + 20_000
+
+
+@pytest.mark.parametrize("shape", [(700, 900), (3, 500, 40, 7)])
+def test_transposed_operands_are_taken_block_by_block(shape: tuple[int, ...]) -> None:
+    order = tuple(reversed(range(len(shape))))
+    program, arrays = traced(lambda a, b: a.permute(order) + b, numbers(*shape), numbers(*reversed(shape)))
+    run = compiled(program, RAW)
+    assert "for " in run.source(arrays)  # type: ignore[union-attr]
+    check(program, arrays)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_adding_slices_at_indices_is_what_numpy_does_one_by_one(axis: int) -> None:
+    rng = np.random.default_rng(axis)
+    x = rng.normal(size=(13, 600, 30)).astype(np.float32)
+    indices = rng.integers(0, 9, x.shape[axis]).astype(np.int32)
+    want = np.zeros((*x.shape[:axis], 9, *x.shape[axis + 1 :]), np.float32)
+    np.add.at(want, (slice(None),) * axis + (indices,), x)
+    same(RAW.scatter_add(x, indices, axis, 9), want)

@@ -25,6 +25,7 @@ from tensorken_numpy.compiled.templates import safe_in_place, template
 from tensorken_numpy.compiled.values import Value, axes_of, in_memory, order_of
 from tensorken_numpy.compiled.writing import by_bits, mask_of, write_scalars, write_steps, write_where
 from tensorken_numpy.contraction import Array, Sizes
+from tensorken_numpy.exponential_sums import in_rows, log_softmax_of_rows, softmax_of_rows
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Program, Variable
@@ -493,6 +494,21 @@ class Emitter:
         else:
             self.source.line(f"{self.source.bound(np.copyto)}({target.name}, {value.name})")
 
+    def _softmax(self, equation: Equation) -> None:
+        self._rows(equation, softmax_of_rows)
+
+    def _log_softmax(self, equation: Equation) -> None:
+        self._rows(equation, log_softmax_of_rows)
+
+    def _rows(self, equation: Equation, function: Callable[..., None]) -> None:
+        (v,), (x,), (axes,) = equation.results, equation.operands, equation.params
+        value = self.full(x)
+        if value.contiguous and value.layout.size and in_rows(value.layout, axes):
+            target = self.target(v, v.shape)
+            self.source.line(f"{self.source.bound(function)}({value.name}, {axes}, {target.name})")
+        else:
+            self.call(equation)
+
     def _cumsum(self, equation: Equation) -> None:
         self._accumulate(equation, np.add.accumulate)
 
@@ -534,5 +550,6 @@ _WRITERS: dict[str, Callable[[Emitter, Equation], None]] = {
     for name in (
         "expand", "permute", "reshape", "flip", "crop", "pad", "concatenate", "gather", "sum", "prod", "max", "min",
         "cumsum", "cumprod", "fused_multiply_add", "scatter_add",
+        "softmax", "log_softmax",
     )
 }  # fmt: skip
