@@ -176,7 +176,7 @@ class Draft:
     def idiom(self) -> None:
         """Equations that some pass is for."""
         self.random.choice(
-            (self.again, self.product, self.product, self.cut, self.side_by_side, self.signs)
+            (self.again, self.product, self.product, self.cut, self.side_by_side, self.scattered, self.signs)
         )()
 
     def again(self) -> None:
@@ -234,6 +234,19 @@ class Draft:
             for before in self.random.sample((0, n, 2 * n), 3):
                 part = self.write("pad", (self.like(x),), (((before, size - n - before), *rest),))
                 total = part if total is None else self.write("add", (total, part))
+
+    def scattered(self) -> None:
+        """Few numbers, scattered to many places, which are then rows whose sums are taken."""
+        dtype = float64 if self.exact else float32
+        count, rows, columns = (self.random.randint(1, 3) for _ in range(3))
+        x = Variable((count,), dtype)
+        self.inputs.append(x)
+        elements = [self.random.randrange(4 * rows * columns) for _ in range(count)]
+        places = Variable((count,), int32)
+        self.constants[places] = Tensor(self.backend, self.backend.new((count,), elements, int32))
+        y = self.write("scatter_add", (x, places), (0, 4 * rows * columns))
+        y = self.write("reshape", (y,), (self.random.choice(((rows, 4 * columns), (4 * rows, columns))),))
+        self.write("sum", (y,), (self.random.choice(((0,), (1,), (0, 1))),))
 
     def signs(self) -> None:
         """What is negated or halved, and what becomes of it."""

@@ -21,6 +21,7 @@ from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.lowering import lowered
 from tensorken.programs.passes.movement import with_movement_merged
 from tensorken.programs.passes.pipeline import optimised
+from tensorken.programs.passes.scatters import with_scatters_summed
 from tensorken.programs.passes.transposes import with_transposes_folded
 from tensorken.programs.program import Program
 from tensorken.spec.raw import RawTensor
@@ -41,6 +42,7 @@ SAME_BITS: dict[str, Pass] = {
 SAME_NUMBERS: dict[str, Pass] = {
     "factors": with_factors_out,
     "concatenations": joined,
+    "scatters": with_scatters_summed,
     "contractions": contracted,
     "transposes": lambda program, backend: with_transposes_folded(contracted(program, backend), backend),
     "all": optimised,

@@ -329,6 +329,19 @@ def test_a_factor_that_serves_elsewhere_too_stays() -> None:
     ]
 
 
+def test_the_rows_of_a_scatter_are_summed_without_being_there() -> None:
+    def loss(z: Any, labels: Any) -> Any:
+        return -tk.take_along_axis(tk.log_softmax(z, axis=1), labels[:, None], axis=1).sum()
+
+    z, labels = product((4, 6)) * 0.1, tk.tensor([5, 0, 3, 3])
+    program = optimised(tk.trace(tk.grad(loss))(z, labels), NUMPY)
+    assert "sum" not in ops(program)
+    assert ops(program).count("scatter_add") == 2
+    np.testing.assert_allclose(
+        array(program(z, labels)), array(tk.grad(loss)(z, labels)), rtol=1e-6, atol=1e-7
+    )
+
+
 # ---- real programs -----------------------------------------------------------------------------------------
 
 

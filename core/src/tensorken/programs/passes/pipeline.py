@@ -15,6 +15,7 @@ from tensorken.programs.passes.factors import with_factors_out
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.lowering import lowered
 from tensorken.programs.passes.movement import with_movement_merged
+from tensorken.programs.passes.scatters import with_scatters_summed
 from tensorken.programs.passes.transposes import with_transposes_folded
 from tensorken.programs.program import Program
 from tensorken.spec.raw import RawTensor
@@ -51,6 +52,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     *CLEANING,
     ("factors", with_factors_out),
     ("concatenations", joined),
+    ("scatters", with_scatters_summed),
     ("contractions", contracted),
     ("dead code", _alive),
     ("transposes", with_transposes_folded),
