@@ -255,6 +255,15 @@ def test_a_product_that_is_there_anyway_is_summed_as_it_is() -> None:
     assert "fused_multiply_add" not in ops(optimised(traced(f), NUMPY))
 
 
+def test_a_sum_that_is_there_anyway_is_summed_on() -> None:
+    def f(x: Any, y: Any) -> Any:
+        z = (x * y).sum(axis=1)
+        return tk.exp(z), z.sum()
+
+    assert ops(optimised(traced(f), NUMPY)).count("fused_multiply_add") == 1
+    assert ops(optimised(traced(f), NUMPY)).count("sum") == 1
+
+
 def test_no_array_of_three_axes_is_built_for_a_network_nor_its_gradient() -> None:
     def loss(w: Any, v: Any, x: Any) -> Any:
         return (tk.relu(x @ w) @ v).sum()

@@ -41,7 +41,6 @@ def contracted(program: Program, backend: RawTensor[Any]) -> Program:
         return found
 
     built = _built(program)
-
     for place, e in enumerate(writer.following(program)):
         operands = [held(v) for v in e.operands]
         if e.op is SUM and e.operands[0] in built:
@@ -74,11 +73,11 @@ class _Contracting(Fuse[Variable]):
         self.asked: dict[int, tuple[Pending, Equation, int]] = {}
 
     def build(self, x: Held[Variable]) -> None:
-        """Multiply out what is there to be multiplied out anyway, if it is smaller than all that it is made of."""
+        """Compute what is to be computed anyway, if it is smaller than all that it is made of."""
         p = x.pending
-        if p is not None and not p.axes:
-            factors = [v for _, a, b, _ in p.terms for v in (a, b) if v is not None]
-            if math.prod(p.full) <= sum([math.prod(v.shape) for v in factors]):
+        if p is not None:
+            made_of = sum([math.prod(v.shape) for _, a, b, _ in p.terms for v in (a, b) if v is not None])
+            if math.prod([n for i, n in enumerate(p.full) if i not in p.axes]) <= made_of:
                 self.small(x)
 
     def _compute(self, p: Pending) -> Variable:
