@@ -107,9 +107,8 @@ def _look(
 ) -> Any:
     """Run an op; on a backend look at its result, on a tape note where it came from."""
     asked, outer = _asked.get(), _running.get()
-    if not asked or (
-        outer is not None and outer.interpreter.below is None
-    ):  # a body, or what fusion makes of it
+    in_body = outer is not None and outer.interpreter.below is None  # a body, or what fusion makes of it
+    if not asked or in_body or op.results == 0:  # the last: the tracing of a function
         return proceed(interpreter, op, operands, params)
     call = _Call(interpreter, op, operands, params, outer)
     # A program that a backend runs op by op is looked at so, too.

@@ -17,6 +17,7 @@ from tensorken.levels import Level, ground, lift, running
 from tensorken.origin import users_line
 from tensorken.programs.names import parameters_of
 from tensorken.programs.program import Equation, Literal, Program, Variable
+from tensorken.spec import op as ops
 from tensorken.spec.dtypes import DType
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import OPS, Op
@@ -135,6 +136,13 @@ def traced(
         inner: the level that the function stands on: what it uses from there or from below becomes a constant.
         name: of the program.
     """
+    if ops.watchers:
+        return ops.shown(_traced, inner, TRACING, (), (function, like, name))  # type: ignore[no-any-return]
+    return _traced(inner, TRACING, (), (function, like, name))
+
+
+def _traced(inner: Interpreter[Any], _: Op, __: Sequence[Any], params: tuple[Any, ...]) -> Program:
+    function, like, name = params
     level = Trace(inner)
     inputs = tuple([Variable(x.shape, x.dtype) for x in like])
     with running(level), _in_scope(0):
@@ -142,6 +150,17 @@ def traced(
         outputs = tuple([result_at(level, y).representation for y in ys])
     equations = _numbered(level.equations)
     return Program(inputs, outputs, equations, level.constants, name=name, backend=inner.base)
+
+
+TRACING = Op(
+    "tracing",
+    0,
+    shape=lambda *args: (),
+    dtype=lambda *args: (),
+    params=("data", "data", "data"),
+    results=0,
+)
+"""The tracing of a function, as who watches sees it; no interpreter meets it."""
 
 
 def _numbered(equations: Sequence[Equation]) -> tuple[Equation, ...]:

@@ -156,14 +156,15 @@ def test_each_call_of_a_program_is_an_event_and_preparing_it_another() -> None:
     with tk.profile() as p:
         for _ in range(3):
             f(x)
-    assert counts(p, "prepare") == {"model": 1}
+    assert counts(p, "trace") == counts(p, "prepare") == {"model": 1}
     assert counts(p, "program") == {"model": 3}
     rows = {row.name: row for row in p.by_op()}
+    assert rows["trace model"].time > 0
     assert rows["prepare model"].time > 0
     assert rows["model"].flop >= 3 * 2 * 2 * 8**3
     with tk.profile() as again:
         f(x)
-    assert counts(again, "prepare") == {}
+    assert counts(again, "trace") == counts(again, "prepare") == {}
     assert counts(again, "program") == {"model": 1}
 
 
@@ -367,7 +368,7 @@ def test_a_profile_has_one_block() -> None:
         pass
     with pytest.raises(ArgumentError, match="another"), p:
         pass
-    assert str(p).startswith("op  calls  time  bytes  FLOP  share\n0 s in the backend, of ")
+    assert str(p).startswith("op  calls  time  bytes  FLOP  share\n0 s noted, of ")
     assert p.peak_bytes == 0
 
 

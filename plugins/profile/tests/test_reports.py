@@ -52,7 +52,7 @@ def test_a_trace_has_what_the_format_asks_for(tmp_path: Path) -> None:
             assert math.isfinite(event["ts"]) and event["ts"] >= 0
         if event["ph"] == "X":
             assert event["dur"] >= 0
-            assert event["cat"] in ("op", "program", "prepare", "data")
+            assert event["cat"] in ("op", "program", "trace", "prepare", "data")
             assert event["args"]["own_us"] <= event["dur"] + 1e-9
     names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
     assert set(names.values()) == {threading.current_thread().name, "other"}

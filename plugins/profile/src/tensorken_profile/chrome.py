@@ -31,7 +31,7 @@ def trace_events(
         entries.append(
             {
                 "ph": "X",
-                "name": f"prepare {event.name}" if event.category == "prepare" else event.name,
+                "name": event.title,
                 "cat": event.category,
                 "ts": event.start / 1000,
                 "dur": event.duration / 1000,

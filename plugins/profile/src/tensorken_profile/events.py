@@ -9,7 +9,10 @@ from tensorken.origin import Origin
 from tensorken.spec.op import Op
 from tensorken_profile.costs import MOVEMENT, Kind, arithmetic, size_in_bytes
 
-Category = Literal["op", "program", "prepare", "data"]
+Category = Literal["op", "program", "trace", "prepare", "data"]
+
+TITLES = {"trace": "trace ", "prepare": "prepare "}
+"""What stands before the name where an event is no run of what it names, but makes that."""
 
 Facts = tuple[Any, ...]
 """What an Event is made of, in that order: noting that is faster than making one."""
@@ -21,8 +24,8 @@ class Event:
 
     Attributes:
         name: of the op or program; of data, the backend's method: `new`, `full`, `ravel`, `realize`.
-        category: "op"; "program", a call of one; "prepare", the optimisation and compilation of one before its first
-            call; "data", what goes to the backend and comes back.
+        category: "op"; "program", a call of one; "trace", the tracing of a function; "prepare", the optimisation and
+            compilation of a program before its first call; "data", what goes to the backend and comes back.
         start: when it began, in nanoseconds since the profile did.
         duration: how long it took, in nanoseconds, with all that it led to.
         own: how much of that was not spent in other events, nor by the profiler.
@@ -52,6 +55,11 @@ class Event:
     whole: bool = True
     views: bool = False
 
+    @property
+    def title(self) -> str:
+        """The name, with what sets apart the making of a program from its runs."""
+        return TITLES.get(self.category, "") + self.name
+
     def since(self, began: int) -> Event:
         """The same, its start counted from another one."""
         return replace(self, start=self.start - began)
@@ -59,7 +67,7 @@ class Event:
     @property
     def flop(self) -> int:
         """How many operations on elements it did, by `tensorken_profile.costs`; 0 if other events show them."""
-        if self.op is None or not self.whole or self.category == "prepare":
+        if self.op is None or not self.whole or self.category in TITLES:
             return 0
         shapes = [[shape for shape, _ in kinds] for kinds in (self.operands, self.results)]
         return arithmetic(self.op, shapes[0], self.params, shapes[1])
@@ -72,6 +80,6 @@ class Event:
     @property
     def bytes(self) -> int:
         """How many bytes it read and wrote, if it did each once; 0 if other events show that."""
-        if not self.whole or self.category == "prepare" or self.is_movement:
+        if not self.whole or self.category in TITLES or self.is_movement:
             return 0
         return size_in_bytes(self.operands) + size_in_bytes(self.results)

@@ -84,7 +84,7 @@ class Profile:
 
     def by_op(self) -> Table:
         """A row for each op and program, the one that took longest first."""
-        return added_up("op", self.events, _name)
+        return added_up("op", self.events, lambda event: event.title)
 
     def by_line(self) -> Table:
         """A row for each of the user's lines, the one for which most was done first."""
@@ -97,7 +97,7 @@ class Profile:
 
     def __str__(self) -> str:
         noted = sum([event.own for event in self.events]) / 1e9
-        told = f"{quantity(noted, 's')} in the backend, of {quantity(self.time, 's')}"
+        told = f"{quantity(noted, 's')} noted, of {quantity(self.time, 's')}"
         if len(self.threads) > 1:
             told += f", in {len(self.threads)} threads"
         told += f"; at most {quantity(self.peak_bytes, 'B')} of results were alive"
@@ -128,7 +128,3 @@ def profile() -> Profile:
     sin 1 8000 1000
     """
     return Profile()
-
-
-def _name(event: Event) -> str:
-    return f"prepare {event.name}" if event.category == "prepare" else event.name

@@ -21,6 +21,7 @@ from tensorken.spec.dtypes import DType
 from tensorken.spec.op import Op, run, unwatch, watch
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
+from tensorken.tracing import TRACING
 from tensorken.wrapper import Wrapper
 from tensorken_profile.events import Category, Facts
 from tensorken_profile.lines import forget, line_of, note_line
@@ -232,6 +233,8 @@ def _note(
     proceed: Callable[..., Any], interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ...]
 ) -> Any:
     """Run an op: if a backend does, as an event; at a level or wrapper, with the user's line known to what is below."""
+    if op is TRACING:
+        return _note_tracing(proceed, interpreter, op, operands, params)
     if type(interpreter) is Watched and op is not PROGRAM:
         return proceed(interpreter, op, operands, params)
     is_wrapper = isinstance(interpreter, Wrapper)
@@ -262,6 +265,20 @@ def _note(
         return result
     finally:
         _here.line = None
+
+
+def _note_tracing(
+    proceed: Callable[..., Any], interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ...]
+) -> Any:
+    """Trace a function, as an event; the ops in it have lines of their own."""
+    outer, _here.line = _here.line, None
+    timing = _Timing()
+    try:
+        return proceed(interpreter, op, operands, params)
+    finally:
+        timing.stop()
+        timing.tell(params[-1], "trace", interpreter.base)
+        _here.line = outer
 
 
 def _note_program(
