@@ -11,7 +11,6 @@ from math import prod
 from typing import Any, Generic
 
 from tensorken.programs.execution import prepared
-from tensorken.programs.passes.pipeline import optimised
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.dtypes import DType
 from tensorken.spec.interpreter import R
@@ -88,8 +87,8 @@ class Lazy(Wrapper[Node[R]]):
     """A backend that computes what `raw` computes, once a value is read, or too much work waits.
 
     Ops make a graph.  The same op on the same nodes is the same node, so nothing is computed twice.  Reading a value
-    makes a program of all that it follows from and that has not been computed; the program goes through the passes and
-    is compiled, if `raw` does that, and kept under its structure: a training loop is compiled once.
+    makes a program of all that it follows from and that has not been computed; the program is compiled, if `raw` does
+    that, else run op by op, and kept under its structure: a training loop is compiled once.
 
     Args:
         raw: what computes.
@@ -255,10 +254,7 @@ class Lazy(Wrapper[Node[R]]):
         key = (graph.key, outputs)
         program = self._programs.get(key)
         if program is None:
-            program = graph.program(outputs, self.raw)
-            if not isinstance(self.raw, Wrapper) and type(self.raw).compile is RawTensor.compile:
-                program = optimised(program, self.raw)  # as whoever compiles does by itself
-            self._programs[key] = program
+            program = self._programs[key] = graph.program(outputs, self.raw)
             if len(self._programs) > PROGRAMS:
                 self._programs.popitem(last=False)
         else:
