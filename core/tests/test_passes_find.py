@@ -313,6 +313,7 @@ FACTORS: list[tuple[Callable[..., Any], list[str]]] = [
     (lambda x: x * 3.0 * 5.0, ["mul"]),
     (lambda x: x * 3.0 / 7.0, ["mul"]),
     (lambda x, y: (x * 3.0) * (y * 5.0), ["mul", "mul"]),
+    (lambda x, y: (x * 3.0) / (y * 5.0), ["mul", "mul", "div"]),
     (lambda x: x * 1e30 * 1e30, ["mul", "mul"]),
 ]
 

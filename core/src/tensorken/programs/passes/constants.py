@@ -119,7 +119,7 @@ def _uniform(x: Tensor, v: Variable) -> Literal | None:
     elements = backend.ravel(x.representation)
     first = elements[0]
     if isinstance(elements, list):
-        same = all([repr(element) == repr(first) for element in elements])
+        same = len(elements) <= SMALL and all([repr(element) == repr(first) for element in elements])
     else:
         data = memoryview(elements).tobytes()
         same = data == data[: v.dtype.itemsize] * math.prod(v.shape)
