@@ -311,3 +311,23 @@ def test_adding_slices_at_indices_is_what_numpy_does_one_by_one(axis: int) -> No
     want = np.zeros((*x.shape[:axis], 9, *x.shape[axis + 1 :]), np.float32)
     np.add.at(want, (slice(None),) * axis + (indices,), x)
     same(RAW.scatter_add(x, indices, axis, 9), want)
+
+
+@pytest.mark.parametrize("low", [-np.inf, -1e9, -144.9, -120.0, -90.0, -41.0, -39.0, 0.0])
+@pytest.mark.parametrize("top", [-200.0, -39.0, 0.0, 39.0, 60.0, np.inf, np.nan])
+def test_softmax_of_rows_is_accurate_whatever_lies_between(low: float, top: float) -> None:
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=(50, 64)).astype(np.float32)
+    x[:, ::3] += np.float32(low)
+    x[::2] += np.float32(top) if np.isfinite(top) else 0
+    x[::2, 5] = top
+    wide = x.astype(np.float64)
+    with np.errstate(all="ignore"):
+        below = wide - wide.max(1, keepdims=True)
+        below[wide == wide.max(1, keepdims=True)] = 0.0
+        powers = np.exp(below)
+        want = powers / powers.sum(1, keepdims=True)
+        got = RAW.softmax(x, (1,))
+        errors = np.abs(got - want) / np.spacing(np.maximum(want, 1e-45).astype(np.float32))
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    assert errors[~np.isnan(want)].max() <= 4.0

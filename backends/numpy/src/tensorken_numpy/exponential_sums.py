@@ -21,6 +21,11 @@ _BLOCK = 32768
 _MODERATE = 40.0
 """Powers of operands within this are normal numbers, and so is a sum of 2**60 of them."""
 
+_SMALLEST_SUM = math.exp(-_MODERATE)
+
+_NOTHING = -_MODERATE - 105.0
+"""The power of this, over the smallest sum, is less than half of the smallest float32."""
+
 _CLEAR = 1.0 + 2.0**-20
 """A sum of powers, of which the largest is 1, that is so far from 1 that its logarithm has all digits of float32."""
 
@@ -39,19 +44,28 @@ def in_rows(x: Array, axes: Sizes) -> bool:
 def softmax_of_rows(x: Array, axes: Sizes, y: Array) -> None:
     """exp(x) / sum(exp(x)) of what is `in_rows`, into y.
 
-    Blocks of float32 whose powers neither overflow nor vanish stay in float32: nothing is subtracted there, so only exp
-    and the sum are not exact.
+    Blocks of float32 whose powers neither overflow nor vanish, unless they are nothing beside the sum, stay in float32:
+    there nothing is subtracted, so only exp and the sum are not exact.
     """
     length = math.prod(x.shape[axes[0] :])
     xs, ys = x.reshape(-1, length), y.reshape(-1, length)
     step = max(1, _BLOCK // length)
     for start in range(0, len(xs), step):
         a, b = xs[start : start + step], ys[start : start + step]
-        if x.dtype == np.float32 and a.min() > -_MODERATE and a.max() < _MODERATE:
+        if x.dtype == np.float32 and _is_moderate(a):
             np.exp(a, b)
-            np.divide(b, np.add.reduce(b, 1, keepdims=True), b)
-        else:
-            _wide_softmax(a, b)
+            total = np.add.reduce(b, 1, keepdims=True)
+            if total.min() >= _SMALLEST_SUM:
+                np.divide(b, total, b)
+                continue
+        _wide_softmax(a, b)
+
+
+def _is_moderate(x: Array) -> bool:
+    """Whether powers do not overflow, and have all digits or are nothing beside a sum that is not too small."""
+    if not x.max() < _MODERATE:
+        return False
+    return bool(x.min() > -_MODERATE or not ((x < -_MODERATE) & (x > _NOTHING)).any())
 
 
 def _wide_softmax(x: Array, y: Array) -> None:
