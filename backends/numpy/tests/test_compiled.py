@@ -331,3 +331,24 @@ def test_softmax_of_rows_is_accurate_whatever_lies_between(low: float, top: floa
         errors = np.abs(got - want) / np.spacing(np.maximum(want, 1e-45).astype(np.float32))
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
     assert errors[~np.isnan(want)].max() <= 4.0
+
+
+@pytest.mark.parametrize("repeated_a", [(4, 4), (4, 1), (1, 4), (1, 1)])
+@pytest.mark.parametrize("repeated_b", [(4, 4), (4, 1), (1, 4), (1, 1)])
+def test_operands_that_are_repeated_from_size_one(repeated_a, repeated_b):
+    rng = np.random.default_rng(0)
+    a, b = (tk.broadcast_to(tk.tensor(rng.normal(size=n)), (4, 4)) for n in (repeated_a, repeated_b))
+    for f in (
+        lambda a, b: a @ b,
+        lambda a, b: (a * b).sum(0),
+        lambda a, b: (a.T @ b).sum(1),
+        lambda a, b: tk.sort(a @ b, 1),
+        lambda a, b: tk.softmax(tk.cumsum(a * b, 0), 0),
+    ):
+        close(tk.jit(f)(a, b), f(a, b))
+        for wanted, found in zip(
+            tk.grad(lambda a, b, f=f: tk.tanh(f(a, b)).sum(), (0, 1))(a, b),
+            tk.grad(lambda a, b, f=tk.jit(f): tk.tanh(f(a, b)).sum(), (0, 1))(a, b),
+            strict=True,
+        ):
+            close(found, wanted)

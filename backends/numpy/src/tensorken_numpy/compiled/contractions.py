@@ -20,9 +20,10 @@ def write_contraction(emitter: Emitter, equation: Equation) -> None:
     source = emitter.source
     (v,), (first, second), (axes,) = equation.results, equation.operands, equation.params
     a, b = emitter.value(first), emitter.value(second)
-    axes, repeated = _within(equation, a, b)
-    if repeated:  # an axis that neither operand has is added up as often as it is long
+    if _repeated(equation, a, b):  # an axis that neither operand has is added up as often as it is long
         a = emitter.full(first)
+    if _repeated(equation, a, b):  # it is one that only the second operand has, in full
+        b = emitter.full(second)
     how = planned(a.shape, b.shape, axes)
     a = _summed(emitter, a, how.sum_a, v)
     b = _summed(emitter, b, how.sum_b, v)
@@ -51,12 +52,10 @@ def write_contraction(emitter: Emitter, equation: Equation) -> None:
     emitter.values[v] = emitter.reshaped(target, how.shape, v)
 
 
-def _within(equation: Equation, a: Value, b: Value) -> tuple[Sizes, bool]:
-    """The axes, and whether one that is longer than 1 has size 1 in both operands as they are kept."""
-    (axes,) = equation.params
+def _repeated(equation: Equation, a: Value, b: Value) -> bool:
+    """Whether an axis that is longer than 1 has size 1 in both operands as they are kept."""
     full = [max(n, m) for n, m in zip(*[v.shape for v in equation.operands], strict=True)]
-    kept = [max(n, m) for n, m in zip(a.shape, b.shape, strict=True)]
-    return axes, full != kept
+    return full != [max(n, m) for n, m in zip(a.shape, b.shape, strict=True)]
 
 
 def _summed(emitter: Emitter, x: Value, axes: Sizes, v: Variable) -> Value:
