@@ -15,7 +15,7 @@ from tensorken_numpy.contraction import Array
 _BITS = {np.dtype("float16"): np.int16, np.dtype("float32"): np.int32, np.dtype("float64"): np.int64}
 """The integers of each float's size."""
 
-_BLOCK = 8192
+_BLOCK = 16384
 """How many elements are computed at a time: so few that what lies between stays in the cache."""
 
 

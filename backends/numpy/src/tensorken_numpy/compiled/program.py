@@ -11,11 +11,12 @@ import numpy as np
 
 from tensorken.spec.raw import RawTensor
 from tensorken_numpy.compiled import layouts
-from tensorken_numpy.compiled.emission import OF, Emitter
+from tensorken_numpy.compiled.emission import Emitter
 from tensorken_numpy.compiled.memory import memory
 from tensorken_numpy.compiled.schedule import REDUCTIONS, ROWS, schedule
 from tensorken_numpy.compiled.smallness import is_literal, small_shapes
 from tensorken_numpy.compiled.templates import template
+from tensorken_numpy.compiled.values import OF
 from tensorken_numpy.contraction import Array
 
 if TYPE_CHECKING:

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from tensorken.programs.program import Variable
 
 
+OF: dict[str, np.dtype[Any]] = {
+    name: np.dtype(name) for name in ("bool", "int32", "int64", "float16", "float32", "float64")
+}
+"""numpy's dtypes by the names that the language has for them."""
+
+
 class Value:
     """An array, with size 1 along repeated axes.
 

@@ -1,0 +1,305 @@
+"""Equations: the lines of each op that stands alone, with the same numpy calls as the backend's method makes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorken.spec.op import run
+from tensorken_numpy import special
+from tensorken_numpy.compiled import layouts
+from tensorken_numpy.compiled.contractions import write_contraction
+from tensorken_numpy.compiled.smallness import is_elementwise, is_literal
+from tensorken_numpy.compiled.templates import safe_in_place, template
+from tensorken_numpy.compiled.values import OF, Value
+from tensorken_numpy.compiled.writing import by_bits, mask_of, write_scalars, write_steps, write_where
+from tensorken_numpy.exponential_sums import in_rows, log_softmax_of_rows, softmax_of_rows
+
+if TYPE_CHECKING:
+    from tensorken.programs.program import Equation
+    from tensorken_numpy.compiled.emission import Emitter
+
+
+def write_equation(emitter: Emitter, equation: Equation) -> None:
+    """Write what one equation does."""
+    if is_elementwise(equation):
+        _elementwise(emitter, equation)
+    else:
+        _WRITERS.get(equation.op.name, call)(emitter, equation)
+
+
+def call(emitter: Emitter, equation: Equation) -> None:
+    """By the backend's own method, which makes the results."""
+    source = emitter.source
+    op, params = equation.op, equation.params
+    operands = [emitter.full(v).name for v in equation.operands]
+    names = [source.fresh() for _ in equation.results]
+    targets = names[0] if op.results == 1 else f"({', '.join(names)},)" if names else source.fresh()
+    if outside(equation, emitter.backend):
+        given = [source.bound(x) for x in (run, emitter.backend, op)]
+        source.line(
+            f"{targets} = outside({', '.join(given)}, [{', '.join(operands)}], {source.bound(params)})"
+        )
+    else:
+        method = source.bound(getattr(emitter.backend, op.name))
+        source.line(f"{targets} = {method}({', '.join([*operands, *[source.bound(p) for p in params]])})")
+    for v, name in zip(equation.results, names, strict=True):
+        emitter.made(v, name, v.shape)
+
+
+def _elementwise(emitter: Emitter, equation: Equation) -> None:
+    (v,) = equation.results
+    shape = emitter.small[v]
+    operands = equation.operands
+    numbers = [x.value if is_literal(x) else None for x in operands]
+    steps = template(equation.op.name, [OF[x.dtype.name] for x in operands], numbers)
+    dtype = OF[v.dtype.name]
+    if shape == () and steps is not None:
+        names = [emitter.scalar(x) for x in operands]
+        name = write_scalars(emitter, steps, names, OF[operands[-1].dtype.name])
+        emitter.values[v] = Value(name, layouts.contiguous((), dtype))
+        emitter._scalars[v] = name
+        return
+    if all([n == 1 for n in shape]):
+        names = [emitter.value(x).name for x in operands]
+    else:
+        names = [emitter.operand(x) for x in operands]
+    if equation.op.name == "cast" and _is_plain(OF[operands[0].dtype.name], dtype):
+        target = emitter.target(v, shape, operands)
+        emitter.source.line(f"{emitter.source.bound(np.copyto)}({target.name}, {names[0]}, 'unsafe')")
+    elif equation.op.name == "where" and by_bits(shape, dtype):
+        target = emitter.target(v, shape)
+        mask = emitter.scratch(layouts.contiguous(emitter.small[operands[0]], mask_of(dtype)), None)
+        write_where(emitter, operands, names, target.name, mask.name, dtype)
+        assert mask.place is not None
+        emitter.planner.free(mask.place)
+    elif steps is None:
+        params = [emitter.source.bound(p) for p in equation.params]
+        if outside(equation, emitter.backend):
+            given = [emitter.source.bound(x) for x in (run, emitter.backend, equation.op)]
+            full = [emitter.full(x).name for x in operands]
+            name = emitter.source.assign(
+                f"outside({', '.join(given)}, [{', '.join(full)}], ({', '.join(params)}))"
+            )
+            shape = v.shape
+        else:
+            method = emitter.source.bound(getattr(emitter.backend, equation.op.name))
+            name = emitter.source.assign(f"{method}({', '.join([*names, *params])})")
+        emitter.made(v, name, shape)
+    else:
+        instead = [x for x, letter in zip(operands, "ab", strict=False) if safe_in_place(steps, letter)]
+        if len(instead) != len(operands):
+            instead = [x for x in instead if operands.count(x) == 1]
+        target = emitter.target(v, shape, instead)
+        scratch = None
+        if any(["t" in (to, *taken) for _, to, taken in steps]):
+            scratch = emitter.scratch(target.layout, None)
+        write_steps(
+            emitter, steps, names, target.name, scratch.name if scratch else "", OF[operands[-1].dtype.name]
+        )
+        if scratch is not None and scratch.place is not None:
+            emitter.planner.free(scratch.place)
+
+
+def _expand(emitter: Emitter, equation: Equation) -> None:
+    emitter.values[equation.results[0]] = emitter.value(equation.operands[0])
+
+
+def _permute(emitter: Emitter, equation: Equation) -> None:
+    (order,) = equation.params
+    x = emitter.value(equation.operands[0])
+    emitter.values[equation.results[0]] = emitter.view(x, x.layout.transpose(order), f".transpose({order})")
+
+
+def _reshape(emitter: Emitter, equation: Equation) -> None:
+    (v,), (x,) = equation.results, equation.operands
+    value = emitter.value(x)
+    shape = emitter.small[v]
+    if math.prod(shape) != value.layout.size:  # repetitions must be made
+        value = emitter.copied(emitter.full(x), v)
+    emitter.values[v] = emitter.reshaped(value, shape, v)
+
+
+def _flip(emitter: Emitter, equation: Equation) -> None:
+    (axes,) = equation.params
+    x = emitter.value(equation.operands[0])
+    key = [slice(None, None, -1) if i in axes and n != 1 else slice(None) for i, n in enumerate(x.shape)]
+    _sliced(emitter, equation, x, key)
+
+
+def _crop(emitter: Emitter, equation: Equation) -> None:
+    (limits,) = equation.params
+    v, x = equation.operands[0], emitter.value(equation.operands[0])
+    if 0 in equation.results[0].shape:
+        x = emitter.full(v)
+    key = [
+        slice(None) if n != m or (start, end) == (0, n) else slice(start, end)
+        for n, m, (start, end) in zip(x.shape, v.shape, limits, strict=True)
+    ]
+    _sliced(emitter, equation, x, key)
+
+
+def _sliced(emitter: Emitter, equation: Equation, x: Value, key: list[slice]) -> None:
+    (v,) = equation.results
+    if all([one == slice(None) for one in key]):
+        emitter.values[v] = x
+        return
+    emitter.values[v] = emitter.view(x, x.layout[tuple(key)], _key(key))
+
+
+def _pad(emitter: Emitter, equation: Equation) -> None:
+    (v,), (x,), (pads,) = equation.results, equation.operands, equation.params
+    target = emitter.target(v, v.shape)
+    emitter.source.line(f"{target.name}.fill(0)")
+    key = [slice(before, before + n) for n, (before, _) in zip(x.shape, pads, strict=True)]
+    if key:
+        inside = emitter.view(target, target.layout[tuple(key)], _key(key))
+    else:
+        inside = target
+    emitter.source.line(f"{emitter.source.bound(np.copyto)}({inside.name}, {emitter.value(x).name})")
+
+
+def _concatenate(emitter: Emitter, equation: Equation) -> None:
+    (v,), (axis,) = equation.results, equation.params
+    parts = [emitter.full(x).name for x in equation.operands]
+    target = emitter.target(v, v.shape)
+    emitter.source.line(
+        f"{emitter.source.bound(np.concatenate)}(({', '.join(parts)},), {axis}, {target.name})"
+    )
+
+
+def _gather(emitter: Emitter, equation: Equation) -> None:
+    (v,), (x, indices), (axis,) = equation.results, equation.operands, equation.params
+    names = [emitter.full(x).name, emitter.full(indices).name]
+    if 0 in x.shape or 0 in v.shape:
+        call(emitter, equation)
+        return
+    target = emitter.target(v, v.shape)
+    emitter.source.line(  # indices are within range, and with "raise" numpy would go by way of a copy
+        f"{emitter.source.bound(np.take)}({names[0]}, {names[1]}, {axis}, {target.name}, 'clip')"
+    )
+
+
+def _scatter_add(emitter: Emitter, equation: Equation) -> None:
+    (v,), (x, indices), (axis, _) = equation.results, equation.operands, equation.params
+    names = [emitter.full(x).name, emitter.full(indices).name]
+    target = emitter.target(v, v.shape)
+    emitter.source.line(f"{target.name}.fill(0)")
+    emitter.source.line(f"{emitter.source.bound(special.add_at)}({target.name}, {', '.join(names)}, {axis})")
+
+
+def _reduce(emitter: Emitter, equation: Equation, reduce: Callable[..., Any]) -> None:
+    (v,), (x,), (axes,) = equation.results, equation.operands, equation.params
+    if not axes:
+        emitter.values[v] = emitter.value(x)
+        return
+    value = emitter.full(x)
+    target = emitter.target(v, v.shape)
+    name = emitter.source.bound(reduce)
+    dtype = emitter.source.bound(value.dtype)
+    emitter.source.line(f"{name}({value.name}, {axes}, {dtype}, {target.name}, True)")
+
+
+def _sum(emitter: Emitter, equation: Equation) -> None:
+    _reduce(emitter, equation, np.add.reduce)
+
+
+def _prod(emitter: Emitter, equation: Equation) -> None:
+    _reduce(emitter, equation, np.multiply.reduce)
+
+
+def _max(emitter: Emitter, equation: Equation) -> None:
+    _extreme(emitter, equation, np.maximum.reduce)
+
+
+def _min(emitter: Emitter, equation: Equation) -> None:
+    _extreme(emitter, equation, np.minimum.reduce)
+
+
+def _extreme(emitter: Emitter, equation: Equation, reduce: Callable[..., Any]) -> None:
+    (v,), (x,), (axes,) = equation.results, equation.operands, equation.params
+    value = emitter.value(x)
+    if 0 in x.shape:
+        call(emitter, equation)
+        return
+    real = tuple([i for i in axes if value.shape[i] != 1])
+    if not axes:
+        emitter.values[v] = value
+        return
+    target = emitter.target(v, emitter.small[v])
+    if real:
+        emitter.source.line(
+            f"{emitter.source.bound(reduce)}({value.name}, {real}, None, {target.name}, True)"
+        )
+    else:
+        emitter.source.line(f"{emitter.source.bound(np.copyto)}({target.name}, {value.name})")
+
+
+def _softmax(emitter: Emitter, equation: Equation) -> None:
+    _rows(emitter, equation, softmax_of_rows)
+
+
+def _log_softmax(emitter: Emitter, equation: Equation) -> None:
+    _rows(emitter, equation, log_softmax_of_rows)
+
+
+def _rows(emitter: Emitter, equation: Equation, function: Callable[..., None]) -> None:
+    (v,), (x,), (axes,) = equation.results, equation.operands, equation.params
+    value = emitter.full(x)
+    if value.contiguous and value.layout.size and in_rows(value.layout, axes):
+        target = emitter.target(v, v.shape)
+        emitter.source.line(f"{emitter.source.bound(function)}({value.name}, {axes}, {target.name})")
+    else:
+        call(emitter, equation)
+
+
+def _cumsum(emitter: Emitter, equation: Equation) -> None:
+    _accumulate(emitter, equation, np.add.accumulate)
+
+
+def _cumprod(emitter: Emitter, equation: Equation) -> None:
+    _accumulate(emitter, equation, np.multiply.accumulate)
+
+
+def _accumulate(emitter: Emitter, equation: Equation, accumulate: Callable[..., Any]) -> None:
+    (v,), (x,), (axis,) = equation.results, equation.operands, equation.params
+    value = emitter.full(x)
+    target = emitter.target(v, v.shape)
+    dtype = emitter.source.bound(value.dtype)
+    emitter.source.line(f"{emitter.source.bound(accumulate)}({value.name}, {axis}, {dtype}, {target.name})")
+
+
+def _fused_multiply_add(emitter: Emitter, equation: Equation) -> None:
+    write_contraction(emitter, equation)
+
+
+def outside(equation: Equation, backend: Any) -> bool:
+    """Whether an op is run from its body: in the caller's context, as it may be anything."""
+    return not (equation.op.method and backend.has(equation.op))
+
+
+def _is_plain(of: np.dtype[Any], to: np.dtype[Any]) -> bool:
+    return not (of.kind == "f" and to.kind == "i")
+
+
+def _key(key: Sequence[slice]) -> str:
+    """The text of an index."""
+    parts = [
+        ":".join(["" if i is None else str(i) for i in (one.start, one.stop)])
+        + ("" if one.step is None else f":{one.step}")
+        for one in key
+    ]
+    return f"[{', '.join(parts)}]"
+
+
+_WRITERS: dict[str, Callable[[Emitter, Equation], None]] = {
+    name: globals()[f"_{name}"]
+    for name in (
+        "expand", "permute", "reshape", "flip", "crop", "pad", "concatenate", "gather", "sum", "prod", "max", "min",
+        "cumsum", "cumprod", "fused_multiply_add", "scatter_add",
+        "softmax", "log_softmax",
+    )
+}  # fmt: skip
