@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -121,6 +122,7 @@ def scan(
     steps = _number_of_steps(slices, length)
     rows = [Variable(x.shape[1:], x.dtype) for x in slices]
 
+    @functools.wraps(f)
     def step(carry: Any, x: Any) -> Any:
         result = f(carry, x)
         if not isinstance(result, tuple) or len(result) != 2:
@@ -192,6 +194,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     first, last = _bound("lower", lower), _bound("upper", upper)
     if isinstance(first, int) and isinstance(last, int):
 
+        @functools.wraps(body_fun)
         def step(carry: Any, _: Any) -> Any:
             i, value = carry
             return (i + 1, body_fun(i, value)), None
