@@ -333,6 +333,19 @@ def test_softmax_of_rows_is_accurate_whatever_lies_between(low: float, top: floa
     assert errors[~np.isnan(want)].max() <= 4.0
 
 
+@pytest.mark.parametrize("count", [2, 3, 10, 300])
+@pytest.mark.parametrize("spread", [0.0, 0.1, 1.0, 5.0, 15.0, 100.0])
+def test_log_softmax_of_rows_is_accurate_near_0_and_far_from_it(count: int, spread: float) -> None:
+    rng = np.random.default_rng(count)
+    x = (rng.normal(size=(400, count)) * spread).astype(np.float32)
+    wide = x.astype(np.longdouble)
+    below = wide - wide.max(1, keepdims=True)
+    others = np.where(below == 0, 0, np.exp(below)).sum(1, keepdims=True)
+    want = below - np.log1p(others + ((below == 0).sum(1, keepdims=True) - 1))
+    errors = np.abs(RAW.log_softmax(x, (1,)) - want) / np.spacing(np.abs(want).astype(np.float32))
+    assert errors.max() <= 4.0
+
+
 @pytest.mark.parametrize("repeated_a", [(4, 4), (4, 1), (1, 4), (1, 1)])
 @pytest.mark.parametrize("repeated_b", [(4, 4), (4, 1), (1, 4), (1, 1)])
 def test_operands_that_are_repeated_from_size_one(repeated_a, repeated_b):

@@ -26,6 +26,9 @@ _SMALLEST_SUM = math.exp(-_MODERATE)
 _NOTHING = -_MODERATE - 105.0
 """The power of this, over the smallest sum, is less than half of the smallest float32."""
 
+_CLEARLY_BELOW = 1.0
+"""How far the results of a row are below 0 at least, where the error of the logarithm, as that of exp, is no matter."""
+
 _CLEAR = 1.0 + 2.0**-20
 """A sum of powers, of which the largest is 1, that is so far from 1 that its logarithm has all digits of float32."""
 
@@ -80,8 +83,28 @@ def _wide_softmax(x: Array, y: Array) -> None:
 
 
 def log_softmax_of_rows(x: Array, axes: Sizes, y: Array) -> None:
-    """x - log(sum(exp(x))) of what is `in_rows`, into y."""
-    for a, b, wide, total in _powers_of_rows(x, axes, y):
+    """x - log(sum(exp(x))) of what is `in_rows`, into y.
+
+    Blocks of float32 as for softmax, where moreover no result is near 0: there the error of the logarithm would tell.
+    """
+    length = math.prod(x.shape[axes[0] :])
+    xs, ys = x.reshape(-1, length), y.reshape(-1, length)
+    step = max(1, _BLOCK // length)
+    for start in range(0, len(xs), step):
+        a, b = xs[start : start + step], ys[start : start + step]
+        if x.dtype == np.float32 and _is_moderate(a):
+            np.exp(a, b)
+            log = np.log(np.add.reduce(b, 1, np.float64, keepdims=True))
+            if (log - np.maximum.reduce(a, 1, keepdims=True)).min() >= _CLEARLY_BELOW:
+                upper = log.astype(np.float32)
+                np.subtract(a, upper, b)
+                np.subtract(b, (log - upper).astype(np.float32), b)
+                continue
+        _wide_log_softmax(a, b)
+
+
+def _wide_log_softmax(x: Array, y: Array) -> None:
+    for a, b, wide, total in _powers_of_rows(x, (1,), y):
         np.add.reduce(np.exp(wide), 1, out=total, keepdims=True)
         np.subtract(wide, np.log(total), wide)
         np.copyto(b, wide, "unsafe")

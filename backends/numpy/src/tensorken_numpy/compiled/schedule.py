@@ -24,7 +24,7 @@ BLOCK = 32768
 LONGEST_ROW = 2 * BLOCK
 """How many elements a row may have whose sum is taken within a group."""
 
-PATIENCE = 48
+PATIENCE = 512
 """For how many equations a group may wait for others to join."""
 
 REDUCTIONS = frozenset({"sum", "prod", "max", "min"})
