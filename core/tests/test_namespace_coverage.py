@@ -62,7 +62,7 @@ def test_every_function_elsewhere_is_no_function_of_arrays() -> None:
     assert {value.__module__ for value in others.values()} <= {
         f"tensorken.{room}"
         for room in (
-            *("control_flow", "custom", "debugging", "jacobians", "jit", "linearization", "namespace"),
+            *("compilation", "control_flow", "custom", "debugging", "jacobians", "linearization", "namespace"),
             *("rematerialize", "selection", "tracing", "transforms", "vectorization"),
         )
     }

@@ -15,6 +15,7 @@ from tensorken import (
     testing as testing,
     tree as tree,
 )
+from tensorken.compilation import *
 from tensorken.control_flow import *
 from tensorken.creation import *
 from tensorken.custom import *
@@ -49,7 +50,6 @@ from tensorken.functions.strides import *
 from tensorken.fuse import Fuse as Fuse
 from tensorken.indexing import s_ as s_
 from tensorken.jacobians import *
-from tensorken.jit import *
 from tensorken.lazy import Lazy as Lazy
 from tensorken.linalg import norm as norm
 from tensorken.linearization import *
