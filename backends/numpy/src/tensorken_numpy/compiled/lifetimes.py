@@ -55,8 +55,10 @@ class Lifetimes:
     def owner(self, v: Variable) -> Variable:
         """The value whose memory this one may share."""
         found = v
-        while self._owner.get(found, found) is not found:
-            found = self._owner[found]
+        while (next_one := self._owner.get(found, found)) is not found:
+            found = next_one
+        if found is not v:
+            self._owner[v] = found
         return found
 
 

@@ -31,7 +31,7 @@ REDUCTIONS = frozenset({"sum", "prod", "max", "min"})
 ROWS = frozenset({"softmax", "log_softmax", "logsumexp"})
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Group:
     """Equations that run block by block.
 
@@ -40,16 +40,16 @@ class Group:
         lead: blocks are cut along axes before this one alone.
         scope: of all its equations.
         members: the equations, with their places in the program.
-        results: all that they define.
         touched: the place of the last of them.
+        into: the group that this one has become part of.
     """
 
     shape: Sizes
     lead: int
     scope: int
     members: list[tuple[int, Equation]]
-    results: set[Variable]
     touched: int
+    into: Group | None = None
 
 
 Unit: TypeAlias = "Equation | Group"
@@ -60,30 +60,49 @@ def schedule(
 ) -> list[Unit]:
     """The equations of a program in an order in which they can be run, groups in place of their members."""
     units: list[Unit] = []
-    waiting: list[Group] = []
+    waiting: dict[Group, None] = {}  # the one that was touched last is the last
+    makers: dict[Variable, Group] = {}
+
+    def emit(group: Group) -> None:
+        del waiting[group]
+        group.members.sort(key=lambda member: member[0])
+        units.append(group)
+
     for place, equation in enumerate(program.equations):
-        needed = [g for g in waiting if not g.results.isdisjoint(equation.operands)]
+        makes = [_last(makers[v]) for v in equation.operands if v in makers]
+        needed = [group for group in dict.fromkeys(makes) if group in waiting]
         own = _alone(place, equation, small, bool(needed)) if groupable(equation) else None
         joined = []
         if own is not None:
             for group in needed:
-                both = merged(group, own)
-                if both is not None:
-                    own = both
+                cut = _cut_of_both(group, own)
+                if cut is not None:
+                    own = _joined(group, own, cut)
                     joined.append(group)
             if not joined and (equation.op.name == "expand" or math.prod(own.shape) <= BLOCK):
                 own = None
-        for group in list(waiting):
+        for group in needed:
             if group in joined:
-                waiting.remove(group)
-            elif group in needed or place - group.touched > PATIENCE:
-                waiting.remove(group)
-                units.append(group)
+                del waiting[group]
+            else:
+                emit(group)
         if own is None:
             units.append(equation)
         else:
-            waiting.append(own)
-    return units + waiting
+            own.touched = place
+            waiting[own] = None
+            makers.update(dict.fromkeys(equation.results, own))
+        while waiting and place - (oldest := next(iter(waiting))).touched > PATIENCE:
+            emit(oldest)
+    for group in list(waiting):
+        emit(group)
+    return units
+
+
+def _last(group: Group) -> Group:
+    while group.into is not None:
+        group = group.into
+    return group
 
 
 def _alone(place: int, equation: Equation, small: dict[Variable, Sizes], follows: bool) -> Group | None:
@@ -99,12 +118,12 @@ def _alone(place: int, equation: Equation, small: dict[Variable, Sizes], follows
             return None
     elif not is_elementwise(equation) and not (name == "expand" and follows):
         return None
-    group = Group(shape, lead, equation.scope, [(place, equation)], set(equation.results), place)
+    group = Group(shape, lead, equation.scope, [(place, equation)], place)
     return group if _can_be_cut(shape, lead) else None
 
 
-def merged(a: Group, b: Group) -> Group | None:
-    """The two as one; None if no block of rows is what both are about."""
+def _cut_of_both(a: Group, b: Group) -> tuple[Sizes, int] | None:
+    """The shape and lead of two groups as one; None if no block of rows is what both are about."""
     if a.scope != b.scope or len(a.shape) != len(b.shape):
         return None
     shape, lead = [], min(a.lead, b.lead)
@@ -114,12 +133,16 @@ def merged(a: Group, b: Group) -> Group | None:
                 return None
             lead = min(lead, i)
         shape.append(max(n, m))
-    if not _can_be_cut(tuple(shape), lead):
-        return None
-    return Group(
-        tuple(shape), lead, a.scope, sorted([*a.members, *b.members], key=lambda m: m[0]), a.results | b.results,
-        max(a.touched, b.touched),
-    )  # fmt: skip
+    return (tuple(shape), lead) if _can_be_cut(tuple(shape), lead) else None
+
+
+def _joined(a: Group, b: Group, cut: tuple[Sizes, int]) -> Group:
+    """The larger of two groups, with the members of the other."""
+    large, other = (a, b) if len(a.members) >= len(b.members) else (b, a)
+    large.members += other.members
+    large.shape, large.lead = cut
+    other.into = large
+    return large
 
 
 def _can_be_cut(shape: Sizes, lead: int) -> bool:
