@@ -91,15 +91,17 @@ def relinked(text: str, source: Path, places: dict[Path, Path]) -> str:
         path = file.relative_to(ROOT).as_posix()
         return f"`{path}`" if label == path else f"{label} (`{path}`)"
 
-    def named(found: re.Match[str]) -> str:
+    def linked(found: re.Match[str]) -> str:
         try:
-            operator.attrgetter(found[1])(tensorken)
+            named = operator.attrgetter(found[1])(tensorken)
         except AttributeError:  # a name that is gone, or one that the reader is to make
             return found[0]
-        return f"{{py:obj}}`tk.{found[1]} <tensorken.{found[1]}>`"
+        package = str(getattr(named, "__module__", "")).partition(".")[0]  # a plugin's, for names that it adds
+        home = package if package.startswith("tensorken_") else "tensorken"
+        return f"{{py:obj}}`tk.{found[1]} <{home}.{found[1]}>`"
 
     def mended(part: str) -> str:
-        return part if part.startswith("```") else _NAME.sub(named, _LINK.sub(moved, part))
+        return part if part.startswith("```") else _NAME.sub(linked, _LINK.sub(moved, part))
 
     return "".join(mended(part) for part in _FENCED.split(text))
 

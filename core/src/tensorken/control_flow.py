@@ -85,7 +85,7 @@ def scan(
 ) -> tuple[Any, Any]:
     """A loop over the first axis of xs that carries a state along and stacks what each step gives besides.
 
-    As this Python would do, but traced once:
+    As this Python would do, but traced once::
 
         carry, ys = init, []
         for x in xs:
