@@ -19,7 +19,10 @@ exclude_patterns = ["adr/template.md", "extra"]
 html_extra_path = ["extra"]  # what the site has as it is: the reports of our own backends
 default_role = "py:obj"  # `grad` is a link where there is such a name, else code: see `missing` below
 nitpicky = True
-nitpick_ignore = [("py:class", "tensorken.origin.Origin"), ("py:class", "tensorken.spec.op.Op")]  # fields of records
+nitpick_ignore = [
+    ("py:class", "tensorken.origin.Origin"),
+    ("py:class", "tensorken.spec.op.Op"),
+]  # fields of records
 smartquotes_action = "D"  # dashes alone: quotes are often code
 
 myst_heading_anchors = 3

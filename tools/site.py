@@ -96,8 +96,8 @@ def relinked(text: str, source: Path, places: dict[Path, Path]) -> str:
             named = operator.attrgetter(found[1])(tensorken)
         except AttributeError:  # a name that is gone, or one that the reader is to make
             return found[0]
-        package = str(getattr(named, "__module__", "")).partition(".")[0]  # a plugin's, for names that it adds
-        home = package if package.startswith("tensorken_") else "tensorken"
+        package = str(getattr(named, "__module__", "")).partition(".")[0]
+        home = package if package.startswith("tensorken_") else "tensorken"  # a plugin documents what it adds
         return f"{{py:obj}}`tk.{found[1]} <{home}.{found[1]}>`"
 
     def mended(part: str) -> str:

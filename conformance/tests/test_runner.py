@@ -41,7 +41,9 @@ def without_times(found: Run) -> list[Result]:
 def test_processes_find_what_this_process_finds(right: Run, workers: int) -> None:
     found = examine("Small", workers=workers)
     assert without_times(found) == without_times(right)
-    assert (found.laws, found.capabilities, found.about) == (right.laws, right.capabilities, right.about)
+    assert (found.laws, found.capabilities) == (right.laws, right.capabilities)
+    notes = {"notes": []}  # they are of the plugins that a process happens to have loaded
+    assert {**found.about, **notes} == {**right.about, **notes}
     assert not bad(found)
 
 

@@ -62,7 +62,15 @@ def test_every_function_elsewhere_is_no_function_of_arrays() -> None:
     assert {value.__module__ for value in others.values()} <= {
         f"tensorken.{room}"
         for room in (
-            *("compilation", "control_flow", "custom", "debugging", "jacobians", "linearization", "namespace"),
+            *(
+                "compilation",
+                "control_flow",
+                "custom",
+                "debugging",
+                "jacobians",
+                "linearization",
+                "namespace",
+            ),
             *("rematerialize", "selection", "tracing", "transforms", "vectorization"),
         )
     }
