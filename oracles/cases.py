@@ -156,7 +156,7 @@ SHAPING: dict[str, tuple[Callable[..., Any], tuple[Draw, ...]]] = {
     "triu": (lambda xp, x: xp.triu(x, k=1), (MATRIX,)),
     "diag": (lambda xp, x: xp.diag(x), (Draw((3,)),)),
     "diagonal": (lambda xp, x: xp.diagonal(x, offset=1), (MATRIX,)),
-    "trace": (lambda xp, x: xp.trace(x), (MATRIX,)),
+    "trace": (lambda xp, x: xp.linalg.trace(x), (MATRIX,)),
     "meshgrid": (lambda xp, x, y: tuple(xp.meshgrid(x, y, indexing="ij")), (Draw((2,)), Draw((3,)))),
     "where": (lambda xp, x, y: xp.where(x > 0.0, x * y, y), (Draw((2, 3)), Draw((2, 3)))),
     "clip": (lambda xp, x: xp.clip(x, -0.5, 0.7), (Draw((2, 3)),)),

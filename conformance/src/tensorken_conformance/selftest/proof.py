@@ -31,10 +31,10 @@ LIMIT = 20.0
 """Seconds that a case may take on a faulty backend before that counts as hanging."""
 
 SLOW = 30.0
-"""The same where the deepest cases are examined."""
+"""The same where the deepest cases are examined, and for mutants, which stop by themselves sooner."""
 
 PATIENCE = 120.0
-"""The same for right backends and mutants."""
+"""The same for right backends."""
 
 WITHOUT_VERDICT = ("performance",)
 """The groups of laws that measure and never fail, so that no fault is aimed at them."""
@@ -233,8 +233,7 @@ class _Tally:
             if not case and not reason:
                 self._miss(f"MISSED mutant {name} {says}".rstrip())
 
-        limit = PATIENCE
-        return Task({**data, "id": name}, lambda found: note(found["case"]), note, limit)
+        return Task({**data, "id": name}, lambda found: note(found["case"]), note, SLOW)
 
     # ---- right backends ------------------------------------------------------------------------------------
 
