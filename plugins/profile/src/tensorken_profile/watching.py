@@ -248,10 +248,8 @@ def _note(
         timing = _Timing()
         try:
             result = proceed(interpreter, op, operands, params)
-        except BaseException:
+        finally:
             timing.stop()
-            raise
-        timing.stop()
         results = (result,) if op.results == 1 else result
         timing.tell(op.name, "op", interpreter, operands, results, op, params)
         return result
@@ -305,10 +303,8 @@ def _note_program(
         timing = _Timing()
         try:
             result = proceed(interpreter, op, operands, params)
-        except BaseException:
+        finally:
             timing.stop()
-            raise
-        timing.stop()
         timing.tell(name, "program", interpreter, operands, result, op, params)
         return result
     finally:
