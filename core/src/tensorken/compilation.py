@@ -272,7 +272,7 @@ def _traced(f: Function, name: str, xs: Sequence[Tensor], kind: Kind, donated: f
 
 
 def _keep(programs: dict[Any, Prepared], key: Any, found: Prepared) -> None:
-    while len(programs) >= KEPT:
+    while len(programs) >= KEPT and key not in programs:
         programs.pop(next(iter(programs)), None)
     programs[key] = found
 
