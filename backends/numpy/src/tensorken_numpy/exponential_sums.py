@@ -7,7 +7,7 @@ these lie one after another, block by block, so that what lies between stays in 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -128,15 +128,25 @@ def _powers_of_rows(x: Array, axes: Sizes, y: Array) -> Iterator[tuple[Array, Ar
         yield a, ys[start : start + step], wide, total
 
 
-def softmax(x: Array, axes: Sizes) -> Array:
-    """exp(x) / sum(exp(x))."""
+def _by_rows(
+    x: Array,
+    axes: Sizes,
+    of_rows: Callable[[Array, Sizes, Array], None],
+    otherwise: Callable[[Array, Sizes], Array],
+) -> Array:
+    """A result of the shape of x, row by row where x has rows."""
     if x.size == 0:
         return x
     if in_rows(x, axes):
         y = np.empty_like(x)
-        softmax_of_rows(x, axes, y)
+        of_rows(x, axes, y)
         return y
-    return _softmax(x, axes)
+    return otherwise(x, axes)
+
+
+def softmax(x: Array, axes: Sizes) -> Array:
+    """exp(x) / sum(exp(x))."""
+    return _by_rows(x, axes, softmax_of_rows, _softmax)
 
 
 def _softmax(x: Array, axes: Sizes) -> Array:
@@ -148,13 +158,7 @@ def _softmax(x: Array, axes: Sizes) -> Array:
 
 def log_softmax(x: Array, axes: Sizes) -> Array:
     """x - log(sum(exp(x)))."""
-    if x.size == 0:
-        return x
-    if in_rows(x, axes):
-        y = np.empty_like(x)
-        log_softmax_of_rows(x, axes, y)
-        return y
-    return _log_softmax(x, axes)
+    return _by_rows(x, axes, log_softmax_of_rows, _log_softmax)
 
 
 def _log_softmax(x: Array, axes: Sizes) -> Array:
