@@ -365,3 +365,9 @@ def test_only_what_is_needed_is_imported(tmp_path: Path) -> None:
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, check=True
     )
     assert out.stdout.strip() == b"[]"
+
+
+def test_options_are_not_abbreviated(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["selftest", "--seed", "7"])
+    assert "unrecognized arguments: --seed 7" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import subprocess
 import sys
@@ -23,6 +24,8 @@ from tensorken_reference.backend import Reference
 LAWS = ("operands-unchanged", "caller-memory", "sharing", "results-stay", "threads", "repeats")
 
 Change = Callable[..., Any]
+
+MIB = 1 << 20
 
 
 @pytest.mark.slow
@@ -398,6 +401,14 @@ def test_caches_that_fill_are_no_leaks() -> None:
             return y
 
     assert examined(Caching(), "elementwise", "small").status == "passed"
+
+
+def test_memory_that_comes_and_goes_is_no_leak(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each measurement sees an arena more after its cycles than before; all together see one arena."""
+    count = itertools.count()
+    monkeypatch.setattr(growth, "resident", lambda: (1 << 26) + next(count) % 2 * -8 * MIB)
+    assert examined(Numpy(), "create", "large").status == "passed"
+    assert next(count) == 1 + 2 * growth.TRIALS, "one reading after the warm cycles, two a measurement"
 
 
 def test_leaked_objects_are_found() -> None:

@@ -43,12 +43,14 @@ def main(arguments: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="tensorken conformance", description="Prove a backend right, and the proof itself."
+        prog="tensorken conformance",
+        description="Prove a backend right, and the proof itself.",
+        allow_abbrev=False,  # so that `selftest --seed 7` is refused, and not taken for 7 seeds
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(name: str, do: Callable[[argparse.Namespace], int], help: str) -> argparse.ArgumentParser:
-        own = commands.add_parser(name, help=help, description=help)
+        own = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
         own.set_defaults(do=do)
         return own
 

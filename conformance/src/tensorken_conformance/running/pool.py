@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 BEGINNING = 120.0
-"""Seconds in which a worker must have begun with a first case: it imports, and lists the cases."""
+"""Seconds in which a worker must have begun with its first case: it imports, and lists the cases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Task:
         data: what it is told.
         done: called with what came of it.
         died: called with the case that was running, and how the worker ended, if it did.
-        limit: seconds that it may go without telling anything, from the first case on.
+        limit: seconds that it may go without telling anything, from the worker's first case on.
     """
 
     data: dict[str, Any]
@@ -48,6 +48,7 @@ class Worker:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)},
         )
         self._lines: queue.Queue[str] = queue.Queue()
+        self._has_begun = False
         self._ear = threading.Thread(target=self._hear, daemon=True)
         self._ear.start()
 
@@ -66,15 +67,17 @@ class Worker:
         running = ""
         while True:
             try:
-                line = self._lines.get(timeout=task.limit if running else max(task.limit, BEGINNING))
+                limit = task.limit if self._has_begun else max(task.limit, BEGINNING)
+                line = self._lines.get(timeout=limit)
             except queue.Empty:
                 self.end()
-                task.died(running, f"hang: no result within {task.limit:g} s")
+                task.died(running, f"hang: no result within {limit:g} s")
                 return False
             if not line:
                 self.end()
                 task.died(running, f"crash: exit status {self._process.returncode}")
                 return False
+            self._has_begun = True
             message = json.loads(line)
             if "done" in message:
                 task.done(message["done"])
