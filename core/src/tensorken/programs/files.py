@@ -48,10 +48,10 @@ def written(program: Program, drop_rules: bool = False) -> str:
 
 def with_programs() -> dict[str, Op]:
     """The ops that run programs."""
-    from tensorken.branches import COND
     from tensorken.calls import CALL
-    from tensorken.scans import SCAN
-    from tensorken.whiles import WHILE
+    from tensorken.control_flow.branches import COND
+    from tensorken.control_flow.scans import SCAN
+    from tensorken.control_flow.whiles import WHILE
 
     return {op.name: op for op in (CALL, COND, SCAN, WHILE)}
 

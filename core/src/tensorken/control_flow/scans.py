@@ -6,7 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 from tensorken.calls import applied, batched_program, halves_of, pushed_program
-from tensorken.loops import CARRY, CONSTANT, Flags, Role, Roles, carries, chosen_by, reached, spread
+from tensorken.control_flow.roles import (
+    CARRY,
+    CONSTANT,
+    Flags,
+    Role,
+    Roles,
+    carries,
+    chosen_by,
+    reached,
+    spread,
+)
 from tensorken.programs.execution import prepared
 from tensorken.programs.program import Variable
 from tensorken.spec.op import OPS, Op, run

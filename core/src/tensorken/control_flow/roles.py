@@ -1,4 +1,4 @@
-"""Loops: what all ops that run a program again and again share: roles, and how derivatives and batches spread."""
+"""Roles: what a value is to a loop; and what ops that loop share: how derivatives and batches spread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control flow that is traced, differentiated and batched: choices by a value, and loops."""
+"""Loops: `scan`, `while_loop` and `fori_loop`, which are traced once, however many steps they take."""
 
 from __future__ import annotations
 
@@ -8,76 +8,31 @@ from typing import Any
 
 from tensorken import tree
 from tensorken.arguments import Function, check_function
-from tensorken.bodies import Body, Given, base_of, check_alike, loop_body, made, with_inputs_of_all
-from tensorken.branches import COND
 from tensorken.calls import applied
+from tensorken.control_flow.bodies import (
+    Body,
+    Given,
+    base_of,
+    loop_body,
+    made,
+    with_inputs_of_all,
+)
+from tensorken.control_flow.roles import CARRY, CONSTANT
+from tensorken.control_flow.scans import SCAN
+from tensorken.control_flow.whiles import WHILE
 from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, ShapeError
-from tensorken.loops import CARRY, CONSTANT
 from tensorken.programs.program import Variable
-from tensorken.scans import SCAN
-from tensorken.spec.dtypes import DType, bool_, int32, int64
+from tensorken.spec.dtypes import DType, int32, int64
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import shown
 from tensorken.tensor import Tensor
-from tensorken.whiles import WHILE
 
 __all__ = [
-    "cond",
     "fori_loop",
     "scan",
     "while_loop",
 ]
-
-
-def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> Any:
-    """`true_fun(*operands)` if pred is True, else `false_fun(*operands)`: one of them runs.
-
-    Both are traced, wherever cond is called, so their results must be alike.  Under `vmap`, where examples may differ
-    in pred, both run for all examples.
-
-    Args:
-        pred: a bool, or a tensor of shape (): whether it is not zero.
-        true_fun: a function of pytrees of tensors; tensors that it uses without being given them are differentiated
-            and batched all the same.
-        false_fun: another, whose result has the structure, shapes and dtypes of the first one's.
-        operands: their arguments.
-
-    Raises:
-        ShapeError, DTypeError, StructureError: if pred is not one value, or the results differ.
-
-    >>> import tensorken as tk
-    >>> half_or_triple = tk.jit(lambda n: tk.cond(n % 2 == 0, lambda n: n // 2, lambda n: 3 * n + 1, n))
-    >>> half_or_triple(6).item(), half_or_triple(7).item()
-    (3, 22)
-    """
-    check_function("cond", true_fun)
-    check_function("cond", false_fun)
-    leaves, structure = tree.flatten(operands)
-    given = Given.of("cond", [pred, *leaves])
-    predicate, *xs = given.tensors
-    if predicate.shape != ():
-        raise ShapeError(
-            f"cond: the predicate has shape {predicate.shape}, need (); choose by element with tk.where, or by example "
-            f"with tk.vmap"
-        )
-    if predicate.dtype is not bool_:
-        predicate = predicate != 0
-    bodies = [Body.of("cond", f, structure, xs, given.inner, ()) for f in (true_fun, false_fun)]
-    tree.check_same(bodies[0].result, bodies[1].result, "cond: the result of false_fun, beside true_fun's")
-    wanted = [
-        v if i not in bodies[0].numbers else w
-        for i, (v, w) in enumerate(zip(bodies[0].outputs, bodies[1].outputs, strict=True))
-    ]
-    bodies = [
-        Body.of("cond", f, structure, xs, given.inner, wanted) if body.numbers else body
-        for f, body in zip((true_fun, false_fun), bodies, strict=True)
-    ]
-    check_alike("cond: the result of false_fun, beside true_fun's", bodies[0], bodies[1].outputs)
-    captured = [*bodies[0].captured, *bodies[1].captured]
-    programs = with_inputs_of_all(bodies)
-    ys = applied(COND, [predicate, *captured, *xs], tuple(programs))
-    return tree.unflatten(bodies[0].result, ys)
 
 
 def scan(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tensorken.calls import CALL, Halves, applied, batched_program, halves_of, pushed_program
-from tensorken.loops import selected
+from tensorken.control_flow.roles import selected
 from tensorken.programs.execution import prepared
 from tensorken.programs.program import Program, Variable
 from tensorken.spec.dtypes import DType, bool_

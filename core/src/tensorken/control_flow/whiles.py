@@ -6,8 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 from tensorken.calls import batched_program, pushed_program
+from tensorken.control_flow.roles import (
+    CARRY,
+    Flags,
+    Roles,
+    carries,
+    chosen_by,
+    reached,
+    selected,
+    spread,
+    with_carries,
+)
 from tensorken.errors import GradientError
-from tensorken.loops import CARRY, Flags, Roles, carries, chosen_by, reached, selected, spread, with_carries
 from tensorken.programs.execution import prepared
 from tensorken.programs.program import Program, Variable
 from tensorken.spec.op import Op
