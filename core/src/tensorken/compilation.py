@@ -6,7 +6,6 @@ import functools
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -18,6 +17,7 @@ from tensorken.creation import as_operand, as_tensor, tensor
 from tensorken.donation import give_away
 from tensorken.errors import ArgumentError, RetraceWarning
 from tensorken.levels import ground
+from tensorken.packing import packing
 from tensorken.programs.execution import Run, prepared
 from tensorken.programs.program import Program
 from tensorken.spec import op as ops
@@ -64,23 +64,13 @@ class Prepared:
     pack: Callable[[list[Tensor]], Any] = field(init=False)  # from the results to the tree of them
 
     def __post_init__(self) -> None:
-        self.pack = _packing(self.result)
+        self.pack = packing(self.result)
 
     def of(self, ys: Sequence[Any]) -> Any:
         """The function's result, from representations on the backend."""
         backend = self.backend
         tensors = [Tensor(backend, y, shape, dtype) for y, (shape, dtype) in zip(ys, self.types, strict=True)]
         return self.pack(tensors)
-
-
-def _packing(result: tree.Structure) -> Callable[[list[Tensor]], Any]:
-    """How results are put together: what is most common in a way that costs nothing."""
-    container, *children = result.nodes
-    if container is None:
-        return itemgetter(0)
-    if container[0].kind is tuple and not any(children):
-        return tuple
-    return functools.partial(tree.unflatten, result)
 
 
 @dataclass(slots=True)

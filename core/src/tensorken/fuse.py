@@ -132,6 +132,18 @@ class Fuse(Wrapper[Held[R]]):
             x.pending = None
         return value
 
+    def around(self, run: Callable[[Sequence[R]], Sequence[R]], shapes: Sequence[Shape]) -> Any:
+        value, shape_of = self.value, self.raw.shape
+
+        def run_held(xs: Sequence[Held[R]]) -> list[Held[R]]:
+            values: list[Any] = [x.value for x in xs]
+            for i, x in enumerate(xs):
+                if values[i] is None or shape_of(values[i]) != x.shape:
+                    values[i] = value(x)
+            return [Held(shape, y) for shape, y in zip(shapes, run(values), strict=True)]
+
+        return run_held
+
     def shape(self, x: Held[R]) -> Shape:
         return x.shape
 

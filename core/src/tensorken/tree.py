@@ -97,7 +97,7 @@ class Structure:
         return f"Structure({self})"
 
     def __str__(self) -> str:
-        return str(_assemble(self.nodes, ["*"] * self.size, attrgetter("show")))
+        return str(combine(self, ["*"] * self.size, attrgetter("show")))
 
 
 LEAF = Structure((None,), 1)
@@ -159,7 +159,7 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
         raise StructureError(
             f"unflatten: got {len(leaves)} leaves, but {_brief(structure)} has {structure.size}"
         )
-    return _assemble(structure.nodes, leaves, attrgetter("unflatten"))
+    return combine(structure, leaves, attrgetter("unflatten"))
 
 
 def leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
@@ -250,12 +250,12 @@ the structure must be {'a': *, 'b': (*, *)}
             raise StructureError(_difference(expected, position, own, what))
 
 
-def _assemble(
-    nodes: Sequence[Node], leaves: list[Any], how: Callable[[Container], Callable[..., Any]]
-) -> Any:
+def combine(structure: Structure, leaves: list[Any], how: Callable[[Container], Callable[..., Any]]) -> Any:
     """Combine leaves, then the results, by `how(container)(metadata, children)`; uses up `leaves`."""
     done: list[Any] = []
-    for node in reversed(nodes):  # the children of a container are then done before it, the first one last
+    for node in reversed(
+        structure.nodes
+    ):  # the children of a container are then done before it, the first one last
         if node is None:
             done.append(leaves.pop())
         else:

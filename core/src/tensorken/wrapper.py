@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from tensorken.spec.interpreter import R
 from tensorken.spec.op import Op
 from tensorken.spec.raw import RawTensor
+from tensorken.spec.shapes import Shape
 
 V = TypeVar("V")
 
@@ -28,6 +30,10 @@ class Wrapper(RawTensor[R]):
     def value(self, x: R) -> Any:
         """The value of the backend below, in full."""
         raise NotImplementedError(f"{type(self).__name__} must define value(x)")
+
+    def around(self, run: Callable[[Sequence[Any]], Sequence[Any]], shapes: Sequence[Shape]) -> Any:
+        """What `run` of the backend below is here, if its results have these shapes."""
+        return lambda xs: [self.hold(y) for y in run([self.value(x) for x in xs])]
 
     def ravel(self, x: R) -> Any:
         return self.raw.ravel(self.value(x))

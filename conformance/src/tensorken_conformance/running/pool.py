@@ -66,8 +66,8 @@ class Worker:
             self._process.stdin.flush()
         running = ""
         while True:
+            limit = task.limit if self._has_begun else max(task.limit, BEGINNING)
             try:
-                limit = task.limit if self._has_begun else max(task.limit, BEGINNING)
                 line = self._lines.get(timeout=limit)
             except queue.Empty:
                 self.end()

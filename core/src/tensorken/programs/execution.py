@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -67,7 +66,8 @@ def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
         below = compiled(_unwrapped(program, backend), backend.raw)
         if below is None:
             return None
-        return functools.partial(_run_below, below, backend.value, backend.hold)
+        around: Run = backend.around(below, [v.shape for v in program.outputs])
+        return around
     compilers = [compiler for compiler in [find() for find in FINDERS] if compiler is not None]
     if not compilers and type(backend).compile is RawTensor.compile:
         return None
@@ -77,12 +77,6 @@ def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
         if run is not None:
             return run
     return backend.compile(program)
-
-
-def _run_below(
-    below: Run, value: Callable[[Any], Any], hold: Callable[[Any], Any], xs: Sequence[Any]
-) -> Sequence[Any]:
-    return [hold(y) for y in below([value(x) for x in xs])]
 
 
 def _unwrapped(program: Program, wrapper: Wrapper[Any]) -> Program:
