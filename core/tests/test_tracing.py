@@ -119,6 +119,26 @@ def test_custom_rules_survive_tracing():
     assert tk.grad(program)(3.0).item() == 100.0
 
 
+@pytest.mark.parametrize("made", ["inside", "outside"])
+def test_functions_with_rules_may_use_constants(made):
+    numbers = [1.0, 2.0, 4.0]
+    mask = tk.tensor(numbers)
+
+    def f(x):
+        return x * x * (mask if made == "outside" else tk.tensor(numbers))
+
+    ruled = tk.custom_vjp(f)
+    ruled.defvjp(lambda x: (f(x), x), lambda x, t: (2.0 * x * t * mask,))
+    pushed = tk.custom_jvp(f)
+    pushed.defjvp(lambda primals, tangents: (f(primals[0]), 2.0 * primals[0] * tangents[0] * mask))
+    x = tk.tensor([3.0, 5.0, 7.0])
+    for g in (tk.checkpoint(f), ruled, pushed, tk.checkpoint(tk.jit(f)), tk.jit(tk.checkpoint(f))):
+        assert tk.trace(g)(x)(x).tolist() == f(x).tolist()
+        for h in (lambda x, g=g: tk.jit(g)(x).sum(), tk.jit(lambda x, g=g: g(x).sum())):
+            assert tk.grad(h)(x).tolist() == tk.jit(tk.grad(h))(x).tolist() == [6.0, 20.0, 56.0]
+        assert tk.vmap(tk.jit(g))(tk.stack([x, x])).tolist() == [f(x).tolist()] * 2
+
+
 def test_data_dependent_control_flow_is_one_clear_error():
     with pytest.raises(
         ConcretizationError, match=r"trace: this bool of shape \(\) has no value while.*if x > 0.*tk.where"

@@ -109,7 +109,7 @@ class Trace(Level[Variable]):
         """An op with a body and rules of a user's: the program that its body is, beside its rules."""
         body: Any = op.body
         inner = traced(lambda *xs: body(*xs, *params), operands, self, op.name)
-        if inner.constants:
+        if any([x.interpreter.below is not None for x in inner.constants.values()]):
             raise ArgumentError(
                 f"{op.name}: the function used a tensor of an enclosing transform that is not among its arguments; "
                 f"pass it as an argument"
