@@ -26,6 +26,7 @@ from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
 from tensorken.tracing import traced
+from tensorken.wrapper import Given
 
 __all__ = ["jit"]
 
@@ -112,7 +113,7 @@ def jit(f: Function, *, static_argnums: Argnums = (), donate_argnums: Argnums = 
         static_argnums: the places of positional arguments that f gets as they are, which must be hashable; f is traced
             anew for each value of them.
         donate_argnums: the places of positional arguments that are not used after the call, so that results may take
-            their memory; their tensors are gone then, and using one is an error.
+            their memory; their tensors are gone then, even if the call fails, and using one is an error.
 
     Raises:
         ConcretizationError: when called, where f asks for a value of a tensor, as by `if x > 0`.
@@ -184,9 +185,9 @@ def _call(
         plain = not (fixed or keywords or donated or found.extra or found.run is None)
         if plain and xs and all([type(x) is Tensor for x in arguments]):
             _keep(tracings.programs, _key(xs), found)
-        result = found.of(run([x.representation for x in operands]))
+        given = Given([x.representation for x in operands])
         give_away(name, [xs[i] for i in given_away if xs[i] is leaves[i]])
-        return result
+        return found.of(run(given))
     return tree.unflatten(found.result, call(found.program, operands))
 
 

@@ -15,7 +15,7 @@ is never built: not by matmul, nor by its JVP and VJP.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
@@ -24,7 +24,7 @@ from tensorken.spec.interpreter import R
 from tensorken.spec.op import OPS, Op, run
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Axes, Shape, multiplied
-from tensorken.wrapper import Wrapper
+from tensorken.wrapper import Given, Wrapper
 
 LIMIT = 4
 """How many products one sum may hold back."""
@@ -132,7 +132,12 @@ class Fuse(Wrapper[Held[R]]):
             x.pending = None
         return value
 
-    def around(self, run: Callable[[Sequence[R]], Sequence[R]], shapes: Sequence[Shape]) -> Any:
+    def around(
+        self,
+        run: Callable[[Sequence[R]], Sequence[R]],
+        shapes: Sequence[Shape],
+        donated: Collection[int] = (),
+    ) -> Any:
         value, shape_of = self.value, self.raw.shape
 
         def run_held(xs: Sequence[Held[R]]) -> list[Held[R]]:
@@ -140,6 +145,9 @@ class Fuse(Wrapper[Held[R]]):
             for i, x in enumerate(xs):
                 if values[i] is None or shape_of(values[i]) != x.shape:
                     values[i] = value(x)
+            if donated and type(xs) is Given:
+                for i in donated:
+                    xs[i] = x = None  # type: ignore[assignment]
             return [Held(shape, y) for shape, y in zip(shapes, run(values), strict=True)]
 
         return run_held

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from tensorken.spec.interpreter import R
@@ -11,6 +11,10 @@ from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
 
 V = TypeVar("V")
+
+
+class Given(list[Any]):
+    """Representations that nobody else refers to, unless others do: who runs a program may take donated ones out."""
 
 
 class Wrapper(RawTensor[R]):
@@ -31,8 +35,19 @@ class Wrapper(RawTensor[R]):
         """The value of the backend below, in full."""
         raise NotImplementedError(f"{type(self).__name__} must define value(x)")
 
-    def around(self, run: Callable[[Sequence[Any]], Sequence[Any]], shapes: Sequence[Shape]) -> Any:
-        """What `run` of the backend below is here, if its results have these shapes."""
+    def around(
+        self,
+        run: Callable[[Sequence[Any]], Sequence[Any]],
+        shapes: Sequence[Shape],
+        donated: Collection[int] = (),
+    ) -> Any:
+        """What `run` of the backend below is here.
+
+        Args:
+            run: from representations there to such.
+            shapes: of its results.
+            donated: the places of operands whose memory results may have: those of a Given.
+        """
         return lambda xs: [self.hold(y) for y in run([self.value(x) for x in xs])]
 
     def ravel(self, x: R) -> Any:

@@ -66,7 +66,7 @@ def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
         below = compiled(_unwrapped(program, backend), backend.raw)
         if below is None:
             return None
-        around: Run = backend.around(below, [v.shape for v in program.outputs])
+        around: Run = backend.around(below, [v.shape for v in program.outputs], program.donated)
         return around
     compilers = [compiler for compiler in [find() for find in FINDERS] if compiler is not None]
     if not compilers and type(backend).compile is RawTensor.compile:

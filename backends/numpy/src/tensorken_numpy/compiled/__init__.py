@@ -3,7 +3,7 @@
 * `program`: what is called; `source`: the function, and what its names are bound to;
 * `smallness`: which values keep size 1 along repeated axes, and are left to numpy's broadcasting;
 * `schedule`: which equations run together, block by block;
-* `lifetimes`, `memory`, `results`: which memory is used again when, and which is handed out;
+* `lifetimes`, `memory`, `results`, `donations`: which memory is used again when, and which is handed out;
 * `emission`: what is known of each value; `equations`, `contractions`, `blocks`: the lines of ops, alone and in groups;
 * `templates`, `writing`: what an elementwise op comes down to; `layouts`, `values`: arrays that need not exist yet.
 

@@ -67,7 +67,7 @@ class _Blocks:
         self.source = emitter.source
         self.group = group
         self.equations = equations_of(group)
-        inside = {v for e in self.equations for v in e.results}
+        inside = dict.fromkeys([v for e in self.equations for v in e.results])
         self.given = list(
             dict.fromkeys(
                 [v for e in self.equations for v in e.operands if v not in inside and not is_literal(v)]
@@ -124,7 +124,7 @@ class _Blocks:
         self.cut = max([i for i, n in enumerate(self.sizes) if n < self.shape[i]], default=0)
         self.blocks = list(_cut(self.shape[: self.cut + 1], self.sizes))
         for v in self.kept:
-            value = emitter.target(v, emitter.small[v])
+            value = emitter.target(v, emitter.small[v], self._read_before(v))
             arrays[v] = emitter.reshaped(value, self._merged(value.shape), v)
         self.arrays = arrays
         for v, x in arrays.items():
@@ -146,6 +146,30 @@ class _Blocks:
             emitter.planner.free(place)
         for v in self.needed:
             emitter.values[v] = emitter.values[self.base.get(v, v)]
+
+    def _read_before(self, v: Variable) -> list[Variable]:
+        """The operands from outside of which nothing is read in a block any more when this value of it is written."""
+        owner = self.emitter.lifetimes.owner
+        place = next(i for i, e in enumerate(self.equations) if v in e.results)
+        found = []
+        for x in self.given:
+            readers = [w for w in (x, *self.base) if self.base.get(w, w) is x]
+            last = max([self.last.get(w, -1) for w in readers])
+            if last < place or (
+                last == place and readers == [x] and self._safe_in_place(x, self.equations[place])
+            ):
+                found.append(x)
+        return [x for x in found if all([y is x or owner(y) is not owner(x) for y in self.given])]
+
+    def _safe_in_place(self, x: Variable, equation: Equation) -> bool:
+        """Whether an operand of this equation may be overwritten with its result."""
+        operands = equation.operands
+        steps = template(equation.op.name, [_dtype(v) for v in operands], [None, None])
+        if equation.op.name in REDUCTIONS or equation.op.name in ROWS or steps is None:
+            return False
+        return all(
+            [safe_in_place(steps, letter) for v, letter in zip(operands, "ab", strict=False) if v is x]
+        )
 
     def _sizes(self, lead: int, given: Sequence[Array]) -> Sizes:
         """The shape of a block: as much as goes of the last axes, after those that a transposed array asks for."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextvars
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensorken_numpy.compiled import layouts
 from tensorken_numpy.compiled.blocks import write_group
+from tensorken_numpy.compiled.donations import mine
 from tensorken_numpy.compiled.equations import outside, write_equation
 from tensorken_numpy.compiled.lifetimes import Lifetimes, equations_of
 from tensorken_numpy.compiled.memory import Place, Planner
@@ -45,6 +46,8 @@ class Emitter:
         self._scalars: dict[Variable, str] = {}
         self._views: dict[Any, Value] = {}
         self._bound: dict[Any, str] = {}
+        self._donors: dict[Variable, str] = {}
+        self._taken_over: list[str] = []
         self._empty = self.source.bound(np.empty)
 
     # ---- the whole -----------------------------------------------------------------------------------------
@@ -60,6 +63,8 @@ class Emitter:
         for v, name, x in zip(program.inputs, names, inputs, strict=True):
             layout = layouts.strided(x.shape, x.strides, x.dtype)
             self.values[v] = self._as_small(Value(name, layout))
+        self._donors = dict(self._donated(names))
+        start = len(source.lines)
         for step, unit in enumerate(self.units):
             self.step = step
             if isinstance(unit, Group):
@@ -70,6 +75,7 @@ class Emitter:
                 assert v not in self.values or self.values[v].shape == self.small[v], unit
             self._free()
         results = [self.in_full(v) for v in program.outputs]
+        source.lines[start:start] = self._taken_over
         source.line(f"return [{', '.join(results)}]")
 
     def write_one(self, equation: Equation) -> None:
@@ -200,21 +206,48 @@ class Emitter:
 
     # ---- memory --------------------------------------------------------------------------------------------
 
+    def _donated(self, names: Sequence[str]) -> Iterator[tuple[Variable, str]]:
+        """The inputs whose memory results may take, with their names."""
+        for i in sorted(self.program.donated):
+            v = self.program.inputs[i]
+            layout = self.values[v].layout
+            if layout.nbytes >= SMALLEST and layout.flags.c_contiguous and layout.shape == v.shape:
+                yield v, names[i]
+
     def target(self, v: Variable, shape: Sizes, instead: Sequence[Variable] = ()) -> Value:
-        """An array for a result: new if outputs share it, else in a place of the memory.
+        """An array for a result: new or a donated one if outputs share it, else in a place of the memory.
 
         Args:
+            v: the result.
+            shape: as it is kept.
             instead: operands whose place it may take if they die here.
         """
         dtype = OF[v.dtype.name]
         layout = layouts.contiguous(shape, dtype)
         owner = self.lifetimes.owner(v)
         if owner in self.lifetimes.escaping:
-            value = self._handed_out(layout)
+            value = self._taken_from_donor(layout, instead) or self._handed_out(layout)
         else:
             value = self._taken(v, layout, instead) or self.scratch(layout, owner)
         self.values[v] = value
         return value
+
+    def _taken_from_donor(self, layout: Array, instead: Sequence[Variable]) -> Value | None:
+        """An array that a donated input has, if nothing needs that any more; what is only sure while it runs."""
+        for v, name in self._donors.items():
+            owner, own = self.lifetimes.owner(v), self.values[v].layout
+            last = self.lifetimes.last.get(owner, -1)
+            if (
+                owner not in self.lifetimes.escaping
+                and (last < self.step or (last == self.step and v in instead))
+                and (own.shape, own.dtype) == (layout.shape, layout.dtype)
+            ):
+                del self._donors[v]
+                taken = self.source.fresh()
+                self._taken_over.append(f"    {taken} = {self.source.bound(mine)}({name})")
+                empty = f"{self._empty}({own.shape}, {self.source.bound(own.dtype)})"
+                return Value(self.source.assign(f"{empty} if {taken} is None else {taken}"), layout)
+        return None
 
     def _handed_out(self, layout: Array) -> Value:
         """An array that nobody else has."""
