@@ -178,6 +178,19 @@ def test_integers_are_traced_as_integers():
     assert f(tk.tensor([1.0, 2.0, 3.0]), 0)[0].item() == 1.0
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_nan_keeps_its_sign(backend):
+    def f(x):
+        return [tk.copysign(x, nan) for nan in (float("nan"), -float("nan"))]
+
+    with tk.use_backend(backend):
+        x = tk.tensor([1.0, 2.0])
+        scope = {}
+        exec(tk.trace(f)(x).to_python(), scope)
+        for g in (f, tk.jit(f), scope["f"]):
+            assert [y.tolist() for y in g(x)] == [[1.0, 2.0], [-1.0, -2.0]]
+
+
 def test_donated_tensors_are_gone():
     f = tk.jit(lambda state, x: {"w": state["w"] + x}, donate_argnums=0)
     state, x = {"w": tk.zeros(3)}, tk.ones(3)

@@ -95,6 +95,8 @@ def test_zeros_of_two_signs_and_numbers_of_two_kinds_stay_apart(raw):
     x = tk.full((2,), 0.0, backend=lazy)
     assert np.signbit(array(-x + tk.full((2,), -0.0, backend=lazy))).all()
     assert not np.signbit(array(x)).any()
+    nans = [tk.full((2,), z, backend=lazy) for z in (float("nan"), -float("nan"))]
+    assert [tk.copysign(x + 1.0, z).tolist() for z in nans] == [[1.0, 1.0], [-1.0, -1.0]]
     assert tk.full((), True, "bool", backend=lazy).item() is True
     assert tk.full((), 1, "int32", backend=lazy).item() == 1
     assert lazy.number(lazy.full((2, 3), 2.5, tk.float32)) == 2.5

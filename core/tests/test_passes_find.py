@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -171,6 +172,17 @@ def test_zeros_of_unlike_signs_are_different_literals_and_their_larger_one_depen
         equations = [Equation(OPS[name], pair, (), (y,)) for pair, y in zip(pairs, results, strict=True)]
         program = Program((x,), tuple(results), tuple(equations))
         assert len(without_common_subexpressions(program).equations) == kept
+
+
+def test_numbers_among_params_and_nans_are_told_apart_by_their_bits() -> None:
+    x, nan = Variable((2,), float32), float("nan")
+    op = replace(OPS["copysign"], name="like", params=("data",))
+    found = [Variable((2,), float32) for _ in range(7)]
+    given = [(op, (x, x), (z,)) for z in (0.0, -0.0, 1, True, 1.0)]
+    given += [(OPS["copysign"], (x, Literal((2,), float32, z)), ()) for z in (nan, -nan)]
+    equations = [Equation(*one, (y,)) for one, y in zip(given, found, strict=True)]
+    program = Program((x,), tuple(found), tuple(equations))
+    assert len(without_common_subexpressions(program).equations) == 7
 
 
 def test_what_a_checkpoint_computes_again_is_not_merged_with_what_it_computed_first() -> None:

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
-from tensorken.lazy_graph import ITEM, Graph, Node, exactly, waiting_for
+from tensorken.lazy_graph import ITEM, Graph, Node, waiting_for
 from tensorken.programs.execution import prepared
+from tensorken.programs.passes.common_subexpressions import exactly
 from tensorken.programs.program import Program
-from tensorken.spec.dtypes import DType
+from tensorken.spec.dtypes import DType, exact
 from tensorken.spec.interpreter import R
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.raw import RawTensor
@@ -94,7 +95,7 @@ class Lazy(Wrapper[Node[R]]):
         return Node(shape, dtype, self.raw.new(shape, data, dtype))
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Node[R]:
-        key = (shape, dtype, type(value), repr(value))  # 0.0 and -0.0 are equal, and two numbers
+        key = (shape, dtype, exact(value))  # 0.0 and -0.0 are equal, and two numbers
         node = self._nodes.get(key)
         if node is None:
             node = self._nodes[key] = Node(shape, dtype, number=value)

@@ -7,7 +7,9 @@ import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic
 
+from tensorken.programs.passes.common_subexpressions import exactly
 from tensorken.programs.program import Equation, Literal, Program, Variable
+from tensorken.spec.dtypes import exact
 from tensorken.spec.interpreter import R
 from tensorken.spec.op import Op
 from tensorken.spec.raw import RawTensor
@@ -64,11 +66,6 @@ class Node(Generic[R]):
         self.seen = -1  # the last time, counted in runs of everything, that this was found to be kept alive
 
 
-def exactly(op: Op, params: tuple[Any, ...]) -> Any:
-    """Params as a part of a key; numbers that are equal and not the same, as 0.0 and -0.0, stay apart."""
-    return repr(params) if "data" in op.params and "program" not in op.params else params
-
-
 def waiting_for(wanted: Iterable[Node[R]]) -> list[Node[R]]:
     """The nodes that must be computed, each after its operands; of one with several results all that are held."""
     found: set[Node[R]] = set()
@@ -103,7 +100,7 @@ class Graph(Generic[R]):
                 place = places.get(x)
                 if place is None:
                     if x.number is not None:
-                        place = ("number", x.shape, x.dtype, type(x.number), repr(x.number))
+                        place = ("number", x.shape, x.dtype, exact(x.number))
                     else:
                         place = ("leaf", len(self.leaves))
                         self.leaves.append(x)

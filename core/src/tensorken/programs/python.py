@@ -319,7 +319,7 @@ def _is_plain(v: Variable) -> bool:
 
 def _number(value: bool | int | float) -> str:
     if isinstance(value, float) and not math.isfinite(value):
-        return "tk.nan" if math.isnan(value) else f"{'-' if value < 0 else ''}tk.inf"
+        return f"{'-' if math.copysign(1.0, value) < 0 else ''}tk.{'nan' if math.isnan(value) else 'inf'}"
     return repr(value)
 
 

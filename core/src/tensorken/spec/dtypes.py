@@ -153,6 +153,15 @@ def round_float(value: float, dtype: DType) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
+def exact(value: bool | int | float) -> tuple[type, bool | int | bytes]:
+    """A key for a number that no other number has: 1 and 1.0, 0.0 and -0.0, NaNs of other signs are different.
+
+    >>> exact(0.0) == exact(-0.0), exact(1) == exact(True), exact(float("nan")) == exact(float("nan"))
+    (False, False, True)
+    """
+    return type(value), struct.pack("d", value) if isinstance(value, float) else value
+
+
 def wrap_integer(value: int, dtype: DType) -> int:
     """`value` modulo 2**bits, in two's complement.
 

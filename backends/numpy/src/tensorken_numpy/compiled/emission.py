@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorken.spec.dtypes import exact
 from tensorken_numpy.compiled import layouts
 from tensorken_numpy.compiled.blocks import write_group
 from tensorken_numpy.compiled.donations import mine
@@ -116,7 +117,7 @@ class Emitter:
 
     def number(self, number: Any, dtype: np.dtype[Any]) -> str:
         """The name of an array of one number."""
-        return self.source.once(("array", dtype, repr(number)), lambda: np.full((), number, dtype))
+        return self.source.once(("array", dtype, exact(number)), lambda: np.full((), number, dtype))
 
     def scalar(self, v: Variable) -> str:
         """The name of a value without axes, as a scalar of numpy's."""
@@ -129,7 +130,7 @@ class Emitter:
 
     def one(self, number: Any, dtype: np.dtype[Any]) -> str:
         """The name of a scalar."""
-        return self.source.once(("scalar", dtype, repr(number)), lambda: np.full((), number, dtype)[()])
+        return self.source.once(("scalar", dtype, exact(number)), lambda: np.full((), number, dtype)[()])
 
     def view(self, value: Value, layout: Array, expression: str) -> Value:
         """A view of a value: made once if the value's place is known, else in each call, if anything uses it."""

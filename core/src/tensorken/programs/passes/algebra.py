@@ -15,7 +15,7 @@ from typing import Any
 from tensorken.programs.passes.constants import zeros
 from tensorken.programs.passes.rewriting import Rewriting, Rule, number, rewritten
 from tensorken.programs.program import Equation, Literal, Program, Variable
-from tensorken.spec.dtypes import DType, bool_
+from tensorken.spec.dtypes import DType, bool_, exact
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.raw import RawTensor
 
@@ -90,7 +90,7 @@ def _zero_if_either_is(value: int) -> Rule:
 def _same(a: Variable, b: Variable) -> bool:
     """Whether two operands are one value, or literals of one number."""
     if isinstance(a, Literal) and isinstance(b, Literal):
-        return repr(a.value) == repr(b.value)
+        return exact(a.value) == exact(b.value)
     return a is b
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from tensorken.programs.passes.rewriting import substituted
 from tensorken.programs.program import Equation, Literal, Program, Variable
-from tensorken.spec.op import OPS
+from tensorken.spec.dtypes import exact
+from tensorken.spec.op import OPS, Op
 
 _COMMUTE = frozenset(
     OPS[name]
@@ -48,8 +49,7 @@ def _key(equation: Equation) -> Any:
         equation.op.name not in _DIFFER or equation.results[0].dtype.kind != "float"
     ):
         operands.sort(key=hash)
-    params = tuple([id(p) if isinstance(p, Program) else p for p in equation.params])
-    key = (equation.op, tuple(operands), params, equation.scope)
+    key = (equation.op, tuple(operands), exactly(equation.op, equation.params), equation.scope)
     try:
         hash(key)
     except TypeError:
@@ -57,6 +57,11 @@ def _key(equation: Equation) -> Any:
     return key
 
 
+def exactly(op: Op, params: tuple[Any, ...]) -> Any:
+    """Params as a part of a key; numbers that are equal and not the same, as 0.0 and -0.0, stay apart."""
+    return repr(params) if "data" in op.params and "program" not in op.params else params
+
+
 def _same(v: Variable) -> Any:
     """A variable by its identity, a literal by its value: 0.0 and -0.0, or 1 and True, are not the same."""
-    return (v.shape, v.dtype, repr(v.value)) if isinstance(v, Literal) else v
+    return (v.shape, v.dtype, exact(v.value)) if isinstance(v, Literal) else v
