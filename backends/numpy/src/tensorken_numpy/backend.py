@@ -15,6 +15,7 @@ from tensorken_numpy.compiled.program import compiled
 from tensorken_numpy.contraction import Array, contract
 from tensorken_numpy.factorizations import Factorizations
 from tensorken_numpy.quiet import quiet
+from tensorken_numpy.sums import MANY, add_up
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Program
@@ -264,7 +265,9 @@ class Numpy(Factorizations):
     def sum(self, x: Array, axes: Axes) -> Array:
         if not axes:
             return x  # numpy adds each element to 0.0, which takes the sign from -0.0
-        return quiet.run(np.add.reduce, x, axes, x.dtype, None, True)  # by itself numpy widens int32
+        if x.size < MANY:
+            return quiet.run(np.add.reduce, x, axes, x.dtype, None, True)  # by itself numpy widens int32
+        return quiet.run(add_up, x, axes)
 
     def prod(self, x: Array, axes: Axes) -> Array:
         return quiet.run(np.multiply.reduce, x, axes, x.dtype, None, True)

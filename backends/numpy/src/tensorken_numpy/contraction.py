@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tensorken_numpy.sums import add_up
+
 Array = np.ndarray[Any, np.dtype[Any]]
 Sizes = tuple[int, ...]
 
@@ -34,9 +36,9 @@ def contract(a: Array, b: Array, axes: Sizes) -> Array:
     """sum(a * b, axes), reduced axes staying with size 1; along each axis the sizes are equal or one is 1."""
     plan = planned(a.shape, b.shape, axes)
     if plan.sum_a:
-        a = np.add.reduce(a, plan.sum_a, a.dtype, keepdims=True)
+        a = add_up(a, plan.sum_a)
     if plan.sum_b:
-        b = np.add.reduce(b, plan.sum_b, b.dtype, keepdims=True)
+        b = add_up(b, plan.sum_b)
     if plan.method == "multiply":
         return np.multiply(a, b)
     if plan.order_a is not None:

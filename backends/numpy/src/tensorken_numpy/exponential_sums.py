@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensorken_numpy.contraction import Array, Sizes
+from tensorken_numpy.sums import add_up
 
 _BLOCK = 32768
 """How many elements are computed at a time: so few that what lies between stays in the cache."""
@@ -57,7 +58,7 @@ def softmax_of_rows(x: Array, axes: Sizes, y: Array) -> None:
         a, b = xs[start : start + step], ys[start : start + step]
         if x.dtype == np.float32 and _is_moderate(a):
             np.exp(a, b)
-            total = np.add.reduce(b, 1, keepdims=True)
+            total = add_up(b, (1,))
             if total.min() >= _SMALLEST_SUM:
                 np.divide(b, total, b)
                 continue
@@ -74,7 +75,7 @@ def _is_moderate(x: Array) -> bool:
 def _wide_softmax(x: Array, y: Array) -> None:
     for a, b, wide, total in _powers_of_rows(x, (1,), y):
         np.exp(wide, wide)
-        np.add.reduce(wide, 1, out=total, keepdims=True)
+        add_up(wide, (1,), total)
         np.multiply(wide, 1.0 / total, wide)  # in float64 the rounding of the reciprocal does not tell
         np.copyto(b, wide, "unsafe")
         if not math.isfinite(np.add.reduce(total, None)):  # NaN, or infinite operands
@@ -105,7 +106,7 @@ def log_softmax_of_rows(x: Array, axes: Sizes, y: Array) -> None:
 
 def _wide_log_softmax(x: Array, y: Array) -> None:
     for a, b, wide, total in _powers_of_rows(x, (1,), y):
-        np.add.reduce(np.exp(wide), 1, out=total, keepdims=True)
+        add_up(np.asarray(np.exp(wide)), (1,), total)
         np.subtract(wide, np.log(total), wide)
         np.copyto(b, wide, "unsafe")
         if not np.minimum.reduce(total, None) >= _CLEAR:

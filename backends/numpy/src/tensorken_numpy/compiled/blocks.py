@@ -16,9 +16,10 @@ from tensorken_numpy.compiled.schedule import BLOCK, REDUCTIONS, ROWS, Group
 from tensorken_numpy.compiled.smallness import is_literal
 from tensorken_numpy.compiled.templates import safe_in_place, template
 from tensorken_numpy.compiled.values import Value, in_memory
-from tensorken_numpy.compiled.writing import by_bits, mask_of, write_steps, write_where
+from tensorken_numpy.compiled.writing import by_bits, mask_of, write_steps, write_sum, write_where
 from tensorken_numpy.contraction import Array, Sizes
 from tensorken_numpy.exponential_sums import log_softmax_of_rows, softmax_of_rows
+from tensorken_numpy.sums import MANY
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Variable
@@ -28,7 +29,6 @@ ACROSS = 256
 """How many elements of an array that lies across the others are taken at a time, at most, before the next row."""
 
 _REDUCE: dict[str, Any] = {
-    "sum": np.add.reduce,
     "prod": np.multiply.reduce,
     "max": np.maximum.reduce,
     "min": np.minimum.reduce,
@@ -380,6 +380,10 @@ class _Blocks:
         source, (v,), (x,), (axes,) = self.source, equation.results, equation.operands, equation.params
         names = (self._operand(x), self._target(v))
         dtype = "None" if equation.op.name in ("max", "min") else source.bound(_dtype(v))
+        if equation.op.name == "sum":
+            rows = math.prod(self.sizes) >= MANY and self._in_rows(x, axes)
+            write_sum(self.emitter, names[0], self._axes(axes), names[1], _dtype(v), rows)
+            return
         reduce = source.bound(_REDUCE[equation.op.name])
         source.line(f"{reduce}({names[0]}, {self._axes(axes)}, {dtype}, {names[1]}, True)")
 

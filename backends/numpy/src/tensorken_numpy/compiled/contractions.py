@@ -8,7 +8,9 @@ import numpy as np
 
 from tensorken_numpy.compiled import layouts
 from tensorken_numpy.compiled.values import Value
+from tensorken_numpy.compiled.writing import write_sum
 from tensorken_numpy.contraction import Sizes, for_blas, planned
+from tensorken_numpy.sums import in_many_rows
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Variable
@@ -62,11 +64,10 @@ def _summed(emitter: Emitter, x: Value, axes: Sizes, v: Variable) -> Value:
     """Axes that only this operand has, summed first."""
     if not axes:
         return x
-    source = emitter.source
     shape = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
     target = emitter.scratch(layouts.contiguous(shape, x.dtype), emitter.lifetimes.owner(v))
-    dtype = source.bound(x.dtype)
-    source.line(f"{source.bound(np.add.reduce)}({x.name}, {axes}, {dtype}, {target.name}, True)")
+    rows = not x.known or in_many_rows(x.layout, axes)
+    write_sum(emitter, x.name, axes, target.name, x.dtype, rows)
     return target
 
 

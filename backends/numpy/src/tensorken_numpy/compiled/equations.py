@@ -15,8 +15,16 @@ from tensorken_numpy.compiled.contractions import write_contraction
 from tensorken_numpy.compiled.smallness import is_elementwise, is_literal
 from tensorken_numpy.compiled.templates import safe_in_place, template
 from tensorken_numpy.compiled.values import OF, Value
-from tensorken_numpy.compiled.writing import by_bits, mask_of, write_scalars, write_steps, write_where
+from tensorken_numpy.compiled.writing import (
+    by_bits,
+    mask_of,
+    write_scalars,
+    write_steps,
+    write_sum,
+    write_where,
+)
 from tensorken_numpy.exponential_sums import in_rows, log_softmax_of_rows, softmax_of_rows
+from tensorken_numpy.sums import in_many_rows
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Equation
@@ -204,7 +212,14 @@ def _reduce(emitter: Emitter, equation: Equation, reduce: Callable[..., Any]) ->
 
 
 def _sum(emitter: Emitter, equation: Equation) -> None:
-    _reduce(emitter, equation, np.add.reduce)
+    (v,), (x,), (axes,) = equation.results, equation.operands, equation.params
+    if not axes:
+        emitter.values[v] = emitter.value(x)
+        return
+    value = emitter.full(x)
+    target = emitter.target(v, v.shape)
+    rows = not value.known or in_many_rows(value.layout, axes)
+    write_sum(emitter, value.name, axes, target.name, value.dtype, rows)
 
 
 def _prod(emitter: Emitter, equation: Equation) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from tensorken_numpy.compiled.smallness import is_literal
 from tensorken_numpy.compiled.source import Source
 from tensorken_numpy.compiled.templates import Template
+from tensorken_numpy.sums import add_up
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Variable
@@ -61,6 +62,15 @@ def write_scalars(writer: Writer, steps: Template, operands: Sequence[str], dtyp
         else:
             names[to] = source.assign(f"{source.bound(ufunc)}({', '.join(arguments)})")
     return names["y"]
+
+
+def write_sum(writer: Writer, x: str, axes: Sequence[int], y: str, dtype: np.dtype[Any], rows: bool) -> None:
+    """y = sum(x, axes), as the backend's method adds: by BLAS if many rows of a float dtype lie one after another."""
+    source = writer.source
+    if rows:
+        source.line(f"{source.bound(add_up)}({x}, {tuple(axes)}, {y})")
+    else:
+        source.line(f"{source.bound(np.add.reduce)}({x}, {tuple(axes)}, {source.bound(dtype)}, {y}, True)")
 
 
 def by_bits(shape: Sequence[int], dtype: np.dtype[Any]) -> bool:
