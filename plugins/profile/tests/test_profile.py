@@ -168,6 +168,37 @@ def test_each_call_of_a_program_is_an_event_and_preparing_it_another() -> None:
     assert counts(again, "program") == {"model": 1}
 
 
+def test_what_a_program_costs_does_not_depend_on_how_its_operands_are_held() -> None:
+    f = tk.jit(lambda x: tk.tanh(x @ x).sum())
+    costs = set()
+    for x in (tk.ones((30, 30)), tk.arange(900, dtype="float32").reshape((30, 30))):
+        with tk.profile() as p:
+            f(x)
+        (event,) = [event for event in p.events if event.category == "program"]
+        costs.add((event.flop, event.bytes))
+    assert costs == {(2 * 30**3 + 2 * 30**2, 4 * 30**2 + 4)}
+
+
+def test_a_program_is_noted_that_takes_the_memory_of_its_operands() -> None:
+    f = tk.jit(lambda x, y: (tk.sin(x) * y, y + 1.0), donate_argnums=(0, 1))
+    x, y = [tk.arange(90_000, dtype="float32").reshape((300, 300)) / 9e4 for _ in range(2)]
+    with tk.profile() as p:
+        x, y = f(x, y)
+        x, y = f(x, y)
+    events = [event for event in p.events if event.category == "program"]
+    assert [event.operands for event in events] == [(((300, 300), tk.float32),) * 2] * 2
+    assert [event.bytes for event in events] == [4 * 360_000] * 2
+    assert p.peak_bytes <= 2 * 360_000
+
+
+def test_a_result_that_is_an_operand_or_a_view_of_it_takes_no_memory() -> None:
+    x = tk.arange(600, dtype="float32").reshape((20, 30))
+    with tk.profile() as p:
+        results = tk.jit(lambda x: (x, x.T, x[3:]))(x)
+    assert p.peak_bytes == 0
+    del results
+
+
 @pytest.mark.parametrize(
     ("transform", "names"),
     [

@@ -54,6 +54,8 @@ def test_a_trace_has_what_the_format_asks_for(tmp_path: Path) -> None:
             assert event["dur"] >= 0
             assert event["cat"] in ("op", "program", "trace", "prepare", "data")
             assert event["args"]["own_us"] <= event["dur"] + 1e-9
+    times = [event["ts"] for event in events if event["ph"] != "M"]
+    assert times == sorted(times)
     names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
     assert set(names.values()) == {threading.current_thread().name, "other"}
     assert {event["tid"] for event in events if event["ph"] == "X"} == set(names)
@@ -98,9 +100,15 @@ def test_a_table_is_a_sequence_of_rows_the_longest_first() -> None:
 
 
 def test_what_is_printed_is_ascii() -> None:
+    def sine(x: Any) -> Any:
+        return tk.sin(x)
+
+    sine.__name__ = "Größe\n2"
     with tk.profile() as p:
-        tk.sin(tk.ones(3))
+        tk.jit(sine)(tk.ones(3))
     assert f"{p}{p.by_line()}{p!r}".isascii()
+    assert r"Gr\xf6\xdfe 2 " in str(p)
+    assert len(str(p).splitlines()) == len(p.by_op()) + 2
 
 
 @given(st.floats(1e-9, 1e6))

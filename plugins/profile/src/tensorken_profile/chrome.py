@@ -43,6 +43,7 @@ def trace_events(
     for when, size in memory:
         counted = {"ph": "C", "name": "live results", "pid": process, "tid": 0}
         entries.append({**counted, "ts": when / 1000, "args": {"bytes": size}})
+    entries.sort(key=lambda entry: entry.get("ts", -1.0))  # what has no time of its own comes first
     return {"traceEvents": entries, "displayTimeUnit": "ms"}
 
 

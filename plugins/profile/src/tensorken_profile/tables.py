@@ -55,7 +55,7 @@ class Table(Sequence[Row]):
         lines: list[tuple[str, ...]] = [(self.title, "calls", "time", "bytes", "FLOP", "share")]
         for row in self.rows:
             shown = [quantity(row.time, "s"), quantity(row.bytes, "B"), quantity(row.flop, "")]
-            lines.append((row.name, str(row.calls), *shown, f"{100 * row.share:.1f} %"))
+            lines.append((_in_ascii(row.name), str(row.calls), *shown, f"{100 * row.share:.1f} %"))
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         texts = []
         for name, *figures in lines:
@@ -78,6 +78,11 @@ def added_up(title: str, events: Iterable[Event], name: Callable[[Event], str]) 
         moved, flop = sum([event.bytes for event in group]), sum([event.flop for event in group])
         rows.append(Row(key, len(group), own / 1e9, moved, flop, own / total))
     return Table(title, rows)
+
+
+def _in_ascii(name: str) -> str:
+    """A name of the user's as any console can show it, on one line."""
+    return " ".join(name.splitlines()).encode("ascii", "backslashreplace").decode("ascii")
 
 
 def quantity(value: float, unit: str) -> str:

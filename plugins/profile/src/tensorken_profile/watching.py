@@ -23,6 +23,7 @@ from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
 from tensorken.tracing import TRACING
 from tensorken.wrapper import Wrapper
+from tensorken_profile.costs import MOVEMENT, Kind
 from tensorken_profile.events import Category, Facts
 from tensorken_profile.lines import forget, line_of, note_line
 
@@ -174,17 +175,18 @@ _here = _Here()
 class _Timing:
     """An event that is not over."""
 
-    __slots__ = ("duration", "inner", "own", "start")
+    __slots__ = ("duration", "inner", "own", "start", "whole")
 
     def __init__(self) -> None:
-        self.inner: int | None = None  # nanoseconds in events within this one; None if there are none
+        self.inner = 0  # nanoseconds in events within this one
+        self.whole = True  # as long as none of these computes anything
         _here.running.append(self)
         self.start = perf_counter_ns()
 
     def stop(self) -> None:
         """Here it is over; what follows is the profiler's time."""
         self.duration = perf_counter_ns() - self.start
-        self.own = self.duration - (self.inner or 0)
+        self.own = self.duration - self.inner
         _here.running.pop()
 
     def tell(
@@ -196,8 +198,13 @@ class _Timing:
         results: Sequence[Any] = (),
         op: Op | None = None,
         params: tuple[Any, ...] = (),
+        kinds: tuple[Kind, ...] | None = None,
     ) -> None:
-        """Tell the recorders."""
+        """Tell the recorders.
+
+        Args:
+            kinds: of the operands; None if they tell themselves.
+        """
         line, pulled = _here.line or line_of()
         shape, dtype = backend.shape, backend.dtype
         facts = (
@@ -209,21 +216,23 @@ class _Timing:
             _here.thread,
             line,
             pulled,
-            tuple([(shape(x), dtype(x)) for x in operands]),
+            tuple([(shape(x), dtype(x)) for x in operands]) if kinds is None else kinds,
             tuple([(shape(y), dtype(y)) for y in results]),
             op,
             params,
-            self.inner is None,
+            self.whole,
             backend.capabilities.shares_memory,
         )
-        made = results if self.inner is None else ()  # else they were told of as the results of others
+        made = results if self.whole else ()  # else they were told of as the results of others
         if isinstance(backend, Wrapper):
-            made, operands = [backend.value(y) for y in made], ()
+            made = [backend.value(y) for y in made]
+            operands = [value for x in operands if (value := getattr(x, "value", None)) is not None]
         for recorder in _recorders:
             recorder.record(facts, operands, made)
         if _here.running:
             outer = _here.running[-1]
-            outer.inner = (outer.inner or 0) + perf_counter_ns() - self.start
+            outer.inner += perf_counter_ns() - self.start
+            outer.whole = outer.whole and (category == "data" or name in MOVEMENT)
 
 
 # ---- the watcher ---------------------------------------------------------------------------------------------
@@ -300,12 +309,14 @@ def _note_program(
                 finally:
                     timing.stop()
                 timing.tell(name, "prepare", interpreter, op=op, params=params)
+        kinds = tuple([(interpreter.shape(x), interpreter.dtype(x)) for x in operands])
         timing = _Timing()
         try:
-            result = proceed(interpreter, op, operands, params)
+            result = proceed(interpreter, op, operands, params)  # which may take donated operands out
         finally:
             timing.stop()
-        timing.tell(name, "program", interpreter, operands, result, op, params)
+        left = [x for x in operands if x is not None]
+        timing.tell(name, "program", interpreter, left, result, op, params, kinds)
         return result
     finally:
         _here.line = outer
