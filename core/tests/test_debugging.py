@@ -295,6 +295,15 @@ def test_a_program_that_was_made_before_is_looked_at(transform: Callable[[Any], 
         assert message.endswith("; without tk.jit it is told in which op") == (backend == "numpy")
 
 
+@pytest.mark.parametrize("backend", ["numpy", "reference"])
+def test_a_call_that_was_given_its_operands_is_looked_at_as_well(backend: str) -> None:
+    f = tk.jit(lambda x: tk.log(x - 0.5), donate_argnums=0)
+    with tk.debug_nans():
+        assert f(tk.full((200, 200), 1.5, backend=backend))[0, 0].item() == 0.0
+        with pytest.raises(NonFiniteError, match=r"gives NaN for float32 \(200, 200\)"):
+            f(tk.zeros((200, 200), backend=backend))
+
+
 def test_it_can_be_off_within_and_decorate_a_function() -> None:
     with tk.debug_nans():
         with tk.debug_nans(False):

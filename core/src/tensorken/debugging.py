@@ -110,6 +110,9 @@ def _look(
     in_body = outer is not None and outer.interpreter.below is None  # a body, or what fusion makes of it
     if not asked or in_body or op.results == 0:  # the last: the tracing of a function
         return proceed(interpreter, op, operands, params)
+    operands = tuple(
+        operands
+    )  # to be looked at afterwards, so that a call may not take what was donated to it
     call = _Call(interpreter, op, operands, params, outer)
     # A program that a backend runs op by op is looked at so, too.
     token = _running.set(None if "program" in op.params and interpreter.below is None else call)
