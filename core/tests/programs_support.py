@@ -15,6 +15,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tensorken.calls import CALL
+from tensorken.control_flow.branches import COND
+from tensorken.control_flow.roles import CARRY, CONSTANT, Role
+from tensorken.control_flow.scans import SCAN
+from tensorken.control_flow.whiles import WHILE
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.dtypes import DType, bool_, float32, float64, int32
 from tensorken.spec.op import OPS, Op, run
@@ -266,15 +270,81 @@ class Draft:
 
     def call(self) -> None:
         """A call of a small program of its own."""
-        inner = Draft(self.random, self.backend, self.exact)
         chosen = self.random.choices(self.values, k=self.random.randint(1, 2))
-        inner.inputs = [Variable(v.shape, v.dtype) for v in chosen]
-        inner.values = list(inner.inputs)
-        for _ in range(self.random.randint(1, 4)):
-            inner.extend()
+        inner = self.inner(chosen)
         program = inner.finished()
         if program.outputs:
             self.write(CALL, chosen, (program,))
+
+    # ---- choices and loops -----------------------------------------------------------------------------------
+
+    def choice(self) -> None:
+        """One of two programs, which may use less than they are given."""
+        x: Variable = self.random.choice(self.values)
+        if self.random.random() < 0.2 or x.dtype is bool_:
+            predicate: Variable = Literal((), bool_, self.random.random() < 0.5)
+        else:
+            top = self.write("reshape", (self.write("max", (x,), (tuple(range(len(x.shape))),)),), ((),))
+            predicate = self.write("lt", (top, self.literal((), x.dtype)))
+        given = self.given()
+        branches = [self.inner(given), self.inner(given)]
+        outputs = [branches[0].some(v) for v in self.random.choices(branches[0].values, k=2)]
+        others = [branches[1].some(v) for v in outputs]
+        programs = tuple([draft.of(ys) for draft, ys in zip(branches, (outputs, others), strict=True)])
+        self.write(COND, (predicate, *given), programs)
+
+    def loop(self) -> None:
+        """A loop whose carries may change places, or not change at all, and which may carry what nobody needs."""
+        until = self.random.random() < 0.3
+        length = self.random.choice((0, 1, 2, 3))
+        given = self.given()
+        roles: list[Role] = [self.random.choice((CARRY, CARRY, CONSTANT)) for _ in given]
+        along = [i for i, v in enumerate(given) if v.shape]
+        if until:  # a counter, and where it ends
+            given += [Literal((), int32, 0), Literal((), int32, length)]
+            roles += [CARRY, CARRY]
+        elif along and self.random.random() < 0.6:
+            i = self.random.choice(along)
+            roles[i] = axis = self.random.randint(0, len(given[i].shape) - 1)
+            length = given[i].shape[axis]
+        draft = self.inner([_slice(v, role) for v, role in zip(given, roles, strict=True)])
+        results = [draft.some(v) for v, role in zip(draft.inputs, roles, strict=True) if role == CARRY]
+        if until:
+            *_, counter, end = draft.inputs
+            results[-2:] = [draft.write("add", (counter, Literal((), int32, 1))), end]
+            condition = Draft(self.random, self.backend, self.exact)
+            condition.inputs = [Variable(v.shape, v.dtype) for v in draft.inputs]
+            goes_on = condition.write("lt", condition.inputs[-2:])
+            self.write(WHILE, given, (condition.of([goes_on]), draft.of(results), tuple(roles)))
+            return
+        stacked = self.random.choices(draft.values, k=self.random.randint(0 if results else 1, 2))
+        going_out: list[Role] = [CARRY] * len(results)
+        going_out += [self.random.randint(0, len(v.shape)) for v in stacked]
+        program = draft.of([*results, *stacked])
+        self.write(SCAN, given, (program, tuple(roles), tuple(going_out), length, self.random.random() < 0.3))
+
+    def given(self) -> list[Variable]:
+        """What a program is run on: values, of which one may be there twice, or literals."""
+        chosen = self.random.choices(self.values, k=self.random.randint(1, 4))
+        return [self.literal(v.shape, v.dtype) if self.random.random() < 0.2 else v for v in chosen]
+
+    def inner(self, like: Sequence[Variable]) -> Draft:
+        """The draft of a program on such values."""
+        draft = Draft(self.random, self.backend, self.exact)
+        draft.inputs = [Variable(v.shape, v.dtype) for v in like]
+        draft.values = list(draft.inputs)
+        for _ in range(self.random.randint(1, 4)):
+            draft.extend()
+        return draft
+
+    def some(self, like: Variable) -> Variable:
+        """A value of that shape and dtype."""
+        same = [v for v in self.values if v.dtype is like.dtype and v.shape == like.shape]
+        return self.random.choice(same) if same else self.literal(like.shape, like.dtype)
+
+    def of(self, outputs: Sequence[Variable]) -> Program:
+        """The program of these outputs."""
+        return Program(tuple(self.inputs), tuple(outputs), tuple(self.equations), backend=self.backend)
 
     def finished(self) -> Program:
         """The program: all values that nothing uses are outputs, so that nothing is in vain, and some others may be."""
@@ -285,6 +355,11 @@ class Draft:
         return Program(
             tuple(self.inputs), tuple(outputs), tuple(self.equations), self.constants, backend=self.backend
         )
+
+
+def _slice(v: Variable, role: Role) -> Variable:
+    """What a step of a loop gets of a value."""
+    return Variable((*v.shape[:role], *v.shape[role + 1 :]), v.dtype) if isinstance(role, int) else v
 
 
 def _reshaped(random: Random, shape: Shape) -> Shape:
@@ -322,7 +397,7 @@ def _drawn(
     for _ in range(size):
         step = random.randint(0, 15)
         if step == 0:
-            draft.call()
+            random.choice((draft.call, draft.choice, draft.loop))()
         elif step == 1:
             draft.scope = random.randint(0, 1)
         elif step < 6:
@@ -334,27 +409,103 @@ def _drawn(
 
 
 def on(program: Program, backend: RawTensor[Any], elements: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """The elements of the outputs, flat; the equations run one by one, those of called programs too."""
+    """The elements of the outputs, flat; the equations run one by one, those of inner programs too."""
     xs = [backend.new(v.shape, list(x), v.dtype) for v, x in zip(program.inputs, elements, strict=True)]
-    ys = _run(program, backend, xs)
+    ys = Plain(backend).run(program, xs)
     for y, v in zip(ys, program.outputs, strict=True):
         assert backend.shape(y) == v.shape
         assert backend.dtype(y) is v.dtype
-    return [[getattr(e, "item", lambda e=e: e)() for e in backend.ravel(y)] for y in ys]
+    return [_elements(backend, y) for y in ys]
 
 
-def _run(program: Program, backend: RawTensor[Any], xs: Sequence[Any]) -> list[Any]:
-    """What `replay` does, without preparing the programs that are called."""
-    values = dict(zip(program.inputs, xs, strict=True))
+def largest(program: Program, backend: RawTensor[Any], elements: Sequence[Sequence[Any]]) -> float:
+    """The largest absolute value of all that is computed on the way."""
+    xs = [backend.new(v.shape, list(x), v.dtype) for v, x in zip(program.inputs, elements, strict=True)]
+    plain = Plain(backend)
+    plain.run(program, xs)
+    return max([abs(e) for y in plain.seen for e in _elements(backend, y)], default=0.0)
 
-    def value(v: Variable) -> Any:
-        return values[v] if v in values else program.outside(v, backend)
 
-    for e in program.equations:
-        operands = [value(v) for v in e.operands]
-        ys = _run(e.params[0], backend, operands) if e.op is CALL else run(backend, e.op, operands, e.params)
-        values.update(zip(e.results, (ys,) if e.op.results == 1 else ys, strict=True))
-    return [value(v) for v in program.outputs]
+def _elements(backend: RawTensor[Any], y: Any) -> list[Any]:
+    return [getattr(e, "item", lambda e=e: e)() for e in backend.ravel(y)]
+
+
+class Plain:
+    """What `replay` does, without preparing the inner programs: calls, choices and loops are Python's own.
+
+    Attributes:
+        seen: all that has been computed.
+    """
+
+    def __init__(self, backend: RawTensor[Any]) -> None:
+        self.backend = backend
+        self.seen: list[Any] = []
+
+    def run(self, program: Program, xs: Sequence[Any]) -> list[Any]:
+        """The outputs."""
+        values = dict(zip(program.inputs, xs, strict=True))
+
+        def value(v: Variable) -> Any:
+            return values[v] if v in values else program.outside(v, self.backend)
+
+        for e in program.equations:
+            operands = [value(v) for v in e.operands]
+            own = {CALL: self.call, COND: self.choose, SCAN: self.scan, WHILE: self.loop}.get(e.op)
+            ys = own(e, *operands) if own else run(self.backend, e.op, operands, e.params)
+            ys = (ys,) if e.op.results == 1 else ys
+            self.seen += ys
+            values.update(zip(e.results, ys, strict=True))
+        return [value(v) for v in program.outputs]
+
+    def call(self, e: Equation, *xs: Any) -> list[Any]:
+        """A call."""
+        return self.run(e.params[0], xs)
+
+    def choose(self, e: Equation, predicate: Any, *xs: Any) -> list[Any]:
+        """A choice."""
+        return self.run(e.params[0] if _elements(self.backend, predicate)[0] else e.params[1], xs)
+
+    def loop(self, e: Equation, *xs: Any) -> list[Any]:
+        """A while loop."""
+        condition, body, roles = e.params
+        values = list(xs)
+        while _elements(self.backend, self.run(condition, values)[0])[0]:
+            carried = iter(self.run(body, values))
+            values = [next(carried) if r == CARRY else x for x, r in zip(values, roles, strict=True)]
+        return [x for x, r in zip(values, roles, strict=True) if r == CARRY]
+
+    def scan(self, e: Equation, *xs: Any) -> list[Any]:
+        """A loop of so many steps."""
+        program, going_in, going_out, length, reverse = e.params
+        values, stacks = list(xs), [list[Any]() for _ in e.results]
+        for k in reversed(range(length)) if reverse else range(length):
+            given = [
+                self._part(x, r, k) if isinstance(r, int) else x
+                for x, r in zip(values, going_in, strict=True)
+            ]
+            ys = self.run(program, given)
+            carried = iter([y for y, r in zip(ys, going_out, strict=True) if r == CARRY])
+            values = [next(carried) if r == CARRY else x for x, r in zip(values, going_in, strict=True)]
+            for stack, y in zip(stacks, ys, strict=True):
+                stack.insert(0 if reverse else k, y)
+        carried = iter([x for x, r in zip(values, going_in, strict=True) if r == CARRY])
+        return [
+            next(carried) if r == CARRY else self._stacked(stack, r, v)
+            for stack, r, v in zip(stacks, going_out, e.results, strict=True)
+        ]
+
+    def _part(self, x: Any, axis: int, k: int) -> Any:
+        shape = self.backend.shape(x)
+        limits = tuple([(k, k + 1) if i == axis else (0, n) for i, n in enumerate(shape)])
+        part = run(self.backend, OPS["crop"], (x,), (limits,))
+        return run(self.backend, OPS["reshape"], (part,), ((*shape[:axis], *shape[axis + 1 :]),))
+
+    def _stacked(self, ys: Sequence[Any], axis: int, v: Variable) -> Any:
+        if not ys:
+            return self.backend.full(v.shape, 0, v.dtype)
+        shape = (*v.shape[:axis], 1, *v.shape[axis + 1 :])
+        parts = [run(self.backend, OPS["reshape"], (y,), (shape,)) for y in ys]
+        return run(self.backend, OPS["concatenate"], parts, (axis,))
 
 
 def bits(outputs: Sequence[Sequence[Any]]) -> list[list[str]]:

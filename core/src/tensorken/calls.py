@@ -11,7 +11,7 @@ from tensorken.dispatch import at_one_level
 from tensorken.programs.execution import prepared
 from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken.programs.program import Equation, Literal, Program, Variable
-from tensorken.spec.op import OPS, Op, run
+from tensorken.spec.op import OPS, Op, Parts, run
 from tensorken.tensor import Tensor
 from tensorken.tracing import traced
 from tensorken.transforms import pull, record
@@ -58,6 +58,12 @@ class _Calls:
     ) -> tuple[Op, Any, tuple[bool, ...], tuple[bool, ...]]:
         program, pattern = batched_program(params[0], size, batched)
         return CALL, (program,), batched, pattern
+
+    def parts(self, params: tuple[Any, ...]) -> Parts:
+        return Parts(params, (True,) * len(params[0].inputs))
+
+    def joined(self, params: Any, programs: Any, inputs: Any, outputs: Any) -> tuple[Any, ...]:
+        return (*programs,)
 
 
 # ---- programs made of a program, each once -----------------------------------------------------------------

@@ -11,7 +11,7 @@ from tensorken.control_flow.roles import selected
 from tensorken.programs.execution import prepared
 from tensorken.programs.program import Program, Variable
 from tensorken.spec.dtypes import DType, bool_
-from tensorken.spec.op import Op
+from tensorken.spec.op import Op, Parts
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
 from tensorken.tracing import traced
@@ -53,6 +53,12 @@ class _Conds:
         union = _union([batched_program(branch, size, own)[1] for branch in params])
         over = tuple([batched_program(branch, size, own, union)[0] for branch in params])
         return COND, over, batched, union
+
+    def parts(self, params: Branches) -> Parts:
+        return Parts(params, (True,) * len(params[0].inputs), chooses=True)
+
+    def joined(self, params: Any, programs: Branches, inputs: Any, outputs: Any) -> Branches:
+        return programs
 
 
 def _union(patterns: Sequence[Flags]) -> Flags:

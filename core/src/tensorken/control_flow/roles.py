@@ -29,6 +29,21 @@ def with_carries(values: Sequence[Any], roles: Roles, carried: Sequence[Any]) ->
     return tuple([next(rest) if role == CARRY else x for x, role in zip(values, roles, strict=True)])
 
 
+def fixed_among(inputs: Roles) -> Flags:
+    """Which inputs are the same at each step."""
+    return tuple([role == CONSTANT for role in inputs])
+
+
+def pairs(inputs: Roles, outputs: Roles) -> tuple[tuple[int, int], ...]:
+    """For each carry its places among the inputs and outputs of a step."""
+    return tuple(zip(carries(range(len(inputs)), inputs), carries(range(len(outputs)), outputs), strict=True))
+
+
+def roles_at(places: Sequence[int | None], roles: Roles) -> Roles:
+    """The roles of values that had these places before; what had none is the same at each step."""
+    return tuple([CONSTANT if place is None else roles[place] for place in places])
+
+
 def spread(
     make: Callable[[Flags, Flags], tuple[Program, Flags]], flags: Flags, inputs: Roles, outputs: Roles
 ) -> tuple[Program, Flags, Flags]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,12 +15,15 @@ from tensorken.control_flow.roles import (
     Roles,
     carries,
     chosen_by,
+    fixed_among,
+    pairs,
     reached,
+    roles_at,
     spread,
 )
 from tensorken.programs.execution import prepared
 from tensorken.programs.program import Variable
-from tensorken.spec.op import OPS, Op, run
+from tensorken.spec.op import OPS, Op, Parts, run
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
 from tensorken.tracing import traced
@@ -154,6 +158,16 @@ class _Scans:
         )
         roles = _behind_examples(inputs, wanted), _behind_examples(outputs, pattern)
         return SCAN, (over, *roles, length, reverse), wanted, pattern
+
+    def parts(self, params: tuple[Any, ...]) -> Parts:
+        program, inputs, outputs, _, _ = params
+        return Parts((program,), fixed_among(inputs), carries=pairs(inputs, outputs), repeats=True)
+
+    def joined(
+        self, params: Any, programs: Any, inputs: Sequence[int | None], outputs: Sequence[int]
+    ) -> tuple[Any, ...]:
+        _, going_in, coming_out, *steps = params
+        return (*programs, roles_at(inputs, going_in), roles_at(outputs, coming_out), *steps)
 
 
 def _behind_examples(roles: Roles, batched: Flags) -> Roles:

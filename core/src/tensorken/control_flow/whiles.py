@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,10 @@ from tensorken.control_flow.roles import (
     Roles,
     carries,
     chosen_by,
+    fixed_among,
+    pairs,
     reached,
+    roles_at,
     selected,
     spread,
     with_carries,
@@ -20,7 +24,7 @@ from tensorken.control_flow.roles import (
 from tensorken.errors import GradientError
 from tensorken.programs.execution import prepared
 from tensorken.programs.program import Program, Variable
-from tensorken.spec.op import Op
+from tensorken.spec.op import Op, Parts
 from tensorken.tensor import Tensor
 from tensorken.tracing import traced
 
@@ -87,6 +91,16 @@ class _Whiles:
                 lambda: _while_any(condition, body, inputs, size, wanted),
             )
         return WHILE, (holds, over, inputs), wanted, pattern
+
+    def parts(self, params: tuple[Any, ...]) -> Parts:
+        *programs, inputs = params
+        carried = pairs(inputs, _all_carries(programs[1]))
+        return Parts(tuple(programs), fixed_among(inputs), tests=1, carries=carried, repeats=True)
+
+    def joined(
+        self, params: Any, programs: Any, inputs: Sequence[int | None], outputs: Sequence[int]
+    ) -> tuple[Any, ...]:
+        return (*programs, roles_at(inputs, params[-1]))
 
 
 def _all_carries(body: Program) -> Roles:

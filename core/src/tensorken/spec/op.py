@@ -27,11 +27,33 @@ Sample = tuple[tuple[Shape, ...], tuple[Any, ...]]
 """Operand shapes and params with which tests and the conformance kit exercise an op."""
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The programs among the params of an op, and what its operands and results are to them.
+
+    Attributes:
+        programs: in the order of the params; all have the same inputs.
+        tests: how many of them, the first ones, only tell whether to go on; the others give the op's results.
+        chooses: whether the first operand chooses one of the two programs, the first if it is True; the other operands,
+            or all, are the inputs of each program.
+        fixed: for each input whether it is the operand itself, at each step.
+        carries: pairs of the places of an input, and of the output that comes in its place at the next step.
+        repeats: whether the programs are run step by step, rather than once.
+    """
+
+    programs: tuple[Any, ...]
+    fixed: tuple[bool, ...]
+    tests: int = 0
+    chooses: bool = False
+    carries: tuple[tuple[int, int], ...] = ()
+    repeats: bool = False
+
+
 class Whole(Protocol):
     """How an op whose params hold programs goes through derivatives and batches: as another such op.
 
-    Each method gives the op to run, at the level below, instead, and its params.  `active` and `batched` tell for each
-    operand whether it has a derivative, or an axis of examples in front.
+    The first methods give the op to run, at the level below, instead, and its params.  `active` and `batched` tell for
+    each operand whether it has a derivative, or an axis of examples in front.
     """
 
     def push(
@@ -52,6 +74,18 @@ class Whole(Protocol):
 
         More operands than the batched ones may be told: their values are repeated for each example.
         """
+
+    def parts(self, params: tuple[Any, ...]) -> Parts:
+        """The programs, for passes that change them."""
+
+    def joined(
+        self,
+        params: tuple[Any, ...],
+        programs: tuple[Any, ...],
+        inputs: Sequence[int | None],
+        outputs: Sequence[int],
+    ) -> tuple[Any, ...]:
+        """The params with other programs: for each input and output its place before; None for a new fixed input."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

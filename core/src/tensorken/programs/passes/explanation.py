@@ -1,4 +1,4 @@
-"""Explanation: what each pass does to a program, as a table."""
+"""Explanation: what each pass does to a program, and to the programs that its choices and loops run, as tables."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from tensorken.programs.names import titles, within
+from tensorken.programs.passes.inner_programs import inner_programs
 from tensorken.programs.passes.pipeline import steps
 from tensorken.programs.program import Program
 from tensorken.spec.raw import RawTensor
@@ -17,31 +19,50 @@ _Counts = Counter[tuple[str, str]]
 
 
 def explanation(program: Program, backend: RawTensor[Any]) -> str:
-    """A row for each pass that changes something: equations before and after, ops that go and come, and their lines."""
+    """A table for the program, then one for each that its choices and loops run, as it is when its turn comes.
+
+    A row is a pass that changes something: equations before and after, with those of inner programs; ops that go and
+    come; and their lines.
+    """
+    tables: dict[Program, list[str]] = {}
+    _explain(program, backend, tables)
+    names = titles(list(tables))
+    whole = [(one, rows) for one, rows in tables.items() if one is program or len(rows) > 2]
+    return "\n\n".join(["\n".join([f"{names[one]}: {rows[0]}", *rows[1:]]) for one, rows in whole])
+
+
+def _explain(program: Program, backend: RawTensor[Any], tables: dict[Program, list[str]]) -> None:
+    if program in tables:
+        return
+    told = tables[program] = []  # in its place among them
     rows = [("pass", "equations", "less", "more", "lines")]
-    first = len(program.equations)
+    first = last = _counts(program)
+    inner: list[Program] = []
     for name, after in steps(program, backend):
-        before, now = _counts(program), _counts(after)
-        gone, come = before - now, now - before
+        if name == "inner programs":
+            inner = inner_programs(program)
+        now = _counts(after)
+        gone, come = last - now, now - last
         if gone or come:
-            sizes = f"{len(program.equations)} -> {len(after.equations)}"
+            sizes = f"{last.total()} -> {now.total()}"
             rows.append((name, sizes, _ops(gone), _ops(come), _lines(gone + come)))
-        program = after
+        program, last = after, now
     widths = [max([len(row[i]) for row in rows]) for i in range(4)]
     table = [
         "  ".join([*[cell.ljust(n) for cell, n in zip(row, widths, strict=False)], row[4]]).rstrip()
         for row in rows
     ]
-    return "\n".join(
-        [f"{program.name}: {first} equations, {len(program.equations)} after all passes", *table]
-    )
+    told += [f"{first.total()} equations, {last.total()} after all passes", *table]
+    for one in inner:
+        _explain(one, backend, tables)
 
 
 def _counts(program: Program) -> _Counts:
-    """How many equations of each op came from each line."""
+    """How many equations of each op came from each line, in the program and those within it."""
     found: _Counts = Counter()
-    for e in program.equations:
-        found[e.op.name, "" if e.origin is None else f"{Path(e.origin.file).name}:{e.origin.line}"] += 1
+    for one in within(program):
+        for e in one.equations:
+            found[e.op.name, "" if e.origin is None else f"{Path(e.origin.file).name}:{e.origin.line}"] += 1
     return found
 
 

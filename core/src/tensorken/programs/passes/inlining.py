@@ -1,18 +1,18 @@
-"""Inlining: the programs that equations call, in place of the calls."""
+"""Inlining: the programs that equations call, in place of the calls; and the branch that is known to be taken."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorken.programs.program import Equation, Program, Variable
+from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.tensor import Tensor
 
 
 def inline(program: Program) -> Program:
     """Put the equations of a called program where the call stands, in its scope.
 
-    Other scopes of the called program stay apart, from one another and from those that there are.  An op with programs
-    that is no mere call, as a loop, stays.
+    A choice by a number that stands in the program is a call of one of its programs.  Other scopes of a called program
+    stay apart, from one another and from those that there are.  Another op with programs, as a loop, stays.
     """
     equations: list[Equation] = []
     constants: dict[Variable, Tensor] = dict(program.constants)
@@ -20,13 +20,13 @@ def inline(program: Program) -> Program:
     scopes = iter(range(1 + max([e.scope for e in program.equations], default=0), 2**62))
     for equation in program.equations:
         operands = tuple([known.get(v, v) for v in equation.operands])
-        called = equation.params[0] if equation.op.params == ("program",) and equation.op.body else None
-        if not isinstance(called, Program):
+        called = _called(equation, operands)
+        if called is None:
             equations.append(_with(equation, operands))
             continue
         constants.update(called.constants)
         body = inline(called)
-        inner = dict(zip(body.inputs, operands, strict=True))
+        inner = dict(zip(body.inputs, operands[len(operands) - len(body.inputs) :], strict=True))
         equations += _renamed(body, inner, equation.scope, scopes)
         constants.update(body.constants)
         known.update(zip(equation.results, [inner.get(v, v) for v in body.outputs], strict=True))
@@ -35,6 +35,14 @@ def inline(program: Program) -> Program:
         constants=constants,
         outputs=tuple([known.get(v, v) for v in program.outputs]),
     )
+
+
+def _called(equation: Equation, operands: tuple[Variable, ...]) -> Program | None:
+    """The program that an equation runs once, on its last operands."""
+    op, params = equation.op, equation.params
+    if op.whole is not None and op.whole.parts(params).chooses:
+        return params[0 if operands[0].value else 1] if isinstance(operands[0], Literal) else None
+    return params[0] if op.params == ("program",) and op.body and isinstance(params[0], Program) else None
 
 
 def _with(equation: Equation, operands: tuple[Variable, ...]) -> Equation:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tensorken.programs.passes.algebra import simplified
+from tensorken.programs.passes.borders import with_narrow_borders
 from tensorken.programs.passes.common_subexpressions import without_common_subexpressions
 from tensorken.programs.passes.concatenations import joined
 from tensorken.programs.passes.constants import with_constants_folded
@@ -13,6 +14,8 @@ from tensorken.programs.passes.contractions import contracted
 from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken.programs.passes.factors import with_factors_out
 from tensorken.programs.passes.inlining import inline
+from tensorken.programs.passes.inner_programs import inner_programs, with_inner_programs
+from tensorken.programs.passes.invariants import with_invariants_before
 from tensorken.programs.passes.lowering import lowered
 from tensorken.programs.passes.movement import with_movement_merged
 from tensorken.programs.passes.scatters import with_scatters_summed
@@ -36,6 +39,25 @@ def _merged(program: Program, backend: RawTensor[Any]) -> Program:
     return without_common_subexpressions(program)
 
 
+def _narrow(program: Program, backend: RawTensor[Any]) -> Program:
+    return with_narrow_borders(inline(program))  # by now more choices are known
+
+
+def _with_inner(program: Program, backend: RawTensor[Any]) -> Program:
+    return with_inner_programs(program, lambda inner: _optimised_once(inner, backend))
+
+
+def _with_invariants(program: Program, backend: RawTensor[Any]) -> Program:
+    program = with_invariants_before(program)
+    for inner in inner_programs(program):  # when they are prepared, there is nothing left to do
+        inner.derived[("optimised", backend)] = inner
+    return program
+
+
+def _optimised_once(program: Program, backend: RawTensor[Any]) -> Program:
+    return program.once(("optimised", backend), lambda: optimised(program, backend))
+
+
 CLEANING: tuple[tuple[str, Pass], ...] = (
     ("common subexpressions", _merged),
     ("constants", with_constants_folded),
@@ -50,12 +72,15 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("dead code", _alive),
     ("lower", lowered),
     *CLEANING,
+    ("borders", _narrow),
     ("factors", with_factors_out),
     ("concatenations", joined),
     ("scatters", with_scatters_summed),
     ("contractions", contracted),
     ("dead code", _alive),
     ("transposes", with_transposes_folded),
+    ("inner programs", _with_inner),
+    ("invariants", _with_invariants),
     *CLEANING,
 )
 """All passes by name, in order.  Contractions come after what they must see through is gone, as factors of 1."""
@@ -63,9 +88,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
 
 def steps(program: Program, backend: RawTensor[Any]) -> Iterator[tuple[str, Program]]:
     """The name of each pass, and the program after it."""
-    raw = backend
-    while isinstance(raw, Wrapper):
-        raw = raw.raw
+    raw = _below(backend)
     for name, one in PASSES:
         program = one(program, raw)
         yield name, program
@@ -73,6 +96,15 @@ def steps(program: Program, backend: RawTensor[Any]) -> Iterator[tuple[str, Prog
 
 def optimised(program: Program, backend: RawTensor[Any]) -> Program:
     """The program after all passes for a backend; a wrapper's is the one for the backend below it."""
+    done: Program | None = program.derived.get(("optimised", _below(backend)))
+    if done is not None:
+        return done
     for _, after in steps(program, backend):
         program = after
     return program
+
+
+def _below(backend: RawTensor[Any]) -> RawTensor[Any]:
+    while isinstance(backend, Wrapper):
+        backend = backend.raw
+    return backend
