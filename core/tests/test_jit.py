@@ -191,6 +191,23 @@ def test_a_nan_keeps_its_sign(backend):
             assert [y.tolist() for y in g(x)] == [[1.0, 2.0], [-1.0, -2.0]]
 
 
+def test_tensors_without_values_say_why():
+    shown = []
+
+    def f(x):
+        shown.extend([repr(x), str(x), f"{tk.sin(x):.2f}"])
+        tk.grad(lambda y: shown.append(repr(y)) or y.sum())(x)
+        return x + 1.0
+
+    x = tk.ones((2,))
+    tk.jit(f, donate_argnums=0)(x)
+    text = "tensor {}, shape=(2,), dtype=float32"
+    traced = f"<<{text.format('without values')}> inside "
+    assert shown == [f"{traced}trace>"] * 3 + [f"{traced}grad>"]
+    assert repr(x) == str(x) == f"<{text.format('donated to a call of f')}>"
+    assert f"{[x]}" == f"[{x!r}]"
+
+
 def test_donated_tensors_are_gone():
     f = tk.jit(lambda state, x: {"w": state["w"] + x}, donate_argnums=0)
     state, x = {"w": tk.zeros(3)}, tk.ones(3)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Any, TypeAlias
 
-from tensorken.errors import ConcretizationError
+from tensorken.errors import ConcretizationError, EscapedTensorError
 from tensorken.levels import lower
 from tensorken.spec.dtypes import DType, float64, round_float
 
@@ -41,33 +41,39 @@ def text(x: Any, spec: str = "") -> str:
     """`str(x)` and `format(x, spec)` of a Tensor; where the backend knows no values, its formula."""
     try:
         elements = x.flat()
-    except ConcretizationError:
+    except (ConcretizationError, EscapedTensorError):
         return _formula(x) or representation(x)
     return display_text(x.shape, elements, x.dtype, spec)
 
 
 def representation(x: Any) -> str:
     """`repr(x)` of a Tensor; `<... inside grad>` if it belongs to a transform, so is no constant."""
+    level = x.interpreter
     try:
         shown = repr_text(x.shape, x.flat(), x.dtype)
-    except ConcretizationError:
-        formula = _formula(x) or "of each example"
-        shown = f"<tensor {formula}, shape={x.shape}, dtype={x.dtype}>"
-    return f"<{shown} inside {x.interpreter.transform}>" if x.interpreter.below is not None else shown
+    except (ConcretizationError, EscapedTensorError):
+        shown = f"<tensor {_formula(x) or _unknown(level)}, shape={x.shape}, dtype={x.dtype}>"
+    return f"<{shown} inside {level.transform}>" if level.below is not None and level.transform else shown
 
 
 def _formula(x: Any) -> str | None:
     """What a tensor without values stands for, as the backend puts it below what only wraps its values.
 
-    None if it differs between the examples of a batch.
+    None if it differs between the examples of a batch, or there is none.
     """
     try:
         base, value = lower(x.representation, x.interpreter)
-    except ConcretizationError:
+    except (ConcretizationError, EscapedTensorError):
         return None
     while hasattr(base, "raw"):  # Fuse, ShapeTracker
         base, value = base.raw, base.value(value)
     return str(value)
+
+
+def _unknown(level: Any) -> str:
+    """What a tensor without a formula is called: as a level below says, or as one of a batch."""
+    levels = (level, *reversed(level.foundation))
+    return next((one.unknown for one in levels if getattr(one, "unknown", None)), "of each example")
 
 
 # Text for people.

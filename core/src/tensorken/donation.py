@@ -14,10 +14,13 @@ from tensorken.tensor import Tensor
 class Donated(Level[Any]):
     """What a tensor that was given away lives on: it knows its shape and dtype, and any op is an error."""
 
+    transform = ""
+
     def __init__(self, inner: Interpreter[Any], name: str) -> None:
         super().__init__(inner)
         self.closed = True
         self.name = name
+        self.unknown = f"donated to a call of {name}"
 
     def refuse(self, op_name: str) -> EscapedTensorError:
         return EscapedTensorError(

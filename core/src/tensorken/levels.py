@@ -26,6 +26,9 @@ class Level(Diffable[R]):
     way_out: str = "return it from the function (has_aux=True for extra results)"
     """How a value leaves the transform, for messages."""
 
+    unknown: str | None = None
+    """What a tensor on it is called where its values cannot be shown."""
+
     base: Any = None
     below: Any = None
 

@@ -41,6 +41,7 @@ class Trace(Level[Variable]):
 
     transform = "trace"
     way_out = "return it from the function"
+    unknown = "without values"
 
     def __init__(self, inner: Interpreter[Any]) -> None:
         super().__init__(inner)
