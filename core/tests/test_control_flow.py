@@ -221,6 +221,27 @@ def test_no_steps_and_no_slices():
     assert gradient.item() == 1.0
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda carry, y: (carry * 2.0, None),
+        lambda carry, y: (y, None),
+        lambda carry, y: (tk.ones((2,), dtype="float64"), None),
+        lambda carry, y: (tk.sign(carry), tk.floor(carry)),
+    ],
+    ids=["the carry", "a slice", "a number", "steps"],
+)
+def test_a_carry_that_no_step_changes_keeps_its_derivative(body, reverse):
+    def f(x):
+        return tk.scan(body, x * x, tk.zeros((0, 2), dtype="float64"), reverse=reverse)[0].sum()
+
+    x = f64([1.0, -2.0])
+    assert tk.grad(f)(x).tolist() == tk.grad(tk.jit(f))(x).tolist() == [2.0, -4.0]
+    assert tk.vmap(tk.grad(f))(tk.stack([x, x])).tolist() == [[2.0, -4.0]] * 2
+    assert tk.hessian(f)(x).tolist() == [[2.0, 0.0], [0.0, 2.0]]
+
+
 def test_numbers_take_the_dtype_of_what_they_meet():
     carry, _ = tk.scan(lambda c, x: (c + x, None), 0, f64([1.5, 2.0]))
     assert carry.dtype is tk.float64 and carry.item() == 3.5

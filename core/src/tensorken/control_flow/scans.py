@@ -241,6 +241,10 @@ def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[An
     def pull_back(cotangents: Any, ys: Any, xs: Any, params: Any) -> list[Tensor | None]:
         """The cotangents of the operands."""
         found: list[Tensor | None] = [None] * len(xs)
+        if not length:  # the carries come out as they went in
+            for i in carried:
+                found[partner[i]] = cotangents[i]
+            return found
         if not halves.reached:
             return found
         given = {i: ys[i].zeros_like() if cotangents[i] is None else cotangents[i] for i in seeds}
