@@ -14,6 +14,7 @@ from tensorken_numpy import ciphers, exponential_sums, special
 from tensorken_numpy.compiled.program import compiled
 from tensorken_numpy.contraction import Array, contract
 from tensorken_numpy.factorizations import Factorizations
+from tensorken_numpy.limits import limited
 from tensorken_numpy.quiet import quiet
 from tensorken_numpy.sums import MANY, add_up
 
@@ -192,8 +193,7 @@ class Numpy(Factorizations):
         return quiet.run(np.square, x)
 
     def relu(self, x: Array) -> Array:
-        y: Array = np.maximum(x, x.dtype.type(0))
-        return y
+        return limited(np.maximum, x, 0)
 
     def add(self, a: Array, b: Array) -> Array:
         return quiet.run(np.add, a, b)

@@ -11,6 +11,7 @@ import numpy as np
 from tensorken.spec.bodies.coefficients import ERF, ERFC, ERFINV, ERFINV_BEYOND
 from tensorken.spec.dtypes import float32, float64
 from tensorken_numpy.contraction import Array
+from tensorken_numpy.limits import limited
 
 _BITS = {np.dtype("float16"): np.int16, np.dtype("float32"): np.int32, np.dtype("float64"): np.int64}
 """The integers of each float's size."""
@@ -55,7 +56,7 @@ def sigmoid(x: Array) -> Array:
     """z / (1 + z) with z = exp(x): beyond 40 that is 1, so z need not grow until it overflows."""
     if x.dtype == np.float16:
         return sigmoid(x.astype(np.float32)).astype(np.float16)
-    z = np.asarray(np.minimum(x, 40.0))
+    z = np.asarray(limited(np.minimum, x, 40.0))
     np.exp(z, z)
     np.divide(z, z + 1.0, z)
     return z
@@ -84,7 +85,7 @@ def softplus(x: Array) -> Array:
     np.negative(y, y)
     np.exp(y, y)
     np.log1p(y, y)
-    np.add(y, np.maximum(x, 0.0), y)
+    np.add(y, limited(np.maximum, x, 0.0), y)
     return y
 
 

@@ -16,9 +16,16 @@ from tensorken_numpy.compiled.schedule import BLOCK, REDUCTIONS, ROWS, Group
 from tensorken_numpy.compiled.smallness import is_literal
 from tensorken_numpy.compiled.templates import safe_in_place, template
 from tensorken_numpy.compiled.values import Value, in_memory
-from tensorken_numpy.compiled.writing import by_bits, mask_of, write_steps, write_sum, write_where
+from tensorken_numpy.compiled.writing import (
+    by_bits,
+    mask_of,
+    write_steps,
+    write_sum,
+    write_where,
+)
 from tensorken_numpy.contraction import Array, Sizes
 from tensorken_numpy.exponential_sums import log_softmax_of_rows, softmax_of_rows
+from tensorken_numpy.limits import FEW, slow_on_numbers
 from tensorken_numpy.sums import MANY
 
 if TYPE_CHECKING:
@@ -51,8 +58,13 @@ def _lies_across(emitter: Emitter, equation: Equation) -> bool:
 
 
 def _is_one_call(equation: Equation) -> bool:
+    """Whether one call on whole arrays does as well as one for each block."""
     steps = template(equation.op.name, [_dtype(x) for x in equation.operands], [None, None])
-    return steps is None or len(steps) == 1
+    if steps is None or len(steps) > 1:
+        return steps is None
+    ufunc, _, taken = steps[0]
+    numbers = any([not isinstance(x, str) for x in taken]) or any([is_literal(x) for x in equation.operands])
+    return not (numbers and slow_on_numbers(ufunc, _dtype(equation.results[0])))
 
 
 class _Blocks:
@@ -87,6 +99,7 @@ class _Blocks:
         self._free: dict[tuple[Sizes, np.dtype[Any]], list[tuple[str, Any]]] = {}
         self._slot: dict[Variable, tuple[str, Any]] = {}
         self._places: list[Any] = []
+        self._full: dict[Any, str] = {}
 
     # ---- cutting -------------------------------------------------------------------------------------------
 
@@ -133,7 +146,8 @@ class _Blocks:
         body, source.lines = source.lines, []
         indent, source.indent = source.indent, source.indent + "    "
         for v in arrays:
-            self._load(v, arrays[v])
+            if self.names[v].endswith("]"):  # what is used more than once in a block is sliced once
+                self.names[v] = source.assign(self.names[v])
         for i, equation in enumerate(self.equations):
             self._write(i, equation)
         lines, source.lines, source.indent = source.lines, body, indent
@@ -219,11 +233,6 @@ class _Blocks:
 
         return self._column(views)
 
-    def _load(self, v: Variable, x: Value) -> None:
-        """Slice once what is used more than once in a block."""
-        if x.kind == "local" and self.names[v] != x.name:
-            self.names[v] = self.source.assign(self.names[v])
-
     # ---- scratch -------------------------------------------------------------------------------------------
 
     def _scratch(self, shape: Sizes, dtype: np.dtype[Any]) -> tuple[str, Any]:
@@ -251,6 +260,15 @@ class _Blocks:
             return result
 
         return self._column(views), key
+
+    def _filled(self, number: Any, dtype: np.dtype[Any]) -> str:
+        """An array as large as the block, all of whose elements are this number."""
+        key = (repr(number), dtype)
+        if key not in self._full:
+            array = np.full(self.sizes, number, dtype)
+            pieces = [array[tuple([slice(0, s.stop - s.start) for s in block])] for block in self.blocks]
+            self._full[key] = self._column(lambda memory: pieces)
+        return self._full[key]
 
     def _release(self, slot: tuple[str, Any]) -> None:
         self._free[slot[1]].append(slot)
@@ -310,6 +328,13 @@ class _Blocks:
         names = [self._operand(x) for x in operands]
         dtypes = [_dtype(x) for x in operands]
         steps = template(equation.op.name, dtypes, [x.value if is_literal(x) else None for x in operands])
+        whole = self._merged(self.emitter.small[equation.results[0]]) == self.shape
+        filled = self._filled if whole and math.prod(self.sizes) > FEW else None
+        if filled is not None and steps is not None and slow_on_numbers(steps[0][0], dtypes[0]):
+            names = [
+                filled(x.value, dtypes[0]) if is_literal(x) else name
+                for x, name in zip(operands, names, strict=True)
+            ]
         if equation.op.name == "cast" and not (dtypes[0].kind == "f" and _dtype(v).kind == "i"):
             source.line(f"{source.bound(np.copyto)}({self._target(v)}, {names[0]}, 'unsafe')")
         elif equation.op.name == "where" and by_bits(self.shape, dtypes[1]):
@@ -326,7 +351,7 @@ class _Blocks:
             target = self._target(v)
             needs = any(["t" in (to, *taken) for _, to, taken in steps])
             scratch = self._scratch(self._merged(self.emitter.small[v]), _dtype(v)) if needs else None
-            write_steps(self.emitter, steps, names, target, scratch[0] if scratch else "", dtypes[-1])
+            write_steps(self.emitter, steps, names, target, scratch[0] if scratch else "", dtypes[-1], filled)
             if scratch is not None:
                 self._release(scratch)
 

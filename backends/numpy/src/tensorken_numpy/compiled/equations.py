@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from tensorken.spec.op import run
 from tensorken_numpy import special
 from tensorken_numpy.compiled import layouts
 from tensorken_numpy.compiled.contractions import write_contraction
+from tensorken_numpy.compiled.schedule import BLOCK
 from tensorken_numpy.compiled.smallness import is_elementwise, is_literal
 from tensorken_numpy.compiled.templates import safe_in_place, template
 from tensorken_numpy.compiled.values import OF, Value
@@ -24,6 +26,7 @@ from tensorken_numpy.compiled.writing import (
     write_where,
 )
 from tensorken_numpy.exponential_sums import in_rows, log_softmax_of_rows, softmax_of_rows
+from tensorken_numpy.limits import FEW, slow_on_numbers
 from tensorken_numpy.sums import in_many_rows
 
 if TYPE_CHECKING:
@@ -75,6 +78,11 @@ def _elementwise(emitter: Emitter, equation: Equation) -> None:
         names = [emitter.value(x).name for x in operands]
     else:
         names = [emitter.operand(x) for x in operands]
+    filled = functools.partial(emitter.filled, shape) if FEW < math.prod(shape) <= BLOCK else None
+    if filled is not None and steps is not None and slow_on_numbers(steps[0][0], dtype):
+        names = [
+            filled(x.value, dtype) if is_literal(x) else name for x, name in zip(operands, names, strict=True)
+        ]
     if equation.op.name == "cast" and _is_plain(OF[operands[0].dtype.name], dtype):
         target = emitter.target(v, shape, operands)
         emitter.source.line(f"{emitter.source.bound(np.copyto)}({target.name}, {names[0]}, 'unsafe')")
@@ -106,7 +114,13 @@ def _elementwise(emitter: Emitter, equation: Equation) -> None:
         if any(["t" in (to, *taken) for _, to, taken in steps]):
             scratch = emitter.scratch(target.layout, None)
         write_steps(
-            emitter, steps, names, target.name, scratch.name if scratch else "", OF[operands[-1].dtype.name]
+            emitter,
+            steps,
+            names,
+            target.name,
+            scratch.name if scratch else "",
+            OF[operands[-1].dtype.name],
+            filled,
         )
         if scratch is not None and scratch.place is not None:
             emitter.planner.free(scratch.place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from tensorken_numpy.compiled.smallness import is_literal
 from tensorken_numpy.compiled.source import Source
 from tensorken_numpy.compiled.templates import Template
+from tensorken_numpy.limits import slow_on_numbers
 from tensorken_numpy.sums import add_up
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ _MASKS: dict[int, np.dtype[Any]] = {4: np.dtype("int32"), 8: np.dtype("int64")}
 _SYMBOLS: dict[Any, str] = {np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/"}
 _BY_NAME_ONLY = (np.maximum, np.minimum)
 """Ufuncs that want to be told by name where to put their result."""
+
+Number = Callable[[Any, "np.dtype[Any]"], str]
 
 
 class Writer(Protocol):
@@ -39,12 +42,29 @@ class Writer(Protocol):
 
 
 def write_steps(
-    writer: Writer, steps: Template, operands: Sequence[str], y: str, t: str, dtype: np.dtype[Any]
+    writer: Writer,
+    steps: Template,
+    operands: Sequence[str],
+    y: str,
+    t: str,
+    dtype: np.dtype[Any],
+    filled: Number | None = None,
 ) -> None:
-    """A call for each step, which writes into y or t."""
+    """A call for each step, which writes into y or t.
+
+    Args:
+        writer: knows the names of numbers.
+        steps: what to do.
+        operands: the names of a and b.
+        y: the name of the result.
+        t: the name of a scratch array, if one is needed.
+        dtype: of the numbers.
+        filled: gives the name of an array of a number, for ufuncs that take five times as long with a single one.
+    """
     names = {**dict(zip("ab", operands, strict=False)), "y": y, "t": t}
     for ufunc, to, taken in steps:
-        arguments = [names[x] if isinstance(x, str) else writer.number(x, dtype) for x in taken]
+        number = filled if filled is not None and slow_on_numbers(ufunc, dtype) else writer.number
+        arguments = [names[x] if isinstance(x, str) else number(x, dtype) for x in taken]
         arguments.append(f"out={names[to]}" if ufunc in _BY_NAME_ONLY else names[to])
         writer.source.line(f"{writer.source.bound(ufunc)}({', '.join(arguments)})")
 
