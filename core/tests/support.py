@@ -40,7 +40,12 @@ class Strideless(Numpy):
 
 
 class Strict(Strideless):
-    """A strideless numpy that checks what core promises a backend: equal shapes, one dtype, normalised params."""
+    """A strideless numpy that checks what core promises a backend: equal shapes, one dtype, normalised params.
+
+    It compiles nothing, so that it sees each op of a program.
+    """
+
+    compile = RawTensor.compile
 
     def __repr__(self) -> str:
         return "Strict()"
@@ -87,7 +92,12 @@ for _op in OPS.values():
 
 
 class Counting(Numpy):
-    """Numpy that counts the calls of each op, by name and by (name, shape of the result)."""
+    """Numpy that counts the calls of each op, by name and by (name, shape of the result).
+
+    It compiles nothing, so that each op of a program is a call.
+    """
+
+    compile = RawTensor.compile
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
@@ -164,6 +174,15 @@ def f64(values: Any, backend: Any = FUSED) -> Tensor:
 def array(x: Any) -> np.ndarray[Any, Any]:
     """The values of a tensor, at whatever level it is."""
     return np.array(x)
+
+
+def close(found: Any, expected: Any, tolerance: float = 1e-12) -> None:
+    """Two trees have the same numbers, of the same shapes, but for rounding; a list stands for a tensor or an array."""
+    got, wanted = tk.tree.leaves(found), tk.tree.leaves(expected, is_leaf=lambda x: isinstance(x, list))
+    for x, y in zip(got, wanted, strict=True):
+        x, y = array(x), array(y)
+        assert x.shape == y.shape, f"{x.shape} is not {y.shape}"
+        np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
 
 
 def peak_of(call: Callable[[], Any]) -> int:

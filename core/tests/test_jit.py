@@ -8,6 +8,7 @@ import warnings
 import pytest
 
 import tensorken as tk
+from core.tests.support import close
 from tensorken.errors import (
     ArgumentError,
     ConcretizationError,
@@ -60,13 +61,6 @@ def given(name, backend, dtype="float64"):
         return x
 
     return f, arguments(make)
-
-
-def close(a, b):
-    a, b = (tk.tree.leaves(x) for x in (a, b))
-    for x, y in zip(a, b, strict=True):
-        x, y = (tk.Tensor.tolist(z.flatten()) for z in (x, y))
-        assert x == pytest.approx(y, rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -61,8 +61,8 @@ def run(name, backend, *operands, params=()):
     return tuple(map(array, result)) if isinstance(result, tuple) else array(result)
 
 
-def close(x, y, scale=1.0, times=8):
-    """Whether two matrices of at most 8 rows differ by a few rounding errors, relative to a size."""
+def agree_but_for_rounding(x, y, scale=1.0, times=8):
+    """Two matrices of at most 8 rows differ by a few rounding errors, relative to a size."""
     assert x.shape == y.shape
     assert x.dtype == y.dtype
     bound = times * 8 * np.finfo(x.dtype).eps * scale
@@ -87,8 +87,8 @@ def transposed(x):
 @given(x=matrices(), complete=st.booleans())
 def test_qr(backend, x, complete):
     q, r = run("qr", backend, x, params=(complete,))
-    close(q @ r, x, size(x))
-    close(transposed(q) @ q, identity(transposed(q) @ q))
+    agree_but_for_rounding(q @ r, x, size(x))
+    agree_but_for_rounding(transposed(q) @ q, identity(transposed(q) @ q))
     assert not np.tril(r, -1).any()
 
 
@@ -98,13 +98,13 @@ def test_qr(backend, x, complete):
 def test_svd(backend, x, full):
     left, values, right = run("svd", backend, x, params=(full,))
     count = values.shape[-1]
-    close((left[..., :count] * values[..., None, :]) @ right[..., :count, :], x, 8 * size(x))
-    close(transposed(left) @ left, identity(transposed(left) @ left))
-    close(right @ transposed(right), identity(right @ transposed(right)))
+    agree_but_for_rounding((left[..., :count] * values[..., None, :]) @ right[..., :count, :], x, 8 * size(x))
+    agree_but_for_rounding(transposed(left) @ left, identity(transposed(left) @ left))
+    agree_but_for_rounding(right @ transposed(right), identity(right @ transposed(right)))
     assert (values >= 0).all()
     assert (np.diff(values) <= 0).all()
-    close(values, np.linalg.svd(x, compute_uv=False), 8 * size(x))
-    close(run("svdvals", backend, x), values, 8 * size(x))
+    agree_but_for_rounding(values, np.linalg.svd(x, compute_uv=False), 8 * size(x))
+    agree_but_for_rounding(run("svdvals", backend, x), values, 8 * size(x))
 
 
 @BODIES
@@ -113,11 +113,11 @@ def test_svd(backend, x, full):
 def test_eigh_reads_the_lower_triangle(backend, x):
     whole = np.tril(x) + transposed(np.tril(x, -1))
     values, vectors = run("eigh", backend, x)
-    close((vectors * values[..., None, :]) @ transposed(vectors), whole, 8 * size(x))
-    close(transposed(vectors) @ vectors, identity(vectors))
+    agree_but_for_rounding((vectors * values[..., None, :]) @ transposed(vectors), whole, 8 * size(x))
+    agree_but_for_rounding(transposed(vectors) @ vectors, identity(vectors))
     assert (np.diff(values) >= 0).all()
-    close(values, np.linalg.eigvalsh(whole), 8 * size(x))
-    close(run("eigvalsh", backend, x), values, 8 * size(x))
+    agree_but_for_rounding(values, np.linalg.eigvalsh(whole), 8 * size(x))
+    agree_but_for_rounding(run("eigvalsh", backend, x), values, 8 * size(x))
 
 
 @BODIES
@@ -127,7 +127,7 @@ def test_cholesky_reads_the_lower_triangle(backend, x):
     n = x.shape[-1]
     positive = x @ transposed(x) + np.asarray(size(x) ** 2 * 0.1 * n, x.dtype) * identity(x)
     factor = run("cholesky", backend, np.tril(positive))
-    close(factor @ transposed(factor), positive, size(positive))
+    agree_but_for_rounding(factor @ transposed(factor), positive, size(positive))
     assert not np.triu(factor, 1).any()
     assert (np.diagonal(factor, 0, -2, -1) > 0).all()
 
@@ -143,8 +143,8 @@ def test_solutions_inverses_and_determinants(backend, x, count):
     """The largest elements stand on the other diagonal, so that rows must be exchanged."""
     x = well_conditioned(x)
     b = np.sin(np.arange(np.prod((*x.shape[:-1], count)))).reshape((*x.shape[:-1], count)).astype(x.dtype)
-    close(x @ run("solve", backend, x, b), b, size(x))
-    close(x @ run("inv", backend, x), identity(x), size(x))
+    agree_but_for_rounding(x @ run("solve", backend, x, b), b, size(x))
+    agree_but_for_rounding(x @ run("inv", backend, x), identity(x), size(x))
     exact = np.linalg.det(x.astype("float64"))
     np.testing.assert_allclose(run("det", backend, x), exact, rtol=64 * np.finfo(x.dtype).eps)
     sign, logarithm = run("slogdet", backend, x)
@@ -163,7 +163,9 @@ def test_triangular_solve_does_not_read_the_other_triangle(backend, lower, x):
     inside = (np.tri(n) if lower else np.tri(n).T) == 1
     spoilt = np.where(inside, triangle, np.asarray(np.nan, x.dtype))
     b = np.cos(np.arange(np.prod((*x.shape[:-1], 2)))).reshape((*x.shape[:-1], 2)).astype(x.dtype)
-    close(triangle @ run("triangular_solve", backend, spoilt, b, params=(lower,)), b, size(x))
+    agree_but_for_rounding(
+        triangle @ run("triangular_solve", backend, spoilt, b, params=(lower,)), b, size(x)
+    )
 
 
 @BODIES
@@ -195,7 +197,7 @@ def test_cofactors_of_any_matrix(backend, x):
         for j in range(n):
             minor = np.delete(np.delete(x, i, -2), j, -1).astype("float64")
             expected[..., i, j] = (-1) ** (i + j) * np.linalg.det(minor)
-    close(cofactors, expected.astype(x.dtype), 24.0)
+    agree_but_for_rounding(cofactors, expected.astype(x.dtype), 24.0)
 
 
 def test_lu_free_tournaments_let_every_two_columns_meet_once():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from core.tests.support import FUSED, STACKS, array, f64
+from core.tests.support import FUSED, STACKS, array, close, f64
 from tensorken.errors import TensorkenError
 from tensorken.tensor import Tensor
 
@@ -145,10 +145,6 @@ def symmetric(entries: list[float], order: int) -> np.ndarray[Any, Any]:
         for permuted in itertools.permutations(index):
             result[permuted] = entry
     return result
-
-
-def close(got: Any, expected: Any) -> None:
-    np.testing.assert_allclose(array(got), expected, rtol=1e-10, atol=1e-10)
 
 
 FUNCTIONS = pytest.mark.parametrize("f", EXPECTED, ids=lambda f: f.__name__)

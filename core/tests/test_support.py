@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tensorken as tk
-from core.tests.support import Strict, Strideless
+from core.tests.support import Counting, Strict, Strideless
 
 
 @pytest.mark.parametrize("backend", [Strideless(), Strict()], ids=repr)
@@ -20,3 +23,30 @@ def test_a_device_without_strides_permutes_every_shape(backend: Strideless, shap
     assert y.flags.c_contiguous
     assert not np.shares_memory(x, y) or not x.size
     assert tk.permute_dims(tk.tensor(x, backend=backend), order).tolist() == x.T.tolist()
+
+
+def f(w: tk.Tensor, x: tk.Tensor) -> tk.Tensor:
+    """A product of matrices, in a loop too."""
+    return tk.fori_loop(0, 3, lambda i, x: tk.tanh(x @ w), x).sum()
+
+
+@pytest.mark.parametrize("wrapper", [lambda backend: backend, tk.Fuse], ids=["alone", "fused"])
+def test_what_a_jitted_call_runs_is_counted(wrapper: Callable[[Counting], Any]) -> None:
+    counting = Counting()
+    w = tk.eye(3, backend=wrapper(counting))
+    fast = tk.jit(f)
+    for _ in range(2):
+        counting.clear()
+        fast(w, w).item()
+        assert counting.calls["tanh"] == counting.sizes["tanh", (3, 3)] == 3
+
+
+@pytest.mark.parametrize("wrapper", [lambda backend: backend, tk.Fuse], ids=["alone", "fused"])
+def test_what_a_jitted_call_runs_is_checked(wrapper: Callable[[Strict], Any]) -> None:
+    class Careless(Strict):
+        def tanh(self, x: Any) -> Any:
+            return super().tanh(super().sum(x, [0]))
+
+    w = tk.ones((3, 3), backend=wrapper(Careless()))
+    with pytest.raises(TypeError, match="unhashable"):
+        tk.jit(f)(w, w)

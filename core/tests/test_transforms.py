@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import tensorken as tk
-from core.tests.support import FUSED, STACKS, Counting, array, f64
+from core.tests.support import FUSED, STACKS, Counting, array, close, f64
 from tensorken.errors import GradientError, StructureError
 from tensorken.fuse import Fuse
 from tensorken.spec.op import Op
@@ -25,10 +25,6 @@ pytestmark = pytest.mark.usefixtures("on_numpy")
 
 def cubes(x):
     return (x * x * x).sum()
-
-
-def close(got, expected, rtol=1e-12):
-    np.testing.assert_allclose(array(got), expected, rtol=rtol, atol=1e-13)
 
 
 # ---- arguments and results ---------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from core.tests.laws.operands import (
     random_like,
     smooth,
 )
-from core.tests.support import FUSED, STACKS, array
+from core.tests.support import FUSED, STACKS, array, close
 from tensorken.spec.op import OPS
 from tensorken.tensor import apply
 
@@ -51,13 +51,6 @@ def loop(f, operands, in_axes):
     if isinstance(rows[0], tuple):
         return tuple(np.stack([array(row[i]) for row in rows]) for i in range(len(rows[0])))
     return (np.stack([array(row) for row in rows]),)
-
-
-def close(results, expected, rtol=1e-12):
-    results = results if isinstance(results, tuple) else (results,)
-    for result, wanted in zip(results, expected, strict=True):
-        assert result.shape == wanted.shape
-        np.testing.assert_allclose(array(result), wanted, rtol=rtol, atol=rtol)
 
 
 @pytest.mark.feature(197)
