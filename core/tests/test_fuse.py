@@ -328,6 +328,26 @@ def test_constants_keep_their_sign_dtype_and_kind():
     assert math.isnan(tk.full((), math.nan, backend=stack).item())
 
 
+@pytest.mark.parametrize(
+    "move",
+    [
+        lambda x: x.broadcast_to((2, 3)),
+        lambda x: x.reshape((1, 3, 1)).broadcast_to((2, 3, 4)),
+        lambda x: x.broadcast_to((2, 3)).reshape((3, 2)),
+        lambda x: x.broadcast_to((2, 3)).mT,
+        lambda x: tk.flip(x.broadcast_to((2, 3)), axis=0),
+    ],
+)
+def test_what_is_merely_moved_is_still_known_to_be_a_number(move):
+    counting = Counting()
+    stack = Fuse(counting)
+    y = move(tk.full((3,), -0.0, backend=stack))
+    assert str(stack.number(y.representation)) == "-0.0"
+    assert not counting.calls.keys() & {"expand", "permute", "flip"}
+    expected = array(move(tk.full((3,), 1.0, backend=Numpy())))
+    np.testing.assert_array_equal(np.signbit(array(y)), expected.astype(bool))
+
+
 def test_a_thousand_constants_are_all_right():
     stack = Fuse(Numpy())
     x = tk.zeros((2,), backend=stack)

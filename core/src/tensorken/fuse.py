@@ -69,7 +69,7 @@ class Held(Generic[R]):
 
 
 class Full(Held[R]):
-    """A tensor of equal elements."""
+    """A tensor of equal elements, whose value has size 1 along all axes; what merely moves them keeps the number."""
 
     __slots__ = ("number",)
 
@@ -265,12 +265,15 @@ class Fuse(Wrapper[Held[R]]):
         return Held(multiplied(a.shape, b.shape, axes), None, product)
 
     def expand(self, x: Held[R], shape: Shape) -> Held[R]:
-        return Held(shape, self.small(x))
+        number = x.number
+        return Held(shape, self.small(x)) if number is None else Full(shape, self.small(x), number)
 
     def permute(self, x: Held[R], order: Axes) -> Held[R]:
         shape = tuple([x.shape[i] for i in order])
         p = x.pending
         if p is None:
+            if x.number is not None:
+                return Full(shape, self.small(x), x.number)
             return Held(shape, self.raw.permute(self.small(x), order))
         return Held(shape, None, Pending(p.terms, p.full, p.axes, tuple([p.shown[i] for i in order])))
 
@@ -281,6 +284,8 @@ class Fuse(Wrapper[Held[R]]):
             if shown is not None:
                 return Held(shape, None, Pending(p.terms, p.full, p.axes, shown))
         value = self.small(x)
+        if x.number is not None:
+            return Full(shape, self.raw.reshape(value, (1,) * len(shape)), x.number)
         sizes = self.raw.shape(value)
         if sizes == x.shape:
             return Held(shape, self.raw.reshape(value, shape))
@@ -290,6 +295,8 @@ class Fuse(Wrapper[Held[R]]):
         return Held(shape, self.raw.reshape(self._expand(value, x.shape), shape))
 
     def flip(self, x: Held[R], axes: Axes) -> Held[R]:
+        if x.number is not None:
+            return x
         value = self.small(x)
         sizes = self.raw.shape(value)
         real = tuple([i for i in axes if sizes[i] != 1])
