@@ -139,6 +139,29 @@ def test_functions_with_rules_may_use_constants(made):
         assert tk.vmap(tk.jit(g))(tk.stack([x, x])).tolist() == [f(x).tolist()] * 2
 
 
+def test_a_rule_whose_forward_half_calls_the_function_is_traced_inside_a_derivative():
+    @tk.custom_vjp
+    def product(x, y):
+        return x * y
+
+    product.defvjp(
+        lambda x, y: (product(x, y), (x, y)), lambda kept, t: (3.0 * t * kept[1], 5.0 * t * kept[0])
+    )
+
+    def f(x):
+        return product(x, tk.sin(x)).sum()
+
+    def slope(g):
+        return lambda x: tk.grad(g)(x).sum()
+
+    x = tk.tensor([1.0, -2.0])
+    traced = (tk.jit(f), tk.trace(f)(x), lambda x: tk.cond(True, f, lambda x: x.sum(), x))
+    traced += (lambda x: tk.scan(lambda c, _: (c + f(x), None), 0.0, length=1)[0],)
+    for g in traced:
+        for expected, found in ((f, g), (slope(f), slope(g)), (slope(slope(f)), slope(tk.jit(slope(g))))):
+            assert tk.grad(found)(x).tolist() == pytest.approx(tk.grad(expected)(x).tolist())
+
+
 def test_data_dependent_control_flow_is_one_clear_error():
     with pytest.raises(
         ConcretizationError, match=r"trace: this bool of shape \(\) has no value while.*if x > 0.*tk.where"

@@ -14,8 +14,10 @@ from tensorken.dispatch import apply
 from tensorken.errors import ArgumentError, GradientError, ShapeError
 from tensorken.reverse import Reverse
 from tensorken.spec.dtype_rules import floating
+from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import Op
 from tensorken.tensor import Tensor
+from tensorken.tracing import Trace
 from tensorken.user_ops import (
     STATIC,
     Arguments,
@@ -233,11 +235,7 @@ class custom_vjp:
             return self._function(*positional)
         result, residuals = Result(name), Result(name, static=(*STATIC, float))
         # Under reverse mode the residuals are further results of the op, so that the forward half runs once.
-        recorded = self._forward is not None and any(
-            isinstance(level, Reverse)
-            for x in tensors
-            for level in (x.interpreter, *x.interpreter.foundation)
-        )
+        recorded = self._forward is not None and any([_is_recorded(x.interpreter) for x in tensors])
 
         def full(xs: Sequence[Tensor]) -> list[Any]:
             return _with_static(self._static, static, given.filled(xs))
@@ -286,6 +284,14 @@ class custom_vjp:
 
 
 # ---- pieces ------------------------------------------------------------------------------------------------
+
+
+def _is_recorded(interpreter: Interpreter[Any]) -> bool:
+    """Whether what is done at a level comes before a Reverse; a program that is being traced is none of those below."""
+    for level in (interpreter, *reversed(interpreter.foundation)):
+        if isinstance(level, Reverse | Trace):
+            return isinstance(level, Reverse)
+    return False
 
 
 def _name_of(f: Any) -> str:
