@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import warnings
 
@@ -316,3 +317,27 @@ def test_a_method_and_a_decorated_function_keep_their_names():
 
     assert (Model.loss.__name__, Model.loss.__doc__) == ("loss", "The loss.")
     assert Model.loss(3.0).item() == 6.0
+
+
+def test_its_program_calls_arguments_as_the_function_does():
+    @tk.jit
+    def loss(params, x, *rest, scale):
+        return (x @ params["w"] + rest[0]).sum() * scale
+
+    @functools.partial(tk.jit, static_argnums=0)
+    def power(n, x):
+        return x**n
+
+    w, x = tk.ones(3), tk.ones((2, 3))
+    text = str(tk.trace(lambda w: loss({"w": w}, x, 1.0, scale=2.0))(w))
+    assert '\nloss(params["w"]: float32[3], x: float32[2, 3], rest_0: float32[], scale: float32[]):\n' in text
+    assert "\npower(x: float32[3]):\n" in str(tk.trace(lambda w: power(3, w))(w))
+
+
+def test_what_it_takes_from_an_enclosing_function_has_no_name_of_an_argument():
+    def outer(x):
+        return tk.jit(lambda y: x * y)(2.0)
+
+    program = tk.trace(outer)(3.0)
+    assert program(3.0).item() == 6.0
+    assert "(a: float32[], b: float32[]):\n" in str(program)

@@ -19,6 +19,7 @@ from tensorken.errors import ArgumentError, RetraceWarning
 from tensorken.levels import ground
 from tensorken.packing import packing
 from tensorken.programs.execution import Run, prepared
+from tensorken.programs.names import parameters_of
 from tensorken.programs.program import Program
 from tensorken.spec import op as ops
 from tensorken.spec.dtypes import DType, bool_, int32
@@ -256,10 +257,19 @@ def _traced(f: Function, name: str, xs: Sequence[Tensor], kind: Kind, donated: f
         inputs=(*program.inputs, *above),
         constants={v: x for v, x in program.constants.items() if v not in above},
         donated=donated,
+        arguments=None if above else kind.structure,
+        parameters=_parameters(f, kind),
     )
     types = [(v.shape, v.dtype) for v in program.outputs]
     result = tree.LEAF if found[0] == tree.LEAF else found[0]
     return Prepared(program, list(above.values()), types, result)
+
+
+def _parameters(f: Function, kind: Kind) -> tuple[str, ...]:
+    """What the function calls its positional arguments, but for the static ones."""
+    static = {i for i, _ in kind.fixed}
+    names = parameters_of(f, len(tree.unflatten(kind.structure, range(kind.structure.size))[0]) + len(static))
+    return tuple([name for i, name in enumerate(names) if i not in static])
 
 
 def _keep(programs: dict[Any, Prepared], key: Any, found: Prepared) -> None:
