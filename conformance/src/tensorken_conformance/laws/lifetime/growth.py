@@ -167,7 +167,7 @@ def growth(subject: Subject, case: Case) -> Measured:
         Footprint.now()
         found = whole = measured(work, case.detail, operands[0].nbytes)
         trials, plain = 1, int(found.excess >= PLAIN)
-        while found.excess >= 1 and trials < TRIALS and plain < CLEAR:
+        while min(found.excess, whole.excess) >= 1 and trials < TRIALS and plain < CLEAR:
             found = measured(work, case.detail, operands[0].nbytes)
             whole = replace(found, count=whole.count + found.count, before=whole.before)
             trials, plain = trials + 1, plain + 1 if found.excess >= PLAIN else 0
