@@ -26,7 +26,8 @@ _MODERATE = 12
 def with_factors_out(program: Program, backend: RawTensor[Any]) -> Program:
     """Signs and divisors out of sums, so that these see the products in them; reciprocals and numbers where they meet.
 
-    Only of values that are used for nothing else, so that nothing is computed twice.
+    Only of values that are used for nothing else, so that nothing is computed twice.  Not bit for bit the same: results
+    are rounded less often, and a zero may have another sign, as -(1 - 1) has, and (-1 + 1) has not.
     """
     return rewritten(program, backend, _RULES)
 
