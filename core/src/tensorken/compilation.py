@@ -134,8 +134,11 @@ def jit(f: Function, *, static_argnums: Argnums = (), donate_argnums: Argnums = 
 
     @functools.wraps(f)
     def jitted(*arguments: Any, **keywords: Any) -> Any:
-        if plain and not keywords and arguments and all([type(x) is Tensor for x in arguments]):
-            found = programs.get(_key(arguments))
+        if plain and not keywords and arguments:
+            try:
+                found = programs.get(_key(arguments))
+            except AttributeError:  # an argument is no tensor
+                found = None
             if found is not None and not ops.watchers:
                 return found.of(found.run([x.representation for x in arguments]))  # type: ignore[misc]
         return _call(f, tracings, static_argnums, donate_argnums, arguments, keywords)
@@ -184,7 +187,7 @@ def _call(
             run = found.run = prepared(found.program, backend)
         found.backend = backend
         plain = not (fixed or keywords or donated or found.extra or found.run is None)
-        if plain and xs and all([type(x) is Tensor for x in arguments]):
+        if plain and xs and all([type(x) is Tensor for x in arguments]):  # whose shapes are known now
             _keep(tracings.programs, _key(xs), found)
         given = Given([x.representation for x in operands])
         give_away(name, [xs[i] for i in given_away if xs[i] is leaves[i]])
@@ -193,8 +196,11 @@ def _call(
 
 
 def _key(xs: Sequence[Tensor]) -> tuple[Any, ...]:
-    """What the plainest calls are known by: where their arguments are, and of which shapes and dtypes."""
-    return tuple([(x.interpreter, x.shape, x.dtype) for x in xs])
+    """What the plainest calls are known by: where their arguments are, and of which shapes and dtypes.
+
+    A shape that has not been asked for is None here, and so in no key that is kept.
+    """
+    return tuple([(x.interpreter, x._shape, x._dtype) for x in xs])
 
 
 def _places(what: str, argnums: Argnums, count: int) -> tuple[int, ...]:
