@@ -170,6 +170,20 @@ def test_an_op_keeps_an_operand_to_know_where_to_run() -> None:
     assert tk.jit(f)().tolist() == program().tolist() == [2.0, 2.0, 2.0]
 
 
+def test_a_loop_whose_results_need_nothing_of_what_it_carries_runs() -> None:
+    def f(x: Any) -> Any:
+        return tk.scan(lambda c, _: (tk.sin(c), x * 0.0 + 2.0), x, length=3)[1]
+
+    def g(x: Any) -> Any:
+        return tk.scan(
+            lambda c, y: (tk.sin(c), (tk.full((2,), 2.0), tk.full((), -tk.nan))), x, tk.ones((3, 1))
+        )[1]
+
+    program = after_passes(g, matrix(2))
+    assert [len(e.operands) for e in program.equations if e.op.name == "scan"] in ([], [1])
+    assert tk.grad(tk.jit(lambda x: f(x).sum()))(matrix(2)).tolist() == [0.0, 0.0]
+
+
 # ---- invariants --------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken.programs.passes.rewriting import substituted
 from tensorken.programs.program import Equation, Literal, Program, Variable
+from tensorken.spec.dtypes import exact
 from tensorken.spec.op import Whole
 
 Known = Mapping[int, Literal | int]
@@ -67,7 +68,8 @@ def _narrowed(
     if not asked:
         return None, unchanged
     inputs, outputs = _alive(parts.programs, parts.tests, carries, known, asked)
-    if not inputs and not own:
+    alone = not inputs and not own
+    if alone:
         inputs = [0]  # an op needs an operand, to know where to run
     if len(inputs) == len(operands) and len(outputs) == len(equation.results):
         return equation, unchanged
@@ -78,7 +80,7 @@ def _narrowed(
             for i, p in enumerate(parts.programs)
         ]
     )
-    before = [None if i in same else i for i in inputs]
+    before = [None if i in same or (alone and i in carries) else i for i in inputs]
     return Equation(
         equation.op,
         (*own, *[operands[i] for i in inputs]),
@@ -124,7 +126,7 @@ def _used(program: Program, outputs: Sequence[Variable]) -> list[int]:
 
 def _within(program: Program, known: Known, inputs: Sequence[int], outputs: Sequence[int]) -> Program:
     """The program of these inputs and outputs alone, made once."""
-    facts = tuple([(i, x if isinstance(x, int) else repr(x.value)) for i, x in known.items()])
+    facts = tuple([(i, x if isinstance(x, int) else exact(x.value)) for i, x in known.items()])
 
     def make() -> Program:
         values = {program.inputs[i]: program.inputs[x] if isinstance(x, int) else x for i, x in known.items()}
