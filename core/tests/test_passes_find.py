@@ -13,6 +13,7 @@ import pytest
 import tensorken as tk
 from core.tests.programs_support import on
 from core.tests.support import Required, array
+from tensorken.errors import BackendError
 from tensorken.programs.passes.algebra import simplified
 from tensorken.programs.passes.common_subexpressions import without_common_subexpressions
 from tensorken.programs.passes.concatenations import joined
@@ -424,6 +425,14 @@ def test_each_pass_says_what_it_did() -> None:
     contractions = next(row for row in rows if row.startswith("contractions"))
     assert "fused_multiply_add" in contractions
     assert "test_passes_find.py:" in contractions
+
+
+def test_explain_takes_the_name_of_a_backend() -> None:
+    program = traced(lambda x: tk.softmax(x, axis=1))
+    assert "lower" in program.explain("reference")
+    assert program.explain("numpy") == program.explain(Numpy()) == program.explain()
+    with pytest.raises(BackendError, match="wgpu"):
+        program.explain("wgpu")
 
 
 def test_passes_take_time_in_proportion_to_the_program() -> None:

@@ -268,7 +268,7 @@ class Program:
         """What each pass does to this program before it runs: a table, a row for each that changes something.
 
         Args:
-            backend: the interpreter on which it is to run; None for the one where it was traced.
+            backend: where it is to run, a name or an interpreter; None for where it was traced.
 
         >>> import tensorken as tk
         >>> print(tk.trace(tk.grad(lambda a, b: (a @ b).sum()))(tk.ones((2, 3)), tk.ones((3, 4))).explain())
@@ -277,8 +277,9 @@ class Program:
         pass ...
         """
         from tensorken.programs.passes.explanation import explanation
+        from tensorken.registry import resolve
 
-        return explanation(self, self.backend if backend is None else backend)
+        return explanation(self, self.backend if backend is None else resolve(backend, None))
 
     def __repr__(self) -> str:
         from tensorken.programs.text import summary

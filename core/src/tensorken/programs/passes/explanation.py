@@ -43,6 +43,9 @@ def _explain(program: Program, backend: RawTensor[Any], tables: dict[Program, li
             inner = inner_programs(program)
         now = _counts(after)
         gone, come = last - now, now - last
+        if not gone and not come:  # but some may have moved from one program to another
+            before, beyond = _counts(program, alone=True), _counts(after, alone=True)
+            gone, come = before - beyond, beyond - before
         if gone or come:
             sizes = f"{last.total()} -> {now.total()}"
             rows.append((name, sizes, _ops(gone), _ops(come), _lines(gone + come)))
@@ -57,10 +60,10 @@ def _explain(program: Program, backend: RawTensor[Any], tables: dict[Program, li
         _explain(one, backend, tables)
 
 
-def _counts(program: Program) -> _Counts:
-    """How many equations of each op came from each line, in the program and those within it."""
+def _counts(program: Program, alone: bool = False) -> _Counts:
+    """How many equations of each op came from each line, in the program and, unless it is alone, those within it."""
     found: _Counts = Counter()
-    for one in within(program):
+    for one in [program] if alone else within(program):
         for e in one.equations:
             found[e.op.name, "" if e.origin is None else f"{Path(e.origin.file).name}:{e.origin.line}"] += 1
     return found
