@@ -1,39 +1,45 @@
-"""How two programs are compared: turn by turn on one pinned thread, by CPU time, after their results agreed."""
+"""How programs are compared: turn by turn on one pinned thread, by CPU time, after their results agreed."""
 
 from __future__ import annotations
 
+import gc
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-ROUNDS = 15
-ROUND_SECONDS = 0.1
+import numpy as np
+
+ROUNDS = 9
+TURN_SECONDS = 0.05
+SLOW_SECONDS = 0.25  # whose calls take longer takes part in the first rounds alone
+FEW_ROUNDS = 3
+
+NOT_OFFERED = "—"
+FAILS = "fails"
+DIFFERS = "differs"
+
+
+class Side(Protocol):
+    """One program of a comparison."""
+
+    def __call__(self) -> Any:
+        """Run it once, to the end."""
+
+    def numbers(self) -> list[Any]:
+        """What it computes, as numpy arrays."""
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
-    """One computation, by us and by a peer; both return nested lists or arrays of the same numbers."""
+class Row:
+    """A figure of ours, in seconds or bytes, and by peer its ratio to theirs, or the word that stands for none."""
 
     name: str
-    peer: str
-    ours: Callable[[], Any]
-    theirs: Callable[[], Any]
-    numbers: Callable[[Any], list[float]]  # of either result, for the comparison
-    tolerance: float = 1e-4
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """What a workload cost."""
-
-    name: str
-    peer: str
-    ours: float  # seconds of CPU time a call, the median over the rounds
-    theirs: float
-    ratio: float  # the median of the ratios of neighbouring rounds
+    ours: float
+    unit: str
+    ratios: Mapping[str, float | str]
 
 
 def pin() -> None:
@@ -42,36 +48,69 @@ def pin() -> None:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
-def compare(workload: Workload) -> Figure:
-    """Check that both compute the same, then time them in turn: load from elsewhere then hits both alike."""
-    ours, theirs = workload.numbers(workload.ours()), workload.numbers(workload.theirs())
-    if len(ours) != len(theirs):
-        raise AssertionError(
-            f"{workload.name}: {len(ours)} numbers of ours, {len(theirs)} of {workload.peer}"
-        )
+def compare(name: str, ours: Side, peers: Mapping[str, Side | None], tolerance: float) -> Row:
+    """Check that all compute what we do, then time them in turn: load from elsewhere then hits all alike.
+
+    A peer that cannot, or whose numbers differ, is said and left out.
+    """
+    expected = ours.numbers()
+    ratios: dict[str, float | str] = dict.fromkeys(peers, NOT_OFFERED)
+    sides: dict[str, Side] = {"": ours}
+    for peer, side in peers.items():
+        if side is None:
+            continue
+        try:
+            difference = _difference(side.numbers(), expected, tolerance)
+        except Exception as error:  # noqa: BLE001, a peer fails in whichever way it likes
+            print(f"{name}: {peer} fails: {_first_line(error)}")
+            ratios[peer] = FAILS
+            continue
+        if difference:
+            print(f"{name}: {peer} {difference}")
+            ratios[peer] = DIFFERS
+        else:
+            sides[peer] = side
+    seconds = _turns(sides)
+    for peer, theirs in seconds.items():
+        if peer:
+            ratios[peer] = statistics.median(a / b for a, b in zip(seconds[""], theirs, strict=False))
+    return Row(name, statistics.median(seconds[""]), "s", ratios)
+
+
+def _difference(theirs: list[Any], ours: list[Any], tolerance: float) -> str:
+    """In words how the arrays differ by more than the tolerance, as part of an array's largest number."""
+    if [np.shape(x) for x in theirs] != [np.shape(x) for x in ours]:
+        return f"computes {[np.shape(x) for x in theirs]}, we compute {[np.shape(x) for x in ours]}"
     for a, b in zip(ours, theirs, strict=True):
-        if not abs(a - b) <= workload.tolerance * max(1.0, abs(b)):
-            raise AssertionError(f"{workload.name}: we compute {a}, {workload.peer} computes {b}")
-    calls_ours, calls_theirs = _calls(workload.ours), _calls(workload.theirs)
-    pairs = [
-        (_seconds(workload.ours, calls_ours), _seconds(workload.theirs, calls_theirs)) for _ in range(ROUNDS)
-    ]
-    return Figure(
-        workload.name,
-        workload.peer,
-        statistics.median(a for a, _ in pairs),
-        statistics.median(b for _, b in pairs),
-        statistics.median(a / b for a, b in pairs),
-    )
+        most, scale = np.max(np.abs(a - b), initial=0.0), np.max(np.abs(b), initial=0.0)
+        if not most <= tolerance * scale:
+            return f"differs by {most:.3g} where the largest number is {scale:.3g}"
+    return ""
 
 
-def _calls(f: Callable[[], Any]) -> int:
-    """How many calls fill a round."""
+def _turns(sides: Mapping[str, Side]) -> dict[str, list[float]]:
+    """By side the seconds of a call, a figure for each round that the side took part in."""
+    counts = {name: _calls(side) for name, side in sides.items()}
+    rounds = {name: FEW_ROUNDS if slow else ROUNDS for name, (_, slow) in counts.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    gc.collect()
+    gc.freeze()  # what the libraries have made is not gone through again at each collection
+    for i in range(ROUNDS):
+        for name in list(sides) if i % 2 == 0 else reversed(sides):
+            if i < rounds[name]:
+                seconds[name].append(_seconds(sides[name], counts[name][0]))
+    return seconds
+
+
+def _calls(side: Side) -> tuple[int, bool]:
+    """How many calls fill a turn, and whether one alone takes very long."""
+    for _ in range(2):  # some compile at the first calls, and others find out at the second what they need
+        side()
     count = 1
     while True:
-        seconds = _seconds(f, count) * count
-        if seconds > ROUND_SECONDS / 4:
-            return max(1, round(count * ROUND_SECONDS / seconds))
+        seconds = _seconds(side, count)
+        if seconds * count > TURN_SECONDS / 4:
+            return max(1, round(TURN_SECONDS / seconds)), seconds > SLOW_SECONDS
         count *= 4
 
 
@@ -80,3 +119,8 @@ def _seconds(f: Callable[[], Any], count: int) -> float:
     for _ in range(count):
         f()
     return (time.process_time() - start) / count
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:150] if lines else ''}"

@@ -1,0 +1,46 @@
+"""Ours, on the backend that the environment chooses."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorken as tk
+from libraries.library import Library
+
+
+class Tensorken(Library):
+    """Ours: numpy's names, and functions that networks are made of."""
+
+    name = "tensorken-core"
+    xp = tk
+    grad = staticmethod(tk.grad)
+    value_and_grad = staticmethod(tk.value_and_grad)
+    jacfwd = staticmethod(tk.jacfwd)
+    jacrev = staticmethod(tk.jacrev)
+    hessian = staticmethod(tk.hessian)
+    map = staticmethod(tk.tree.map)
+    relu = staticmethod(tk.relu)
+    log_softmax = staticmethod(tk.log_softmax)
+    softmax = staticmethod(tk.softmax)
+
+    def jit(self, f: Callable[..., Any], donates: Sequence[int] = ()) -> Callable[..., Any]:
+        return tk.jit(f, donate_argnums=tuple(donates))
+
+    def array(self, tree: Any) -> Any:
+        return tk.tree.map(tk.tensor, tree)
+
+    def ready(self, tree: Any) -> None:
+        for x in tk.tree.leaves(tree):
+            x.realize()
+
+    def log_sigmoid(self, x: Any) -> Any:
+        return -tk.softplus(-x)
+
+    @functools.cache  # noqa: B019, an adapter lives as long as the program
+    def mask(self, n: int) -> Any:
+        return tk.tensor(super().mask(n))
+
+
+adapter = Tensorken

@@ -1,0 +1,114 @@
+"""Tables of figures, for the terminal and for docs/performance.md, where each suite has a place between marks."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness import Row
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+LIBRARIES = ("numpy", "jax", "torch", "tinygrad", "autograd")
+
+Bound = dict[str, Any]
+"""`peer` and `at_most`, the ratio to that peer; or, without a peer, `at_most` in the unit of our figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A suite's columns, by peer their titles, and its bounds by workload."""
+
+    titles: Mapping[str, str]
+    bounds: Mapping[str, Bound]
+
+    def head(self) -> str:
+        """The head, for the terminal."""
+        return _aligned(self._head())
+
+    def line(self, row: Row) -> str:
+        """A row, for the terminal."""
+        return _aligned(self._cells(row))
+
+    def markdown(self, rows: Sequence[Row]) -> str:
+        """The whole table, for the page."""
+        head = self._head()
+        cells = [head, *(self._cells(row) for row in rows)]
+        widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+        rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+        return "\n".join(
+            f"| {' | '.join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])} |"
+            for row in [head, rule, *cells[1:]]
+        )
+
+    def missed(self, row: Row) -> bool:
+        """Whether the figure is beyond its bound; a figure that is not there is not."""
+        bound = self.bounds.get(row.name, {})
+        measured = row.ratios.get(bound["peer"], "") if "peer" in bound else row.ours
+        return bool(bound) and not isinstance(measured, str) and measured > bound["at_most"]
+
+    def _head(self) -> list[str]:
+        return ["workload", "ours", *(f"/ {title}" for title in self.titles.values()), "bound"]
+
+    def _cells(self, row: Row) -> list[str]:
+        ratios = [row.ratios.get(peer, "") for peer in self.titles]
+        shown = [ratio if isinstance(ratio, str) else f"{ratio:.2f}" for ratio in ratios]
+        return [row.name, _figure(row.ours, row.unit), *shown, self._bound(row)]
+
+    def _bound(self, row: Row) -> str:
+        bound = self.bounds.get(row.name)
+        if bound is None:
+            return ""
+        most, peer = bound["at_most"], bound.get("peer")
+        text = _figure(most, row.unit) if peer is None else f"{most:.2f} {self.titles.get(peer, peer)}"
+        return f"{text}, missed" if self.missed(row) else text
+
+
+def machine() -> str:
+    """The processor, and the versions of everything that takes part."""
+    versions = [f"{name} {version}" for name in LIBRARIES if (version := _version(name))]
+    system = f"Python {platform.python_version()} on {platform.system()}, {_processor()}"
+    return f"{', '.join(versions)}; {system}; one thread, CPU time."
+
+
+def write(suite: str, table: str) -> None:
+    """Put a suite's table into the page, and beside it what it was made with."""
+    text = PAGE.read_text(encoding="utf-8")
+    for mark, content in ((suite, table), ("machine", machine())):
+        begin, end = f"<!-- figures: {mark} -->", f"<!-- end of {mark} -->"
+        before, rest = text.split(begin)
+        text = f"{before}{begin}\n\n{content}\n\n{end}{rest.split(end)[1]}"
+    PAGE.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _aligned(cells: list[str]) -> str:
+    name, *figures = cells
+    return f"{name:<34}" + "".join(f"{cell:>15}" for cell in figures[:-1]) + f"  {figures[-1]}"
+
+
+def _figure(value: float, unit: str) -> str:
+    if unit == "B":
+        return f"{value / 1e6:.0f} MB" if value >= 1e7 else f"{value / 1e6:.2f} MB"
+    scale, prefix = (1e6, "µs") if value < 1e-3 else (1e3, "ms") if value < 1 else (1.0, "s")
+    digits = f"{value * scale:.3g}" if value * scale < 1000 else f"{value * scale:.0f}"
+    return f"{digits} {prefix}"
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _processor() -> str:
+    """The processor's name as the system has it."""
+    description = Path("/proc/cpuinfo")
+    if description.exists():
+        for line in description.read_text("ascii", "replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,35 @@
+"""The suites by name: whom each runs against, and what makes its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import alone
+import ours
+import timed
+from harness import Row
+from libraries import COMPILED, EAGER
+
+TITLES = {"jax": "JAX", "torch": "PyTorch", "torch_compile": "torch.compile"}
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """The peers, and from those that are chosen and a part of a name the rows."""
+
+    peers: tuple[str, ...]
+    rows: Callable[[Sequence[str], str], Iterator[Row]]
+    titles: Mapping[str, str] = field(default_factory=lambda: TITLES)
+
+
+SUITES = {
+    "traced": Suite(COMPILED, timed.traced),
+    "eager": Suite(EAGER, timed.eager),
+    "calls": Suite(("jit(grad(f))",), ours.calls),
+    "backward": Suite(("forward",), ours.backward),
+    "checkpoint": Suite(("plain",), ours.checkpoint),
+    "memory": Suite(COMPILED, alone.memory),
+    "preparation": Suite(("jax",), alone.preparation),
+    "kept": Suite(("jax", "torch"), timed.kept),  # the last: from there on the allocator is another
+}

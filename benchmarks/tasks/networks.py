@@ -1,0 +1,95 @@
+"""Networks: a gradient of a small one, and training steps of a perceptron and of a transformer."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tasks.case import BOTH, drawn, normal, task
+
+STEP = (0, 1, 2, 3)  # parameters, means, squares and the count go round
+
+
+def perceptron(lib: Any, parameters: Any, x: Any, nonlinearity: Callable[[Any], Any]) -> Any:
+    """Layers of a weight and a bias each, with a nonlinearity between them."""
+    layers = len(parameters) // 2
+    for i in range(layers):
+        x = x @ parameters[f"w{i}"] + parameters[f"b{i}"]
+        x = nonlinearity(x) if i + 1 < layers else x
+    return x
+
+
+def perceptron_parameters(*sizes: int, scale: float) -> dict[str, Any]:
+    """Weights and biases between layers of these sizes."""
+    pairs = list(enumerate(itertools.pairwise(sizes)))
+    weights = {f"w{i}": normal(m, n, seed=i, scale=scale) for i, (m, n) in pairs}
+    return weights | {f"b{i}": np.zeros(n, np.float32) for i, (_, n) in pairs}
+
+
+@task("three_layer_mlp", suites=("eager",))
+def three_layer_mlp(lib: Any) -> Any:
+    """The gradient by the weights of a 64-64-64-10 network on a batch of 32."""
+    parameters = perceptron_parameters(64, 64, 64, 10, scale=0.1)
+    names = sorted(parameters)
+
+    def loss(*given: Any) -> Any:
+        *weights, x, labels = given
+        return lib.cross_entropy(
+            perceptron(lib, dict(zip(names, weights, strict=True)), x, lib.xp.tanh), labels
+        )
+
+    data = normal(32, 64, seed=9), drawn(10, 32, seed=5)
+    return lib.grad(loss, tuple(range(len(names)))), (*(parameters[name] for name in names), *data)
+
+
+def _training(lib: Any, loss: Callable[..., Any], parameters: Any, *data: Any) -> Any:
+    zeros = {name: np.zeros_like(x) for name, x in parameters.items()}
+    return lib.adam(loss, rate=1e-3), (parameters, zeros, dict(zeros), np.float32(0.0), *data)
+
+
+@task("mlp_step", 1e-3, BOTH, STEP)
+def mlp_step(lib: Any) -> Any:
+    """A step of Adam on a 784-512-512-10 network, with a batch of 128."""
+
+    def loss(parameters: Any, x: Any, labels: Any) -> Any:
+        return lib.cross_entropy(perceptron(lib, parameters, x, lib.relu), labels)
+
+    parameters = perceptron_parameters(784, 512, 512, 10, scale=0.05)
+    return _training(lib, loss, parameters, normal(128, 784, seed=9), drawn(10, 128, seed=5))
+
+
+VOCABULARY, LAYERS, HEADS, WIDTH, CONTEXT, BATCH = 65, 4, 4, 128, 64, 12
+
+
+def gpt_loss(lib: Any, p: Any, tokens: Any, labels: Any) -> Any:
+    """nanoGPT's network in its small setting, without biases, the head tied to the embedding."""
+
+    def heads(x: Any) -> Any:
+        return lib.transposed(x.reshape((BATCH, CONTEXT, HEADS, WIDTH // HEADS)), (0, 2, 1, 3))
+
+    x = p["tokens"][tokens] + p["places"]
+    for i in range(LAYERS):
+        h = lib.layer_norm(x, p[f"norm_a{i}"]) @ p[f"qkv{i}"]
+        q, k, v = (heads(h[:, :, j * WIDTH : (j + 1) * WIDTH]) for j in range(3))
+        mixed = lib.transposed(lib.attention(q, k, v), (0, 2, 1, 3)).reshape((BATCH, CONTEXT, WIDTH))
+        x = x + mixed @ p[f"out{i}"]
+        x = x + lib.gelu(lib.layer_norm(x, p[f"norm_b{i}"]) @ p[f"up{i}"]) @ p[f"down{i}"]
+    logits = lib.layer_norm(x, p["norm"]) @ p["tokens"].T
+    return lib.cross_entropy(logits.reshape((BATCH * CONTEXT, VOCABULARY)), labels)
+
+
+@task("gpt_step", 1e-3, BOTH, STEP)
+def gpt_step(lib: Any) -> Any:
+    """A step of Adam on that network."""
+    shapes: dict[str, tuple[int, ...]] = {"tokens": (VOCABULARY, WIDTH), "places": (CONTEXT, WIDTH)}
+    for i in range(LAYERS):
+        shapes |= {f"qkv{i}": (WIDTH, 3 * WIDTH), f"out{i}": (WIDTH, WIDTH)}
+        shapes |= {f"up{i}": (WIDTH, 4 * WIDTH), f"down{i}": (4 * WIDTH, WIDTH)}
+    parameters = {name: normal(*shape, seed=i, scale=0.02) for i, (name, shape) in enumerate(shapes.items())}
+    names = ["norm", *[f"norm_{kind}{i}" for kind in "ab" for i in range(LAYERS)]]
+    parameters |= {name: np.ones(WIDTH, np.float32) for name in names}
+    text = drawn(VOCABULARY, 2, BATCH, CONTEXT, seed=7)
+    return _training(lib, lambda p, *data: gpt_loss(lib, p, *data), parameters, text[0], text[1].reshape(-1))

@@ -1,0 +1,60 @@
+"""The suites that time tasks against other libraries: compiled, compiled with memory kept, and eager."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+
+from call import Call, offered
+from harness import Row, compare
+from libraries import OURS, installed
+from tasks import TASKS, Case
+
+LARGE = (
+    "chain_1e6",
+    "chain_gradient_1e6",
+    "chain_1e7",
+    "chain_gradient_1e7",
+    "transpose_add_4096",
+    "cross_entropy_gradient_4096x1000",
+    "convolution_gradient",
+    "mlp_step",
+    "gpt_step",
+)
+
+
+def traced(peers: Sequence[str], select: str) -> Iterator[Row]:
+    """Compiled functions: ours under tk.jit, JAX's under jax.jit, tinygrad's under TinyJit; the others have none."""
+    return _rows([case for case in TASKS.values() if "traced" in case.suites], peers, select, True)
+
+
+def kept(peers: Sequence[str], select: str) -> Iterator[Row]:
+    """Large compiled work once more, with an allocator that gives no memory back: nobody waits for fresh pages."""
+    if not _keep_memory():
+        print("kept: this system's allocator cannot be told to keep memory")
+        return iter(())
+    return _rows([TASKS[name] for name in LARGE], peers, select, True)
+
+
+def eager(peers: Sequence[str], select: str) -> Iterator[Row]:
+    """Calls of functions that are not compiled."""
+    return _rows([case for case in TASKS.values() if "eager" in case.suites], peers, select, False)
+
+
+def _rows(cases: Sequence[Case], peers: Sequence[str], select: str, compiled: bool) -> Iterator[Row]:
+    libraries = installed([OURS, *peers])
+    ours = libraries.pop(OURS)
+    for case in cases:
+        if select in case.name:
+            theirs = {peer: offered(case, lib, compiled) for peer, lib in libraries.items()}
+            yield compare(case.name, Call(case, ours, compiled), theirs, case.tolerance)
+
+
+def _keep_memory() -> bool:
+    """Tell glibc's malloc to keep what it has, and to take all of it from the heap; False where that is unknown."""
+    trim_threshold, top_pad, mmap_max = -1, -2, -4  # malloc.h's names for what mallopt sets
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        return False
+    return bool(mallopt(trim_threshold, 2**31 - 1) and mallopt(mmap_max, 0) and mallopt(top_pad, 2**28))

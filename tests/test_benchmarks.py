@@ -1,0 +1,146 @@
+"""The benchmarks: what they say of peers that fail or differ, what is beyond a bound, and the tasks in our hands."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SMALL = (
+    "tanh_gradient_1",
+    "tanh_gradient_3",
+    "gradient_of_three",
+    "logistic_4x3",
+    "matmul_64",
+    "chain_1e3",
+    "chain_gradient_1e3",
+    "three_layer_mlp",
+    "jacfwd_64",
+    "jacrev_64",
+    "hessian_100",
+)
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What imports a module of the folder."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return importlib.import_module
+
+
+@pytest.fixture
+def harness(load: Any, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The harness, with fewer rounds."""
+    module = load("harness")
+    monkeypatch.setattr(module, "ROUNDS", 3)
+    return module  # type: ignore[no-any-return]
+
+
+class Side:
+    """One program of a comparison."""
+
+    def __init__(self, *numbers: Any, error: Exception | None = None) -> None:
+        self.given, self.error = [np.array(x, np.float64) for x in numbers], error
+
+    def __call__(self) -> float:
+        return sum(range(100))
+
+    def numbers(self) -> list[Any]:
+        if self.error:
+            raise self.error
+        return self.given
+
+
+def test_peers_that_fail_or_differ_have_no_figure(
+    harness: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    peers = {
+        "same": Side([1e-9, 2e-9]),
+        "other": Side([1e-9, 2.1e-9]),
+        "nan": Side([1e-9, np.nan]),
+        "form": Side([1e-9]),
+        "broken": Side(error=ValueError("no kernel\nmore")),
+        "without": None,
+    }
+    row = harness.compare("work", Side([1e-9, 2e-9]), peers, 1e-4)
+    differs = harness.DIFFERS
+    assert row.unit == "s" and row.ours > 0 and row.ratios["same"] > 0
+    assert {peer: row.ratios[peer] for peer in peers if peer != "same"} == {
+        "other": differs,
+        "nan": differs,
+        "form": differs,
+        "broken": harness.FAILS,
+        "without": harness.NOT_OFFERED,
+    }
+    said = capsys.readouterr().out
+    assert "work: broken fails: ValueError: no kernel\n" in said
+    assert "work: other differs by 1e-10 where the largest number is 2.1e-09" in said
+
+
+def test_a_slow_side_takes_part_in_fewer_rounds(harness: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness, "SLOW_SECONDS", 0.0)
+    seconds = harness._turns({"": Side([1.0])})
+    assert len(seconds[""]) == harness.FEW_ROUNDS
+
+
+def test_figures_beyond_their_bounds_are_said(load: Any, harness: ModuleType) -> None:
+    bounds = {
+        "a": {"peer": "jax", "at_most": 1.5},
+        "b": {"at_most": 2.0},
+        "c": {"peer": "jax", "at_most": 0.5},
+    }
+    table = load("page").Table({"jax": "JAX"}, bounds)
+    a = harness.Row("a", 4.2e-6, "s", {"jax": 1.51})
+    b = harness.Row("b", 1.999, "s", {"jax": 3.0})
+    c = harness.Row("c", 61e6, "B", {"jax": harness.FAILS})
+    assert [table.missed(row) for row in (a, b, c)] == [True, False, False]
+    assert table.markdown([a, b, c]).splitlines() == [
+        "| workload |   ours | / JAX |            bound |",
+        "| -------- | -----: | ----: | ---------------: |",
+        "| a        | 4.2 µs |  1.51 | 1.50 JAX, missed |",
+        "| b        |    2 s |  3.00 |              2 s |",
+        "| c        |  61 MB | fails |         0.50 JAX |",
+    ]
+
+
+def test_the_page_has_a_row_for_each_bound() -> None:
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    bounds = tomllib.loads((ROOT / "benchmarks" / "bounds.toml").read_text(encoding="utf-8"))
+    for suite, workloads in bounds.items():
+        table = page.split(f"<!-- figures: {suite} -->")[1].split(f"<!-- end of {suite} -->")[0]
+        rows = {line.split("|")[1].strip() for line in table.splitlines() if line.startswith("|")}
+        assert workloads.keys() <= rows, f"{suite}: run `nox -s bench -- --suite {suite}`"
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_tasks_are_the_same_eager_and_compiled(load: Any, name: str) -> None:
+    lib = load("libraries").installed(["tensorken"])["tensorken"]
+    case = load("tasks").TASKS[name]
+    eager, compiled = (load("call").Call(case, lib, compiled).numbers() for compiled in (False, True))
+    assert [x.shape for x in eager] == [x.shape for x in compiled]
+    for x, y in zip(eager, compiled, strict=True):
+        assert np.any(x)
+        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5 * np.max(np.abs(x)))
+
+
+def test_losses_of_a_training_fall(load: Any) -> None:
+    lib = load("libraries").installed(["tensorken"])["tensorken"]
+    (losses,) = load("call").Call(load("tasks").TASKS["mlp_step"], lib, True).numbers()
+    assert len(losses) == load("call").STEPS
+    assert np.all(np.diff(losses) < -0.1)
+
+
+def test_a_library_that_is_not_installed_is_said(
+    load: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "libraries.for_torch", raising=False)
+    assert load("libraries").installed(["torch"]) == {}
+    assert capsys.readouterr().out == "torch is not installed\n"
