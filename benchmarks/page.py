@@ -12,7 +12,7 @@ from typing import Any
 from harness import Row
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
-LIBRARIES = ("numpy", "jax", "torch", "tinygrad", "autograd")
+LIBRARIES = ("tensorken-core", "numpy", "jax", "torch", "tinygrad", "autograd")
 
 Bound = dict[str, Any]
 """`peer` and `at_most`, the ratio to that peer; or, without a peer, `at_most` in the unit of our figure."""
@@ -37,18 +37,22 @@ class Table:
         """The whole table, for the page."""
         head = self._head()
         cells = [head, *(self._cells(row) for row in rows)]
-        widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+        used = [any(row[i] for row in cells[1:]) for i in range(len(head))]  # not those of absent libraries
+        cells = [[cell for cell, is_used in zip(row, used, strict=True) if is_used] for row in cells]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
         return "\n".join(
             f"| {' | '.join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])} |"
-            for row in [head, rule, *cells[1:]]
+            for row in [cells[0], rule, *cells[1:]]
         )
 
     def missed(self, row: Row) -> bool:
-        """Whether the figure is beyond its bound; a figure that is not there is not."""
-        bound = self.bounds.get(row.name, {})
+        """Whether the figure is beyond its bound, or there is none to hold against it."""
+        bound = self._held_against(row)
+        if bound is None:
+            return False
         measured = row.ratios.get(bound["peer"], "") if "peer" in bound else row.ours
-        return bool(bound) and not isinstance(measured, str) and measured > bound["at_most"]
+        return isinstance(measured, str) or measured > bound["at_most"]
 
     def _head(self) -> list[str]:
         return ["workload", "ours", *(f"/ {title}" for title in self.titles.values()), "bound"]
@@ -58,12 +62,17 @@ class Table:
         shown = [ratio if isinstance(ratio, str) else f"{ratio:.2f}" for ratio in ratios]
         return [row.name, _figure(row.ours, row.unit), *shown, self._bound(row)]
 
+    def _held_against(self, row: Row) -> Bound | None:
+        """The row's bound, if its peer takes part."""
+        bound = self.bounds.get(row.name, {})
+        return bound if bound and ("peer" not in bound or bound["peer"] in self.titles) else None
+
     def _bound(self, row: Row) -> str:
-        bound = self.bounds.get(row.name)
+        bound = self._held_against(row)
         if bound is None:
             return ""
-        most, peer = bound["at_most"], bound.get("peer")
-        text = _figure(most, row.unit) if peer is None else f"{most:.2f} {self.titles.get(peer, peer)}"
+        most = bound["at_most"]
+        text = f"{most:.2f} {self.titles[bound['peer']]}" if "peer" in bound else _figure(most, row.unit)
         return f"{text}, missed" if self.missed(row) else text
 
 
@@ -86,7 +95,7 @@ def write(suite: str, table: str) -> None:
 
 def _aligned(cells: list[str]) -> str:
     name, *figures = cells
-    return f"{name:<34}" + "".join(f"{cell:>15}" for cell in figures[:-1]) + f"  {figures[-1]}"
+    return f"{name:<34}" + "".join(f"{cell:>16}" for cell in figures[:-1]) + f"  {figures[-1]}"
 
 
 def _figure(value: float, unit: str) -> str:
