@@ -93,10 +93,11 @@ def _turns(sides: Mapping[str, Side]) -> dict[str, list[float]]:
     counts = {name: _calls(side) for name, side in sides.items()}
     rounds = {name: FEW_ROUNDS if slow else ROUNDS for name, (_, slow) in counts.items()}
     seconds: dict[str, list[float]] = {name: [] for name in sides}
+    names = list(sides)
     gc.collect()
     gc.freeze()  # what the libraries have made is not gone through again at each collection
     for i in range(ROUNDS):
-        for name in list(sides) if i % 2 == 0 else reversed(sides):
+        for name in names if i % 2 == 0 else reversed(names):
             if i < rounds[name]:
                 seconds[name].append(_seconds(sides[name], counts[name][0]))
     return seconds

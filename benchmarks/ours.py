@@ -78,7 +78,7 @@ def checkpoint(_: Sequence[str], select: str) -> Iterator[Row]:
         (normal(128, 512, scale=0.1), normal(512, 128, seed=1, scale=0.05), normal(1024, 128))
     )
 
-    def layer(x: tk.Tensor) -> tk.Tensor:
+    def layer(x: Any) -> Any:
         return x + lib.gelu(x @ up) @ down
 
     for kind, compiled in _kinds(f"chain_of_{DEPTH}_layers", select):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 import tomllib
 from collections.abc import Sequence
@@ -32,6 +33,8 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     bounds = tomllib.loads(BOUNDS.read_text(encoding="utf-8"))
     pin()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a console may have no µ
     print(page.machine())
     wrong = []
     for name, suite in SUITES.items():

@@ -110,6 +110,7 @@ def test_figures_beyond_their_bounds_are_said(load: Any, harness: ModuleType) ->
     ]
 
 
+@pytest.mark.feature(190)
 def test_the_page_has_a_row_for_each_bound() -> None:
     page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
     bounds = tomllib.loads((ROOT / "benchmarks" / "bounds.toml").read_text(encoding="utf-8"))
@@ -119,6 +120,7 @@ def test_the_page_has_a_row_for_each_bound() -> None:
         assert workloads.keys() <= rows, f"{suite}: run `nox -s bench -- --suite {suite}`"
 
 
+@pytest.mark.feature(190)
 @pytest.mark.parametrize("name", SMALL)
 def test_tasks_are_the_same_eager_and_compiled(load: Any, name: str) -> None:
     lib = load("libraries").installed(["tensorken"])["tensorken"]
