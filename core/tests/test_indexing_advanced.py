@@ -269,6 +269,36 @@ def test_an_index_out_of_range_is_found_at_every_level(way, level):
 
 
 @pytest.mark.feature(168)
+@pytest.mark.parametrize("backend", ["numpy", "reference"])
+@pytest.mark.parametrize("way", IN_RANGE)
+def test_an_index_without_a_value_is_clamped(way, backend):
+    """Whoever runs the program: compiled, op by op, or on another backend than the one it was traced on."""
+    f = IN_RANGE[way]
+    x = f64(numbered((3, 3)))
+    program = tk.trace(f)(x, tk.tensor([0, 0]))
+    moved = [y.to(backend) for y in (x, tk.tensor([7, -9]))]
+    expected = f(x, tk.tensor([2, 0])).tolist()
+    assert tk.jit(f)(*moved).tolist() == program(*moved).tolist() == expected
+    assert tk.vmap(tk.jit(f), (None, 0))(moved[0], tk.stack([moved[1]])).tolist() == [expected]
+    with pytest.raises(IndexingError, match=r"axis \d of shape .* has no elements"):
+        tk.jit(f)(tk.zeros((0, 0)), tk.tensor([0, 1]))
+
+
+@pytest.mark.feature(168, 124)
+def test_an_example_that_has_no_part_in_a_choice_or_a_loop_may_have_any_index():
+    x, ends = tk.tensor([1.0, 2.0, 3.0]), tk.tensor([3, 1, 2])
+
+    def marked(i):
+        return tk.cond(i < 3, lambda i: x.at[i].set(0.0), lambda i: x, i)
+
+    def total(start):
+        return tk.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] + x[s[0]]), (start, 0.0))[1]
+
+    assert tk.vmap(marked)(ends).tolist() == [[1.0, 2.0, 3.0], [1.0, 0.0, 3.0], [1.0, 2.0, 0.0]]
+    assert tk.vmap(total)(ends).tolist() == [0.0, 5.0, 3.0]
+
+
+@pytest.mark.feature(168)
 def test_take_takes_what_an_index_may_be():
     x = f64([10.0, 20.0, 30.0])
     assert tk.take(x, 1).item() == 20.0

@@ -24,8 +24,9 @@ _MIN, _MAX = OPS["min"], OPS["max"]
 def checked(name: str, indices: Tensor, axis: int, shape: Shape) -> Tensor:
     """Indices along an axis of a shape, the negative ones counted from the end: all in [0, size).
 
-    The check looks through derivatives at the values, and under vmap at those of every example; where none is known,
-    as in a printed expression, nothing is checked.
+    The check looks through derivatives at the values, and under vmap at those of every example.  Where none is known
+    before a program runs, they are clamped: what a choice or a loop computes for an example that has no part in it may
+    have any index.  In a printed expression nothing is done.
 
     Args:
         name: of the call, for the message.
@@ -43,8 +44,13 @@ def checked(name: str, indices: Tensor, axis: int, shape: Shape) -> Tensor:
             raise IndexingError(f"{name}: {what} out of range for axis {axis} of shape {shape}; {way_out}")
         if low >= 0:
             return indices
+    if not size and indices.size:
+        raise IndexingError(f"{name}: axis {axis} of shape {shape} has no elements, so no index is in range")
     wrapped: Tensor = (indices < 0).where(indices + size, indices)
-    return wrapped
+    if found is not None or not indices.size or indices.interpreter.base.capabilities.symbolic:
+        return wrapped
+    clamped: Tensor = wrapped.maximum(0).minimum(size - 1)
+    return clamped
 
 
 def bounds(x: Tensor) -> tuple[int, int] | None:
