@@ -47,7 +47,8 @@ def checked(name: str, indices: Tensor, axis: int, shape: Shape) -> Tensor:
     if not size and indices.size:
         raise IndexingError(f"{name}: axis {axis} of shape {shape} has no elements, so no index is in range")
     wrapped: Tensor = (indices < 0).where(indices + size, indices)
-    if found is not None or not indices.size or indices.interpreter.base.capabilities.symbolic:
+    base: Any = indices.interpreter.base
+    if found is not None or not indices.size or base.capabilities.symbolic:
         return wrapped
     clamped: Tensor = wrapped.maximum(0).minimum(size - 1)
     return clamped
