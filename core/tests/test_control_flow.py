@@ -416,6 +416,27 @@ def test_only_the_chosen_branch_runs():
     assert counting.calls["exp"] > 0 and counting.calls["cos"] == counting.calls["sin"] == 0
 
 
+def test_a_loop_in_a_branch_waits_for_the_choice_though_it_is_given_nothing():
+    def grown(x: Any) -> Any:
+        """Which for 0 has no end."""
+        return tk.while_loop(lambda c: c < 100.0, lambda c: c * x, x)
+
+    def power(x: Any) -> Any:
+        return tk.fori_loop(0, 3, lambda i, c: c * x, x)
+
+    for loop, three in ((grown, 243.0), (power, 81.0)):
+
+        def f(x: Any, loop: Any = loop) -> Any:
+            return tk.cond(x > 0.0, lambda: loop(x), lambda: x)
+
+        assert [e.op.name for e in tk.trace(f)(f64(3.0)).equations] == ["lt", "cond"]
+        for g in (f, tk.jit(f), tk.trace(f)(f64(3.0))):
+            assert [g(f64(x)).item() for x in (3.0, 0.0)] == [three, 0.0]
+            assert tk.jvp(g, (f64(3.0),), (f64(1.0),))[1].item() == {grown: 405.0, power: 108.0}[loop]
+        assert tk.vmap(tk.jit(f))(f64([3.0, 2.0])).tolist() == [three, {grown: 128.0, power: 16.0}[loop]]
+    assert tk.grad(lambda x: tk.cond(x > 0.0, lambda: tk.grad(power)(x), lambda: x))(f64(3.0)).item() == 108.0
+
+
 @pytest.mark.parametrize("p", [True, False])
 @pytest.mark.parametrize("i", [0, 1])
 def test_branches_with_different_derivatives(p, i):

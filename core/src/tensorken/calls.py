@@ -8,12 +8,13 @@ from typing import Any
 
 from tensorken.batch import over_shared_examples
 from tensorken.dispatch import at_one_level
+from tensorken.levels import ground, lift
 from tensorken.programs.execution import prepared
 from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.op import OPS, Op, Parts, run
 from tensorken.tensor import Tensor
-from tensorken.tracing import traced
+from tensorken.tracing import Trace, traced
 from tensorken.transforms import pull, record
 from tensorken.user_ops import results_and_tangents
 
@@ -25,10 +26,27 @@ def call(program: Program, xs: Sequence[Tensor]) -> list[Tensor]:
 
 def applied(op: Op, xs: Sequence[Tensor], params: tuple[Any, ...]) -> list[Tensor]:
     """Run an op with programs on tensors, raised to one level; its results."""
+    if xs:
+        xs = _in_branch(op.name, xs)
     interpreter, representations = at_one_level(op, xs)
     ys = run(interpreter, op, representations, params)
     shapes, dtypes = op.shape(*[x.shape for x in xs], *params), op.dtype(*[x.dtype for x in xs], *params)
     return [Tensor(interpreter, *facts) for facts in zip(ys, shapes, dtypes, strict=True)]
+
+
+def _in_branch(name: str, xs: Sequence[Tensor]) -> Sequence[Tensor]:
+    """The operands at the level of the branch that is being traced, if one is; though they all were captured."""
+    running = ground([x.interpreter for x in xs], name)
+    for level in (running, *reversed(running.foundation)):
+        if isinstance(level, Trace) and level.chosen:
+            below = level.foundation
+            return [
+                Tensor(level, lift(x.representation, x.interpreter, level), x.shape, x.dtype)
+                if x.interpreter in below
+                else x
+                for x in xs
+            ]
+    return xs
 
 
 def _body(*args: Any) -> tuple[Tensor, ...]:

@@ -42,6 +42,8 @@ class Trace(Level[Variable]):
     transform = "trace"
     way_out = "return it from the function"
     unknown = "without values"
+    chosen = False
+    """Whether it traces a branch, so that what may take long, or for ever, must not run before the choice."""
 
     def __init__(self, inner: Interpreter[Any]) -> None:
         super().__init__(inner)

@@ -15,7 +15,7 @@ from tensorken.programs.program import Program, Variable
 from tensorken.spec.dtypes import DType, with_scalar
 from tensorken.spec.interpreter import Interpreter
 from tensorken.tensor import Tensor
-from tensorken.tracing import traced
+from tensorken.tracing import Trace, traced
 
 NUMBERS = (bool, int, float)
 
@@ -81,12 +81,21 @@ class Body:
         like: Sequence[Any],
         inner: Interpreter[Any],
         wanted: Sequence[Any],
+        *,
+        chosen: bool = False,
     ) -> Body:
-        """Trace a function; its results that are Python numbers take the dtypes wanted, if their kind allows."""
+        """Trace a function; its results that are Python numbers take the dtypes wanted, if their kind allows.
+
+        Args:
+            chosen: whether it is a branch, in which loops and choices wait until it is taken.
+        """
         results: list[Any] = []
         numbers: set[int] = set()
 
         def flat(*values: Tensor) -> list[Any]:
+            level = ground([inner], name)
+            if isinstance(level, Trace):
+                level.chosen = chosen
             leaves, structure = tree.flatten(function(*tree.unflatten(arguments, values)))
             results.append(structure)
             for i, leaf in enumerate(leaves):

@@ -19,7 +19,8 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     """`true_fun(*operands)` if pred is True, else `false_fun(*operands)`: one of them runs.
 
     Both are traced, wherever cond is called, so their results must be alike.  Under `vmap`, where examples may differ
-    in pred, both run for all examples.
+    in pred, both run for all examples.  An op on tensors that a function uses without being given them depends on no
+    operand, and runs with the tracing; loops and choices in a branch wait for it all the same.
 
     Args:
         pred: a bool, or a tensor of shape (): whether it is not zero.
@@ -48,15 +49,16 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
         )
     if predicate.dtype is not bool_:
         predicate = predicate != 0
-    bodies = [Body.of("cond", f, structure, xs, given.inner, ()) for f in (true_fun, false_fun)]
+    branches = (true_fun, false_fun)
+    bodies = [Body.of("cond", f, structure, xs, given.inner, (), chosen=True) for f in branches]
     tree.check_same(bodies[0].result, bodies[1].result, "cond: the result of false_fun, beside true_fun's")
     wanted = [
         v if i not in bodies[0].numbers else w
         for i, (v, w) in enumerate(zip(bodies[0].outputs, bodies[1].outputs, strict=True))
     ]
     bodies = [
-        Body.of("cond", f, structure, xs, given.inner, wanted) if body.numbers else body
-        for f, body in zip((true_fun, false_fun), bodies, strict=True)
+        Body.of("cond", f, structure, xs, given.inner, wanted, chosen=True) if body.numbers else body
+        for f, body in zip(branches, bodies, strict=True)
     ]
     check_alike("cond: the result of false_fun, beside true_fun's", bodies[0], bodies[1].outputs)
     captured = [*bodies[0].captured, *bodies[1].captured]
