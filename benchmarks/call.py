@@ -19,14 +19,14 @@ class Call:
         function, arguments = case.make(lib)
         self.function = lib.jit(function, case.donates) if compiled else function
         self.arguments = lib.array(arguments)
+        self.given = len(case.donates)  # a training step goes on from the one before
 
     def __call__(self) -> Any:
         result = self.function(*self.arguments)
         self.lib.ready(result)
-        given = len(self.case.donates)
-        if given:  # a training step: the next one goes on from here
-            self.arguments = (*result[:given], *self.arguments[given:])
-            return result[given:]
+        if self.given:
+            self.arguments = (*result[: self.given], *self.arguments[self.given :])
+            return result[self.given :]
         return result
 
     def numbers(self) -> list[Any]:

@@ -32,8 +32,11 @@ class Tensorken(Library):
         return tk.tree.map(tk.tensor, tree)
 
     def ready(self, tree: Any) -> None:
-        for x in tk.tree.leaves(tree):
-            x.realize()
+        if isinstance(tree, tk.Tensor):
+            tree.realize()
+        else:
+            for x in tree.values() if isinstance(tree, dict) else tree:
+                self.ready(x)
 
     def log_sigmoid(self, x: Any) -> Any:
         return -tk.softplus(-x)
