@@ -11,6 +11,8 @@ from typing import Any
 
 from harness import Row
 
+import tensorken as tk
+
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 LIBRARIES = ("tensorken-core", "numpy", "jax", "torch", "tinygrad", "autograd")
 
@@ -77,10 +79,12 @@ class Table:
 
 
 def machine() -> str:
-    """The processor, and the versions of everything that takes part."""
+    """The versions of everything that takes part, our backend and its device, and the processor."""
+    zero = tk.tensor(0.0)
     versions = [f"{name} {version}" for name in LIBRARIES if (version := _version(name))]
     system = f"Python {platform.python_version()} on {platform.system()}, {_processor()}"
-    return f"{', '.join(versions)}; {system}; one thread, CPU time."
+    place = f"ours on the backend {zero.backend}, device {zero.device}"
+    return f"{', '.join(versions)}; {place}; {system}; one thread, CPU time."
 
 
 def write(suite: str, table: str) -> None:
