@@ -41,8 +41,11 @@ def _rows(what: str, unit: str, peers: Sequence[str], select: str) -> Iterator[R
     for task in STEPS:
         if select in task:
             ours = _measured(task, "tensorken")[what]
+            if ours == NOT_OFFERED:
+                print(f"{task}: this system does not tell how much memory a process held")
+                continue
             if isinstance(ours, str):
-                raise RuntimeError(f"{task}: {what} {ours}")
+                raise RuntimeError(f"{task}: ours fails")
             theirs = {peer: _measured(task, peer)[what] for peer in peers}
             yield Row(task, ours, unit, {p: x if isinstance(x, str) else ours / x for p, x in theirs.items()})
 
@@ -58,7 +61,11 @@ def _measured(task: str, library: str) -> Mapping[str, float | str]:
         if done.returncode:
             print(f"{task}: {library} fails: {(done.stderr.strip() or '?').splitlines()[-1][:150]}")
             return dict.fromkeys(FIGURES, FAILS)
-        found.append(json.loads(done.stdout.splitlines()[-1]))
+        *said, figures = done.stdout.splitlines()
+        found.append(json.loads(figures))
+        if not found[-1]:
+            print(*said, sep="\n")  # that it is not installed
+            return dict.fromkeys(FIGURES, "")
     return {
         what: NOT_OFFERED if found[0][what] is None else statistics.median(x[what] for x in found)
         for what in FIGURES
@@ -72,8 +79,10 @@ def measure(task: str, library: str) -> dict[str, float | None]:
     from tasks import TASKS
 
     pin()
-    lib = installed([library])[library]
-    call = Call(TASKS[task], lib, compiled=True)
+    libraries = installed([library])
+    if not libraries:
+        return {}
+    call = Call(TASKS[task], libraries[library], compiled=True)
     seconds = []
     for _ in range(FIRST_CALLS + LATER_CALLS):
         start = _seconds()
