@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import json
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -146,3 +148,17 @@ def test_a_library_that_is_not_installed_is_said(
     monkeypatch.delitem(sys.modules, "libraries.for_torch", raising=False)
     assert load("libraries").installed(["torch"]) == {}
     assert capsys.readouterr().out == "torch is not installed\n"
+
+
+def test_a_process_of_its_own_is_measured() -> None:
+    alone = ROOT / "benchmarks" / "alone.py"
+    told = [
+        subprocess.run(
+            [sys.executable, alone, "mlp_step", library], stdout=subprocess.PIPE, text=True, check=True
+        ).stdout.splitlines()
+        for library in ("tensorken", "nothing")
+    ]
+    figures = json.loads(told[0][0])
+    assert 0.0 < figures["first"] < 60.0
+    assert figures["peak"] is None or 10e6 < figures["peak"] < 2e9
+    assert told[1] == ["nothing is not installed", "{}"]
