@@ -652,6 +652,26 @@ REFUSED: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
         r"fori_loop: upper must be an int, or an integer tensor of shape \(\), got float",
         lambda: tk.fori_loop(0, 3.0, lambda i, c: c, 0.0),
     ),
+    "a value of another structure": (
+        StructureError,
+        r"fori_loop: the value that the function returns: at the top: expected a dict of 1",
+        lambda: tk.fori_loop(0, 3, lambda i, c: c["x"], {"x": 0.0}),
+    ),
+    "a part of a value of another shape": (
+        ShapeError,
+        r'fori_loop: the value at \["x"\] goes in as float32 \(\) and comes out as float32 \(2,\)',
+        lambda: tk.fori_loop(0, 3, lambda i, c: {"x": tk.ones(2)}, {"x": tk.tensor(0.0)}),
+    ),
+    "a value of another dtype, with bounds that are traced": (
+        DTypeError,
+        r"fori_loop: the value goes in as float32 \(\) and comes out as bool \(\)",
+        lambda: tk.jit(lambda n: tk.fori_loop(0, n, lambda i, c: c > 0, tk.tensor(0.0)))(3),
+    ),
+    "a condition that is a number": (
+        ShapeError,
+        r"while_loop: cond_fun gave int32 \(\), need one bool of shape \(\); compare it",
+        lambda: tk.while_loop(lambda n: n, lambda n: n - 1, 3),
+    ),
     "no function": (ArgumentError, r"scan: need a function, got int", lambda: tk.scan(3, 0.0, tk.ones(3))),
 }
 

@@ -111,8 +111,25 @@ class Body:
         return cls(program, captured, results[0], numbers)
 
 
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop as its user sees it, for messages.
+
+    Attributes:
+        name: of the function that was called.
+        carried: what it calls that which each step gives the next.
+        counters: how much the loop carries of its own, before that.
+        stacks: whether its step returns a pair, of what is carried and what is stacked.
+    """
+
+    name: str
+    carried: str = "value"
+    counters: int = 0
+    stacks: bool = False
+
+
 def loop_body(
-    name: str,
+    loop: Loop,
     function: Function,
     arguments: Any,
     given: Given,
@@ -126,13 +143,14 @@ def loop_body(
     has it so.
     """
     numbers = dict(given.numbers)
+    what, skipped = f"{loop.name}: the {loop.carried}", loop.counters
     while True:
-        body = Body.of(name, function, arguments, [*values, *rows], given.inner, values)
-        whole = tree.unflatten(body.result, range(body.result.size))
-        own = tree.structure(whole[0] if name == "scan" else whole)
-        tree.check_same(
-            carry, own, f"{name}: the {'carry' if name == 'scan' else 'value'} that the function returns"
-        )
+        body = Body.of(loop.name, function, arguments, [*values, *rows], given.inner, values)
+        before, after = [tree.unflatten(one, range(one.size)) for one in (carry, body.result)]
+        after = after[0] if loop.stacks else after
+        if skipped:
+            before, after = before[skipped], after[skipped]
+        tree.check_same(tree.structure(before), tree.structure(after), f"{what} that the function returns")
         changed = False
         for i, (x, v) in enumerate(zip(values, body.outputs, strict=False)):
             if i in numbers and x.dtype is not v.dtype and with_scalar(v.dtype, numbers[i]) is v.dtype:
@@ -142,7 +160,8 @@ def loop_body(
             break
     paths = [path for path, _ in tree.flatten_with_path(tree.unflatten(carry, values))[0]]
     for path, x, v in zip(paths, values, body.outputs, strict=False):
-        _check_kind(f"{name}: the {'carry' if name == 'scan' else 'value'}{path and f' at {path}'}", x, v)
+        own = path.removeprefix(f"[{skipped}]") if skipped else path
+        _check_kind(f"{what}{own and f' at {own}'}", x, v)
     return body
 
 

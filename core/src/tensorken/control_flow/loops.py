@@ -12,6 +12,7 @@ from tensorken.calls import applied
 from tensorken.control_flow.bodies import (
     Body,
     Given,
+    Loop,
     base_of,
     loop_body,
     made,
@@ -70,8 +71,13 @@ def scan(
     (6.0, [1.0, 3.0, 6.0])
     """
     check_function("scan", f)
+    return _scan(Loop("scan", "carry", stacks=True), f, init, xs, length, reverse)
+
+
+def _scan(loop: Loop, f: Function, init: Any, xs: Any, length: int | None, reverse: bool) -> tuple[Any, Any]:
+    """What `scan` gives, or a loop that is one."""
     leaves, structure = tree.flatten((init, xs))
-    given = Given.of("scan", leaves)
+    given = Given.of(loop.name, leaves)
     count = len(tree.leaves(init))
     values, slices = given.tensors[:count], given.tensors[count:]
     steps = _number_of_steps(slices, length)
@@ -87,7 +93,7 @@ def scan(
             )
         return result
 
-    body = loop_body("scan", step, structure, given, values, rows, tree.structure(init))
+    body = loop_body(loop, step, structure, given, values, rows, tree.structure(init))
     captured, program = body.captured, body.program
     if not program.inputs:  # an op needs an operand, to know where to run
         captured = [as_tensor(0.0)]
@@ -123,7 +129,7 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     leaves, structure = tree.flatten(init_val)
     if not leaves:
         raise ArgumentError("while_loop: init_val has no tensors, so the loop could not end; give it a value")
-    return _while("while_loop", cond_fun, body_fun, leaves, structure)
+    return _while(Loop("while_loop"), cond_fun, body_fun, leaves, structure)
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
@@ -155,14 +161,15 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
             return (i + 1, body_fun(i, value)), None
 
         start = made(first, _counter(first, last), base_of(init_val))
-        return scan(step, (start, init_val), length=max(last - first, 0))[0][1]
+        loop = Loop("fori_loop", counters=1, stacks=True)
+        return _scan(loop, step, (start, init_val), None, max(last - first, 0), False)[0][1]
     dtypes = [x.dtype for x in (first, last) if isinstance(x, Tensor)]
     dtype = int64 if int64 in dtypes else int32
     base = base_of((lower, upper, init_val))
     i, end = [x.astype(dtype) if isinstance(x, Tensor) else made(x, dtype, base) for x in (first, last)]
     leaves, structure = tree.flatten((i, end, init_val))
     result = _while(
-        "fori_loop",
+        Loop("fori_loop", counters=2),
         lambda carry: carry[0] < carry[1],
         lambda carry: (carry[0] + 1, carry[1], body_fun(carry[0], carry[2])),
         leaves,
@@ -174,18 +181,22 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
 # ---- pieces ------------------------------------------------------------------------------------------------
 
 
-def _while(name: str, cond_fun: Function, body_fun: Function, leaves: list[Any], structure: Any) -> Any:
+def _while(loop: Loop, cond_fun: Function, body_fun: Function, leaves: list[Any], structure: Any) -> Any:
+    name = loop.name
     given = Given.of(name, leaves)
     values = given.tensors
     alone = tree.structure((tree.unflatten(structure, leaves),))
-    body = loop_body(name, body_fun, alone, given, values, [], structure)
+    body = loop_body(loop, body_fun, alone, given, values, [], structure)
     condition = Body.of(name, cond_fun, alone, values, given.inner, ())
     found = [(v.dtype.name, v.shape) for v in condition.outputs]
     if found != [("bool", ())]:
         came = " and ".join([f"{dtype} {shape}" for dtype, shape in found]) or "nothing"
-        raise ShapeError(
-            f"{name}: cond_fun gave {came}, need one bool of shape (); reduce it by tk.all or tk.any"
+        way_out = (
+            "compare it, as by != 0"
+            if [shape for _, shape in found] == [()]
+            else "reduce it by tk.all or tk.any"
         )
+        raise ShapeError(f"{name}: cond_fun gave {came}, need one bool of shape (); {way_out}")
     captured = [*condition.captured, *body.captured]
     programs = with_inputs_of_all([condition, body])
     roles = (*[CONSTANT] * len(captured), *[CARRY] * len(values))
