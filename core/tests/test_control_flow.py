@@ -437,6 +437,22 @@ def test_a_loop_in_a_branch_waits_for_the_choice_though_it_is_given_nothing():
     assert tk.grad(lambda x: tk.cond(x > 0.0, lambda: tk.grad(power)(x), lambda: x))(f64(3.0)).item() == 108.0
 
 
+def test_a_loop_over_constants_in_a_function_with_rules_in_a_branch():
+    xs = f64([1.0, 2.0, 3.0])
+    for wrap in (tk.checkpoint, tk.jit, lambda f: tk.checkpoint(tk.jit(f)), lambda f: f):
+        inner = wrap(
+            lambda x: (
+                tk.scan(lambda c, y: (c * y, None), x, xs)[0] + tk.scan(lambda c, y: (c + y, None), 0, xs)[0]
+            )
+        )
+
+        def f(x: Any, inner: Any = inner) -> Any:
+            return tk.cond(x > 0.0, inner, lambda x: -x, x)
+
+        assert [g(f64(2.0)).item() for g in (f, tk.jit(f), tk.grad(f))] == [18.0, 18.0, 6.0]
+        assert tk.vmap(f)(f64([2.0, -2.0])).tolist() == [18.0, 2.0]
+
+
 @pytest.mark.parametrize("p", [True, False])
 @pytest.mark.parametrize("i", [0, 1])
 def test_branches_with_different_derivatives(p, i):

@@ -35,18 +35,18 @@ def applied(op: Op, xs: Sequence[Tensor], params: tuple[Any, ...]) -> list[Tenso
 
 
 def _in_branch(name: str, xs: Sequence[Tensor]) -> Sequence[Tensor]:
-    """The operands at the level of the branch that is being traced, if one is; though they all were captured."""
+    """The operands at the level of what is being traced in a branch, if that is so; though they all were captured."""
     running = ground([x.interpreter for x in xs], name)
-    for level in (running, *reversed(running.foundation)):
-        if isinstance(level, Trace) and level.chosen:
-            below = level.foundation
-            return [
-                Tensor(level, lift(x.representation, x.interpreter, level), x.shape, x.dtype)
-                if x.interpreter in below
-                else x
-                for x in xs
-            ]
-    return xs
+    traces = [one for one in (running, *reversed(running.foundation)) if isinstance(one, Trace)]
+    if not any([trace.chosen for trace in traces]):
+        return xs
+    level = traces[0]
+    return [
+        Tensor(level, lift(x.representation, x.interpreter, level), x.shape, x.dtype)
+        if x.interpreter in level.foundation
+        else x
+        for x in xs
+    ]
 
 
 def _body(*args: Any) -> tuple[Tensor, ...]:
