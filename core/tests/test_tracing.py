@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 import tensorken as tk
@@ -170,6 +172,14 @@ def test_data_dependent_control_flow_is_one_clear_error():
     with pytest.raises(ConcretizationError, match=r"tk\.fori_loop"):
         tk.trace(lambda x: sum(range(int(x)), x))(1.0)
     assert tk.trace(lambda x: -x)(1.0)(2.0).item() == -2.0
+
+
+def test_an_argument_that_is_no_tensor_is_one_clear_error():
+    with pytest.raises(
+        ArgumentError, match=r"^trace: argument leaf 1 is a str, need .*; bind .*functools.partial"
+    ):
+        tk.trace(lambda x, how: x)(1.0, "mean")
+    assert tk.trace(functools.partial(lambda how, x: x, "mean"))(1.0)(2.0).item() == 2.0
 
 
 def test_a_captured_value_can_be_read_while_tracing():

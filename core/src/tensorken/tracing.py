@@ -85,7 +85,7 @@ class Trace(Level[Variable]):
         raise ConcretizationError(
             f"{self.transform}: this {x.dtype.name} of shape {x.shape} has no value while the function is traced"
             f"{'' if line is None else f' (at {line})'}; choose by tk.where or tk.cond, and loop by tk.scan, "
-            f"tk.fori_loop or tk.while_loop, or name the argument in static_argnums"
+            f"tk.fori_loop or tk.while_loop, or under tk.jit name the argument in static_argnums"
         )
 
     def interpret(self, op: Op, operands: Sequence[Variable], params: tuple[Any, ...]) -> Any:
@@ -188,6 +188,16 @@ def scope() -> AbstractContextManager[None]:
     return _in_scope(next(_numbers))
 
 
+def _as_argument(i: int, leaf: Any) -> Tensor:
+    try:
+        return as_tensor(leaf)
+    except ArgumentError:
+        raise ArgumentError(
+            f"trace: argument leaf {i} is a {type(leaf).__name__}, need a tensor, number or array; bind what is "
+            f"none of these to the function before, as by functools.partial"
+        ) from None
+
+
 def trace(f: Function) -> Callable[..., Program]:
     """The function that makes a program of f, for arguments like those it is given: f is called once, and nothing runs.
 
@@ -208,7 +218,7 @@ def trace(f: Function) -> Callable[..., Program]:
 
     def made(*arguments: Any, **keywords: Any) -> Program:
         leaves, structure = tree.flatten((arguments, keywords))
-        xs = [as_tensor(leaf) for leaf in leaves]
+        xs = [_as_argument(i, leaf) for i, leaf in enumerate(leaves)]
         inner = ground([x.interpreter for x in xs] or [as_tensor(0.0).interpreter], "trace")
         found: list[Any] = []
 
