@@ -16,6 +16,7 @@ from tensorken.fuse import Fuse
 from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken.programs.passes.pipeline import optimised
 from tensorken.programs.program import Equation, Program, Variable
+from tensorken.spec.op import OPS
 from tensorken_numpy.backend import Numpy
 from tensorken_numpy.compiled import blocks, schedule, writing
 from tensorken_numpy.compiled.program import compiled
@@ -366,3 +367,21 @@ def test_operands_that_are_repeated_from_size_one(repeated_a, repeated_b):
             strict=True,
         ):
             close(found, wanted)
+
+
+@pytest.mark.parametrize("axes", [(), (0,), (1,), (0, 1)])
+@pytest.mark.parametrize("other", [(0, 3), (1, 3), (1, 1), (0, 1)])
+def test_operands_that_are_repeated_no_times(axes: Any, other: Any) -> None:
+    """An axis of size 1 that is expanded to size 0 is kept as 1, and the result has no elements all the same."""
+    small, b = Variable((1, 3), tk.float32), Variable(other, tk.float32)
+    for operands in ((0, 1), (1, 0)):
+        a = Variable((0, 3), tk.float32)
+        y = Variable(tuple([1 if i in axes else n for i, n in enumerate((0, 3))]), tk.float32)
+        product = OPS["fused_multiply_add"]
+        equations = (
+            Equation(OPS["expand"], (small,), ((0, 3),), (a,)),
+            Equation(product, tuple([(a, b)[i] for i in operands]), (axes,), (y,)),
+        )
+        check(
+            Program((small, b), (y, y), equations), [np.ones((1, 3), np.float32), np.ones(other, np.float32)]
+        )

@@ -55,9 +55,12 @@ def write_contraction(emitter: Emitter, equation: Equation) -> None:
 
 
 def _repeated(equation: Equation, a: Value, b: Value) -> bool:
-    """Whether an axis that is longer than 1 has size 1 in both operands as they are kept."""
-    full = [max(n, m) for n, m in zip(*[v.shape for v in equation.operands], strict=True)]
-    return full != [max(n, m) for n, m in zip(a.shape, b.shape, strict=True)]
+    """Whether an axis whose size is not 1 has size 1 in both operands as they are kept."""
+    full, kept = [
+        [m if n == 1 else n for n, m in zip(*shapes, strict=True)]
+        for shapes in ([v.shape for v in equation.operands], [a.shape, b.shape])
+    ]
+    return full != kept
 
 
 def _summed(emitter: Emitter, x: Value, axes: Sizes, v: Variable) -> Value:
