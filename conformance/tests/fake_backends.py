@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from tensorken.plugin import Capabilities
@@ -75,9 +76,10 @@ class Hangs(Small):
 
 
 class Slow(Small):
-    """Takes its time."""
+    """Takes its time, and leaves a file where it is when it begins."""
 
     def full(self, shape: Any, value: Any, dtype: Any) -> Any:
+        Path("begun").touch()
         time.sleep(0.2)
         return super().full(shape, value, dtype)
 

@@ -207,7 +207,9 @@ def test_an_interrupted_run_reports_what_it_has(tmp_path: Path) -> None:
         cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
         assert process.stdout is not None
-        time.sleep(1.5)
+        while not (tmp_path / "begun").exists() and process.poll() is None:
+            time.sleep(0.02)
+        time.sleep(1.0)  # so that a few cases are done
         process.send_signal(signal.SIGINT)
         out = process.stdout.read()
     assert process.returncode == 130
