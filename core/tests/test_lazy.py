@@ -16,8 +16,11 @@ from hypothesis import given, settings
 import tensorken as tk
 from core.tests.programs import on, programs
 from core.tests.support import Counting, array
+from tensorken.errors import DTypeError
 from tensorken.fuse import Fuse
 from tensorken.lazy import Lazy
+from tensorken.spec.capabilities import Capabilities
+from tensorken.spec.dtypes import float32, float64, int32, int64
 from tensorken.spec.op import OPS
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
@@ -383,3 +386,17 @@ def test_every_op_of_the_language_runs_lazily_as_it_does_at_once():
             for node, wanted in pairs:
                 assert node.shape == np.shape(wanted)
                 np.testing.assert_allclose(lazy.value(node), wanted, rtol=1e-5, atol=1e-6, err_msg=op.name)
+
+
+def test_dtypes_that_are_not_there_are_refused_when_they_are_asked_for() -> None:
+    class Narrow(Reference):
+        capabilities = Capabilities(dtypes=("bool", "int32", "float32"))
+
+    lazy = Lazy(Narrow())
+    with pytest.raises(DTypeError, match=r"full: Narrow\(\) has no float64, only bool, int32, float32"):
+        lazy.full((2,), 1.0, float64)
+    x = lazy.full((2,), 1.0, float32)
+    with pytest.raises(DTypeError, match=r"cast: Narrow\(\) has no int64"):
+        lazy.interpret(OPS["cast"], [x], (int64,))
+    assert lazy.waiting == 0
+    assert list(lazy.ravel(lazy.interpret(OPS["cast"], [x], (int32,)))) == [1, 1]

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
+from tensorken.errors import DTypeError
 from tensorken.lazy_graph import ITEM, Graph, Node, waiting_for
 from tensorken.programs.execution import prepared
 from tensorken.programs.passes.common_subexpressions import exactly
 from tensorken.programs.program import Program
-from tensorken.spec.dtypes import DType, exact
+from tensorken.spec.dtypes import DTYPES, DType, as_dtype, exact
 from tensorken.spec.interpreter import R
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.raw import RawTensor
@@ -64,6 +65,7 @@ class Lazy(Wrapper[Node[R]]):
         self._recorded = 0  # ops since everything was run, and the bytes that they keep alive
         self._bytes = 0
         self._runs = 0
+        self._dtypes = frozenset(map(as_dtype, self.capabilities.dtypes or DTYPES))
 
     @property
     def waiting(self) -> int:
@@ -98,6 +100,7 @@ class Lazy(Wrapper[Node[R]]):
         key = (shape, dtype, exact(value))  # 0.0 and -0.0 are equal, and two numbers
         node = self._nodes.get(key)
         if node is None:
+            self._check("full", dtype)
             node = self._nodes[key] = Node(shape, dtype, number=value)
         return node
 
@@ -132,10 +135,18 @@ class Lazy(Wrapper[Node[R]]):
             else:
                 shape = op.shape(*[x.shape for x in operands], *params)
             dtype = op.result_dtype(tuple([x.dtype for x in operands]), params)
+            if dtype is not first.dtype:
+                self._check(op.name, dtype)
             node = Node(shape, dtype, op=op, operands=tuple(operands), params=params)
             self._nodes[key] = node
             self._count(operands)
         return node
+
+    def _check(self, op: str, dtype: DType) -> None:
+        """Refuse what the backend below would refuse, as it is asked for and not when it is read."""
+        if dtype not in self._dtypes:
+            there = ", ".join(self.capabilities.dtypes)
+            raise DTypeError(f"{op}: {self.raw!r} has no {dtype.name}, only {there}; cast to one of these first")
 
     def _several(self, op: Op, operands: Sequence[Node[R]], params: tuple[Any, ...]) -> tuple[Node[R], ...]:
         """An op with several results: a node for the op, and for each result one that holds it while it waits."""

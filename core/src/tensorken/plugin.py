@@ -47,6 +47,8 @@ class BackendEntry:
         spec: the versions of the language that the backend speaks.
         fuse: whether the host wraps the interpreter in `Fuse`, so that contractions are found and products
             never built.  False for a backend that shows or rewrites the ops themselves.
+        lazy: whether the host wraps it in `Lazy` instead, so that its `compile` gets whole programs: for a device that
+            is slow to be told what to do, and fast to do it.
         devices: the names of the devices, the default first, or a function that finds them (called once, when
             the backend is used).  None: one device, the CPU, for which `load` gets None.
 
@@ -64,6 +66,7 @@ class BackendEntry:
     spec: str = ">=1.0,<2"
     fuse: bool = True
     devices: Sequence[str] | Callable[[], Sequence[str]] | None = None
+    lazy: bool = False
 
     def __post_init__(self) -> None:
         place_in_range(SPEC_VERSION, self.spec)

@@ -418,10 +418,14 @@ def pick_device(names: Sequence[str], device: str | None, backend: str) -> str:
 
 
 def interpreter_of(entry: BackendEntry, device: str) -> RawTensor[Any]:
-    """Load a backend on a device, and wrap it in Fuse if it asks for that."""
+    """Load a backend on a device, and wrap it in Lazy or in Fuse if it asks for that."""
     interpreter = entry.load(None if entry.devices is None else device)
     if not isinstance(interpreter, RawTensor):
         raise PluginError(f"its load() gives {interpreter!r}, which is no RawTensor")
+    if entry.lazy:
+        from tensorken.lazy import Lazy
+
+        return interpreter if isinstance(interpreter, Lazy) else Lazy(interpreter)
     if entry.fuse:
         from tensorken.fuse import Fuse
 
