@@ -26,6 +26,7 @@ NAMES = {
     "tensorken-numpy",
     "tensorken-reference",
     "tensorken-string",
+    "tensorken-wgpu",
     "tensorken-nn",
     "tensorken-profile",
     "tensorken-conformance",
@@ -121,6 +122,7 @@ def test_nothing_else_has_an_upper_bound(wheelhouse: Path, name: str) -> None:
         ("tensorken-numpy", "tensorken.backends", {"numpy": "tensorken_numpy.plugin"}),
         ("tensorken-reference", "tensorken.backends", {"reference": "tensorken_reference.plugin"}),
         ("tensorken-string", "tensorken.backends", {"string": "tensorken_string.plugin"}),
+        ("tensorken-wgpu", "tensorken.backends", {"wgpu": "tensorken_wgpu.plugin"}),
         ("tensorken-nn", "tensorken.commands", {"train": "tensorken_nn.cli:main"}),
         ("tensorken-profile", "tensorken.namespace", {"profile": "tensorken_profile:profile"}),
         (

@@ -1,0 +1,7 @@
+"""The wgpu backend of Tensorken: programs become WGSL kernels, which run on any GPU that WebGPU reaches.
+
+* `plugin`: the door; `adapters`: which GPUs there are; `device`: one of them: memory, kernels, what waits to be run;
+* `backend`: the interpreter, to be wrapped in `Lazy`; `planning`: which values a program keeps, each by one kernel;
+* `kernels`: the text of a kernel; `points`, `places`: where an element lies, as movement ops see it;
+* `wgsl`: what each op is in WGSL, and the functions that make its numbers those of IEEE 754.
+"""

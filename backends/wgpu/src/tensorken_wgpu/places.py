@@ -1,0 +1,85 @@
+"""Places: whole numbers that a kernel computes from its loop variables, kept as sums so that divisions cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A sum of variables times factors, and a constant.
+
+    Attributes:
+        terms: for each variable its factor.
+        constant: what is added.
+        sizes: for each variable how many values it has, from 0 up.
+    """
+
+    terms: Mapping[str, int]
+    constant: int
+    sizes: Mapping[str, int]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for equal sums."""
+        return (*sorted(self.terms.items()), self.constant)
+
+    @property
+    def end(self) -> int | None:
+        """One more than the largest value; None if it is not known to be 0 or more throughout."""
+        low = self.constant + sum([f * (self.sizes[v] - 1) for v, f in self.terms.items() if f < 0])
+        if low < 0:
+            return None
+        return 1 + self.constant + sum([f * (self.sizes[v] - 1) for v, f in self.terms.items() if f > 0])
+
+    def __add__(self, other: Place) -> Place:
+        terms = dict(self.terms)
+        for v, f in other.terms.items():
+            terms[v] = terms.get(v, 0) + f
+        kept = {v: f for v, f in terms.items() if f}
+        return Place(kept, self.constant + other.constant, {**self.sizes, **other.sizes})
+
+    def times(self, factor: int) -> Place:
+        """This, multiplied."""
+        terms = {v: f * factor for v, f in self.terms.items()} if factor else {}
+        return Place(terms, self.constant * factor, self.sizes)
+
+    def plus(self, number: int) -> Place:
+        """This and a number."""
+        return Place(self.terms, self.constant + number, self.sizes)
+
+    def divided(self, by: int, name: Callable[[str, int], Place]) -> tuple[Place, Place]:
+        """Quotient and remainder; where they do not follow from the sum, `name` gives what is computed a name."""
+        if by == 1:
+            return self, fixed(0)
+        whole = {v: f // by for v, f in self.terms.items() if f % by == 0}
+        rest = Place({v: f for v, f in self.terms.items() if v not in whole}, self.constant % by, self.sizes)
+        if rest.end is not None and rest.end <= by:
+            return Place(whole, self.constant // by, self.sizes), rest
+        end = self.end
+        if end is not None and end <= by:
+            return fixed(0), self
+        most = 2**31 if end is None else -(-end // by)
+        return name(f"({self}) / {by}u", most), name(f"({self}) % {by}u", by)
+
+    def __str__(self) -> str:
+        if not self.terms:
+            return f"{self.constant % 2**32}u"
+        up = [v if f == 1 else f"{v} * {f}u" for v, f in self.terms.items() if f > 0]
+        down = [v if f == -1 else f"{v} * {-f}u" for v, f in self.terms.items() if f < 0]
+        if self.constant > 0 or not up:
+            up.insert(0, f"{self.constant % 2**32}u")
+        elif self.constant < 0:
+            down.append(f"{-self.constant}u")
+        return " - ".join([" + ".join(up) or "0u", *down])
+
+
+def fixed(number: int) -> Place:
+    """A number that is known."""
+    return Place({}, number, {})
+
+
+def variable(name: str, size: int) -> Place:
+    """A variable with this many values; one with a single value is 0."""
+    return fixed(0) if size == 1 else Place({name: 1}, 0, {name: size})

@@ -1,0 +1,27 @@
+"""The door through which the host finds this backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorken.plugin import BackendEntry, hookimpl
+
+
+@hookimpl
+def tensorken_backend() -> BackendEntry:
+    """The wgpu backend, on each adapter that WebGPU finds."""
+
+    def load(device: str | None = None) -> Any:
+        from tensorken_wgpu.adapters import adapter_of
+        from tensorken_wgpu.backend import Wgpu
+        from tensorken_wgpu.device import Device
+
+        return Wgpu(Device(adapter_of(device)))
+
+    def devices() -> Sequence[str]:
+        from tensorken_wgpu.adapters import adapters
+
+        return [str(i) for i in range(len(adapters()))]
+
+    return BackendEntry("wgpu", load, summary="any GPU, through WebGPU", lazy=True, devices=devices)

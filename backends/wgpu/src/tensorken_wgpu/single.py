@@ -1,0 +1,47 @@
+"""Single: an op as a program of its own, with what programs have that matters here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tensorken.spec.dtypes import DType
+from tensorken.spec.op import Op
+from tensorken.spec.shapes import Shape
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Value:
+    """What a variable of a program is: itself, of a shape and dtype."""
+
+    shape: Shape
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Equation:
+    """The op, run once."""
+
+    op: Op
+    operands: tuple[Value, ...]
+    params: tuple[Any, ...]
+    results: tuple[Value, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Single:
+    """The program."""
+
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    equations: tuple[Equation, ...]
+    constants: Mapping[Value, Any] = field(default_factory=dict)
+
+
+def single(op: Op, values: Sequence[Value], params: tuple[Any, ...]) -> Single:
+    """The program of an op on values of these shapes and dtypes."""
+    inputs = tuple([Value(x.shape, x.dtype) for x in values])
+    shape = op.shape(*[x.shape for x in inputs], *params)
+    result = Value(shape, op.result_dtype(tuple([x.dtype for x in inputs]), params))
+    return Single(inputs, (result,), (Equation(op, inputs, params, (result,)),))

@@ -1,0 +1,35 @@
+"""Where there is no adapter, tests of the GPU are skipped and say so; in our own runs they must not be."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from tensorken.errors import BackendError
+from tensorken_wgpu.adapters import adapter_of
+from tensorken_wgpu.backend import Wgpu
+from tensorken_wgpu.device import Device
+
+
+@pytest.fixture(scope="session")
+def device() -> Any:
+    try:
+        return Device(adapter_of(None))
+    except BackendError as error:
+        if os.environ.get("TENSORKEN_REQUIRE_WGPU"):
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def raw(device: Any) -> Any:
+    return Wgpu(device)
+
+
+@pytest.fixture(scope="session")
+def lazy(raw: Any) -> Any:
+    from tensorken.lazy import Lazy
+
+    return Lazy(raw)

@@ -1,0 +1,193 @@
+"""The backend: what it computes, in how many kernels, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorken as tk
+from tensorken.errors import BackendError, DTypeError
+from tensorken_wgpu.device import groups_of
+
+
+def drawn(*shape: int, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def close(x: Any, y: Any, tolerance: float = 1e-5) -> None:
+    np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=tolerance, atol=tolerance)
+
+
+def test_it_is_chosen_by_its_name() -> None:
+    from tensorken_wgpu.adapters import adapters
+
+    if not adapters():
+        pytest.skip("there is no adapter")
+    with tk.use_backend("wgpu"):
+        x = tk.tensor([1.0, 2.0])
+        assert (x.backend, (x + x).tolist()) == ("wgpu", [2.0, 4.0])
+
+
+FUNCTIONS: dict[str, Any] = {
+    "a chain": lambda x: tk.sum(tk.tanh(tk.exp(-x * x) / 2 + x) / (1 + x * x)),
+    "a product of matrices": lambda x: x @ x.T,
+    "softmax": lambda x: tk.softmax(x, -1),
+    "windows": lambda x: tk.stack([x[:, i : i + 3] for i in range(3)], 1).sum(1),
+    "movements": lambda x: tk.pad(x.T[::-1].reshape((5, 6)), ((1, 0), (0, 2))),
+    "sorted": lambda x: tk.sort(x, axis=1),
+    "running sums": lambda x: tk.cumsum(x, 1),
+    "rows": lambda x: x[tk.tensor(np.array([3, 0, 3], np.int32), backend=x.interpreter.base)],
+    "the largest": lambda x: tk.argmax(x, 1),
+    "a derivative": tk.grad(lambda x: (tk.sin(x) * tk.log(x * x + 1)).sum()),
+    "a derivative of rows": tk.grad(lambda x: (x[0:1] * x[2]).sum()),
+    "a matrix of derivatives": lambda x: tk.jacrev(lambda r: tk.tanh(r) * r[0])(x[0]),
+    "a batch": lambda x: tk.vmap(lambda r: r / r.sum())(x * x),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_it_computes_what_numpy_computes(lazy: Any, name: str) -> None:
+    f, x = FUNCTIONS[name], drawn(6, 5)
+    right = f(tk.tensor(x, backend="numpy"))
+    close(f(tk.tensor(x, backend=lazy)), right)
+    close(tk.jit(f)(tk.tensor(x, backend=lazy)), right)
+
+
+def test_control_flow_runs_step_by_step(lazy: Any) -> None:
+    x = tk.tensor(drawn(3), backend=lazy)
+    carry, ys = tk.scan(lambda c, r: (c + r, c * r), x.sum(), x)
+    c, want = float(np.asarray(x).sum()), []
+    for r in np.asarray(x):
+        want.append(c * r)
+        c += r
+    close(carry, c)
+    close(ys, want)
+
+
+def test_elementwise_and_movements_are_one_kernel(lazy: Any, device: Any) -> None:
+    x = tk.tensor(drawn(6, 5), backend=lazy)
+    before = dict(device.statistics)
+    (tk.tanh((x.T[::-1] + 1.0).reshape((6, 5)) * x)).tolist()
+    assert device.statistics["kernels"] - before["kernels"] == 1
+    assert device.statistics["submissions"] - before["submissions"] == 1
+
+
+def test_a_training_loop_holds_its_memory_and_its_kernels(lazy: Any, device: Any) -> None:
+    w, x = tk.tensor(drawn(8, 4), backend=lazy), tk.tensor(drawn(16, 8, seed=1), backend=lazy)
+    step = tk.jit(lambda w: w - 0.01 * tk.grad(lambda w: (tk.tanh(x @ w) ** 2).sum())(w))
+    for _ in range(20):
+        w = step(w)
+    w.tolist()
+    before = dict(device.statistics)
+    for _ in range(100):
+        w = step(w)
+    assert np.isfinite(np.asarray(w)).all()
+    assert device.statistics["pipelines"] == before["pipelines"]
+    assert device.statistics["bytes"] == before["bytes"]
+
+
+def test_memory_that_is_written_anew_is_not_read_by_what_waits(lazy: Any) -> None:
+    """Each pass drops an operand that a waiting kernel reads; the next one's data must not get there first."""
+    found = []
+    for i in range(50):
+        x = tk.tensor(np.full(100, i, np.float32), backend=lazy)
+        y = x + 1.0
+        y.realize()
+        del x
+        found.append(y)
+    assert [y[0].item() for y in found] == [i + 1.0 for i in range(50)]
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
+def test_no_elements(lazy: Any, shape: tuple[int, ...]) -> None:
+    x = tk.tensor(np.zeros(shape, np.float32), backend=lazy)
+    assert (x + 1.0).tolist() == np.zeros(shape).tolist()
+    assert x.sum().item() == 0.0
+    assert tk.pad(x, tuple([(1, 1)] * len(shape))).shape == tuple([n + 2 for n in shape])
+
+
+def test_more_workgroups_than_fit_along_one_axis(lazy: Any) -> None:
+    count = 256 * 65535 + 300
+    x = tk.full((count,), 2.0, backend=lazy)
+    y = x + tk.tensor([1.0], backend=lazy)
+    assert (y[0].item(), y[count - 1].item()) == (3.0, 3.0)
+    assert [groups_of(n) for n in (1, 256, 257, 256 * 65535, 256 * 65535 + 1)] == [
+        (1, 1),
+        (1, 1),
+        (2, 1),
+        (65535, 1),
+        (32768, 2),
+    ]
+
+
+def test_other_dtypes_are_refused(lazy: Any, raw: Any) -> None:
+    with pytest.raises(DTypeError, match="float64"):
+        tk.tensor([1.0], "float64", backend=lazy)
+    from tensorken.spec.dtypes import int64
+
+    with pytest.raises(DTypeError, match="new: wgpu has no int64, only float32, int32, bool"):
+        raw.new((1,), [1], int64)
+
+
+def test_what_does_not_fit_is_refused_before_the_driver_is_asked(device: Any) -> None:
+    most = device.limits["max-storage-buffer-binding-size"]
+    with pytest.raises(BackendError, match=f"a tensor of {most + 4} bytes, but .* takes at most"):
+        device.allocate(most + 4)
+    assert device.allocate(1024).size == 1024
+
+
+def test_a_kernel_that_is_refused_says_why(device: Any) -> None:
+    memory = device.allocate(4)
+    with pytest.raises(BackendError, match="refuses a kernel"):
+        device.run("fn main() { nonsense }", 1, [memory])
+
+
+SPECIAL = np.array(
+    [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, 3.0, -3.0, math.inf, -math.inf, math.nan, 1e-40, 3e38, 16777217.0],
+    np.float32,
+)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "eq", "lt", "pow"])
+def test_special_values(lazy: Any, name: str) -> None:
+    from tensorken.dispatch import apply
+    from tensorken.spec.op import OPS
+
+    a, b = [x.ravel() for x in np.meshgrid(SPECIAL, SPECIAL)]
+    ours, numpys = (
+        np.asarray(apply(OPS[name], [tk.tensor(a, backend=where), tk.tensor(b, backend=where)]))
+        for where in (lazy, "numpy")
+    )
+    np.testing.assert_array_equal(np.isnan(ours), np.isnan(numpys))
+    there = ~np.isnan(numpys)
+    if name == "pow":
+        np.testing.assert_allclose(ours[there], numpys[there], rtol=4e-7)
+    else:
+        np.testing.assert_array_equal(ours[there], numpys[there])
+    if ours.dtype == np.float32:
+        np.testing.assert_array_equal(np.signbit(ours[there]), np.signbit(numpys[there]))
+
+
+def test_what_cancels_is_not_cancelled_before_it_is_rounded(lazy: Any) -> None:
+    """A compiler that takes (x + big) - big for x, or joins products and sums, breaks what relies on rounding."""
+    x = tk.tensor(np.array([1.0 + 2.0**-20, math.inf, math.nan], np.float32), backend=lazy)
+    assert ((x + 2.0**20) - 2.0**20)[0].item() == 1.0
+    assert np.isnan(np.asarray(x - x)).tolist() == [False, True, True]
+    assert np.isnan(np.asarray(x * 0.0)).tolist() == [False, True, True]
+    square = float(np.float32(1.0 + 2.0**-20) ** 2)
+    assert (x * x - square)[0].item() == 0.0
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0, math.inf, -math.inf, math.nan, 1e-45, -3e-39, 1.0, -2.5, 1e39])
+def test_numbers_arrive_as_they_are(lazy: Any, value: float) -> None:
+    x = tk.zeros((2,), backend=lazy) + tk.tensor([1.0, 2.0], backend=lazy)
+    y = tk.where(x > 0, value, x)
+    with np.errstate(over="ignore"):
+        want = np.array([value] * 2, np.float32)
+    if math.isnan(value):
+        assert np.isnan(np.asarray(y)).all()
+    else:
+        np.testing.assert_array_equal(np.asarray(y).view(np.int32), want.view(np.int32))
