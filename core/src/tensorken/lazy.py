@@ -146,7 +146,9 @@ class Lazy(Wrapper[Node[R]]):
         """Refuse what the backend below would refuse, as it is asked for and not when it is read."""
         if dtype not in self._dtypes:
             there = ", ".join(self.capabilities.dtypes)
-            raise DTypeError(f"{op}: {self.raw!r} has no {dtype.name}, only {there}; cast to one of these first")
+            raise DTypeError(
+                f"{op}: {self.raw!r} has no {dtype.name}, only {there}; cast to one of these first"
+            )
 
     def _several(self, op: Op, operands: Sequence[Node[R]], params: tuple[Any, ...]) -> tuple[Node[R], ...]:
         """An op with several results: a node for the op, and for each result one that holds it while it waits."""
