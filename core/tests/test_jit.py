@@ -166,6 +166,31 @@ def test_static_arguments_arrive_as_they_are():
         tk.jit(f, static_argnums=5)(x, 3, "sin")
 
 
+@pytest.mark.parametrize(
+    "values", [(1, 1.0, True), (0.0, -0.0), ((1, 2), (1.0, 2), (True, 2)), (float("nan"), -float("nan"))]
+)
+def test_static_arguments_that_are_equal_and_not_the_same_are_told_apart(values):
+    seen = []
+
+    def f(x, value):
+        seen.append(value)
+        return x
+
+    jitted = tk.jit(f, static_argnums=1)
+    for _ in range(2):
+        for value in values:
+            jitted(tk.ones(2), value)
+    assert [repr(value) for value in seen] == [repr(value) for value in values]
+
+
+def test_a_function_without_arguments_runs_on_the_backend_in_use():
+    f = tk.jit(lambda: tk.ones(3) * 2.0)
+    for _ in range(2):
+        for name in ("numpy", "reference"):
+            with tk.use_backend(name):
+                assert f().backend == name
+
+
 def test_integers_are_traced_as_integers():
     f = tk.jit(lambda x, i: (x[i], x * i))
     item, product = f(tk.tensor([1.0, 2.0, 3.0]), 2)
@@ -341,3 +366,29 @@ def test_what_it_takes_from_an_enclosing_function_has_no_name_of_an_argument():
     program = tk.trace(outer)(3.0)
     assert program(3.0).item() == 6.0
     assert "(a: float32[], b: float32[]):\n" in str(program)
+
+
+def test_the_gradient_of_a_jitted_function_is_compiled_with_it():
+    """`grad(jit(f))` is `jit(grad(f))`, made once; what decorates the jitted function is not taken for it."""
+    calls = []
+
+    def f(x, n):
+        calls.append(n)
+        return (x**n).sum()
+
+    compiled = tk.jit(f, static_argnums=1)
+    x = tk.tensor([1.0, 2.0, 3.0])
+    for _ in range(3):
+        assert tk.grad(compiled)(x, 2).tolist() == [2.0, 4.0, 6.0]
+        value, slope = tk.value_and_grad(compiled)(x, 3)
+        assert (value.item(), slope.tolist()) == (36.0, [3.0, 12.0, 27.0])
+    assert calls == [2, 3]  # once each, by the gradients
+    assert tk.grad(compiled) is tk.grad(compiled)
+    assert tk.grad(tk.grad(lambda y: compiled(y * x, 2)))(2.0).item() == 28.0
+    assert tk.vmap(lambda x: tk.grad(compiled)(x, 2))(tk.stack([x, x])).tolist() == [[2.0, 4.0, 6.0]] * 2
+
+    @functools.wraps(compiled)
+    def doubled(x):
+        return 2.0 * compiled(x, 2)
+
+    assert tk.grad(doubled)(x).tolist() == [4.0, 8.0, 12.0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,11 +23,12 @@ from tensorken.programs.execution import Run, prepared
 from tensorken.programs.names import parameters_of
 from tensorken.programs.program import Program
 from tensorken.spec import op as ops
-from tensorken.spec.dtypes import DType, bool_, int32
+from tensorken.spec.dtypes import DType, bool_, exact, int32
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
 from tensorken.tracing import traced
+from tensorken.transforms import TRANSFORMED
 from tensorken.wrapper import Given
 
 __all__ = ["jit"]
@@ -43,12 +45,35 @@ ANEW = 8
 _tracings: WeakKeyDictionary[CodeType, int] = WeakKeyDictionary()
 
 
+class Static:
+    """An argument that the function gets as it is: 1, 1.0 and True are three of them, 0.0 and -0.0 two."""
+
+    __slots__ = ("_key", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self._key = _told_apart(value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+def _told_apart(value: Any) -> Any:
+    """What is equal for values of one type that are equal, numbers and tuples of them by their bits."""
+    if type(value) in (bool, int, float):
+        return exact(value)
+    return (type(value), tuple([_told_apart(x) for x in value]) if type(value) is tuple else value)
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """What arguments must have in common to be served by one program."""
 
     structure: tree.Structure
-    fixed: tuple[tuple[int, Any], ...]
+    fixed: tuple[tuple[int, Static], ...]
     base: Any
     types: tuple[tuple[Shape, DType], ...]
 
@@ -107,7 +132,7 @@ def jit(f: Function, *, static_argnums: Argnums = (), donate_argnums: Argnums = 
 
     Numbers and arrays among the arguments become tensors.  Python code in f runs while it is traced and not again, so f
     must depend on its arguments alone, and give the same for the same.  Derivatives and vmap of the result work to any
-    depth, and their programs are made once too.
+    depth, and their programs are made once too; the gradient of the result is compiled like the function itself.
 
     Args:
         f: a function of pytrees of tensors and numbers.
@@ -128,7 +153,7 @@ def jit(f: Function, *, static_argnums: Argnums = (), donate_argnums: Argnums = 
     """
     check_function("jit", f)
     name = getattr(f, "__name__", "function")
-    tracings = Tracings(name, getattr(f, "__code__", None))
+    tracings = Tracings(name, getattr(inspect.unwrap(f), "__code__", None))
     programs = tracings.programs
     plain = static_argnums == () and donate_argnums == ()
 
@@ -143,6 +168,14 @@ def jit(f: Function, *, static_argnums: Argnums = (), donate_argnums: Argnums = 
                 return found.of(found.run([x.representation for x in arguments]))  # type: ignore[misc]
         return _call(f, tracings, static_argnums, donate_argnums, arguments, keywords)
 
+    made: dict[Any, Callable[..., Any]] = {}
+
+    def once(key: Any, transform: Callable[[Function], Function]) -> Callable[..., Any]:
+        if key not in made:
+            made[key] = jit(transform(f), static_argnums=static_argnums)
+        return made[key]
+
+    jitted.__dict__[TRANSFORMED] = (jitted, once)
     return jitted
 
 
@@ -158,11 +191,11 @@ def _call(
     name = tracings.name
     static = _places("static_argnums", static_argnums, len(arguments))
     donated = _places("donate_argnums", donate_argnums, len(arguments))
-    fixed = tuple([(i, arguments[i]) for i in sorted(static)])
+    fixed = tuple([(i, Static(arguments[i])) for i in sorted(static)])
     varying = tuple([x for i, x in enumerate(arguments) if i not in static])
     leaves, structure = tree.flatten((varying, keywords))
     xs = _tensors(name, leaves)
-    base = xs[0].interpreter.base if xs else None
+    base = (xs[0] if xs else as_tensor(0.0)).interpreter.base
     kind = Kind(structure, fixed, base, tuple([(x.shape, x.dtype) for x in xs]))
     try:
         found = tracings.programs.get(kind)
@@ -252,7 +285,7 @@ def _traced(f: Function, name: str, xs: Sequence[Tensor], kind: Kind, donated: f
         positional, named = tree.unflatten(kind.structure, tensors)
         full = list(positional)
         for i, value in kind.fixed:
-            full.insert(i, value)
+            full.insert(i, value.value)
         outputs, result = tree.flatten(f(*full, **named))
         found.append(result)
         return outputs
@@ -293,8 +326,8 @@ def _cause(last: Kind | None, kind: Kind, found: Prepared) -> str:
     if last.structure != kind.structure:
         return f"its arguments have the structure {kind.structure} after {last.structure}; keep to one"
     if last.fixed != kind.fixed:
-        i, value = next(new for old, new in zip(last.fixed, kind.fixed, strict=True) if old != new)
-        return f"static argument {i} is another value, {value!r:.60}; if it varies, leave it out of static_argnums"
+        i, new = next(new for old, new in zip(last.fixed, kind.fixed, strict=True) if old != new)
+        return f"static argument {i} is another value, {new.value!r:.60}; if it varies, leave it out of static_argnums"
     for i, (old, new) in enumerate(zip(last.types, kind.types, strict=True)):
         if old != new:
             texts = [f"{dtype.name}{list(shape)}" for shape, dtype in (new, old)]

@@ -148,7 +148,11 @@ def value_and_grad(
     >>> value.item(), gradient.tolist()
     (5.0, [2.0, 4.0])
     """
-    return _differentiated("value_and_grad", f, argnums, has_aux, allow_unused, scalar=True)
+
+    def transform(g: Function) -> Function:
+        return _differentiated("value_and_grad", g, argnums, has_aux, allow_unused, scalar=True)
+
+    return _compiled_or_not(f, ("value_and_grad", _key(argnums), has_aux, allow_unused), transform)
 
 
 def grad(
@@ -164,14 +168,18 @@ def grad(
     >>> print(f"{tk.grad(tk.tanh)(2.0):.5f}")
     0.07065
     """
-    both = _differentiated("grad", f, argnums, has_aux, allow_unused, scalar=True)
 
-    @functools.wraps(f)
-    def gradient(*arguments: Any, **keywords: Any) -> Any:
-        value, pulled = both(*arguments, **keywords)
-        return (pulled, value[1]) if has_aux else pulled
+    def transform(g: Function) -> Function:
+        both = _differentiated("grad", g, argnums, has_aux, allow_unused, scalar=True)
 
-    return gradient
+        @functools.wraps(g)
+        def gradient(*arguments: Any, **keywords: Any) -> Any:
+            value, pulled = both(*arguments, **keywords)
+            return (pulled, value[1]) if has_aux else pulled
+
+        return gradient
+
+    return _compiled_or_not(f, ("grad", _key(argnums), has_aux, allow_unused), transform)
 
 
 def elementwise_grad(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
@@ -215,6 +223,25 @@ def derivative(f: Function, argnum: int = 0) -> Callable[..., Any]:
 
 
 # ---- pieces ------------------------------------------------------------------------------------------------
+
+TRANSFORMED = "__tensorken_transformed__"
+"""The attribute of a compiled function that holds itself, and what gives a transform of the function, compiled too."""
+
+
+def _compiled_or_not(f: Function, key: Any, transform: Callable[[Function], Function]) -> Function:
+    """What a transform makes of f; if f has been compiled, what it makes of the function that it was, compiled once.
+
+    Decorators copy attributes, so one tells whose it is.
+    """
+    itself, once = getattr(f, TRANSFORMED, (None, None))
+    if itself is not f or once is None:
+        return transform(f)
+    compiled: Function = once(key, transform)
+    return compiled
+
+
+def _key(argnums: Argnums) -> Any:
+    return argnums if isinstance(argnums, int) else tuple(argnums)
 
 
 def _differentiated(
