@@ -13,12 +13,15 @@ def test_the_kernels_have_a_name_or_are_unknown():
 
 
 def test_a_processor_taken_for_an_older_one_is_told(monkeypatch):
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
     monkeypatch.setattr(blas, "kernels", lambda: "Haswell")
     monkeypatch.setattr(blas, "abilities", lambda: blas.NEEDED | {"fma"})
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     first, second = blas.report()
     assert "kernels for Haswell" in first
-    assert "OPENBLAS_CORETYPE=SkylakeX" in second
+    assert "because OPENBLAS_CORETYPE is Haswell: with OPENBLAS_CORETYPE=SkylakeX" in second
+    monkeypatch.delenv("OPENBLAS_CORETYPE")
+    assert "as it does not know this processor" in list(blas.report())[1]
     monkeypatch.setattr(blas, "kernels", lambda: "SkylakeX")
     assert len(list(blas.report())) == 1
     monkeypatch.setattr(blas, "kernels", lambda: "Haswell")

@@ -328,8 +328,8 @@ def _cause(last: Kind | None, kind: Kind, found: Prepared) -> str:
     if last.fixed != kind.fixed:
         i, new = next(new for old, new in zip(last.fixed, kind.fixed, strict=True) if old != new)
         return f"static argument {i} is another value, {new.value!r:.60}; if it varies, leave it out of static_argnums"
-    for i, (old, new) in enumerate(zip(last.types, kind.types, strict=True)):
-        if old != new:
-            texts = [f"{dtype.name}{list(shape)}" for shape, dtype in (new, old)]
+    for i, (before, after) in enumerate(zip(last.types, kind.types, strict=True)):
+        if before != after:
+            texts = [f"{dtype.name}{list(shape)}" for shape, dtype in (after, before)]
             return f"argument leaf {i} is {texts[0]} after {texts[1]}; pad such arguments to a few shapes"
     return "its arguments are on another backend"
