@@ -10,7 +10,7 @@ import pytest
 
 import tensorken as tk
 from tensorken_numpy.backend import Numpy
-from tensorken_numpy.sums import LONGEST, MANY, add_up, in_many_rows
+from tensorken_numpy.sums import LONGEST, MANY, SHORT, add_up, in_many_rows, wide_sum_of_rows
 
 LENGTHS = [4, 5, 7, 64, 65, 257, 512, 513, 1000, 1021, 2048, 4096, 4099, 6007, 12345, 65536, 100_003]
 """Short, long and prime ones, and those that are cut evenly."""
@@ -90,3 +90,13 @@ def test_the_same_bits_compiled(shape: tuple[int, ...]) -> None:
 
     for y, z in zip(sums(x), tk.jit(sums)(x), strict=True):
         np.testing.assert_array_equal(np.asarray(y), np.asarray(z))
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_wide_sums_are_off_by_short_ones_alone(length: int) -> None:
+    x = np.abs(drawn("float32", 40, length))
+    found = wide_sum_of_rows(x)
+    assert (found.shape, found.dtype) == ((40,), np.float64)
+    right = np.array([math.fsum(row) for row in x.astype(float)])
+    assert (np.abs(found - right) <= SHORT * 2.0**-24 * right).all()
+    assert np.abs(found / right - 1.0).mean() <= 2.0**-24

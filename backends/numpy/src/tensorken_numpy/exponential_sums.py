@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensorken_numpy.contraction import Array, Sizes
-from tensorken_numpy.sums import add_up
+from tensorken_numpy.sums import add_up, wide_sum_of_rows
 
 _BLOCK = 32768
 """How many elements are computed at a time: so few that what lies between stays in the cache."""
@@ -95,7 +95,7 @@ def log_softmax_of_rows(x: Array, axes: Sizes, y: Array) -> None:
         a, b = xs[start : start + step], ys[start : start + step]
         if x.dtype == np.float32 and _is_moderate(a):
             np.exp(a, b)
-            log = np.log(np.add.reduce(b, 1, np.float64, keepdims=True))
+            log = np.log(wide_sum_of_rows(b)[:, None])
             if (log - np.maximum.reduce(a, 1, keepdims=True)).min() >= _CLEARLY_BELOW:
                 upper = log.astype(np.float32)
                 np.subtract(a, upper, b)

@@ -23,6 +23,9 @@ LONGEST = 512
 Longer rows are added up in pieces, and then these, so that errors stay as small as those of numpy's sums in pairs.
 """
 
+SHORT = 128
+"""How many elements are added up in float32 where the rest is added up in float64."""
+
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -68,12 +71,22 @@ def sum_of_rows(rows: Array) -> Array:
     return total
 
 
+def wide_sum_of_rows(rows: Array) -> Array:
+    """The sum of each row of a matrix of float32, in float64 but for pieces of at most SHORT elements."""
+    count, length = rows.shape
+    width = _width(length, SHORT) if rows.size >= MANY and length > SHORT else 0
+    if width:
+        rows = np.dot(rows.reshape(-1, width), _ones(width, rows.dtype)).reshape(count, length // width)
+    total: Array = np.add.reduce(rows, 1, np.float64)
+    return total
+
+
 @functools.lru_cache(maxsize=1024)
 def _ones(length: int, dtype: np.dtype[Any]) -> Array:
     return np.ones(length, dtype)
 
 
 @functools.lru_cache(maxsize=1024)
-def _width(length: int) -> int:
-    """Into pieces of which length a longer row is cut evenly; 0 if only into short ones."""
-    return next((width for width in range(LONGEST, LONGEST // 8, -1) if length % width == 0), 0)
+def _width(length: int, most: int = LONGEST) -> int:
+    """Into pieces of which length, at most, a longer row is cut evenly; 0 if only into short ones."""
+    return next((width for width in range(most, most // 8, -1) if length % width == 0), 0)

@@ -120,16 +120,15 @@ class Compiled:
         self.program = program
         self.backend = backend
         self._steps: list[Step] | None = None
+        self._constants: dict[Variable, Memory | None] = {}
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
         program, backend, device = self.program, self.backend, self.backend.device
         if self._steps is None:
+            self._constants = {v: program.outside(v, backend).memory for v in program.constants}
             self._steps = plan(program, device.inputs)
-        memories: dict[Variable, Memory | None] = {
-            v: x.memory for v, x in zip(program.inputs, inputs, strict=True)
-        }
-        for v in program.constants:
-            memories[v] = program.outside(v, backend).memory
+        memories: dict[Variable, Memory | None] = dict(self._constants)
+        memories.update({v: x.memory for v, x in zip(program.inputs, inputs, strict=True)})
         for step in self._steps:
             reads = [memories[x] for x in step.kernel.reads]
             result = device.allocate(4 * step.kernel.count)
