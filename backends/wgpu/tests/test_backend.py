@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from typing import Any
 
@@ -99,6 +100,18 @@ def test_memory_that_is_written_anew_is_not_read_by_what_waits(lazy: Any) -> Non
         del x
         found.append(y)
     assert [y[0].item() for y in found] == [i + 1.0 for i in range(50)]
+
+
+def test_memory_of_cycles_that_are_collected_serves_again(lazy: Any) -> None:
+    """A collection finalises all that a cycle holds; what goes back to the pool must not be among that."""
+    for i in range(20):
+        x = tk.tensor(np.full(100, i, np.float32), backend=lazy)
+        cycle: list[Any] = [x.interpreter.value(x.representation)]
+        cycle.append(cycle)
+        del x, cycle
+        gc.collect()
+        y = tk.tensor(np.full(100, -i, np.float32), backend=lazy) + 1.0
+        assert y[99].item() == 1.0 - i
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])

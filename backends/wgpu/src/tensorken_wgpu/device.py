@@ -67,6 +67,9 @@ class Device:
         self._queue = self._device.queue
         self._lock = threading.RLock()
         self._pending: list[tuple[Any, Any, tuple[int, int]]] = []
+        self._buffers: list[
+            Any
+        ] = []  # all there are, so that none is collected with a cycle that its memory is part of
         self._free: dict[int, list[Any]] = {}
         self._pipelines: dict[str, Any] = {}
         self._layouts: dict[int, tuple[Any, Any]] = {}
@@ -106,6 +109,7 @@ class Device:
             buffer = self._device.create_buffer(size=place, usage=usage)
         except wgpu.GPUError as error:
             raise BackendError(f"wgpu: {self.name} has no {size} bytes left: {error}") from error
+        self._buffers.append(buffer)
         self.statistics["bytes"] += place
         return Memory(self, buffer, place)
 
