@@ -172,7 +172,9 @@ def jit(f: Function, *, static_argnums: Argnums = (), donate_argnums: Argnums = 
 
     def once(key: Any, transform: Callable[[Function], Function]) -> Callable[..., Any]:
         if key not in made:
-            made[key] = jit(transform(f), static_argnums=static_argnums)
+            transformed = transform(f)
+            transformed.__name__ = f"{key[0]} of {name}"
+            made[key] = jit(transformed, static_argnums=static_argnums)
         return made[key]
 
     jitted.__dict__[TRANSFORMED] = (jitted, once)

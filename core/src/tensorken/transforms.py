@@ -241,7 +241,8 @@ def _compiled_or_not(f: Function, key: Any, transform: Callable[[Function], Func
 
 
 def _key(argnums: Argnums) -> Any:
-    return argnums if isinstance(argnums, int) else tuple(argnums)
+    """The argnums as part of a key; what they should not be is found out later, and is told apart as it prints."""
+    return argnums if isinstance(argnums, int) else repr(argnums)
 
 
 def _differentiated(
