@@ -136,6 +136,29 @@ def test_more_workgroups_than_fit_along_one_axis(lazy: Any) -> None:
     ]
 
 
+def test_long_loops_are_not_cut_short(lazy: Any) -> None:
+    x = np.ones(4_194_241, np.int32)
+    x[-1] = 5
+    assert tk.tensor(x, backend=lazy).sum().item() == 4_194_245
+    assert tk.tensor(x, backend=lazy).max().item() == 5
+    places = tk.tensor(np.arange(100_000, dtype=np.int32) % 3, backend=lazy)
+    ones = tk.tensor(np.ones(100_000, np.int32), backend=lazy)
+    assert ones.scatter_add(places, 0, 4).tolist() == [33334, 33333, 33333, 0]
+    rows = tk.tensor(x[:100_000].reshape(2, 50_000), backend=lazy)
+    assert rows.sum(1).tolist() == [50_000, 50_000]
+
+
+def test_numbers_that_integers_do_not_have_and_zeros_that_have_signs(lazy: Any) -> None:
+    x = tk.tensor(np.array([3e9, math.inf, -math.inf, -3e9, math.nan, -2.7], np.float32), backend=lazy)
+    assert x.astype("int32").tolist() == [2**31 - 1, 2**31 - 1, -(2**31), -(2**31), 0, -2]
+    assert abs(tk.tensor(np.array([-3, 4], np.int32), backend=lazy)).tolist() == [3, 4]
+    zeros = tk.tensor(np.full((2, 3), -0.0, np.float32), backend=lazy)
+    assert not np.signbit(np.asarray(zeros.sum(0))).any()
+    powers = tk.tensor(np.array([-149.0, -89.36721, 0.5, 127.0, 128.0], np.float32), backend=lazy)
+    right = [2.0**-149, 2.0**-89.36721, 2.0**0.5, 2.0**127, math.inf]
+    np.testing.assert_allclose(np.asarray(tk.exp2(powers)), right, rtol=3e-6)
+
+
 def test_other_dtypes_are_refused(lazy: Any, raw: Any) -> None:
     with pytest.raises(DTypeError, match="float64"):
         tk.tensor([1.0], "float64", backend=lazy)

@@ -64,6 +64,17 @@ fn exponential(x: f32) -> f32 {{
 """
 """x = n log 2 + r, and the series of exp(r); 0.693359375 has so few bits that its multiples are exact."""
 
+EXP2 = f"""
+fn power_of_two(x: f32) -> f32 {{
+  if (is_nan(x)) {{ return x; }}
+  if (x >= 128.0) {{ return infinity(); }}
+  if (x < -150.0) {{ return zero(); }}
+  let n = floor(exact(x + 0.5));
+  let r = exact(x - n) * {_number(math.log(2))};
+  return scaled(1.0 + fma(r * r, {_EXP}, r), i32(n));
+}}
+"""
+
 LOG = f"""
 fn logarithm(x: f32) -> f32 {{
   if (is_nan(x) || x < 0.0) {{ return nan(); }}
@@ -289,6 +300,11 @@ precision", 1971; log 2 begins with 0.693145751953125, whose multiples by up to 
 """
 
 INTEGERS = """
+fn to_integer(x: f32) -> i32 {
+  if (is_nan(x)) { return 0; }
+  if (x >= 2147483648.0) { return 2147483647; }
+  return i32(x);
+}
 fn floor_divide(a: i32, b: i32) -> i32 {
   if (b == 0) { return 0; }
   let q = a / b;
@@ -300,4 +316,4 @@ fn shift_right(a: i32, b: i32) -> i32 {
 }
 """
 
-PRELUDE = SPECIAL + EXP + LOG + TRIGONOMETRY + POWER + INTEGERS
+PRELUDE = SPECIAL + EXP + EXP2 + LOG + TRIGONOMETRY + POWER + INTEGERS

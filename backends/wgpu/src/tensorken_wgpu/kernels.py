@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tensorken_wgpu.device import WORKGROUP
 from tensorken_wgpu.functions import PRELUDE
-from tensorken_wgpu.places import Place, variable
+from tensorken_wgpu.places import Place, fixed, variable
 from tensorken_wgpu.points import Point, size_of
 from tensorken_wgpu.wgsl import CASTS, MAX, OF_KIND, STORED, SUM, TYPES, number
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Variable
+    from tensorken.spec.dtypes import DType
+
+
+TURNS = 4096
+"""How many elements one invocation adds up at most; what is longer is added up in parts, and then these.
+
+Mesa's driver in software ends a kernel's loops, silently, after 65 535 turns in all.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +39,27 @@ class Kernel:
     reads: tuple[Variable, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Many elements that become one.
+
+    Attributes:
+        count: how many.
+        start: what no elements are.
+        how: from what there is so far, and an element, to what there is then.
+        element: writes what gives the element of a number.
+        dtype: its name.
+    """
+
+    count: int
+    start: str
+    how: Callable[[str, str], str]
+    element: Callable[[Place], str]
+    dtype: str
+
+
 class Writer:
-    """Writes the kernel of one value.
+    """Writes a kernel of one value.
 
     Args:
         makers: for each value that is computed the equation that does that.
@@ -56,14 +82,50 @@ class Writer:
         size = size_of(v.shape)
         point = Point(v.shape, self._place, linear=variable("t", size))
         equation = self._makers[v]
-        write = _WHOLE.get(equation.op.name)
-        result = write(self, equation, point) if write else self._expression(v, point)
-        stored = f"select(0u, 1u, {result})" if v.dtype.kind == "bool" else result
+        if equation.op.name in WHOLE:
+            fold = _FOLDS[equation.op.name](self, equation, point)
+            result = self._folded(fold, fixed(0), fold.count)
+        else:
+            result = self._expression(v, point)
+        return self._finished(v.dtype, size, result)
+
+    def turns(self, v: Variable) -> int:
+        """How many elements are folded into each element of a value; 0 if it is no fold."""
+        equation = self._makers[v]
+        if equation.op.name not in WHOLE:
+            return 0
+        return _FOLDS[equation.op.name](self, equation, Point(v.shape, self._place, linear=fixed(0))).count
+
+    def part(self, v: Variable, parts: int) -> Kernel:
+        """What folds one part after the other of a long fold: for each element of v so many numbers."""
+        size = size_of(v.shape)
+        part, element = variable("t", size * parts).divided(size, self._place)
+        point = Point(v.shape, self._place, linear=element)
+        equation = self._makers[v]
+        fold = _FOLDS[equation.op.name](self, equation, point)
+        result = self._folded(fold, part.times(TURNS), TURNS)
+        return self._finished(v.dtype, size * parts, result)
+
+    def of_parts(self, v: Variable, part: Variable, parts: int) -> Kernel:
+        """What folds the parts."""
+        size = size_of(v.shape)
+        start, how = _HOW[self._makers[v].op.name][v.dtype.kind]
+        here = variable("t", size)
+
+        def element(i: Place) -> str:
+            return self._load(part, Point(part.shape, self._place, linear=i.times(size) + here))
+
+        result = self._folded(Fold(parts, start, how, element, v.dtype.name), fixed(0), parts)
+        return self._finished(v.dtype, size, result)
+
+    def _finished(self, dtype: DType, size: int, result: str) -> Kernel:
+        """The text around the lines that have been written."""
+        stored = f"select(0u, 1u, {result})" if dtype.kind == "bool" else result
         bindings = ["@group(0) @binding(0) var<uniform> opaque: vec4<u32>;"]
         for i, (x, name) in enumerate(self._reads.items(), 1):
             kind = STORED[x.dtype.name]
             bindings.append(f"@group(0) @binding({i}) var<storage, read> {name}: array<{kind}>;")
-        kind = STORED[v.dtype.name]
+        kind = STORED[dtype.name]
         place = len(self._reads) + 1
         bindings.append(f"@group(0) @binding({place}) var<storage, read_write> result: array<{kind}>;")
         text = "\n".join(
@@ -101,15 +163,26 @@ class Writer:
     def _place(self, text: str, size: int) -> Place:
         return variable(self._named(text, text), size)
 
-    @contextlib.contextmanager
-    def _loop(self, name: str, start: str, end: str) -> Iterator[None]:
-        """Lines that are run for each value of a variable; what they name is gone afterwards."""
-        self._line(f"for (var {name} = {start}; {name} < {end}; {name}++) {{")
+    def _folded(self, fold: Fold, first: Place, count: int) -> str:
+        """The name of what so many elements, from the first on, are folded into."""
+        total, i = self._fresh(), self._fresh()
+        self._line(f"var {total}: {TYPES[fold.dtype]} = {fold.start};")
+        if not count:
+            return total
         known, indent = self._known.copy(), self._indent
+        self._line(f"for (var {i} = 0u; {i} < {count}u; {i}++) {{")
         self._indent += "  "
-        yield
+        place = first + Place({i: 1}, 0, {i: count})
+        if place.end is None or place.end > fold.count:
+            name = self._fresh()
+            self._line(f"let {name} = {place};")
+            self._line(f"if ({name} >= {fold.count}u) {{ break; }}")
+            place = Place({name: 1}, 0, {name: fold.count})
+        value = fold.element(place)
+        self._line(f"{total} = {fold.how(total, value)};")
         self._known, self._indent = known, indent
         self._line("}")
+        return total
 
     # ---- values --------------------------------------------------------------------------------------------
 
@@ -185,52 +258,31 @@ class Writer:
         inner = point.at(x.shape, [*before[:axis], found, *before[axis + 1 :]])
         return f"select({number(0, x.dtype)}, {self._value(x, inner)}, {index} >= 0 && {index} < {size})"
 
-    def _fold(
-        self, x: Variable, axes: Sequence[int], point: Point, start: str, how: Callable[..., str]
-    ) -> str:
-        """All elements of x along axes, one after another."""
-        total = self._fresh()
-        self._line(f"var {total}: {TYPES[x.dtype.name]} = {start};")
-        indices = list(point.indices)
-        with contextlib.ExitStack() as loops:
-            for axis in axes:
-                name = self._fresh()
-                if x.shape[axis] != 1:
-                    loops.enter_context(self._loop(name, "0u", f"{x.shape[axis]}u"))
-                indices[axis] = variable(name, x.shape[axis])
-            if 0 not in x.shape:
-                value = self._value(x, point.at(x.shape, indices))
-                self._line(f"{total} = {how(total, value)};")
-        return total
-
-    def _sum(self, equation: Equation, point: Point) -> str:
+    def _reduction(self, equation: Equation, point: Point) -> Fold:
+        """Of all elements along axes."""
         (x,), (axes,) = equation.operands, equation.params
-        return self._fold(x, axes, point, *SUM[x.dtype.kind])
+        start, how = _HOW[equation.op.name][x.dtype.kind]
+        inner = tuple([x.shape[axis] for axis in axes])
 
-    def _max(self, equation: Equation, point: Point) -> str:
-        (x,), (axes,) = equation.operands, equation.params
-        return self._fold(x, axes, point, *MAX[x.dtype.kind])
+        def element(i: Place) -> str:
+            indices = list(point.indices)
+            for axis, index in zip(axes, Point(inner, self._place, linear=i).indices, strict=True):
+                indices[axis] = index
+            return self._value(x, point.at(x.shape, indices))
 
-    def _scatter_add(self, equation: Equation, point: Point) -> str:
-        """For each element of the result all that is added to it, in order."""
+        return Fold(size_of(inner), start, how, element, x.dtype.name)
+
+    def _scatter(self, equation: Equation, point: Point) -> Fold:
+        """For each element of the result of all that is added to it, in order."""
         (x, indices), (axis, _) = equation.operands, equation.params
         start, how = SUM[x.dtype.kind]
-        total, name = self._fresh(), self._fresh()
-        here = point.indices[axis]
-        self._line(f"var {total}: {TYPES[x.dtype.name]} = {start};")
-        count = indices.shape[0]
-        if count and 0 not in x.shape:
-            with self._loop(name, "0u", f"{count}u"):
-                place = Place({name: 1}, 0, {name: count})
-                index = self._value(indices, point.at(indices.shape, [place]))
-                self._line(f"if (u32({index}) == {here}) {{")
-                known, self._indent = self._known.copy(), self._indent + "  "
-                inner = [*point.indices[:axis], place, *point.indices[axis + 1 :]]
-                value = self._value(x, point.at(x.shape, inner))
-                self._line(f"{total} = {how(total, value)};")
-                self._known, self._indent = known, self._indent[:-2]
-                self._line("}")
-        return total
+
+        def element(i: Place) -> str:
+            index = self._value(indices, point.at(indices.shape, [i]))
+            value = self._value(x, point.at(x.shape, [*point.indices[:axis], i, *point.indices[axis + 1 :]]))
+            return f"select({start}, {value}, u32({index}) == {point.indices[axis]})"
+
+        return Fold(indices.shape[0] if size_of(x.shape) else 0, start, how, element, x.dtype.name)
 
 
 _INLINE: dict[str, Callable[[Writer, Equation, Point], str]] = {
@@ -243,10 +295,11 @@ _INLINE: dict[str, Callable[[Writer, Equation, Point], str]] = {
     "pad": Writer._pad,
     "gather": Writer._gather,
 }
-_WHOLE: dict[str, Callable[[Writer, Equation, Point], str]] = {
-    "sum": Writer._sum,
-    "max": Writer._max,
-    "scatter_add": Writer._scatter_add,
+_FOLDS: dict[str, Callable[[Writer, Equation, Point], Fold]] = {
+    "sum": Writer._reduction,
+    "max": Writer._reduction,
+    "scatter_add": Writer._scatter,
 }
+_HOW = {"sum": SUM, "max": MAX, "scatter_add": SUM}
 INLINE = frozenset(_INLINE)
-WHOLE = frozenset(_WHOLE)
+WHOLE = frozenset(_FOLDS)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tensorken_wgpu.kernels import INLINE, WHOLE, Kernel, Writer
+from tensorken_wgpu.kernels import INLINE, TURNS, WHOLE, Kernel, Writer
 from tensorken_wgpu.points import size_of
+from tensorken_wgpu.single import Value
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Program, Variable
@@ -35,13 +36,27 @@ def plan(program: Program, inputs: int) -> list[Step]:
     """The kernels of a program, in order; each reads at most so many values."""
     makers = {v: e for e in program.equations for v in e.results}
     kept = _kept(program, makers, inputs)
-    kernels = [(v, Writer(makers, kept).kernel(v)) for v in makers if v in kept and size_of(v.shape)]
+    kernels = [step for v in makers if v in kept and size_of(v.shape) for step in _kernels(v, makers, kept)]
     last = {x: i for i, (_, kernel) in enumerate(kernels) for x in kernel.reads}
     last.update(dict.fromkeys(program.outputs, len(kernels)))
     steps = []
     for i, (v, kernel) in enumerate(kernels):
         steps.append(Step(kernel, v, tuple([x for x in kernel.reads if last[x] == i])))
     return steps
+
+
+def _kernels(
+    v: Variable, makers: Mapping[Variable, Equation], kept: set[Variable]
+) -> Iterator[tuple[Any, Kernel]]:
+    """What computes a value, and with which result; a long fold is computed in parts."""
+    turns = Writer(makers, kept).turns(v)
+    if turns <= TURNS:
+        yield v, Writer(makers, kept).kernel(v)
+        return
+    parts = -(-turns // TURNS)
+    between: Any = Value((parts * size_of(v.shape),), v.dtype)
+    yield between, Writer(makers, kept).part(v, parts)
+    yield v, Writer(makers, kept).of_parts(v, between, parts)
 
 
 def _kept(program: Program, makers: Mapping[Variable, Equation], inputs: int) -> set[Variable]:

@@ -24,6 +24,7 @@ Text = Callable[..., str]
 
 FLOAT: dict[str, Text] = {
     "exp": lambda x: f"exponential({x})",
+    "exp2": lambda x: f"power_of_two({x})",
     "log": lambda x: f"logarithm({x})",
     "sin": lambda x: f"sine({x})",
     "cos": lambda x: f"cosine({x})",
@@ -44,6 +45,7 @@ FLOAT: dict[str, Text] = {
 }
 INTEGER: dict[str, Text] = {
     "neg": lambda x: f"-({x})",
+    "abs": lambda x: f"abs({x})",
     "add": lambda a, b: f"{a} + {b}",
     "sub": lambda a, b: f"{a} - {b}",
     "mul": lambda a, b: f"{a} * {b}",
@@ -68,7 +70,7 @@ BOOL: dict[str, Text] = {
 OF_KIND = {"float": FLOAT, "int": INTEGER, "bool": BOOL}
 
 CASTS: dict[tuple[str, str], Text] = {
-    ("float32", "int32"): lambda x: f"i32({x})",
+    ("float32", "int32"): lambda x: f"to_integer({x})",
     ("float32", "bool"): lambda x: f"!({x} == 0.0)",
     ("int32", "float32"): lambda x: f"f32({x})",
     ("int32", "bool"): lambda x: f"{x} != 0",
@@ -77,7 +79,7 @@ CASTS: dict[tuple[str, str], Text] = {
 }
 
 SUM: dict[str, tuple[str, Text]] = {
-    "float": ("0.0", lambda a, b: f"{a} + {b}"),
+    "float": ("zero()", lambda a, b: f"{a} + {b}"),
     "int": ("0", lambda a, b: f"{a} + {b}"),
 }
 MAX: dict[str, tuple[str, Text]] = {
