@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorken.spec.dtypes import exact
 from tensorken_numpy.compiled import layouts
 from tensorken_numpy.compiled.lifetimes import equations_of
 from tensorken_numpy.compiled.memory import LINE
@@ -19,6 +20,7 @@ from tensorken_numpy.compiled.values import Value, in_memory
 from tensorken_numpy.compiled.writing import (
     by_bits,
     mask_of,
+    with_filled,
     write_steps,
     write_sum,
     write_where,
@@ -263,7 +265,7 @@ class _Blocks:
 
     def _filled(self, number: Any, dtype: np.dtype[Any]) -> str:
         """An array as large as the block, all of whose elements are this number."""
-        key = (repr(number), dtype)
+        key = (exact(number), dtype)
         if key not in self._full:
             array = np.full(self.sizes, number, dtype)
             pieces = [array[tuple([slice(0, s.stop - s.start) for s in block])] for block in self.blocks]
@@ -330,11 +332,7 @@ class _Blocks:
         steps = template(equation.op.name, dtypes, [x.value if is_literal(x) else None for x in operands])
         whole = self._merged(self.emitter.small[equation.results[0]]) == self.shape
         filled = self._filled if whole and math.prod(self.sizes) > FEW else None
-        if filled is not None and steps is not None and slow_on_numbers(steps[0][0], dtypes[0]):
-            names = [
-                filled(x.value, dtypes[0]) if is_literal(x) else name
-                for x, name in zip(operands, names, strict=True)
-            ]
+        names = with_filled(names, operands, steps, dtypes[0], filled)
         if equation.op.name == "cast" and not (dtypes[0].kind == "f" and _dtype(v).kind == "i"):
             source.line(f"{source.bound(np.copyto)}({self._target(v)}, {names[0]}, 'unsafe')")
         elif equation.op.name == "where" and by_bits(self.shape, dtypes[1]):

@@ -8,9 +8,8 @@ import numpy as np
 
 from tensorken_numpy.compiled import layouts
 from tensorken_numpy.compiled.values import Value
-from tensorken_numpy.compiled.writing import write_sum
+from tensorken_numpy.compiled.writing import write_sum_of
 from tensorken_numpy.contraction import Sizes, for_blas, planned
-from tensorken_numpy.sums import in_many_rows
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Variable
@@ -69,8 +68,7 @@ def _summed(emitter: Emitter, x: Value, axes: Sizes, v: Variable) -> Value:
         return x
     shape = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
     target = emitter.scratch(layouts.contiguous(shape, x.dtype), emitter.lifetimes.owner(v))
-    rows = not x.known or in_many_rows(x.layout, axes)
-    write_sum(emitter, x.name, axes, target.name, x.dtype, rows)
+    write_sum_of(emitter, x, axes, target.name)
     return target
 
 

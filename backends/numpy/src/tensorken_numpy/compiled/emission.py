@@ -121,7 +121,9 @@ class Emitter:
 
     def filled(self, shape: Sizes, number: Any, dtype: np.dtype[Any]) -> str:
         """The name of an array of this shape, all of whose elements are a number."""
-        return self.source.once(("filled", shape, dtype, repr(number)), lambda: np.full(shape, number, dtype))
+        return self.source.once(
+            ("filled", shape, dtype, exact(number)), lambda: np.full(shape, number, dtype)
+        )
 
     def scalar(self, v: Variable) -> str:
         """The name of a value without axes, as a scalar of numpy's."""

@@ -20,14 +20,14 @@ from tensorken_numpy.compiled.values import OF, Value
 from tensorken_numpy.compiled.writing import (
     by_bits,
     mask_of,
+    with_filled,
     write_scalars,
     write_steps,
-    write_sum,
+    write_sum_of,
     write_where,
 )
 from tensorken_numpy.exponential_sums import in_rows, log_softmax_of_rows, softmax_of_rows
-from tensorken_numpy.limits import FEW, slow_on_numbers
-from tensorken_numpy.sums import in_many_rows
+from tensorken_numpy.limits import FEW
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Equation
@@ -79,10 +79,7 @@ def _elementwise(emitter: Emitter, equation: Equation) -> None:
     else:
         names = [emitter.operand(x) for x in operands]
     filled = functools.partial(emitter.filled, shape) if FEW < math.prod(shape) <= BLOCK else None
-    if filled is not None and steps is not None and slow_on_numbers(steps[0][0], dtype):
-        names = [
-            filled(x.value, dtype) if is_literal(x) else name for x, name in zip(operands, names, strict=True)
-        ]
+    names = with_filled(names, operands, steps, dtype, filled)
     if equation.op.name == "cast" and _is_plain(OF[operands[0].dtype.name], dtype):
         target = emitter.target(v, shape, operands)
         emitter.source.line(f"{emitter.source.bound(np.copyto)}({target.name}, {names[0]}, 'unsafe')")
@@ -213,31 +210,29 @@ def _scatter_add(emitter: Emitter, equation: Equation) -> None:
     emitter.source.line(f"{emitter.source.bound(special.add_at)}({target.name}, {', '.join(names)}, {axis})")
 
 
-def _reduce(emitter: Emitter, equation: Equation, reduce: Callable[..., Any]) -> None:
-    (v,), (x,), (axes,) = equation.results, equation.operands, equation.params
-    if not axes:
-        emitter.values[v] = emitter.value(x)
-        return
-    value = emitter.full(x)
-    target = emitter.target(v, v.shape)
-    name = emitter.source.bound(reduce)
-    dtype = emitter.source.bound(value.dtype)
-    emitter.source.line(f"{name}({value.name}, {axes}, {dtype}, {target.name}, True)")
-
-
 def _sum(emitter: Emitter, equation: Equation) -> None:
-    (v,), (x,), (axes,) = equation.results, equation.operands, equation.params
-    if not axes:
-        emitter.values[v] = emitter.value(x)
-        return
-    value = emitter.full(x)
-    target = emitter.target(v, v.shape)
-    rows = not value.known or in_many_rows(value.layout, axes)
-    write_sum(emitter, value.name, axes, target.name, value.dtype, rows)
+    _reduce(emitter, equation, write_sum_of)
 
 
 def _prod(emitter: Emitter, equation: Equation) -> None:
-    _reduce(emitter, equation, np.multiply.reduce)
+    _reduce(emitter, equation, _write_product)
+
+
+def _reduce(
+    emitter: Emitter, equation: Equation, write: Callable[[Emitter, Value, Sequence[int], str], None]
+) -> None:
+    (v,), (x,), (axes,) = equation.results, equation.operands, equation.params
+    if not axes:
+        emitter.values[v] = emitter.value(x)
+        return
+    value = emitter.full(x)
+    write(emitter, value, axes, emitter.target(v, v.shape).name)
+
+
+def _write_product(emitter: Emitter, value: Value, axes: Sequence[int], y: str) -> None:
+    source = emitter.source
+    dtype = source.bound(value.dtype)
+    source.line(f"{source.bound(np.multiply.reduce)}({value.name}, {axes}, {dtype}, {y}, True)")
 
 
 def _max(emitter: Emitter, equation: Equation) -> None:

@@ -13,10 +13,11 @@ from tensorken_numpy.compiled.smallness import is_literal
 from tensorken_numpy.compiled.source import Source
 from tensorken_numpy.compiled.templates import Template
 from tensorken_numpy.limits import slow_on_numbers
-from tensorken_numpy.sums import add_up
+from tensorken_numpy.sums import add_up, in_many_rows
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Variable
+    from tensorken_numpy.compiled.values import Value
 
 LARGE = 1024
 """From how many elements on a `where` is done on bits."""
@@ -91,6 +92,26 @@ def write_sum(writer: Writer, x: str, axes: Sequence[int], y: str, dtype: np.dty
         source.line(f"{source.bound(add_up)}({x}, {tuple(axes)}, {y})")
     else:
         source.line(f"{source.bound(np.add.reduce)}({x}, {tuple(axes)}, {source.bound(dtype)}, {y}, True)")
+
+
+def write_sum_of(writer: Writer, x: Value, axes: Sequence[int], y: str) -> None:
+    """The same of a value, of which it may only be known in the end how it lies."""
+    write_sum(writer, x.name, axes, y, x.dtype, not x.known or in_many_rows(x.layout, tuple(axes)))
+
+
+def with_filled(
+    names: Sequence[str],
+    operands: Sequence[Variable],
+    steps: Template | None,
+    dtype: np.dtype[Any],
+    filled: Number | None,
+) -> list[str]:
+    """The names of operands, numbers among them as arrays if the op is slow on single ones."""
+    if filled is None or steps is None or not slow_on_numbers(steps[0][0], dtype):
+        return [*names]
+    return [
+        filled(x.value, dtype) if is_literal(x) else name for x, name in zip(operands, names, strict=True)
+    ]
 
 
 def by_bits(shape: Sequence[int], dtype: np.dtype[Any]) -> bool:
