@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tensorken.errors import DTypeError
@@ -16,7 +17,6 @@ from tensorken.spec.shapes import Shape
 from tensorken_wgpu.device import Device, Memory
 from tensorken_wgpu.kernels import INLINE, WHOLE
 from tensorken_wgpu.planning import Step, plan
-from tensorken_wgpu.points import size_of
 from tensorken_wgpu.single import Value, single
 from tensorken_wgpu.wgsl import OF_KIND
 
@@ -55,7 +55,7 @@ class Wgpu(RawTensor[Array]):
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Array:
         _check("new", dtype)
-        if not size_of(shape):
+        if not prod(shape):
             return Array(shape, dtype, None)
         if isinstance(data, bytes | bytearray | memoryview | array.array) and dtype.kind != "bool":
             flat = memoryview(data).cast("B")
@@ -64,12 +64,12 @@ class Wgpu(RawTensor[Array]):
         return Array(shape, dtype, self.device.written(flat))
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Array:
-        return self.new(shape, [value] * size_of(shape), dtype)
+        return self.new(shape, [value] * prod(shape), dtype)
 
     def ravel(self, x: Array) -> Any:
         if x.memory is None:
             return []
-        found = self.device.read(x.memory, 4 * size_of(x.shape))
+        found = self.device.read(x.memory, 4 * prod(x.shape))
         if x.dtype.kind == "bool":
             return memoryview(bytes(found.cast("B")[::4])).cast("?")
         flat = found.cast("B")

@@ -12,13 +12,14 @@ TWO_OVER_PI = (0, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x
 
 def _series(x: str, coefficients: list[float]) -> str:
     """A polynomial, the constant first, by Horner's rule."""
-    text = _number(coefficients[-1])
+    text = literal(coefficients[-1])
     for c in reversed(coefficients[:-1]):
-        text = f"fma({text}, {x}, {_number(c)})"
+        text = f"fma({text}, {x}, {literal(c)})"
     return text
 
 
-def _number(value: float) -> str:
+def literal(value: float) -> str:
+    """A number that float32 has, or is near to one, neither special nor subnormal."""
     (near,) = struct.unpack("<f", struct.pack("<f", value))
     return f"{near!r}f" if near >= 0 else f"({near!r}f)"
 
@@ -57,8 +58,8 @@ fn exponential(x: f32) -> f32 {{
   if (is_nan(x)) {{ return x; }}
   if (x > 89.0) {{ return infinity(); }}
   if (x < -104.0) {{ return zero(); }}
-  let n = floor(fma(x, {_number(1 / math.log(2))}, 0.5));
-  let r = fma(n, {_number(2.12194440e-4)}, exact(fma(n, -0.693359375, x)));
+  let n = floor(fma(x, {literal(1 / math.log(2))}, 0.5));
+  let r = fma(n, {literal(2.12194440e-4)}, exact(fma(n, -0.693359375, x)));
   return scaled(1.0 + fma(r * r, {_EXP}, r), i32(n));
 }}
 """
@@ -70,38 +71,42 @@ fn power_of_two(x: f32) -> f32 {{
   if (x >= 128.0) {{ return infinity(); }}
   if (x < -150.0) {{ return zero(); }}
   let n = floor(exact(x + 0.5));
-  let r = exact(x - n) * {_number(math.log(2))};
+  let r = exact(x - n) * {literal(math.log(2))};
   return scaled(1.0 + fma(r * r, {_EXP}, r), i32(n));
 }}
 """
 
 LOG = f"""
-fn logarithm(x: f32) -> f32 {{
-  if (is_nan(x) || x < 0.0) {{ return nan(); }}
-  if (x == 0.0 && (bitcast<u32>(x) & 0x7fffffffu) == 0u) {{ return -infinity(); }}
-  if (x == infinity()) {{ return x; }}
+struct Parted {{ fraction: f32, exponent: i32 }}
+fn parted(x: f32) -> Parted {{
   var bits = bitcast<u32>(x);
-  var n = -127;
+  var n = 0;
   if (bits < 0x00800000u) {{
     let places = countLeadingZeros(bits) - 8u;
     bits = bits << places;
-    n = -126 - i32(places);
-    bits = (bits & 0x007fffffu) | 0x3f800000u;
+    n = 1 - i32(places) - 127;
   }} else {{
     n = i32(bits >> 23u) - 127;
-    bits = (bits & 0x007fffffu) | 0x3f800000u;
   }}
+  bits = (bits & 0x007fffffu) | 0x3f800000u;
   if (bits >= 0x3fb504f3u) {{
     bits -= 0x00800000u;
     n += 1;
   }}
-  let f = bitcast<f32>(bits) - 1.0;
+  return Parted(bitcast<f32>(bits) - 1.0, n);
+}}
+fn logarithm(x: f32) -> f32 {{
+  if (is_nan(x) || x < 0.0) {{ return nan(); }}
+  if (x == 0.0 && (bitcast<u32>(x) & 0x7fffffffu) == 0u) {{ return -infinity(); }}
+  if (x == infinity()) {{ return x; }}
+  let part = parted(x);
+  let f = part.fraction;
   let s = f / (2.0 + f);
   let z = s * s;
   let rest = z * {_LOG};
   let half = 0.5 * f * f;
-  let k = f32(n);
-  let small = exact(fma(s, half + rest, k * ({_number(-2.12194440e-4)})));
+  let k = f32(part.exponent);
+  let small = exact(fma(s, half + rest, k * ({literal(-2.12194440e-4)})));
   return fma(k, 0.693359375, exact(f - exact(half - small)));
 }}
 """
@@ -129,11 +134,11 @@ fn high_product(a: u32, b: u32) -> u32 {{
 struct Angle {{ quadrant: u32, rest: f32 }}
 fn angle_of(x: f32) -> Angle {{
   if (abs(x) < 8.0) {{
-    let k = floor(fma(x, {_number(2 / math.pi)}, 0.5));
+    let k = floor(fma(x, {literal(2 / math.pi)}, 0.5));
     let near = exact(fma(k, -1.5703125, x));
-    let nearer = exact(fma(k, {_number(-4.837512969970703125e-4)}, near));
-    let nearest = exact(fma(k, {_number(-7.549533620476723e-08)}, nearer));
-    let r = fma(k, {_number(-2.563344151594519e-12)}, nearest);
+    let nearer = exact(fma(k, {literal(-4.837512969970703125e-4)}, near));
+    let nearest = exact(fma(k, {literal(-7.549533620476723e-08)}, nearer));
+    let r = fma(k, {literal(-2.563344151594519e-12)}, nearest);
     return Angle(u32(i32(k)) & 3u, r);
   }}
   let bits = bitcast<u32>(x);
@@ -166,7 +171,7 @@ fn angle_of(x: f32) -> Angle {{
   let top = select((one << places) | (two >> (32u - places)), one, places == 0u);
   var n = -32 - i32(places);
   if ((quadrant & 0x100u) != 0u) {{ n -= 32; }}
-  var r = f32(top) * two_to(n) * {_number(math.pi / 2)};
+  var r = f32(top) * two_to(n) * {literal(math.pi / 2)};
   if (below) {{ r = -r; }}
   if ((bits >> 31u) == 1u) {{
     r = -r;
@@ -225,21 +230,8 @@ fn two_product(a: f32, b: f32) -> Pair {{
   return Pair(p, exact(e + exact(a2 * b2)));
 }}
 fn logarithm_of(x: f32) -> Pair {{
-  var bits = bitcast<u32>(x);
-  var n = 0;
-  if (bits < 0x00800000u) {{
-    let places = countLeadingZeros(bits) - 8u;
-    bits = bits << places;
-    n = 1 - i32(places) - 127;
-  }} else {{
-    n = i32(bits >> 23u) - 127;
-  }}
-  bits = (bits & 0x007fffffu) | 0x3f800000u;
-  if (bits >= 0x3fb504f3u) {{
-    bits -= 0x00800000u;
-    n += 1;
-  }}
-  let f = bitcast<f32>(bits) - 1.0;
+  let part = parted(x);
+  let f = part.fraction;
   let d = two_sum(2.0, f);
   let s = exact(f / d.high);
   let p = two_product(s, d.high);
@@ -248,14 +240,14 @@ fn logarithm_of(x: f32) -> Pair {{
   let zz = exact(z.high + exact(z.low + exact(2.0 * exact(s * s2))));
   let cube = two_product(s, z.high);
   let cube_low = exact(cube.low + exact(s * exact(z.low + exact(2.0 * exact(s * s2)))) + exact(s2 * z.high));
-  let third = two_product(cube.high, {_number(2 / 3)});
-  let third_more = exact(cube.high * {_number(2 / 3 - 0.6666666865348816)});
-  let third_low = exact(third.low + exact(third_more + exact(cube_low * {_number(2 / 3)})));
+  let third = two_product(cube.high, {literal(2 / 3)});
+  let third_more = exact(cube.high * {literal(2 / 3 - 0.6666666865348816)});
+  let third_low = exact(third.low + exact(third_more + exact(cube_low * {literal(2 / 3)})));
   let tail = exact(exact(cube.high * zz) * {_series("zz", [2 / (2 * i + 1) for i in range(2, 8)])});
-  let k = f32(n);
+  let k = f32(part.exponent);
   let base = two_sum(exact(k * 0.693145751953125), exact(2.0 * s));
   let more = two_sum(base.high, third.high);
-  let small = exact(tail + exact(k * {_number(math.log(2) - 0.693145751953125)}));
+  let small = exact(tail + exact(k * {literal(math.log(2) - 0.693145751953125)}));
   let low = exact(exact(base.low + more.low) + exact(exact(2.0 * s2) + exact(third_low + small)));
   return two_sum(more.high, low);
 }}
@@ -285,9 +277,9 @@ fn power(a: f32, b: f32) -> f32 {{
   if (p.high > 90.0) {{
     y = infinity();
   }} else if (p.high > -105.0) {{
-    let n = floor(fma(p.high, {_number(1 / math.log(2))}, 0.5));
+    let n = floor(fma(p.high, {literal(1 / math.log(2))}, 0.5));
     let near = exact(fma(n, -0.693145751953125, p.high));
-    let r = exact(near + exact(fma(n, {_number(0.693145751953125 - math.log(2))}, low)));
+    let r = exact(near + exact(fma(n, {literal(0.693145751953125 - math.log(2))}, low)));
     y = scaled(1.0 + fma(r * r, {_EXP}, r), i32(n));
   }}
   return select(y, -y, negative);

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING
 
 from tensorken_wgpu.device import WORKGROUP
 from tensorken_wgpu.functions import PRELUDE
 from tensorken_wgpu.places import Place, fixed, variable
-from tensorken_wgpu.points import Point, size_of
+from tensorken_wgpu.points import Point
 from tensorken_wgpu.wgsl import CASTS, MAX, OF_KIND, STORED, SUM, TYPES, number
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Writer:
 
     def kernel(self, v: Variable) -> Kernel:
         """What computes a value that is to lie in memory; there is one invocation for each element."""
-        size = size_of(v.shape)
+        size = prod(v.shape)
         point = Point(v.shape, self._place, linear=variable("t", size))
         equation = self._makers[v]
         if equation.op.name in WHOLE:
@@ -98,7 +99,7 @@ class Writer:
 
     def part(self, v: Variable, parts: int) -> Kernel:
         """What folds one part after the other of a long fold: for each element of v so many numbers."""
-        size = size_of(v.shape)
+        size = prod(v.shape)
         part, element = variable("t", size * parts).divided(size, self._place)
         point = Point(v.shape, self._place, linear=element)
         equation = self._makers[v]
@@ -108,7 +109,7 @@ class Writer:
 
     def of_parts(self, v: Variable, part: Variable, parts: int) -> Kernel:
         """What folds the parts."""
-        size = size_of(v.shape)
+        size = prod(v.shape)
         start, how = _HOW[self._makers[v].op.name][v.dtype.kind]
         here = variable("t", size)
 
@@ -220,25 +221,9 @@ class Writer:
         value = self._value(x, point)
         return CASTS[x.dtype.name, v.dtype.name](value) if x.dtype is not v.dtype else value
 
-    def _reshape(self, equation: Equation, point: Point) -> str:
+    def _moved(self, equation: Equation, point: Point) -> str:
         (x,) = equation.operands
-        return self._value(x, point.before_reshape(x.shape))
-
-    def _permute(self, equation: Equation, point: Point) -> str:
-        (x,), (order,) = equation.operands, equation.params
-        return self._value(x, point.before_permute(x.shape, order))
-
-    def _expand(self, equation: Equation, point: Point) -> str:
-        (x,) = equation.operands
-        return self._value(x, point.before_expand(x.shape))
-
-    def _flip(self, equation: Equation, point: Point) -> str:
-        (x,), (axes,) = equation.operands, equation.params
-        return self._value(x, point.before_flip(axes))
-
-    def _crop(self, equation: Equation, point: Point) -> str:
-        (x,), (limits,) = equation.operands, equation.params
-        return self._value(x, point.before_crop(x.shape, limits))
+        return self._value(x, _BEFORE[equation.op.name](point, x.shape, *equation.params))
 
     def _pad(self, equation: Equation, point: Point) -> str:
         (x,), (pads,) = equation.operands, equation.params
@@ -270,7 +255,7 @@ class Writer:
                 indices[axis] = index
             return self._value(x, point.at(x.shape, indices))
 
-        return Fold(size_of(inner), start, how, element, x.dtype.name)
+        return Fold(prod(inner), start, how, element, x.dtype.name)
 
     def _scatter(self, equation: Equation, point: Point) -> Fold:
         """For each element of the result of all that is added to it, in order."""
@@ -282,16 +267,21 @@ class Writer:
             value = self._value(x, point.at(x.shape, [*point.indices[:axis], i, *point.indices[axis + 1 :]]))
             return f"select({start}, {value}, u32({index}) == {point.indices[axis]})"
 
-        return Fold(indices.shape[0] if size_of(x.shape) else 0, start, how, element, x.dtype.name)
+        return Fold(indices.shape[0] if prod(x.shape) else 0, start, how, element, x.dtype.name)
 
+
+_BEFORE: dict[str, Callable[..., Point]] = {
+    "reshape": lambda point, shape, _: point.before_reshape(shape),
+    "permute": lambda point, shape, order: point.before_permute(shape, order),
+    "expand": lambda point, shape, _: point.before_expand(shape),
+    "flip": lambda point, _, axes: point.before_flip(axes),
+    "crop": lambda point, shape, limits: point.before_crop(shape, limits),
+}
+"""From the point of a result to that in the operand, which has a shape."""
 
 _INLINE: dict[str, Callable[[Writer, Equation, Point], str]] = {
     "cast": Writer._cast,
-    "reshape": Writer._reshape,
-    "permute": Writer._permute,
-    "expand": Writer._expand,
-    "flip": Writer._flip,
-    "crop": Writer._crop,
+    **dict.fromkeys(_BEFORE, Writer._moved),
     "pad": Writer._pad,
     "gather": Writer._gather,
 }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tensorken_wgpu.kernels import INLINE, TURNS, WHOLE, Kernel, Writer
-from tensorken_wgpu.points import size_of
 from tensorken_wgpu.single import Value
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def plan(program: Program, inputs: int) -> list[Step]:
     """The kernels of a program, in order; each reads at most so many values."""
     makers = {v: e for e in program.equations for v in e.results}
     kept = _kept(program, makers, inputs)
-    kernels = [step for v in makers if v in kept and size_of(v.shape) for step in _kernels(v, makers, kept)]
+    kernels = [step for v in makers if v in kept and 0 not in v.shape for step in _kernels(v, makers, kept)]
     last = {x: i for i, (_, kernel) in enumerate(kernels) for x in kernel.reads}
     last.update(dict.fromkeys(program.outputs, len(kernels)))
     steps = []
@@ -54,7 +54,7 @@ def _kernels(
         yield v, Writer(makers, kept).kernel(v)
         return
     parts = -(-turns // TURNS)
-    between: Any = Value((parts * size_of(v.shape),), v.dtype)
+    between: Any = Value((parts * prod(v.shape),), v.dtype)
     yield between, Writer(makers, kept).part(v, parts)
     yield v, Writer(makers, kept).of_parts(v, between, parts)
 
@@ -87,11 +87,7 @@ def _keep_what_is_computed_again(
             own = {v}
         moves = name in WHOLE or (name in INLINE and name != "cast")
         for x in e.operands:
-            if (
-                name in ("expand", "gather")
-                and size_of(v.shape) > size_of(x.shape)
-                and costs.get(x, 0) > CHEAP
-            ):
+            if name in ("expand", "gather") and prod(v.shape) > prod(x.shape) and costs.get(x, 0) > CHEAP:
                 kept.add(x)
             points.setdefault(x, set()).update({(v, point) for point in own} if moves else own)
 

@@ -5,7 +5,6 @@ No movement op copies: whoever reads its result asks for a point of it, and gets
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 from tensorken_wgpu.places import Place, fixed
@@ -105,8 +104,3 @@ class Point:
                 conditions += [] if 0 <= inner.constant < n else ["false"]
                 indices.append(fixed(min(max(inner.constant, 0), n - 1)))
         return self.at(shape, indices), conditions
-
-
-def size_of(shape: Sequence[int]) -> int:
-    """How many elements."""
-    return math.prod(shape)

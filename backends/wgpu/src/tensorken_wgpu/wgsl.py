@@ -11,6 +11,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from tensorken_wgpu.functions import literal
+
 TYPES = {"float32": "f32", "int32": "i32", "bool": "bool"}
 """The types of values in a kernel."""
 
@@ -22,7 +24,18 @@ OPAQUE = (0x00000000, 0x7F800000, 0x7FC00000, 0x80000000)
 
 Text = Callable[..., str]
 
+_ALL: dict[str, Text] = {
+    "eq": lambda a, b: f"{a} == {b}",
+    "where": lambda c, a, b: f"select({b}, {a}, {c})",
+}
+_NUMBERS: dict[str, Text] = {
+    **_ALL,
+    "neg": lambda x: f"-({x})",
+    "abs": lambda x: f"abs({x})",
+    "lt": lambda a, b: f"{a} < {b}",
+}
 FLOAT: dict[str, Text] = {
+    **_NUMBERS,
     "exp": lambda x: f"exponential({x})",
     "exp2": lambda x: f"power_of_two({x})",
     "log": lambda x: f"logarithm({x})",
@@ -30,29 +43,20 @@ FLOAT: dict[str, Text] = {
     "cos": lambda x: f"cosine({x})",
     "sqrt": lambda x: f"sqrt({x})",
     "floor": lambda x: f"floor({x})",
-    "neg": lambda x: f"-({x})",
-    "abs": lambda x: f"abs({x})",
     "add": lambda a, b: f"exact({a} + {b})",
     "sub": lambda a, b: f"minus_itself({a})" if a == b else f"exact({a} - {b})",
     "mul": lambda a, b: f"exact({a} * {b})",
     "div": lambda a, b: f"over_itself({a})" if a == b else f"{a} / {b}",
     "pow": lambda a, b: f"power({a}, {b})",
     "maximum": lambda a, b: f"larger({a}, {b})",
-    "eq": lambda a, b: f"{a} == {b}",
-    "lt": lambda a, b: f"{a} < {b}",
-    "where": lambda c, a, b: f"select({b}, {a}, {c})",
     "to_bits": lambda x: f"bitcast<i32>({x})",
 }
 INTEGER: dict[str, Text] = {
-    "neg": lambda x: f"-({x})",
-    "abs": lambda x: f"abs({x})",
+    **_NUMBERS,
     "add": lambda a, b: f"{a} + {b}",
     "sub": lambda a, b: f"{a} - {b}",
     "mul": lambda a, b: f"{a} * {b}",
     "maximum": lambda a, b: f"max({a}, {b})",
-    "eq": lambda a, b: f"{a} == {b}",
-    "lt": lambda a, b: f"{a} < {b}",
-    "where": lambda c, a, b: f"select({b}, {a}, {c})",
     "from_bits": lambda x: f"bitcast<f32>({x})",
     "floor_divide": lambda a, b: f"floor_divide({a}, {b})",
     "bitwise_and": lambda a, b: f"{a} & {b}",
@@ -62,10 +66,9 @@ INTEGER: dict[str, Text] = {
     "shift_right": lambda a, b: f"shift_right({a}, {b})",
 }
 BOOL: dict[str, Text] = {
-    "eq": lambda a, b: f"{a} == {b}",
+    **_ALL,
     "lt": lambda a, b: f"!{a} & {b}",
     "maximum": lambda a, b: f"{a} | {b}",
-    "where": lambda c, a, b: f"select({b}, {a}, {c})",
 }
 OF_KIND = {"float": FLOAT, "int": INTEGER, "bool": BOOL}
 
@@ -101,8 +104,7 @@ def number(value: Any, dtype: Any) -> str:
     if bits in special:
         return special[bits]
     if math.isfinite(value) and abs(value) >= 2.0**-126:
-        (exact,) = struct.unpack("<f", struct.pack("<I", bits))
-        return f"({exact!r}f)" if exact < 0 else f"{exact!r}f"
+        return literal(value)
     return f"bitcast<f32>(opaque.x | {bits:#010x}u)"
 
 
