@@ -128,11 +128,11 @@ def test_more_workgroups_than_fit_along_one_axis(lazy: Any) -> None:
     y = x + tk.tensor([1.0], backend=lazy)
     assert (y[0].item(), y[count - 1].item()) == (3.0, 3.0)
     assert [groups_of(n) for n in (1, 256, 257, 256 * 65535, 256 * 65535 + 1)] == [
-        (1, 1),
-        (1, 1),
-        (2, 1),
-        (65535, 1),
-        (32768, 2),
+        (1, 1, 1),
+        (1, 1, 1),
+        (2, 1, 1),
+        (65535, 1, 1),
+        (32768, 2, 1),
     ]
 
 
@@ -176,9 +176,8 @@ def test_what_does_not_fit_is_refused_before_the_driver_is_asked(device: Any) ->
 
 
 def test_a_kernel_that_is_refused_says_why(device: Any) -> None:
-    memory = device.allocate(4)
     with pytest.raises(BackendError, match="refuses a kernel"):
-        device.run("fn main() { nonsense }", 1, [memory])
+        device.pipeline("fn main() { nonsense }", 0, 1)
 
 
 SPECIAL = np.array(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -14,11 +15,11 @@ from tensorken.spec.dtypes import DType
 from tensorken.spec.op import Op
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
-from tensorken_wgpu.device import Device, Memory
+from tensorken_wgpu.device import Device, Memory, groups_of
 from tensorken_wgpu.kernels import INLINE, WHOLE
 from tensorken_wgpu.planning import Step, plan
 from tensorken_wgpu.single import Value, single
-from tensorken_wgpu.wgsl import OF_KIND
+from tensorken_wgpu.wgsl import OF_KIND, OPAQUE
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Program, Variable
@@ -126,13 +127,16 @@ class Compiled:
         program, backend, device = self.program, self.backend, self.backend.device
         if self._steps is None:
             self._constants = {v: program.outside(v, backend).memory for v in program.constants}
-            self._steps = plan(program, device.inputs)
+            self._steps = plan(program, device.bindings - 1)
         memories: dict[Variable, Memory | None] = dict(self._constants)
         memories.update({v: x.memory for v, x in zip(program.inputs, inputs, strict=True)})
+        opaque = device.uniform(struct.pack("<4I", *OPAQUE))
         for step in self._steps:
             reads = [memories[x] for x in step.kernel.reads]
             result = device.allocate(4 * step.kernel.count)
-            device.run(step.kernel.text, step.kernel.count, [*[m for m in reads if m is not None], result])
+            pipeline = device.pipeline(step.kernel.text, len(reads), 1)
+            bound = [*[m for m in reads if m is not None], result]
+            device.run(pipeline, opaque, bound, groups_of(step.kernel.count))
             memories[step.result] = result
             for v in step.dead:
                 del memories[v]

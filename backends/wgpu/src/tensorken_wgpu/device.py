@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import struct
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import wgpu
 
 from tensorken.errors import BackendError
 from tensorken_wgpu.adapters import name_of
-from tensorken_wgpu.wgsl import OPAQUE
 
 WORKGROUP = 256
 """Invocations of a workgroup."""
@@ -25,8 +24,18 @@ SMALLEST = 256
 _WISHED = (
     "max-storage-buffers-per-shader-stage",
     "max-storage-buffer-binding-size",
+    "max-uniform-buffer-binding-size",
     "max-buffer-size",
+    "max-compute-workgroup-storage-size",
+    "max-compute-invocations-per-workgroup",
+    "max-compute-workgroup-size-x",
+    "max-compute-workgroup-size-y",
+    "max-compute-workgroup-size-z",
+    "max-compute-workgroups-per-dimension",
+    "min-storage-buffer-offset-alignment",
 )
+
+_FEATURES = frozenset({"shader-f16", "shader-f64", "shader-int64", "subgroup"})
 
 
 class Memory:
@@ -41,6 +50,36 @@ class Memory:
 
     def __del__(self) -> None:
         self.device._take_back(self.buffer, self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Part of a memory, as a kernel sees it.
+
+    Attributes:
+        memory: of which this is a part.
+        offset: where it begins; a multiple of the device's `min-storage-buffer-offset-alignment`.
+        size: in bytes, a multiple of 4.
+    """
+
+    memory: Memory
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Uniform:
+    """A few bytes that kernels read and nobody changes."""
+
+    buffer: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pipeline:
+    """A kernel that the driver has taken, and how memory is bound to it."""
+
+    compiled: Any
+    layout: Any
 
 
 class Device:
@@ -59,29 +98,31 @@ class Device:
 
     def __init__(self, adapter: Any) -> None:
         self.name = name_of(adapter)
-        self.limits = {name: adapter.limits[name] for name in _WISHED}
+        self.limits = {name: int(adapter.limits[name]) for name in _WISHED}
+        self.features = frozenset(_FEATURES & set(adapter.features))
+        self.is_software = adapter.info["adapter_type"] == "CPU"
         try:
-            self._device = adapter.request_device_sync(required_limits=self.limits)
+            self._device = adapter.request_device_sync(
+                required_features=sorted(self.features), required_limits=self.limits
+            )
         except RuntimeError as error:
             raise BackendError(f"wgpu: {self.name} cannot be opened: {error}") from error
         self._queue = self._device.queue
         self._lock = threading.RLock()
-        self._pending: list[tuple[Any, Any, tuple[int, int]]] = []
+        self._pending: list[tuple[Any, Any, tuple[int, int, int]]] = []
         self._buffers: list[
             Any
         ] = []  # all there are, so that none is collected with a cycle that its memory is part of
         self._free: dict[int, list[Any]] = {}
-        self._pipelines: dict[str, Any] = {}
-        self._layouts: dict[int, tuple[Any, Any]] = {}
+        self._uniforms: dict[bytes, Uniform] = {}
+        self._pipelines: dict[str, Pipeline] = {}
+        self._layouts: dict[tuple[int, int], tuple[Any, Any]] = {}
         self.statistics = {"kernels": 0, "submissions": 0, "pipelines": 0, "bytes": 0}
-        self._opaque = self._device.create_buffer_with_data(
-            data=struct.pack("<4I", *OPAQUE), usage=wgpu.BufferUsage.UNIFORM
-        )
 
     @property
-    def inputs(self) -> int:
-        """How many operands a kernel may have."""
-        return min(int(self.limits["max-storage-buffers-per-shader-stage"]), 16) - 1
+    def bindings(self) -> int:
+        """How many memories a kernel may have, those that it reads and those that it writes."""
+        return min(self.limits["max-storage-buffers-per-shader-stage"], 32)
 
     # ---- memory --------------------------------------------------------------------------------------------
 
@@ -133,21 +174,40 @@ class Device:
 
     # ---- kernels -------------------------------------------------------------------------------------------
 
-    def run(self, text: str, count: int, memories: Sequence[Memory]) -> None:
+    def uniform(self, data: bytes) -> Uniform:
+        """A constant of these bytes; their number is a multiple of 16.  Equal ones are one."""
+        with self._lock:
+            found = self._uniforms.get(data)
+            if found is None:
+                buffer = self._device.create_buffer_with_data(data=data, usage=wgpu.BufferUsage.UNIFORM)
+                found = self._uniforms[data] = Uniform(buffer)
+            return found
+
+    def run(
+        self,
+        pipeline: Pipeline,
+        uniform: Uniform,
+        memories: Sequence[Memory | Window],
+        groups: tuple[int, int, int],
+    ) -> None:
         """Have a kernel wait to be run.
 
         Args:
-            text: in WGSL; `main` is its entry point, binding 0 the numbers that it must not know, the last one what it
-                writes.
-            count: of invocations.
-            memories: the other bindings.
+            pipeline: the kernel.
+            uniform: its binding 0.
+            memories: its other bindings, in order: what it reads, then what it writes.
+            groups: how many workgroups, along three axes.
         """
         with self._lock:
-            pipeline, layout = self._pipeline(text, len(memories))
-            entries = [{"binding": 0, "resource": {"buffer": self._opaque}}]
-            entries += [{"binding": i, "resource": {"buffer": m.buffer}} for i, m in enumerate(memories, 1)]
-            group = self._device.create_bind_group(layout=layout, entries=entries)
-            self._pending.append((pipeline, group, groups_of(count)))
+            entries = [{"binding": 0, "resource": {"buffer": uniform.buffer}}]
+            for i, memory in enumerate(memories, 1):
+                if isinstance(memory, Window):
+                    place = {"buffer": memory.memory.buffer, "offset": memory.offset, "size": memory.size}
+                else:
+                    place = {"buffer": memory.buffer}
+                entries.append({"binding": i, "resource": place})
+            group = self._device.create_bind_group(layout=pipeline.layout, entries=entries)
+            self._pending.append((pipeline.compiled, group, groups))
             if len(self._pending) >= PENDING:
                 self.submit()
 
@@ -159,45 +219,57 @@ class Device:
             pending, self._pending = self._pending, []
             encoder = self._device.create_command_encoder()
             compute = encoder.begin_compute_pass()
-            for pipeline, group, (x, y) in pending:
+            for pipeline, group, groups in pending:
                 compute.set_pipeline(pipeline)
                 compute.set_bind_group(0, group)
-                compute.dispatch_workgroups(x, y)
+                compute.dispatch_workgroups(*groups)
             compute.end()
             self._queue.submit([encoder.finish()])
             self.statistics["kernels"] += len(pending)
             self.statistics["submissions"] += 1
 
-    def _pipeline(self, text: str, bindings: int) -> tuple[Any, Any]:
-        group_layout, layout = self._layout(bindings)
-        pipeline = self._pipelines.get(text)
-        if pipeline is None:
-            try:
-                module = self._device.create_shader_module(code=text)
-                pipeline = self._device.create_compute_pipeline(
-                    layout=layout, compute={"module": module, "entry_point": "main"}
-                )
-            except wgpu.GPUError as error:
-                raise BackendError(f"wgpu: {self.name} refuses a kernel: {error}\n{text}") from error
-            self._pipelines[text] = pipeline
-            self.statistics["pipelines"] += 1
-        return pipeline, group_layout
+    def pipeline(self, text: str, reads: int, writes: int) -> Pipeline:
+        """A kernel, made ready at the first call.
 
-    def _layout(self, bindings: int) -> tuple[Any, Any]:
-        if bindings not in self._layouts:
-            kinds = ["uniform", *["read-only-storage"] * (bindings - 1), "storage"]
+        Args:
+            text: in WGSL; `main` is its entry point, binding 0 a uniform.
+            reads: how many memories it reads: bindings 1 and on.
+            writes: how many it writes, or reads and writes: the last bindings.
+
+        Raises:
+            BackendError: if the driver refuses it.
+        """
+        with self._lock:
+            found = self._pipelines.get(text)
+            if found is None:
+                group_layout, layout = self._layout(reads, writes)
+                try:
+                    module = self._device.create_shader_module(code=text)
+                    compiled = self._device.create_compute_pipeline(
+                        layout=layout, compute={"module": module, "entry_point": "main"}
+                    )
+                except wgpu.GPUError as error:
+                    raise BackendError(f"wgpu: {self.name} refuses a kernel: {error}\n{text}") from error
+                found = self._pipelines[text] = Pipeline(compiled, group_layout)
+                self.statistics["pipelines"] += 1
+            return found
+
+    def _layout(self, reads: int, writes: int) -> tuple[Any, Any]:
+        if (reads, writes) not in self._layouts:
+            kinds = ["uniform", *["read-only-storage"] * reads, *["storage"] * writes]
             group = self._device.create_bind_group_layout(
                 entries=[
                     {"binding": i, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}}
                     for i, kind in enumerate(kinds)
                 ]
             )
-            self._layouts[bindings] = group, self._device.create_pipeline_layout(bind_group_layouts=[group])
-        return self._layouts[bindings]
+            layout = self._device.create_pipeline_layout(bind_group_layouts=[group])
+            self._layouts[reads, writes] = group, layout
+        return self._layouts[reads, writes]
 
 
-def groups_of(count: int) -> tuple[int, int]:
-    """The workgroups along two axes that make at least so many invocations; there may be 65 535 along each."""
+def groups_of(count: int) -> tuple[int, int, int]:
+    """The workgroups along three axes that make at least so many invocations; there may be 65 535 along each."""
     groups = -(-count // WORKGROUP)
     rows = -(-groups // 65535)
-    return -(-groups // rows), rows
+    return -(-groups // rows), rows, 1
