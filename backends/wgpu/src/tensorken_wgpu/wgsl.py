@@ -1,28 +1,53 @@
-"""WGSL: what each elementwise op is, for each kind of dtype, and the functions that these call.
+"""WGSL: what each elementwise op is, for each dtype, and how its numbers are written, kept, summed and converted.
 
 WGSL lets a driver assume that there are no NaNs and infinities, and drivers use that: what they would get wrong is
 written so that they cannot.  Numbers such as 0 and infinity come from a uniform that the compiler does not know.
+float16 is computed with in float32, which has digits enough that rounding once more does no harm.
 """
 
 from __future__ import annotations
 
-import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from tensorken_wgpu.functions import literal
+from tensorken.spec.dtypes import DType, round_float, wrap_integer
+from tensorken_wgpu.functions.floats import FLOAT32, FLOAT64, Float
 
-TYPES = {"float32": "f32", "int32": "i32", "bool": "bool"}
+TYPES = {
+    "bool": "bool",
+    "int32": "i32",
+    "int64": "i64",
+    "float16": "f32",
+    "float32": "f32",
+    "float64": "f64",
+}
 """The types of values in a kernel."""
 
-STORED = {"float32": "f32", "int32": "i32", "bool": "u32"}
+STORED = {**TYPES, "bool": "u32", "float16": "f16"}
 """The types of elements in memory: WGSL has no bool there."""
 
 OPAQUE = (0x00000000, 0x7F800000, 0x7FC00000, 0x80000000)
-"""The bits of 0, infinity, NaN and -0, which kernels read as `opaque`."""
+"""The first words of the uniform that kernels know as `opaque`: 0, which is all that the functions read of it."""
 
 Text = Callable[..., str]
+
+
+def loaded(dtype: str, text: str) -> str:
+    """The value of an element in memory."""
+    return _LOADED.get(dtype, str)(text)
+
+
+def stored(dtype: str, text: str) -> str:
+    """An element in memory of a value."""
+    return _STORED.get(dtype, str)(text)
+
+
+_LOADED: dict[str, Text] = {"bool": lambda x: f"{x} != 0u", "float16": lambda x: f"f32({x})"}
+_STORED: dict[str, Text] = {"bool": lambda x: f"select(0u, 1u, {x})", "float16": lambda x: f"f16({x})"}
+
+# ---- ops -----------------------------------------------------------------------------------------------------
 
 _ALL: dict[str, Text] = {
     "eq": lambda a, b: f"{a} == {b}",
@@ -34,82 +59,228 @@ _NUMBERS: dict[str, Text] = {
     "abs": lambda x: f"abs({x})",
     "lt": lambda a, b: f"{a} < {b}",
 }
-FLOAT: dict[str, Text] = {
-    **_NUMBERS,
-    "exp": lambda x: f"exponential({x})",
-    "exp2": lambda x: f"power_of_two({x})",
-    "log": lambda x: f"logarithm({x})",
-    "sin": lambda x: f"sine({x})",
-    "cos": lambda x: f"cosine({x})",
-    "sqrt": lambda x: f"sqrt({x})",
-    "floor": lambda x: f"floor({x})",
-    "add": lambda a, b: f"exact({a} + {b})",
-    "sub": lambda a, b: f"minus_itself({a})" if a == b else f"exact({a} - {b})",
-    "mul": lambda a, b: f"exact({a} * {b})",
-    "div": lambda a, b: f"over_itself({a})" if a == b else f"{a} / {b}",
-    "pow": lambda a, b: f"power({a}, {b})",
-    "maximum": lambda a, b: f"larger({a}, {b})",
-    "to_bits": lambda x: f"bitcast<i32>({x})",
-}
-INTEGER: dict[str, Text] = {
-    **_NUMBERS,
-    "add": lambda a, b: f"{a} + {b}",
-    "sub": lambda a, b: f"{a} - {b}",
-    "mul": lambda a, b: f"{a} * {b}",
-    "maximum": lambda a, b: f"max({a}, {b})",
-    "from_bits": lambda x: f"bitcast<f32>({x})",
-    "floor_divide": lambda a, b: f"floor_divide({a}, {b})",
-    "bitwise_and": lambda a, b: f"{a} & {b}",
-    "bitwise_or": lambda a, b: f"{a} | {b}",
-    "bitwise_xor": lambda a, b: f"{a} ^ {b}",
-    "shift_left": lambda a, b: f"shift_left({a}, {b})",
-    "shift_right": lambda a, b: f"shift_right({a}, {b})",
-}
-BOOL: dict[str, Text] = {
+_BOOL: dict[str, Text] = {
     **_ALL,
     "lt": lambda a, b: f"!{a} & {b}",
     "maximum": lambda a, b: f"{a} | {b}",
 }
-OF_KIND = {"float": FLOAT, "int": INTEGER, "bool": BOOL}
+
+
+def _floats(of: Float, integer: str) -> dict[str, Text]:
+    s = of.suffix
+    return {
+        **_NUMBERS,
+        "exp": lambda x: f"exponential{s}({x})",
+        "exp2": lambda x: f"power_of_two{s}({x})",
+        "log": lambda x: f"logarithm{s}({x})",
+        "sin": lambda x: f"sine{s}({x})",
+        "cos": lambda x: f"cosine{s}({x})",
+        "sqrt": lambda x: f"sqrt({x})",
+        "floor": lambda x: f"floor({x})",
+        "add": lambda a, b: f"exact{s}({a} + {b})",
+        "sub": lambda a, b: f"minus_itself{s}({a})" if a == b else f"exact{s}({a} - {b})",
+        "mul": lambda a, b: f"exact{s}({a} * {b})",
+        "div": lambda a, b: f"over_itself{s}({a})" if a == b else f"{a} / {b}",
+        "pow": lambda a, b: f"power{s}({a}, {b})",
+        "maximum": lambda a, b: f"larger{s}({a}, {b})",
+        "to_bits": lambda x: f"bitcast<{integer}>({x})",
+    }
+
+
+def _integers(suffix: str, float_type: str) -> dict[str, Text]:
+    s = suffix
+    return {
+        **_NUMBERS,
+        "add": lambda a, b: f"{a} + {b}",
+        "sub": lambda a, b: f"{a} - {b}",
+        "mul": lambda a, b: f"{a} * {b}",
+        "maximum": lambda a, b: f"max({a}, {b})",
+        "from_bits": lambda x: f"bitcast<{float_type}>({x})",
+        "floor_divide": lambda a, b: f"floor_divide{s}({a}, {b})",
+        "bitwise_and": lambda a, b: f"{a} & {b}",
+        "bitwise_or": lambda a, b: f"{a} | {b}",
+        "bitwise_xor": lambda a, b: f"{a} ^ {b}",
+        "shift_left": lambda a, b: f"shift_left{s}({a}, {b})",
+        "shift_right": lambda a, b: f"shift_right{s}({a}, {b})",
+    }
+
+
+def _rounded(text: Text) -> Text:
+    return lambda *operands: f"to_f16({text(*operands)})"
+
+
+_FLOAT32 = _floats(FLOAT32, "i32")
+_ROUNDED = ("exp", "exp2", "log", "sin", "cos", "add", "sub", "mul", "pow")
+_FLOAT16: dict[str, Text] = {
+    **_FLOAT32,
+    **{name: _rounded(_FLOAT32[name]) for name in _ROUNDED},
+    "sqrt": lambda x: f"half_root({x})",
+    "div": lambda a, b: f"half_quotient({a}, {b})",
+    "to_bits": lambda x: f"half_bits({x})",
+}
+_TEXTS: dict[str, dict[str, Text]] = {
+    "bool": _BOOL,
+    "int32": _integers("", "f32"),
+    "int64": _integers("_i64", "f64"),
+    "float16": _FLOAT16,
+    "float32": _FLOAT32,
+    "float64": _floats(FLOAT64, "i64"),
+}
+OPS = frozenset().union(*_TEXTS.values())
+"""The ops that are written for one dtype at least."""
+
+
+def texts(dtype: str) -> Mapping[str, Text]:
+    """What each op is whose last operand is of a dtype.
+
+    >>> texts("float64")["exp"]("x")
+    'exponential_f64(x)'
+    """
+    return _TEXTS[dtype]
+
+
+# ---- casts ---------------------------------------------------------------------------------------------------
 
 CASTS: dict[tuple[str, str], Text] = {
-    ("float32", "int32"): lambda x: f"to_integer({x})",
-    ("float32", "bool"): lambda x: f"!({x} == 0.0)",
+    ("bool", "int32"): lambda x: f"select(0i, 1i, {x})",
+    ("bool", "int64"): lambda x: f"select(0li, 1li, {x})",
+    ("bool", "float16"): lambda x: f"select(0.0f, 1.0f, {x})",
+    ("bool", "float32"): lambda x: f"select(0.0f, 1.0f, {x})",
+    ("bool", "float64"): lambda x: f"select(0.0lf, 1.0lf, {x})",
+    ("int32", "bool"): lambda x: f"{x} != 0i",
+    ("int32", "int64"): lambda x: f"i64({x})",
+    ("int32", "float16"): lambda x: f"to_f16(f32({x}))",
     ("int32", "float32"): lambda x: f"f32({x})",
-    ("int32", "bool"): lambda x: f"{x} != 0",
-    ("bool", "float32"): lambda x: f"select(0.0, 1.0, {x})",
-    ("bool", "int32"): lambda x: f"select(0, 1, {x})",
+    ("int32", "float64"): lambda x: f"f64({x})",
+    ("int64", "bool"): lambda x: f"{x} != 0li",
+    ("int64", "int32"): lambda x: f"i32({x})",
+    ("int64", "float16"): lambda x: f"to_f16(f32({x}))",
+    ("int64", "float32"): lambda x: f"f32({x})",
+    ("int64", "float64"): lambda x: f"f64({x})",
+    ("float16", "bool"): lambda x: f"!({x} == 0.0f)",
+    ("float16", "int32"): lambda x: f"to_i32({x})",
+    ("float16", "int64"): lambda x: f"to_i64({x})",
+    ("float16", "float32"): str,
+    ("float16", "float64"): lambda x: f"f64({x})",
+    ("float32", "bool"): lambda x: f"!({x} == 0.0f)",
+    ("float32", "int32"): lambda x: f"to_i32({x})",
+    ("float32", "int64"): lambda x: f"to_i64({x})",
+    ("float32", "float16"): lambda x: f"to_f16({x})",
+    ("float32", "float64"): lambda x: f"f64({x})",
+    ("float64", "bool"): lambda x: f"!({x} == 0.0lf)",
+    ("float64", "int32"): lambda x: f"to_i32_f64({x})",
+    ("float64", "int64"): lambda x: f"to_i64_f64({x})",
+    ("float64", "float16"): lambda x: f"to_f16_f64({x})",
+    ("float64", "float32"): lambda x: f"f32({x})",
 }
+"""From one dtype to another.  Integers that float16 has are exact in float32, so these too are rounded once."""
 
-SUM: dict[str, tuple[str, Text]] = {
-    "float": ("zero()", lambda a, b: f"{a} + {b}"),
-    "int": ("0", lambda a, b: f"{a} + {b}"),
+# ---- folds ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """How many values become one.
+
+    Attributes:
+        dtype: the name of that in which it is kept meanwhile.
+        start: what no values are.
+        how: from what there is so far, and a value, to what there is then; of two such as well.
+        finish: from what there is in the end to a value of the dtype of the result.
+    """
+
+    dtype: str
+    start: str
+    how: Text
+    finish: Text = str
+
+    @property
+    def type(self) -> str:
+        """The type of the dtype."""
+        return TYPES[self.dtype]
+
+
+def _add(a: str, b: str) -> str:
+    return f"{a} + {b}"
+
+
+_SUMS = {
+    "int32": Accumulator("int32", "0i", _add),
+    "int64": Accumulator("int64", "0li", _add),
+    "float16": Accumulator("float32", "zero()", _add, lambda x: f"to_f16({x})"),
+    "float32": Accumulator("float32", "zero()", _add),
+    "float64": Accumulator("float64", "zero_f64()", _add),
 }
-MAX: dict[str, tuple[str, Text]] = {
-    "float": ("-infinity()", FLOAT["maximum"]),
-    "int": ("bitcast<i32>(0x80000000u)", INTEGER["maximum"]),
-    "bool": ("false", BOOL["maximum"]),
+_LEAST = {
+    "bool": "false",
+    "int32": "bitcast<i32>(0x80000000u)",
+    "int64": "bitcast<i64>(0x8000000000000000lu)",
+    "float16": "-infinity()",
+    "float32": "-infinity()",
+    "float64": "-infinity_f64()",
 }
+_MAXIMA = {name: Accumulator(name, least, _TEXTS[name]["maximum"]) for name, least in _LEAST.items()}
 
 
-def number(value: Any, dtype: Any) -> str:
-    """A number of a dtype, such that the compiler cannot reckon with it where it should not."""
+def sums(dtype: str) -> Accumulator:
+    """How values of a dtype are added up; those of float16 in float32, with one rounding in the end."""
+    return _SUMS[dtype]
+
+
+def maxima(dtype: str) -> Accumulator:
+    """How the largest of the values of a dtype is found."""
+    return _MAXIMA[dtype]
+
+
+# ---- numbers -------------------------------------------------------------------------------------------------
+
+_FLOATS = {"float16": FLOAT32, "float32": FLOAT32, "float64": FLOAT64}
+_ORDINARY = 60
+"""Up to which power of 2 numbers are literals.
+
+A compiler that reckons with two of them finds no infinity, which WGSL does not allow there, and no subnormal number.
+"""
+
+
+def number(value: Any, dtype: DType) -> str:
+    """A number of a dtype, such that the compiler cannot reckon with it where it should not.
+
+    >>> from tensorken.spec.dtypes import DTYPES
+    >>> number(-2.5, DTYPES["float64"]), number(float("inf"), DTYPES["float32"]), number(7, DTYPES["int64"])
+    ('(-2.5lf)', 'infinity()', '7li')
+    """
     if dtype.kind == "bool":
         return "true" if value else "false"
     if dtype.kind == "int":
-        value = int(value)
-        return str(value) if value >= 0 else f"bitcast<i32>({value & 0xFFFFFFFF:#010x}u)"
-    (bits,) = struct.unpack("<I", _packed(float(value)))
-    special = dict(zip(OPAQUE, ("zero()", "infinity()", "nan()", "minus_zero()"), strict=True))
+        return _integer(wrap_integer(int(value), dtype), dtype.itemsize)
+    of = _FLOATS[dtype.name]
+    near = round_float(float(value), dtype)
+    return of_bits(int.from_bytes(struct.pack(f"<{of.format}", near), "little"), of)
+
+
+def of_bits(bits: int, of: Float) -> str:
+    """The number that bits are, in a type of floats."""
+    places, bias, sign = of.digits - 1, of.bias, 1 << of.bits - 1
+    infinity = 2 * bias + 1 << places
+    special = {0: "zero", sign: "minus_zero", infinity: "infinity", infinity | 1 << places - 1: "nan"}
     if bits in special:
-        return special[bits]
-    if math.isfinite(value) and abs(value) >= 2.0**-126:
-        return literal(value)
-    return f"bitcast<f32>(opaque.x | {bits:#010x}u)"
+        return f"{special[bits]}{of.suffix}()"
+    if abs(((bits & ~sign) >> places) - bias) < _ORDINARY:
+        (value,) = struct.unpack(f"<{of.format}", bits.to_bytes(of.bits // 8, "little"))
+        return of.literal(value)
+    return f"bitcast<{of.type}>({of.word}(opaque.x) | {of.word_of(bits)})"
 
 
-def _packed(value: float) -> bytes:
-    try:
-        return struct.pack("<f", value)
-    except OverflowError:
-        return struct.pack("<f", math.copysign(math.inf, value))
+def _integer(value: int, size: int) -> str:
+    suffix = "" if size == 4 else "l"
+    if value >= 0:
+        return f"{value}{suffix}i"
+    return f"bitcast<i{8 * size}>({value % (1 << 8 * size):#x}{suffix}u)"
+
+
+OF_KIND = {"float": _FLOAT32, "int": _TEXTS["int32"], "bool": _BOOL}
+SUM = {"float": ("zero()", _add), "int": ("0", _add)}
+MAX = {
+    kind: (_MAXIMA[name].start, _MAXIMA[name].how)
+    for kind, name in (("float", "float32"), ("int", "int32"), ("bool", "bool"))
+}

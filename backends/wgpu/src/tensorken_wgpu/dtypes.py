@@ -1,0 +1,48 @@
+"""DTypes: which ones a device has, and how their elements lie in its memory."""
+
+from __future__ import annotations
+
+import array
+import struct
+from collections.abc import Iterable
+from typing import Any
+
+from tensorken.spec.dtypes import DTYPES, round_float
+
+FORMATS = {"bool": "I", "int32": "i", "int64": "q", "float16": "e", "float32": "f", "float64": "d"}
+"""The format, of the struct module, of an element in memory."""
+
+SIZES = {name: struct.calcsize(f"={format}") for name, format in FORMATS.items()}
+"""The bytes of an element in memory."""
+
+_NEEDED: dict[str, frozenset[str]] = {
+    "bool": frozenset(),
+    "int32": frozenset(),
+    "int64": frozenset({"shader-int64"}),
+    "float16": frozenset({"shader-f16"}),
+    "float32": frozenset(),
+    "float64": frozenset({"shader-f64", "shader-int64"}),  # the latter for its bits
+}
+WISHED = frozenset().union(*_NEEDED.values())
+"""The features that a device should be opened with, if its adapter has them."""
+
+
+def declared(features: Iterable[str]) -> tuple[str, ...]:
+    """The names of the dtypes that a device has which was opened with these features.
+
+    >>> declared({"shader-f16"})
+    ('bool', 'int32', 'float16', 'float32')
+    """
+    return tuple([name for name in DTYPES if _NEEDED[name] <= set(features)])
+
+
+def packed(values: Iterable[Any], dtype: str) -> bytes:
+    """Python numbers as elements in memory.
+
+    >>> packed([1.0, 1e6], "float16").hex(" ", 2)
+    '003c 007c'
+    """
+    if dtype == "float16":
+        near = [round_float(float(v), DTYPES[dtype]) for v in values]
+        return struct.pack(f"<{len(near)}e", *near)
+    return array.array(FORMATS[dtype], [*values]).tobytes()

@@ -1,0 +1,95 @@
+"""The types of floats for which the functions are written, and what the text of a function has of its own in each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+LOG_2 = Fraction(Decimal("0.69314718055994530941723212145817656807550013436025525412068"))
+HALF_PI = Fraction(Decimal("1.57079632679489661923132169163975144209858469968755291048747"))
+
+
+@dataclass(frozen=True, slots=True)
+class Float:
+    """A type of floats.
+
+    Attributes:
+        type: its name in WGSL.
+        word: that of the unsigned integer of its size.
+        suffix: of the names of its functions.
+        literal_suffix: of a number of it.
+        word_suffix: of a number of its unsigned integer.
+        format: the struct module's.
+        bits: of a number.
+        digits: of its significand, in bits, with the leading one.
+    """
+
+    type: str
+    word: str
+    suffix: str
+    literal_suffix: str
+    word_suffix: str
+    format: str
+    bits: int
+    digits: int
+
+    @property
+    def bias(self) -> int:
+        """What is added to an exponent to store it."""
+        return (1 << (self.bits - self.digits - 1)) - 1
+
+    def nearest(self, value: Fraction | float) -> Fraction:
+        """The number of this type that is nearest to a value in its normal range."""
+        size = abs(Fraction(value))
+        if not size:
+            return Fraction(0)
+        exponent = size.numerator.bit_length() - size.denominator.bit_length()
+        unit = Fraction(2) ** (exponent - self.digits)
+        while size / unit >= 1 << self.digits:
+            unit *= 2
+        return round(Fraction(value) / unit) * unit
+
+    def literal(self, value: Fraction | float) -> str:
+        """The number of this type that is nearest to a value, which is in its normal range."""
+        near = float(self.nearest(value))
+        text = f"{near!r}{self.literal_suffix}"
+        return text if near >= 0 else f"({text})"
+
+    def word_of(self, value: int) -> str:
+        """A number of the unsigned integer."""
+        return f"{value:#x}{self.word_suffix}"
+
+    def split(self, value: Fraction, *digits: int) -> list[str]:
+        """Literals whose sum is a value, which is positive: of so many bits at most each, and one of what is left."""
+        parts = []
+        for count in digits:
+            exponent = value.numerator.bit_length() - value.denominator.bit_length() + 1
+            unit = Fraction(2) ** (exponent - count)
+            part = value // unit * unit
+            parts.append(self.literal(part))
+            value -= part
+        return [*parts, self.literal(value)]
+
+    def series(self, x: str, coefficients: Iterable[Fraction]) -> str:
+        """A polynomial, the constant first, by Horner's rule."""
+        *others, last = coefficients
+        text = self.literal(last)
+        for c in reversed(others):
+            text = f"fma({text}, {x}, {self.literal(c)})"
+        return text
+
+
+FLOAT32 = Float("f32", "u32", "", "f", "u", "f", 32, 24)
+FLOAT64 = Float("f64", "u64", "_f64", "lf", "lu", "d", 64, 53)
+
+
+def written(text: str, words: Mapping[str, str]) -> str:
+    """A text with some of its words replaced.
+
+    >>> written("fn twice(x: F) -> F { return TWO * x; }", {"F": "f32", "TWO": "2.0f"})
+    'fn twice(x: f32) -> f32 { return 2.0f * x; }'
+    """
+    return re.sub(r"[A-Za-z_]\w*", lambda found: words.get(found[0], found[0]), text)

@@ -1,0 +1,34 @@
+"""Numbers in two parts, the second far smaller than the first: twice the digits."""
+
+from __future__ import annotations
+
+from tensorken_wgpu.functions.floats import Float
+
+TEXT = """
+struct Pair { high: F, low: F }
+fn two_sum(a: F, b: F) -> Pair {
+  let s = exact(a + b);
+  let c = exact(s - a);
+  return Pair(s, exact(exact(a - exact(s - c)) + exact(b - c)));
+}
+fn upper_half(a: F) -> F { return bitcast<F>(bitcast<U>(a) & UPPER_HALF); }
+fn two_product(a: F, b: F) -> Pair {
+  let p = exact(a * b);
+  let a1 = upper_half(a);
+  let a2 = exact(a - a1);
+  let b1 = upper_half(b);
+  let b2 = exact(b - b1);
+  let e = exact(exact(exact(exact(a1 * b1) - p) + exact(a1 * b2)) + exact(a2 * b1));
+  return Pair(p, exact(e + exact(a2 * b2)));
+}
+"""
+"""Sums and products after T. J. Dekker, "A floating-point technique for extending the available precision", 1971.
+
+A driver may round within its fma, as Mesa's in software does, so nothing relies on that it does not.
+"""
+
+
+def words(of: Float) -> dict[str, str]:
+    """What the text above has of its own in a type."""
+    lower = (of.digits + 1) // 2
+    return {"UPPER_HALF": of.word_of((1 << of.bits) - (1 << lower))}
