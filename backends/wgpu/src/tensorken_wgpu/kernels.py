@@ -1,295 +1,461 @@
-"""Kernels: the WGSL of one value of a program, with all that is computed on the way to it written into it."""
+"""Kernels: the WGSL of values that one kernel computes, row by row of an array.
+
+A row is folded, in stages: each stage is one loop over the row, in which all folds run that need no more than what the
+stages before have found.  Then what has an element for each element of the row is computed in a last loop.  Where an
+element is a row by itself there are no loops.  An invocation has one row, or four neighbours, or shares it with its
+workgroup, whose parts are brought together as a tree; long rows that are few are folded in parts, by two kernels.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tensorken_wgpu.device import WORKGROUP
-from tensorken_wgpu.functions import PRELUDE
+from tensorken.spec.dtypes import DTYPES
+from tensorken_wgpu.folds import Fold, Rows, fold_of
 from tensorken_wgpu.places import Place, fixed, variable
-from tensorken_wgpu.points import Point
-from tensorken_wgpu.wgsl import CASTS, MAX, OF_KIND, STORED, SUM, TYPES, number
+from tensorken_wgpu.single import Value
+from tensorken_wgpu.target import Target
+from tensorken_wgpu.templates import NUMBERS, whole
+from tensorken_wgpu.wgsl import STORED
+from tensorken_wgpu.writer import FOLDS, Writer
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Variable
-    from tensorken.spec.dtypes import DType
 
+WORKGROUP = 256
+"""Invocations of a workgroup that do not work together."""
 
 TURNS = 4096
-"""How many elements one invocation adds up at most; what is longer is added up in parts, and then these.
+"""How often one invocation goes through a loop at most.
 
 Mesa's driver in software ends a kernel's loops, silently, after 65 535 turns in all.
 """
 
+ENOUGH = 8192
+"""How many invocations keep a GPU busy."""
 
-@dataclass(frozen=True, slots=True)
+MANY = 2**14
+"""From how many elements on they are read and written four at a time."""
+
+LONG = 64
+"""How many lines a kernel may have that is written for four elements at once."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
-    """What computes a value.
+    """What computes values.
 
     Attributes:
-        text: in WGSL.
-        count: of invocations.
+        template: its text, see `templates`.
+        groups: how many workgroups there are, along three axes.
         reads: the values that it takes from memory, in the order of its bindings.
+        writes: those that it puts there, whose bindings follow.
+        work: about how many elements it looks at.
+        of: the ops that it is made of, for messages.
     """
 
-    text: str
-    count: int
+    template: str
+    groups: tuple[int, int, int]
     reads: tuple[Variable, ...]
+    writes: tuple[Variable, ...]
+    work: int
+    of: tuple[Equation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
-    """Many elements that become one.
+class Division:
+    """Who does what.
 
     Attributes:
-        count: how many.
-        start: what no elements are.
-        how: from what there is so far, and an element, to what there is then.
-        element: writes what gives the element of a number.
-        dtype: its name.
+        together: how many invocations share a row.
+        parts: how many parts a row is folded in, each by such a group.
     """
 
-    count: int
-    start: str
-    how: Callable[[str, str], str]
-    element: Callable[[Place], str]
-    dtype: str
+    together: int
+    parts: int
 
 
-class Writer:
-    """Writes a kernel of one value.
+def division(rows: Rows, target: Target) -> Division:
+    """How rows are divided among invocations."""
+    if not rows.axes:
+        return Division(1, 1)
+    count, length = rows.count, rows.length
+    together = 1
+    alone = count >= (256 if target.in_software else ENOUGH) and length <= (
+        TURNS if target.in_software else 256
+    )
+    if rows.along_the_last and length >= 64 and not alone:
+        together = 64 if length < 1024 else 256
+    turns = -(-length // together)
+    few = max(1, min(ENOUGH // max(count * together, 1), turns // 64))
+    parts = max(few if few >= 4 else 1, -(-turns // TURNS))
+    return Division(together, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Values that one kernel computes.
+
+    Attributes:
+        rows: of which array.
+        values: all of them, in an order in which they can be computed.
+        written: those that are needed elsewhere.
+    """
+
+    rows: Rows
+    values: tuple[Variable, ...]
+    written: tuple[Variable, ...]
+
+    def is_outer(self, v: Variable) -> bool:
+        """Whether a value has one element for each row."""
+        return prod(v.shape) == self.rows.count
+
+
+def kernels_of(
+    cluster: Cluster, makers: Mapping[Variable, Equation], kept: Collection[Variable], target: Target
+) -> list[Kernel]:
+    """What computes a cluster: one kernel, or two if its rows are folded in parts.
+
+    Raises:
+        NotHere: if one of its values needs another at a point where it is not computed.
+    """
+    how = division(cluster.rows, target)
+    if how.parts == 1:
+        return [written(cluster, makers, kept, how)]
+    lanes = how.parts * cluster.rows.count
+    folds = [v for v in cluster.values if makers[v].op.name in FOLDS]
+    between: dict[Variable, Any] = {
+        v: Value((lanes,), DTYPES[fold_of(makers[v]).accumulator.dtype]) for v in folds
+    }
+    return [
+        written(cluster, makers, kept, how, between),
+        written(_of_parts(cluster, how.parts), makers, kept, Division(1, 1), between),
+    ]
+
+
+def _of_parts(cluster: Cluster, parts: int) -> Cluster:
+    """The cluster that is left when each part of a row has been folded to one number."""
+    rows = Rows((parts, cluster.rows.count), (0,), cluster)
+    return Cluster(rows, cluster.values, cluster.written)
+
+
+def written(
+    cluster: Cluster,
+    makers: Mapping[Variable, Equation],
+    kept: Collection[Variable],
+    how: Division,
+    between: Mapping[Variable, Variable] | None = None,
+) -> Kernel:
+    """The kernel of a cluster, with vectors of four where that is possible and pays."""
+    kernel = RowKernel(cluster, makers, kept, how, between, vectors=())
+    done = kernel.kernel()
+    rows = cluster.rows
+    if prod(rows.shape) < MANY or len(kernel.writer.lines) > LONG:
+        return done
+    lanes = how.together == 1 and not rows.along_the_last and rows.count % 4 == 0
+    steps = rows.along_the_last and rows.length % 4 == 0
+    if not (lanes or steps):
+        return done
+    vectors = {v for v in [*done.reads, *done.writes] if prod(v.shape) % 4 == 0}
+    while True:
+        wide = RowKernel(
+            cluster, makers, kept, how, between, vectors, lanes=4 if lanes else 1, steps=4 if steps else 1
+        )
+        done = wide.kernel()
+        if not wide.writer.scalars & vectors:
+            return done
+        vectors -= wide.writer.scalars
+
+
+class RowKernel:
+    """Writes the kernel of a cluster.
 
     Args:
+        cluster: what to compute.
         makers: for each value that is computed the equation that does that.
         kept: the values that lie in memory.
+        how: rows are divided.
+        between: for each fold what its parts are written to, or read from if the cluster is that of the parts.
+        vectors: the values that are read and written four at a time.
+        lanes: how many neighbouring rows an invocation has.
+        steps: how many neighbours in a row it takes at once.
     """
 
-    def __init__(self, makers: Mapping[Variable, Equation], kept: set[Variable]) -> None:
-        self._makers = makers
-        self._kept = kept
-        self._reads: dict[Variable, str] = {}
-        self._lines: list[str] = []
-        self._indent = "  "
-        self._known: dict[object, str] = {}
-        self._count = 0
+    def __init__(
+        self,
+        cluster: Cluster,
+        makers: Mapping[Variable, Equation],
+        kept: Collection[Variable],
+        how: Division,
+        between: Mapping[Variable, Variable] | None = None,
+        vectors: Collection[Variable] = (),
+        lanes: int = 1,
+        steps: int = 1,
+    ) -> None:
+        self.cluster = cluster
+        self.rows = cluster.rows
+        self.makers = makers
+        self.how = how
+        self.between = between or {}
+        self.steps = steps
+        self.lanes = lanes
+        known = [*kept, *self.between.values()]
+        self.writer = Writer(makers, frozenset(known), frozenset(cluster.values), frozenset(vectors))
+        self.shared: list[str] = []
 
     # ---- the whole -----------------------------------------------------------------------------------------
 
-    def kernel(self, v: Variable) -> Kernel:
-        """What computes a value that is to lie in memory; there is one invocation for each element."""
-        size = prod(v.shape)
-        point = Point(v.shape, self._place, linear=variable("t", size))
-        equation = self._makers[v]
-        if equation.op.name in WHOLE:
-            fold = _FOLDS[equation.op.name](self, equation, point)
-            result = self._folded(fold, fixed(0), fold.count)
+    def kernel(self) -> Kernel:
+        """The whole."""
+        rows = self._rows()
+        depths = self._depths()
+        self._at_home(rows, [])
+        self._outer(0, depths, rows)
+        for stage in range(1, max(depths.values(), default=0) + 1):
+            self._stage([v for v in self._folds() if depths[v] == stage], rows)
+            self._at_home(rows, [])
+            if self.how.parts == 1:
+                self._outer(stage, depths, rows)
+        if self.how.parts > 1:
+            self._store_parts(rows)
         else:
-            result = self._expression(v, point)
-        return self._finished(v.dtype, size, result)
+            self._store(rows)
+        return self._finished()
 
-    def turns(self, v: Variable) -> int:
-        """How many elements are folded into each element of a value; 0 if it is no fold."""
-        equation = self._makers[v]
-        if equation.op.name not in WHOLE:
-            return 0
-        return _FOLDS[equation.op.name](self, equation, Point(v.shape, self._place, linear=fixed(0))).count
+    def can_be_parted(self) -> bool:
+        """Whether rows may be folded in parts: one loop, and nothing for each element."""
+        return max(self._depths().values()) == 1 and all(map(self.cluster.is_outer, self.cluster.values))
 
-    def part(self, v: Variable, parts: int) -> Kernel:
-        """What folds one part after the other of a long fold: for each element of v so many numbers."""
-        size = prod(v.shape)
-        part, element = variable("t", size * parts).divided(size, self._place)
-        point = Point(v.shape, self._place, linear=element)
-        equation = self._makers[v]
-        fold = _FOLDS[equation.op.name](self, equation, point)
-        result = self._folded(fold, part.times(TURNS), TURNS)
-        return self._finished(v.dtype, size * parts, result)
+    def _rows(self) -> list[Place]:
+        """The head of the text, and the rows that an invocation has."""
+        how, writer = self.how, self.writer
+        count = self.rows.count * how.parts
+        if how.together > 1:
+            writer.line("let q = w.x + w.y * n.x;")
+            writer.line(f"if (q >= {whole(count)}) {{ return; }}")
+            where = variable("q", count)
+        else:
+            count //= self.lanes
+            writer.line(f"let t = g.x + g.y * n.x * {WORKGROUP}u;")
+            writer.line(f"if (t >= {whole(count)}) {{ return; }}")
+            where = variable("t", count)
+        self.part, lane = fixed(0), where
+        if how.parts > 1:
+            self.part, lane = where.divided(self.rows.count // self.lanes, writer.place)
+        return [lane.times(self.lanes).plus(j) for j in range(self.lanes)]
 
-    def of_parts(self, v: Variable, part: Variable, parts: int) -> Kernel:
-        """What folds the parts."""
-        size = prod(v.shape)
-        start, how = _HOW[self._makers[v].op.name][v.dtype.kind]
-        here = variable("t", size)
+    def _folds(self) -> list[Variable]:
+        return [v for v in self.cluster.values if self.makers[v].op.name in FOLDS]
 
-        def element(i: Place) -> str:
-            return self._load(part, Point(part.shape, self._place, linear=i.times(size) + here))
+    def _depths(self) -> dict[Variable, int]:
+        """For each value how many loops must have run before it is there."""
+        depths: dict[Variable, int] = {}
+        for v in self.cluster.values:
+            before = max([depths[x] for x in needs(v, self.makers, depths)], default=0)
+            depths[v] = before + 1 if self.makers[v].op.name in FOLDS else before
+        return depths
 
-        result = self._folded(Fold(parts, start, how, element, v.dtype.name), fixed(0), parts)
-        return self._finished(v.dtype, size, result)
-
-    def _finished(self, dtype: DType, size: int, result: str) -> Kernel:
-        """The text around the lines that have been written."""
-        stored = f"select(0u, 1u, {result})" if dtype.kind == "bool" else result
-        bindings = ["@group(0) @binding(0) var<uniform> opaque: vec4<u32>;"]
-        for i, (x, name) in enumerate(self._reads.items(), 1):
-            kind = STORED[x.dtype.name]
-            bindings.append(f"@group(0) @binding({i}) var<storage, read> {name}: array<{kind}>;")
-        kind = STORED[dtype.name]
-        place = len(self._reads) + 1
-        bindings.append(f"@group(0) @binding({place}) var<storage, read_write> result: array<{kind}>;")
-        text = "\n".join(
-            [
-                *bindings,
-                PRELUDE,
-                f"@compute @workgroup_size({WORKGROUP})",
-                "fn main(@builtin(global_invocation_id) g: vec3<u32>, @builtin(num_workgroups) n: vec3<u32>) {",
-                f"  let t = g.x + g.y * n.x * {WORKGROUP}u;",
-                f"  if (t >= {size}u) {{ return; }}",
-                *self._lines,
-                f"  result[t] = {stored};",
-                "}",
-            ]
+    def _at_home(self, rows: Sequence[Place], steps: Sequence[Place]) -> None:
+        outer = list(rows)
+        inner = [self.rows.element(self.writer, row, i).linear for row in rows for i in steps]
+        self.writer.at_home(
+            {
+                v: outer if self.cluster.is_outer(v) else inner
+                for v in self.cluster.values
+                if v not in self._folds()
+            }
         )
-        return Kernel(text, size, tuple(self._reads))
 
-    # ---- lines ---------------------------------------------------------------------------------------------
+    # ---- loops ---------------------------------------------------------------------------------------------
 
-    def _line(self, text: str) -> None:
-        self._lines.append(self._indent + text)
+    def _loop(self, body: Callable[[list[Place]], None]) -> None:
+        """Run through the row, or the part of it, or every so many elements of it."""
+        how, writer = self.how, self.writer
+        length = self.rows.length // self.steps
+        chunk = -(-length // how.parts)
+        k = writer.fresh()
+        start, step = ("l", how.together) if how.together > 1 else ("0u", 1)
+        with writer.block(f"for (var {k} = {start}; {k} < {whole(chunk)}; {k} += {step}u)"):
+            place = self.part.times(chunk) + variable(k, chunk) if chunk > 1 else self.part.times(chunk)
+            if place.end is None or place.end > length:
+                name = writer.fresh()
+                writer.line(f"let {name} = {place};")
+                writer.line(f"if ({name} >= {whole(length)}) {{ break; }}")
+                place = variable(name, length)
+            body([place.times(self.steps).plus(e) for e in range(self.steps)])
 
-    def _fresh(self) -> str:
-        self._count += 1
-        return f"v{self._count}"
+    def _stage(self, folds: list[Variable], rows: list[Place]) -> None:
+        """One loop in which folds run that need nothing of each other."""
+        writer = self.writer
+        found = {v: self._fold(v) for v in folds}
+        totals = {(v, j): writer.fresh() for v in folds for j in range(len(rows))}
+        for (v, _), total in totals.items():
+            accumulator = found[v].accumulator
+            writer.line(f"var {total}: {accumulator.type} = {accumulator.start};")
 
-    def _named(self, key: object, text: str) -> str:
-        """The name of an expression, which is written once where it is in sight."""
-        name = self._known.get(key)
-        if name is None:
-            name = self._known[key] = self._fresh()
-            self._line(f"let {name} = {text};")
-        return name
+        def body(steps: list[Place]) -> None:
+            self._at_home(rows, steps)
+            for (v, j), total in totals.items():
+                for i in steps:
+                    value = found[v].element(writer, rows[j], i)
+                    writer.line(f"{total} = {found[v].accumulator.how(total, value)};")
 
-    def _place(self, text: str, size: int) -> Place:
-        return variable(self._named(text, text), size)
+        if self.rows.length:
+            self._loop(body)
+        if self.how.together > 1:
+            self._bring_together([(found[v], total) for (v, _), total in totals.items()])
+        for (v, j), total in totals.items():
+            if self.how.parts > 1:
+                writer.know(self.between[v], rows[j], total)
+            else:
+                writer.know(v, rows[j], writer.named(("total", total), found[v].accumulator.finish(total)))
 
-    def _folded(self, fold: Fold, first: Place, count: int) -> str:
-        """The name of what so many elements, from the first on, are folded into."""
-        total, i = self._fresh(), self._fresh()
-        self._line(f"var {total}: {TYPES[fold.dtype]} = {fold.start};")
-        if not count:
-            return total
-        known, indent = self._known.copy(), self._indent
-        self._line(f"for (var {i} = 0u; {i} < {count}u; {i}++) {{")
-        self._indent += "  "
-        place = first + Place({i: 1}, 0, {i: count})
-        if place.end is None or place.end > fold.count:
-            name = self._fresh()
-            self._line(f"let {name} = {place};")
-            self._line(f"if ({name} >= {fold.count}u) {{ break; }}")
-            place = Place({name: 1}, 0, {name: fold.count})
-        value = fold.element(place)
-        self._line(f"{total} = {fold.how(total, value)};")
-        self._known, self._indent = known, indent
-        self._line("}")
-        return total
+    def _fold(self, v: Variable) -> Fold:
+        fold = fold_of(self.makers[v])
+        part = self.between.get(v)
+        if part is None or self.how.parts > 1:
+            return fold
 
-    # ---- values --------------------------------------------------------------------------------------------
+        def element(writer: Writer, row: Place, i: Place) -> str:
+            return writer.value(part, writer.point(part.shape, i.times(self.rows.count) + row))
 
-    def _value(self, v: Variable, point: Point) -> str:
-        """The name of an element, or the number that it is."""
-        value = getattr(v, "value", None)
-        if value is not None:
-            return number(value, v.dtype)
-        key = (id(v), point.key)
-        name = self._known.get(key)
-        if name is None:
-            text = self._load(v, point) if v in self._kept else self._expression(v, point)
-            name = self._known[key] = self._fresh()
-            self._line(f"let {name}: {TYPES[v.dtype.name]} = {text};")
-        return name
+        return Fold(self.rows.length, fold.accumulator, element)
 
-    def _load(self, v: Variable, point: Point) -> str:
-        name = self._reads.setdefault(v, f"x{len(self._reads)}")
-        text = f"{name}[{point.linear}]"
-        return f"{text} != 0u" if v.dtype.kind == "bool" else text
+    def _bring_together(self, totals: list[tuple[Fold, str]]) -> None:
+        """What each invocation of the workgroup has found, in the same order each time."""
+        writer, together = self.writer, self.how.together
+        if self.shared:
+            writer.line("workgroupBarrier();")
+        names = []
+        for i, (fold, total) in enumerate(totals):
+            name = f"shared_{fold.accumulator.type}_{i}"
+            declaration = f"var<workgroup> {name}: array<{fold.accumulator.type}, {together}>;"
+            if declaration not in self.shared:
+                self.shared.append(declaration)
+            writer.line(f"{name}[l] = {total};")
+            names.append(name)
+        writer.line("workgroupBarrier();")
+        s = writer.fresh()
+        with writer.block(f"for (var {s} = {together // 2}u; {s} > 0u; {s} /= 2u)"):
+            with writer.block(f"if (l < {s})"):
+                for name, (fold, _) in zip(names, totals, strict=True):
+                    writer.line(f"{name}[l] = {fold.accumulator.how(f'{name}[l]', f'{name}[l + {s}]')};")
+            writer.line("workgroupBarrier();")
+        for name, (_, total) in zip(names, totals, strict=True):
+            writer.line(f"{total} = {name}[0];")
 
-    def _expression(self, v: Variable, point: Point) -> str:
-        equation = self._makers[v]
-        write = _INLINE.get(equation.op.name)
-        if write is not None:
-            return write(self, equation, point)
-        operands = equation.operands
-        texts = OF_KIND[operands[-1].dtype.kind]
-        return texts[equation.op.name](*[self._value(x, point) for x in operands])
+    # ---- results -------------------------------------------------------------------------------------------
 
-    # ---- ops -----------------------------------------------------------------------------------------------
+    def _outer(self, stage: int, depths: Mapping[Variable, int], rows: list[Place]) -> None:
+        """What has one element for each row, and is there after so many loops."""
+        if not self.rows.axes:
+            return
+        for v in self.cluster.values:
+            if depths[v] == stage and self.cluster.is_outer(v) and self.makers[v].op.name not in FOLDS:
+                for row in rows:
+                    self.writer.value(v, self.writer.point(v.shape, row))
 
-    def _cast(self, equation: Equation, point: Point) -> str:
-        (x,), (v,) = equation.operands, equation.results
-        value = self._value(x, point)
-        return CASTS[x.dtype.name, v.dtype.name](value) if x.dtype is not v.dtype else value
+    def _store(self, rows: list[Place]) -> None:
+        writer = self.writer
+        outer = [v for v in self.cluster.written if self.cluster.is_outer(v)]
+        inner = [v for v in self.cluster.written if not self.cluster.is_outer(v)]
+        values = {(v, row.key): writer.value(v, writer.point(v.shape, row)) for v in outer for row in rows}
+        if outer and self.how.together > 1:
+            with writer.block("if (l == 0u)"):
+                for v in outer:
+                    writer.store(v, [(row, values[v, row.key]) for row in rows])
+        else:
+            for v in outer:
+                writer.store(v, [(row, values[v, row.key]) for row in rows])
+        if not inner:
+            return
 
-    def _moved(self, equation: Equation, point: Point) -> str:
-        (x,) = equation.operands
-        return self._value(x, _BEFORE[equation.op.name](point, x.shape, *equation.params))
+        def body(steps: list[Place]) -> None:
+            self._at_home(rows, steps)
+            places = [self.rows.element(writer, row, i).linear for row in rows for i in steps]
+            for v in inner:
+                writer.store(v, [(p, writer.value(v, writer.point(v.shape, p))) for p in places])
 
-    def _pad(self, equation: Equation, point: Point) -> str:
-        (x,), (pads,) = equation.operands, equation.params
-        nothing = number(0, x.dtype)
-        if 0 in x.shape:
-            return nothing
-        inner, conditions = point.before_pad(x.shape, pads)
-        value = self._value(x, inner)
-        return f"select({nothing}, {value}, {' && '.join(conditions)})" if conditions else value
+        self._loop(body)
 
-    def _gather(self, equation: Equation, point: Point) -> str:
-        (x, indices), (axis,) = equation.operands, equation.params
-        before = point.indices
-        index = self._value(indices, point.at(indices.shape, [before[axis]]))
-        size = x.shape[axis]
-        found = self._place(f"u32({index})", size)
-        inner = point.at(x.shape, [*before[:axis], found, *before[axis + 1 :]])
-        return f"select({number(0, x.dtype)}, {self._value(x, inner)}, {index} >= 0 && {index} < {size})"
+    def _store_parts(self, rows: list[Place]) -> None:
+        writer = self.writer
+        count = self.rows.count
+        for part in self.between.values():
+            elements = [
+                (self.part.times(count) + row, writer.value(part, writer.point(part.shape, row)))
+                for row in rows
+            ]
+            if self.how.together > 1:
+                with writer.block("if (l == 0u)"):
+                    writer.store(part, elements)
+            else:
+                writer.store(part, elements)
 
-    def _reduction(self, equation: Equation, point: Point) -> Fold:
-        """Of all elements along axes."""
-        (x,), (axes,) = equation.operands, equation.params
-        start, how = _HOW[equation.op.name][x.dtype.kind]
-        inner = tuple([x.shape[axis] for axis in axes])
-
-        def element(i: Place) -> str:
-            indices = list(point.indices)
-            for axis, index in zip(axes, Point(inner, self._place, linear=i).indices, strict=True):
-                indices[axis] = index
-            return self._value(x, point.at(x.shape, indices))
-
-        return Fold(prod(inner), start, how, element, x.dtype.name)
-
-    def _scatter(self, equation: Equation, point: Point) -> Fold:
-        """For each element of the result of all that is added to it, in order."""
-        (x, indices), (axis, _) = equation.operands, equation.params
-        start, how = SUM[x.dtype.kind]
-
-        def element(i: Place) -> str:
-            index = self._value(indices, point.at(indices.shape, [i]))
-            value = self._value(x, point.at(x.shape, [*point.indices[:axis], i, *point.indices[axis + 1 :]]))
-            return f"select({start}, {value}, u32({index}) == {point.indices[axis]})"
-
-        return Fold(indices.shape[0] if prod(x.shape) else 0, start, how, element, x.dtype.name)
+    def _finished(self) -> Kernel:
+        """The text around the lines that have been written."""
+        how = self.how
+        rows = self.rows.count * how.parts
+        groups = rows if how.together > 1 else -(-rows // self.lanes // WORKGROUP)
+        text = module(self.writer, how.together if how.together > 1 else WORKGROUP, self.shared)
+        made = tuple([self.makers[v] for v in self.cluster.values])
+        reads, writes = tuple(self.writer.reads), tuple(self.writer.writes)
+        return Kernel(text, spread(groups), reads, writes, prod(self.rows.shape), made)
 
 
-_BEFORE: dict[str, Callable[..., Point]] = {
-    "reshape": lambda point, shape, _: point.before_reshape(shape),
-    "permute": lambda point, shape, order: point.before_permute(shape, order),
-    "expand": lambda point, shape, _: point.before_expand(shape),
-    "flip": lambda point, _, axes: point.before_flip(axes),
-    "crop": lambda point, shape, limits: point.before_crop(shape, limits),
-}
-"""From the point of a result to that in the operand, which has a shape."""
+def module(writer: Writer, size: int, shared: Sequence[str] = ()) -> str:
+    """The template of a kernel: the text around the lines that have been written.
 
-_INLINE: dict[str, Callable[[Writer, Equation, Point], str]] = {
-    "cast": Writer._cast,
-    **dict.fromkeys(_BEFORE, Writer._moved),
-    "pad": Writer._pad,
-    "gather": Writer._gather,
-}
-_FOLDS: dict[str, Callable[[Writer, Equation, Point], Fold]] = {
-    "sum": Writer._reduction,
-    "max": Writer._reduction,
-    "scatter_add": Writer._scatter,
-}
-_HOW = {"sum": SUM, "max": MAX, "scatter_add": SUM}
-INLINE = frozenset(_INLINE)
-WHOLE = frozenset(_FOLDS)
+    Args:
+        writer: that has written them.
+        size: how many invocations a workgroup has.
+        shared: the declarations of its memory.
+    """
+    bindings: list[str] = []
+    for access, names in (("read", writer.reads), ("read_write", writer.writes)):
+        for v, name in names.items():
+            kind = STORED[v.dtype.name]
+            kind = f"vec4<{kind}>" if v in writer.vectors else kind
+            place = len(bindings) + 1
+            bindings.append(f"@group(0) @binding({place}) var<storage, {access}> {name}: array<{kind}>;")
+    head = [
+        "@builtin(global_invocation_id) g: vec3<u32>",
+        "@builtin(workgroup_id) w: vec3<u32>",
+        "@builtin(local_invocation_index) l: u32",
+        "@builtin(num_workgroups) n: vec3<u32>",
+    ]
+    return "\n".join(
+        [
+            NUMBERS,
+            *bindings,
+            *shared,
+            f"@compute @workgroup_size({size})",
+            f"fn main({', '.join(head)}) {{",
+            *writer.lines,
+            "}",
+        ]
+    )
+
+
+def spread(groups: int) -> tuple[int, int, int]:
+    """So many workgroups along two axes, of which there may be 65 535 along each."""
+    rows = -(-groups // 65535)
+    return -(-groups // rows), rows, 1
+
+
+def needs(
+    v: Variable, makers: Mapping[Variable, Equation], stop: Collection[Variable]
+) -> frozenset[Variable]:
+    """Those of some values that a value is computed from, without another of them between."""
+    found, todo, seen = set(), list(makers[v].operands), set()
+    while todo:
+        x = todo.pop()
+        if x in stop:
+            found.add(x)
+        elif x in makers and x not in seen:
+            seen.add(x)
+            todo += makers[x].operands
+    return frozenset(found)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import gcd
+
+from tensorken_wgpu.templates import whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,11 @@ class Place:
         terms = {v: f * factor for v, f in self.terms.items()} if factor else {}
         return Place(terms, self.constant * factor, self.sizes)
 
+    def over(self, factor: int) -> Place:
+        """This, divided by what divides all factors; rounded down."""
+        terms = {v: f // factor for v, f in self.terms.items()}
+        return Place(terms, self.constant // factor, self.sizes)
+
     def plus(self, number: int) -> Place:
         """This and a number."""
         return Place(self.terms, self.constant + number, self.sizes)
@@ -53,26 +61,32 @@ class Place:
         """Quotient and remainder; where they do not follow from the sum, `name` gives what is computed a name."""
         if by == 1:
             return self, fixed(0)
-        whole = {v: f // by for v, f in self.terms.items() if f % by == 0}
-        rest = Place({v: f for v, f in self.terms.items() if v not in whole}, self.constant % by, self.sizes)
+        multiples = {v: f // by for v, f in self.terms.items() if f % by == 0}
+        rest = Place(
+            {v: f for v, f in self.terms.items() if v not in multiples}, self.constant % by, self.sizes
+        )
         if rest.end is not None and rest.end <= by:
-            return Place(whole, self.constant // by, self.sizes), rest
+            return Place(multiples, self.constant // by, self.sizes), rest
+        step = gcd(by, *self.terms.values())
+        if step > 1:  # what lies beside it, as the elements of a vector, is divided by the same division
+            quotient, remainder = self.over(step).divided(by // step, name)
+            return quotient, remainder.times(step).plus(self.constant % step)
         end = self.end
         if end is not None and end <= by:
             return fixed(0), self
         most = 2**31 if end is None else -(-end // by)
-        return name(f"({self}) / {by}u", most), name(f"({self}) % {by}u", by)
+        return name(f"({self}) / {whole(by)}", most), name(f"({self}) % {whole(by)}", by)
 
     def __str__(self) -> str:
         if not self.terms:
-            return f"{self.constant % 2**32}u"
-        up = [v if f == 1 else f"{v} * {f}u" for v, f in self.terms.items() if f > 0]
-        down = [v if f == -1 else f"{v} * {-f}u" for v, f in self.terms.items() if f < 0]
+            return whole(self.constant)
+        up = [v if f == 1 else f"{v} * {whole(f)}" for v, f in self.terms.items() if f > 0]
+        down = [v if f == -1 else f"{v} * {whole(-f)}" for v, f in self.terms.items() if f < 0]
         if self.constant > 0 or not up:
-            up.insert(0, f"{self.constant % 2**32}u")
+            up.insert(0, whole(self.constant))
         elif self.constant < 0:
-            down.append(f"{-self.constant}u")
-        return " - ".join([" + ".join(up) or "0u", *down])
+            down.append(whole(-self.constant))
+        return " - ".join([" + ".join(up), *down])
 
 
 def fixed(number: int) -> Place:

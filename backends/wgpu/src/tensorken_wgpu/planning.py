@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tensorken_wgpu.kernels import INLINE, TURNS, WHOLE, Kernel, Writer
-from tensorken_wgpu.single import Value
+from tensorken_wgpu.clusters import Clusters
+from tensorken_wgpu.folds import rows_of
+from tensorken_wgpu.kernels import Kernel, kernels_of
+from tensorken_wgpu.target import Target
+from tensorken_wgpu.writer import FOLDS, MOVES
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Program, Variable
 
 CHEAP = 4
 """Up to which cost a value is computed again by each kernel that needs it."""
+
+MULTIPLIED = 1
+"""The same of what is multiplied as a matrix, each element many times."""
 
 LONGEST = 128
 """How many values may be written into one kernel."""
@@ -23,53 +29,71 @@ _COSTS = {"exp": 4, "log": 4, "sin": 4, "cos": 4, "pow": 8, "sqrt": 2, "div": 2,
 _FREE = frozenset({"reshape", "permute", "expand", "flip", "crop", "cast"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """A kernel, what it computes, and which values nobody needs after it."""
+    """A kernel, and which values nobody needs after it."""
 
     kernel: Kernel
-    result: Variable
     dead: tuple[Variable, ...]
 
 
-def plan(program: Program, inputs: int) -> list[Step]:
-    """The kernels of a program, in order; each reads at most so many values."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """How a program is computed.
+
+    Attributes:
+        steps: one after the other.
+        outputs: for each output of the program which value in memory it is, of the same elements.
+    """
+
+    steps: tuple[Step, ...]
+    outputs: tuple[Variable, ...]
+
+
+def plan(program: Program, target: Target) -> Plan:
+    """The kernels of a program, in order."""
     makers = {v: e for e in program.equations for v in e.results}
-    kept = _kept(program, makers, inputs)
-    kernels = [step for v in makers if v in kept and 0 not in v.shape for step in _kernels(v, makers, kept)]
-    last = {x: i for i, (_, kernel) in enumerate(kernels) for x in kernel.reads}
-    last.update(dict.fromkeys(program.outputs, len(kernels)))
+    same = _same(program)
+    outputs = tuple([same.get(v, v) for v in program.outputs])
+    kept = _kept(program, makers, same, outputs, target.bindings - 1)
+    clusters = Clusters(makers, kept, outputs, target).in_order()
+    kernels = [kernel for cluster in clusters for kernel in kernels_of(cluster, makers, kept, target)]
+    last = {x: i for i, kernel in enumerate(kernels) for x in (*kernel.writes, *kernel.reads)}
+    last.update(dict.fromkeys([*outputs, *program.inputs, *program.constants], len(kernels)))
     steps = []
-    for i, (v, kernel) in enumerate(kernels):
-        steps.append(Step(kernel, v, tuple([x for x in kernel.reads if last[x] == i])))
-    return steps
+    for i, kernel in enumerate(kernels):
+        dead = [x for x in (*kernel.reads, *kernel.writes) if last[x] == i]
+        steps.append(Step(kernel, tuple(dead)))
+    return Plan(tuple(steps), outputs)
 
 
-def _kernels(
-    v: Variable, makers: Mapping[Variable, Equation], kept: set[Variable]
-) -> Iterator[tuple[Any, Kernel]]:
-    """What computes a value, and with which result; a long fold is computed in parts."""
-    turns = Writer(makers, kept).turns(v)
-    if turns <= TURNS:
-        yield v, Writer(makers, kept).kernel(v)
-        return
-    parts = -(-turns // TURNS)
-    between: Any = Value((parts * prod(v.shape),), v.dtype)
-    yield between, Writer(makers, kept).part(v, parts)
-    yield v, Writer(makers, kept).of_parts(v, between, parts)
+def _same(program: Program) -> dict[Variable, Variable]:
+    """For each value that is another one in a new shape that one: both have the same elements in memory."""
+    same: dict[Variable, Variable] = {}
+    for e in program.equations:
+        if e.op.name == "reshape":
+            (x,) = e.operands
+            same[e.results[0]] = same.get(x, x)
+    return same
 
 
-def _kept(program: Program, makers: Mapping[Variable, Equation], inputs: int) -> set[Variable]:
-    """What lies in memory: what is given, outputs, reductions, and what would be computed too often or is too long."""
-    kept = {*program.inputs, *program.constants, *[v for v in program.outputs if v in makers]}
-    kept |= {v for v, e in makers.items() if e.op.name in WHOLE}
-    _keep_what_is_computed_again(program, makers, kept)
-    _keep_what_is_too_long(program, kept, inputs)
+def _kept(
+    program: Program,
+    makers: Mapping[Variable, Equation],
+    same: Mapping[Variable, Variable],
+    outputs: Sequence[Variable],
+    inputs: int,
+) -> set[Variable]:
+    """What lies in memory: what is given, outputs, folds, and what would be computed too often or is too long."""
+    kept = {*program.inputs, *program.constants, *[v for v in outputs if v in makers]}
+    kept |= {v for v, e in makers.items() if e.op.name in FOLDS}
+    _keep_what_is_computed_again(program, same, kept)
+    _keep_what_is_too_long(program, same, kept, inputs)
     return kept
 
 
 def _keep_what_is_computed_again(
-    program: Program, makers: Mapping[Variable, Equation], kept: set[Variable]
+    program: Program, same: Mapping[Variable, Variable], kept: set[Variable]
 ) -> None:
     """Add what is not cheap, and needed by several kernels, or at several points, or for many elements of a result.
 
@@ -81,15 +105,23 @@ def _keep_what_is_computed_again(
     for e in reversed(program.equations):
         (v,) = e.results
         name, own = e.op.name, points.get(v, set())
-        if len(own) > 1 and costs[v] > CHEAP:
+        if len(own) > 1 and costs[v] > CHEAP and v not in same:
             kept.add(v)
         if v in kept:
             own = {v}
-        moves = name in WHOLE or (name in INLINE and name != "cast")
+        moves = name in FOLDS or (name in MOVES and name != "reshape")
         for x in e.operands:
-            if name in ("expand", "gather") and prod(v.shape) > prod(x.shape) and costs.get(x, 0) > CHEAP:
-                kept.add(x)
+            if costs.get(x, 0) > (MULTIPLIED if name == "fused_multiply_add" else CHEAP) and _repeats(e, x):
+                kept.add(same.get(x, x))
             points.setdefault(x, set()).update({(v, point) for point in own} if moves else own)
+
+
+def _repeats(equation: Equation, x: Variable) -> bool:
+    """Whether an op needs the elements of an operand several times each."""
+    name = equation.op.name
+    if name == "fused_multiply_add":
+        return prod(x.shape) < prod(rows_of(equation).shape)
+    return name in ("expand", "gather") and prod(equation.results[0].shape) > prod(x.shape)
 
 
 def _costs(program: Program, kept: set[Variable]) -> dict[Variable, int]:
@@ -103,7 +135,9 @@ def _costs(program: Program, kept: set[Variable]) -> dict[Variable, int]:
     return costs
 
 
-def _keep_what_is_too_long(program: Program, kept: set[Variable], inputs: int) -> None:
+def _keep_what_is_too_long(
+    program: Program, same: Mapping[Variable, Variable], kept: set[Variable], inputs: int
+) -> None:
     """Add what would need too many operands, or too much text, in one kernel."""
     reads: dict[Variable, frozenset[Variable]] = dict.fromkeys(kept, frozenset())
     written: dict[Variable, frozenset[Variable]] = {}
@@ -114,8 +148,12 @@ def _keep_what_is_too_long(program: Program, kept: set[Variable], inputs: int) -
         return frozenset().union(*[of.get(x, frozenset()) for x in operands])
 
     def keep(v: Variable) -> None:
+        v = same.get(v, v)
         kept.add(v)
         reads[v], written[v] = frozenset({v}), frozenset()
+        for x, other in same.items():
+            if other is v:
+                reads[x], written[x] = reads[v], written[v]
 
     for v in list(kept):
         keep(v)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tensorken_wgpu.places import Place, fixed
+from tensorken_wgpu.templates import whole
 
 Name = Callable[[str, int], Place]
 """Gives an expression, and how many values it has, a name in the kernel."""
@@ -98,7 +99,7 @@ class Point:
                 continue
             inner = index.plus(-low)
             if inner.terms:  # below 0 it wraps, and is larger than any size
-                conditions.append(f"({inner}) < {n}u")
+                conditions.append(f"({inner}) < {whole(n)}")
                 indices.append(self._name(str(inner), n))
             else:
                 conditions += [] if 0 <= inner.constant < n else ["false"]

@@ -1,0 +1,171 @@
+"""Clusters: which values of a program are computed by one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from math import prod
+from typing import TYPE_CHECKING
+
+from tensorken_wgpu.folds import Rows, rows_of
+from tensorken_wgpu.kernels import Cluster, Division, RowKernel, division, needs
+from tensorken_wgpu.target import Target
+from tensorken_wgpu.writer import FOLDS, NotHere
+
+if TYPE_CHECKING:
+    from tensorken.programs.program import Equation, Variable
+
+LINES = 400
+"""How many lines a kernel may have that more is brought into."""
+
+
+class Clusters:
+    """The kernels of a program, as far as they are decided.
+
+    The values that are to lie in memory come one after the other.  Each joins the kernel of what it is computed from,
+    or one that reads what it reads, if they are about the same rows, if it needs what that kernel computes only where
+    it does so, and if no third kernel would have to run between the two.
+
+    Args:
+        makers: for each value that is computed the equation that does that.
+        kept: the values that lie in memory.
+        outputs: those of them that are results.
+        target: where they are computed.
+    """
+
+    def __init__(
+        self,
+        makers: Mapping[Variable, Equation],
+        kept: Collection[Variable],
+        outputs: Collection[Variable],
+        target: Target,
+    ) -> None:
+        self._makers = makers
+        self._kept = kept
+        self._target = target
+        self._order = [v for v in makers if v in kept and 0 not in v.shape]
+        self._place = {v: i for i, v in enumerate(self._order)}
+        self._needs = {v: needs(v, makers, kept) for v in self._order}
+        self._users: dict[Variable, list[Variable]] = {}
+        for v in self._order:
+            for x in self._needs[v]:
+                self._users.setdefault(x, []).append(v)
+        self._outputs = frozenset(outputs)
+        self._members: dict[int, tuple[Rows, tuple[Variable, ...]]] = {}
+        self._home: dict[Variable, int] = {}
+        self._readers: dict[Variable, list[int]] = {}
+        for v in self._order:
+            self._add(v)
+
+    def in_order(self) -> list[Cluster]:
+        """All, each after those that it reads from."""
+        found: list[Cluster] = []
+        done: set[int] = set()
+
+        def visit(start: int) -> None:
+            todo = [(start, iter(sorted(self._before(start))))]
+            done.add(start)
+            while todo:
+                number, others = todo[-1]
+                other = next((x for x in others if x not in done), None)
+                if other is None:
+                    todo.pop()
+                    rows, values = self._members[number]
+                    found.append(self._cluster(rows, values))
+                else:
+                    done.add(other)
+                    todo.append((other, iter(sorted(self._before(other)))))
+
+        for number in self._members:
+            if number not in done:
+                visit(number)
+        return found
+
+    # ---- joining -------------------------------------------------------------------------------------------
+
+    def _add(self, v: Variable) -> None:
+        equation = self._makers[v]
+        rows = rows_of(equation) if equation.op.name in FOLDS else Rows((prod(v.shape),), ())
+        number = self._place[v]
+        self._members[number] = rows, (v,)
+        self._home[v] = number
+        for other in self._candidates(v, rows):
+            self._join(other, number)
+        for x in self._needs[v]:
+            readers = self._readers.setdefault(x, [])
+            if self._home[v] not in readers:
+                readers.append(self._home[v])
+
+    def _candidates(self, v: Variable, rows: Rows) -> list[int]:
+        """What it is computed from, the last first; then what reads the same."""
+        found = [self._home[x] for x in self._needs[v] if x in self._home]
+        found.sort(reverse=True)
+        for x in self._needs[v]:
+            for number in reversed(self._readers.get(x, ())):
+                home = self._home[self._order[number]]
+                if self._members[home][0] == rows:
+                    found.append(home)
+        return list(dict.fromkeys(found))
+
+    def _join(self, one: int, other: int) -> None:
+        """Make one cluster of two, if that is possible."""
+        one, other = self._home[self._order[one]], self._home[self._order[other]]
+        if one == other:
+            return
+        (rows, values), (more_rows, more_values) = self._members[one], self._members[other]
+        joined = common(rows, more_rows)
+        if joined is None or self._between(one, other) or self._between(other, one):
+            return
+        together = tuple(sorted([*values, *more_values], key=self._place.__getitem__))
+        if not self._possible(self._cluster(joined, together)):
+            return
+        first, last = min(one, other), max(one, other)
+        del self._members[last]
+        self._members[first] = joined, together
+        for v in together:
+            self._home[v] = first
+
+    def _cluster(self, rows: Rows, values: tuple[Variable, ...]) -> Cluster:
+        """Values as a cluster; those are written that are results of the program, or that others use."""
+        inside = frozenset(values)
+        written = [v for v in values if v in self._outputs or not inside.issuperset(self._users.get(v, ()))]
+        return Cluster(rows, values, tuple(written))
+
+    def _possible(self, cluster: Cluster) -> bool:
+        how = division(cluster.rows, self._target)
+        kernel = RowKernel(cluster, self._makers, self._kept, Division(1, 1))
+        if how.parts > 1 and not kernel.can_be_parted():
+            return False
+        try:
+            done = kernel.kernel()
+        except NotHere:
+            return False
+        return (
+            len(done.reads) + len(done.writes) <= self._target.bindings and len(kernel.writer.lines) <= LINES
+        )
+
+    def _before(self, number: int) -> set[int]:
+        """The clusters that one reads from."""
+        found = {self._home[x] for v in self._members[number][1] for x in self._needs[v] if x in self._home}
+        return found - {number}
+
+    def _between(self, one: int, other: int) -> bool:
+        """Whether one needs another that needs the other."""
+        todo, seen = [x for x in self._before(one) if x != other], set()
+        while todo:
+            number = todo.pop()
+            if number == other:
+                return True
+            if number not in seen:
+                seen.add(number)
+                todo += self._before(number)
+        return False
+
+
+def common(one: Rows, other: Rows) -> Rows | None:
+    """The rows that values of these rows can be computed by, in one kernel; None if there are none."""
+    if one.axes and other.axes:
+        return one if one == other else None
+    if not one.axes and not other.axes:
+        return one if one.count == other.count else None
+    folded, single = (one, other) if one.axes else (other, one)
+    return folded if single.count in (folded.count, prod(folded.shape)) else None

@@ -1,0 +1,246 @@
+"""Writer: writes values of a program as WGSL, each at a point, with all that they are computed from written into it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tensorken_wgpu.places import Place, variable
+from tensorken_wgpu.points import Point
+from tensorken_wgpu.templates import bits, whole
+from tensorken_wgpu.wgsl import CASTS, STORED, TYPES, loaded, number, stored, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensorken.programs.program import Equation, Variable
+    from tensorken.spec.dtypes import DType
+
+
+class NotHere(Exception):
+    """A value that this kernel computes is needed at a point where it does not."""
+
+
+class Writer:
+    """Writes one kernel.
+
+    Args:
+        makers: for each value that is computed the equation that does that.
+        kept: the values that lie in memory, before this kernel or after it.
+        own: those of them that this kernel computes.
+        vectors: those of which four neighbours are read and written at once.
+
+    Attributes:
+        makers: see above.
+        lines: what has been written.
+        reads: the values read from memory, and what the text calls them.
+        writes: the same of those that are written.
+        scalars: what cannot be read or written four at a time.
+        homes: for each value that this kernel computes at which places it does so at the moment.
+    """
+
+    def __init__(
+        self,
+        makers: Mapping[Variable, Equation],
+        kept: Collection[Variable],
+        own: Collection[Variable],
+        vectors: Collection[Variable] = (),
+    ) -> None:
+        self.makers = makers
+        self.lines: list[str] = []
+        self.reads: dict[Variable, str] = {}
+        self.writes: dict[Variable, str] = {}
+        self.scalars: set[Variable] = set()
+        self.homes: dict[Variable, set[tuple[object, ...]]] = {}
+        self._kept = kept
+        self._own = own
+        self.vectors = vectors
+        self._indent = "  "
+        self._known: dict[object, str] = {}
+        self._count = 0
+
+    # ---- lines ---------------------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        """One more."""
+        self.lines.append(self._indent + text)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """What is written meanwhile stands in braces after this; the names that it is given are gone afterwards."""
+        known, indent = self._known.copy(), self._indent
+        self.line(head + " {")
+        self._indent += "  "
+        yield
+        self._known, self._indent = known, indent
+        self.line("}")
+
+    def fresh(self) -> str:
+        """A name that nothing has."""
+        self._count += 1
+        return f"v{self._count}"
+
+    def named(self, key: object, text: str) -> str:
+        """The name of an expression, which is written once where it is in sight."""
+        name = self._known.get(key)
+        if name is None:
+            name = self._known[key] = self.fresh()
+            self.line(f"let {name} = {text};")
+        return name
+
+    def place(self, text: str, size: int) -> Place:
+        """A place of so many values, which has a name from now on."""
+        return variable(self.named(text, text), size)
+
+    def point(self, shape: Sequence[int], linear: Place) -> Point:
+        """The point at a place of a shape's row-major elements."""
+        return Point(shape, self.place, linear=linear)
+
+    # ---- values --------------------------------------------------------------------------------------------
+
+    def at_home(self, places: Mapping[Variable, Collection[Place]]) -> None:
+        """From here on the kernel computes these values at these places of their row-major elements."""
+        self.homes = {v: {place.key for place in found} for v, found in places.items()}
+
+    def know(self, v: Variable, place: Place, name: str) -> None:
+        """An element has been computed, and has this name."""
+        self._known[id(v), place.key] = name
+
+    def value(self, v: Variable, point: Point) -> str:
+        """The name of an element, or the number that it is.
+
+        Raises:
+            NotHere: if this kernel computes it, at another point.
+        """
+        value = getattr(v, "value", None)
+        if value is not None:
+            return constant(value, v.dtype)
+        linear = point.linear
+        key = (id(v), linear.key)
+        name = self._known.get(key)
+        if name is not None:
+            return name
+        if v in self._own:
+            if linear.key not in self.homes.get(v, ()):
+                raise NotHere
+            text = self.expression(v, point)
+        elif v in self._kept:
+            text = self._load(v, linear)
+        else:
+            text = self.expression(v, point)
+        name = self._known[key] = self.fresh()
+        self.line(f"let {name}: {TYPES[v.dtype.name]} = {text};")
+        return name
+
+    def expression(self, v: Variable, point: Point) -> str:
+        """What computes an element."""
+        equation = self.makers[v]
+        write = _INLINE.get(equation.op.name)
+        if write is not None:
+            return write(self, equation, point)
+        operands = equation.operands
+        return texts(operands[-1].dtype.name)[equation.op.name](*[self.value(x, point) for x in operands])
+
+    # ---- memory --------------------------------------------------------------------------------------------
+
+    def _load(self, v: Variable, place: Place) -> str:
+        name = self.reads.setdefault(v, f"x{len(self.reads)}")
+        dtype = v.dtype.name
+        if v not in self.vectors:
+            return loaded(dtype, f"{name}[{place}]")
+        start, component = self._aligned(v, place)
+        vector = self.named((name, start.key), f"{name}[{start}]")
+        return loaded(dtype, f"{vector}.{component}")
+
+    def _aligned(self, v: Variable, place: Place) -> tuple[Place, str]:
+        """Which vector an element is in, and where there; if that differs, it is noted that v must not be vectors."""
+        if any([f % 4 for f in place.terms.values()]):
+            self.scalars.add(v)
+            return place, "x"
+        return place.over(4), "xyzw"[place.constant % 4]
+
+    def store(self, v: Variable, elements: Sequence[tuple[Place, str]]) -> None:
+        """Write elements, which are one, or four neighbours, to memory."""
+        name = self.writes.setdefault(v, f"y{len(self.writes)}")
+        dtype = v.dtype.name
+        values = [stored(dtype, value) for _, value in elements]
+        if v not in self.vectors:
+            for (place, _), value in zip(elements, values, strict=True):
+                self.line(f"{name}[{place}] = {value};")
+            return
+        first = elements[0][0]
+        neighbours = [first.plus(i).key for i in range(4)]
+        start, component = self._aligned(v, first)
+        if [place.key for place, _ in elements] != neighbours or component != "x":
+            self.scalars.add(v)
+        self.line(f"{name}[{start}] = vec4<{STORED[dtype]}>({', '.join(values)});")
+
+    # ---- ops -----------------------------------------------------------------------------------------------
+
+    def _cast(self, equation: Equation, point: Point) -> str:
+        (x,), (v,) = equation.operands, equation.results
+        value = self.value(x, point)
+        return CASTS[x.dtype.name, v.dtype.name](value) if x.dtype is not v.dtype else value
+
+    def _moved(self, equation: Equation, point: Point) -> str:
+        (x,) = equation.operands
+        return self.value(x, _BEFORE[equation.op.name](point, x.shape, *equation.params))
+
+    def _pad(self, equation: Equation, point: Point) -> str:
+        (x,), (pads,) = equation.operands, equation.params
+        nothing = constant(0, x.dtype)
+        if 0 in x.shape:
+            return nothing
+        inner, conditions = point.before_pad(x.shape, pads)
+        value = self.value(x, inner)
+        return f"select({nothing}, {value}, {' && '.join(conditions)})" if conditions else value
+
+    def _gather(self, equation: Equation, point: Point) -> str:
+        (x, indices), (axis,) = equation.operands, equation.params
+        before = point.indices
+        index = self.value(indices, point.at(indices.shape, [before[axis]]))
+        size = x.shape[axis]
+        found = self.place(f"u32({index})", size)
+        inner = point.at(x.shape, [*before[:axis], found, *before[axis + 1 :]])
+        inside = f"u32({index}) < {whole(size)}"
+        return f"select({constant(0, x.dtype)}, {self.value(x, inner)}, {inside})"
+
+
+def constant(value: Any, dtype: DType) -> str:
+    """A number that stands in a program."""
+    if dtype.name == "int32":
+        return bits("i", int(value) % 2**32)
+    if dtype.name == "float32":
+        return bits("f", _word(float(value)))
+    return number(value, dtype)
+
+
+def _word(value: float) -> int:
+    try:
+        packed = struct.pack("<f", value)
+    except OverflowError:  # rounds to infinity
+        packed = struct.pack("<f", float("inf") if value > 0 else float("-inf"))
+    return int.from_bytes(packed, "little")
+
+
+_BEFORE: dict[str, Callable[..., Point]] = {
+    "reshape": lambda point, shape, _: point.before_reshape(shape),
+    "permute": lambda point, shape, order: point.before_permute(shape, order),
+    "expand": lambda point, shape, _: point.before_expand(shape),
+    "flip": lambda point, _, axes: point.before_flip(axes),
+    "crop": lambda point, shape, limits: point.before_crop(shape, limits),
+}
+"""From the point of a result to that in the operand, which has a shape."""
+
+_INLINE: dict[str, Callable[[Writer, Equation, Point], str]] = {
+    "cast": Writer._cast,
+    **dict.fromkeys(_BEFORE, Writer._moved),
+    "pad": Writer._pad,
+    "gather": Writer._gather,
+}
+INLINE = frozenset(_INLINE)
+MOVES = INLINE - {"cast"}
+FOLDS = frozenset({"sum", "max", "scatter_add", "fused_multiply_add"})
+"""Ops of which each element is made of many."""
