@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -87,7 +88,8 @@ class Wgpu(RawTensor[Array]):
         found: Any = self.device.read(x.memory, size + -size % 4).cast("B")[:size]
         if x.dtype.kind == "bool":
             return memoryview(bytes(found[::4])).cast("?")
-        return found.cast(FORMATS[x.dtype.name])
+        format = FORMATS[x.dtype.name]
+        return [*struct.unpack(f"<{len(found) // 2}e", found)] if format == "e" else found.cast(format)
 
     def shape(self, x: Array) -> Shape:
         return x.shape
