@@ -11,7 +11,7 @@ belong inside `load`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,8 @@ class BackendEntry:
             is slow to be told what to do, and fast to do it.
         devices: the names of the devices, the default first, or a function that finds them (called once, when
             the backend is used).  None: one device, the CPU, for which `load` gets None.
+        facts: what people may want to know of a device, from its name: its driver, its limits, in words; for
+            `tensorken backends --probe`.
 
     Raises:
         ValueError: if `spec` is no range of versions.
@@ -67,6 +69,7 @@ class BackendEntry:
     fuse: bool = True
     devices: Sequence[str] | Callable[[], Sequence[str]] | None = None
     lazy: bool = False
+    facts: Callable[[str], Mapping[str, str]] | None = None
 
     def __post_init__(self) -> None:
         place_in_range(SPEC_VERSION, self.spec)

@@ -1,6 +1,8 @@
 """The wgpu backend of Tensorken: programs become WGSL kernels, which run on any GPU that WebGPU reaches.
 
-* `plugin`: the door; `adapters`: which GPUs there are; `device`: one of them: memory, kernels, what waits to be run;
+* `plugin`: the door; `adapters`: which GPUs there are;
+* `device`: one of them: `memories`, `pipelines` (kernels), `groups` (kernels with memories), `encoding` (what waits);
+  `limits`: what it takes; `failures`: what its driver says;
 * `backend`: the interpreter, to be wrapped in `Lazy`; `planning`: which values a program keeps, each by one kernel;
 * `kernels`: the text of a kernel; `points`, `places`: where an element lies, as movement ops see it;
 * `wgsl`: what each op is in WGSL, and the functions that make its numbers those of IEEE 754.

@@ -1,46 +1,146 @@
-"""Adapters: the GPUs that WebGPU finds, the best first."""
+"""Adapters: the GPUs that WebGPU finds, the best first, and by what names they are chosen."""
 
 from __future__ import annotations
 
 import functools
+import re
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import wgpu
 
 from tensorken.errors import BackendError
+from tensorken_wgpu.limits import FEATURES, features_of, limits_of
 
-_ORDER = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "Unknown", "CPU")
+_KINDS = {
+    "DiscreteGPU": "discrete GPU",
+    "IntegratedGPU": "integrated GPU",
+    "VirtualGPU": "virtual GPU",
+    "Unknown": "unknown kind",
+    "CPU": "software, on the processor",
+}
 _WITHOUT_COMPUTE = ("OpenGL", "OpenGLES")
+
+NONE = (
+    "wgpu: there is no adapter for Vulkan, Metal or Direct3D 12; install the GPU's driver, or one in software "
+    "(on Debian and Ubuntu: apt-get install mesa-vulkan-drivers)"
+)
 
 
 @functools.cache
 def adapters() -> tuple[Any, ...]:
     """All adapters on Vulkan, Metal or Direct3D 12: discrete ones first, those in software last."""
     found = [a for a in wgpu.gpu.enumerate_adapters_sync() if a.info["backend_type"] not in _WITHOUT_COMPUTE]
-    return tuple(sorted(found, key=lambda a: _ORDER.index(a.info["adapter_type"])))
+    order = [*_KINDS]
+    return tuple(sorted(found, key=lambda a: order.index(a.info["adapter_type"])))
 
 
-def adapter_of(device: str | None) -> Any:
-    """The adapter of a device's name, which is its number; the first one for None.
+def names() -> tuple[str, ...]:
+    """What each adapter is called where one is chosen: the device in lower case, with a number where it has twins.
 
     Raises:
-        BackendError: if there is none, or none of that number.
+        BackendError: if there is none.
     """
     found = adapters()
     if not found:
-        raise BackendError(
-            "wgpu: there is no adapter for Vulkan, Metal or Direct3D 12; install the GPU's driver, or one in software "
-            "(on Debian and Ubuntu: apt-get install mesa-vulkan-drivers)"
-        )
-    number = int(device or 0)
-    if number >= len(found):
-        raise BackendError(
-            f"wgpu: there is no device {number}, only {len(found)}: {', '.join(map(name_of, found))}"
-        )
-    return found[number]
+        raise BackendError(NONE)
+    return numbered([short(a.info["device"]) for a in found])
+
+
+def short(device: str) -> str:
+    """A name without spaces.
+
+    >>> short("NVIDIA GeForce RTX 4090"), short("llvmpipe (LLVM 15.0.6, 256 bits)"), short("")
+    ('nvidia-geforce-rtx-4090', 'llvmpipe', 'gpu')
+    """
+    return re.sub(r"[^a-z0-9.]+", "-", re.sub(r"\(.*?\)", "", device.lower())).strip("-") or "gpu"
+
+
+def numbered(alike: list[str]) -> tuple[str, ...]:
+    """Names of which no two are the same.
+
+    >>> numbered(["left", "right", "left"])
+    ('left', 'right', 'left-2')
+    """
+    seen: Counter[str] = Counter()
+    found = []
+    for name in alike:
+        seen[name] += 1
+        found.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
+    return tuple(found)
+
+
+def adapter_of(device: str | None) -> Any:
+    """The adapter of a name or number; the first one for None.
+
+    Raises:
+        BackendError: if there is none, or none of that name.
+    """
+    known = names()
+    if device is None:
+        return adapters()[0]
+    wanted = device.strip().lower()
+    if wanted in known:
+        return adapters()[known.index(wanted)]
+    if wanted.isdecimal() and int(wanted) < len(known):
+        return adapters()[int(wanted)]
+    there = ", ".join([f"{i}: {name}" for i, name in enumerate(known)])
+    raise BackendError(f"wgpu: there is no device {device!r}; there is {there}")
+
+
+def again(adapter: Any) -> Any:
+    """An adapter as it is found now, after its driver has failed.
+
+    Raises:
+        BackendError: if it is not there any more.
+    """
+    before = adapters()
+    adapters.cache_clear()
+    found = adapters()
+    same = [a for a in found if a.info == adapter.info]
+    if not same:
+        raise BackendError(f"wgpu: {name_of(adapter)} is not there any more")
+    here = before.index(adapter) if adapter in before else len(found)
+    return found[here] if here < len(found) and found[here] in same else same[0]
 
 
 def name_of(adapter: Any) -> str:
     """What people call it: the device, its driver, and by what it is reached."""
     info = adapter.info
     return f"{info['device']} ({info['description']}, {info['backend_type']})"
+
+
+def facts(device: str) -> Mapping[str, str]:
+    """What is worth knowing of a device: its driver, its kind, and the limits and features that matter.
+
+    Raises:
+        BackendError: if there is no such device.
+    """
+    adapter = adapter_of(device)
+    info, limits = adapter.info, limits_of(adapter)
+    features = features_of(adapter)
+    return {
+        "device": info["device"],
+        "driver": f"{info['description'] or 'unknown'}, through {info['backend_type']}",
+        "kind": _KINDS[info["adapter_type"]],
+        "largest tensor": in_bytes(limits["max-buffer-size"]),
+        "largest binding": in_bytes(limits["max-storage-buffer-binding-size"]),
+        "bindings of a kernel": str(limits["max-storage-buffers-per-shader-stage"]),
+        "workgroup": f"{limits['max-compute-invocations-per-workgroup']} invocations, "
+        f"{in_bytes(limits['max-compute-workgroup-storage-size'])}",
+        "features": ", ".join([name for name in FEATURES if name in features]) or "none",
+    }
+
+
+def in_bytes(size: int) -> str:
+    """A number of bytes, in the largest unit of which there is one at least.
+
+    >>> in_bytes(512), in_bytes(2**15), in_bytes(2**31 - 1), in_bytes(2**27 + 2**26)
+    ('512 B', '32 KiB', '2 GiB', '192 MiB')
+    """
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1023.5 or unit == "GiB":
+            break
+        size /= 1024  # type: ignore[assignment]
+    return f"{size:.4g} {unit}"

@@ -2,186 +2,297 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import wgpu
 
 from tensorken.errors import BackendError
-from tensorken_wgpu.adapters import name_of
+from tensorken_wgpu.adapters import again, name_of
+from tensorken_wgpu.encoding import Waiting, encode
+from tensorken_wgpu.failures import (
+    ExhaustedError,
+    KernelError,
+    LostDeviceError,
+    is_exhausted,
+    is_lost,
+    reason,
+)
+from tensorken_wgpu.groups import Groups, Uniform
+from tensorken_wgpu.limits import MOST_BINDINGS, capacity_of, excess, features_of, limits_of
+from tensorken_wgpu.memories import SMALLEST, Memory, Pool, Window, class_of
+from tensorken_wgpu.pipelines import Pipeline, Pipelines
 
-WORKGROUP = 256
-"""Invocations of a workgroup."""
+__all__ = ["Device", "Memory", "Pipeline", "Uniform", "Window"]
 
-PENDING = 256
+WAITING = 256
 """How many kernels may wait before they are handed over."""
 
-SMALLEST = 256
-"""Bytes of the smallest memory; each class is twice as large as the one before."""
+NEW = 2**28
+"""How many bytes of new memory may be made, or written, before what waits is handed over."""
 
-_WISHED = (
-    "max-storage-buffers-per-shader-stage",
-    "max-storage-buffer-binding-size",
-    "max-uniform-buffer-binding-size",
-    "max-buffer-size",
-    "max-compute-workgroup-storage-size",
-    "max-compute-invocations-per-workgroup",
-    "max-compute-workgroup-size-x",
-    "max-compute-workgroup-size-y",
-    "max-compute-workgroup-size-z",
-    "max-compute-workgroups-per-dimension",
-    "min-storage-buffer-offset-alignment",
-)
+UNDER_WAY = 32
+"""How many submissions may be under way before the host waits for the device: a driver keeps what each of them uses."""
 
-_FEATURES = frozenset({"shader-f16", "shader-f64", "shader-int64", "subgroup"})
+PART = 2**25
+"""Bytes that are read at once."""
 
+KEPT = 2**22
+"""Buffers for reading that are as large at most are kept."""
 
-class Memory:
-    """Some bytes on a device, which go back to it when nobody refers to them any more."""
-
-    __slots__ = ("__weakref__", "buffer", "device", "size")
-
-    def __init__(self, device: Device, buffer: Any, size: int) -> None:
-        self.device = device
-        self.buffer = buffer
-        self.size = size
-
-    def __del__(self) -> None:
-        self.device._take_back(self.buffer, self.size)
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Part of a memory, as a kernel sees it.
-
-    Attributes:
-        memory: of which this is a part.
-        offset: where it begins; a multiple of the device's `min-storage-buffer-offset-alignment`.
-        size: in bytes, a multiple of 4.
-    """
-
-    memory: Memory
-    offset: int
-    size: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Uniform:
-    """A few bytes that kernels read and nobody changes."""
-
-    buffer: Any
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pipeline:
-    """A kernel that the driver has taken, and how memory is bound to it."""
-
-    compiled: Any
-    layout: Any
+_STORAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
+_STAGING = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
 
 
 class Device:
     """A GPU that has been opened.
 
     Kernels wait, in order, until something is read or many wait; then they go to the GPU in one submission.  Memory
-    that is given back serves again for kernels that come later, in that order, so none is ever destroyed: the driver
-    would end the process if a kernel that waits still named it.
+    that is given back serves again for kernels that come later, in that order.  Several threads may use a device.
 
     Args:
         adapter: of wgpu's.
+        before: why the device was lost that this one replaces, if it does.
+
+    Attributes:
+        name: of the device, with its driver.
+        limits: those that matter, by wgpu's names.
+        features: what it was opened with.
+        is_software: whether it is the processor that computes.
+        capacity: how many bytes it has, where that is known.
+        lost: why it can be used no more, or None.
 
     Raises:
         BackendError: if it cannot be opened.
     """
 
-    def __init__(self, adapter: Any) -> None:
+    def __init__(self, adapter: Any, before: str | None = None) -> None:
+        self._adapter = adapter
         self.name = name_of(adapter)
-        self.limits = {name: int(adapter.limits[name]) for name in _WISHED}
-        self.features = frozenset(_FEATURES & set(adapter.features))
+        self.limits = limits_of(adapter)
+        self.features = features_of(adapter)
         self.is_software = adapter.info["adapter_type"] == "CPU"
+        self.capacity = capacity_of(adapter)
+        self.lost: str | None = None
+        self._before = before
         try:
             self._device = adapter.request_device_sync(
                 required_features=sorted(self.features), required_limits=self.limits
             )
         except RuntimeError as error:
-            raise BackendError(f"wgpu: {self.name} cannot be opened: {error}") from error
+            raise BackendError(f"wgpu: {self.name} cannot be opened: {reason(error)}") from error
         self._queue = self._device.queue
         self._lock = threading.RLock()
-        self._pending: list[tuple[Any, Any, tuple[int, int, int]]] = []
-        self._buffers: list[
-            Any
-        ] = []  # all there are, so that none is collected with a cycle that its memory is part of
-        self._free: dict[int, list[Any]] = {}
-        self._uniforms: dict[bytes, Uniform] = {}
-        self._pipelines: dict[str, Pipeline] = {}
-        self._layouts: dict[tuple[int, int], tuple[Any, Any]] = {}
-        self.statistics = {"kernels": 0, "submissions": 0, "pipelines": 0, "bytes": 0}
+        self._pool = Pool(self.limits["max-buffer-size"] & ~3)
+        self._pipelines = Pipelines(self._device)
+        self._groups = Groups(self._device, self.limits, self._pool.blocks)
+        self._uniforms: weakref.WeakValueDictionary[bytes, Uniform] = weakref.WeakValueDictionary()
+        self._staging: dict[int, list[Any]] = {}
+        self._waiting: list[Waiting] = []
+        self._new = 0  # bytes that were made or written since the last submission
+        self._written = 0  # bytes that were written and are perhaps still under way
+        self._under_way = 0  # submissions
+        self._most_groups = self.limits["max-compute-workgroups-per-dimension"]
+        self._counts = {"kernels": 0, "submissions": 0, "pipelines": 0, "reads": 0, "writes": 0, "waits": 0}
+        self._fence = self.allocate(4)
+
+    def __repr__(self) -> str:
+        return f"Device({self.name!r})"
 
     @property
     def bindings(self) -> int:
         """How many memories a kernel may have, those that it reads and those that it writes."""
-        return min(self.limits["max-storage-buffers-per-shader-stage"], 32)
+        return min(self.limits["max-storage-buffers-per-shader-stage"], MOST_BINDINGS)
+
+    @property
+    def statistics(self) -> dict[str, int]:
+        """What has been done, and what there is.
+
+        `kernels`, `submissions`, `pipelines` (made), `reads`, `writes` and `waits` (for the device, as too much was
+        under way) count; `bind_groups` are kept; `bytes` of memory there are, of them `used` by somebody, at most
+        `peak` at once.
+        """
+        with self._lock:
+            pool = self._pool
+            pool.collect(bool(self._waiting))
+            held = {
+                "bytes": pool.total,
+                "used": pool.used,
+                "peak": pool.peak,
+                "bind_groups": len(self._groups),
+            }
+            return self._counts | held
 
     # ---- memory --------------------------------------------------------------------------------------------
 
     def allocate(self, size: int) -> Memory:
-        """Memory of at least this many bytes, what is in it is not known.
+        """Memory of so many bytes; what is in it is not known.
 
         Raises:
-            BackendError: if it is more than the device takes.
+            BackendError: if it is more than the device takes, or none is left.
         """
-        most = min(self.limits["max-storage-buffer-binding-size"], self.limits["max-buffer-size"])
-        if size > most:
-            raise BackendError(
-                f"wgpu: a tensor of {size} bytes, but {self.name} takes at most {most}; split it"
-            )
-        place = SMALLEST
-        while place < size:
-            place *= 2
-        place = min(place, int(most))
-        with self._lock:
-            free = self._free.get(place)
-            if free:
-                return Memory(self, free.pop(), place)
-        usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
-        try:
-            buffer = self._device.create_buffer(size=place, usage=usage)
-        except wgpu.GPUError as error:
-            raise BackendError(f"wgpu: {self.name} has no {size} bytes left: {error}") from error
-        self._buffers.append(buffer)
-        self.statistics["bytes"] += place
-        return Memory(self, buffer, place)
-
-    def _take_back(self, buffer: Any, size: int) -> None:
-        self._free.setdefault(size, []).append(buffer)
+        return self._memory(size, clean=False)
 
     def written(self, data: Any) -> Memory:
-        """Memory that begins with these bytes; their number is a multiple of 4."""
-        memory = self.allocate(len(data))
+        """Memory that begins with these bytes; nothing is handed over for that, nor waited for.
+
+        Raises:
+            BackendError: as for `allocate`.
+        """
+        flat = memoryview(data).cast("B")
+        if len(flat) % 4:
+            flat = memoryview(bytes(flat) + bytes(-len(flat) % 4))
+        memory = self._memory(len(flat), clean=True)
         with self._lock:
-            self.submit()  # what waits may still read what was in this memory before
-            self._queue.write_buffer(memory.buffer, 0, data)
+            if flat:
+                try:
+                    self._queue.write_buffer(self._buffer(memory), 0, flat)
+                except wgpu.GPUError as error:
+                    raise self._failure(error, f"{len(flat)} bytes cannot be written") from error
+            self._counts["writes"] += 1
+            self._new += len(flat)
+            self._written += len(flat)
+            if self._new > NEW:
+                self._submit()
+                self._bound()
         return memory
 
     def read(self, memory: Memory, size: int) -> memoryview:
-        """The first bytes of a memory, once all that waits is done."""
+        """The first bytes of a memory, once all that waits is done.
+
+        Raises:
+            BackendError: if the device is lost.
+        """
+        buffer = self._buffer(memory)
+        if size <= PART:
+            return self._fetched(buffer, 0, size)
+        result = memoryview(bytearray(size))
+        for start in range(0, size, PART):
+            end = min(start + PART, size)
+            result[start:end] = self._fetched(buffer, start, end - start)
+        return result
+
+    def _memory(self, size: int, clean: bool) -> Memory:
+        self._check_alive()
+        most = self._pool.most
+        if size > most:
+            raise BackendError(
+                f"wgpu: a tensor of {size} bytes, but {self.name} takes at most {most} (max-buffer-size); split it"
+            )
         with self._lock:
-            self.submit()
-            found: memoryview = self._queue.read_buffer(memory.buffer, 0, size)
+            found = self._found(size, clean)
+        if found is None:
+            self._make_room()
+            with self._lock:
+                found = self._found(size, clean)
+        if found is None:
+            raise self._exhausted(size)
         return found
+
+    def _found(self, size: int, clean: bool) -> Memory | None:
+        """Idle memory, or new; None if there is none left."""
+        pool = self._pool
+        pool.collect(bool(self._waiting))
+        found = pool.take(size, clean)
+        if found is not None:
+            return found
+        place = pool.class_of(size)
+        self._groups.forget(pool.trim(place))
+        if self.capacity is not None and pool.total + place > self.capacity:
+            return None
+        try:
+            buffer = self._device.create_buffer(size=place, usage=_STORAGE)
+        except wgpu.GPUError as error:
+            if is_exhausted(error):
+                return None
+            raise self._failure(error, f"{place} bytes cannot be had") from error
+        self._new += place
+        return pool.add(buffer, size)
+
+    def _make_room(self) -> None:
+        """Hand over what waits, have all of it done, and let go of all that lies idle."""
+        gc.collect()  # not under the lock: what is finalised may wait for others
+        with self._lock:
+            self._submit()
+            self._let_go()
+            self._wait()  # so that the driver notices
+
+    def _let_go(self) -> None:
+        self._pool.collect(bool(self._waiting))
+        self._groups.forget(self._pool.release())
+        self._staging = {SMALLEST: self._staging.get(SMALLEST, [])}  # to wait must remain possible
+
+    def _exhausted(self, size: int) -> ExhaustedError:
+        there = f" of {self.capacity}" if self.capacity is not None else ""
+        return ExhaustedError(
+            f"wgpu: {self.name} has no {size} bytes left, {self._pool.used}{there} are in use; let go of tensors that "
+            "are not needed any more, or compute in smaller parts"
+        )
+
+    def _buffer(self, memory: Memory) -> Any:
+        try:
+            return self._pool.blocks[memory.place].buffer
+        except KeyError:
+            raise self._foreign() from None
 
     # ---- kernels -------------------------------------------------------------------------------------------
 
     def uniform(self, data: bytes) -> Uniform:
-        """A constant of these bytes; their number is a multiple of 16.  Equal ones are one."""
+        """A constant of these bytes, for as long as somebody holds it.  Equal ones are one.
+
+        Raises:
+            BackendError: if their number is no multiple of 16, or too large.
+        """
+        most = self.limits["max-uniform-buffer-binding-size"]
+        if not data or len(data) % 16 or len(data) > most:
+            raise BackendError(
+                f"wgpu: a uniform of {len(data)} bytes; they must be a multiple of 16, and at most {most} "
+                "(max-uniform-buffer-binding-size)"
+            )
         with self._lock:
             found = self._uniforms.get(data)
             if found is None:
-                buffer = self._device.create_buffer_with_data(data=data, usage=wgpu.BufferUsage.UNIFORM)
-                found = self._uniforms[data] = Uniform(buffer)
+                self._check_alive()
+                try:
+                    buffer = self._device.create_buffer_with_data(data=data, usage=wgpu.BufferUsage.UNIFORM)
+                except wgpu.GPUError as error:
+                    raise self._failure(error, f"a uniform of {len(data)} bytes cannot be had") from error
+                found = self._uniforms[data] = Uniform(buffer, len(data))
             return found
+
+    def pipeline(self, text: str, reads: int, writes: int) -> Pipeline:
+        """A kernel, made ready at the first call.
+
+        Args:
+            text: in WGSL; `main` is its entry point, binding 0 a uniform.
+            reads: how many memories it only reads: bindings 1 and on.
+            writes: how many it writes, or reads and writes: the last bindings.
+
+        Raises:
+            KernelError: if it is refused.
+        """
+        with self._lock:
+            found = self._pipelines.known(text, reads, writes)
+            if found is not None:
+                return found
+            self._check_alive()
+            too_much = excess(text, self.limits)
+            if reads + writes > self.bindings:
+                limit = "max-storage-buffers-per-shader-stage"
+                too_much = f"{reads + writes} memories, of at most {self.bindings} ({limit})"
+            if too_much is not None:
+                raise KernelError(self.name, too_much, text)
+            try:
+                made = self._pipelines.made(text, reads, writes)
+            except wgpu.GPUError as error:
+                if is_lost(error) or is_exhausted(error):
+                    raise self._failure(error, "a kernel cannot be made") from error
+                raise KernelError(self.name, reason(error), text) from error
+            self._counts["pipelines"] += 1
+            return made
 
     def run(
         self,
@@ -197,79 +308,142 @@ class Device:
             uniform: its binding 0.
             memories: its other bindings, in order: what it reads, then what it writes.
             groups: how many workgroups, along three axes.
+
+        Raises:
+            BackendError: if the memories cannot be bound so, or there are too many groups; or if the device is lost.
         """
+        most = self._most_groups
+        x, y, z = groups
+        if x > most or y > most or z > most:
+            raise BackendError(
+                f"wgpu: a kernel of {groups} workgroups; along each axis there may be {most} "
+                "(max-compute-workgroups-per-dimension)"
+            )
         with self._lock:
-            entries = [{"binding": 0, "resource": {"buffer": uniform.buffer}}]
-            for i, memory in enumerate(memories, 1):
-                if isinstance(memory, Window):
-                    place = {"buffer": memory.memory.buffer, "offset": memory.offset, "size": memory.size}
-                else:
-                    place = {"buffer": memory.buffer}
-                entries.append({"binding": i, "resource": place})
-            group = self._device.create_bind_group(layout=pipeline.layout, entries=entries)
-            self._pending.append((pipeline.compiled, group, groups))
-            if len(self._pending) >= PENDING:
+            if self.lost is not None:
+                raise self._gone()
+            try:
+                group = self._groups.group(pipeline.layout, uniform, memories)
+            except KeyError:
+                raise self._foreign() from None
+            except wgpu.GPUError as error:
+                raise self._failure(error, "memories cannot be bound to a kernel") from error
+            self._waiting.append((pipeline.compiled, group, groups))
+            if len(self._waiting) >= WAITING or self._new > NEW:
                 self.submit()
 
     def submit(self) -> None:
-        """Hand over what waits."""
-        with self._lock:
-            if not self._pending:
-                return
-            pending, self._pending = self._pending, []
-            encoder = self._device.create_command_encoder()
-            compute = encoder.begin_compute_pass()
-            for pipeline, group, groups in pending:
-                compute.set_pipeline(pipeline)
-                compute.set_bind_group(0, group)
-                compute.dispatch_workgroups(*groups)
-            compute.end()
-            self._queue.submit([encoder.finish()])
-            self.statistics["kernels"] += len(pending)
-            self.statistics["submissions"] += 1
-
-    def pipeline(self, text: str, reads: int, writes: int) -> Pipeline:
-        """A kernel, made ready at the first call.
-
-        Args:
-            text: in WGSL; `main` is its entry point, binding 0 a uniform.
-            reads: how many memories it reads: bindings 1 and on.
-            writes: how many it writes, or reads and writes: the last bindings.
+        """Hand over what waits.
 
         Raises:
-            BackendError: if the driver refuses it.
+            BackendError: if the device is lost.
         """
         with self._lock:
-            found = self._pipelines.get(text)
-            if found is None:
-                group_layout, layout = self._layout(reads, writes)
-                try:
-                    module = self._device.create_shader_module(code=text)
-                    compiled = self._device.create_compute_pipeline(
-                        layout=layout, compute={"module": module, "entry_point": "main"}
-                    )
-                except wgpu.GPUError as error:
-                    raise BackendError(f"wgpu: {self.name} refuses a kernel: {error}\n{text}") from error
-                found = self._pipelines[text] = Pipeline(compiled, group_layout)
-                self.statistics["pipelines"] += 1
-            return found
+            self._check_alive()
+            if self._waiting:
+                self._submit()
+                self._bound()
 
-    def _layout(self, reads: int, writes: int) -> tuple[Any, Any]:
-        if (reads, writes) not in self._layouts:
-            kinds = ["uniform", *["read-only-storage"] * reads, *["storage"] * writes]
-            group = self._device.create_bind_group_layout(
-                entries=[
-                    {"binding": i, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}}
-                    for i, kind in enumerate(kinds)
-                ]
+    def _submit(self, copy: tuple[Any, ...] | None = None) -> None:
+        """Hand over what waits, and then a copy between buffers; also what was written, even if nothing waits."""
+        pool = self._pool
+        pool.collect(bool(self._waiting))
+        try:
+            commands = self._commands(copy)
+        except wgpu.GPUError as error:
+            if not is_exhausted(error):
+                raise self._lose(f"it refused what waited: {reason(error)}") from error
+            self._let_go()
+            try:
+                commands = self._commands(copy)
+            except wgpu.GPUError as again:  # what waits goes on waiting
+                raise self._failure(again, "what waits cannot be handed over") from again
+        self._queue.submit([commands])
+        self._counts["kernels"] += len(self._waiting)
+        self._counts["submissions"] += 1
+        self._under_way += 1
+        self._new = 0
+        self._waiting = []
+        self._groups.forget(pool.submitted())
+
+    def _commands(self, copy: tuple[Any, ...] | None) -> Any:
+        encoder = self._device.create_command_encoder()
+        if self._waiting:
+            encode(encoder, self._waiting)
+        if copy is not None:
+            encoder.copy_buffer_to_buffer(*copy)
+        return encoder.finish()  # on a lost device this raises; to submit would end the process
+
+    # ---- waiting -------------------------------------------------------------------------------------------
+
+    def _bound(self) -> None:
+        """Wait for the device if much is under way."""
+        if self._under_way >= UNDER_WAY or self._written > NEW:
+            self._counts["waits"] += 1
+            self._wait()
+
+    def _wait(self) -> None:
+        self._fetched(self._buffer(self._fence), 0, 4)
+
+    def _fetched(self, buffer: Any, start: int, size: int) -> memoryview:
+        """Bytes of a buffer once all that waits is done; other threads may go on meanwhile."""
+        whole = size + -size % 4
+        place = class_of(whole)
+        try:
+            with self._lock:
+                self._check_alive()
+                kept = self._staging.get(place)
+                staging = kept.pop() if kept else self._device.create_buffer(size=place, usage=_STAGING)
+                self._submit((buffer, start, staging, 0, whole))
+                self._counts["reads"] += 1
+                self._under_way = self._written = 0
+            staging.map_async("READ_NOSYNC", 0, whole).sync_wait()  # wgpu would submit again to be sure
+            found: memoryview = staging.read_mapped(0, whole)
+            staging.unmap()
+        except (wgpu.GPUError, RuntimeError) as error:
+            if isinstance(error, BackendError):
+                raise
+            raise self._failure(error, f"{size} bytes cannot be read") from error
+        if place <= KEPT:
+            self._staging.setdefault(place, []).append(staging)
+        return found[:size]
+
+    # ---- failures ------------------------------------------------------------------------------------------
+
+    def reopened(self) -> Device:
+        """The same device, opened anew after it was lost; what was in its memory is gone.
+
+        Raises:
+            BackendError: if it is not there any more.
+        """
+        return Device(again(self._adapter), before=self.lost or "it was closed")
+
+    def _check_alive(self) -> None:
+        if self.lost is not None:
+            raise self._gone()
+
+    def _gone(self) -> LostDeviceError:
+        return LostDeviceError(
+            f"wgpu: {self.name} was lost ({self.lost}), and all tensors on it; make them anew from data of your own"
+        )
+
+    def _lose(self, why: str) -> LostDeviceError:
+        """Note that nothing can be done with this device any more."""
+        self.lost = why
+        self._waiting = []
+        return self._gone()
+
+    def _foreign(self) -> BackendError:
+        if self._before is not None:
+            return LostDeviceError(
+                f"wgpu: a tensor that was on {self.name} before that was lost ({self._before}); make it anew from data "
+                "of your own"
             )
-            layout = self._device.create_pipeline_layout(bind_group_layouts=[group])
-            self._layouts[reads, writes] = group, layout
-        return self._layouts[reads, writes]
+        return BackendError(f"wgpu: a tensor that is not on {self.name}; move it there with .to(...)")
 
-
-def groups_of(count: int) -> tuple[int, int, int]:
-    """The workgroups along three axes that make at least so many invocations; there may be 65 535 along each."""
-    groups = -(-count // WORKGROUP)
-    rows = -(-groups // 65535)
-    return -(-groups // rows), rows, 1
+    def _failure(self, error: Exception, what: str) -> BackendError:
+        """What to raise for an error of the driver's."""
+        if is_lost(error):
+            return self._lose(reason(error))
+        kind = ExhaustedError if is_exhausted(error) else BackendError
+        return kind(f"wgpu: {self.name}: {what}: {reason(error)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tensorken.plugin import BackendEntry, hookimpl
@@ -20,8 +20,15 @@ def tensorken_backend() -> BackendEntry:
         return Wgpu(Device(adapter_of(device)))
 
     def devices() -> Sequence[str]:
-        from tensorken_wgpu.adapters import adapters
+        from tensorken_wgpu.adapters import names
 
-        return [str(i) for i in range(len(adapters()))]
+        return names()
 
-    return BackendEntry("wgpu", load, summary="any GPU, through WebGPU", lazy=True, devices=devices)
+    def facts(device: str) -> Mapping[str, str]:
+        from tensorken_wgpu.adapters import facts
+
+        return facts(device)
+
+    return BackendEntry(
+        "wgpu", load, summary="any GPU, through WebGPU", lazy=True, devices=devices, facts=facts
+    )

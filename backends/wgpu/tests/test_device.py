@@ -1,0 +1,727 @@
+"""The device: memory that comes and goes, kernels that wait, limits, failures, threads."""
+
+from __future__ import annotations
+
+import gc
+import struct
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import wgpu
+
+from tensorken.errors import BackendError
+from tensorken_wgpu import device as device_module, limits
+from tensorken_wgpu.adapters import adapter_of
+from tensorken_wgpu.device import Device, Memory, Window
+from tensorken_wgpu.encoding import encode
+from tensorken_wgpu.failures import (
+    ExhaustedError,
+    KernelError,
+    LostDeviceError,
+    is_exhausted,
+    is_lost,
+    reason,
+)
+
+HEAD = """
+@group(0) @binding(0) var<uniform> u: vec4<u32>;
+@group(0) @binding(1) var<storage, read> x: array<u32>;
+@group(0) @binding(2) var<storage, read_write> y: array<u32>;
+"""
+MAIN = "@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) g: vec3<u32>) "
+ADD = HEAD + MAIN + "{ if (g.x < arrayLength(&y)) { y[g.x] = x[g.x] + u.x; } }"
+LONG = f"""{HEAD}{MAIN} {{
+  var s = x[g.x];
+  for (var i = 0u; i < 5000u; i++) {{ s = s * 1664525u + 1013904223u; }}
+  y[g.x] = s * u.y + u.x;
+}}"""
+TWO = f"""{HEAD}
+@group(0) @binding(3) var<storage, read_write> z: array<u32>;
+{MAIN} {{ y[g.x] = x[g.x] + u.x; z[g.x] = x[g.x] * u.x; }}"""
+
+NO_MEMORY = "Out of Memory\n\nCaused by:\n  In wgpuDeviceCreateBuffer\n    Not enough memory left."
+"""As the driver says it."""
+
+Patch = pytest.MonkeyPatch
+
+
+class Kernels:
+    """A device, with a kernel or two that anyone can follow."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.add_to = device.pipeline(ADD, 1, 1)
+
+    def uniform(self, number: int) -> Any:
+        return self.device.uniform(struct.pack("<4I", number, 0, 0, 0))
+
+    def plus(self, x: Memory, number: int, size: int) -> Memory:
+        """A memory of so many bytes, each word of which is that of x and a number."""
+        y = self.device.allocate(size)
+        self.device.run(self.add_to, self.uniform(number), [x, y], (-(-size // 256), 1, 1))
+        return y
+
+    def words(self, *words: int) -> Memory:
+        return self.device.written(struct.pack(f"<{len(words)}I", *words))
+
+    def read(self, x: Memory, count: int) -> list[int]:
+        return list(self.device.read(x, 4 * count).cast("I"))
+
+
+@pytest.fixture
+def fresh(device: Device) -> Device:
+    """A device of the test's own."""
+    return Device(adapter_of(None))
+
+
+@pytest.fixture
+def kernels(fresh: Device) -> Kernels:
+    return Kernels(fresh)
+
+
+# ---- memory and kernels ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 6, 255, 4096, 1_000_001])
+def test_what_is_written_is_read(fresh: Device, size: int) -> None:
+    data = bytes([i % 251 for i in range(size)])
+    assert bytes(fresh.read(fresh.written(data), size)) == data
+
+
+def test_nothing_is_written_and_read(fresh: Device) -> None:
+    assert fresh.written(b"").size == 0
+
+
+def test_large_memories_are_read_in_parts(fresh: Device, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(device_module, "PART", 64)
+    data = bytes(range(250))
+    assert bytes(fresh.read(fresh.written(data), 250)) == data
+    assert fresh.statistics["reads"] == 4
+
+
+def test_kernels_run_in_order_and_see_what_was_before(kernels: Kernels) -> None:
+    x = kernels.words(1, 2, 3)
+    for i in range(1000):
+        x = kernels.plus(x, i, 12)
+    assert kernels.read(x, 3) == [499501, 499502, 499503]
+    assert kernels.device.statistics["kernels"] == 1000
+    assert kernels.device.statistics["submissions"] == 4
+
+
+def test_a_kernel_may_write_several_memories(kernels: Kernels) -> None:
+    device = kernels.device
+    x, y, z = kernels.words(5, 7), device.allocate(8), device.allocate(8)
+    device.run(device.pipeline(TWO, 1, 2), kernels.uniform(3), [x, y, z], (1, 1, 1))
+    assert (kernels.read(y, 2), kernels.read(z, 2)) == ([8, 10], [15, 21])
+
+
+def test_a_kernel_may_see_a_part_of_a_memory(kernels: Kernels) -> None:
+    device = kernels.device
+    step = device.limits["min-storage-buffer-offset-alignment"]
+    x, y = kernels.words(*range(step)), device.allocate(step)
+    device.run(kernels.add_to, kernels.uniform(100), [Window(x, step, 8), Window(y, 0, 8)], (1, 1, 1))
+    device.run(kernels.add_to, kernels.uniform(200), [Window(x, 2 * step, 4), Window(y, step, 4)], (1, 1, 1))
+    found = kernels.read(y, step // 4 + 1)
+    assert found[:2] == [step // 4 + 100, step // 4 + 101]
+    assert found[step // 4] == 2 * (step // 4) + 200
+
+
+def test_memories_above_the_binding_limit_are_bound_in_windows(kernels: Kernels) -> None:
+    device, most = kernels.device, kernels.device.limits["max-storage-buffer-binding-size"]
+    if not device.is_software:
+        pytest.skip("the limit of this device is so large that a test would take all of its memory")
+    large = device.allocate(most + 4096)
+    x = kernels.words(1, 2)
+    with pytest.raises(
+        BackendError, match=f"a memory of {most + 4096} bytes cannot be bound as a whole.*{most}"
+    ):
+        device.run(kernels.add_to, kernels.uniform(1), [x, large], (1, 1, 1))
+    end = Window(large, most, 4096)
+    device.run(kernels.add_to, kernels.uniform(1), [x, end], (1, 1, 1))
+    y = device.allocate(4096)
+    device.run(kernels.add_to, kernels.uniform(1), [end, y], (16, 1, 1))
+    assert kernels.read(y, 2) == [3, 4]
+
+
+@pytest.mark.parametrize(("offset", "size"), [(1, 4), (0, 0), (0, 6), (256, 4096)])
+def test_windows_that_cannot_be_bound_are_refused(kernels: Kernels, offset: int, size: int) -> None:
+    x, y = kernels.words(1), kernels.device.allocate(256)
+    with pytest.raises(BackendError, match=f"a window of {size} bytes at {offset} of 256 cannot be bound"):
+        kernels.device.run(kernels.add_to, kernels.uniform(1), [x, Window(y, offset, size)], (1, 1, 1))
+
+
+def test_bindings_that_do_not_fit_the_kernel_are_refused(kernels: Kernels) -> None:
+    x, y = kernels.words(1), kernels.device.allocate(4)
+    run, one = kernels.device.run, kernels.uniform(1)
+    with pytest.raises(BackendError, match="reads 1 memories and writes 1 got 3"):
+        run(kernels.add_to, one, [x, y, y], (1, 1, 1))
+    with pytest.raises(BackendError, match="both reads a memory and writes it"):
+        run(kernels.add_to, one, [x, x], (1, 1, 1))
+    with pytest.raises(
+        BackendError, match=r"of \(70000, 1, 1\) workgroups; along each axis there may be \d+"
+    ):
+        run(kernels.add_to, one, [x, y], (70000, 1, 1))
+    assert kernels.read(kernels.plus(x, 1, 4), 1) == [2]
+
+
+def test_equal_uniforms_are_one_while_somebody_holds_them(fresh: Device) -> None:
+    first = fresh.uniform(bytes(16))
+    assert fresh.uniform(bytes(16)) is first
+    assert fresh.uniform(bytes(32)) is not first
+    assert len(fresh._uniforms) == 1
+    for size in (0, 8, 2**20 + 16):
+        with pytest.raises(BackendError, match=f"a uniform of {size} bytes"):
+            fresh.uniform(bytes(size))
+
+
+def test_the_calls_that_wgpu_documents_do_the_same(kernels: Kernels) -> None:
+    device = kernels.device
+    for direct in (None, device_module.encode.__defaults__[0]):  # type: ignore[index]
+        x, y = kernels.words(1, 2), device.allocate(8)
+        kernels.plus(x, 1, 8)
+        device.run(kernels.add_to, kernels.uniform(5), [x, y], (1, 1, 1))
+        encoder = device._device.create_command_encoder()
+        encode(encoder, device._waiting, direct)
+        device._waiting = []
+        device._queue.submit([encoder.finish()])
+        assert kernels.read(y, 2) == [6, 7]
+
+
+# ---- what is kept ------------------------------------------------------------------------------------------
+
+
+def test_loops_find_their_memories_and_bind_groups_again(kernels: Kernels) -> None:
+    x = kernels.words(*range(100))
+    for _ in range(10):
+        x = kernels.plus(kernels.plus(kernels.plus(x, 1, 400), 2, 400), 3, 400)
+    before = kernels.device.statistics
+    for _ in range(1000):
+        x = kernels.plus(kernels.plus(kernels.plus(x, 1, 400), 2, 400), 3, 400)
+    after = kernels.device.statistics
+    assert (after["bytes"], after["bind_groups"]) == (before["bytes"], before["bind_groups"])
+    assert kernels.read(x, 3) == [6060, 6061, 6062]
+
+
+def test_bind_groups_keep_no_memory_and_are_never_those_of_others(kernels: Kernels) -> None:
+    """Memories come and go in changing order; each group is of the blocks in which they lie."""
+    device = kernels.device
+    for i in range(300):
+        some = [kernels.words(i, 1000 + k) for k in range(1 + i % 5)]
+        sums = [kernels.plus(x, k, 8) for k, x in enumerate(some)]
+        if i % 3:
+            some.reverse()
+        del some[i % 2 :]
+        assert [kernels.read(y, 2) for y in sums] == [[i + k, 1000 + 2 * k] for k in range(1 + i % 5)]
+        del sums, some
+    assert device.statistics["used"] == 256  # the fence
+    assert device.statistics["bytes"] < 50 * 256
+
+
+def test_as_many_bind_groups_and_pipelines_are_kept_as_is_good(kernels: Kernels) -> None:
+    device = kernels.device
+    device._groups._most = device._pipelines._most = 4
+    x, y = kernels.words(1), device.allocate(4)
+    for i in range(20):
+        pipeline = device.pipeline(ADD.replace("u.x", f"u.x * {i}u"), 1, 1)
+        device.run(pipeline, kernels.uniform(i), [x, y], (1, 1, 1))
+    assert kernels.read(y, 1) == [1 + 19 * 19]
+    assert device.statistics["bind_groups"] == len(device._pipelines._kept) == 4
+    assert device.statistics["pipelines"] == 21
+    device.pipeline(ADD.replace("u.x", "u.x * 19u"), 1, 1)
+    assert device.statistics["pipelines"] == 21
+    assert len(device._uniforms) <= 4
+
+
+def test_a_cached_kernel_costs_the_host_little(kernels: Kernels, monkeypatch: Patch) -> None:
+    """Against the driver's own documented calls in the same run, so that no other load matters."""
+    device, count = kernels.device, 1000
+    monkeypatch.setattr(device_module, "WAITING", 10**6)
+    x, y = kernels.words(1), device.allocate(4)
+    one, other = device.pipeline(ADD + " ", 1, 1), kernels.uniform(1)
+
+    def ours() -> None:
+        for _ in range(count // 2):
+            device.run(kernels.add_to, other, [x, y], (1, 1, 1))
+            device.run(one, other, [x, y], (1, 1, 1))
+        device._commands(None)
+        device._waiting = []
+
+    device.run(kernels.add_to, other, [x, y], (1, 1, 1))
+    ((_, group, _),) = device._waiting
+
+    def documented() -> None:
+        encoder = device._device.create_command_encoder()
+        compute = encoder.begin_compute_pass()
+        for pipeline in (kernels.add_to, one) * (count // 2):
+            compute.set_pipeline(pipeline.compiled)
+            compute.set_bind_group(0, group)
+            compute.dispatch_workgroups(1, 1, 1)
+        compute.end()
+        encoder.finish()
+
+    assert fastest(ours) < fastest(documented)
+
+
+def fastest(work: Callable[[], object]) -> float:
+    """Seconds of this thread's own work."""
+    times = []
+    for _ in range(7):
+        start = time.thread_time()
+        work()
+        times.append(time.thread_time() - start)
+    return min(times)
+
+
+# ---- writing while kernels wait ----------------------------------------------------------------------------
+
+
+def test_writing_hands_nothing_over_and_never_reaches_what_waits(kernels: Kernels) -> None:
+    found = []
+    before = kernels.device.statistics["submissions"]
+    for i in range(100):
+        x = kernels.words(i)
+        found.append(kernels.plus(x, 1000, 4))
+        del x  # the kernel that waits reads it; the next pass must not write there
+    assert kernels.device.statistics["submissions"] == before
+    assert [kernels.read(y, 1) for y in found] == [[1000 + i] for i in range(100)]
+
+
+def test_results_that_nobody_wants_do_not_land_in_what_is_written(kernels: Kernels) -> None:
+    x = kernels.words(1)
+    found = []
+    for i in range(100):
+        kernels.plus(x, 7, 4)  # waits, and will write into memory that has come back
+        found.append(kernels.words(i))
+    assert [kernels.read(y, 1) for y in found] == [[i] for i in range(100)]
+
+
+def test_memory_is_written_again_once_nothing_waits(kernels: Kernels) -> None:
+    x = kernels.words(1)
+    for i in range(2000):
+        y = kernels.plus(x, 1, 4)
+        kernels.words(i)
+        if i % 10 == 9:
+            kernels.device.submit()
+    assert kernels.device.statistics["bytes"] < 20 * 256
+    assert kernels.read(y, 1) == [2]
+
+
+def test_what_is_only_written_and_dropped_stays_bounded(fresh: Device, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(device_module, "NEW", 2**20)
+    before = fresh.statistics
+    for _ in range(100):
+        fresh.written(bytes(2**16))
+    after = fresh.statistics
+    assert after["bytes"] - before["bytes"] == 2**16
+    assert after["submissions"] - before["submissions"] >= 5  # each lets the driver drop its copies
+
+
+# ---- what waits is bounded ---------------------------------------------------------------------------------
+
+
+def test_much_that_waits_is_handed_over(kernels: Kernels, monkeypatch: Patch) -> None:
+    device = kernels.device
+    x = kernels.words(1)
+    for _ in range(device_module.WAITING):
+        kernels.plus(x, 1, 4)
+    assert device.statistics["submissions"] == 1
+    monkeypatch.setattr(device_module, "NEW", 2**20)
+    held = [kernels.plus(x, 1, 2**18) for _ in range(12)]
+    assert 2 <= device.statistics["submissions"] <= 4
+    assert kernels.read(held[0], 1) == [2]
+
+
+def test_the_host_waits_where_much_is_under_way(kernels: Kernels) -> None:
+    x = kernels.words(1)
+    for _ in range(10 * device_module.UNDER_WAY):
+        kernels.plus(x, 1, 4)
+        kernels.device.submit()
+    assert 8 <= kernels.device.statistics["waits"] <= 10
+
+
+def resident() -> int:
+    """Bytes that this process has in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory of the process is read where Linux tells it")
+@pytest.mark.parametrize("reads", [False, True])
+def test_3000_steps_hold_their_memory(kernels: Kernels, reads: bool) -> None:
+    def steps(x: Memory, count: int) -> Memory:
+        for i in range(count):
+            data = kernels.device.written(bytes(2**14))
+            x = kernels.plus(kernels.plus(x, 1, 2**14), 1, 2**14)
+            kernels.plus(data, i, 2**14)
+            if reads:
+                kernels.read(x, 1)
+        return x
+
+    x = kernels.device.written(bytes(2**14))
+    for _ in range(2):
+        x = steps(x, 150)
+        kernels.read(x, 1)
+    device_bytes, host_bytes = kernels.device.statistics["bytes"], resident()
+    x = steps(x, 3000)
+    assert kernels.device.statistics["bytes"] <= device_bytes + 4 * 2**14
+    assert resident() - host_bytes < 8 * 2**20
+    assert kernels.read(x, 1) == [6600]
+
+
+# ---- letting go of memory ----------------------------------------------------------------------------------
+
+
+def test_memory_that_waiting_kernels_use_may_be_let_go(kernels: Kernels) -> None:
+    """Dropped and let go while kernels wait, and while they run: the driver keeps it until they are done."""
+    device = kernels.device
+    heavy = device.pipeline(LONG.replace("u.y", "0u"), 1, 1)
+    found = []
+    for i in range(30):
+        x = kernels.words(*[i] * 1000)
+        slow = device.allocate(4000)
+        device.run(heavy, kernels.uniform(i), [x, slow], (16, 1, 1))
+        y = kernels.plus(slow, 1, 4000)
+        del x, slow
+        device._let_go()
+        if i % 3 == 0:
+            device.submit()
+            device._let_go()
+        found.append(y)
+        gc.collect()
+    assert [kernels.read(y, 1000) for y in found] == [[i + 1] * 1000 for i in range(30)]
+    before = device.statistics["bytes"]
+    assert before < 40 * 4096
+    del found, y
+    device._make_room()
+    assert device.statistics["bytes"] == 256
+
+
+def test_memory_in_garbage_cycles_serves_again(kernels: Kernels) -> None:
+    for i in range(50):
+        cycle: list[Any] = [kernels.words(i), kernels.plus(kernels.words(i), 1, 4)]
+        cycle.append(cycle)
+        y = kernels.plus(cycle[1], 1, 4)
+        del cycle
+        gc.collect()
+        assert kernels.read(kernels.plus(y, i, 4), 1) == [2 * i + 2]
+    assert kernels.device.statistics["bytes"] < 20 * 256
+
+
+def test_what_was_needed_once_is_let_go_when_it_is_not_needed_again(fresh: Device) -> None:
+    pipeline, one = fresh.pipeline(ADD, 1, 1), fresh.uniform(bytes(16))
+    large = [fresh.allocate(2**24) for _ in range(20)]
+    assert fresh.statistics["peak"] > 20 * 2**24
+    del large
+    x, y = fresh.written(bytes(4)), fresh.allocate(4)
+    for _ in range(130):
+        fresh.run(pipeline, one, [x, y], (1, 1, 1))
+        fresh.submit()
+    statistics = fresh.statistics
+    assert statistics["used"] == 3 * 256
+    assert statistics["bytes"] <= 2**26 + 2**24
+
+
+# ---- no memory left ----------------------------------------------------------------------------------------
+
+
+class Full:
+    """In place of a device of the driver's: one that has so much memory, which it counts as buffers come and go."""
+
+    def __init__(self, device: Any, most: int) -> None:
+        self.device, self.most = device, most
+        self.buffers: list[tuple[Any, int]] = []
+        self.create = device.create_buffer
+
+    def create_buffer(self, *, size: int, **others: Any) -> Any:
+        self.buffers = [(ref, n) for ref, n in self.buffers if ref() is not None]
+        if size + sum([n for _, n in self.buffers]) > self.most:
+            raise wgpu.GPUOutOfMemoryError(NO_MEMORY)
+        buffer = self.create(size=size, **others)
+        self.buffers.append((weakref.ref(buffer), size))
+        return buffer
+
+
+def test_no_memory_left_is_an_error_and_the_device_still_works(kernels: Kernels, monkeypatch: Patch) -> None:
+    device = kernels.device
+    full = Full(device._device, 2**20)
+    monkeypatch.setattr(device._device, "create_buffer", full.create_buffer)
+    x = kernels.words(1)
+    held = [kernels.plus(x, 1, 2**18) for _ in range(3)]
+    with pytest.raises(
+        ExhaustedError, match=r"has no 524288 bytes left, \d+ .*are in use; let go of tensors"
+    ) as error:
+        device.allocate(2**19)
+    assert isinstance(error.value, BackendError)
+    assert [kernels.read(y, 1) for y in held] == [[2]] * 3
+    del held[1:]
+    assert kernels.read(kernels.plus(held[0], 1, 2**19), 1) == [3]
+
+
+def test_before_an_error_all_that_is_idle_or_garbage_is_let_go(kernels: Kernels, monkeypatch: Patch) -> None:
+    device = kernels.device
+    full = Full(device._device, 2**20 + 2**12)
+    monkeypatch.setattr(device._device, "create_buffer", full.create_buffer)
+    gc.disable()
+    try:
+        cycle: list[Any] = [device.allocate(2**19)]
+        cycle.append(cycle)
+        del cycle
+        x = kernels.words(1)
+        kernels.plus(x, 1, 2**18)  # idle as soon as it is handed over
+        y = kernels.plus(x, 1, 2**19 + 2**18)
+    finally:
+        gc.enable()
+    assert kernels.read(y, 1) == [2]
+
+
+def test_a_device_in_software_takes_a_share_of_the_machine(fresh: Device) -> None:
+    fresh.capacity = 2**20
+    with pytest.raises(ExhaustedError, match=r"has no 2097152 bytes left, 256 of 1048576 are in use"):
+        fresh.allocate(2**21)
+    held = [fresh.allocate(2**18) for _ in range(3)]
+    del held
+    assert fresh.allocate(2**19).size == 2**19
+
+
+def test_what_waits_is_handed_over_again_where_memory_ran_out(kernels: Kernels, monkeypatch: Patch) -> None:
+    device = kernels.device
+    y = kernels.plus(kernels.words(1), 1, 4)
+    times: list[int] = []
+    encoders = device._device.create_command_encoder
+
+    def failing(until: int) -> Any:
+        times.append(1)
+        if len(times) <= until:
+            raise wgpu.GPUOutOfMemoryError(NO_MEMORY)
+        return encoders()
+
+    monkeypatch.setattr(device._device, "create_command_encoder", lambda: failing(1))
+    assert kernels.read(y, 1) == [2]
+    z = kernels.plus(y, 1, 4)
+    times.clear()
+    monkeypatch.setattr(device._device, "create_command_encoder", lambda: failing(2))
+    with pytest.raises(ExhaustedError, match="what waits cannot be handed over: Not enough memory left"):
+        kernels.read(z, 1)
+    assert kernels.read(z, 1) == [3]
+
+
+def test_what_is_larger_than_any_buffer_is_refused(fresh: Device) -> None:
+    most = fresh.limits["max-buffer-size"]
+    with pytest.raises(
+        BackendError, match=rf"a tensor of {most + 4} bytes, but .* takes at most \d+ \(max-buffer-size\)"
+    ):
+        fresh.allocate(most + 4)
+
+
+def test_what_a_machine_has(tmp_path: Path, device: Device) -> None:
+    limit = tmp_path / "memory.max"
+    assert limits._allotted(limit) is None
+    limit.write_text("max\n")
+    assert limits._allotted(limit) is None
+    limit.write_text("1073741824\n")
+    assert limits._allotted(limit) == 2**30
+    if device.is_software and sys.platform == "linux":
+        assert device.capacity is not None
+        assert 2**28 < device.capacity < limits._physical()  # type: ignore[operator]
+
+
+# ---- kernels that are refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("fn main() { nonsense }", r"parsing error: expected .* \(line 1, column 22\)"),
+        ("@compute @workgroup_size(1) fn other() {}", "Unable to find entry point 'main'"),
+        (
+            MAIN.replace("64", "4096") + "{}",
+            r"4096 invocations along x, of at most \d+ \(max-compute-workgroup-size-x\)",
+        ),
+        (MAIN.replace("64", "64, 64, 64") + "{}", r"262144 invocations in a workgroup, of at most \d+"),
+        (
+            "var<workgroup> t: array<vec4<f32>, 1000000>;" + MAIN + "{ t[g.x].x = 1.0; }",
+            r"16000000 bytes of workgroup memory, of at most \d+ \(max-compute-workgroup-storage-size\)",
+        ),
+    ],
+)
+def test_a_kernel_that_is_refused_says_why_and_shows_itself(fresh: Device, text: str, says: str) -> None:
+    with pytest.raises(KernelError, match=says) as error:
+        fresh.pipeline(text, 0, 1)
+    first, *rest = str(error.value).splitlines()
+    assert first.startswith("wgpu: ")
+    assert "\n".join(rest) == error.value.text == text
+    assert first.endswith(error.value.reason)
+    assert Kernels(fresh).add_to is not None
+
+
+def test_more_memories_than_a_kernel_may_have(fresh: Device) -> None:
+    with pytest.raises(KernelError, match=f"{fresh.bindings + 1} memories, of at most {fresh.bindings}"):
+        fresh.pipeline(ADD, fresh.bindings, 1)
+
+
+# ---- devices that are lost ---------------------------------------------------------------------------------
+
+
+def closed(device: Device) -> Device:
+    """A device whose driver has let it go, as after a reset."""
+    device._device.destroy()
+    return device
+
+
+ASKED: dict[str, Callable[[Kernels, Memory], object]] = {
+    "allocate": lambda k, x: k.device.allocate(2**20),
+    "written": lambda k, x: k.words(1),
+    "read": lambda k, x: k.read(x, 1),
+    "run": lambda k, x: k.plus(x, 1, 4),
+    "submit": lambda k, x: k.device.submit(),
+    "pipeline": lambda k, x: k.device.pipeline(TWO, 1, 2),
+    "uniform": lambda k, x: k.uniform(77),
+}
+
+
+@pytest.mark.parametrize("first", [name for name in ASKED if name not in ("run", "submit")])
+def test_a_lost_device_says_so_at_each_call(kernels: Kernels, first: str) -> None:
+    x = kernels.words(1)
+    kernels.plus(x, 1, 4)
+    closed(kernels.device)
+    for name in (first, *ASKED):
+        with pytest.raises(
+            LostDeviceError, match=r"was lost \(Parent device is lost\), and all tensors on it; make them"
+        ):
+            ASKED[name](kernels, x)
+    assert kernels.device.lost == "Parent device is lost"
+
+
+def test_what_waits_on_a_lost_device_does_not_end_the_process(kernels: Kernels) -> None:
+    y = kernels.plus(kernels.words(1), 1, 4)
+    closed(kernels.device)
+    with pytest.raises(LostDeviceError, match="was lost"):
+        kernels.device.submit()
+    del y
+
+
+def test_a_lost_device_is_opened_anew(kernels: Kernels) -> None:
+    x = kernels.words(1)
+    closed(kernels.device)
+    with pytest.raises(LostDeviceError):
+        kernels.device.allocate(2**20)
+    again = Kernels(kernels.device.reopened())
+    assert again.device.name == kernels.device.name
+    assert again.read(again.plus(again.words(1), 1, 4), 1) == [2]
+    for call in (lambda: again.read(x, 1), lambda: again.plus(x, 1, 4)):
+        with pytest.raises(LostDeviceError, match=r"a tensor that was on .* before that was lost"):
+            call()
+
+
+def test_memories_of_another_device_are_refused(kernels: Kernels, device: Device) -> None:
+    x = device.written(bytes(4))
+    for call in (lambda: kernels.read(x, 1), lambda: kernels.plus(x, 1, 4)):
+        with pytest.raises(BackendError, match="a tensor that is not on "):
+            call()
+
+
+def test_kernels_that_are_refused_late_lose_the_device_and_give_no_wrong_numbers(kernels: Kernels) -> None:
+    device = kernels.device
+    other = device.pipeline(ADD.replace("vec4<u32>;", "array<vec4<u32>, 4>;").replace("u.x", "u[3].x"), 1, 1)
+    x, y = kernels.words(1), device.allocate(4)
+    device.run(other, kernels.uniform(1), [x, y], (1, 1, 1))  # the uniform is shorter than the kernel says
+    with pytest.raises(LostDeviceError, match=r"was lost \(it refused what waited: "):
+        device.submit()
+    with pytest.raises(LostDeviceError):
+        kernels.read(y, 1)
+
+
+def test_what_drivers_say() -> None:
+    said = "Validation Error\n\nCaused by:\n  In wgpuQueueSubmit\n    Parent device is lost\n"
+    assert (reason(Exception(said)), is_lost(Exception(said)), is_exhausted(Exception(said))) == (
+        "Parent device is lost",
+        True,
+        False,
+    )
+    out = wgpu.GPUOutOfMemoryError(NO_MEMORY)
+    assert (reason(out), is_lost(out), is_exhausted(out)) == ("Not enough memory left.", False, True)
+    assert reason(RuntimeError("")) == "RuntimeError"
+
+
+# ---- threads -----------------------------------------------------------------------------------------------
+
+
+def in_threads(count: int, work: Callable[[int], None]) -> None:
+    """Do work in threads at once; raises what the first of them raises."""
+    failures: list[BaseException] = []
+
+    def kept(number: int) -> None:
+        try:
+            work(number)
+        except BaseException as error:  # noqa: BLE001, it is raised by who waits
+            failures.append(error)
+
+    threads = [threading.Thread(target=kept, args=(i,), daemon=True) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any([thread.is_alive() for thread in threads]), "a thread hangs"
+    if failures:
+        raise failures[0]
+
+
+@pytest.fixture
+def impatient() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("count", [4, 8])
+def test_threads_use_one_device_at_once(kernels: Kernels, count: int, impatient: None) -> None:
+    kernels.device._groups._most = 16
+
+    def work(number: int) -> None:
+        for i in range(40):
+            start = 1000 * number + i
+            x = kernels.words(*range(start, start + 300))
+            y = kernels.plus(kernels.plus(x, number, 1200), i, 1200)
+            if i % 4 == 0:
+                kernels.device.submit()
+            if i % 13 == 0:
+                gc.collect()
+            if i % 17 == 0:
+                kernels.device._make_room()
+            assert kernels.read(y, 300) == list(range(start + number + i, start + number + i + 300))
+
+    in_threads(count, work)
+    assert kernels.device.statistics["used"] == 256
+
+
+def test_threads_that_read_let_others_go_on(kernels: Kernels) -> None:
+    """While one thread waits for a long kernel, another can have its own wait."""
+    device = kernels.device
+    if not device.is_software:
+        pytest.skip("there is no telling how long a kernel takes a GPU")
+    heavy = device.pipeline(LONG.replace("5000u", "60000u"), 1, 1)
+    x, slow = device.written(bytes(2**14)), device.allocate(2**14)
+    device.run(heavy, kernels.uniform(1), [x, slow], (2**6, 1, 1))
+    device.submit()
+    done: list[float] = []
+
+    def reading() -> None:
+        kernels.read(slow, 1)
+        done.append(time.perf_counter())
+
+    thread = threading.Thread(target=reading)
+    thread.start()
+    time.sleep(0.01)
+    y = kernels.plus(x, 1, 4)
+    asked = time.perf_counter()
+    thread.join(60)
+    assert done
+    assert asked < done[0]
+    assert kernels.read(y, 1) == [1]
