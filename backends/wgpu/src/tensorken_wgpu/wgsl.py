@@ -75,12 +75,12 @@ def _floats(of: Float, integer: str) -> dict[str, Text]:
         "log": lambda x: f"logarithm{s}({x})",
         "sin": lambda x: f"sine{s}({x})",
         "cos": lambda x: f"cosine{s}({x})",
-        "sqrt": lambda x: f"sqrt({x})",
+        "sqrt": lambda x: f"exact{s}(sqrt({x}))",
         "floor": lambda x: f"floor({x})",
         "add": lambda a, b: f"exact{s}({a} + {b})",
         "sub": lambda a, b: f"minus_itself{s}({a})" if a == b else f"exact{s}({a} - {b})",
         "mul": lambda a, b: f"exact{s}({a} * {b})",
-        "div": lambda a, b: f"over_itself{s}({a})" if a == b else f"{a} / {b}",
+        "div": lambda a, b: f"over_itself{s}({a})" if a == b else f"exact{s}({a} / {b})",
         "pow": lambda a, b: f"power{s}({a}, {b})",
         "maximum": lambda a, b: f"larger{s}({a}, {b})",
         "to_bits": lambda x: f"bitcast<{integer}>({x})",
@@ -276,11 +276,3 @@ def _integer(value: int, size: int) -> str:
     if value >= 0:
         return f"{value}{suffix}i"
     return f"bitcast<i{8 * size}>({value % (1 << 8 * size):#x}{suffix}u)"
-
-
-OF_KIND = {"float": _FLOAT32, "int": _TEXTS["int32"], "bool": _BOOL}
-SUM = {"float": ("zero()", _add), "int": ("0", _add)}
-MAX = {
-    kind: (_MAXIMA[name].start, _MAXIMA[name].how)
-    for kind, name in (("float", "float32"), ("int", "int32"), ("bool", "bool"))
-}

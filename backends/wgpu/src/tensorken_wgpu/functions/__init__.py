@@ -89,12 +89,3 @@ def needed(text: str) -> str:
     names = frozenset().union(*map(_all_that, used & DEFINITIONS.keys()))
     enable = "enable f16;\n" if "f16" in used else ""
     return enable + "".join([DEFINITIONS[name] for name in DEFINITIONS if name in names])
-
-
-literal = FLOAT32.literal
-
-PRELUDE = needed(
-    "exponential power_of_two logarithm sine cosine power minus_itself over_itself larger nan minus_zero"
-    " to_i32 floor_divide shift_left shift_right"
-)
-"""What kernels of float32, int32 and bool call."""

@@ -13,13 +13,14 @@ fn scaled(x: F, n: i32) -> F {
   let m = n / 2;
   return exact(x * two_to(m)) * two_to(n - m);
 }
+fn exponential_of(r: F, n: i32) -> F { return scaled(1.0 + exact(fma(r * r, EXP_SERIES, r)), n); }
 fn exponential(x: F) -> F {
   if (is_nan(x)) { return x; }
   if (x > EXP_OVERFLOWS) { return infinity(); }
   if (x < EXP_VANISHES) { return zero(); }
   let n = floor(fma(x, LOG2_E, 0.5));
   let r = fma(n, -LOG_2_LOW, exact(fma(n, -LOG_2_HIGH, x)));
-  return scaled(1.0 + fma(r * r, EXP_SERIES, r), i32(n));
+  return exponential_of(r, i32(n));
 }
 fn power_of_two(x: F) -> F {
   if (is_nan(x)) { return x; }
@@ -27,7 +28,7 @@ fn power_of_two(x: F) -> F {
   if (x < EXP2_VANISHES) { return zero(); }
   let n = floor(exact(x + 0.5));
   let r = exact(x - n) * LOG_2;
-  return scaled(1.0 + fma(r * r, EXP_SERIES, r), i32(n));
+  return exponential_of(r, i32(n));
 }
 """
 """x = n log 2 + r, and the series of exp(r); multiples of the upper part of log 2 are exact."""

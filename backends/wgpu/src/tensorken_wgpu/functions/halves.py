@@ -12,7 +12,7 @@ fn half_quotient(a: f32, b: f32) -> f32 {
   let q = a / b;
   let upper = upper_half(q);
   let rest = exact(exact(a - exact(upper * b)) / b);
-  return to_f16(select(q, exact(upper + rest), is_finite(q) && is_finite(b)));
+  return to_f16(select(q, exact(upper + rest), is_finite(q) && is_finite(b) && abs(q) > 0.0));
 }
 fn half_root(x: f32) -> f32 {
   let y = sqrt(x);

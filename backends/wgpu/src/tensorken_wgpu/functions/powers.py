@@ -63,7 +63,7 @@ fn power(a: F, b: F) -> F {
     let n = floor(fma(p.high, LOG2_E, 0.5));
     let near = exact(fma(n, -LOG_2_HIGH, p.high));
     let r = exact(near + exact(fma(n, -LOG_2_LOW, low)));
-    y = scaled(1.0 + fma(r * r, EXP_SERIES, r), i32(n));
+    y = exponential_of(r, i32(n));
   }
   return select(y, -y, negative);
 }
