@@ -82,17 +82,35 @@ class Fold:
 
 
 def rows_of(equation: Equation) -> Rows:
-    """The rows that an op folds."""
+    """The rows that an op folds; equal for ops that fold the same elements, whatever their axes are called."""
     name, (x, *others) = equation.op.name, equation.operands
     if name == "scatter_add":
         (v,) = equation.results
         return Rows((*v.shape, others[0].shape[0]), (len(v.shape),), v)
     axes = tuple(equation.params[0])
-    if name != "fused_multiply_add":
-        return Rows(x.shape, axes)
-    shape = tuple([m if n == 1 else n for n, m in zip(x.shape, others[0].shape, strict=True)])
-    alone = shape not in (x.shape, others[0].shape)
-    return Rows(shape, axes, equation.results[0] if alone else None)
+    shape = _multiplied(equation)
+    if name == "fused_multiply_add" and shape not in (x.shape, others[0].shape):
+        return Rows(shape, axes, equation.results[0])
+    return _merged(shape, axes)
+
+
+def _multiplied(equation: Equation) -> Shape:
+    """The shape of what is folded, before it is."""
+    return tuple(
+        [max(sizes) if 0 not in sizes else 0 for sizes in zip(*[x.shape for x in equation.operands])]
+    )
+
+
+def _merged(shape: Shape, axes: Axes) -> Rows:
+    """Neighbouring axes that are all folded, or all not, are one; those of size 1 are none."""
+    merged: list[tuple[int, bool]] = []
+    for i, n in enumerate(shape):
+        if merged and merged[-1][1] == (i in axes):
+            merged[-1] = merged[-1][0] * n, i in axes
+        elif n != 1:
+            merged.append((n, i in axes))
+    folded = tuple([i for i, (_, is_folded) in enumerate(merged) if is_folded])
+    return Rows(tuple([n for n, _ in merged]), folded)
 
 
 def fold_of(equation: Equation) -> Fold:
@@ -105,7 +123,7 @@ def _reduction(equation: Equation) -> Fold:
     rows = rows_of(equation)
 
     def element(writer: Writer, row: Place, i: Place) -> str:
-        return writer.value(x, rows.element(writer, row, i))
+        return writer.value(x, writer.point(x.shape, rows.element(writer, row, i).linear))
 
     accumulator = sums(x.dtype.name) if equation.op.name == "sum" else maxima(x.dtype.name)
     return Fold(rows.length, accumulator, element)
@@ -113,10 +131,12 @@ def _reduction(equation: Equation) -> Fold:
 
 def _contraction(equation: Equation) -> Fold:
     a, b = equation.operands
-    rows = rows_of(equation)
+    rows, shape = rows_of(equation), _multiplied(equation)
 
     def element(writer: Writer, row: Place, i: Place) -> str:
         point = rows.element(writer, row, i)
+        if rows.shape != shape:
+            point = writer.point(shape, point.linear)
         x, y = [writer.value(v, point.before_expand(v.shape)) for v in (a, b)]
         return f"{x} * {y}"
 

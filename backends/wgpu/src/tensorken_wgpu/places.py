@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import gcd
 
 from tensorken_wgpu.templates import whole
@@ -17,11 +17,13 @@ class Place:
         terms: for each variable its factor.
         constant: what is added.
         sizes: for each variable how many values it has, from 0 up.
+        quotients: for each variable that is a quotient of what, by what, and which variable is the remainder.
     """
 
     terms: Mapping[str, int]
     constant: int
     sizes: Mapping[str, int]
+    quotients: Mapping[str, tuple[Place, int, str]] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -41,32 +43,41 @@ class Place:
         for v, f in other.terms.items():
             terms[v] = terms.get(v, 0) + f
         kept = {v: f for v, f in terms.items() if f}
-        return Place(kept, self.constant + other.constant, {**self.sizes, **other.sizes})
+        sizes, quotients = {**self.sizes, **other.sizes}, {**self.quotients, **other.quotients}
+        return Place(kept, self.constant + other.constant, sizes, quotients)._put_together()
+
+    def _put_together(self) -> Place:
+        """This, with what it was that has been divided, where its quotient and remainder meet again."""
+        for v, (of, by, remainder) in self.quotients.items():
+            factor = self.terms.get(remainder)
+            if factor and self.terms.get(v) == factor * by:
+                rest = {x: f for x, f in self.terms.items() if x not in (v, remainder)}
+                return replace(self, terms=rest) + of.times(factor)
+        return self
 
     def times(self, factor: int) -> Place:
         """This, multiplied."""
         terms = {v: f * factor for v, f in self.terms.items()} if factor else {}
-        return Place(terms, self.constant * factor, self.sizes)
+        return replace(self, terms=terms, constant=self.constant * factor)
 
     def over(self, factor: int) -> Place:
         """This, divided by what divides all factors; rounded down."""
         terms = {v: f // factor for v, f in self.terms.items()}
-        return Place(terms, self.constant // factor, self.sizes)
+        return replace(self, terms=terms, constant=self.constant // factor)
 
     def plus(self, number: int) -> Place:
         """This and a number."""
-        return Place(self.terms, self.constant + number, self.sizes)
+        return replace(self, constant=self.constant + number)
 
     def divided(self, by: int, name: Callable[[str, int], Place]) -> tuple[Place, Place]:
         """Quotient and remainder; where they do not follow from the sum, `name` gives what is computed a name."""
         if by == 1:
             return self, fixed(0)
         multiples = {v: f // by for v, f in self.terms.items() if f % by == 0}
-        rest = Place(
-            {v: f for v, f in self.terms.items() if v not in multiples}, self.constant % by, self.sizes
-        )
+        others = {v: f for v, f in self.terms.items() if v not in multiples}
+        rest = replace(self, terms=others, constant=self.constant % by)
         if rest.end is not None and rest.end <= by:
-            return Place(multiples, self.constant // by, self.sizes), rest
+            return replace(self, terms=multiples, constant=self.constant // by), rest
         step = gcd(by, *self.terms.values())
         if step > 1:  # what lies beside it, as the elements of a vector, is divided by the same division
             quotient, remainder = self.over(step).divided(by // step, name)
@@ -75,7 +86,11 @@ class Place:
         if end is not None and end <= by:
             return fixed(0), self
         most = 2**31 if end is None else -(-end // by)
-        return name(f"({self}) / {whole(by)}", most), name(f"({self}) % {whole(by)}", by)
+        quotient, remainder = name(f"({self}) / {whole(by)}", most), name(f"({self}) % {whole(by)}", by)
+        if not (quotient.terms and remainder.terms):
+            return quotient, remainder
+        (of,), (rest_of_it,) = quotient.terms, remainder.terms
+        return replace(quotient, quotients={of: (self, by, rest_of_it)}), remainder
 
     def __str__(self) -> str:
         if not self.terms:

@@ -26,7 +26,8 @@ LONGEST = 128
 """How many values may be written into one kernel."""
 
 _COSTS = {"exp": 4, "log": 4, "sin": 4, "cos": 4, "pow": 8, "sqrt": 2, "div": 2, "floor_divide": 4}
-_FREE = frozenset({"reshape", "permute", "expand", "flip", "crop", "cast"})
+FREE_MOVES = frozenset({"reshape", "permute", "expand", "flip"})
+_FREE = FREE_MOVES | {"crop", "cast"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,13 +88,16 @@ def _kept(
     """What lies in memory: what is given, outputs, folds, and what would be computed too often or is too long."""
     kept = {*program.inputs, *program.constants, *[v for v in outputs if v in makers]}
     kept |= {v for v, e in makers.items() if e.op.name in FOLDS}
-    _keep_what_is_computed_again(program, same, kept)
+    _keep_what_is_computed_again(program, makers, same, kept)
     _keep_what_is_too_long(program, same, kept, inputs)
     return kept
 
 
 def _keep_what_is_computed_again(
-    program: Program, same: Mapping[Variable, Variable], kept: set[Variable]
+    program: Program,
+    makers: Mapping[Variable, Equation],
+    same: Mapping[Variable, Variable],
+    kept: set[Variable],
 ) -> None:
     """Add what is not cheap, and needed by several kernels, or at several points, or for many elements of a result.
 
@@ -112,8 +116,15 @@ def _keep_what_is_computed_again(
         moves = name in FOLDS or (name in MOVES and name != "reshape")
         for x in e.operands:
             if costs.get(x, 0) > (MULTIPLIED if name == "fused_multiply_add" else CHEAP) and _repeats(e, x):
-                kept.add(same.get(x, x))
+                kept.add(_unmoved(x, makers))
             points.setdefault(x, set()).update({(v, point) for point in own} if moves else own)
+
+
+def _unmoved(v: Variable, makers: Mapping[Variable, Equation]) -> Variable:
+    """What a value was before it was moved: as costly, and no larger."""
+    while v in makers and makers[v].op.name in FREE_MOVES:
+        (v,) = makers[v].operands
+    return v
 
 
 def _repeats(equation: Equation, x: Variable) -> bool:
