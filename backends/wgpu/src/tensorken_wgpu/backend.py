@@ -5,7 +5,6 @@ from __future__ import annotations
 import array
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -15,34 +14,22 @@ from tensorken.spec.dtypes import DType
 from tensorken.spec.op import Op
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
-from tensorken_wgpu.device import Device, Memory, Pipeline, Uniform
+from tensorken_wgpu.device import Device
 from tensorken_wgpu.dtypes import FORMATS, SIZES, declared, packed
-from tensorken_wgpu.planning import Step, plan as planned
+from tensorken_wgpu.planning import plan
+from tensorken_wgpu.programs import Array, Ready
 from tensorken_wgpu.single import Value, single
 from tensorken_wgpu.target import Target
-from tensorken_wgpu.templates import Text, general, special
 from tensorken_wgpu.wgsl import OPS
 from tensorken_wgpu.writer import FOLDS, INLINE
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Program, Variable
+    from tensorken.programs.program import Program
 
-HOT = 8
-"""How often a kernel runs before it is written anew for its shape."""
-
-SMALL, LARGE = 2**13, 2**18
-"""What looks at no more elements stays as it is; what looks at more is written for its shape at once."""
+SINGLE = 512
+"""How many single ops, each for operands of some shapes, are kept ready."""
 
 _OWN = OPS | INLINE | FOLDS
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Array:
-    """Elements in row-major order on a device; of no elements there is no memory."""
-
-    shape: Shape
-    dtype: DType
-    memory: Memory | None
 
 
 class Wgpu(RawTensor[Array]):
@@ -57,6 +44,7 @@ class Wgpu(RawTensor[Array]):
         self.target = Target(
             device.bindings, int(device.limits["max-storage-buffer-binding-size"]), device.is_software
         )
+        self._single: dict[Any, Ready] = {}
         self.capabilities = Capabilities(dtypes=declared(device.features))
 
     def __repr__(self) -> str:
@@ -109,17 +97,29 @@ class Wgpu(RawTensor[Array]):
     def interpret(self, op: Op, operands: Sequence[Array], params: tuple[Any, ...]) -> Any:
         if not self.has(op):
             return super().interpret(op, operands, params)
-        program: Any = single(op, [Value(x.shape, x.dtype) for x in operands], params)
-        self._check(op.name, program.outputs[0].dtype)
-        return Compiled(program, self)(operands)[0]
+        key = op, *[(x.shape, x.dtype) for x in operands], repr(params)  # where 0.0 is not -0.0
+        ready = self._single.get(key)
+        if ready is None:
+            program: Any = single(op, [Value(x.shape, x.dtype) for x in operands], params)
+            self._check(op.name, program.outputs[0].dtype)
+            if len(self._single) >= SINGLE:
+                self._single.clear()
+            ready = self._single[key] = self._ready(program)
+        return ready(operands)[0]
 
     def compile(self, program: Program) -> Callable[[Sequence[Array]], Sequence[Array]] | None:
         for e in program.equations:
             for v in e.results:
                 self._check(e.op.name, v.dtype)
-        if all([self.has(e.op) for e in program.equations]):
-            return Compiled(program, self)
-        return None
+        if not all([self.has(e.op) for e in program.equations]):
+            return None
+        return self._ready(program)
+
+    def _ready(self, program: Program) -> Ready:
+        how = plan(program, self.target)
+        outside = [*program.constants, *[v for v in how.outputs if getattr(v, "value", None) is not None]]
+        constants = {v: program.outside(v, self).memory for v in outside}
+        return Ready(program.inputs, constants, program.outputs, how, self.device)
 
     def _check(self, op: str, dtype: DType) -> None:
         there = self.capabilities.dtypes
@@ -127,67 +127,3 @@ class Wgpu(RawTensor[Array]):
             raise DTypeError(
                 f"{op}: {self.device.name} has no {dtype.name}, only {', '.join(there)}; cast to one of these first"
             )
-
-
-class Loaded:
-    """A step of a program, ready to be run: first as the kernel of many shapes, when it is hot as one of its own."""
-
-    def __init__(self, step: Step, device: Device) -> None:
-        self.step = step
-        self._device = device
-        self._runs = 0
-        self.pipeline, self.uniform = self._load(special if step.kernel.work > LARGE else general)
-
-    def _load(self, made: Callable[[str], Text]) -> tuple[Pipeline, Uniform]:
-        kernel = self.step.kernel
-        text = made(kernel.template)
-        pipeline = self._device.pipeline(text.code, len(kernel.reads), len(kernel.writes))
-        return pipeline, self._device.uniform(text.uniform)
-
-    def run(self, memories: dict[Variable, Any]) -> None:
-        """Have it wait to be run; what it computes gets memory, and what nobody needs any more is let go."""
-        kernel, device = self.step.kernel, self._device
-        self._runs += 1
-        if self._runs == HOT and SMALL < kernel.work <= LARGE:
-            self.pipeline, self.uniform = self._load(special)
-        for v in kernel.writes:
-            memories[v] = device.allocate(prod(v.shape) * SIZES[v.dtype.name])
-        bound = [memories[v] for v in (*kernel.reads, *kernel.writes)]
-        device.run(self.pipeline, self.uniform, bound, kernel.groups)
-        for v in self.step.dead:
-            del memories[v]
-
-
-class Compiled:
-    """A program as kernels."""
-
-    def __init__(self, program: Program, backend: Wgpu) -> None:
-        self.program = program
-        self.backend = backend
-        self._steps: list[Loaded] | None = None
-        self._outputs: tuple[Variable, ...] = ()
-        self._constants: dict[Variable, Memory | None] = {}
-
-    def __call__(self, inputs: Sequence[Array]) -> list[Array]:
-        if self._steps is None:
-            self._steps = self._load()
-        memories: dict[Variable, Memory | None] = dict(self._constants)
-        for v, x in zip(self.program.inputs, inputs, strict=True):
-            memories[v] = x.memory
-        for step in self._steps:
-            step.run(memories)
-        outputs = zip(self.program.outputs, self._outputs, strict=True)
-        return [self._output(v, kept, memories) for v, kept in outputs]
-
-    def _load(self) -> list[Loaded]:
-        program, backend = self.program, self.backend
-        self._constants = {v: program.outside(v, backend).memory for v in program.constants}
-        plan = planned(program, backend.target)
-        self._outputs = plan.outputs
-        return [Loaded(step, backend.device) for step in plan.steps]
-
-    def _output(self, v: Variable, kept: Variable, memories: dict[Variable, Memory | None]) -> Array:
-        value = getattr(kept, "value", None)
-        if value is not None:
-            return self.backend.full(v.shape, value, v.dtype)
-        return Array(v.shape, v.dtype, memories.get(kept))

@@ -97,7 +97,10 @@ def rows_of(equation: Equation) -> Rows:
 def _multiplied(equation: Equation) -> Shape:
     """The shape of what is folded, before it is."""
     return tuple(
-        [max(sizes) if 0 not in sizes else 0 for sizes in zip(*[x.shape for x in equation.operands])]
+        [
+            max(sizes) if 0 not in sizes else 0
+            for sizes in zip(*[x.shape for x in equation.operands], strict=True)
+        ]
     )
 
 
