@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
 from tensorken.errors import DTypeError
-from tensorken.lazy_graph import ITEM, Graph, Node, waiting_for
+from tensorken.lazy_graph import ITEM, Graph, Node, Number, serials, waiting_for
+from tensorken.lazy_programs import Programs, Serving
 from tensorken.programs.execution import prepared
 from tensorken.programs.passes.common_subexpressions import exactly
-from tensorken.programs.program import Program
 from tensorken.spec.dtypes import DTYPES, DType, as_dtype, exact
 from tensorken.spec.interpreter import R
 from tensorken.spec.op import OPS, Op
@@ -27,8 +26,14 @@ BUDGET = 2048
 BYTES = 2**28
 """How many bytes waiting ops may keep alive before they run."""
 
+PART = 1 / 16
+"""Where a transform ends, this part of what may wait is run, so that a step of a training is one program."""
+
 PROGRAMS = 256
-"""How many programs are kept, the last used ones."""
+"""Of how many structures the programs are kept, the last used ones."""
+
+CROWD = 1024
+"""How many nodes that are gone are remembered, beside as many as there are."""
 
 _KEEP_THE_NUMBER = frozenset(OPS[name] for name in ("reshape", "expand", "permute", "flip", "crop"))
 """Ops that make of a tensor of equal elements another one of the same number."""
@@ -59,12 +64,14 @@ class Lazy(Wrapper[Node[R]]):
     def __init__(self, raw: RawTensor[R], budget: int = BUDGET) -> None:
         super().__init__(raw)
         self.budget = budget
-        self._nodes: weakref.WeakValueDictionary[Any, Node[R]] = weakref.WeakValueDictionary()
-        self._programs: OrderedDict[Any, Program] = OrderedDict()
+        self._nodes: dict[Any, weakref.ref[Node[R]]] = {}
+        self._crowd = CROWD  # how many of them there may be before those that are gone are taken out
+        self._programs: dict[Any, Programs[R]] = {}
         self._lock = threading.RLock()
         self._recorded = 0  # ops since everything was run, and the bytes that they keep alive
         self._bytes = 0
-        self._runs = 0
+        self._counts = 0  # how often these began at 0
+        self._last_run = 0  # its serial
         self._dtypes = frozenset(map(as_dtype, self.capabilities.dtypes or DTYPES))
 
     @property
@@ -98,10 +105,11 @@ class Lazy(Wrapper[Node[R]]):
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Node[R]:
         key = (shape, dtype, exact(value))  # 0.0 and -0.0 are equal, and two numbers
-        node = self._nodes.get(key)
+        node = self._known(key)
         if node is None:
             self._check("full", dtype)
-            node = self._nodes[key] = Node(shape, dtype, number=value)
+            node = Number(shape, dtype, value)
+            self._know(key, node)
         return node
 
     def number(self, x: Node[R]) -> bool | int | float | None:
@@ -109,8 +117,10 @@ class Lazy(Wrapper[Node[R]]):
 
     def settle(self, x: Node[R]) -> Node[R]:
         """x; as this is where a transform ends, it is also a good time to run what waits, if that is much."""
-        if self._recorded > self.budget // 2 or self._bytes > BYTES // 2:
-            self.flush()
+        if self._too_much(PART):
+            self._recount(self._held())
+            if self._too_much(PART):
+                self.flush()
         return x
 
     def realize(self, x: Node[R]) -> Node[R]:
@@ -120,27 +130,73 @@ class Lazy(Wrapper[Node[R]]):
     # ---- ops -------------------------------------------------------------------------------------------------
 
     def interpret(self, op: Op, operands: Sequence[Node[R]], params: tuple[Any, ...]) -> Any:
-        if op.results is None and op.whole is None:  # a function of the user's: what it does is written down
-            return super().interpret(op, operands, params)
-        first = operands[0]
-        if first.number is not None and op in _KEEP_THE_NUMBER:
-            return self.full(op.shape(first.shape, *params), first.number, first.dtype)
         if op.results != 1:
-            return self._several(op, operands, params)
-        key = (op, *[x.serial for x in operands], exactly(op, params))
-        node = self._nodes.get(key)
+            if op.results is not None or op.whole is not None:
+                return self._several(op, operands, params)
+            return super().interpret(
+                op, operands, params
+            )  # a function of the user's: what it does is recorded
+        first = operands[0]
+        told = exactly(op, params) if params else ()
+        key: tuple[Any, ...]
+        if len(operands) == 1:  # as are nearly all, like two; comprehensions take longer than all the rest
+            if params and first.number is not None and op in _KEEP_THE_NUMBER:
+                return self.full(op.shape(first.shape, *params), first.number, first.dtype)
+            key = (op, first.serial, told)
+        elif len(operands) == 2:
+            key = (op, first.serial, operands[1].serial, told)
+        else:
+            key = (op, *[x.serial for x in operands], told)
+        node = self._known(key)
         if node is None:
-            if op.elementwise:
-                shape = first.shape
-            else:
-                shape = op.shape(*[x.shape for x in operands], *params)
-            dtype = op.result_dtype(tuple([x.dtype for x in operands]), params)
-            if dtype is not first.dtype:
-                self._check(op.name, dtype)
-            node = Node(shape, dtype, op=op, operands=tuple(operands), params=params)
-            self._nodes[key] = node
+            node = self._node(op, operands, params)
+            self._know(key, node)
             self._count(operands)
+            if self._recorded > self.budget or self._bytes > BYTES:
+                self.flush()
         return node
+
+    def _node(self, op: Op, operands: Sequence[Node[R]], params: tuple[Any, ...]) -> Node[R]:
+        """A new node for an op of one result."""
+        first = operands[0]
+        dtypes: tuple[DType, ...]
+        if len(operands) == 1:
+            shape, dtypes = op.shape(first.shape, *params), (first.dtype,)
+        elif op.elementwise and len(operands) == 2:
+            shape, dtypes = first.shape, (first.dtype, operands[1].dtype)
+        else:
+            shape = op.shape(*[x.shape for x in operands], *params)
+            dtypes = tuple([x.dtype for x in operands])
+        dtype = op.dtypes.get(dtypes) or op.result_dtype(dtypes, params)
+        if dtype is not first.dtype:
+            self._check(op.name, dtype)
+        return Node(shape, dtype, None, op, tuple(operands), params)
+
+    def _known(self, key: Any) -> Node[R] | None:
+        """The node of a key, if there is one that has not been waiting since before the last run.
+
+        If steps of a loop shared such nodes, one step would compute them and the next would not, so that these had two
+        structures.
+        """
+        ref = self._nodes.get(key)
+        node = None if ref is None else ref()
+        if node is not None and node.op is not None and node.serial < self._last_run:
+            self._nodes[node.serial] = weakref.ref(node)  # it still waits
+            return None
+        return node
+
+    def _know(self, key: Any, node: Node[R]) -> None:
+        """Have a node found by a key, as long as somebody holds it."""
+        nodes = self._nodes
+        nodes[key] = weakref.ref(node)
+        if len(nodes) > self._crowd:
+            with self._lock:
+                for known in list(nodes):
+                    if nodes[known]() is None:
+                        ref = nodes.pop(known)
+                        if ref() is not None:  # another thread has made it anew
+                            nodes.setdefault(known, ref)
+                self._crowd = max(CROWD, 2 * len(nodes))
 
     def _check(self, op: str, dtype: DType) -> None:
         """Refuse what the backend below would refuse, as it is asked for and not when it is read."""
@@ -152,32 +208,36 @@ class Lazy(Wrapper[Node[R]]):
 
     def _several(self, op: Op, operands: Sequence[Node[R]], params: tuple[Any, ...]) -> tuple[Node[R], ...]:
         """An op with several results: a node for the op, and for each result one that holds it while it waits."""
-        serials = (*[x.serial for x in operands], exactly(op, params))
+        told = (op, *[x.serial for x in operands], exactly(op, params))
         with self._lock:  # so that the op does not run between its nodes
-            known = [self._nodes.get((ITEM, i, op, *serials)) for i in range(op.results or 0)]
+            known = [self._known((ITEM, i, *told)) for i in range(op.results or 0)]
             if known and all([item is not None for item in known]):
                 return tuple(known)  # type: ignore[arg-type]
             shapes = op.shape(*[x.shape for x in operands], *params)
             dtypes = op.result_dtype(tuple([x.dtype for x in operands]), params)
-            node = Node(shapes, dtypes, op=op, operands=tuple(operands), params=params)
+            node = Node(shapes, dtypes, None, op, tuple(operands), params)
             items = []
             for i, (shape, dtype) in enumerate(zip(shapes, dtypes, strict=True)):
-                item = Node(shape, dtype, op=ITEM, operands=(node,), params=(i,))
-                self._nodes[ITEM, i, op, *serials] = item
-                node.parts.append(weakref.ref(item))
+                item = Node(shape, dtype, None, ITEM, (node,), (i,))
+                self._know((ITEM, i, *told), item)
+                node.parts += (weakref.ref(item),)
                 items.append(item)
         self._count(operands)
+        if self._too_much():
+            self.flush()
         return tuple(items)
 
     def _count(self, operands: Iterable[Node[R]]) -> None:
-        """One op more, and what it keeps alive; if that is too much, all that waits is run."""
+        """One op more that waits, and what it keeps alive."""
         self._recorded += 1
         for x in operands:
-            if x.value is not None and x.seen != self._runs:
-                x.seen = self._runs
+            if x.value is not None and x.seen != self._counts:
+                x.seen = self._counts
                 self._bytes += prod(x.shape) * x.dtype.itemsize
-        if self._recorded > self.budget or self._bytes > BYTES:
-            self.flush()
+
+    def _too_much(self, part: float = 1.0) -> bool:
+        """Whether more waits than may, or than a part of that."""
+        return self._recorded > part * self.budget or self._bytes > part * BYTES
 
     # ---- running ---------------------------------------------------------------------------------------------
 
@@ -185,12 +245,18 @@ class Lazy(Wrapper[Node[R]]):
         """Compute all that waits, in one program."""
         with self._lock:
             self._run(self._held())
-            self._recorded = self._bytes = 0
-            self._runs += 1
+            self._recount([])
+
+    def _recount(self, waiting: list[Node[R]]) -> None:
+        """Count what waits: of what was counted before some has run, and some is gone."""
+        self._recorded = self._bytes = 0
+        self._counts += 1
+        for node in waiting:
+            self._count(node.operands)
 
     def _held(self) -> list[Node[R]]:
         """The nodes that wait; other threads may make more of them meanwhile."""
-        nodes = [ref() for ref in self._nodes.valuerefs()]
+        nodes = [ref() for ref in list(self._nodes.values())]
         return [node for node in nodes if node is not None and node.op is not None]
 
     def _run(self, wanted: list[Node[R]]) -> None:
@@ -198,13 +264,16 @@ class Lazy(Wrapper[Node[R]]):
         nodes = waiting_for(wanted)
         if not nodes:
             return
+        self._last_run = next(serials)
         graph = Graph(nodes)
         wanted.clear()  # now only those outside are held by somebody
         nodes.clear()
         held = graph.released()
         try:
-            program = self._program(graph, tuple([i for i, _ in held]))
-            values = prepared(program, self.raw)([self.value(leaf) for leaf in graph.leaves])
+            serving = self._serving(graph, tuple([i for i, _ in held]))
+            inputs = [self.value(leaf) for leaf in graph.leaves]
+            inputs += serving.inputs(graph.numbers, self.raw)
+            values = prepared(serving.program, self.raw)(inputs)
         except BaseException:
             graph.restore(held)
             raise
@@ -212,14 +281,13 @@ class Lazy(Wrapper[Node[R]]):
             node.value = value
         self._recorded = max(self._recorded - len(graph.steps), 0)
 
-    def _program(self, graph: Graph[R], outputs: tuple[int, ...]) -> Program:
-        """The program of a graph, made at the first graph of this structure."""
+    def _serving(self, graph: Graph[R], outputs: tuple[int, ...]) -> Serving:
+        """What computes a graph, made if it is the first one of its structure, or has other numbers than that."""
         key = (graph.key, outputs)
-        program = self._programs.get(key)
-        if program is None:
-            program = self._programs[key] = graph.program(outputs, self.raw)
+        programs = self._programs.get(key)
+        if programs is None:
+            programs = self._programs[key] = Programs(outputs, self.raw)
             if len(self._programs) > PROGRAMS:
-                self._programs.popitem(last=False)
-        else:
-            self._programs.move_to_end(key)
-        return program
+                del self._programs[min(self._programs, key=lambda key: self._programs[key].used)]
+        programs.used = self._last_run
+        return programs.serving(graph)

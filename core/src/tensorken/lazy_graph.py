@@ -1,23 +1,28 @@
-"""The graph of a lazy backend: nodes, which are values or ops that wait for their operands; and programs of them."""
+"""The graph of a lazy backend: nodes, which are values or ops that wait for their operands; and its structure."""
 
 from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any, Generic
 
 from tensorken.programs.passes.common_subexpressions import exactly
-from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.dtypes import exact
 from tensorken.spec.interpreter import R
-from tensorken.spec.op import Op
-from tensorken.spec.raw import RawTensor
+from tensorken.spec.op import OPS, Op
+from tensorken.spec.shapes import Shape
 
 ITEM = Op("item", 1, shape=lambda *_: (), dtype=lambda *_: None, params=("size",))
 """One of the results of the node that it is applied to."""
 
-_numbers = itertools.count()  # gives each node its own, operands before what follows from them
+CROP = OPS["crop"]
+
+serials = itertools.count()
+"""Gives each node its own, operands before what follows from them."""
+
+_serial = attrgetter("serial")
 
 
 class Node(Generic[R]):
@@ -28,12 +33,12 @@ class Node(Generic[R]):
         op: what waits; None if nothing does.
         serial: a number that no other node ever has; greater than those of the operands.
         parts: of a node with several results, those that somebody holds.
+        seen: in which count of what waits this was last found to be kept alive.
     """
 
     __slots__ = (
         "__weakref__",
         "dtype",
-        "number",
         "op",
         "operands",
         "params",
@@ -44,12 +49,14 @@ class Node(Generic[R]):
         "value",
     )
 
+    number: bool | int | float | None = None
+    """What all elements are, of a Number."""
+
     def __init__(
         self,
         shape: Any,
         dtype: Any,
         value: R | None = None,
-        number: bool | int | float | None = None,
         op: Op | None = None,
         operands: tuple[Node[R], ...] = (),
         params: tuple[Any, ...] = (),
@@ -57,63 +64,90 @@ class Node(Generic[R]):
         self.shape = shape
         self.dtype = dtype
         self.value = value
-        self.number = number
         self.op = op
         self.operands = operands
         self.params = params
-        self.parts: list[weakref.ref[Node[R]]] = []
-        self.serial = next(_numbers)
-        self.seen = -1  # the last time, counted in runs of everything, that this was found to be kept alive
+        self.parts: tuple[weakref.ref[Node[R]], ...] = ()
+        self.serial = next(serials)
+        self.seen = -1
+
+
+class Number(Node[R]):
+    """Elements that are all one number; `told` is what no other number has."""
+
+    __slots__ = ("number", "told")
+
+    def __init__(self, shape: Any, dtype: Any, number: bool | int | float) -> None:
+        super().__init__(shape, dtype)
+        self.number = number
+        self.told = exact(number)
 
 
 def waiting_for(wanted: Iterable[Node[R]]) -> list[Node[R]]:
     """The nodes that must be computed, each after its operands; of one with several results all that are held."""
-    found: set[Node[R]] = set()
-    todo = list(wanted)
+    found = {node for node in wanted if node.op is not None}
+    todo = list(found)
     while todo:
         node = todo.pop()
-        if node.op is not None and node not in found:
-            found.add(node)
-            todo += node.operands
-            todo += [part for ref in node.parts if (part := ref()) is not None]
-    return sorted(found, key=lambda node: node.serial)
+        for x in node.operands:
+            if x.op is not None and x not in found:
+                found.add(x)
+                todo.append(x)
+        for ref in node.parts:
+            part = ref()
+            if part is not None and part not in found:
+                found.add(part)
+                todo.append(part)
+    return sorted(found, key=_serial)
 
 
 class Graph(Generic[R]):
     """What nodes are computed from, taken out of them.
 
     Attributes:
-        steps: of each node the op, where its operands come from (a step before it, a leaf or a number), its params,
-            and the shape and dtype of what it gives.
+        steps: of each node the op; its params, or of a crop the shape of what it gives; then where each operand comes
+            from: a step before it as its place, a leaf as ~place, a number as its shape and dtype.
+        facts: of each node the shape and the dtype.
+        params: of each node.
         leaves: the nodes with values.
-        key: the structure: two graphs of one key are computed by one program.
+        numbers: in the order of their uses, whichever node they are: the Number of an operand, or where a crop begins
+            along an axis that it shortens.
+        told: what tells these numbers from all others, in the same order.
+        key: the structure, which has no number in it.
     """
 
     def __init__(self, nodes: list[Node[R]]) -> None:
         self.leaves: list[Node[R]] = []
-        self.steps: list[tuple[Op, tuple[Any, ...], tuple[Any, ...], Any, Any]] = []
+        self.numbers: list[Any] = []
+        self.steps: list[tuple[Any, ...]] = []
+        self.facts = [(node.shape, node.dtype) for node in nodes]
+        self.params = [node.params for node in nodes]
         self._nodes = nodes.copy()
-        places: dict[Node[R], Any] = {}
+        places: dict[Node[R], int] = {}
+        leaves, numbers, steps = self.leaves, self.numbers, self.steps
         for i, node in enumerate(nodes):
-            operands = []
+            op: Any = node.op
+            params: Any = node.params
+            operands: list[Any] = []
             for x in node.operands:
                 place = places.get(x)
                 if place is None:
                     if x.number is not None:
-                        place = ("number", x.shape, x.dtype, exact(x.number))
-                    else:
-                        place = ("leaf", len(self.leaves))
-                        self.leaves.append(x)
-                    places[x] = place
+                        numbers.append(x)
+                        operands.append((x.shape, x.dtype))
+                        continue
+                    place = places[x] = ~len(leaves)
+                    leaves.append(x)
                 operands.append(place)
+            if op is CROP and movable(node.operands[0].shape):
+                numbers += [params[0][axis][0] for axis in shortened(node.operands[0].shape, node.shape)]
+                params = node.shape
+            elif params:
+                params = exactly(op, params)
             places[node] = i
-            assert node.op is not None
-            self.steps.append((node.op, tuple(operands), node.params, node.shape, node.dtype))
-        self._numbers = {place: x for x, place in places.items() if x.number is not None}
-        self.key = (
-            tuple([(op, operands, exactly(op, params)) for op, operands, params, *_ in self.steps]),
-            tuple([(x.shape, x.dtype) for x in self.leaves]),
-        )
+            steps.append((op, params, *operands))
+        self.told = tuple([(int, x) if type(x) is int else x.told for x in numbers])
+        self.key = (tuple(steps), tuple([(x.shape, x.dtype) for x in leaves]))
 
     def released(self) -> list[tuple[int, Node[R]]]:
         """Cut the nodes off from their operands; those that are still there then, held by somebody else."""
@@ -132,47 +166,29 @@ class Graph(Generic[R]):
         """Undo the release, as nothing could be computed."""
         known = dict(held)
         nodes: list[Node[R]] = []
-        for i, (op, operands, params, shape, dtype) in enumerate(self.steps):
+        numbers = iter([x for x in self.numbers if isinstance(x, Number)])
+
+        def node_at(place: Any) -> Node[R]:
+            if type(place) is tuple:
+                return next(numbers)
+            found: Node[R] = nodes[place] if place >= 0 else self.leaves[~place]
+            return found
+
+        for i, (op, _, *operands) in enumerate(self.steps):
             alive = known.get(i) or self._refs[i]()
-            node = Node(shape, dtype) if alive is None else alive
-            node.op, node.params, node.serial = op, params, self._serials[i]
-            node.operands = tuple([self._node(place, nodes) for place in operands])
+            node: Node[R] = Node(*self.facts[i]) if alive is None else alive
+            node.op, node.params, node.serial = op, self.params[i], self._serials[i]
+            node.operands = tuple([node_at(place) for place in operands])
             nodes.append(node)
             if op is ITEM and not any([ref() is node for ref in node.operands[0].parts]):
-                node.operands[0].parts.append(weakref.ref(node))
+                node.operands[0].parts += (weakref.ref(node),)
 
-    def _node(self, place: Any, nodes: list[Node[R]]) -> Node[R]:
-        if type(place) is int:
-            return nodes[place]
-        return self.leaves[place[1]] if place[0] == "leaf" else self._numbers[place]
 
-    def program(self, outputs: Sequence[int], backend: RawTensor[R]) -> Program:
-        """The program that computes some of the results."""
-        inputs = tuple([Variable(x.shape, x.dtype) for x in self.leaves])
-        results: list[Any] = []
-        equations: list[Equation] = []
-        literals: dict[Any, Literal] = {}
+def movable(shape: Shape) -> bool:
+    """Whether int32 can tell where a crop of this shape begins, so that it may be an input."""
+    return max(shape, default=0) <= 2**31
 
-        def variable(place: Any) -> Any:
-            if type(place) is int:
-                return results[place]
-            if place[0] == "leaf":
-                return inputs[place[1]]
-            if place not in literals:
-                x = self._numbers[place]
-                assert x.number is not None
-                literals[place] = Literal(x.shape, x.dtype, x.number)
-            return literals[place]
 
-        for op, operands, params, shape, dtype in self.steps:
-            if op is ITEM:
-                results.append(results[operands[0]][params[0]])
-                continue
-            one = op.results == 1
-            defined = tuple(
-                [Variable(*facts) for facts in ([(shape, dtype)] if one else zip(shape, dtype, strict=True))]
-            )
-            results.append(defined[0] if one else defined)
-            equations.append(Equation(op, tuple([variable(place) for place in operands]), params, defined))
-        chosen = tuple([results[i] for i in outputs])
-        return Program(inputs, chosen, tuple(equations), name="lazy", backend=backend)
+def shortened(before: Shape, after: Shape) -> list[int]:
+    """The axes that a crop takes something off."""
+    return [i for i, n in enumerate(after) if n != before[i]]
