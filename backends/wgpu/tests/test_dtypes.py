@@ -1,0 +1,296 @@
+"""The dtypes: which there are on which device, that each is computed with as the language says, and how it is kept.
+
+The oracle is the reference backend, whose results are the exact values rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorken as tk
+from tensorken.dispatch import apply
+from tensorken.spec.dtypes import DTYPES
+from tensorken.spec.op import OPS
+from tensorken_wgpu.dtypes import FORMATS, SIZES, declared, packed
+from tensorken_wgpu.wgsl import CASTS, STORED, TYPES, maxima, number, sums, texts
+
+Array = np.ndarray[Any, Any]
+FLOATS = ("float16", "float32", "float64")
+INTEGERS = ("int32", "int64")
+BINARY = ("add", "sub", "mul", "maximum", "eq", "lt", "floor_divide")
+OFF = {("div", "float32"): 3, ("sqrt", "float32"): 3}
+"""How many numbers WGSL lets a driver be away from the right one."""
+
+BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right")
+
+
+def there(raw: Any, *names: str) -> None:
+    """Go on if the device has these dtypes."""
+    for name in names:
+        if name not in raw.capabilities.dtypes:
+            pytest.skip(f"{raw.device.name} has no {name}")
+
+
+def both(lazy: Any, name: str, *operands: Array, params: tuple[Any, ...] = ()) -> tuple[Array, Array]:
+    """The result of an op here, and the right one."""
+    found, right = [
+        np.asarray(apply(OPS[name], [tk.tensor(x, backend=where) for x in operands], params))
+        for where in (lazy, "reference")
+    ]
+    assert found.dtype == right.dtype
+    return found, right
+
+
+def check(name: str, found: Array, right: Array, *operands: Array, steps: int = 0) -> None:
+    """Every bit is right, or each number at most so many away; a NaN may be any, and a zero if it is a maximum."""
+    wrong = found != right
+    if steps:
+        with np.errstate(invalid="ignore", over="ignore"):
+            wrong &= ~(np.abs(found - right) <= steps * np.spacing(np.abs(right)))
+    if found.dtype.kind == "f":
+        signs = np.signbit(found) != np.signbit(right)
+        wrong = (wrong | (signs & (name != "maximum"))) & ~(np.isnan(found) & np.isnan(right))
+    places = np.flatnonzero(wrong)
+    shown = [(*[x[i].item() for x in operands], found[i].item(), right[i].item()) for i in places[:5]]
+    assert not shown, f"{name}: {len(places)} of {len(found)} wrong: operands, found and right {shown}"
+
+
+def drawn(dtype: str, count: int = 2000) -> Array:
+    """Numbers of a dtype, drawn by their bits and by their sizes, and those at which a conversion may go wrong."""
+    draw = np.random.default_rng(3)
+    if dtype == "bool":
+        return np.array([False, True])
+    kind = np.dtype(dtype)
+    bits = draw.integers(0, 2 ** (8 * kind.itemsize), count, dtype=np.uint64).astype(f"u{kind.itemsize}")
+    if kind.kind == "i":
+        ends = [0, 1, -1, 7, -7, 31, 32, 63, 64, 2049, 65519, 65520, 2**24 + 1, 2**31 - 1, -(2**31)]
+        wide = [2**31, 2**32 + 5, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)]
+        whole = bits.view(dtype)
+        small = whole >> draw.integers(0, 8 * kind.itemsize - 1, count).astype(dtype)
+        return np.concatenate([np.array([*ends, *wide], np.int64).astype(dtype), whole, small])
+    ends = [
+        0.0,
+        1.5,
+        0.99,
+        2.0**31,
+        2.0**31 - 1,
+        2.0**31 + 1,
+        2.0**63,
+        2.0**63 - 1024,
+        2.0**62 * 1.999,
+        math.inf,
+    ]
+    halves = [
+        65504.0,
+        65519.99,
+        65520.0,
+        65519.999999999,
+        2.0**-24,
+        2.0**-25,
+        2.0**-25 * (1 + 1e-15),
+        2.0**-14,
+    ]
+    singles = [2.0**-149, 2.0**-150, 2.0**-150 * (1 + 1e-15), 3.4028235677973366e38, 3.4028235677973362e38]
+    values = np.array([*ends, *halves, *singles])
+    between = draw.normal(size=count).astype(np.float16).astype(np.float64) * (
+        1 + 2.0**-11
+    )  # amid two float16
+    near = [between, np.nextafter(between, 0), draw.normal(size=count) * 2.0 ** draw.integers(-30, 70, count)]
+    with np.errstate(over="ignore"):
+        chosen = np.concatenate([values, -values, *near]).astype(dtype)
+    return np.concatenate([chosen, bits.view(dtype), np.array([math.nan], dtype)])
+
+
+def kept(raw: Any, *arrays: Array) -> Array:
+    """Where no number is one that the device declares to make zero."""
+    ordinary = np.ones(arrays[0].shape, bool)
+    for x in arrays:
+        if x.dtype.name in raw.capabilities.flushes_subnormals:
+            ordinary &= (x == 0) | (np.abs(x) >= np.finfo(x.dtype).tiny) | np.isnan(x)
+    return ordinary
+
+
+# ---- what there is -------------------------------------------------------------------------------------------
+
+
+def test_a_device_has_the_dtypes_of_its_features(raw: Any) -> None:
+    assert declared(frozenset()) == ("bool", "int32", "float32")
+    assert declared({"shader-f64"}) == ("bool", "int32", "float32")
+    assert declared({"shader-f64", "shader-int64", "shader-f16"}) == tuple(DTYPES)
+    assert raw.capabilities.dtypes == declared(raw.device.features)
+
+
+def test_the_tables_have_all_dtypes() -> None:
+    assert {*TYPES} == {*STORED} == {*FORMATS} == {*SIZES} == {*DTYPES}
+    assert {*CASTS} == {(a, b) for a in DTYPES for b in DTYPES if a != b}
+    for name, dtype in DTYPES.items():
+        assert {"eq", "lt", "where", "maximum"} <= texts(name).keys()
+        assert maxima(name).type == TYPES[name]
+        if dtype.kind != "bool":
+            assert sums(name).finish("x") == ("to_f16(x)" if name == "float16" else "x")
+
+
+def test_numbers_are_packed_as_they_lie_in_memory() -> None:
+    assert packed([1.0, 65519.0, 65520.0, -1e9], "float16") == struct.pack(
+        "<4e", 1.0, 65504.0, math.inf, -math.inf
+    )
+    assert packed([True, False], "bool") == struct.pack("<2I", 1, 0)
+    assert packed(range(3), "int64") == struct.pack("<3q", 0, 1, 2)
+    assert packed([0.1], "float64") == struct.pack("<d", 0.1)
+
+
+# ---- values --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_come_back_as_they_were(lazy: Any, raw: Any, dtype: str) -> None:
+    there(raw, dtype)
+    x = drawn(dtype)
+    for values in (x, x[:1], x[:3] if len(x) > 2 else x):  # of an odd number of bytes too
+        found = np.asarray(tk.tensor(values, backend=lazy))
+        assert found.dtype == dtype
+        check("read", found, values)
+        check("where", np.asarray(tk.where(True, tk.tensor(values, backend=lazy), False)), values)
+
+
+NUMBERS = {
+    "bool": [True, False],
+    "int32": [0, 1, -1, 2**31 - 1, -(2**31)],
+    "int64": [0, 1, -1, 2**31, 2**63 - 1, -(2**63)],
+    "float16": [0.0, -0.0, 1.0, -2.5, math.inf, -math.inf, math.nan, 2.0**-24, -3e-6, 65504.0, 1e6, 0.1],
+    "float32": [0.0, -0.0, 1.0, -2.5, math.inf, -math.inf, math.nan, 1e-45, -3e-39, 3e38, 1e-30, 0.1],
+    "float64": [0.0, -0.0, 1.0, -2.5, math.inf, -math.inf, math.nan, 5e-324, -3e-310, 1e308, 1e-300, 0.1],
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_numbers_in_programs_arrive_as_they_are(lazy: Any, raw: Any, dtype: str) -> None:
+    there(raw, dtype)
+    ones = tk.tensor(np.ones(9000, dtype), backend=lazy)
+    for value in NUMBERS[dtype]:
+        program = tk.jit(
+            lambda x, value=value: tk.where(x > 0, tk.full(x.shape, value, dtype, backend=lazy), x)
+        )
+        with np.errstate(over="ignore"):
+            right = np.array([value] * 9000).astype(dtype)
+        for _ in range(10):  # with the number in the text too
+            check(f"{value!r} as {number(value, DTYPES[dtype])}", np.asarray(program(ones)), right)
+
+
+@pytest.mark.parametrize("target", DTYPES)
+@pytest.mark.parametrize("source", DTYPES)
+def test_casts(lazy: Any, raw: Any, source: str, target: str) -> None:
+    there(raw, source, target)
+    x = drawn(source)
+    found, right = both(lazy, "cast", x, params=(DTYPES[target],))
+    ordinary = kept(raw, x, right)
+    check(f"{source} to {target}", found[ordinary], right[ordinary], x[ordinary])
+
+
+# ---- arithmetic ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "eq", "lt"])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_arithmetic_of_floats_is_rounded_once(lazy: Any, raw: Any, dtype: str, name: str) -> None:
+    there(raw, dtype)
+    a = drawn(dtype)
+    for b in (np.random.default_rng(4).permutation(a), np.roll(a, 1)):
+        found, right = both(lazy, name, a, b)
+        ordinary = kept(raw, a, b, right)
+        check(name, *[x[ordinary] for x in (found, right, a, b)], steps=OFF.get((name, dtype), 0))
+
+
+@pytest.mark.parametrize("name", ["sqrt", "floor", "neg", "abs", "to_bits"])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_exact_functions_of_floats(lazy: Any, raw: Any, dtype: str, name: str) -> None:
+    there(raw, dtype)
+    if (name, dtype) == ("to_bits", "float64"):
+        there(raw, "int64")
+    x = drawn(dtype)
+    x = x[~np.isnan(x)] if name == "to_bits" else x
+    found, right = both(lazy, name, x)
+    ordinary = kept(raw, x, right)
+    check(name, *[v[ordinary] for v in (found, right, x)], steps=OFF.get((name, dtype), 0))
+
+
+def test_every_float16(lazy: Any, raw: Any) -> None:
+    there(raw, "float16")
+    x = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    for name in ("sqrt", "floor", "neg", "abs"):
+        check(name, *both(lazy, name, x), x)
+    check("cast", *both(lazy, "cast", x, params=(DTYPES["float32"],)), x)
+    numbers = x[~np.isnan(x)]
+    check("to_bits", *both(lazy, "to_bits", numbers), numbers)
+    for name in ("exp", "log", "sin", "cos"):
+        found, right = both(lazy, name, x)
+        check(name, found, right, x, steps=1)
+        assert np.count_nonzero((found != right) & ~np.isnan(right)) < 8, name
+
+
+def test_sums_of_float16_are_rounded_once(lazy: Any, raw: Any) -> None:
+    """Added up in float16, ones would come to a stop at 2048; products are not rounded before they are added."""
+    there(raw, "float16")
+    ones = tk.tensor(np.ones((5, 4099), np.float16), backend=lazy)
+    assert ones.sum(1).tolist() == [4100.0] * 5  # 4099 is between two float16
+    assert ones.scatter_add(tk.tensor(np.zeros(5, np.int32), backend=lazy), 0, 1)[0, 0].item() == 5.0
+    a = tk.tensor(np.full((2, 3000), 1 + 2.0**-10, np.float16), backend=lazy)
+    exact = 3000 * (1 + 2.0**-10) ** 2
+    assert (a @ a.T)[0, 1].item() == float(np.float16(exact))
+    assert tk.tensor(np.full((300,), 60000.0, np.float16), backend=lazy).sum().item() == math.inf
+    mixed = tk.tensor(np.array([60000.0, 60000.0, -60000.0], np.float16), backend=lazy)
+    assert mixed.sum().item() == 60000.0
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+def test_sums_and_products_have_all_digits(lazy: Any, raw: Any, dtype: str) -> None:
+    there(raw, dtype)
+    x = np.arange(2**40, 2**40 + 3000).astype(dtype)
+    assert tk.tensor(x, backend=lazy).sum().item() == x.sum().item()
+    assert tk.tensor(-x, backend=lazy).max().item() == -(2**40)
+    m = x.reshape(30, 100) % 1000
+    np.testing.assert_array_equal(
+        np.asarray(tk.tensor(m, backend=lazy) @ tk.tensor(m.T, backend=lazy)), m @ m.T
+    )
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_wrap(lazy: Any, raw: Any, dtype: str) -> None:
+    there(raw, dtype)
+    x = drawn(dtype, 400)
+    ends = np.concatenate([x[:21], -x[:21], np.array([8 * x.itemsize, 8 * x.itemsize - 1, -8], dtype)])
+    a, b = (v.ravel() for v in np.meshgrid(ends, ends))
+    a, b = np.concatenate([a, x]), np.concatenate([b, np.random.default_rng(5).permutation(x)])
+    for name in (*BINARY, *BITWISE):
+        check(name, *both(lazy, name, a, b), a, b)
+    for name in ("neg", "abs"):
+        check(name, *both(lazy, name, x), x)
+    if dtype == "int32":
+        check("from_bits", *both(lazy, "from_bits", x), x)
+
+
+def test_float64_from_bits(lazy: Any, raw: Any) -> None:
+    there(raw, "int64", "float64")
+    x = drawn("int64")
+    check("from_bits", *both(lazy, "from_bits", x), x)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_derivatives_and_compiled_functions(lazy: Any, raw: Any, dtype: str) -> None:
+    there(raw, dtype)
+
+    def f(x: Any) -> Any:
+        return (tk.softmax(tk.tanh(x) * x, -1) * tk.log(x * x + 1.0) + tk.erf(x)).sum()
+
+    x = np.random.default_rng(6).normal(size=(7, 5)).astype(dtype)
+    right = np.asarray(tk.grad(f)(tk.tensor(x.astype(np.float64), backend="numpy")))
+    for g in (tk.grad(f), tk.jit(tk.grad(f))):
+        found = np.asarray(g(tk.tensor(x, backend=lazy)))
+        assert found.dtype == dtype
+        eps = float(np.finfo(dtype).eps)
+        np.testing.assert_allclose(found.astype(np.float64), right, rtol=40 * eps, atol=40 * eps)
