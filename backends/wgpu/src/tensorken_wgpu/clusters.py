@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from tensorken_wgpu.folds import Rows, rows_of
-from tensorken_wgpu.kernels import Cluster, Division, RowKernel, division, needs
+from tensorken_wgpu.kernels import Cluster, Division, RowKernel, division
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.writer import FOLDS, NotHere
 
@@ -128,7 +128,7 @@ class Clusters:
         """Values as a cluster; those are written that are results of the program, or that others use."""
         inside = frozenset(values)
         written = [v for v in values if v in self._outputs or not inside.issuperset(self._users.get(v, ()))]
-        return Cluster(rows, values, tuple(written))
+        return Cluster(rows, values, tuple(written), self._needs)
 
     def _possible(self, cluster: Cluster) -> bool:
         how = division(cluster.rows, self._target)
@@ -169,3 +169,18 @@ def common(one: Rows, other: Rows) -> Rows | None:
         return one if one.count == other.count else None
     folded, single = (one, other) if one.axes else (other, one)
     return folded if single.count in (folded.count, prod(folded.shape)) else None
+
+
+def needs(
+    v: Variable, makers: Mapping[Variable, Equation], stop: Collection[Variable]
+) -> frozenset[Variable]:
+    """Those of some values that a value is computed from, without another of them between."""
+    found, todo, seen = set(), list(makers[v].operands), set()
+    while todo:
+        x = todo.pop()
+        if x in stop:
+            found.add(x)
+        elif x in makers and x not in seen:
+            seen.add(x)
+            todo += makers[x].operands
+    return frozenset(found)

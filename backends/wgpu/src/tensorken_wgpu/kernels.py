@@ -9,7 +9,7 @@ workgroup, whose parts are brought together as a tree; long rows that are few ar
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -103,11 +103,13 @@ class Cluster:
         rows: of which array.
         values: all of them, in an order in which they can be computed.
         written: those that are needed elsewhere.
+        needs: for each value what lies in memory, or is computed here, that it is computed from.
     """
 
     rows: Rows
     values: tuple[Variable, ...]
     written: tuple[Variable, ...]
+    needs: Mapping[Variable, frozenset[Variable]]
 
     def is_outer(self, v: Variable) -> bool:
         """Whether a value has one element for each row."""
@@ -139,7 +141,7 @@ def kernels_of(
 def _of_parts(cluster: Cluster, parts: int) -> Cluster:
     """The cluster that is left when each part of a row has been folded to one number."""
     rows = Rows((parts, cluster.rows.count), (0,), cluster)
-    return Cluster(rows, cluster.values, cluster.written)
+    return replace(cluster, rows=rows)
 
 
 def written(
@@ -254,7 +256,7 @@ class RowKernel:
         """For each value how many loops must have run before it is there."""
         depths: dict[Variable, int] = {}
         for v in self.cluster.values:
-            before = max([depths[x] for x in needs(v, self.makers, depths)], default=0)
+            before = max([depths.get(x, 0) for x in self.cluster.needs[v]], default=0)
             depths[v] = before + 1 if self.makers[v].op.name in FOLDS else before
         return depths
 
@@ -444,18 +446,3 @@ def spread(groups: int) -> tuple[int, int, int]:
     """So many workgroups along two axes, of which there may be 65 535 along each."""
     rows = -(-groups // 65535)
     return -(-groups // rows), rows, 1
-
-
-def needs(
-    v: Variable, makers: Mapping[Variable, Equation], stop: Collection[Variable]
-) -> frozenset[Variable]:
-    """Those of some values that a value is computed from, without another of them between."""
-    found, todo, seen = set(), list(makers[v].operands), set()
-    while todo:
-        x = todo.pop()
-        if x in stop:
-            found.add(x)
-        elif x in makers and x not in seen:
-            seen.add(x)
-            todo += makers[x].operands
-    return frozenset(found)

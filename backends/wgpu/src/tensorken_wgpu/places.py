@@ -38,6 +38,10 @@ class Place:
             return None
         return 1 + self.constant + sum([f * (self.sizes[v] - 1) for v, f in self.terms.items() if f > 0])
 
+    def _with(self, terms: Mapping[str, int], constant: int) -> Place:
+        """Another sum of the same variables."""
+        return Place(terms, constant, self.sizes, self.quotients)
+
     def __add__(self, other: Place) -> Place:
         terms = dict(self.terms)
         for v, f in other.terms.items():
@@ -52,22 +56,22 @@ class Place:
             factor = self.terms.get(remainder)
             if factor and self.terms.get(v) == factor * by:
                 rest = {x: f for x, f in self.terms.items() if x not in (v, remainder)}
-                return replace(self, terms=rest) + of.times(factor)
+                return self._with(rest, self.constant) + of.times(factor)
         return self
 
     def times(self, factor: int) -> Place:
         """This, multiplied."""
         terms = {v: f * factor for v, f in self.terms.items()} if factor else {}
-        return replace(self, terms=terms, constant=self.constant * factor)
+        return self._with(terms, self.constant * factor)
 
     def over(self, factor: int) -> Place:
         """This, divided by what divides all factors; rounded down."""
         terms = {v: f // factor for v, f in self.terms.items()}
-        return replace(self, terms=terms, constant=self.constant // factor)
+        return self._with(terms, self.constant // factor)
 
     def plus(self, number: int) -> Place:
         """This and a number."""
-        return replace(self, constant=self.constant + number)
+        return self._with(self.terms, self.constant + number)
 
     def divided(self, by: int, name: Callable[[str, int], Place]) -> tuple[Place, Place]:
         """Quotient and remainder; where they do not follow from the sum, `name` gives what is computed a name."""
@@ -75,9 +79,9 @@ class Place:
             return self, fixed(0)
         multiples = {v: f // by for v, f in self.terms.items() if f % by == 0}
         others = {v: f for v, f in self.terms.items() if v not in multiples}
-        rest = replace(self, terms=others, constant=self.constant % by)
+        rest = self._with(others, self.constant % by)
         if rest.end is not None and rest.end <= by:
-            return replace(self, terms=multiples, constant=self.constant // by), rest
+            return self._with(multiples, self.constant // by), rest
         step = gcd(by, *self.terms.values())
         if step > 1:  # what lies beside it, as the elements of a vector, is divided by the same division
             quotient, remainder = self.over(step).divided(by // step, name)
