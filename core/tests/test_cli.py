@@ -30,7 +30,7 @@ def tensorken_backend():
         from tensorken.spec.raw import RawTensor
         class Toy(RawTensor): pass
         return Toy()
-    return BackendEntry({name!r}, load, fuse=False)
+    return BackendEntry({name!r}, load, fuse=False{more})
 """
 
 COMMAND = """
@@ -76,10 +76,10 @@ class Installation:
         for name, source in modules.items():
             (self.folder / f"{name}.py").write_text(source, encoding="utf-8")
 
-    def backend(self, name: str, version: str = "1.0", needs: str = "") -> None:
+    def backend(self, name: str, version: str = "1.0", needs: str = "", more: str = "") -> None:
         module = f"fake_{name}"
         point = f"[tensorken.backends]\n{name} = {module}\n"
-        self.install(f"dist-{name}", point, version, needs, **{module: BACKEND.format(name=name)})
+        self.install(f"dist-{name}", point, version, needs, **{module: BACKEND.format(name=name, more=more)})
 
     def commands(self) -> None:
         points = "\n".join(
@@ -169,12 +169,36 @@ def test_probing_loads_each_and_survives_what_does_not_load(here: Installation) 
     assert probed[3] == "numpy * dist-numpy 1.0 any loads; devices: cpu"
 
 
+def test_probing_tells_what_backends_say_of_their_devices(here: Installation) -> None:
+    here.backend(
+        "gpu", more=", devices=('left', 'right'), facts=lambda d: {'driver': f'of {d}', 'memory': 80}"
+    )
+    here.backend("shy", more=", devices=('left',), facts=lambda d: 1 / 0")
+    told = lines(here.run("backends", "--probe", TENSORKEN_BACKEND="gpu"))
+    assert told[1] == "gpu * dist-gpu 1.0 any loads; devices: left, right"
+    assert told[3:12] == [
+        "",
+        "gpu:0 is left",
+        "driver of left",
+        "memory 80",
+        "",
+        "gpu:1 is right",
+        "driver of right",
+        "memory 80",
+        "",
+    ]
+    assert told[12] == "shy:0 is left"
+    assert told[13].startswith("error backend 'shy' of dist-shy 1.0 cannot be loaded: ZeroDivisionError: ")
+    data = json.loads(here.run("backends", "--probe", "--json", TENSORKEN_BACKEND="gpu"))
+    assert data["backends"][0]["facts"]["right"] == {"driver": "of right", "memory": "80"}
+
+
 def test_json_tells_the_same(here: Installation) -> None:
     here.backend("numpy", needs=">=1,<2")
     here.install("bad", "[tensorken.backends]\nbad = fake_bad\n", fake_bad="raise RuntimeError('no luck')")
     plain = json.loads(here.run("backends", "--json", TENSORKEN_BACKEND="numpy:0"))
     assert plain["default"] == {"name": "numpy", "device": "0", "why": "TENSORKEN_BACKEND='numpy:0'"}
-    assert (plain["schema"], plain["core"], plain["language"], plain["error"]) == (1, "1.4.2", "1.0", None)
+    assert (plain["schema"], plain["core"], plain["language"], plain["error"]) == (2, "1.4.2", "1.0", None)
     assert plain["backends"][1] == {
         "name": "numpy",
         "distribution": "dist-numpy",
@@ -183,6 +207,7 @@ def test_json_tells_the_same(here: Installation) -> None:
         "status": "available",
         "reason": "",
         "devices": None,
+        "facts": None,
     }
     probed = json.loads(here.run("backends", "--json", "--probe", TENSORKEN_BACKEND="nunpy"))
     assert probed["default"] is None
@@ -191,6 +216,7 @@ def test_json_tells_the_same(here: Installation) -> None:
         ("broken", None),
         ("available", ["cpu"]),
     ]
+    assert [b["facts"] for b in probed["backends"]] == [None, {"cpu": {}}]
 
 
 @pytest.mark.feature(204)

@@ -524,6 +524,17 @@ def test_a_device_is_named_by_name_or_number(site: Site) -> None:
         assert site.selection.devices() == ["Left", "cuda:1"]
 
 
+def test_a_backend_may_say_what_is_known_of_a_device(site: Site) -> None:
+    site.backend("gpu", facts="devices=('left', 'right'), facts=lambda device: {'driver': 3, 'of': device}")
+    site.backend("toy")
+    site.backend("bad", facts="facts=lambda device: 1 / 0")
+    facts = site.registry.facts
+    assert facts(one(site, "gpu"), "right") == {"driver": "3", "of": "right"}
+    assert facts(one(site, "toy"), "cpu") == {}
+    with pytest.raises(BackendError, match="ZeroDivisionError"):
+        facts(one(site, "bad"), "cpu")
+
+
 def test_a_device_that_is_not_there_is_an_error(site: Site) -> None:
     site.backend("gpu", facts="devices=('left', 'right')")
     site.backend("none", facts="devices=lambda: []")

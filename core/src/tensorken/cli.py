@@ -14,7 +14,7 @@ import platform
 import sys
 import traceback
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -92,9 +92,12 @@ def _list_backends(options: argparse.Namespace) -> int:
     records = [_probed(r) if options.probe else r for r in SELECTION.backends()]
     loaded = [r for r in records if options.probe and r.status in ("available", "clash")]
     devices = {record.key: list(REGISTRY.devices(record)) for record in loaded}
+    facts = {
+        record.key: {device: _facts(record, device) for device in devices[record.key]} for record in loaded
+    }
     chosen, why_not = _default()
     if options.json:
-        print(json.dumps(_as_data(records, devices, chosen, why_not), indent=2))
+        print(json.dumps(_as_data(records, devices, facts, chosen, why_not), indent=2))
         return 0
     default = chosen.record.key if chosen and chosen.record else None
     rows = [
@@ -108,8 +111,21 @@ def _list_backends(options: argparse.Namespace) -> int:
         for record in records
     ]
     _print_table([("name", "distribution", "version", "needs core", "status"), *rows])
+    for record in loaded:
+        for number, (device, known) in enumerate(facts[record.key].items()):
+            if known:
+                _say(f"\n{record.selector}:{number} is {device}")
+                _print_table(known.items())
     _say(f"\n* default: {chosen}" if chosen else f"\nno default: {why_not}")
     return 0
+
+
+def _facts(record: PluginRecord, device: str) -> dict[str, str]:
+    """What a backend says of a device, or why it says nothing."""
+    try:
+        return REGISTRY.facts(record, device)
+    except BackendError as error:
+        return {"error": told(error)}
 
 
 def _status(record: PluginRecord, devices: Sequence[str] | None) -> str:
@@ -119,18 +135,23 @@ def _status(record: PluginRecord, devices: Sequence[str] | None) -> str:
 
 
 def _as_data(
-    records: Iterable[PluginRecord], devices: dict[Any, list[str]], chosen: Choice | None, why_not: str
+    records: Iterable[PluginRecord],
+    devices: Mapping[Any, list[str]],
+    facts: Mapping[Any, Mapping[str, Mapping[str, str]]],
+    chosen: Choice | None,
+    why_not: str,
 ) -> dict[str, Any]:
     """What `--json` prints; "schema" counts its changes."""
-    facts = ("name", "distribution", "version", "needs", "status", "reason")
+    told_of_all = ("name", "distribution", "version", "needs", "status", "reason")
     return {
-        "schema": 1,
+        "schema": 2,
         "core": core_version(),
         "language": SPEC_VERSION,
         "default": {"name": chosen.name, "device": chosen.device, "why": chosen.why} if chosen else None,
         "error": why_not or None,
         "backends": [
-            {fact: getattr(record, fact) for fact in facts} | {"devices": devices.get(record.key)}
+            {fact: getattr(record, fact) for fact in told_of_all}
+            | {"devices": devices.get(record.key), "facts": facts.get(record.key)}
             for record in records
         ],
     }

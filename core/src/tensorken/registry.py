@@ -197,6 +197,16 @@ class Registry(Installation):
                     self._devices[record.key] = devices_of(entry)
             return self._devices[record.key]
 
+    def facts(self, record: PluginRecord, device: str) -> dict[str, str]:
+        """What a backend says of one of its devices: its driver, say; nothing if it says nothing.
+
+        Raises:
+            BackendError: if the plugin is incompatible or broken.
+        """
+        facts = self.entry(record).facts
+        with self.lock, self._guarded(record):
+            return {str(k): str(v) for k, v in facts(device).items()} if facts is not None else {}
+
     def load(self, record: PluginRecord, device: str | None = None) -> RawTensor[Any]:
         """The interpreter of a backend on a device (None: its default), the same one at each call.
 

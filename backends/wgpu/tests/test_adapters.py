@@ -1,0 +1,131 @@
+"""Adapters: which there are, by what names they are chosen, and what users are told where there are none."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tensorken.errors import BackendError
+from tensorken_wgpu import adapters as adapters_module
+from tensorken_wgpu.adapters import adapter_of, adapters, again, facts, name_of, names
+
+
+class Adapter:
+    """What wgpu gives, as far as it is looked at here."""
+
+    def __init__(self, device: str, kind: str = "DiscreteGPU", api: str = "Vulkan") -> None:
+        self.info = {"device": device, "description": "driver 1", "adapter_type": kind, "backend_type": api}
+
+
+def found(monkeypatch: pytest.MonkeyPatch, *there: Adapter) -> None:
+    gpu = SimpleNamespace(enumerate_adapters_sync=lambda: list(there))
+    monkeypatch.setattr(adapters_module, "wgpu", SimpleNamespace(gpu=gpu))
+    adapters.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def forget() -> Any:
+    yield
+    adapters.cache_clear()
+
+
+def test_the_best_come_first_and_those_without_compute_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    found(
+        monkeypatch,
+        Adapter("soft (LLVM)", "CPU"),
+        Adapter("NVIDIA H100"),
+        Adapter("NVIDIA H100", api="OpenGL"),
+        Adapter("Intel(R) Arc", "IntegratedGPU"),
+        Adapter("NVIDIA H100"),
+    )
+    assert names() == ("nvidia-h100", "nvidia-h100-2", "intel-arc", "soft")
+    assert adapter_of(None) is adapter_of("0") is adapter_of("nvidia-h100") is adapters()[0]
+    assert adapter_of("1") is adapter_of(" NVIDIA-H100-2 ") is adapters()[1]
+    assert name_of(adapter_of("soft")) == "soft (LLVM) (driver 1, Vulkan)"
+    with pytest.raises(
+        BackendError,
+        match=r"no device '4'; there is 0: nvidia-h100, 1: nvidia-h100-2, 2: intel-arc, 3: soft$",
+    ):
+        adapter_of("4")
+    with pytest.raises(BackendError, match="no device 'amd'"):
+        adapter_of("amd")
+
+
+def test_where_there_is_no_adapter_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    found(monkeypatch, Adapter("NVIDIA H100", api="OpenGL"))
+    for ask in (names, lambda: adapter_of(None), lambda: adapter_of("1")):
+        with pytest.raises(
+            BackendError, match=r"no adapter for Vulkan, .*apt-get install mesa-vulkan-drivers"
+        ):
+            ask()  # type: ignore[operator]
+
+
+def test_an_adapter_is_found_again_after_its_driver_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    twins = Adapter("twin"), Adapter("twin")
+    found(monkeypatch, *twins)
+    former = adapter_of("twin-2")
+    renewed = Adapter("twin"), Adapter("twin")
+    gpu = SimpleNamespace(enumerate_adapters_sync=lambda: list(renewed))
+    monkeypatch.setattr(adapters_module, "wgpu", SimpleNamespace(gpu=gpu))
+    assert again(former) is renewed[1]
+    found(monkeypatch, Adapter("other"), Adapter("twin"))
+    assert again(former) is adapters()[1]
+    found(monkeypatch, Adapter("other"))
+    with pytest.raises(BackendError, match=r"twin \(driver 1, Vulkan\) is not there any more"):
+        again(former)
+
+
+def test_the_facts_of_a_device(device: Any) -> None:
+    told = facts(names()[0])
+    assert told["device"] == adapters()[0].info["device"]
+    assert told["driver"].endswith("through " + adapters()[0].info["backend_type"])
+    assert told["bindings of a kernel"] == str(device.limits["max-storage-buffers-per-shader-stage"])
+    assert all(told.values())
+
+
+# ---- as users see it ---------------------------------------------------------------------------------------
+
+
+def run(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("TENSORKEN_")}
+    return subprocess.run(
+        [sys.executable, *command],
+        env={**inherited, **variables},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+NOWHERE = {"VK_ICD_FILENAMES": "/nonexistent/none.json", "VK_DRIVER_FILES": "/nonexistent/none.json"}
+"""Where Vulkan finds no driver."""
+
+
+def test_probing_names_each_adapter(device: Any) -> None:
+    done = run("-m", "tensorken", "backends", "--probe", "--json")
+    (backend,) = [b for b in json.loads(done.stdout)["backends"] if b["name"] == "wgpu"]
+    assert backend["devices"] == list(names())
+    assert backend["facts"] == {name: dict(facts(name)) for name in names()}
+
+
+def test_a_device_is_chosen_by_the_variable(device: Any) -> None:
+    show = "import tensorken as tk; x = tk.ones(2) + 1.0; print(x.backend, x.device, x.tolist(), tk.devices('wgpu'))"
+    done = run("-c", show, TENSORKEN_BACKEND="wgpu:0")
+    assert done.stdout == f"wgpu {names()[0]} [2.0, 2.0] {list(names())}\n"
+    done = run("-c", show, TENSORKEN_BACKEND="wgpu:99")
+    assert f"backend 'wgpu' has no device '99'; its devices are {', '.join(names())}\n" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no variable hides the drivers")
+def test_doctor_says_what_to_install_where_there_is_no_adapter() -> None:
+    done = run("-m", "tensorken", "doctor", **NOWHERE)
+    assert "\n  wgpu (tensorken-wgpu " in done.stdout
+    assert "apt-get install mesa-vulkan-drivers)" in done.stdout
+    done = run("-c", "import tensorken as tk; tk.ones(2, backend='wgpu')", **NOWHERE)
+    assert "install the GPU's driver, or one in software" in done.stderr
