@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tensorken as tk
-from tensorken.errors import DTypeError
+from tensorken.errors import BackendError, DTypeError
 from tensorken.spec.capabilities import Capabilities
 
 
@@ -158,7 +159,7 @@ def test_other_dtypes_are_refused(lazy: Any, raw: Any, monkeypatch: pytest.Monke
     monkeypatch.setattr(raw, "capabilities", Capabilities(dtypes=("bool", "int32", "float32")))
     with pytest.raises(DTypeError, match="float64"):
         tk.tensor([1.0], "float64", backend=tk.Lazy(raw))
-    with pytest.raises(DTypeError, match="new: .* has no int64, only bool, int32, float32; cast to one"):
+    with pytest.raises(DTypeError, match=r"new: .* has no int64, only bool, int32, float32; cast to one"):
         raw.new((1,), [1], int64)
 
 
@@ -208,3 +209,33 @@ def test_numbers_arrive_as_they_are(lazy: Any, value: float) -> None:
         assert np.isnan(np.asarray(y)).all()
     else:
         np.testing.assert_array_equal(np.asarray(y).view(np.int32), want.view(np.int32))
+
+
+def test_what_is_too_large_for_one_binding_is_bound_in_parts(
+    raw: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(raw, "target", replace(raw.target, binding_size=1024))
+    monkeypatch.setattr(raw, "_single", {})
+    lazy = tk.Lazy(raw)
+    x = drawn(50, 24)  # 4800 bytes: 5 parts
+    ours = tk.tensor(x, backend=lazy)
+    close(ours.T[::-1] + 1.0, x.T[::-1] + 1.0)
+    close(ours.sum(0) @ ours.T, x.sum(0) @ x.T)
+    close(tk.softmax(ours, -1), tk.softmax(tk.tensor(x, backend="numpy"), -1))
+    wide = tk.tensor(np.tile(x, (20, 1)), backend=lazy)  # 96 000 bytes: 94 parts
+    with pytest.raises(
+        BackendError, match=r"bound in 1.. parts, as they are larger than 1024 bytes"
+    ) as found:
+        (wide + 1.0).tolist()
+    assert any("computing add" in note for note in found.value.__notes__)
+
+
+def test_tensors_beyond_the_binding_limit(lazy: Any, device: Any) -> None:
+    count = device.limits["max-storage-buffer-binding-size"] // 4 + 1000
+    if count > 2**27:
+        pytest.skip(f"{device.name} binds {4 * count} bytes at once: a test of that size takes too long")
+    x = tk.tensor(np.arange(count, dtype=np.int32), backend=lazy)
+    y = x + 1
+    assert y[count - 1].item() == count
+    assert y[7].item() == 8
+    assert (x < 10).sum().item() == 10

@@ -119,7 +119,7 @@ class Wgpu(RawTensor[Array]):
         how = plan(program, self.target)
         outside = [*program.constants, *[v for v in how.outputs if getattr(v, "value", None) is not None]]
         constants = {v: program.outside(v, self).memory for v in outside}
-        return Ready(program.inputs, constants, program.outputs, how, self.device)
+        return Ready(program.inputs, constants, program.outputs, how, self.device, self.target)
 
     def _check(self, op: str, dtype: DType) -> None:
         there = self.capabilities.dtypes

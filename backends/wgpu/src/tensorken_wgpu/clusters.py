@@ -132,7 +132,7 @@ class Clusters:
 
     def _possible(self, cluster: Cluster) -> bool:
         how = division(cluster.rows, self._target)
-        kernel = RowKernel(cluster, self._makers, self._kept, Division(1, 1))
+        kernel = RowKernel(cluster, self._makers, self._kept, Division(1, 1), self._target)
         if how.parts > 1 and not kernel.can_be_parted():
             return False
         try:

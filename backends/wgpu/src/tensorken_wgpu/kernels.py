@@ -19,7 +19,6 @@ from tensorken_wgpu.places import Place, fixed, variable
 from tensorken_wgpu.single import Value
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.templates import NUMBERS, whole
-from tensorken_wgpu.wgsl import STORED
 from tensorken_wgpu.writer import FOLDS, Writer
 
 if TYPE_CHECKING:
@@ -126,15 +125,15 @@ def kernels_of(
     """
     how = division(cluster.rows, target)
     if how.parts == 1:
-        return [written(cluster, makers, kept, how)]
+        return [written(cluster, makers, kept, how, target)]
     lanes = how.parts * cluster.rows.count
     folds = [v for v in cluster.values if makers[v].op.name in FOLDS]
     between: dict[Variable, Any] = {
         v: Value((lanes,), DTYPES[fold_of(makers[v]).accumulator.dtype]) for v in folds
     }
     return [
-        written(cluster, makers, kept, how, between),
-        written(_of_parts(cluster, how.parts), makers, kept, Division(1, 1), between),
+        written(cluster, makers, kept, how, target, between),
+        written(_of_parts(cluster, how.parts), makers, kept, Division(1, 1), target, between),
     ]
 
 
@@ -149,10 +148,11 @@ def written(
     makers: Mapping[Variable, Equation],
     kept: Collection[Variable],
     how: Division,
+    target: Target,
     between: Mapping[Variable, Variable] | None = None,
 ) -> Kernel:
     """The kernel of a cluster, with vectors of four where that is possible and pays."""
-    kernel = RowKernel(cluster, makers, kept, how, between, vectors=())
+    kernel = RowKernel(cluster, makers, kept, how, target, between)
     done = kernel.kernel()
     rows = cluster.rows
     if prod(rows.shape) < MANY or len(kernel.writer.lines) > LONG:
@@ -164,7 +164,15 @@ def written(
     vectors = {v for v in [*done.reads, *done.writes] if prod(v.shape) % 4 == 0}
     while True:
         wide = RowKernel(
-            cluster, makers, kept, how, between, vectors, lanes=4 if lanes else 1, steps=4 if steps else 1
+            cluster,
+            makers,
+            kept,
+            how,
+            target,
+            between,
+            vectors,
+            lanes=4 if lanes else 1,
+            steps=4 if steps else 1,
         )
         done = wide.kernel()
         if not wide.writer.scalars & vectors:
@@ -180,6 +188,7 @@ class RowKernel:
         makers: for each value that is computed the equation that does that.
         kept: the values that lie in memory.
         how: rows are divided.
+        target: where it is to run.
         between: for each fold what its parts are written to, or read from if the cluster is that of the parts.
         vectors: the values that are read and written four at a time.
         lanes: how many neighbouring rows an invocation has.
@@ -192,6 +201,7 @@ class RowKernel:
         makers: Mapping[Variable, Equation],
         kept: Collection[Variable],
         how: Division,
+        target: Target,
         between: Mapping[Variable, Variable] | None = None,
         vectors: Collection[Variable] = (),
         lanes: int = 1,
@@ -205,7 +215,7 @@ class RowKernel:
         self.steps = steps
         self.lanes = lanes
         known = [*kept, *self.between.values()]
-        self.writer = Writer(makers, frozenset(known), frozenset(cluster.values), frozenset(vectors))
+        self.writer = Writer(makers, frozenset(known), frozenset(cluster.values), frozenset(vectors), target)
         self.shared: list[str] = []
 
     # ---- the whole -----------------------------------------------------------------------------------------
@@ -416,13 +426,6 @@ def module(writer: Writer, size: int, shared: Sequence[str] = ()) -> str:
         size: how many invocations a workgroup has.
         shared: the declarations of its memory.
     """
-    bindings: list[str] = []
-    for access, names in (("read", writer.reads), ("read_write", writer.writes)):
-        for v, name in names.items():
-            kind = STORED[v.dtype.name]
-            kind = f"vec4<{kind}>" if v in writer.vectors else kind
-            place = len(bindings) + 1
-            bindings.append(f"@group(0) @binding({place}) var<storage, {access}> {name}: array<{kind}>;")
     head = [
         "@builtin(global_invocation_id) g: vec3<u32>",
         "@builtin(workgroup_id) w: vec3<u32>",
@@ -432,7 +435,7 @@ def module(writer: Writer, size: int, shared: Sequence[str] = ()) -> str:
     return "\n".join(
         [
             NUMBERS,
-            *bindings,
+            *writer.declarations(),
             *shared,
             f"@compute @workgroup_size({size})",
             f"fn main({', '.join(head)}) {{",

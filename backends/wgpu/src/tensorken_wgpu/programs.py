@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from tensorken.errors import BackendError
 from tensorken.spec.dtypes import DType
 from tensorken.spec.shapes import Shape
-from tensorken_wgpu.device import Device, Memory
+from tensorken_wgpu.device import Device, Memory, Window
 from tensorken_wgpu.dtypes import SIZES
 from tensorken_wgpu.planning import Plan, Step
+from tensorken_wgpu.target import Target
 from tensorken_wgpu.templates import Text, general, special
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Ready:
         outputs: what results.
         plan: how.
         device: where.
+        target: what was known of it.
 
     Raises:
         BackendError: if the device refuses a kernel.
@@ -56,12 +58,13 @@ class Ready:
         outputs: Sequence[Variable],
         plan: Plan,
         device: Device,
+        target: Target,
     ) -> None:
         written = [v for step in plan.steps for v in step.kernel.writes]
         places = {v: i for i, v in enumerate([*inputs, *constants, *written])}
         self._constants = [*constants.values()]
         self._later: list[Memory | None] = [None] * len(written)
-        self._steps = [Loaded(step, places, device) for step in plan.steps]
+        self._steps = [Loaded(step, places, device, target) for step in plan.steps]
         self._outputs = [
             (v.shape, v.dtype, places.get(kept)) for v, kept in zip(outputs, plan.outputs, strict=True)
         ]
@@ -84,14 +87,28 @@ class Loaded:
         step: what to run.
         places: for each value of the program where among the memories it is.
         device: where to run it.
+        target: what was known of it.
     """
 
-    def __init__(self, step: Step, places: dict[Variable, int], device: Device) -> None:
+    def __init__(self, step: Step, places: dict[Variable, int], device: Device, target: Target) -> None:
         kernel = self._kernel = step.kernel
         self._device = device
         self._runs = 0
         self._bound = [places[v] for v in (*kernel.reads, *kernel.writes)]
-        self._writes = [(places[v], prod(v.shape) * SIZES[v.dtype.name]) for v in kernel.writes]
+        self._writes = [(places[v], _size(v)) for v in kernel.writes]
+        windows = {places[v]: target.windows(_size(v)) for v in (*kernel.reads, *kernel.writes)}
+        self._counts = [
+            sum([len(windows[places[v]]) for v in found]) for found in (kernel.reads, kernel.writes)
+        ]
+        self._large = windows if sum(self._counts) > len(self._bound) else None
+        if sum(self._counts) > target.bindings:
+            raise _told(
+                BackendError(
+                    f"wgpu: a kernel of tensors that are bound in {sum(self._counts)} parts, as they are larger than "
+                    f"{target.binding_size} bytes, but {device.name} takes {target.bindings}; split them"
+                ),
+                kernel,
+            )
         self._dead = [places[v] for v in step.dead]
         self._load(special if kernel.work > LARGE else general)
 
@@ -99,7 +116,7 @@ class Loaded:
         kernel = self._kernel
         text = made(kernel.template)
         try:
-            self._pipeline = self._device.pipeline(text.code, len(kernel.reads), len(kernel.writes))
+            self._pipeline = self._device.pipeline(text.code, *self._counts)
         except BackendError as error:
             raise _told(error, kernel) from None
         self._uniform = self._device.uniform(text.uniform)
@@ -113,11 +130,26 @@ class Loaded:
             for place, size in self._writes:
                 memories[place] = self._device.allocate(size)
             bound: list[Any] = [memories[place] for place in self._bound]
+            if self._large:
+                bound = self._windows(memories, self._large)
             self._device.run(self._pipeline, self._uniform, bound, self._kernel.groups)
         except BackendError as error:
             raise _told(error, self._kernel) from None
         for place in self._dead:
             memories[place] = None
+
+    def _windows(self, memories: list[Memory | None], windows: dict[int, list[tuple[int, int]]]) -> list[Any]:
+        """What is bound, where some memories are bound in parts."""
+        bound: list[Any] = []
+        for place in self._bound:
+            memory: Any = memories[place]
+            parts = windows[place]
+            bound += [memory] if len(parts) == 1 else [Window(memory, *part) for part in parts]
+        return bound
+
+
+def _size(v: Variable) -> int:
+    return prod(v.shape) * SIZES[v.dtype.name]
 
 
 def _told(error: BackendError, kernel: Kernel) -> BackendError:

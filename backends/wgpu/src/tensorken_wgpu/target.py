@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+WHOLE = 256
+"""A window begins at a multiple of so many bytes: no device asks for more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -18,3 +21,12 @@ class Target:
     bindings: int
     binding_size: int
     in_software: bool
+
+    def windows(self, size: int) -> list[tuple[int, int]]:
+        """How a value of so many bytes is bound: for each binding where it begins, and how many bytes it has.
+
+        >>> Target(8, 1000, False).windows(1800)
+        [(0, 768), (768, 768), (1536, 264)]
+        """
+        step = self.binding_size if size <= self.binding_size else self.binding_size // WHOLE * WHOLE
+        return [(start, min(step, size - start)) for start in range(0, size, step)]

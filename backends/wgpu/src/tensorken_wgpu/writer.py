@@ -5,8 +5,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import contextmanager
+from math import prod
 from typing import TYPE_CHECKING, Any
 
+from tensorken_wgpu.dtypes import SIZES
 from tensorken_wgpu.places import Place, variable
 from tensorken_wgpu.points import Point
 from tensorken_wgpu.templates import bits, whole
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from tensorken.programs.program import Equation, Variable
     from tensorken.spec.dtypes import DType
+    from tensorken_wgpu.target import Target
 
 
 class NotHere(Exception):
@@ -31,6 +34,7 @@ class Writer:
         kept: the values that lie in memory, before this kernel or after it.
         own: those of them that this kernel computes.
         vectors: those of which four neighbours are read and written at once.
+        target: where the kernel is to run; None if all values are small.
 
     Attributes:
         makers: see above.
@@ -47,6 +51,7 @@ class Writer:
         kept: Collection[Variable],
         own: Collection[Variable],
         vectors: Collection[Variable] = (),
+        target: Target | None = None,
     ) -> None:
         self.makers = makers
         self.lines: list[str] = []
@@ -56,6 +61,7 @@ class Writer:
         self.homes: dict[Variable, set[tuple[object, ...]]] = {}
         self._kept = kept
         self._own = own
+        self._target = target
         self.vectors = vectors
         self._indent = "  "
         self._known: dict[object, str] = {}
@@ -149,9 +155,9 @@ class Writer:
         name = self.reads.setdefault(v, f"x{len(self.reads)}")
         dtype = v.dtype.name
         if v not in self.vectors:
-            return loaded(dtype, f"{name}[{place}]")
+            return loaded(dtype, self._at(v, name, place))
         start, component = self._aligned(v, place)
-        vector = self.named((name, start.key), f"{name}[{start}]")
+        vector = self.named((name, start.key), self._at(v, name, start))
         return loaded(dtype, f"{vector}.{component}")
 
     def _aligned(self, v: Variable, place: Place) -> tuple[Place, str]:
@@ -168,14 +174,44 @@ class Writer:
         values = [stored(dtype, value) for _, value in elements]
         if v not in self.vectors:
             for (place, _), value in zip(elements, values, strict=True):
-                self.line(f"{name}[{place}] = {value};")
+                self._put(v, name, place, value)
             return
         first = elements[0][0]
         neighbours = [first.plus(i).key for i in range(4)]
         start, component = self._aligned(v, first)
         if [place.key for place, _ in elements] != neighbours or component != "x":
             self.scalars.add(v)
-        self.line(f"{name}[{start}] = vec4<{STORED[dtype]}>({', '.join(values)});")
+        self._put(v, name, start, f"vec4<{STORED[dtype]}>({', '.join(values)})")
+
+    def _put(self, v: Variable, name: str, place: Place, value: str) -> None:
+        one = len(self.windows(v)) == 1
+        self.line(f"{name}[{place}] = {value};" if one else f"{name}({place}, {value});")
+
+    def _at(self, v: Variable, name: str, place: Place) -> str:
+        return f"{name}[{place}]" if len(self.windows(v)) == 1 else f"{name}({place})"
+
+    def windows(self, v: Variable) -> list[tuple[int, int]]:
+        """The parts that a value is bound in, as `Target.windows` has them."""
+        size = prod(v.shape) * SIZES[v.dtype.name]
+        return [(0, size)] if self._target is None else self._target.windows(size)
+
+    def declarations(self) -> list[str]:
+        """The bindings of what is read and written, after the first one."""
+        lines: list[str] = []
+        place = 0
+        for access, names in (("read", self.reads), ("read_write", self.writes)):
+            for v, name in names.items():
+                stored_as = STORED[v.dtype.name]
+                kind, elements = (f"vec4<{stored_as}>", 4) if v in self.vectors else (stored_as, 1)
+                windows = self.windows(v)
+                parts = [name] if len(windows) == 1 else [f"{name}_{i}" for i in range(len(windows))]
+                for part in parts:
+                    place += 1
+                    lines.append(f"@group(0) @binding({place}) var<storage, {access}> {part}: array<{kind}>;")
+                if len(parts) > 1:
+                    starts = [start // SIZES[v.dtype.name] // elements for start, _ in windows]
+                    lines += (_reading if access == "read" else _writing)(name, kind, parts, starts)
+        return lines
 
     # ---- ops -----------------------------------------------------------------------------------------------
 
@@ -206,6 +242,24 @@ class Writer:
         inner = point.at(x.shape, [*before[:axis], found, *before[axis + 1 :]])
         inside = f"u32({index}) < {whole(size)}"
         return f"select({constant(0, x.dtype)}, {self.value(x, inner)}, {inside})"
+
+
+def _reading(name: str, kind: str, parts: list[str], starts: list[int]) -> list[str]:
+    """What reads an element of a value that is bound in parts."""
+    cases = [
+        f"  if (i >= {start}u) {{ return {part}[i - {start}u]; }}"
+        for part, start in zip(parts, starts, strict=True)
+    ]
+    return [f"fn {name}(i: u32) -> {kind} {{", *reversed(cases[1:]), f"  return {parts[0]}[i];", "}"]
+
+
+def _writing(name: str, kind: str, parts: list[str], starts: list[int]) -> list[str]:
+    """What writes one."""
+    cases = [
+        f"  if (i >= {start}u) {{ {part}[i - {start}u] = value; return; }}"
+        for part, start in zip(parts, starts, strict=True)
+    ]
+    return [f"fn {name}(i: u32, value: {kind}) {{", *reversed(cases[1:]), f"  {parts[0]}[i] = value;", "}"]
 
 
 def constant(value: Any, dtype: DType) -> str:
