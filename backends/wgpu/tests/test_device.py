@@ -232,6 +232,8 @@ def test_as_many_bind_groups_and_pipelines_are_kept_as_is_good(kernels: Kernels)
         device.run(pipeline, kernels.uniform(i), [x, y], (1, 1, 1))
     assert kernels.read(y, 1) == [1 + 19 * 19]
     assert device.statistics["bind_groups"] == len(device._pipelines._kept) == 4
+    assert set(device._groups._of) == {x.place, y.place}
+    assert all([keys <= device._groups._kept.keys() for keys in device._groups._of.values()])
     assert device.statistics["pipelines"] == 21
     device.pipeline(ADD.replace("u.x", "u.x * 19u"), 1, 1)
     assert device.statistics["pipelines"] == 21
@@ -633,6 +635,21 @@ def test_kernels_that_are_refused_late_lose_the_device_and_give_no_wrong_numbers
     with pytest.raises(LostDeviceError, match=r"was lost \(it refused what waited: "):
         device.submit()
     with pytest.raises(LostDeviceError):
+        kernels.read(y, 1)
+
+
+def test_an_interruption_while_work_is_handed_over_gives_no_wrong_numbers(
+    kernels: Kernels, monkeypatch: Patch
+) -> None:
+    y = kernels.plus(kernels.words(1), 1, 4)
+
+    def interrupted(commands: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kernels.device._queue, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kernels.read(y, 1)
+    with pytest.raises(LostDeviceError, match=r"was lost \(KeyboardInterrupt while work was handed over\)"):
         kernels.read(y, 1)
 
 

@@ -358,12 +358,18 @@ class Device:
                 commands = self._commands(copy)
             except wgpu.GPUError as again:  # what waits goes on waiting
                 raise self._failure(again, "what waits cannot be handed over") from again
-        self._queue.submit([commands])
-        self._counts["kernels"] += len(self._waiting)
-        self._counts["submissions"] += 1
-        self._under_way += 1
-        self._new = 0
-        self._waiting = []
+        try:
+            self._queue.submit([commands])
+            self._counts["kernels"] += len(self._waiting)
+            self._counts["submissions"] += 1
+            self._under_way += 1
+            self._new = 0
+            self._waiting = []
+        except (
+            BaseException
+        ) as error:  # an interruption too: run twice or not at all, kernels give wrong numbers
+            self._lose(f"{type(error).__name__} while work was handed over")
+            raise
         self._groups.forget(pool.submitted())
 
     def _commands(self, copy: tuple[Any, ...] | None) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +10,9 @@ from typing import Any
 from tensorken.errors import BackendError
 from tensorken_wgpu.memories import Block, Memory, Window
 from tensorken_wgpu.pipelines import Layout
+
+Key = tuple[Hashable, ...]
+"""A layout, a uniform, and which memories: their places."""
 
 GROUPS = 4096
 """How many are kept, those used last."""
@@ -48,7 +51,8 @@ class Groups:
         self._limits = limits
         self._blocks = blocks
         self._most = most
-        self._kept: OrderedDict[tuple[Hashable, ...], Any] = OrderedDict()
+        self._kept: OrderedDict[Key, Any] = OrderedDict()
+        self._of: defaultdict[int, set[Key]] = defaultdict(set)  # for each block those in which it is
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -65,17 +69,27 @@ class Groups:
         found = kept.get(key)
         if found is None:
             found = kept[key] = self._made(layout, uniform, memories)
+            for memory in memories:
+                self._of[_block(memory.place)].add(key)
             if len(kept) > self._most:
-                kept.popitem(last=False)
+                self._drop(next(iter(kept)))
         else:
             kept.move_to_end(key)
         return found
 
     def forget(self, places: Set[int]) -> None:
         """Let go of the groups in which these blocks are."""
-        if places:
-            for key in [key for key in self._kept if any(_block(place) in places for place in key[2:])]:
-                del self._kept[key]
+        for place in places:
+            for key in [*self._of.get(place, ())]:
+                self._drop(key)
+
+    def _drop(self, key: Key) -> None:
+        del self._kept[key]
+        for place in {_block(place) for place in key[2:]}:
+            keys = self._of[place]
+            keys.discard(key)
+            if not keys:
+                del self._of[place]
 
     def _made(self, layout: Layout, uniform: Uniform, memories: Sequence[Memory | Window]) -> Any:
         if len(memories) != layout.reads + layout.writes:
