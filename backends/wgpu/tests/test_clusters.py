@@ -1,0 +1,138 @@
+"""Clusters: programs drawn at random compute what numpy computes, however their values are brought together."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorken as tk
+from tensorken.programs.passes.pipeline import optimised
+from tensorken_wgpu.planning import plan
+
+SHAPE = (4, 6, 5)
+
+
+def drawn_program(seed: int) -> Any:
+    """A function of two arrays of shape (4, 6, 5), with some results; all numbers stay near 1."""
+    rng = random.Random(seed)
+    steps = [(rng.choice(STEPS), rng.random(), rng.random(), rng.random()) for _ in range(rng.randint(4, 16))]
+    results = [rng.random() for _ in range(rng.randint(1, 4))]
+
+    def function(x: Any, y: Any) -> Any:
+        values = [x, y]
+        for step, *choices in steps:
+            a, b = [values[int(c * len(values))] for c in choices[:2]]
+            values.append(step(a, b, choices[2]))
+        return [values[2 + int(r * (len(values) - 2))] for r in results]
+
+    return function
+
+
+def _squashed(a: Any, b: Any, choice: float) -> Any:
+    return tk.tanh(a) + 0.1
+
+
+def _added(a: Any, b: Any, choice: float) -> Any:
+    return (a + b) * 0.5 if a.shape == b.shape else a * 0.5 + b.mean()
+
+
+def _compared(a: Any, b: Any, choice: float) -> Any:
+    return tk.where(a > 0.2, a, -a) if a.shape != b.shape else tk.where(a > b, b, a * choice)
+
+
+def _folded(a: Any, b: Any, choice: float) -> Any:
+    axis = int(choice * a.ndim)
+    fold = (tk.max, tk.mean, tk.min)[int(choice * 17) % 3]
+    return fold(a, axis=axis, keepdims=True) + a * 0.1
+
+
+def _normed(a: Any, b: Any, choice: float) -> Any:
+    axis = int(choice * a.ndim)
+    centred = a - a.mean(axis, keepdims=True)
+    return centred / tk.sqrt((centred * centred).mean(axis, keepdims=True) + 0.1)
+
+
+def _softened(a: Any, b: Any, choice: float) -> Any:
+    return tk.softmax(a, int(choice * a.ndim)) * 2.0
+
+
+def _moved(a: Any, b: Any, choice: float) -> Any:
+    order = (tk.permute_dims(a, (2, 0, 1)), tk.flip(a, 1), a.reshape((a.shape[0], -1, 1)), a.mT)
+    return order[int(choice * 4)]
+
+
+def _padded(a: Any, b: Any, choice: float) -> Any:
+    return tk.pad(a, ((1, 0), (0, 1), (0, 0)))[1:, :-1] + (choice if choice > 0.5 else 0.0)
+
+
+def _multiplied(a: Any, b: Any, choice: float) -> Any:
+    return tk.tanh(a @ a.mT * 0.2)
+
+
+def _gathered(a: Any, b: Any, choice: float) -> Any:
+    axis = int(choice * a.ndim)
+    places = a.constant([i % a.shape[axis] for i in (1, 0, 1, 2)], tk.int32, (4,))
+    return a.gather(places, axis)
+
+
+STEPS = [
+    *[_squashed, _added, _added, _compared, _folded, _folded, _normed, _softened],
+    *[_moved, _moved, _padded, _multiplied, _gathered],
+]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_programs_compute_what_numpy_computes(lazy: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    arrays = [rng.normal(size=SHAPE).astype(np.float32) for _ in range(2)]
+    function = drawn_program(seed)
+    right = function(*[tk.tensor(x, backend="numpy") for x in arrays])
+    found = tk.jit(function)(*[tk.tensor(x, backend=lazy) for x in arrays])
+    for ours, numpys in zip(found, right, strict=True):
+        np.testing.assert_allclose(np.asarray(ours), np.asarray(numpys), rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("seed", range(60, 80))
+def test_gradients_compute_what_numpy_computes(lazy: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    arrays = [rng.normal(size=SHAPE).astype(np.float32) for _ in range(2)]
+    function = drawn_program(seed)
+    gradient = tk.grad(lambda x, y: sum([(v * v).mean() for v in function(x, y)]), argnums=(0, 1))
+    right = gradient(*[tk.tensor(x, backend="numpy") for x in arrays])
+    found = tk.jit(gradient)(*[tk.tensor(x, backend=lazy) for x in arrays])
+    for ours, numpys in zip(found, right, strict=True):
+        np.testing.assert_allclose(np.asarray(ours), np.asarray(numpys), rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("bindings", [4, 8])
+def test_few_bindings_mean_more_kernels(lazy: Any, raw: Any, bindings: int) -> None:
+    """No kernel has more, and nothing is computed twice or before what it needs."""
+    program = tk.trace(drawn_program(7))(*[tk.zeros(SHAPE, backend=lazy)] * 2)
+    narrow = plan(optimised(program, raw), replace(raw.target, bindings=bindings))
+    there = {*optimised(program, raw).inputs, *optimised(program, raw).constants}
+    for step in narrow.steps:
+        kernel = step.kernel
+        assert len(kernel.reads) + len(kernel.writes) <= bindings
+        assert there.issuperset(kernel.reads)
+        assert there.isdisjoint(kernel.writes)
+        there.update(kernel.writes)
+
+
+def test_a_softmax_and_a_layer_norm_are_one_kernel_each(lazy: Any, device: Any) -> None:
+    x = tk.tensor(np.random.default_rng(0).normal(size=(50, 70)).astype(np.float32), backend=lazy)
+    gain = tk.tensor(np.ones(70, np.float32), backend=lazy)
+
+    def norm(x: Any, gain: Any) -> Any:
+        centred = x - x.mean(-1, keepdims=True)
+        return centred / tk.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5) * gain
+
+    for function, operands in ((lambda x: tk.softmax(x, -1), [x]), (norm, [x, gain])):
+        jitted = tk.jit(function)
+        jitted(*operands).tolist()
+        before = dict(device.statistics)
+        jitted(*operands).tolist()
+        assert device.statistics["kernels"] - before["kernels"] == 1
