@@ -15,9 +15,11 @@ from typing import Any
 import pytest
 import wgpu
 
+import tensorken as tk
 from tensorken.errors import BackendError
 from tensorken_wgpu import device as device_module, limits
 from tensorken_wgpu.adapters import adapter_of
+from tensorken_wgpu.backend import Wgpu
 from tensorken_wgpu.device import Device, Memory, Window
 from tensorken_wgpu.encoding import encode
 from tensorken_wgpu.failures import (
@@ -618,6 +620,42 @@ def test_a_lost_device_is_opened_anew(kernels: Kernels) -> None:
     for call in (lambda: again.read(x, 1), lambda: again.plus(x, 1, 4)):
         with pytest.raises(LostDeviceError, match=r"a tensor that was on .* before that was lost"):
             call()
+
+
+def test_new_tensors_of_a_backend_are_on_a_new_device(fresh: Device) -> None:
+    """What was on the lost one is gone, and says so; functions that were compiled for it run on the new one."""
+    backend = tk.Lazy(Wgpu(fresh))
+    double, five = tk.jit(lambda x: x + x), tk.jit(lambda x: (x, tk.full((2,), 5.0, backend=backend)))
+
+    def used() -> list[Any]:
+        x = tk.tensor([1.0, 2.0], backend=backend)
+        return [
+            double(x).tolist(),
+            (x * 3.0).tolist(),
+            five(x)[1].tolist(),
+            tk.arange(3, backend=backend).tolist(),
+        ]
+
+    right = [[2.0, 4.0], [3.0, 6.0], [5.0, 5.0], [0, 1, 2]]
+    assert used() == right
+    x, waits = tk.tensor([1.0, 2.0], backend=backend), tk.tensor([3.0], backend=backend) + 1.0
+    shift = tk.jit(lambda y: y + x)
+    assert shift(x).tolist() == [2.0, 4.0]
+    closed(fresh)
+    with pytest.raises(LostDeviceError, match="was lost"):
+        x.tolist()
+    assert used() == right
+    for ask in (x.tolist, waits.tolist, lambda: shift(tk.tensor([1.0, 2.0], backend=backend)).tolist()):
+        with pytest.raises(
+            LostDeviceError, match=r"was on .* before that was lost \(.*\); make it anew from data"
+        ):
+            ask()
+    assert used() == right
+    x = tk.tensor([1.0, 2.0], backend=backend)
+    closed(backend.raw.device)
+    with pytest.raises(LostDeviceError, match="was lost"):
+        double(x).tolist()
+    assert used() == right
 
 
 def test_memories_of_another_device_are_refused(kernels: Kernels, device: Device) -> None:

@@ -18,6 +18,7 @@ from tensorken_wgpu.device import Device
 from tensorken_wgpu.dtypes import FORMATS, SIZES, declared, packed
 from tensorken_wgpu.planning import plan
 from tensorken_wgpu.programs import Array, Ready
+from tensorken_wgpu.renewal import Renewed
 from tensorken_wgpu.single import Value, single
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.wgsl import OPS
@@ -40,15 +41,22 @@ class Wgpu(RawTensor[Array]):
     """
 
     def __init__(self, device: Device) -> None:
-        self.device = device
+        self._device = device
         self.target = Target(
             device.bindings, int(device.limits["max-storage-buffer-binding-size"]), device.is_software
         )
-        self._single: dict[Any, Ready] = {}
+        self._single: dict[Any, Renewed] = {}
         self.capabilities = Capabilities(dtypes=declared(device.features))
 
     def __repr__(self) -> str:
         return f"Wgpu({self.device.name!r})"
+
+    @property
+    def device(self) -> Device:
+        """The GPU.  One that was lost is opened anew; what was in its memory is gone."""
+        if self._device.lost is not None:
+            self._device = self._device.reopened()
+        return self._device
 
     # ---- values --------------------------------------------------------------------------------------------
 
@@ -115,11 +123,15 @@ class Wgpu(RawTensor[Array]):
             return None
         return self._ready(program)
 
-    def _ready(self, program: Program) -> Ready:
+    def _ready(self, program: Program) -> Renewed:
         how = plan(program, self.target)
         outside = [*program.constants, *[v for v in how.outputs if getattr(v, "value", None) is not None]]
-        constants = {v: program.outside(v, self).memory for v in outside}
-        return Ready(program.inputs, constants, program.outputs, how, self.device, self.target)
+
+        def on(device: Device) -> Ready:
+            constants = {v: program.outside(v, self).memory for v in outside}
+            return Ready(program.inputs, constants, program.outputs, how, device, self.target)
+
+        return Renewed(on, self)
 
     def _check(self, op: str, dtype: DType) -> None:
         there = self.capabilities.dtypes

@@ -78,6 +78,7 @@ class Device:
         self.capacity = capacity_of(adapter)
         self.lost: str | None = None
         self._before = before
+        self._next: Device | None = None
         try:
             self._device = adapter.request_device_sync(
                 required_features=sorted(self.features), required_limits=self.limits
@@ -417,12 +418,15 @@ class Device:
     # ---- failures ------------------------------------------------------------------------------------------
 
     def reopened(self) -> Device:
-        """The same device, opened anew after it was lost; what was in its memory is gone.
+        """The same device, opened anew after it was lost: one and the same at each call.
 
         Raises:
             BackendError: if it is not there any more.
         """
-        return Device(again(self._adapter), before=self.lost or "it was closed")
+        with self._lock:
+            if self._next is None:
+                self._next = Device(again(self._adapter), before=self.lost)
+            return self._next
 
     def _check_alive(self) -> None:
         if self.lost is not None:
