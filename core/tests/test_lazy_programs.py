@@ -170,6 +170,27 @@ def test_compiled_programs_with_numbers_that_change_mean_what_numpy_says(dtype: 
     agrees()
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_an_input_gives_the_bits_of_a_number_that_stands_in_the_program(dtype: str) -> None:
+    """In compiled programs too, without what passes do with numbers alone: products of them, and powers."""
+    names = sorted({*WITH_A_NUMBER, *CROPPED} - {"power", "mul", "square", "twice", "row", "sum"})
+
+    @settings(max_examples=60, deadline=None)
+    @given(recipes(ANY, names), ANY)
+    def same(recipe: Recipe, factor: Any) -> None:
+        lazy = Lazy(Numpy())
+        data = MATRIX.astype(dtype)
+        for i, numbers in enumerate(recipe.runs):
+            found, expected = (
+                recipe.on(tk.tensor(data, backend=backend), numbers) * (factor * i)
+                for backend in (lazy, Lazy(Numpy()))
+            )
+            assert bits(found) == bits(expected)
+
+    same()
+
+
 def test_one_structure_has_few_programs() -> None:
     @settings(max_examples=60, deadline=None)
     @given(recipes(WHOLE))
