@@ -1,0 +1,265 @@
+"""Training: steps are few kernels and one submission, losses are numpy's, and memory stays what it is."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import json
+import math
+import random
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorken as tk
+from tensorken import tree
+from tensorken.cli import main
+from tensorken_nn.digits import DARKEST, LABEL_SMOOTHING, read
+from tensorken_nn.layers import mlp
+from tensorken_nn.losses import cross_entropy
+from tensorken_nn.metrics import correct
+from tensorken_nn.optimizers import Adam, AdamState
+
+STEPS = 50
+WARM = 10
+"""Steps after which all programs are there, and all kernels have been written for their shapes."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is trained.
+
+    Attributes:
+        step: from a state and a batch to the state after them, and to figures of which the loss is the first.
+        state: to begin with, as numpy arrays.
+        batches: come one after the other, again and again.
+    """
+
+    step: Callable[..., tuple[Any, ...]]
+    state: Any
+    batches: list[Any]
+
+    def run(self, where: Any, steps: int = STEPS) -> Iterator[Any]:
+        """Train on a backend; the loss of each step, before the next one."""
+        state, *batches = tree.map(lambda x: tk.tensor(x, backend=where), (self.state, *self.batches))
+        for i in range(steps):
+            state, loss, *_ = self.step(state, *batches[i % len(batches)])
+            yield loss
+
+
+# ---- what is trained ---------------------------------------------------------------------------------------
+
+
+def perceptron(sizes: tuple[int, ...], batches: list[Any], eager: bool = False) -> Training:
+    """A perceptron that learns classes, with Adam; a compiled step is always taken for the hundredth."""
+    model, adam = mlp(sizes), Adam(1e-3)
+    parameters = tree.map(np.asarray, model.init(random.Random(0), backend="numpy"))
+    zeros = tree.map(np.zeros_like, parameters)
+
+    def objective(parameters: Any, x: tk.Tensor, y: tk.Tensor) -> Any:
+        logits = model(parameters, x)
+        return cross_entropy(logits, y, LABEL_SMOOTHING), logits
+
+    def step(state: Any, x: tk.Tensor, y: tk.Tensor, count: int = 100) -> Any:
+        parameters, mean, square = state
+        (loss, logits), gradients = tk.value_and_grad(objective, has_aux=True)(parameters, x, y)
+        parameters, after = adam.update(parameters, gradients, AdamState(count, mean, square))
+        return (parameters, after.mean, after.square), loss, correct(logits, y)
+
+    counts = itertools.count()
+    chosen = (lambda *given: step(*given, next(counts))) if eager else tk.jit(step)
+    return Training(chosen, (parameters, zeros, zeros), batches)
+
+
+def digits(eager: bool = False) -> Training:
+    """A perceptron that reads digits."""
+    images = read()[: 32 * STEPS]
+    x = np.array([pixels for pixels, _ in images], np.float32) / DARKEST
+    y = np.array([digit for _, digit in images], np.int32)
+    batches = [(x[i : i + 32], y[i : i + 32]) for i in range(0, len(images), 32)]
+    return perceptron((64, 128, 64, 10), batches, eager)
+
+
+LAYERS, WIDTH, HEADS, CONTEXT, VOCABULARY, ROWS = 2, 32, 4, 16, 27, 8
+
+
+def transformer() -> Training:
+    """A language model of two blocks that learns a text by heart, by steepest descent."""
+    rng = np.random.default_rng(0)
+    shapes = {
+        "qkv": (WIDTH, 3 * WIDTH),
+        "out": (WIDTH, WIDTH),
+        "up": (WIDTH, 4 * WIDTH),
+        "down": (4 * WIDTH, WIDTH),
+    }
+
+    def drawn(*shape: int) -> Any:
+        return (0.1 * rng.normal(size=shape)).astype(np.float32)
+
+    def filled(value: float, size: int = WIDTH) -> Any:
+        return np.full(size, value, np.float32)
+
+    def norm() -> Any:
+        return {"scale": filled(1.0), "shift": filled(0.0)}
+
+    def block() -> Any:
+        biases = {"up bias": filled(0.0, 4 * WIDTH), "down bias": filled(0.0)}
+        return (
+            {name: drawn(*shape) for name, shape in shapes.items()} | biases | {"one": norm(), "two": norm()}
+        )
+
+    parameters = {
+        "tokens": drawn(VOCABULARY, WIDTH),
+        "places": drawn(CONTEXT, WIDTH),
+        "blocks": [block() for _ in range(LAYERS)],
+        "norm": norm(),
+        "head": drawn(WIDTH, VOCABULARY),
+    }
+    text = rng.integers(0, VOCABULARY, (ROWS, CONTEXT + 1)).astype(np.int32)
+    return Training(tk.jit(descended), parameters, [(text[:, :-1], text[:, 1:])])
+
+
+def descended(p: Any, tokens: tk.Tensor, labels: tk.Tensor) -> Any:
+    """A step of steepest descent."""
+    loss, gradients = tk.value_and_grad(lambda p: cross_entropy(logits_of(p, tokens), labels))(p)
+    return tree.map(lambda x, g: x - 0.1 * g, p, gradients), loss
+
+
+def logits_of(p: Any, tokens: tk.Tensor) -> tk.Tensor:
+    x = p["tokens"][tokens] + p["places"]
+    for block in p["blocks"]:
+        x = x + attention(block, normalised(block["one"], x))
+        hidden = gelu(normalised(block["two"], x) @ block["up"] + block["up bias"])
+        x = x + hidden @ block["down"] + block["down bias"]
+    return normalised(p["norm"], x) @ p["head"]
+
+
+def normalised(p: Any, x: tk.Tensor) -> tk.Tensor:
+    x = x - x.mean(-1, keepdims=True)
+    return x / tk.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * p["scale"] + p["shift"]
+
+
+def gelu(x: tk.Tensor) -> tk.Tensor:
+    """The approximation by tanh (Hendrycks and Gimpel, Gaussian Error Linear Units, 2016)."""
+    return 0.5 * x * (1.0 + tk.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
+
+
+def attention(p: Any, x: tk.Tensor) -> tk.Tensor:
+    """Each place looks at itself and at those before it."""
+    heads = (x @ p["qkv"]).reshape((ROWS, CONTEXT, 3, HEADS, WIDTH // HEADS)).permute((2, 0, 3, 1, 4))
+    q, k, v = heads
+    scores = q @ k.permute((0, 1, 3, 2)) / math.sqrt(WIDTH // HEADS)
+    seen = tk.tril(scores.ones_like()) > 0.0
+    mixed = tk.softmax(tk.where(seen, scores, -math.inf)) @ v
+    return mixed.permute((0, 2, 1, 3)).reshape((ROWS, CONTEXT, WIDTH)) @ p["out"]
+
+
+# ---- steps, and what they compute --------------------------------------------------------------------------
+
+TRAININGS: Mapping[str, tuple[Callable[[], Training], int]] = {
+    "digits": (digits, 16),
+    "transformer": (transformer, 80),
+}
+"""By name what is trained, and how many kernels a step may be."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A training as it was seen to go.
+
+    Attributes:
+        most: how many kernels a step may be.
+        losses: of each step.
+        right: those that numpy finds.
+        kernels: how many each step ran.
+        submissions: in how many it handed them over, with its loss, which was read.
+    """
+
+    most: int
+    losses: list[float]
+    right: list[float]
+    kernels: list[int]
+    submissions: list[int]
+
+
+@pytest.fixture(scope="module", params=TRAININGS)
+def observed(lazy: Any, device: Any, request: pytest.FixtureRequest) -> Observed:
+    make, most = TRAININGS[request.param]
+    losses, seen = [], [device.statistics]
+    for loss in make().run(lazy):
+        losses.append(loss.item())
+        seen.append(device.statistics)
+    steps = list(itertools.pairwise(seen))[WARM:]
+    kernels, submissions = (
+        [after[what] - before[what] for before, after in steps] for what in ("kernels", "submissions")
+    )
+    return Observed(most, losses, [loss.item() for loss in make().run("numpy")], kernels, submissions)
+
+
+def test_a_step_is_few_kernels_and_one_submission(observed: Observed) -> None:
+    assert max(observed.kernels) <= observed.most
+    assert len(set(observed.kernels)) == 1
+    assert set(observed.submissions) == {1}
+
+
+def test_losses_are_those_of_numpy(observed: Observed) -> None:
+    assert observed.right[-1] < 0.8 * observed.right[0]
+    np.testing.assert_allclose(observed.losses, observed.right, rtol=0, atol=1e-4)
+
+
+def test_eager_losses_are_those_of_numpy(lazy: Any) -> None:
+    """Nobody reads one before the end, so ops wait, and are run many at a time."""
+    found, right = (list(digits(eager=True).run(where)) for where in (lazy, "numpy"))
+    np.testing.assert_allclose([x.item() for x in found], [x.item() for x in right], rtol=0, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_the_command_reaches_the_accuracy_of_numpy(device: Any, tmp_path: Path) -> None:
+    figures = []
+    for backend in ("numpy", "wgpu"):
+        place = tmp_path / backend
+        options = ["--epochs=3", "--limit=400", "--learning-rate=0.02", "--quiet", f"--out={place}"]
+        assert main(["train", "digits", "--backend", backend, *options]) == 0
+        lines = (place / "metrics.jsonl").read_text(encoding="ascii").splitlines()
+        figures.append([json.loads(line) for line in lines])
+    for numpys, ours in zip(*figures, strict=True):
+        assert ours["test_accuracy"] == numpys["test_accuracy"]
+        assert ours["loss"] == pytest.approx(numpys["loss"], abs=1e-4)
+    assert figures[1][-1]["test_accuracy"] > 0.5
+
+
+# ---- long trainings ----------------------------------------------------------------------------------------
+
+
+def resident() -> int:
+    """Bytes that this process has in memory."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * 4096
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="memory of the process is read where Linux tells it")
+@pytest.mark.parametrize("reads", [True, False])
+def test_3000_steps_hold_their_memory(lazy: Any, device: Any, reads: bool) -> None:
+    rng = np.random.default_rng(0)
+    batch = rng.normal(size=(8, 6)).astype(np.float32), rng.integers(0, 4, 8).astype(np.int32)
+    losses = perceptron((6, 8, 4), [batch]).run(lazy, steps=3400)
+
+    def go_on(steps: int) -> tuple[int, int, int]:
+        """Bytes of the host and of the device, and objects of Python, after so many steps more."""
+        for loss in itertools.islice(losses, steps):
+            if reads:
+                loss.item()
+        gc.collect()
+        return resident(), device.statistics["bytes"], len(gc.get_objects())
+
+    host, memory, objects = go_on(300)
+    later_host, later_memory, later_objects = go_on(3000)
+    assert later_host - host < 4 * 2**20
+    assert later_memory - memory <= 2**16
+    assert later_objects - objects < 300
+    assert next(losses).item() < 0.9
