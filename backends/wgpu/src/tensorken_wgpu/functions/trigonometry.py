@@ -26,10 +26,7 @@ fn two_over_pi(i: u32) -> U {
     default: { return WORD_0; }
   }
 }
-fn bits_of_two_over_pi(word: u32, bit: u32) -> U {
-  let high = two_over_pi(word) << bit;
-  return select(high | (two_over_pi(word + 1u) >> (SIZE - bit)), high, bit == 0u);
-}
+fn joined(a: U, b: U, bit: u32) -> U { return select((a << bit) | (b >> (SIZE - bit)), a, bit == 0u); }
 fn high_product(a: U, b: U) -> U {
   let low = (a & LOWER_HALF) * (b & LOWER_HALF);
   let one = (a >> HALF_SIZE) * (b & LOWER_HALF) + (low >> HALF_SIZE);
@@ -50,9 +47,11 @@ fn large_angle(x: F) -> Angle {
   let start = u32((bits & MAGNITUDE) >> PLACES) - FIRST_EXPONENT;
   let word = start / SIZE;
   let bit = start % SIZE;
-  let w0 = bits_of_two_over_pi(word, bit);
-  let w1 = bits_of_two_over_pi(word + 1u, bit);
-  let w2 = bits_of_two_over_pi(word + 2u, bit);
+  let second = two_over_pi(word + 1u);
+  let third = two_over_pi(word + 2u);
+  let w0 = joined(two_over_pi(word), second, bit);
+  let w1 = joined(second, third, bit);
+  let w2 = joined(third, two_over_pi(word + 3u), bit);
   let low = m * w2;
   let part = m * w1;
   let middle = part + high_product(m, w2);
@@ -67,7 +66,7 @@ fn large_angle(x: F) -> Angle {
     two = ~two;
   }
   let places = leading_zeros(one);
-  let top = select((one << places) | (two >> (SIZE - places)), one, places == 0u);
+  let top = joined(one, two, places);
   let unit = two_to(-SIZE_OF_WORD - i32(places));
   let rest = F(top & BELOW_DIGITS) * unit;
   let turn = F(top & DIGITS) * unit;
