@@ -14,6 +14,9 @@ from tensorken_wgpu.writer import FOLDS, NotHere
 if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Variable
 
+MOST_TURNS = 2**15
+"""How often one invocation goes through all loops of a kernel together; see `TURNS` of kernels."""
+
 LINES = 400
 """How many lines a kernel may have that more is brought into."""
 
@@ -134,6 +137,8 @@ class Clusters:
         how = division(cluster.rows, self._target)
         kernel = RowKernel(cluster, self._makers, self._kept, Division(1, 1), self._target)
         if how.parts > 1 and not kernel.can_be_parted():
+            return False
+        if how.parts == 1 and kernel.loops * cluster.rows.length > MOST_TURNS * how.together:
             return False
         try:
             done = kernel.kernel()

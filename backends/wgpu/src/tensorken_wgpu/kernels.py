@@ -33,9 +33,6 @@ TURNS = 4096
 Mesa's driver in software ends a kernel's loops, silently, after 65 535 turns in all.
 """
 
-ENOUGH = 8192
-"""How many invocations keep a GPU busy."""
-
 MANY = 2**14
 """From how many elements on they are read and written four at a time."""
 
@@ -54,6 +51,7 @@ class Kernel:
         writes: those that it puts there, whose bindings follow.
         work: about how many elements it looks at.
         of: the ops that it is made of, for messages.
+        others: kernels that do the same; which is best is found out on the device.
     """
 
     template: str
@@ -62,6 +60,7 @@ class Kernel:
     writes: tuple[Variable, ...]
     work: int
     of: tuple[Equation, ...] = ()
+    others: tuple[Kernel, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +82,21 @@ def division(rows: Rows, target: Target) -> Division:
         return Division(1, 1)
     count, length = rows.count, rows.length
     together = 1
-    alone = count >= (256 if target.in_software else ENOUGH) and length <= (
-        TURNS if target.in_software else 256
-    )
+    if target.in_software:
+        alone = count >= 256 and length <= TURNS
+    else:
+        alone = count >= target.enough and length <= 256
     if rows.along_the_last and length >= 64 and not alone:
         together = 64 if length < 1024 else 256
     turns = -(-length // together)
-    few = max(1, min(ENOUGH // max(count * together, 1), turns // 64))
+    few = max(1, min(target.enough // max(count * together, 1), turns // 64))
     parts = max(few if few >= 4 else 1, -(-turns // TURNS))
     return Division(together, parts)
+
+
+def division_of_parts(parts: int, count: int, target: Target) -> Division:
+    """How rows are divided when each part has been folded: by one invocation a row, or by several of few long ones."""
+    return Division(64 if parts >= 64 and count * 64 <= target.enough else 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +132,18 @@ def kernels_of(
     if how.parts == 1:
         return [written(cluster, makers, kept, how, target)]
     lanes = how.parts * cluster.rows.count
+    rest = division_of_parts(how.parts, cluster.rows.count, target)
     folds = [v for v in cluster.values if makers[v].op.name in FOLDS]
     between: dict[Variable, Any] = {
         v: Value((lanes,), DTYPES[fold_of(makers[v]).accumulator.dtype]) for v in folds
     }
     return [
         written(cluster, makers, kept, how, target, between),
-        written(_of_parts(cluster, how.parts), makers, kept, Division(1, 1), target, between),
+        written(of_parts(cluster, how.parts), makers, kept, rest, target, between),
     ]
 
 
-def _of_parts(cluster: Cluster, parts: int) -> Cluster:
+def of_parts(cluster: Cluster, parts: int) -> Cluster:
     """The cluster that is left when each part of a row has been folded to one number."""
     rows = Rows((parts, cluster.rows.count), (0,), cluster)
     return replace(cluster, rows=rows)
@@ -237,9 +243,14 @@ class RowKernel:
             self._store(rows)
         return self._finished()
 
+    @property
+    def loops(self) -> int:
+        """How many loops it has at most."""
+        return max(self._depths().values()) + 1
+
     def can_be_parted(self) -> bool:
         """Whether rows may be folded in parts: one loop, and nothing for each element."""
-        return max(self._depths().values()) == 1 and all(map(self.cluster.is_outer, self.cluster.values))
+        return self.loops == 2 and all(map(self.cluster.is_outer, self.cluster.values))
 
     def _rows(self) -> list[Place]:
         """The head of the text, and the rows that an invocation has."""

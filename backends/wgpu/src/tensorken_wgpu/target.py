@@ -22,6 +22,11 @@ class Target:
     binding_size: int
     in_software: bool
 
+    @property
+    def enough(self) -> int:
+        """How many invocations keep it busy."""
+        return 2**13 if self.in_software else 2**16
+
     def windows(self, size: int) -> list[tuple[int, int]]:
         """How a value of so many bytes is bound: for each binding where it begins, and how many bytes it has.
 
