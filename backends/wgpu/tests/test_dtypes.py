@@ -17,6 +17,7 @@ from tensorken.dispatch import apply
 from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS
 from tensorken_wgpu.dtypes import FORMATS, SIZES, declared, packed
+from tensorken_wgpu.subnormals import flushed
 from tensorken_wgpu.wgsl import CASTS, STORED, TYPES, maxima, number, sums, texts
 
 Array = np.ndarray[Any, Any]
@@ -142,6 +143,15 @@ def test_numbers_are_packed_as_they_lie_in_memory() -> None:
     assert packed([True, False], "bool") == struct.pack("<2I", 1, 0)
     assert packed(range(3), "int64") == struct.pack("<3q", 0, 1, 2)
     assert packed([0.1], "float64") == struct.pack("<d", 0.1)
+
+
+def test_what_a_device_makes_of_subnormal_numbers_is_declared(
+    raw: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that says that it flushes none has them right; one whose sums lose them is found out."""
+    assert raw.capabilities.flushes_subnormals == flushed(raw)
+    monkeypatch.setattr(raw, "interpret", lambda op, operands, params: operands[0])
+    assert flushed(raw) == tuple([name for name in FLOATS if name in raw.capabilities.dtypes])
 
 
 # ---- values --------------------------------------------------------------------------------------------------

@@ -5,5 +5,6 @@
   `limits`: what it takes; `failures`: what its driver says;
 * `backend`: the interpreter, to be wrapped in `Lazy`; `planning`: which values a program keeps, each by one kernel;
 * `kernels`: the text of a kernel; `points`, `places`: where an element lies, as movement ops see it;
-* `wgsl`: what each op is in WGSL, and the functions that make its numbers those of IEEE 754.
+* `wgsl`: what each op is in WGSL, for each dtype; `functions`: those that make its numbers those of IEEE 754;
+* `dtypes`: which ones a device has, and how they lie in its memory; `subnormals`: whether it keeps such numbers.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,12 @@ from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
 from tensorken_wgpu.device import Device
 from tensorken_wgpu.dtypes import FORMATS, SIZES, declared, packed
+from tensorken_wgpu.functions import ERRORS
 from tensorken_wgpu.planning import plan
 from tensorken_wgpu.programs import Array, Ready
 from tensorken_wgpu.renewal import Renewed
 from tensorken_wgpu.single import Value, single
+from tensorken_wgpu.subnormals import flushed
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.wgsl import OPS
 from tensorken_wgpu.writer import FOLDS, INLINE
@@ -46,7 +49,8 @@ class Wgpu(RawTensor[Array]):
             device.bindings, int(device.limits["max-storage-buffer-binding-size"]), device.is_software
         )
         self._single: dict[Any, Renewed] = {}
-        self.capabilities = Capabilities(dtypes=declared(device.features))
+        self.capabilities = Capabilities(dtypes=declared(device.features), ulp=ERRORS)
+        self.capabilities = replace(self.capabilities, flushes_subnormals=flushed(self))
 
     def __repr__(self) -> str:
         return f"Wgpu({self.device.name!r})"

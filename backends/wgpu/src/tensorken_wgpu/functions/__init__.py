@@ -21,6 +21,9 @@ from tensorken_wgpu.functions import (
 )
 from tensorken_wgpu.functions.floats import FLOAT32, FLOAT64, Float, written
 
+ERRORS = {"exp": 1, "exp2": 1, "log": 1, "sin": 1, "cos": 1, "pow": 1}
+"""How many representable numbers a result may be from the right one, for each op: all are within 1.1 units."""
+
 _OF_FLOATS = "".join(
     [
         special.TEXT,
