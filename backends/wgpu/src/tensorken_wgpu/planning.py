@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
+from tensorken_wgpu import contractions
 from tensorken_wgpu.clusters import Clusters
 from tensorken_wgpu.folds import rows_of
-from tensorken_wgpu.kernels import Kernel, kernels_of
+from tensorken_wgpu.kernels import Cluster, Kernel, kernels_of
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.writer import FOLDS, MOVES
 
@@ -58,7 +59,7 @@ def plan(program: Program, target: Target) -> Plan:
     outputs = tuple([same.get(v, v) for v in program.outputs])
     kept = _kept(program, makers, same, outputs, target.bindings - 1)
     clusters = Clusters(makers, kept, outputs, target).in_order()
-    kernels = [kernel for cluster in clusters for kernel in kernels_of(cluster, makers, kept, target)]
+    kernels = [kernel for cluster in clusters for kernel in _kernels(cluster, makers, kept, target)]
     last = {x: i for i, kernel in enumerate(kernels) for x in (*kernel.writes, *kernel.reads)}
     last.update(dict.fromkeys([*outputs, *program.inputs, *program.constants], len(kernels)))
     steps = []
@@ -66,6 +67,13 @@ def plan(program: Program, target: Target) -> Plan:
         dead = [x for x in (*kernel.reads, *kernel.writes) if last[x] == i]
         steps.append(Step(kernel, tuple(dead)))
     return Plan(tuple(steps), outputs)
+
+
+def _kernels(
+    cluster: Cluster, makers: Mapping[Variable, Equation], kept: set[Variable], target: Target
+) -> list[Kernel]:
+    tiled = contractions.kernels(cluster, makers, kept, target)
+    return kernels_of(cluster, makers, kept, target) if tiled is None else tiled
 
 
 def _same(program: Program) -> dict[Variable, Variable]:
