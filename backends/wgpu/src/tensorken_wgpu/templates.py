@@ -1,8 +1,9 @@
 """Templates: kernels with holes where numbers stand, so that one serves many shapes.
 
 A template is text with marks: `#u12#` stands for the whole number 12, `#f1065353216#` for the float32 with these
-bits, `#i5#` for an int32.  As it stands it is the kernel of one shape, where a compiler can reckon with the numbers.
-With the numbers taken out, and read from a uniform when it runs, it is that of all shapes that lead to the same text.
+bits, `#i5#` for an int32, `#d5#` and `#l5#` for a float64 and an int64.  As it stands it is the kernel of one shape,
+where a compiler can reckon with the numbers.  With the numbers taken out, and read from a uniform when it runs, it is
+that of all shapes that lead to the same text.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ import struct
 from dataclasses import dataclass
 
 from tensorken_wgpu.functions import needed
-from tensorken_wgpu.functions.floats import FLOAT32
 from tensorken_wgpu.wgsl import OPAQUE, of_bits
 
 NUMBERS = "//numbers"
 """Where a template has the declaration of its uniform."""
 
-_MARK = re.compile(r"#([ufi])(\d+)#")
+_MARK = re.compile(r"#([ufidl])(\d+)#")
 _OPAQUE = re.compile(r"\bopaque\b")
-_READ = {"u": "{}", "f": "bitcast<f32>({})", "i": "bitcast<i32>({})"}
+_TYPES = {"u": "u32", "f": "f32", "i": "i32", "d": "f64", "l": "i64"}
+_KINDS = {type: kind for kind, type in _TYPES.items()}
+_LONG = ("d", "l")
+"""Those that have two words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +44,14 @@ def whole(number: int) -> str:
     return f"#u{number % 2**32}#"
 
 
-def bits(kind: str, word: int) -> str:
-    """The mark of what these bits are: a float32 for "f", an int32 for "i"."""
-    return f"#{kind}{word}#"
+def element(type: str, bits: int) -> str:
+    """The mark of the number of a type that these bits are."""
+    return f"#{_KINDS[type]}{bits}#"
 
 
 def special(template: str) -> Text:
     """The kernel with its numbers in the text."""
-    code = _MARK.sub(lambda mark: _WRITTEN[mark[1]](int(mark[2])), template)
+    code = _MARK.sub(lambda mark: _written(mark[1], int(mark[2])), template)
     return _text(code, ())
 
 
@@ -59,9 +62,10 @@ def general(template: str) -> Text:
 
     def taken_out(mark: re.Match[str]) -> str:
         place = len(found) if mark[1] == "u" else elements.setdefault(mark[0], len(found))
+        kind, bits = mark[1], int(mark[2])
         if place == len(found):
-            found.append(int(mark[2]))
-        return _READ[mark[1]].format(f"numbers[{1 + place // 4}].{'xyzw'[place % 4]}")
+            found.extend([bits % 2**32, bits >> 32] if kind in _LONG else [bits])
+        return _read(kind, place)
 
     return _text(_MARK.sub(taken_out, template), tuple(found))
 
@@ -73,12 +77,14 @@ def _text(code: str, found: tuple[int, ...]) -> Text:
     return Text(code.replace(NUMBERS, declared, 1), struct.pack(f"<{len(words)}I", *words))
 
 
-def _float(word: int) -> str:
-    return of_bits(word, FLOAT32)
+def _written(kind: str, bits: int) -> str:
+    return f"{bits}u" if kind == "u" else of_bits(bits, _TYPES[kind])
 
 
-def _integer(word: int) -> str:
-    return f"{word}i" if word < 2**31 else f"bitcast<i32>({word:#010x}u)"
-
-
-_WRITTEN = {"u": "{}u".format, "f": _float, "i": _integer}
+def _read(kind: str, place: int) -> str:
+    """A number that was taken out, from the words that begin at a place."""
+    words = [f"numbers[{1 + i // 4}].{'xyzw'[i % 4]}" for i in (place, place + 1)]
+    if kind == "u":
+        return words[0]
+    bits = "u64({}) | (u64({}) << 32u)".format(*words) if kind in _LONG else words[0]
+    return f"bitcast<{_TYPES[kind]}>({bits})"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tensorken.spec.dtypes import DType, round_float, wrap_integer
+from tensorken.spec.dtypes import DType, round_float
 from tensorken_wgpu.functions.floats import FLOAT32, FLOAT64, Float
 
 TYPES = {
@@ -234,7 +234,7 @@ def maxima(dtype: str) -> Accumulator:
 
 # ---- numbers -------------------------------------------------------------------------------------------------
 
-_FLOATS = {"float16": FLOAT32, "float32": FLOAT32, "float64": FLOAT64}
+_FLOATS = {of.type: of for of in (FLOAT32, FLOAT64)}
 _ORDINARY = 60
 """Up to which power of 2 numbers are literals.
 
@@ -242,24 +242,32 @@ A compiler that reckons with two of them finds no infinity, which WGSL does not 
 """
 
 
-def number(value: Any, dtype: DType) -> str:
-    """A number of a dtype, such that the compiler cannot reckon with it where it should not.
+def bits_of(value: Any, dtype: DType) -> int:
+    """The bits of a number of a dtype, in the type that kernels compute with.
 
     >>> from tensorken.spec.dtypes import DTYPES
-    >>> number(-2.5, DTYPES["float64"]), number(float("inf"), DTYPES["float32"]), number(7, DTYPES["int64"])
-    ('(-2.5lf)', 'infinity()', '7li')
+    >>> hex(bits_of(-2, DTYPES["int32"])), hex(bits_of(1e9, DTYPES["float16"]))  # the latter is infinity
+    ('0xfffffffe', '0x7f800000')
     """
-    if dtype.kind == "bool":
-        return "true" if value else "false"
     if dtype.kind == "int":
-        return _integer(wrap_integer(int(value), dtype), dtype.itemsize)
-    of = _FLOATS[dtype.name]
+        return int(value) % (1 << 8 * dtype.itemsize)
     near = round_float(float(value), dtype)
-    return of_bits(int.from_bytes(struct.pack(f"<{of.format}", near), "little"), of)
+    return int.from_bytes(struct.pack(f"<{_FLOATS[TYPES[dtype.name]].format}", near), "little")
 
 
-def of_bits(bits: int, of: Float) -> str:
-    """The number that bits are, in a type of floats."""
+def of_bits(bits: int, type: str) -> str:
+    """The number of a type that bits are, such that a compiler cannot reckon with it where it should not.
+
+    >>> of_bits(0xC020000000000000, "f64"), of_bits(0x7F800000, "f32"), of_bits(7, "i64")
+    ('(-8.0lf)', 'infinity()', '7li')
+    """
+    if type in _FLOATS:
+        return _float(bits, _FLOATS[type])
+    size, suffix = (32, "") if type == "i32" else (64, "l")
+    return f"{bits}{suffix}i" if bits >> size - 1 == 0 else f"bitcast<{type}>({bits:#x}{suffix}u)"
+
+
+def _float(bits: int, of: Float) -> str:
     places, bias, sign = of.digits - 1, of.bias, 1 << of.bits - 1
     infinity = 2 * bias + 1 << places
     special = {0: "zero", sign: "minus_zero", infinity: "infinity", infinity | 1 << places - 1: "nan"}
@@ -269,10 +277,3 @@ def of_bits(bits: int, of: Float) -> str:
         (value,) = struct.unpack(f"<{of.format}", bits.to_bytes(of.bits // 8, "little"))
         return of.literal(value)
     return f"bitcast<{of.type}>({of.word}(opaque.x) | {of.word_of(bits)})"
-
-
-def _integer(value: int, size: int) -> str:
-    suffix = "" if size == 4 else "l"
-    if value >= 0:
-        return f"{value}{suffix}i"
-    return f"bitcast<i{8 * size}>({value % (1 << 8 * size):#x}{suffix}u)"

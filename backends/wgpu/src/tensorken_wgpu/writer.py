@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
@@ -11,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from tensorken_wgpu.dtypes import SIZES
 from tensorken_wgpu.places import Place, variable
 from tensorken_wgpu.points import Point
-from tensorken_wgpu.templates import bits, whole
-from tensorken_wgpu.wgsl import CASTS, STORED, TYPES, loaded, number, stored, texts
+from tensorken_wgpu.templates import element, whole
+from tensorken_wgpu.wgsl import CASTS, STORED, TYPES, bits_of, loaded, stored, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -264,19 +263,9 @@ def _writing(name: str, kind: str, parts: list[str], starts: list[int]) -> list[
 
 def constant(value: Any, dtype: DType) -> str:
     """A number that stands in a program."""
-    if dtype.name == "int32":
-        return bits("i", int(value) % 2**32)
-    if dtype.name == "float32":
-        return bits("f", _word(float(value)))
-    return number(value, dtype)
-
-
-def _word(value: float) -> int:
-    try:
-        packed = struct.pack("<f", value)
-    except OverflowError:  # rounds to infinity
-        packed = struct.pack("<f", float("inf") if value > 0 else float("-inf"))
-    return int.from_bytes(packed, "little")
+    if dtype.kind == "bool":
+        return "true" if value else "false"
+    return element(TYPES[dtype.name], bits_of(value, dtype))
 
 
 _BEFORE: dict[str, Callable[..., Point]] = {
