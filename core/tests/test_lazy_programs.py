@@ -225,8 +225,22 @@ def test_numbers_stand_in_the_first_program_and_those_that_change_are_inputs_of_
 def test_the_first_numbers_keep_their_program(raw: Compiling) -> None:
     x = tk.tensor([2.0, 3.0], backend=Lazy(raw))
     for exponent in (2.0, 3.0, 2.0, 5.0, 3.0, 2.0):
+        raw.written.clear()
         assert (tk.exp(x) * 0.0 + x**exponent).tolist() == [2.0**exponent, 3.0**exponent]
+        assert len(raw.written) == (exponent != 2.0)  # an array of numbers
     assert len(raw.programs) == 2
+
+
+def test_one_number_of_two_dtypes_is_two_inputs(raw: Compiling) -> None:
+    lazy = Lazy(raw)
+    x, y = tk.tensor([1.0, 2.0], "float32", backend=lazy), tk.tensor([1.0, 2.0], "float64", backend=lazy)
+    for c in (0.1, 0.3, 0.7):
+        found = (x * c).astype("float64") + y * c
+        assert found.tolist() == [float(np.float32(c)) * k + c * k for k in (1.0, 2.0)]
+    assert [(v.shape, v.dtype) for v in raw.programs[-1].inputs[2:]] == [
+        ((1,), tk.float32),
+        ((1,), tk.float64),
+    ]
 
 
 def test_all_that_changes_is_written_at_once_for_each_dtype(raw: Compiling) -> None:
