@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import wgpu
@@ -136,6 +136,21 @@ class Device:
             BackendError: if it is more than the device takes, or none is left.
         """
         return self._memory(size, clean=False)
+
+    def allocate_all(self, sizes: Sequence[int]) -> list[Memory]:
+        """The same for each of these sizes.
+
+        Raises:
+            BackendError: as for `allocate`.
+        """
+        with self._lock:
+            self._check_alive()
+            self._pool.collect(bool(self._waiting))
+            found = [self._pool.take(size, False) for size in sizes]
+        return [
+            self._memory(size, clean=False) if memory is None else memory
+            for size, memory in zip(sizes, found, strict=True)
+        ]
 
     def written(self, data: Any) -> Memory:
         """Memory that begins with these bytes; nothing is handed over for that, nor waited for.
@@ -313,6 +328,17 @@ class Device:
         Raises:
             BackendError: if the memories cannot be bound so, or there are too many groups; or if the device is lost.
         """
+        with self._lock:
+            self._wait_with([self.bound(pipeline, uniform, memories, groups)])
+
+    def bound(
+        self,
+        pipeline: Pipeline,
+        uniform: Uniform,
+        memories: Sequence[Memory | Window],
+        groups: tuple[int, int, int],
+    ) -> Waiting:
+        """A kernel that could wait to be run; see `run`."""
         most = self._most_groups
         x, y, z = groups
         if x > most or y > most or z > most:
@@ -321,15 +347,38 @@ class Device:
                 "(max-compute-workgroups-per-dimension)"
             )
         with self._lock:
-            if self.lost is not None:
-                raise self._gone()
+            self._check_alive()
             try:
                 group = self._groups.group(pipeline.layout, uniform, memories)
             except KeyError:
                 raise self._foreign() from None
             except wgpu.GPUError as error:
                 raise self._failure(error, "memories cannot be bound to a kernel") from error
-            self._waiting.append((pipeline.compiled, group, groups))
+        return pipeline.compiled, group, groups
+
+    def repeat(self, key: Hashable, bound: Callable[[], list[Waiting]]) -> None:
+        """Have kernels wait to be run, one after the other, that are run again and again.
+
+        Args:
+            key: tells them from all others: which kernels they are, and the places of their memories.
+            bound: what they are; asked for where they have not been run lately.
+
+        Raises:
+            BackendError: as for `run`.
+        """
+        with self._lock:
+            if self.lost is not None:
+                raise self._gone()
+            schedule = self._groups.schedules.get(key)
+            if schedule is None:
+                schedule = bound()
+                self._groups.keep(key, schedule)
+            self._wait_with(schedule)
+
+    def _wait_with(self, kernels: Sequence[Waiting]) -> None:
+        """Have kernels wait, and hand over what waits where that is much."""
+        for start in range(0, len(kernels), WAITING):
+            self._waiting += kernels[start : start + WAITING]
             if len(self._waiting) >= WAITING or self._new > NEW:
                 self.submit()
 

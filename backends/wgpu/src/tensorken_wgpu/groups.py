@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorken.errors import BackendError
+from tensorken_wgpu.encoding import Waiting
 from tensorken_wgpu.memories import Block, Memory, Window
 from tensorken_wgpu.pipelines import Layout
 
@@ -16,6 +17,9 @@ Key = tuple[Hashable, ...]
 
 GROUPS = 4096
 """How many are kept, those used last."""
+
+SCHEDULES = 64
+"""How many lists of kernels are kept, those made last."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -42,6 +46,9 @@ class Groups:
         limits: the device's.
         blocks: those of its pool.
         most: how many are kept.
+
+    Attributes:
+        schedules: kernels with their groups, one after the other, by what tells such a list from all others.
     """
 
     def __init__(
@@ -52,6 +59,7 @@ class Groups:
         self._blocks = blocks
         self._most = most
         self._kept: OrderedDict[Key, Any] = OrderedDict()
+        self.schedules: dict[Hashable, list[Waiting]] = {}
         self._of: defaultdict[int, set[Key]] = defaultdict(set)  # for each block those in which it is
 
     def __len__(self) -> int:
@@ -77,8 +85,16 @@ class Groups:
             kept.move_to_end(key)
         return found
 
+    def keep(self, key: Hashable, schedule: list[Waiting]) -> None:
+        """Keep kernels that will perhaps be run again on the same memories."""
+        if len(self.schedules) >= SCHEDULES:
+            del self.schedules[next(iter(self.schedules))]
+        self.schedules[key] = schedule
+
     def forget(self, places: Set[int]) -> None:
-        """Let go of the groups in which these blocks are."""
+        """Let go of the groups in which these blocks are, and of all schedules, in which they may be."""
+        if places:
+            self.schedules.clear()
         for place in places:
             for key in [*self._of.get(place, ())]:
                 self._drop(key)

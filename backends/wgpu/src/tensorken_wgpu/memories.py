@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
 from collections import deque
@@ -27,6 +28,7 @@ WINDOW = 64
 _numbers = itertools.count()  # no two blocks have the same one, be they on one device or on two
 
 
+@functools.lru_cache(maxsize=4096)
 def class_of(size: int) -> int:
     """How large a block is that so many bytes come to lie in.
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tensorken.errors import BackendError
 from tensorken.spec.dtypes import DType
 from tensorken.spec.shapes import Shape
 from tensorken_wgpu.device import Device, Memory, Window
-from tensorken_wgpu.dtypes import SIZES
-from tensorken_wgpu.planning import Plan, Step
+from tensorken_wgpu.encoding import Waiting
+from tensorken_wgpu.planning import Plan
+from tensorken_wgpu.slots import size_of, slots
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.templates import Text, general, special
 
@@ -60,60 +60,79 @@ class Ready:
         device: Device,
         target: Target,
     ) -> None:
-        written = [v for step in plan.steps for v in step.kernel.writes]
-        places = {v: i for i, v in enumerate([*inputs, *constants, *written])}
+        before = [*inputs, *constants]
+        places = {v: i for i, v in enumerate(before)}
+        found, self._sizes = slots(plan.steps, frozenset(plan.outputs), target.binding_size)
+        places |= {v: len(before) + slot for v, slot in found.items()}
+        self._device = device
         self._constants = [*constants.values()]
-        self._later: list[Memory | None] = [None] * len(written)
-        self._steps = [Loaded(step, places, device, target) for step in plan.steps]
+        self._steps = [Loaded(step.kernel, places, device, target) for step in plan.steps]
+        self._bound = sorted({place for step in self._steps for place in step.bound})
+        self._runs = 0
+        self._kernels = object()  # as they are now
         self._outputs = [
             (v.shape, v.dtype, places.get(kept)) for v, kept in zip(outputs, plan.outputs, strict=True)
         ]
 
     def __call__(self, inputs: Iterable[Array]) -> list[Array]:
         """The outputs; they are being computed."""
-        memories = [x.memory for x in inputs] + self._constants + self._later
-        for step in self._steps:
-            step.run(memories)
+        if self._runs < HOT:
+            self._runs += 1
+            if self._runs == HOT and any([step.specialised() for step in self._steps]):
+                self._kernels = object()
+        given = [x.memory for x in inputs]
+        memories: list[Any] = given + self._constants + self._allocated()
+        places = tuple([memories[i].place for i in self._bound])
+        self._device.repeat(
+            (self._kernels, places), lambda: [step.bound_to(memories) for step in self._steps]
+        )
         return [
             Array(shape, dtype, None if place is None else memories[place])
             for shape, dtype, place in self._outputs
         ]
 
+    def _allocated(self) -> list[Memory]:
+        try:
+            return self._device.allocate_all(self._sizes)
+        except BackendError as error:
+            largest = max(self._steps, key=lambda step: step.writes)
+            raise _told(error, largest.kernel) from None
+
 
 class Loaded:
-    """A step of a program, ready to be run: first as the kernel of many shapes, when it is hot as one of its own.
+    """A kernel of a program, ready to be run: first as that of many shapes, when it is hot as one of its own.
 
     Args:
-        step: what to run.
+        kernel: what to run.
         places: for each value of the program where among the memories it is.
         device: where to run it.
         target: what was known of it.
+
+    Attributes:
+        bound: the places of what it reads, then of what it writes.
+        writes: how many bytes.
     """
 
-    def __init__(self, step: Step, places: dict[Variable, int], device: Device, target: Target) -> None:
-        kernel = self._kernel = step.kernel
+    def __init__(self, kernel: Kernel, places: dict[Variable, int], device: Device, target: Target) -> None:
+        self.kernel = kernel
         self._device = device
-        self._runs = 0
-        self._bound = [places[v] for v in (*kernel.reads, *kernel.writes)]
-        self._writes = [(places[v], _size(v)) for v in kernel.writes]
-        windows = {places[v]: target.windows(_size(v)) for v in (*kernel.reads, *kernel.writes)}
-        self._counts = [
-            sum([len(windows[places[v]]) for v in found]) for found in (kernel.reads, kernel.writes)
-        ]
-        self._large = windows if sum(self._counts) > len(self._bound) else None
-        if sum(self._counts) > target.bindings:
+        self.bound = [places[v] for v in (*kernel.reads, *kernel.writes)]
+        self.writes = sum(map(size_of, kernel.writes))
+        self._windows = [target.windows(size_of(v)) for v in (*kernel.reads, *kernel.writes)]
+        parts = [len(windows) for windows in self._windows]
+        self._counts = sum(parts[: len(kernel.reads)]), sum(parts[len(kernel.reads) :])
+        if sum(parts) > target.bindings:
             raise _told(
                 BackendError(
-                    f"wgpu: a kernel of tensors that are bound in {sum(self._counts)} parts, as they are larger than "
+                    f"wgpu: a kernel of tensors that are bound in {sum(parts)} parts, as they are larger than "
                     f"{target.binding_size} bytes, but {device.name} takes {target.bindings}; split them"
                 ),
                 kernel,
             )
-        self._dead = [places[v] for v in step.dead]
         self._load(special if kernel.work > LARGE else general)
 
     def _load(self, made: Callable[[str], Text]) -> None:
-        kernel = self._kernel
+        kernel = self.kernel
         text = made(kernel.template)
         try:
             self._pipeline = self._device.pipeline(text.code, *self._counts)
@@ -121,35 +140,27 @@ class Loaded:
             raise _told(error, kernel) from None
         self._uniform = self._device.uniform(text.uniform)
 
-    def run(self, memories: list[Memory | None]) -> None:
-        """Have it wait to be run; what it computes gets memory, and what nobody needs any more is let go."""
-        self._runs += 1
-        if self._runs == HOT and SMALL < self._kernel.work <= LARGE:
-            self._load(special)
+    def specialised(self) -> bool:
+        """Whether it is written anew for its shape, now that it is hot."""
+        if not SMALL < self.kernel.work <= LARGE:
+            return False
+        self._load(special)
+        return True
+
+    def bound_to(self, memories: Sequence[Memory]) -> Waiting:
+        """The kernel as it waits to be run, on the memories of a program.
+
+        Raises:
+            BackendError: if the device refuses it.
+        """
+        bound: list[Memory | Window] = []
+        for place, windows in zip(self.bound, self._windows, strict=True):
+            memory = memories[place]
+            bound += [memory] if len(windows) == 1 else [Window(memory, *part) for part in windows]
         try:
-            for place, size in self._writes:
-                memories[place] = self._device.allocate(size)
-            bound: list[Any] = [memories[place] for place in self._bound]
-            if self._large:
-                bound = self._windows(memories, self._large)
-            self._device.run(self._pipeline, self._uniform, bound, self._kernel.groups)
+            return self._device.bound(self._pipeline, self._uniform, bound, self.kernel.groups)
         except BackendError as error:
-            raise _told(error, self._kernel) from None
-        for place in self._dead:
-            memories[place] = None
-
-    def _windows(self, memories: list[Memory | None], windows: dict[int, list[tuple[int, int]]]) -> list[Any]:
-        """What is bound, where some memories are bound in parts."""
-        bound: list[Any] = []
-        for place in self._bound:
-            memory: Any = memories[place]
-            parts = windows[place]
-            bound += [memory] if len(parts) == 1 else [Window(memory, *part) for part in parts]
-        return bound
-
-
-def _size(v: Variable) -> int:
-    return prod(v.shape) * SIZES[v.dtype.name]
+            raise _told(error, self.kernel) from None
 
 
 def _told(error: BackendError, kernel: Kernel) -> BackendError:
