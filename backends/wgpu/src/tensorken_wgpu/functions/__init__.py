@@ -10,6 +10,7 @@ import re
 from functools import cache
 
 from tensorken_wgpu.functions import (
+    conversions,
     exponentials,
     halves,
     integers,
@@ -24,32 +25,16 @@ from tensorken_wgpu.functions.floats import FLOAT32, FLOAT64, Float, written
 ERRORS = {"exp": 1, "exp2": 1, "log": 1, "sin": 1, "cos": 1, "pow": 1}
 """How many representable numbers a result may be from the right one, for each op: all are within 1.1 units."""
 
-_OF_FLOATS = "".join(
-    [
-        special.TEXT,
-        exponentials.TEXT,
-        logarithms.TEXT,
-        pairs.TEXT,
-        powers.TEXT,
-        trigonometry.TEXT,
-        integers.FROM_FLOATS,
-    ]
-)
-_FILES = (special, exponentials, logarithms, pairs, powers, trigonometry)
+_FILES = (special, exponentials, logarithms, pairs, powers, trigonometry, conversions)
 _DEFINITION = re.compile(r"^(?:fn|struct) (\w+).*?(?=^(?:fn|struct) |\Z)", re.DOTALL | re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def _of_floats(of: Float) -> str:
-    words = {
-        "END_OF_I32": of.literal(2.0**31),
-        "END_OF_I64": of.literal(2.0**63),
-    }
+    text = "".join([file.TEXT for file in _FILES]) + logarithms.LEADING_ZEROS[of.type]
+    words = {found[1]: found[1] + of.suffix for found in _DEFINITION.finditer(text)}
     for file in _FILES:
         words.update(file.words(of))
-    text = _OF_FLOATS + logarithms.LEADING_ZEROS[of.type]
-    if of.suffix:
-        words.update({found[1]: found[1] + of.suffix for found in _DEFINITION.finditer(text)})
     return written(text, words)
 
 

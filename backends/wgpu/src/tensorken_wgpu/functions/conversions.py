@@ -1,0 +1,23 @@
+"""How floats become integers: without their fractions, the nearest there is, NaN as 0."""
+
+from __future__ import annotations
+
+from tensorken_wgpu.functions.floats import Float
+
+TEXT = """
+fn to_i32(x: F) -> i32 {
+  if (is_nan(x)) { return 0; }
+  if (x >= END_OF_I32) { return 2147483647; }
+  return select(i32(x), bitcast<i32>(0x80000000u), x <= -END_OF_I32);
+}
+fn to_i64(x: F) -> i64 {
+  if (is_nan(x)) { return 0li; }
+  if (x >= END_OF_I64) { return 9223372036854775807li; }
+  return select(i64(x), bitcast<i64>(0x8000000000000000lu), x <= -END_OF_I64);
+}
+"""
+
+
+def words(of: Float) -> dict[str, str]:
+    """What the text above has of its own in a type."""
+    return {"END_OF_I32": of.literal(2.0**31), "END_OF_I64": of.literal(2.0**63)}
