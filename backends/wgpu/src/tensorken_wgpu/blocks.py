@@ -39,6 +39,10 @@ class Block:
     across: int
     depth: int
 
+    def __str__(self) -> str:
+        sides = "x".join(map(str, self.sides.values()))
+        return f"block {sides} of {self.rows}x{self.columns}, {self.depth} deep"
+
     @property
     def together(self) -> int:
         """How many invocations there are."""

@@ -11,6 +11,7 @@ from tensorken.spec.dtypes import DTYPES
 from tensorken_wgpu.blocks import Block, BlockKernel
 from tensorken_wgpu.folds import Rows
 from tensorken_wgpu.kernels import (
+    Choice,
     Cluster,
     Division,
     Kernel,
@@ -20,6 +21,7 @@ from tensorken_wgpu.kernels import (
 )
 from tensorken_wgpu.products import Product, product_of
 from tensorken_wgpu.single import Value
+from tensorken_wgpu.slots import size_of
 from tensorken_wgpu.tiles import LOOPED, STEP, Tile, TileKernel
 from tensorken_wgpu.wgsl import sums
 from tensorken_wgpu.writer import FOLDS, NotHere
@@ -75,10 +77,27 @@ def kernels(
             ]
         if len(cluster.values) > 1 and tiles[0].rows * tiles[0].columns > LOOPED:
             return _apart(cluster, fold, makers, kept, tiles[0], target)
-        best, *others = [_written(cluster, makers, kept, tile, target) for tile in tiles]
+        found = {str(tile): _written(cluster, makers, kept, tile, target) for tile in tiles}
     except NotHere:
         return None
-    return [replace(best, others=tuple(others))]
+    likeliest = next(iter(found.values()))
+    if len(found) == 1 or any([len(target.windows(size_of(v))) > 1 for v in _bound(likeliest)]):
+        return [likeliest]
+    return [replace(likeliest, choice=Choice(_alike(product, fold), found))]
+
+
+def _alike(product: Product, fold: Variable) -> str:
+    """What products have in common for which the same tile is taken to be the fastest."""
+    sizes = [
+        f"{role} {1 << product.size(role).bit_length() - 1}" for role in ("batch", "rows", "inner", "columns")
+    ]
+    layout = [f"along {product.last(operand)}" for operand in (0, 1)]
+    vectors = [f"fours of {role}" for role in ("rows", "inner", "columns") if product.size(role) % 4 == 0]
+    return ", ".join([fold.dtype.name, *sizes, *layout, *vectors])
+
+
+def _bound(kernel: Kernel) -> tuple[Variable, ...]:
+    return (*kernel.reads, *kernel.writes)
 
 
 def work_of(product: Product) -> int:

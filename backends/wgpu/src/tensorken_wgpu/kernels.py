@@ -51,7 +51,7 @@ class Kernel:
         writes: those that it puts there, whose bindings follow.
         work: about how many elements it looks at.
         of: the ops that it is made of, for messages.
-        others: kernels that do the same; which is best is found out on the device.
+        choice: this one and others that do the same, if the best of them is to be found out on the device.
     """
 
     template: str
@@ -60,7 +60,20 @@ class Kernel:
     writes: tuple[Variable, ...]
     work: int
     of: tuple[Equation, ...] = ()
-    others: tuple[Kernel, ...] = ()
+    choice: Choice | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """Kernels that do the same.
+
+    Attributes:
+        of: for what; the same for all shapes for which the same one is taken to be the fastest.
+        kernels: by name, the likeliest first.
+    """
+
+    of: str
+    kernels: Mapping[str, Kernel]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from tensorken_wgpu.planning import Plan
 from tensorken_wgpu.slots import size_of, slots
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.templates import Text, general, special
+from tensorken_wgpu.tuning import best
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Variable
@@ -66,7 +67,7 @@ class Ready:
         places |= {v: len(before) + slot for v, slot in found.items()}
         self._device = device
         self._constants = [*constants.values()]
-        self._steps = [Loaded(step.kernel, places, device, target) for step in plan.steps]
+        self._steps = [Loaded(best(step.kernel, device), places, device, target) for step in plan.steps]
         self._bound = sorted({place for step in self._steps for place in step.bound})
         self._runs = 0
         self._kernels = object()  # as they are now

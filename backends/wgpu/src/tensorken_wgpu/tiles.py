@@ -45,6 +45,9 @@ class Tile:
     columns: int
     together: int
 
+    def __str__(self) -> str:
+        return f"tile {self.rows}x{self.columns}, {self.together} together"
+
 
 class TileKernel:
     """Writes the kernel of a cluster of which one value is a contraction, all others are computed from its result.
