@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from typing import Any
 
 from tensorken.programs.passes.dead_code import without_dead_code
@@ -19,8 +20,16 @@ SMALL = 4096
 READ = 1 << 20
 """How many elements a constant may have to be searched for whether they are all equal."""
 
+_different: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
+"""By identity the constants that are known to have unequal elements; to look at one means to wait for a device."""
+
 _EXPAND = OPS["expand"]
 _KEEP_THE_NUMBER = frozenset(OPS[name] for name in ("reshape", "expand", "permute", "flip", "crop"))
+
+
+def know_different(x: Tensor) -> None:
+    """Remember that not all elements of a constant are equal."""
+    _different[id(x)] = x
 
 
 def with_constants_folded(program: Program, backend: RawTensor[Any]) -> Program:
@@ -114,7 +123,12 @@ def _outside(v: Variable, constants: dict[Variable, Tensor], backend: RawTensor[
 def _uniform(x: Tensor, v: Variable) -> Literal | None:
     """The literal that a constant is if all its elements have the same bits."""
     backend: Any = x.interpreter
-    if backend.below is not None or backend.capabilities.symbolic or 0 in v.shape:
+    if (
+        backend.below is not None
+        or backend.capabilities.symbolic
+        or 0 in v.shape
+        or _different.get(id(x)) is x
+    ):
         return None
     elements = backend.ravel(x.representation)
     first = elements[0]
@@ -123,7 +137,10 @@ def _uniform(x: Tensor, v: Variable) -> Literal | None:
     else:
         data = memoryview(elements).tobytes()
         same = data == data[: v.dtype.itemsize] * math.prod(v.shape)
-    return Literal(v.shape, v.dtype, _number(first)) if same else None
+    if same:
+        return Literal(v.shape, v.dtype, _number(first))
+    know_different(x)
+    return None
 
 
 def _number(element: Any) -> bool | int | float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tensorken.programs.passes.constants import know_different
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.dtypes import DType
 from tensorken.spec.op import OPS, Op
@@ -53,7 +54,9 @@ class Writer(RawTensor[Variable]):
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Variable:
         v = Variable(shape, dtype)
-        self.constants[v] = Tensor(self.backend, self.backend.new(shape, data, dtype), shape, dtype)
+        x = self.constants[v] = Tensor(self.backend, self.backend.new(shape, data, dtype), shape, dtype)
+        if len(data) and data[0] != data[-1]:
+            know_different(x)
         return v
 
     def interpret(self, op: Op, operands: Sequence[Variable], params: tuple[Any, ...]) -> Any:
