@@ -86,14 +86,14 @@ fn sine_of(r: Pair) -> F {
   let x = r.high;
   let s = x * x;
   let cube = s * x;
-  return x - (fma(s, 0.5 * r.low - cube * SIN_SERIES, -r.low) - cube * SIN_FIRST);
+  return x - exact(fma(s, 0.5 * r.low - cube * SIN_SERIES, -r.low) - cube * SIN_FIRST);
 }
 fn cosine_of(r: Pair) -> F {
   let s = r.high * r.high;
   let square = 0.5 * s;
   let top = exact(1.0 - square);
   let rest = fma(s * s, COS_SERIES, -r.high * r.low);
-  return top + (exact(exact(1.0 - top) - square) + rest);
+  return top + exact(exact(exact(1.0 - top) - square) + rest);
 }
 fn sine(x: F) -> F {
   if (!is_finite(x)) { return nan(); }
