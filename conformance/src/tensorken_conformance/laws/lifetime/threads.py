@@ -6,7 +6,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
@@ -42,12 +42,16 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 PAUSES, MANY_PAUSES = 0.03, 0.15
-"""How likely a thread lets others run, at each call of a Python function and each line of the backend's; and how likely
-where each op is run a few times only."""
+"""How likely a thread lets others run, at each call of a function of the language or the backend and each line of the
+backend's; and how likely where each op is run a few times only."""
 
 
 PATIENCE, BLOCKED = 0.05, 5
 """Seconds that one thread waits for another, which may wait for a lock; and how often it tries again if that is so."""
+
+
+OURS = ("tensorken.", "tensorken_conformance.")
+"""How the modules of the language and of the kit begin."""
 
 
 class Interrupted:
@@ -56,8 +60,9 @@ class Interrupted:
     The pauses are where Python can see them: a backend's own code that runs without Python is not stopped in it.
     """
 
-    def __init__(self, number: int, pauses: float) -> None:
+    def __init__(self, number: int, packages: Collection[str], pauses: float) -> None:
         self._random, self._pauses = random.Random(number).random, pauses
+        self._packages = packages
 
     def __enter__(self) -> None:
         self._before = sys.gettrace()
@@ -67,8 +72,12 @@ class Interrupted:
         sys.settrace(self._before)
 
     def _on_call(self, frame: FrameType, event: str, argument: object) -> Any:
-        self._pause()
-        return self._on_line if of_backend(frame) else None
+        if of_backend(frame, self._packages):
+            self._pause()
+            return self._on_line
+        if str(frame.f_globals.get("__name__", "")).startswith(OURS):
+            self._pause()
+        return None
 
     def _on_line(self, frame: FrameType, event: str, argument: object) -> Any:
         self._pause()
@@ -79,15 +88,37 @@ class Interrupted:
             time.sleep(1e-6)
 
 
-def of_backend(frame: FrameType) -> bool:
-    """Whether code is not the language's, nor the kit's but for the faulty backends on which it is tried."""
+def packages_of(interpreter: Any) -> frozenset[str]:
+    """The packages in which the classes of a backend are, and of those that it is wrapped around.
+
+    What these stand on is not among them: bindings of a driver may run a thousand lines for each op, and to stop at
+    those takes minutes.
+
+    >>> import tensorken as tk
+    >>> from tensorken_reference.backend import Reference
+    >>> sorted(packages_of(tk.Lazy(Reference())))
+    ['tensorken_reference']
+    """
+    found: set[str] = set()
+    while interpreter is not None:
+        found |= {kind.__module__.partition(".")[0] for kind in type(interpreter).__mro__}
+        interpreter = getattr(interpreter, "raw", None)
+    return frozenset(found - {"tensorken", "tensorken_conformance", "builtins", "typing", "abc"})
+
+
+def of_backend(frame: FrameType, packages: Collection[str]) -> bool:
+    """Whether code is in one of these packages, or of the faulty backends on which the kit is tried."""
     name = str(frame.f_globals.get("__name__", ""))
-    ours = name.startswith(("tensorken.", "tensorken_conformance."))
-    return not ours or name.startswith("tensorken_conformance.faults.")
+    return name.partition(".")[0] in packages or name.startswith("tensorken_conformance.faults.")
 
 
-def together(work: Callable[[int], None], pauses: float = PAUSES) -> None:
+def together(work: Callable[[int], None], packages: Collection[str], pauses: float = PAUSES) -> None:
     """Do work in several threads, which start at once and take turns at every opportunity.
+
+    Args:
+        work: what each does, from its number.
+        packages: those in whose code threads stop at lines, too.
+        pauses: how likely one stops, at a call or a line.
 
     Raises:
         Failure: what went wrong in the first of them.
@@ -96,7 +127,7 @@ def together(work: Callable[[int], None], pauses: float = PAUSES) -> None:
 
     def begin(number: int) -> None:
         gate.wait()
-        with Interrupted(number, pauses):
+        with Interrupted(number, packages, pauses):
             _kept(work, number, wrong)
 
     threads = [threading.Thread(target=begin, args=(number,)) for number in range(THREADS)]
@@ -108,7 +139,7 @@ def together(work: Callable[[int], None], pauses: float = PAUSES) -> None:
         raise wrong[0]
 
 
-def at_every_line(work: Callable[[int], None]) -> None:
+def at_every_line(work: Callable[[int], None], packages: Collection[str]) -> None:
     """Do work in a thread that stops once at each line of a backend's, while another does it from begin to end.
 
     So what it keeps between two lines, where others find it, is theirs when it goes on.
@@ -134,7 +165,7 @@ def at_every_line(work: Callable[[int], None]) -> None:
         return on_line
 
     def on_call(frame: FrameType, event: str, argument: object) -> Any:
-        return on_line if of_backend(frame) else None
+        return on_line if of_backend(frame, packages) else None
 
     def first() -> None:
         sys.settrace(on_call)
@@ -166,14 +197,17 @@ def threads(subject: Subject, case: Case) -> None:
     if case.op == EVERY_OP:
         _every_op(subject, case)
         return
-    run = situations.SITUATIONS[case.op].run
+    run, packages = situations.SITUATIONS[case.op].run, packages_of(subject.backend)
     says = f"in one of {THREADS} threads"
     if case.detail == "read":
         for number in range(READS):
             operands = situations.values(subject, case, number)
             right = situations.expected(case, operands)
             result = situations.run(subject, case, operands)
-            together(lambda _, y=result, z=right: situations.agree(subject, case, y, z, f"read {says}"))  # type: ignore[misc]
+            together(
+                lambda _, y=result, z=right: situations.agree(subject, case, y, z, f"read {says}"),  # type: ignore[misc]
+                packages,
+            )
         return
     shared = situations.values(subject, case)
     inputs = situations.tensors(subject, case, shared)
@@ -186,8 +220,8 @@ def threads(subject: Subject, case: Case) -> None:
             x, y = inputs if case.detail == "shared" else situations.tensors(subject, case, own)
             situations.agree(subject, case, run(x, y), right, says)
 
-    at_every_line(work)
-    together(lambda number: work(number, ROUNDS))
+    at_every_line(work, packages)
+    together(lambda number: work(number, ROUNDS), packages)
 
 
 def _every_op(subject: Subject, case: Case) -> None:
@@ -224,4 +258,4 @@ def _every_op(subject: Subject, case: Case) -> None:
             gate.abort()
             raise
 
-    together(work, MANY_PAUSES)
+    together(work, packages_of(subject.backend), MANY_PAUSES)
