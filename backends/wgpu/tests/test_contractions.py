@@ -1,19 +1,23 @@
-"""Products of matrices, by tiles and by blocks: right whatever the sizes, the layouts and the dtype."""
+"""Products of matrices, by tiles and by blocks: right whatever the sizes, the layouts, the dtype, and what follows."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
+import tensorken as tk
 from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS
 from tensorken_wgpu import contractions
 from tensorken_wgpu.blocks import Block
+from tensorken_wgpu.contractions import kernels, parts_of, tiles_of
 from tensorken_wgpu.folds import rows_of
 from tensorken_wgpu.kernels import Cluster, Kernel
 from tensorken_wgpu.planning import Plan, Step
+from tensorken_wgpu.products import product_of
 from tensorken_wgpu.programs import Ready
 from tensorken_wgpu.single import Value, single
 from tensorken_wgpu.target import Target
@@ -82,3 +86,214 @@ def test_every_tile_is_right_at_every_edge(raw: Any, tile: Tile | Block, sizes: 
 @pytest.mark.parametrize("order", ORDERS[1:], ids=str)
 def test_every_tile_is_right_in_every_layout(raw: Any, tile: Tile | Block, order: tuple[int, ...]) -> None:
     check(raw, tile, (16, 16, 16), order)
+
+
+# ---- dtypes and special values -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tile", TILES[1:], ids=str)
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float16", "float64"])
+def test_every_dtype(raw: Any, tile: Tile | Block, dtype: str) -> None:
+    if dtype not in raw.capabilities.dtypes:
+        pytest.skip(f"the device has no {dtype}")
+    a, b = drawn(17, 22, 1, dtype=dtype), drawn(1, 22, 20, seed=1, dtype=dtype)
+    program = contraction(a.shape, b.shape, (1,), dtype)
+    found = run(raw, program, [written(program, tile)], a, b)
+    exact = a[:, :, 0].astype("float64") @ b[0].astype("float64")
+    tolerance = {"float16": 2e-3, "float64": 1e-14}.get(dtype, 0.0)
+    np.testing.assert_allclose(found.reshape(17, 20), exact, rtol=tolerance, atol=10 * tolerance)
+
+
+@pytest.mark.parametrize("tile", TILES[1:], ids=str)
+@pytest.mark.parametrize("special", [math.inf, -math.inf, math.nan])
+def test_what_is_not_finite_stays_in_its_row_and_column(raw: Any, tile: Tile | Block, special: float) -> None:
+    """Neither what is read again at an edge nor what is read after the end of the sum becomes part of it."""
+    a, b = drawn(18, 21, 1), drawn(1, 21, 17, seed=1)
+    a[17, 20], b[0, 20, 16] = special, 0.0
+    a[3], b[0, 2, 5] = 0.0, special
+    program = contraction(a.shape, b.shape, (1,))
+    found = run(raw, program, [written(program, tile)], a, b).reshape(18, 17)
+    with np.errstate(invalid="ignore"):
+        right = a[:, :, 0] @ b[0]
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(right))
+    np.testing.assert_array_equal(np.isinf(found), np.isinf(right))
+    assert np.isfinite(np.delete(np.delete(found, [17], 0), [5], 1)).all()
+
+
+def test_zeros_without_a_sign_are_summed_from(raw: Any) -> None:
+    a, b = np.full((16, 16, 1), -0.0, np.float32), np.ones((1, 16, 16), np.float32)
+    program = contraction(a.shape, b.shape, (1,))
+    for tile in TILES:
+        assert not np.signbit(run(raw, program, [written(program, tile)], a, b)).any()
+
+
+def test_long_sums_go_through_their_loop_to_the_end(raw: Any) -> None:
+    length = 4 * contractions.MOST
+    a, b = np.ones((4, length, 1), np.int32), np.ones((1, length, 4), np.int32)
+    program = contraction(a.shape, b.shape, (1,), "int32")
+    assert (run(raw, program, [written(program, Tile(4, 4, 8))], a, b) == length).all()
+
+
+# ---- axes ----------------------------------------------------------------------------------------------------
+
+AXES: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = {
+    "a batch": ((3, 16, 20, 1), (3, 1, 20, 16), (2,)),
+    "a batch inside": ((16, 20, 3, 1), (1, 20, 3, 16), (1,)),
+    "two batches apart": ((2, 16, 20, 3, 1), (2, 1, 20, 3, 16), (2,)),
+    "rows of two axes": ((2, 3, 8, 20, 1), (2, 1, 1, 20, 16), (3,)),
+    "rows of two axes apart": ((6, 20, 4, 1), (1, 20, 1, 16), (1,)),
+    "columns first": ((1, 20, 16), (24, 20, 1), (1,)),
+    "columns of two axes apart": ((1, 16, 1, 20), (6, 1, 4, 20), (3,)),
+    "sums along two axes": ((16, 5, 1, 4), (1, 5, 20, 4), (1, 3)),
+    "sums along an axis that one operand has": ((16, 5, 1, 4), (1, 1, 20, 4), (1, 3)),
+    "axes of one element": ((1, 16, 1, 20, 1), (1, 1, 20, 20, 1), (3,)),
+}
+
+
+@pytest.mark.parametrize("tile", [Tile(4, 4, 8), Block(4, 4, 2, 2, 4)], ids=str)
+@pytest.mark.parametrize("name", AXES)
+def test_axes_of_every_role_stand_anywhere(raw: Any, tile: Tile | Block, name: str) -> None:
+    first, second, axes = AXES[name]
+    a, b = drawn(*first), drawn(*second, seed=1)
+    program = contraction(first, second, axes)
+    found = run(raw, program, [written(program, tile)], a, b)
+    close(found, (a.astype("float64") * b).sum(axes).reshape(found.shape))
+
+
+def test_axes_side_by_side_are_one() -> None:
+    (equation,) = contraction((2, 3, 8, 20, 1), (2, 1, 1, 20, 16), (3,)).equations
+    product = product_of(equation)
+    assert [(axis.role, axis.size) for axis in product.axes] == [
+        ("batch", 2),
+        ("rows", 24),
+        ("inner", 20),
+        ("columns", 16),
+    ]
+    (equation,) = contraction((1, 20, 16), (24, 20, 1), (1,)).equations
+    assert [axis.role for axis in product_of(equation).axes] == ["rows", "inner", "columns"]
+    assert product_of(equation).operands == equation.operands[::-1]
+
+
+# ---- which tiles there are -----------------------------------------------------------------------------------
+
+
+def tiles(*sizes: int, target: Target = SOFTWARE) -> list[Tile | Block]:
+    m, k, n = sizes
+    (equation,) = contraction((m, k, 1), (1, k, n), (1,)).equations
+    return tiles_of(product_of(equation), target)
+
+
+def test_larger_products_have_larger_tiles_in_software() -> None:
+    assert tiles(64, 64, 64) == [Tile(4, 4, 8)]
+    assert tiles(256, 256, 256) == [Tile(8, 8, 8)]
+    assert tiles(512, 512, 512) == [Tile(16, 16, 8)]
+    assert tiles(9, 4096, 256) == [Tile(4, 8, 8)]
+
+
+@pytest.mark.parametrize("sizes", [(4, 4096, 4096), (64, 64, 64), (512, 512, 512), (4096, 64, 130)], ids=str)
+def test_on_a_gpu_there_are_few_tiles_to_choose_from_and_all_fit(sizes: tuple[int, ...]) -> None:
+    found = tiles(*sizes, target=HARDWARE)
+    assert 1 <= len(found) <= 6
+    assert len(set(map(str, found))) == len(found)
+    for tile in found:
+        sides = {"rows": tile.rows, "columns": tile.columns} if isinstance(tile, Tile) else tile.sides
+        assert sides["rows"] <= sizes[0]
+        assert sides["columns"] <= sizes[2]
+
+
+@pytest.mark.parametrize(
+    "block", [tile for tile in contractions.HARDWARE if isinstance(tile, Block)], ids=str
+)
+def test_every_block_is_shared_evenly_and_asks_for_no_more_than_every_gpu_has(block: Block) -> None:
+    assert all([side * block.depth % (4 * block.together) == 0 for side in block.sides.values()])
+    assert block.together <= 256
+    assert 8 * block.depth * sum(block.sides.values()) <= 16384
+
+
+def test_a_sum_is_parted_where_tiles_are_few() -> None:
+    def parts(m: int, k: int, n: int, target: Target) -> int:
+        (equation,) = contraction((m, k, 1), (1, k, n), (1,)).equations
+        product = product_of(equation)
+        return parts_of(product, tiles_of(product, target)[0], target)
+
+    assert parts(512, 512, 512, SOFTWARE) == 1
+    assert parts(8, 8192, 8, SOFTWARE) > 1
+    assert parts(64, 65536, 64, HARDWARE) > 8
+    assert parts(256, 4 * contractions.MOST + 4, 256, SOFTWARE) == 2
+
+
+# ---- in programs ---------------------------------------------------------------------------------------------
+
+
+def adam(w: Any, m: Any, v: Any, x: Any, y: Any) -> Any:
+    g = x.T @ y
+    m = 0.9 * m + 0.1 * g
+    v = 0.99 * v + 0.01 * g * g
+    return w - 0.1 * m / (tk.sqrt(v) + 1e-6), m, v
+
+
+PROGRAMS: dict[str, tuple[Any, list[tuple[int, ...]], int]] = {
+    "a layer": (lambda x, w, b: tk.maximum(x @ w + b, 0.0), [(40, 33), (33, 44), (44,)], 1),
+    "a layer and what comes before": (lambda x, w, y: tk.tanh(x @ w) + y, [(40, 33), (33, 44), (40, 44)], 1),
+    "a layer, and what its derivative needs": (lambda x, w: (x @ w, tk.exp(x @ w)), [(40, 36), (36, 48)], 1),
+    "an update": (adam, [(36, 40), (36, 40), (36, 40), (64, 36), (64, 40)], 1),
+    "a product of what is moved": (lambda x, w: x[::-1, 1:] @ w.T[1:, 3:], [(40, 34), (51, 34)], 1),
+    "attention": (
+        lambda q, k: q.transpose((1, 0, 2)) @ k.transpose((1, 2, 0)),
+        [(24, 4, 20), (28, 4, 20)],
+        1,
+    ),
+    "a result in another order": (lambda x, w: (x @ w).T * 2.0, [(40, 36), (36, 48)], 1),
+    "few results of long sums": (lambda x, w: tk.tanh(x @ w / 50.0), [(8, 3001), (3001, 12)], 2),
+    "a large product and what follows": (
+        lambda x, w, b: tk.tanh(x @ w / 90.0) + b,
+        [(512, 520), (520, 512), (512,)],
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_computed_from_a_product_is_computed_with_it(lazy: Any, device: Any, name: str) -> None:
+    function, shapes, count = PROGRAMS[name]
+    arrays = [abs(drawn(*shape, seed=i)) for i, shape in enumerate(shapes)]
+    xs = [tk.tensor(x, backend=lazy) for x in arrays]
+    compiled = tk.jit(function)
+    results = compiled(*xs)
+    results = results if isinstance(results, tuple) else (results,)
+    for result in results:
+        result.realize()
+    before = device.statistics["kernels"]
+    again = compiled(*xs)
+    again = again if isinstance(again, tuple) else (again,)
+    found = [np.asarray(result) for result in again]
+    if device.is_software:
+        assert device.statistics["kernels"] - before == count
+    right = function(*[tk.tensor(x, backend="numpy") for x in arrays])
+    for result, other in zip(found, right if isinstance(right, tuple) else (right,), strict=True):
+        np.testing.assert_allclose(result, np.asarray(other), rtol=2e-5, atol=1e-5)
+
+
+def test_the_plan_for_a_gpu_is_right_in_software(raw: Any) -> None:
+    """Parts of the sum, and then what they come to."""
+    a, b = drawn(20, 1030, 1), drawn(1, 1030, 18, seed=1)
+    program = contraction(a.shape, b.shape, (1,))
+    (equation,) = program.equations
+    outputs = program.outputs
+    cluster = Cluster(rows_of(equation), outputs, outputs, {outputs[0]: frozenset(program.inputs)})
+    found = kernels(cluster, {outputs[0]: equation}, {*program.inputs, *outputs}, HARDWARE)
+    assert found is not None
+    assert len(found) == 2
+    close(run(raw, program, found, a, b).reshape(20, 18), a[:, :, 0].astype("float64") @ b[0], 1030)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [((1, 4096, 1), (1, 4096, 64)), ((16, 16, 1), (1, 16, 16)), ((64, 0, 1), (1, 0, 64))]
+)
+def test_vectors_and_what_is_small_are_left_to_rows(first: tuple[int, ...], second: tuple[int, ...]) -> None:
+    program = contraction(first, second, (1,))
+    (equation,) = program.equations
+    outputs = program.outputs
+    cluster = Cluster(rows_of(equation), outputs, outputs, {outputs[0]: frozenset(program.inputs)})
+    for target in (SOFTWARE, HARDWARE):
+        assert kernels(cluster, {outputs[0]: equation}, {*program.inputs, *outputs}, target) is None
