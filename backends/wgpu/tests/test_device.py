@@ -97,7 +97,8 @@ def test_what_is_written_is_read(fresh: Device, size: int) -> None:
 
 
 def test_nothing_is_written_and_read(fresh: Device) -> None:
-    assert fresh.written(b"").size == 0
+    nothing = fresh.written(b"")
+    assert (nothing.size, bytes(fresh.read(nothing, 0))) == (0, b"")
 
 
 def test_large_memories_are_read_in_parts(fresh: Device, monkeypatch: Patch) -> None:

@@ -183,6 +183,8 @@ class Device:
             BackendError: if the device is lost.
         """
         buffer = self._buffer(memory)
+        if not size:
+            return memoryview(b"")
         if size <= PART:
             return self._fetched(buffer, 0, size)
         result = memoryview(bytearray(size))
