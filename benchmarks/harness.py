@@ -48,7 +48,13 @@ def pin() -> None:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
-def compare(name: str, ours: Side, peers: Mapping[str, Side | None], tolerance: float) -> Row:
+def compare(
+    name: str,
+    ours: Side,
+    peers: Mapping[str, Side | None],
+    tolerance: float,
+    clock: Callable[[], float] = time.process_time,
+) -> Row:
     """Check that all compute what we do, then time them in turn: load from elsewhere then hits all alike.
 
     A peer that cannot, or whose numbers differ, is said and left out.
@@ -70,7 +76,7 @@ def compare(name: str, ours: Side, peers: Mapping[str, Side | None], tolerance: 
             ratios[peer] = DIFFERS
         else:
             sides[peer] = side
-    seconds = _turns(sides)
+    seconds = _turns(sides, clock)
     for peer, theirs in seconds.items():
         if peer:
             ratios[peer] = statistics.median(a / b for a, b in zip(seconds[""], theirs, strict=False))
@@ -88,9 +94,11 @@ def _difference(theirs: list[Any], ours: list[Any], tolerance: float) -> str:
     return ""
 
 
-def _turns(sides: Mapping[str, Side]) -> dict[str, list[float]]:
+def _turns(
+    sides: Mapping[str, Side], clock: Callable[[], float] = time.process_time
+) -> dict[str, list[float]]:
     """By side the seconds of a call, a figure for each round that the side took part in."""
-    counts = {name: _calls(side) for name, side in sides.items()}
+    counts = {name: _calls(side, clock) for name, side in sides.items()}
     rounds = {name: FEW_ROUNDS if slow else ROUNDS for name, (_, slow) in counts.items()}
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     names = list(sides)
@@ -99,27 +107,27 @@ def _turns(sides: Mapping[str, Side]) -> dict[str, list[float]]:
     for i in range(ROUNDS):
         for name in names if i % 2 == 0 else reversed(names):
             if i < rounds[name]:
-                seconds[name].append(_seconds(sides[name], counts[name][0]))
+                seconds[name].append(_seconds(sides[name], counts[name][0], clock))
     return seconds
 
 
-def _calls(side: Side) -> tuple[int, bool]:
+def _calls(side: Side, clock: Callable[[], float]) -> tuple[int, bool]:
     """How many calls fill a turn, and whether one alone takes very long."""
     for _ in range(2):  # some compile at the first calls, and others find out at the second what they need
         side()
     count = 1
     while True:
-        seconds = _seconds(side, count)
+        seconds = _seconds(side, count, clock)
         if seconds * count > TURN_SECONDS / 4:
             return max(1, round(TURN_SECONDS / seconds)), seconds > SLOW_SECONDS
         count *= 4
 
 
-def _seconds(f: Callable[[], Any], count: int) -> float:
-    start = time.process_time()
+def _seconds(f: Callable[[], Any], count: int, clock: Callable[[], float]) -> float:
+    start = clock()
     for _ in range(count):
         f()
-    return (time.process_time() - start) / count
+    return (clock() - start) / count
 
 
 def _first_line(error: Exception) -> str:

@@ -57,7 +57,7 @@ def _run(
         rows.append(row)
         print(table.line(row), flush=True)
     if rows and whole and not select:
-        page.write(name, table.markdown(rows))
+        page.write(name, f"{table.markdown(rows)}\n\n{suite.where()}".rstrip())
     missed = [row.name for row in rows if table.missed(row) or DIFFERS in row.ratios.values()]
     return [f"{name}/{workload}" for workload in missed]
 

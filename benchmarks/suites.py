@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import alone
+import gpu
 import ours
 import timed
 from harness import Row
 from libraries import COMPILED, EAGER
 
 TITLES = {"jax": "JAX", "torch": "PyTorch", "torch_compile": "torch.compile"}
+
+GPU_TITLES = {"copy": "a copy", "vendor": "the vendor's"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,7 @@ class Suite:
     peers: tuple[str, ...]
     rows: Callable[[Sequence[str], str], Iterator[Row]]
     titles: Mapping[str, str] = field(default_factory=lambda: TITLES)
+    where: Callable[[], str] = lambda: ""  # a line on the page below the table
 
 
 SUITES = {
@@ -31,5 +35,7 @@ SUITES = {
     "checkpoint": Suite(("plain",), ours.checkpoint),
     "memory": Suite(COMPILED, alone.memory),
     "preparation": Suite(("jax",), alone.preparation),
+    "gpu_in_software": Suite(("numpy", "naive"), gpu.in_software, where=gpu.adapter),
+    "gpu": Suite(("numpy", "naive", "copy", "vendor"), gpu.in_hardware, GPU_TITLES, gpu.adapter),
     "kept": Suite(("jax", "torch"), timed.kept),  # the last: from there on the allocator is another
 }

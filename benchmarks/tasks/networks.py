@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -61,35 +63,71 @@ def mlp_step(lib: Any) -> Any:
     return _training(lib, loss, parameters, normal(128, 784, seed=9), drawn(10, 128, seed=5))
 
 
-VOCABULARY, LAYERS, HEADS, WIDTH, CONTEXT, BATCH = 65, 4, 4, 128, 64, 12
+@task("digits_step", 1e-3, ("gpu",), STEP)
+def digits_step(lib: Any) -> Any:
+    """A step of Adam on a 64-128-64-10 network, with a batch of 32."""
+
+    def loss(parameters: Any, x: Any, labels: Any) -> Any:
+        return lib.cross_entropy(perceptron(lib, parameters, x, lib.relu), labels)
+
+    parameters = perceptron_parameters(64, 128, 64, 10, scale=0.1)
+    return _training(lib, loss, parameters, normal(32, 64, seed=9), drawn(10, 32, seed=5))
 
 
-def gpt_loss(lib: Any, p: Any, tokens: Any, labels: Any) -> Any:
-    """nanoGPT's network in its small setting, without biases, the head tied to the embedding."""
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large a network of nanoGPT's kind is, and how many texts it learns from in a step."""
+
+    vocabulary: int
+    layers: int
+    heads: int
+    width: int
+    context: int
+    batch: int
+
+
+SMALL, SMALLEST = Size(65, 4, 4, 128, 64, 12), Size(27, 2, 4, 32, 16, 8)
+
+
+def gpt_loss(lib: Any, size: Size, p: Any, tokens: Any, labels: Any) -> Any:
+    """nanoGPT's network, without biases, the head tied to the embedding."""
+    width, whole = size.width, (size.batch, size.context, size.width)
 
     def heads(x: Any) -> Any:
-        return lib.transposed(x.reshape((BATCH, CONTEXT, HEADS, WIDTH // HEADS)), (0, 2, 1, 3))
+        return lib.transposed(x.reshape((*whole[:2], size.heads, width // size.heads)), (0, 2, 1, 3))
 
     x = p["tokens"][tokens] + p["places"]
-    for i in range(LAYERS):
+    for i in range(size.layers):
         h = lib.layer_norm(x, p[f"norm_a{i}"]) @ p[f"qkv{i}"]
-        q, k, v = (heads(h[:, :, j * WIDTH : (j + 1) * WIDTH]) for j in range(3))
-        mixed = lib.transposed(lib.attention(q, k, v), (0, 2, 1, 3)).reshape((BATCH, CONTEXT, WIDTH))
+        q, k, v = (heads(h[:, :, j * width : (j + 1) * width]) for j in range(3))
+        mixed = lib.transposed(lib.attention(q, k, v), (0, 2, 1, 3)).reshape(whole)
         x = x + mixed @ p[f"out{i}"]
         x = x + lib.gelu(lib.layer_norm(x, p[f"norm_b{i}"]) @ p[f"up{i}"]) @ p[f"down{i}"]
     logits = lib.layer_norm(x, p["norm"]) @ p["tokens"].T
-    return lib.cross_entropy(logits.reshape((BATCH * CONTEXT, VOCABULARY)), labels)
+    return lib.cross_entropy(logits.reshape((size.batch * size.context, size.vocabulary)), labels)
+
+
+def _gpt_training(lib: Any, size: Size) -> Any:
+    width = size.width
+    shapes: dict[str, tuple[int, ...]] = {"tokens": (size.vocabulary, width), "places": (size.context, width)}
+    for i in range(size.layers):
+        shapes |= {f"qkv{i}": (width, 3 * width), f"out{i}": (width, width)}
+        shapes |= {f"up{i}": (width, 4 * width), f"down{i}": (4 * width, width)}
+    parameters = {name: normal(*shape, seed=i, scale=0.02) for i, (name, shape) in enumerate(shapes.items())}
+    names = ["norm", *[f"norm_{kind}{i}" for kind in "ab" for i in range(size.layers)]]
+    parameters |= {name: np.ones(width, np.float32) for name in names}
+    text = drawn(size.vocabulary, 2, size.batch, size.context, seed=7)
+    loss = functools.partial(gpt_loss, lib, size)
+    return _training(lib, loss, parameters, text[0], text[1].reshape(-1))
 
 
 @task("gpt_step", 1e-3, BOTH, STEP)
 def gpt_step(lib: Any) -> Any:
-    """A step of Adam on that network."""
-    shapes: dict[str, tuple[int, ...]] = {"tokens": (VOCABULARY, WIDTH), "places": (CONTEXT, WIDTH)}
-    for i in range(LAYERS):
-        shapes |= {f"qkv{i}": (WIDTH, 3 * WIDTH), f"out{i}": (WIDTH, WIDTH)}
-        shapes |= {f"up{i}": (WIDTH, 4 * WIDTH), f"down{i}": (4 * WIDTH, WIDTH)}
-    parameters = {name: normal(*shape, seed=i, scale=0.02) for i, (name, shape) in enumerate(shapes.items())}
-    names = ["norm", *[f"norm_{kind}{i}" for kind in "ab" for i in range(LAYERS)]]
-    parameters |= {name: np.ones(WIDTH, np.float32) for name in names}
-    text = drawn(VOCABULARY, 2, BATCH, CONTEXT, seed=7)
-    return _training(lib, lambda p, *data: gpt_loss(lib, p, *data), parameters, text[0], text[1].reshape(-1))
+    """A step of Adam on nanoGPT's network in its small setting."""
+    return _gpt_training(lib, SMALL)
+
+
+@task("transformer_step", 1e-3, ("gpu",), STEP)
+def transformer_step(lib: Any) -> Any:
+    """The same with two layers that are 32 wide."""
+    return _gpt_training(lib, SMALLEST)
