@@ -85,6 +85,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_programs_compute_what_numpy_computes(lazy: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -96,6 +97,7 @@ def test_programs_compute_what_numpy_computes(lazy: Any, seed: int) -> None:
         np.testing.assert_allclose(np.asarray(ours), np.asarray(numpys), rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60, 80))
 def test_gradients_compute_what_numpy_computes(lazy: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)

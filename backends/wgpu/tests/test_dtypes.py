@@ -20,6 +20,8 @@ from tensorken_wgpu.dtypes import FORMATS, SIZES, declared, packed
 from tensorken_wgpu.subnormals import flushed
 from tensorken_wgpu.wgsl import CASTS, STORED, TYPES, maxima, sums, texts
 
+pytestmark = pytest.mark.slow
+
 Array = np.ndarray[Any, Any]
 FLOATS = ("float16", "float32", "float64")
 INTEGERS = ("int32", "int64")

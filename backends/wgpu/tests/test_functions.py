@@ -18,6 +18,8 @@ from tensorken.dispatch import apply
 from tensorken.spec.op import OPS
 from tensorken_wgpu.functions import DEFINITIONS, needed
 
+pytestmark = pytest.mark.slow
+
 Array = np.ndarray[Any, Any]
 FLOATS = ("float16", "float32", "float64")
 
