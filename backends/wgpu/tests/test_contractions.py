@@ -88,6 +88,13 @@ def test_every_tile_is_right_in_every_layout(raw: Any, tile: Tile | Block, order
     check(raw, tile, (16, 16, 16), order)
 
 
+@pytest.mark.parametrize("tile", contractions.HARDWARE, ids=str)
+def test_what_gpus_have_to_choose_from_is_right(raw: Any, tile: Tile | Block) -> None:
+    """At the edges of rows, columns and the sum."""
+    sides = {"rows": tile.rows, "columns": tile.columns} if isinstance(tile, Tile) else tile.sides
+    check(raw, tile, (sides["rows"] + 8, 20, sides["columns"] + 12), (0, 1, 2))
+
+
 # ---- dtypes and special values -------------------------------------------------------------------------------
 
 

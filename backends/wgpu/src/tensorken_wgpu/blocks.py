@@ -106,14 +106,9 @@ class BlockKernel(TileKernel):
         self.corner = self._begun(variable("q", count))
         writer.line(f"let down = l / {block.across}u;")
         writer.line(f"let across = l % {block.across}u;")
-        self.within = {
-            "rows": variable("down", block.down).times(block.rows),
-            "columns": variable("across", block.across).times(4),
-        }
-        return {
-            "batch": self.corner["batch"],
-            **{role: self.corner[role] + offset for role, offset in self.within.items()},
-        }
+        rows = self.corner["rows"] + variable("down", block.down).times(block.rows)
+        columns = self.corner["columns"] + variable("across", block.across).times(4)
+        return {**self.corner, "rows": rows, "columns": columns}
 
     # ---- the sum -------------------------------------------------------------------------------------------
 
@@ -159,16 +154,17 @@ class BlockKernel(TileKernel):
     def _step(self, k: int) -> None:
         """Add the products of one element of the sum of those that are shared."""
         left, right = _SHARED
-        rows, columns = self.block.sides.values()
-        vectors = [
-            [f"{right}[{self.within['columns'].plus(k * columns + j * self.apart + c)}]" for c in range(4)]
-            for j in range(self._vectors)
-        ]
-        names = [self.writer.named((k, "columns", j), self._vector(v)) for j, v in enumerate(vectors)]
+        rows, columns = [k * side for side in self.block.sides.values()]
+        vectors = []
+        for j in range(self._vectors):
+            first = columns + j * self.apart
+            vector = self._vector([f"{right}[across * 4u + {first + c}u]" for c in range(4)])
+            vectors.append(self.writer.named((k, "columns", j), vector))
         for i in range(self.tile.rows):
-            x = self.writer.named((k, "rows", i), f"{left}[{self.within['rows'].plus(k * rows + i)}]")
-            for j, name in enumerate(names):
-                self._add(i, j, x, name)
+            text = f"{left}[down * {self.tile.rows}u + {rows + i}u]"
+            x = self.writer.named((k, "rows", i), text)
+            for j, vector in enumerate(vectors):
+                self._add(i, j, x, vector)
 
 
 _SIDES = ("rows", "columns")
