@@ -146,7 +146,7 @@ class Device:
         with self._lock:
             self._check_alive()
             self._pool.collect(bool(self._waiting))
-            found = [self._pool.take(size, False) for size in sizes]
+            found = self._pool.take_all(sizes, clean=False)
         return [
             self._memory(size, clean=False) if memory is None else memory
             for size, memory in zip(sizes, found, strict=True)

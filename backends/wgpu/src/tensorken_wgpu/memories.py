@@ -6,7 +6,7 @@ import functools
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,17 +142,26 @@ class Pool:
             size: bytes that are needed.
             clean: whether no kernel that waits may refer to it.
         """
-        place = self.class_of(size)
-        heap = self._clean.get(place)
-        if not clean:
-            dirty = self._dirty.get(place)
-            if dirty and (not heap or dirty[0] < heap[0]):
-                heap = dirty
-        if not heap:
-            return None
-        self.idle -= place
+        return self.take_all((size,), clean)[0]
+
+    def take_all(self, sizes: Sequence[int], clean: bool) -> list[Memory | None]:
+        """The same for each of these sizes."""
+        most, returned, clean_heaps, dirty_heaps = self.most, self.returned, self._clean, self._dirty
+        found: list[Memory | None] = []
+        for size in sizes:
+            place = min(class_of(size), most)
+            heap = clean_heaps.get(place)
+            if not clean:
+                dirty = dirty_heaps.get(place)
+                if dirty and (not heap or dirty[0] < heap[0]):
+                    heap = dirty
+            if heap:
+                self.idle -= place
+                found.append(Memory(heapq.heappop(heap), size, returned))
+            else:
+                found.append(None)
         self._note()
-        return Memory(heapq.heappop(heap), size, self.returned)
+        return found
 
     def add(self, buffer: Any, size: int) -> Memory:
         """Memory in a new block."""
