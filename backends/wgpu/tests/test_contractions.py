@@ -226,6 +226,7 @@ def test_a_sum_is_parted_where_tiles_are_few() -> None:
     assert parts(512, 512, 512, SOFTWARE) == 1
     assert parts(8, 8192, 8, SOFTWARE) > 1
     assert parts(64, 65536, 64, HARDWARE) > 8
+    assert parts(512, 512, 512, HARDWARE) == 1
     assert parts(256, 4 * contractions.MOST + 4, 256, SOFTWARE) == 2
 
 

@@ -138,8 +138,8 @@ def invocations(product: Product, tile: Tile | Block) -> int:
 def parts_of(product: Product, tile: Tile | Block, target: Target) -> int:
     """How many parts the sum is divided into: more than one if tiles are few, or loops would be too long."""
     turns = -(-product.size("inner") // STEP)
-    enough = 64 if target.in_software else target.enough
-    few = min(enough // invocations(product, tile), turns // 64)
+    busy = 64 if target.in_software else target.enough // 8  # a tile is far more work than a row
+    few = min(busy // invocations(product, tile), turns // 64)
     return max(few if few >= 2 else 1, -(-turns // MOST))
 
 
