@@ -11,6 +11,9 @@ import pytest
 
 import tensorken as tk
 from tensorken.programs.passes.pipeline import optimised
+from tensorken_wgpu import clusters, kernels
+from tensorken_wgpu.folds import Rows
+from tensorken_wgpu.kernels import Division
 from tensorken_wgpu.planning import plan
 
 SHAPE = (4, 6, 5)
@@ -90,6 +93,33 @@ STEPS = [
 def test_programs_compute_what_numpy_computes(lazy: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     arrays = [rng.normal(size=SHAPE).astype(np.float32) for _ in range(2)]
+    function = drawn_program(seed)
+    right = function(*[tk.tensor(x, backend="numpy") for x in arrays])
+    found = tk.jit(function)(*[tk.tensor(x, backend=lazy) for x in arrays])
+    for ours, numpys in zip(found, right, strict=True):
+        np.testing.assert_allclose(np.asarray(ours), np.asarray(numpys), rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(80, 110))
+def test_rows_may_be_divided_in_any_way(lazy: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors of four, workgroups that share rows, and parts come with size; here they come with small arrays."""
+    rng = random.Random(seed)
+    shape = rng.choice([(4, 8, 8), (2, 4, 12), (8, 4, 16), (1, 8, 4), (4, 6, 5)])
+    ways: dict[Any, Division] = {}
+
+    def divided(rows: Rows, target: Any) -> Division:
+        if not rows.axes:
+            return Division(1, 1)
+        together = rng.choice([1, 64]) if rows.along_the_last else 1
+        return ways.setdefault(rows, Division(together, rng.choice([1, 2, 3]) if rows.length > 3 else 1))
+
+    monkeypatch.setattr(kernels, "MANY", 1)
+    monkeypatch.setattr(kernels, "LONG", 10**6)
+    monkeypatch.setattr(kernels, "division", divided)
+    monkeypatch.setattr(clusters, "division", divided)
+    drawn = np.random.default_rng(seed)
+    arrays = [drawn.normal(size=shape).astype(np.float32) for _ in range(2)]
     function = drawn_program(seed)
     right = function(*[tk.tensor(x, backend="numpy") for x in arrays])
     found = tk.jit(function)(*[tk.tensor(x, backend=lazy) for x in arrays])
