@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -13,6 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+import tensorken as tk
+from tensorken.errors import BackendError
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = (
@@ -24,6 +28,8 @@ SMALL = (
     "chain_1e3",
     "chain_gradient_1e3",
     "three_layer_mlp",
+    "digits_step",
+    "transformer_step",
     "jacfwd_64",
     "jacrev_64",
     "hessian_100",
@@ -141,6 +147,19 @@ def test_losses_of_a_training_fall(load: Any) -> None:
     (losses,) = load("call").Call(load("tasks").TASKS["mlp_step"], lib, True).numbers()
     assert len(losses) == load("call").STEPS
     assert np.all(np.diff(losses) < -0.1)
+
+
+def test_plain_kernels_of_the_gpu_compute_what_they_say(load: Any) -> None:
+    gpu, normal = load("gpu"), load("tasks.case").normal
+    try:
+        device = tk.tensor(0.0, backend="wgpu").interpreter.raw.device  # type: ignore[attr-defined]
+    except BackendError as error:
+        if os.environ.get("TENSORKEN_REQUIRE_WGPU"):
+            raise
+        pytest.skip(str(error))
+    a, b, x = normal(64, 64), normal(64, 64, seed=1), normal(2**16)
+    np.testing.assert_allclose(gpu._matmul(device, a, b).numbers()[0], a @ b, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(gpu._copied(device, x).numbers()[0], x)
 
 
 def test_a_library_that_is_not_installed_is_said(
