@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tensorken.errors import BackendError
+from tensorken.origin import users_line
 from tensorken.spec.dtypes import DType
 from tensorken.spec.shapes import Shape
 from tensorken_wgpu.device import Device, Memory, Window
@@ -18,7 +19,7 @@ from tensorken_wgpu.templates import Text, general, special
 from tensorken_wgpu.tuning import best
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Equation, Variable
+    from tensorken.programs.program import Variable
     from tensorken_wgpu.kernels import Kernel
 
 HOT = 8
@@ -165,12 +166,9 @@ class Loaded:
 
 
 def _told(error: BackendError, kernel: Kernel) -> BackendError:
-    """The error, with what was to be computed, and for which line of the user's."""
+    """The error, with what was to be computed, and for which lines of the user's: of an eager op who reads it."""
     names = ", ".join([e.op.name for e in kernel.of])
-    lines = dict.fromkeys([str(e.origin) for e in kernel.of if _origin(e) is not None])
+    found = [e.origin for e in kernel.of if getattr(e, "origin", None) is not None] or [users_line()]
+    lines = dict.fromkeys([str(line) for line in found if line is not None])
     error.add_note(f"computing {names}" + "".join([f"\n  at {line}" for line in lines]))
     return error
-
-
-def _origin(equation: Equation) -> Any:
-    return getattr(equation, "origin", None)
