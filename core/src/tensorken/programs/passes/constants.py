@@ -9,6 +9,7 @@ from typing import Any
 from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken.programs.passes.rewriting import substituted
 from tensorken.programs.program import Equation, Literal, Program, Variable
+from tensorken.spec.dtypes import exact
 from tensorken.spec.op import OPS, run
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
@@ -23,13 +24,24 @@ READ = 1 << 20
 _different: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
 """By identity the constants that are known to have unequal elements; to look at one means to wait for a device."""
 
+REMEMBERED = 4096
+"""How many numbers are remembered for a backend."""
+
+_numbers: weakref.WeakKeyDictionary[RawTensor[Any], dict[Any, bool | int | float]] = (
+    weakref.WeakKeyDictionary()
+)
 _EXPAND = OPS["expand"]
+_KEEP_THE_ELEMENTS = frozenset(OPS[name] for name in ("reshape", "permute", "flip"))
 _KEEP_THE_NUMBER = frozenset(OPS[name] for name in ("reshape", "expand", "permute", "flip", "crop"))
 
 
 def know_different(x: Tensor) -> None:
     """Remember that not all elements of a constant are equal."""
     _different[id(x)] = x
+
+
+def _is_different(x: Tensor | None) -> bool:
+    return x is not None and _different.get(id(x)) is x
 
 
 def with_constants_folded(program: Program, backend: RawTensor[Any]) -> Program:
@@ -77,7 +89,9 @@ def with_constants_folded(program: Program, backend: RawTensor[Any]) -> Program:
             known[result] = Literal(result.shape, result.dtype, _number(backend.ravel(y)[0]))
             continue
         values[result] = y
-        constants[result] = Tensor(backend, y, result.shape, result.dtype)
+        x = constants[result] = Tensor(backend, y, result.shape, result.dtype)
+        if equation.op in _KEEP_THE_ELEMENTS and _is_different(constants.get(equation.operands[0])):
+            know_different(x)
         fixed.add(result)
     if not known and len(written) == len(program.equations):
         return program
@@ -101,13 +115,18 @@ def _foldable(equation: Equation, fixed: set[Variable]) -> bool:
 
 
 def _of_numbers(equation: Equation, backend: RawTensor[Any]) -> Literal:
-    """An elementwise op on literals: computed for one element."""
+    """An elementwise op on literals: computed for one element, and remembered, as to ask a device means to wait."""
     result = equation.results[0]
-    operands: list[Any] = [
-        backend.full((), v.value, v.dtype) for v in equation.operands if isinstance(v, Literal)
-    ]
-    (value,) = backend.ravel(run(backend, equation.op, operands, equation.params))
-    return Literal(result.shape, result.dtype, _number(value))
+    literals = [v for v in equation.operands if isinstance(v, Literal)]
+    known = _numbers.setdefault(backend, {})
+    key = equation.op, repr(equation.params), *[(v.dtype, exact(v.value)) for v in literals]
+    if key not in known:
+        operands: list[Any] = [backend.full((), v.value, v.dtype) for v in literals]
+        (value,) = backend.ravel(run(backend, equation.op, operands, equation.params))
+        if len(known) >= REMEMBERED:
+            known.clear()
+        known[key] = _number(value)
+    return Literal(result.shape, result.dtype, known[key])
 
 
 def _outside(v: Variable, constants: dict[Variable, Tensor], backend: RawTensor[Any]) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tensorken.programs.passes.constants import know_different
+from tensorken.programs.passes.constants import SMALL, know_different
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.dtypes import DType
 from tensorken.spec.op import OPS, Op
@@ -53,9 +53,12 @@ class Writer(RawTensor[Variable]):
         return Literal(shape, dtype, float(value) if dtype.kind == "float" else value)
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Variable:
+        numbers = isinstance(data, list | range) and len(data) <= SMALL
+        if numbers and len({repr(number) for number in data}) == 1:  # repr keeps 0.0 from -0.0
+            return self.full(shape, data[0], dtype)
         v = Variable(shape, dtype)
         x = self.constants[v] = Tensor(self.backend, self.backend.new(shape, data, dtype), shape, dtype)
-        if len(data) and data[0] != data[-1]:
+        if numbers:
             know_different(x)
         return v
 
