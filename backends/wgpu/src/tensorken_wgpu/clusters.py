@@ -144,9 +144,8 @@ class Clusters:
             done = kernel.kernel()
         except NotHere:
             return False
-        return (
-            len(done.reads) + len(done.writes) <= self._target.bindings and len(kernel.writer.lines) <= LINES
-        )
+        bound = sum([len(kernel.writer.windows(v)) for v in (*done.reads, *done.writes)])
+        return bound <= self._target.bindings and len(kernel.writer.lines) <= LINES
 
     def _before(self, number: int) -> set[int]:
         """The clusters that one reads from."""
@@ -154,13 +153,17 @@ class Clusters:
         return found - {number}
 
     def _between(self, one: int, other: int) -> bool:
-        """Whether one needs another that needs the other."""
-        todo, seen = [x for x in self._before(one) if x != other], set()
+        """Whether one needs another that needs the other.
+
+        A kernel needs none whose values all come after its own, so what ends before the other begins is not looked at.
+        """
+        begin = self._place[self._members[other][1][0]]
+        todo, seen = [x for x in self._before(one) if x != other], {one}
         while todo:
             number = todo.pop()
             if number == other:
                 return True
-            if number not in seen:
+            if number not in seen and self._place[self._members[number][1][-1]] > begin:
                 seen.add(number)
                 todo += self._before(number)
         return False

@@ -160,6 +160,9 @@ def _keep_what_is_too_long(
     """Add what would need too many operands, or too much text, in one kernel."""
     reads: dict[Variable, frozenset[Variable]] = dict.fromkeys(kept, frozenset())
     written: dict[Variable, frozenset[Variable]] = {}
+    alike: dict[Variable, list[Variable]] = {}
+    for x, other in same.items():
+        alike.setdefault(other, []).append(x)
 
     def union(
         of: Mapping[Variable, frozenset[Variable]], operands: Sequence[Variable]
@@ -169,10 +172,8 @@ def _keep_what_is_too_long(
     def keep(v: Variable) -> None:
         v = same.get(v, v)
         kept.add(v)
-        reads[v], written[v] = frozenset({v}), frozenset()
-        for x, other in same.items():
-            if other is v:
-                reads[x], written[x] = reads[v], written[v]
+        for x in (v, *alike.get(v, ())):
+            reads[x], written[x] = frozenset({v}), frozenset()
 
     for v in list(kept):
         keep(v)
