@@ -88,16 +88,20 @@ STEPS = [
 ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(60))
-def test_programs_compute_what_numpy_computes(lazy: Any, seed: int) -> None:
+def check_against_numpy(function: Any, lazy: Any, shape: Any, seed: int, rtol: float, atol: float) -> None:
+    """The results of a function of two arrays, compiled, are those of numpy."""
     rng = np.random.default_rng(seed)
-    arrays = [rng.normal(size=SHAPE).astype(np.float32) for _ in range(2)]
-    function = drawn_program(seed)
+    arrays = [rng.normal(size=shape).astype(np.float32) for _ in range(2)]
     right = function(*[tk.tensor(x, backend="numpy") for x in arrays])
     found = tk.jit(function)(*[tk.tensor(x, backend=lazy) for x in arrays])
     for ours, numpys in zip(found, right, strict=True):
-        np.testing.assert_allclose(np.asarray(ours), np.asarray(numpys), rtol=2e-4, atol=2e-5)
+        np.testing.assert_allclose(np.asarray(ours), np.asarray(numpys), rtol=rtol, atol=atol)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(60))
+def test_programs_compute_what_numpy_computes(lazy: Any, seed: int) -> None:
+    check_against_numpy(drawn_program(seed), lazy, SHAPE, seed, rtol=2e-4, atol=2e-5)
 
 
 @pytest.mark.slow
@@ -118,26 +122,15 @@ def test_rows_may_be_divided_in_any_way(lazy: Any, seed: int, monkeypatch: pytes
     monkeypatch.setattr(kernels, "LONG", 10**6)
     monkeypatch.setattr(kernels, "division", divided)
     monkeypatch.setattr(clusters, "division", divided)
-    drawn = np.random.default_rng(seed)
-    arrays = [drawn.normal(size=shape).astype(np.float32) for _ in range(2)]
-    function = drawn_program(seed)
-    right = function(*[tk.tensor(x, backend="numpy") for x in arrays])
-    found = tk.jit(function)(*[tk.tensor(x, backend=lazy) for x in arrays])
-    for ours, numpys in zip(found, right, strict=True):
-        np.testing.assert_allclose(np.asarray(ours), np.asarray(numpys), rtol=2e-4, atol=2e-5)
+    check_against_numpy(drawn_program(seed), lazy, shape, seed, rtol=2e-4, atol=2e-5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60, 80))
 def test_gradients_compute_what_numpy_computes(lazy: Any, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    arrays = [rng.normal(size=SHAPE).astype(np.float32) for _ in range(2)]
     function = drawn_program(seed)
     gradient = tk.grad(lambda x, y: sum([(v * v).mean() for v in function(x, y)]), argnums=(0, 1))
-    right = gradient(*[tk.tensor(x, backend="numpy") for x in arrays])
-    found = tk.jit(gradient)(*[tk.tensor(x, backend=lazy) for x in arrays])
-    for ours, numpys in zip(found, right, strict=True):
-        np.testing.assert_allclose(np.asarray(ours), np.asarray(numpys), rtol=1e-3, atol=1e-5)
+    check_against_numpy(gradient, lazy, SHAPE, seed, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("bindings", [4, 8])

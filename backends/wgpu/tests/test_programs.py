@@ -14,9 +14,10 @@ import pytest
 import tensorken as tk
 from tensorken.spec.dtypes import float32
 from tensorken_wgpu import groups
+from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.memories import class_of
 from tensorken_wgpu.single import Value
-from tensorken_wgpu.slots import size_of, slots
+from tensorken_wgpu.slots import slots
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from tensorken.spec.op import Op
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
 from tensorken_wgpu.device import Device
-from tensorken_wgpu.dtypes import FORMATS, SIZES, declared, packed
+from tensorken_wgpu.dtypes import FORMATS, declared, packed, size_of
 from tensorken_wgpu.functions import ERRORS
 from tensorken_wgpu.planning import plan
 from tensorken_wgpu.programs import Array, Ready
@@ -75,16 +75,12 @@ class Wgpu(RawTensor[Array]):
         return self._written(shape, packed([value], dtype.name) * prod(shape), dtype)
 
     def _written(self, shape: Shape, data: Any, dtype: DType) -> Array:
-        if not len(data):
-            return Array(shape, dtype, None)
-        if len(data) % 4:  # devices take whole words
-            data = bytes(data) + bytes(-len(data) % 4)
-        return Array(shape, dtype, self.device.written(memoryview(data)))
+        return Array(shape, dtype, self.device.written(data) if len(data) else None)
 
     def ravel(self, x: Array) -> Any:
         if x.memory is None:
             return []
-        size = SIZES[x.dtype.name] * prod(x.shape)
+        size = size_of(x)
         found: Any = self.device.read(x.memory, size + -size % 4).cast("B")[:size]
         if x.dtype.kind == "bool":
             return memoryview(bytes(found[::4])).cast("?")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorken.spec.dtypes import DTYPES
 from tensorken_wgpu.blocks import Block, BlockKernel
+from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.folds import Rows
 from tensorken_wgpu.kernels import (
     Choice,
@@ -17,11 +18,11 @@ from tensorken_wgpu.kernels import (
     Kernel,
     kernels_of,
     of_parts,
+    with_vectors,
     written,
 )
 from tensorken_wgpu.products import Product, product_of
 from tensorken_wgpu.single import Value
-from tensorken_wgpu.slots import size_of
 from tensorken_wgpu.tiles import LOOPED, STEP, Tile, TileKernel
 from tensorken_wgpu.wgsl import sums
 from tensorken_wgpu.writer import FOLDS, NotHere
@@ -173,14 +174,10 @@ def _written(
     parts: int = 1,
 ) -> Kernel:
     """The kernel, with all vectors of four that are possible."""
-    vectors = {v for v in [*kept, *cluster.values, between] if v is not None and prod(v.shape) % 4 == 0}
-    while True:
-        kernel: TileKernel
+
+    def writing(vectors: Collection[Variable]) -> TileKernel:
         if isinstance(tile, Block):
-            kernel = BlockKernel(cluster, makers, kept, tile, target, between, parts, vectors)
-        else:
-            kernel = TileKernel(cluster, makers, kept, tile, target, between, parts, vectors)
-        done = kernel.kernel()
-        if not kernel.writer.scalars & vectors:
-            return done
-        vectors -= kernel.writer.scalars
+            return BlockKernel(cluster, makers, kept, tile, target, between, parts, vectors)
+        return TileKernel(cluster, makers, kept, tile, target, between, parts, vectors)
+
+    return with_vectors(writing, [v for v in (*kept, *cluster.values, between) if v is not None])

@@ -5,9 +5,24 @@ from __future__ import annotations
 import array
 import struct
 from collections.abc import Iterable
-from typing import Any
+from math import prod
+from typing import Any, Protocol
 
-from tensorken.spec.dtypes import DTYPES, round_float
+from tensorken.spec.dtypes import DTYPES, DType, round_float
+from tensorken.spec.shapes import Shape
+
+
+class Value(Protocol):
+    """What has a shape and a dtype: a variable of a program, an array."""
+
+    @property
+    def shape(self) -> Shape:
+        """How many elements there are along each axis."""
+
+    @property
+    def dtype(self) -> DType:
+        """Of the elements."""
+
 
 FORMATS = {"bool": "I", "int32": "i", "int64": "q", "float16": "e", "float32": "f", "float64": "d"}
 """The format, of the struct module, of an element in memory."""
@@ -25,6 +40,11 @@ _NEEDED: dict[str, frozenset[str]] = {
 }
 WISHED = frozenset().union(*_NEEDED.values())
 """The features that a device should be opened with, if its adapter has them."""
+
+
+def size_of(value: Value) -> int:
+    """Bytes of a value in memory."""
+    return prod(value.shape) * SIZES[value.dtype.name]
 
 
 def declared(features: Iterable[str]) -> tuple[str, ...]:

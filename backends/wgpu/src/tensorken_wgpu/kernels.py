@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tensorken.spec.dtypes import DTYPES
 from tensorken_wgpu.folds import Fold, Rows, fold_of
@@ -180,19 +180,27 @@ def written(
     steps = rows.along_the_last and rows.length % 4 == 0
     if not (lanes or steps):
         return done
-    vectors = {v for v in [*done.reads, *done.writes] if prod(v.shape) % 4 == 0}
+    wide = 4 if lanes else 1, 4 if steps else 1
+    return with_vectors(
+        lambda vectors: RowKernel(cluster, makers, kept, how, target, between, vectors, *wide),
+        [*done.reads, *done.writes],
+    )
+
+
+class Writing(Protocol):
+    """What writes a kernel."""
+
+    writer: Writer
+
+    def kernel(self) -> Kernel:
+        """The whole."""
+
+
+def with_vectors(writing: Callable[[Collection[Variable]], Writing], values: Collection[Variable]) -> Kernel:
+    """A kernel in which as many of these values as possible are read and written four elements at a time."""
+    vectors = {v for v in values if prod(v.shape) % 4 == 0}
     while True:
-        wide = RowKernel(
-            cluster,
-            makers,
-            kept,
-            how,
-            target,
-            between,
-            vectors,
-            lanes=4 if lanes else 1,
-            steps=4 if steps else 1,
-        )
+        wide = writing(frozenset(vectors))
         done = wide.kernel()
         if not wide.writer.scalars & vectors:
             return done
@@ -236,20 +244,21 @@ class RowKernel:
         known = [*kept, *self.between.values()]
         self.writer = Writer(makers, frozenset(known), frozenset(cluster.values), frozenset(vectors), target)
         self.shared: list[str] = []
+        self.folds = [v for v in cluster.values if makers[v].op.name in FOLDS]
+        self.depths = self._depths()
 
     # ---- the whole -----------------------------------------------------------------------------------------
 
     def kernel(self) -> Kernel:
         """The whole."""
         rows = self._rows()
-        depths = self._depths()
         self._at_home(rows, [])
-        self._outer(0, depths, rows)
-        for stage in range(1, max(depths.values(), default=0) + 1):
-            self._stage([v for v in self._folds() if depths[v] == stage], rows)
+        self._outer(0, rows)
+        for stage in range(1, self.loops):
+            self._stage([v for v in self.folds if self.depths[v] == stage], rows)
             self._at_home(rows, [])
             if self.how.parts == 1:
-                self._outer(stage, depths, rows)
+                self._outer(stage, rows)
         if self.how.parts > 1:
             self._store_parts(rows)
         else:
@@ -259,7 +268,7 @@ class RowKernel:
     @property
     def loops(self) -> int:
         """How many loops it has at most."""
-        return max(self._depths().values()) + 1
+        return max(self.depths.values()) + 1
 
     def can_be_parted(self) -> bool:
         """Whether rows may be folded in parts: one loop, and nothing for each element."""
@@ -283,15 +292,12 @@ class RowKernel:
             self.part, lane = where.divided(self.rows.count // self.lanes, writer.place)
         return [lane.times(self.lanes).plus(j) for j in range(self.lanes)]
 
-    def _folds(self) -> list[Variable]:
-        return [v for v in self.cluster.values if self.makers[v].op.name in FOLDS]
-
     def _depths(self) -> dict[Variable, int]:
         """For each value how many loops must have run before it is there."""
         depths: dict[Variable, int] = {}
         for v in self.cluster.values:
             before = max([depths.get(x, 0) for x in self.cluster.needs[v]], default=0)
-            depths[v] = before + 1 if self.makers[v].op.name in FOLDS else before
+            depths[v] = before + 1 if v in self.folds else before
         return depths
 
     def _at_home(self, rows: Sequence[Place], steps: Sequence[Place]) -> None:
@@ -301,7 +307,7 @@ class RowKernel:
             {
                 v: outer if self.cluster.is_outer(v) else inner
                 for v in self.cluster.values
-                if v not in self._folds()
+                if v not in self.folds
             }
         )
 
@@ -385,12 +391,12 @@ class RowKernel:
 
     # ---- results -------------------------------------------------------------------------------------------
 
-    def _outer(self, stage: int, depths: Mapping[Variable, int], rows: list[Place]) -> None:
+    def _outer(self, stage: int, rows: list[Place]) -> None:
         """What has one element for each row, and is there after so many loops."""
         if not self.rows.axes:
             return
         for v in self.cluster.values:
-            if depths[v] == stage and self.cluster.is_outer(v) and self.makers[v].op.name not in FOLDS:
+            if self.depths[v] == stage and self.cluster.is_outer(v) and v not in self.folds:
                 for row in rows:
                     self.writer.value(v, self.writer.point(v.shape, row))
 

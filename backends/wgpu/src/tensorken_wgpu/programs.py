@@ -11,9 +11,10 @@ from tensorken.origin import users_line
 from tensorken.spec.dtypes import DType
 from tensorken.spec.shapes import Shape
 from tensorken_wgpu.device import Device, Memory, Window
+from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.encoding import Waiting
 from tensorken_wgpu.planning import Plan
-from tensorken_wgpu.slots import size_of, slots
+from tensorken_wgpu.slots import slots
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.templates import Text, general, special
 from tensorken_wgpu.tuning import best

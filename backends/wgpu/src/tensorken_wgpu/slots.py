@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from math import prod
 from typing import TYPE_CHECKING
 
-from tensorken_wgpu.dtypes import SIZES
+from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.memories import class_of
 
 if TYPE_CHECKING:
@@ -15,11 +14,6 @@ if TYPE_CHECKING:
 
 LITTLE = 2**16
 """Bytes that may be wasted: what is smaller may have a slot as large as this."""
-
-
-def size_of(v: Variable) -> int:
-    """Bytes of a value."""
-    return prod(v.shape) * SIZES[v.dtype.name]
 
 
 def slots(

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensorken.errors import BackendError
-from tensorken_wgpu.slots import size_of
+from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.templates import special
 
 if TYPE_CHECKING:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import contextmanager
-from math import prod
 from typing import TYPE_CHECKING, Any
 
-from tensorken_wgpu.dtypes import SIZES
+from tensorken_wgpu.dtypes import SIZES, size_of
 from tensorken_wgpu.places import Place, variable
 from tensorken_wgpu.points import Point
 from tensorken_wgpu.templates import element, whole
@@ -191,7 +190,7 @@ class Writer:
 
     def windows(self, v: Variable) -> list[tuple[int, int]]:
         """The parts that a value is bound in, as `Target.windows` has them."""
-        size = prod(v.shape) * SIZES[v.dtype.name]
+        size = size_of(v)
         return [(0, size)] if self._target is None else self._target.windows(size)
 
     def declarations(self) -> list[str]:
