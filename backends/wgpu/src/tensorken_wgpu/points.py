@@ -52,11 +52,6 @@ class Point:
             self._linear = total
         return self._linear
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Equal for points that are the same element."""
-        return (self.shape, self.linear.key)
-
     def at(self, shape: Sequence[int], indices: Sequence[Place]) -> Point:
         """A point of another array."""
         return Point(shape, self._name, indices)
