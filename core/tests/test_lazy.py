@@ -258,6 +258,20 @@ def test_only_so_many_programs_are_kept(monkeypatch):
     assert len(lazy._programs) == 8
 
 
+def test_programs_that_were_used_last_are_those_that_are_kept(monkeypatch):
+    monkeypatch.setattr("tensorken.lazy.PROGRAMS", 3)
+    raw = Compiling()
+    lazy = Lazy(raw)
+
+    def compiled(n: int) -> int:
+        before = len(raw.programs)
+        tk.tensor([0.5] * n, backend=lazy).exp().tolist()
+        return len(raw.programs) - before
+
+    assert [compiled(n) for n in (1, 2, 3, 4, 4, 5, 5, 4)] == [1, 1, 1, 1, 0, 1, 0, 0]
+    assert [compiled(n) for n in (3, 6, 3, 4, 5)] == [0, 1, 0, 0, 1]  # 5 was used longest ago as 6 came
+
+
 # ---- memory and depth --------------------------------------------------------------------------------------
 
 

@@ -29,7 +29,7 @@ BYTES = 2**28
 PART = 1 / 16
 """Where a transform ends, this part of what may wait is run, so that a step of a training is one program."""
 
-PROGRAMS = 256
+PROGRAMS = 512
 """Of how many structures the programs are kept, the last used ones."""
 
 CROWD = 1024
@@ -286,8 +286,9 @@ class Lazy(Wrapper[Node[R]]):
         key = (graph.key, outputs)
         programs = self._programs.get(key)
         if programs is None:
+            if len(self._programs) >= PROGRAMS:
+                oldest, _ = min(self._programs.items(), key=lambda kept: kept[1].used)
+                del self._programs[oldest]
             programs = self._programs[key] = Programs(outputs, self.raw)
-            if len(self._programs) > PROGRAMS:
-                del self._programs[min(self._programs, key=lambda key: self._programs[key].used)]
         programs.used = self._last_run
         return programs.serving(graph)
