@@ -6,7 +6,6 @@ import gc
 import itertools
 import json
 import math
-import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -61,12 +60,12 @@ class Training:
 
 def perceptron(sizes: tuple[int, ...], batches: list[Any], eager: bool = False) -> Training:
     """A perceptron that learns classes, with Adam; a compiled step is always taken for the hundredth."""
-    model, adam = mlp(sizes), Adam(1e-3)
-    parameters = tree.map(np.asarray, model.init(random.Random(0), backend="numpy"))
+    adam = Adam(1e-3)
+    parameters = tree.map(np.asarray, mlp(sizes, key=tk.random.key(0, backend="numpy")))
     zeros = tree.map(np.zeros_like, parameters)
 
-    def objective(parameters: Any, x: tk.Tensor, y: tk.Tensor) -> Any:
-        logits = model(parameters, x)
+    def objective(model: Any, x: tk.Tensor, y: tk.Tensor) -> Any:
+        logits = model(x)
         return cross_entropy(logits, y, LABEL_SMOOTHING), logits
 
     def step(state: Any, x: tk.Tensor, y: tk.Tensor, count: int = 100) -> Any:

@@ -30,16 +30,15 @@ def test_a_bigram_network_learns_the_counts(backend: str) -> None:
     codes = [LETTERS.index(letter) for letter in TEXT[:80]]
     pairs, firsts = Counter(pairwise(codes)), Counter(codes[:-1])
     limit = -sum(n * math.log(n / firsts[a]) for (a, _), n in pairs.items()) / len(codes[1:])
-    model = nn.Linear(len(LETTERS), len(LETTERS), bias=False)
+    model = nn.Linear(len(LETTERS), len(LETTERS), bias=False, key=tk.random.key(0))
     inputs, labels = one_hot(codes[:-1]), tk.tensor(codes[1:])
-    gradient = tk.value_and_grad(lambda p: nn.cross_entropy(model(p, inputs), labels))
-    parameters = model.init(random.Random(0))
+    gradient = tk.value_and_grad(lambda model: nn.cross_entropy(model(inputs), labels))
     optimizer = nn.Adam(0.3)
-    state = optimizer.init(parameters)
+    state = optimizer.init(model)
     value = None
     for _ in range(100):
-        value, slope = gradient(parameters)
-        parameters, state = optimizer.update(parameters, slope, state)
+        value, slope = gradient(model)
+        model, state = optimizer.update(model, slope, state)
     assert value is not None
     assert limit < value.item() < limit + 0.02
 
@@ -54,13 +53,15 @@ def test_a_perceptron_learns_a_text_by_heart() -> None:
     assert len(set(map(tuple, passages))) == len(passages)  # so what follows each is certain
     windows = tk.tensor(passages)
     labels = tk.tensor(codes[context:])
-    model = nn.mlp((context * width, 64, len(LETTERS)), tk.tanh)
     rng = random.Random(0)
-    parameters: Any = {"table": tk.randn((len(LETTERS), width), rng), "network": model.init(rng)}
+    parameters: Any = {
+        "table": tk.randn((len(LETTERS), width), rng),
+        "network": nn.mlp((context * width, 64, len(LETTERS)), tk.tanh, key=tk.random.key(0)),
+    }
 
     def logits(parameters: Any, windows: tk.Tensor) -> tk.Tensor:
         rows = tk.take(parameters["table"], windows, axis=0)
-        return model(parameters["network"], rows.reshape((windows.shape[0], context * width)))
+        return parameters["network"](rows.reshape((windows.shape[0], context * width)))
 
     gradient = tk.value_and_grad(lambda p, x, y: nn.cross_entropy(logits(p, x), y))
     optimizer = nn.Adam(1e-2)

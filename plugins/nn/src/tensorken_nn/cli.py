@@ -71,15 +71,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def train(task: Task, report: Report) -> Any:
-    """Train to the end; returns the parameters."""
+    """Train to the end; returns the model."""
     start = time.perf_counter()
-    parameters = task.parameters
+    model = task.model
     for epoch, learned in fit(task, report.after_step):
         report.after_epoch(epoch)
-        parameters = learned
+        model = learned
     labels = task.test[1].tolist()
-    report.finish(confusion(labels, predict(task, parameters), task.classes), time.perf_counter() - start)
-    return parameters
+    report.finish(confusion(labels, predict(task, model), task.classes), time.perf_counter() - start)
+    return model
 
 
 def _backend_with_values() -> tuple[str, str]:

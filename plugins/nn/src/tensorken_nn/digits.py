@@ -17,8 +17,9 @@ from typing import TypeAlias
 import tensorken as tk
 from tensorken.errors import ArgumentError
 from tensorken_nn.data import split
-from tensorken_nn.layers import mlp, size
+from tensorken_nn.layers import mlp
 from tensorken_nn.losses import cross_entropy, least_cross_entropy
+from tensorken_nn.module import size
 from tensorken_nn.optimizers import Adam
 from tensorken_nn.options import count, option, rate, seed
 from tensorken_nn.schedules import linear
@@ -60,8 +61,7 @@ def read() -> list[Image]:
 def prepare(settings: Settings) -> Task:
     """The images, the model and the recipe, on the backend in use.
 
-    All that is random comes from one source, which begins with the seed: first which images are held out, then the
-    parameters, then the order of the batches.
+    The seed decides all that is random: which images are held out, the parameters, and the order of the batches.
 
     Raises:
         ArgumentError: if the limit exceeds the number of images, or leaves too few to hold some out.
@@ -74,18 +74,16 @@ def prepare(settings: Settings) -> Task:
     chosen = rng.sample(images, limit)
     train, test = split(limit, HELD_OUT, rng)
     sizes = (PIXELS, *settings.hidden, CLASSES)
-    model = mlp(sizes)
-    parameters = model.init(rng)
+    model = mlp(sizes, key=tk.random.key(settings.seed))
     steps = settings.epochs * math.ceil(len(train) / settings.batch_size)
     return Task(
         description=(
             f"digits: {len(train)} images to train on, {len(test)} to test",
-            f"model: perceptron with layers of {', '.join(map(str, sizes))}, {size(parameters)} parameters",
+            f"model: perceptron with layers of {', '.join(map(str, sizes))}, {size(model)} parameters",
             f"loss: cross-entropy with label smoothing {LABEL_SMOOTHING}, "
             f"so never below {least_cross_entropy(CLASSES, LABEL_SMOOTHING):.2f}",
         ),
         model=model,
-        parameters=parameters,
         train=_tensors([chosen[i] for i in train]),
         test=_tensors([chosen[i] for i in test]),
         classes=CLASSES,

@@ -1,13 +1,13 @@
 """Initialisers: how the parameters of a layer begin.
 
-All draw from a `random.Random` in Python numbers, which are then rounded once, so the same seed gives the same
-parameters on every backend.
+An initialiser takes a key, a shape and a dtype. The shape has the outputs first, then the inputs of one output, along
+one axis (a linear layer) or several (a convolution). The same key gives the same parameters on every backend, up to
+the rounding of its elementary functions.
 """
 
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -15,33 +15,36 @@ import tensorken as tk
 from tensorken import Tensor
 
 Shape: TypeAlias = tuple[int, ...]
-Initializer: TypeAlias = Callable[[Shape, random.Random, Any, Any], Tensor]
-"""From the shape, the source of random numbers, the dtype and the backend: the parameter."""
+Initializer: TypeAlias = Callable[[Tensor, Shape, Any], Tensor]
+"""From a key, the shape and the dtype: the parameter, on the backend of the key."""
 
 
-def he(shape: Shape, rng: random.Random, dtype: Any = tk.float32, backend: Any = None) -> Tensor:
+def he_normal(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
     """Normal numbers of variance 2 / inputs: they keep the size of what passes a layer that relu follows.
 
     Source: He, Zhang, Ren, Sun, Delving Deep into Rectifiers (2015), equation 10.
 
-    Args:
-        shape: the outputs first, then the inputs of one output, along one axis or several.
-        rng: where the numbers come from.
-        dtype: of the result, float.
-        backend: as for `tk.tensor`.
-
-    >>> he((1, 2), random.Random(42), tk.float64).tolist()
-    [[-0.14409032957792836, -0.1729036003315193]]
+    >>> print(f"{he_normal(tk.random.key(0), (2000, 50)).std():.2f}")
+    0.20
     """
-    deviation = math.sqrt(2 / math.prod(shape[1:]))
-    values = [rng.gauss(0.0, deviation) for _ in range(math.prod(shape))]
-    return tk.new(shape, values, dtype, backend=backend)
+    return tk.random.normal(key, shape, dtype) * math.sqrt(2 / math.prod(shape[1:]))
 
 
-def zeros(shape: Shape, rng: random.Random, dtype: Any = tk.float32, backend: Any = None) -> Tensor:
+def lecun_normal(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
+    """Normal numbers of variance 1 / inputs: they keep the size of what passes a layer without an activation.
+
+    Source: LeCun, Bottou, Orr, Mueller, Efficient BackProp (1998), section 4.6.
+
+    >>> print(f"{lecun_normal(tk.random.key(0), (2000, 25)).std():.2f}")
+    0.20
+    """
+    return tk.random.normal(key, shape, dtype) * math.sqrt(1 / math.prod(shape[1:]))
+
+
+def zeros(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
     """Zeros, as biases begin; nothing is drawn.
 
-    >>> zeros((2,), random.Random(0)).tolist()
+    >>> zeros(tk.random.key(0), (2,)).tolist()
     [0.0, 0.0]
     """
-    return tk.zeros(shape, dtype, backend=backend)
+    return tk.zeros_like(key, dtype, shape=shape)

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 import tensorken as tk
 from tensorken import Tensor
 from tensorken_nn.data import batches
-from tensorken_nn.layers import Layer, Parameters
 from tensorken_nn.metrics import correct
 from tensorken_nn.optimizers import Optimizer
 
@@ -24,11 +23,10 @@ Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """All that a training needs; its examples and parameters live on the backend that is to compute."""
+    """All that a training needs; its examples and its model live on the backend that is to compute."""
 
     description: tuple[str, ...]  # what is trained on what, in lines
-    model: Layer  # gives logits of shape (n, classes)
-    parameters: Parameters  # to begin with
+    model: Any  # to begin with; gives logits of shape (n, classes)
     train: Examples
     test: Examples  # looked at after every epoch, never learned from
     classes: int
@@ -55,45 +53,45 @@ class Epoch:
     test_accuracy: float
 
 
-def fit(task: Task, after_step: Callable[[], object] = lambda: None) -> Iterator[tuple[Epoch, Parameters]]:
-    """Train; after each epoch, yields its figures and the parameters so far.
+def fit(task: Task, after_step: Callable[[], object] = lambda: None) -> Iterator[tuple[Epoch, Any]]:
+    """Train; after each epoch, yields its figures and the model so far.
 
     Args:
         task: what to train, and how; its `rng` is used up, so a task serves once.
         after_step: called after every step.
     """
 
-    def objective(parameters: Parameters, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        logits = task.model(parameters, inputs)
+    def objective(model: Any, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        logits = model(inputs)
         return task.loss(logits, labels), logits
 
     value_and_gradient = tk.value_and_grad(objective, has_aux=True)
-    parameters = task.parameters
-    state = task.optimizer.init(parameters)
+    model = task.model
+    state = task.optimizer.init(model)
     count = task.train[1].size
     for number in range(1, task.epochs + 1):
         # The sums stay on the backend: a device that computes on its own would have to be waited for at every step.
         total_loss: Any = 0.0
         total_correct: Any = 0
         for inputs, labels in batches(task.train, task.batch_size, task.rng):
-            (loss, logits), gradients = value_and_gradient(parameters, inputs, labels)
-            parameters, state = task.optimizer.update(parameters, gradients, state)
+            (loss, logits), gradients = value_and_gradient(model, inputs, labels)
+            model, state = task.optimizer.update(model, gradients, state)
             total_loss = loss * labels.size + total_loss
             total_correct = correct(logits, labels) + total_correct
             after_step()
         figures = float(total_loss) / count, int(total_correct) / count
-        yield Epoch(number, *figures, *evaluate(task, parameters)), parameters
+        yield Epoch(number, *figures, *evaluate(task, model)), model
 
 
-def evaluate(task: Task, parameters: Parameters) -> tuple[float, float]:
+def evaluate(task: Task, model: Any) -> tuple[float, float]:
     """The mean loss and the accuracy on the examples held out, all of them at once."""
     inputs, labels = task.test
-    logits = task.model(parameters, inputs)
+    logits = model(inputs)
     return float(task.loss(logits, labels)), int(correct(logits, labels)) / labels.size
 
 
-def predict(task: Task, parameters: Parameters) -> list[int]:
+def predict(task: Task, model: Any) -> list[int]:
     """The class of the largest logit for each example held out."""
-    logits = task.model(parameters, task.test[0])
+    logits = model(task.test[0])
     classes: list[int] = logits.argmax(-1).tolist()
     return classes

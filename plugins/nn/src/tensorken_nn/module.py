@@ -1,0 +1,169 @@
+"""Modules: networks as trees whose leaves are their parameters.
+
+A module is what it computes with: a class with fields, some of them tensors or other modules. So a module is a tree
+(`tensorken.tree`), and all that the core does to trees it does to networks: the gradient of a loss by a module is a
+module of gradients, an optimiser maps one module to the next, a compiled function takes and gives modules.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable
+from types import FunctionType
+from typing import Any, Self, dataclass_transform
+
+from tensorken import Tensor, tree
+from tensorken.errors import ArgumentError
+from tensorken.selection import did_you_mean
+
+
+def static(default: Any = dataclasses.MISSING) -> Any:
+    """A field of a module that is no parameter: a size, a function, a name; hashable.
+
+    Functions that are compiled are so for each value of it.
+    """
+    return dataclasses.field(default=default, metadata={"static": True})
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(static, dataclasses.field))
+class Module:
+    """The base of all modules: a subclass is a dataclass, whose fields are set once and never change.
+
+    What is annotated in the class is a field. Without an `__init__`, the constructor takes the fields; an `__init__`
+    sets each of them. A network with other parameters is another module: `replace` makes it.
+
+    >>> import tensorken as tk
+    >>> class Scale(Module):
+    ...     factor: Tensor
+    ...     axis: int = static()
+    ...
+    ...     def __init__(self, size: int, axis: int = -1) -> None:
+    ...         self.factor = tk.ones((size,))
+    ...         self.axis = axis
+    ...
+    ...     def __call__(self, x: Tensor) -> Tensor:
+    ...         return (x.swapaxes(self.axis, -1) * self.factor).swapaxes(self.axis, -1)
+    >>> scale = Scale(2)
+    >>> tk.grad(lambda scale: scale(tk.tensor([3.0, 4.0])).sum())(scale).factor.tolist()
+    [3.0, 4.0]
+    >>> scale
+    Scale(factor=float32 (2,), axis=-1)
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclasses.dataclass(init="__init__" not in cls.__dict__, repr=False, eq=False)(cls)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        names = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        kind = type(self).__name__
+        if name not in names:
+            raise AttributeError(
+                f"{kind}: {name!r} is no field; annotate it in the class to make it one{did_you_mean(name, names)}"
+            )
+        if name in self.__dict__:
+            raise AttributeError(
+                f"{kind}: {name!r} is set, and modules never change; make another one, "
+                f"as module.replace({name}=...)"
+            )
+        object.__setattr__(self, name, value)
+
+    def replace(self, **fields: Any) -> Self:
+        """This module with other values in some of its fields.
+
+        Raises:
+            ArgumentError: if there is no such field.
+
+        >>> import tensorken as tk
+        >>> from tensorken_nn import Linear
+        >>> layer = Linear(2, 3, key=tk.random.key(0))
+        >>> layer.replace(bias=None)
+        Linear(weight=float32 (3, 2), bias=None)
+        """
+        new = object.__new__(type(self))
+        names = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        for name in fields:
+            if name not in names:
+                raise ArgumentError(
+                    f"replace: {type(self).__name__} has no field {name!r}; it has "
+                    f"{', '.join(names)}{did_you_mean(name, names)}"
+                )
+        for name in names:
+            setattr(new, name, fields[name] if name in fields else getattr(self, name))
+        return new
+
+    def __repr__(self) -> str:
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        return shown(type(self).__name__, [f"{f.name}={_text(getattr(self, f.name, ...))}" for f in fields])
+
+
+WIDTH = 100  # columns of one line of a module's text
+STEP = re.compile(r'\.(\w+)|\[(-?\w+)\]|\["([^"]*)"\]')  # of a path in a tree: .name, [number] or ["key"]
+
+
+class Function(Module):
+    """A function without parameters, as a module.
+
+    >>> import tensorken as tk
+    >>> Function(tk.relu)
+    Function(relu)
+    """
+
+    function: Callable[[Tensor], Tensor] = static()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The function's result."""
+        return self.function(x)
+
+    def __repr__(self) -> str:
+        return f"Function({_text(self.function)})"
+
+
+def size(module: Any) -> int:
+    """How many numbers a module, or any tree of tensors, holds.
+
+    >>> import tensorken as tk
+    >>> from tensorken_nn import mlp
+    >>> size(mlp((64, 32, 10), key=tk.random.key(0)))
+    2410
+    """
+    return sum(leaf.size for leaf in tree.leaves(module))
+
+
+def named_parameters(module: Any) -> dict[str, Tensor]:
+    """The parameters of a module, or any tree of tensors, by their place in it, in the order of its leaves.
+
+    >>> import tensorken as tk
+    >>> from tensorken_nn import mlp
+    >>> list(named_parameters(mlp((2, 3, 1), key=tk.random.key(0))))
+    ['layers.0.weight', 'layers.0.bias', 'layers.2.weight', 'layers.2.bias']
+    """
+    pairs, _ = tree.flatten_with_path(module)
+    return {".".join(["".join(step) for step in STEP.findall(path)]): leaf for path, leaf in pairs}
+
+
+def shown(name: str, parts: Iterable[Any]) -> str:
+    """A module's text, on one line or, if that is too long, with a line for each of its parts.
+
+    >>> shown("Pair", ["left=1", 2])
+    'Pair(left=1, 2)'
+    """
+    texts = [_text(part) for part in parts]
+    line = f"{name}({', '.join(texts)})"
+    if len(line) <= WIDTH and not any("\n" in text for text in texts):
+        return line
+    return "\n".join([f"{name}(", *[f"  {line}" for text in texts for line in f"{text},".split("\n")], ")"])
+
+
+def _text(value: Any) -> str:
+    """A tensor is told by its dtype and shape, since its numbers say little."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Tensor):
+        return f"{value.dtype} {value.shape}"
+    if isinstance(value, (tuple, list)) and any(isinstance(part, Module) for part in value):
+        return shown("", value)
+    if isinstance(value, FunctionType):
+        return value.__name__
+    return repr(value)
