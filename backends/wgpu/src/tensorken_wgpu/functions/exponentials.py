@@ -9,29 +9,34 @@ from tensorken_wgpu.functions.floats import LOG_2, Float
 
 TEXT = """
 fn two_to(n: i32) -> F { return bitcast<F>(U(n + BIAS) << PLACES); }
-fn scaled(x: F, n: i32) -> F {
-  let m = n / 2;
-  return exact(x * two_to(m)) * two_to(n - m);
+fn exponential_of(r: F, t: F) -> F {
+  let y = 1.0 + exact(fma(r * r, EXP_SERIES, r));
+  let bits = bitcast<U>(t);
+  let half = bits >> 1u;
+  let one = bitcast<F>((half << PLACES) + ONE_BITS);
+  let other = bitcast<F>(((bits - half) << PLACES) + ONE_BITS);
+  return exact(y * one) * other;
 }
-fn exponential_of(r: F, n: i32) -> F { return scaled(1.0 + exact(fma(r * r, EXP_SERIES, r)), n); }
 fn exponential(x: F) -> F {
-  if (is_nan(x)) { return x; }
-  if (x > EXP_OVERFLOWS) { return infinity(); }
-  if (x < EXP_VANISHES) { return zero(); }
-  let n = floor(fma(x, LOG2_E, 0.5));
-  let r = fma(n, -LOG_2_LOW, exact(fma(n, -LOG_2_HIGH, x)));
-  return exponential_of(r, i32(n));
+  let y = clamp(x, EXP_VANISHES, EXP_OVERFLOWS);
+  let t = exact(fma(y, LOG2_E, WHOLE));
+  let n = t - WHOLE;
+  let r = fma(n, -LOG_2_LOW, exact(fma(n, -LOG_2_HIGH, y)));
+  return select(exponential_of(r, t), x, is_nan(x));
 }
 fn power_of_two(x: F) -> F {
-  if (is_nan(x)) { return x; }
-  if (x >= EXP2_OVERFLOWS) { return infinity(); }
-  if (x < EXP2_VANISHES) { return zero(); }
-  let n = floor(exact(x + 0.5));
-  let r = exact(x - n) * LOG_2;
-  return exponential_of(r, i32(n));
+  let y = clamp(x, EXP2_VANISHES, EXP2_OVERFLOWS);
+  let t = exact(y + WHOLE);
+  let r = exact(y - (t - WHOLE)) * LOG_2;
+  return select(exponential_of(r, t), x, is_nan(x));
 }
 """
-"""x = n log 2 + r, and the series of exp(r); multiples of the upper part of log 2 are exact."""
+"""x = n log 2 + r, and the series of exp(r); multiples of the upper part of log 2 are exact.
+
+t is n + `WHOLE`, a number so large that its last bits are those of the whole number n: to add it rounds to one.  2**n is
+the product of two powers of two, as it may be too large or too small for one; `ONE_BITS` are those of 1.
+Where the result is infinite or 0, these products are, so nothing branches, which costs where many go one way together.
+"""
 
 _TERMS = {"f32": 8, "f64": 14}
 
@@ -49,5 +54,6 @@ def words(of: Float) -> dict[str, str]:
         "EXP_VANISHES": of.literal(int(least * LOG_2) - 1),
         "EXP2_OVERFLOWS": of.literal(largest),
         "EXP2_VANISHES": of.literal(least),
+        "WHOLE": of.literal(3 << of.digits - 2),
         "EXP_SERIES": of.series("r", [Fraction(1, factorial(i)) for i in range(2, _TERMS[of.type])]),
     }

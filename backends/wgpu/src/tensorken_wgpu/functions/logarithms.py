@@ -10,25 +10,13 @@ from tensorken_wgpu.functions.floats import Float
 TEXT = """
 struct Parted { fraction: F, exponent: i32 }
 fn parted(x: F) -> Parted {
-  var bits = bitcast<U>(x);
-  var n = -BIAS;
-  if (bits < NORMAL) {
-    let places = leading_zeros(bits) - leading_zeros(NORMAL);
-    bits = bits << places;
-    n -= i32(places);
-  }
-  n += i32(bits >> PLACES);
-  bits = (bits & FRACTION) | ONE_BITS;
-  if (bits >= ROOT_OF_2_BITS) {
-    bits -= NORMAL;
-    n += 1;
-  }
-  return Parted(bitcast<F>(bits) - 1.0, n);
+  let all = bitcast<U>(x);
+  let small = all < NORMAL;
+  let bits = select(all, bitcast<U>(F(I(all))), small) + UP_TO_ONE;
+  let exponent = i32(bits >> PLACES) - select(BIAS, BIAS_OF_SMALL, small);
+  return Parted(bitcast<F>((bits & FRACTION) + ROOT_OF_HALF_BITS) - 1.0, exponent);
 }
 fn logarithm(x: F) -> F {
-  if (is_nan(x) || x < ZERO) { return nan(); }
-  if ((bitcast<U>(x) & MAGNITUDE) == WORD_0) { return -infinity(); }
-  if (x == infinity()) { return x; }
   let part = parted(x);
   let f = part.fraction;
   let s = f / (2.0 + f);
@@ -37,10 +25,19 @@ fn logarithm(x: F) -> F {
   let square = 0.5 * f * f;
   let k = F(part.exponent);
   let small = exact(fma(s, square + rest, k * LOG_2_LOW));
-  return fma(k, LOG_2_HIGH, exact(f - exact(square - small)));
+  let y = fma(k, LOG_2_HIGH, exact(f - exact(square - small)));
+  let all = bitcast<U>(x);
+  let infinite = select(nan(), infinity(), all == INFINITY);
+  let special = select(infinite, -infinity(), (all & MAGNITUDE) == WORD_0);
+  return select(special, y, all - WORD_1 < LARGEST);
 }
 """
-"""x = 2**n (1 + f), and the series of atanh at s = f / (2 + f), as in FDLIBM's e_log.c."""
+"""x = 2**n (1 + f), and the series of atanh at s = f / (2 + f), as in FDLIBM's e_log.c.
+
+1 + f is between the roots of 1/2 and of 2: the bits of x and of 1 less those of the root of 1/2 carry into the exponent
+from there on.  A subnormal number is a whole number of the least one.  Nothing branches: all that is special, of the bits
+of a positive number less 1 none, is put in at the end.
+"""
 
 LEADING_ZEROS = {
     "f32": "\nfn leading_zeros(bits: u32) -> u32 { return countLeadingZeros(bits); }\n",
@@ -57,11 +54,12 @@ _TERMS = {"f32": 6, "f64": 12}
 
 def words(of: Float) -> dict[str, str]:
     """What the texts above have of their own in a type."""
-    ones = of.bias << (of.digits - 1)
-    root_of_2 = math.isqrt(2 << 2 * (of.digits - 1)) - (1 << (of.digits - 1))
+    one = of.bias << (of.digits - 1)
+    root_of_half = math.isqrt(2 << 2 * (of.digits - 1)) + (of.bias - 2 << of.digits - 1)
     return {
-        "WORD_0": of.word_of(0),
-        "ONE_BITS": of.word_of(ones),
-        "ROOT_OF_2_BITS": of.word_of(ones + root_of_2),
+        "ONE_BITS": of.word_of(one),
+        "ROOT_OF_HALF_BITS": of.word_of(root_of_half),
+        "UP_TO_ONE": of.word_of(one - root_of_half),
+        "BIAS_OF_SMALL": str(2 * of.bias + of.digits - 2),
         "LOG_SERIES": of.series("z", [Fraction(2, 2 * i + 1) for i in range(1, _TERMS[of.type])]),
     }

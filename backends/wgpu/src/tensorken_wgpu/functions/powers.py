@@ -60,10 +60,11 @@ fn power(a: F, b: F) -> F {
   if (p.high > EXP_OVERFLOWS) {
     y = infinity();
   } else if (p.high > EXP_VANISHES) {
-    let n = floor(fma(p.high, LOG2_E, 0.5));
+    let t = exact(fma(p.high, LOG2_E, WHOLE));
+    let n = t - WHOLE;
     let near = exact(fma(n, -LOG_2_HIGH, p.high));
     let r = exact(near + exact(fma(n, -LOG_2_LOW, low)));
-    y = exponential_of(r, i32(n));
+    y = exponential_of(r, t);
   }
   return select(y, -y, negative);
 }

@@ -29,8 +29,12 @@ def words(of: Float) -> dict[str, str]:
     return {
         "F": of.type,
         "U": of.word,
+        "I": of.word.replace("u", "i"),
         "ZERO": of.literal(0.0),
         "ONE": of.literal(1.0),
+        "WORD_0": of.word_of(0),
+        "WORD_1": of.word_of(1),
+        "LARGEST": of.word_of(infinity - 1),
         "INFINITY": of.word_of(infinity),
         "NAN": of.word_of(infinity | 1 << places - 1),
         "SIGN": of.word_of(1 << of.bits - 1),

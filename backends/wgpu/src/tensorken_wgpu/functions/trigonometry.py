@@ -142,7 +142,6 @@ def words(of: Float) -> dict[str, str]:
         "HALF_PI_HIGH": of.literal(HALF_PI),
         "HALF_PI_LOW": of.literal(HALF_PI - of.nearest(HALF_PI)),
         "FIRST_EXPONENT": f"{of.bias + of.digits + 1 - size}u",
-        "WORD_1": of.word_of(1),
         "LOWER_HALF": of.word_of((1 << size // 2) - 1),
         "HALF_SIZE": f"{size // 2}u",
         "SIZE": f"{size}u",
