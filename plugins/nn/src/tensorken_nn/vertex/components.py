@@ -1,0 +1,115 @@
+"""Components: the parts of a neural network, each with the parameters that it learns."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorken.errors import ArgumentError
+from tensorken_nn.vertex.initialisers import He, WeightInitialiser
+from tensorken_nn.vertex.node import Vertex
+from tensorken_nn.vertex.vector import Vector
+
+
+class Component(ABC):
+    """A function of vectors with parameters: a subclass puts these into `self._parameters` and defines `forward`.
+
+    >>> class Shift(Component):
+    ...     def __init__(self, by):
+    ...         super().__init__()
+    ...         self._parameters["by"] = Vertex(by)
+    ...
+    ...     def forward(self, x):
+    ...         return x + self.parameters["by"]
+    >>> shift = Shift(1.0)
+    >>> shift(Vector(1.0, 2.0)), shift.parameters
+    (Vector(2.0, 3.0), {'by': Vertex(1.0)})
+    """
+
+    def __init__(self) -> None:
+        self._parameters: dict[str, Any] = {}
+
+    def __call__(self, x: Vector) -> Vector:
+        return self.forward(x)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What it learns, by name: vertices, vectors, matrices, and dicts of these."""
+        return self._parameters
+
+    @abstractmethod
+    def forward(self, x: Vector) -> Vector:
+        """The result for a vector."""
+
+
+class Linear(Component):
+    """A linear layer, activation(W @ x + b).
+
+    Its parameters are `W`, a matrix of shape (out_dim, in_dim), and with a bias `b`, a vector of zeros to begin with.
+
+    Args:
+        in_dim: the size of what it takes.
+        out_dim: the size of what it gives.
+        bias: whether there is a `b`.
+        activation: a function of a vertex, for each element of the result; None for none.
+        weight_initialiser: draws the weights.
+        seed: of the random numbers that it draws.
+
+    >>> layer = Linear(2, 1)
+    >>> layer.parameters
+    {'W': Matrix([[-0.14409032957792836, -0.1729036003315193]]), 'b': Vector(0.0)}
+    >>> layer(Vector(1.0, 1.0))
+    Vector(-0.31699392990944764)
+    """
+
+    def __init__(
+        self,
+        in_dim: int,
+        out_dim: int,
+        bias: bool = True,
+        activation: Callable[[Vertex], Vertex] | None = None,
+        weight_initialiser: WeightInitialiser = He(),  # noqa: B008 - it has no state
+        seed: int = 42,
+    ) -> None:
+        super().__init__()
+        self._activation = activation
+        self._parameters["W"] = weight_initialiser(out_dim, in_dim, random.Random(seed))
+        if bias:
+            self._parameters["b"] = Vector([0.0] * out_dim)
+
+    def forward(self, x: Vector) -> Vector:
+        """The result for a vector of size in_dim.
+
+        Raises:
+            ArgumentError: if it is no vector.
+            ShapeError: if it has another size.
+        """
+        z: Vector = self._parameters["W"].dot(x)
+        if "b" in self._parameters:
+            z = z + self._parameters["b"]
+        return z if self._activation is None else z.map(self._activation)
+
+
+class Sequential(Component):
+    """Components one after the other, called "0", "1", ... among its parameters.
+
+    >>> model = Sequential([Linear(2, 3, bias=False), Linear(3, 1)])
+    >>> [list(parameters) for parameters in model.parameters.values()]
+    [['W'], ['W', 'b']]
+    """
+
+    def __init__(self, layers: Sequence[Component]) -> None:
+        super().__init__()
+        self._layers = tuple(layers)
+        for i, layer in enumerate(self._layers):
+            if not isinstance(layer, Component):
+                raise ArgumentError(f"Sequential: layer {i} is a {type(layer).__name__}, need a Component")
+            self._parameters[str(i)] = layer.parameters
+
+    def forward(self, x: Vector) -> Vector:
+        """The result of the last layer, each having been given that of the one before it."""
+        for layer in self._layers:
+            x = layer(x)
+        return x

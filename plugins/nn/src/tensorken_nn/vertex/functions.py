@@ -1,0 +1,223 @@
+"""The functions that come with vertices: sums and products of any number of arguments, and those of tensorken's ops.
+
+Of floats they give floats, and follow IEEE where Python raises: 1 / 0 is infinite, log(-1) is NaN.  As soon as one
+argument is a tensor they are tensorken's own functions: they broadcast, promote dtypes, and run on its backend.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import tensorken as tk
+from tensorken import Tensor
+from tensorken.errors import ArgumentError
+from tensorken.spec.op import OPS
+from tensorken_nn.vertex.derivatives import pull_of
+from tensorken_nn.vertex.function import Function
+from tensorken_nn.vertex.node import Constant, Value, Vertex, as_vertex
+
+# ---- sums and products ---------------------------------------------------------------------------------------
+
+
+class Add(Function):
+    """The sum of any number of arguments, the first ones added first."""
+
+    @staticmethod
+    def forward(*args: Vertex) -> Vertex:
+        return Vertex(functools.reduce(operator.add, [v.value for v in args]))
+
+    @staticmethod
+    def backward(*args: Vertex) -> tuple[Value, ...]:
+        return (1.0,) * len(args)
+
+
+class Mult(Function):
+    """The product of any number of arguments.
+
+    Its derivative by one of them is the product of the others: of those before it and those after it, which two passes
+    find for all arguments.  Nothing is divided, so zeros do no harm.
+    """
+
+    @staticmethod
+    def forward(*args: Vertex) -> Vertex:
+        return Vertex(functools.reduce(operator.mul, [v.value for v in args]))
+
+    @staticmethod
+    def backward(*args: Vertex) -> tuple[Value, ...]:
+        values = [v.value for v in args]
+        before = _running_products(values[:-1])
+        after = _running_products(values[:0:-1])
+        return tuple(map(operator.mul, before, reversed(after)))
+
+
+def _running_products(factors: Sequence[Any]) -> list[Any]:
+    """1, the first factor, the product of the first two, and so on."""
+    products: list[Any] = [1.0]
+    for factor in factors:
+        products.append(products[-1] * factor)
+    return products
+
+
+add = Add()
+mult = Mult()
+
+
+# ---- functions of tensors ------------------------------------------------------------------------------------
+
+
+def lift(function: Callable[..., Any], name: str | None = None) -> Callable[..., Vertex]:
+    """A function of tensors as one of vertices that hold tensors: its derivative is the one that tensorken takes.
+
+    Args:
+        function: from tensors, and keywords that are passed on as they are, to one tensor.
+        name: what errors call it; the function's own if it is left out.
+
+    Raises:
+        ArgumentError: when called, if no argument holds a tensor, or the result is not one tensor.
+
+    >>> import tensorken as tk
+    >>> norm = lift(lambda x: tk.sqrt((x * x).sum()))
+    >>> x = Vertex(tk.tensor([3.0, 4.0]))
+    >>> y = norm(x)
+    >>> y.backward()
+    >>> y.value.item(), x.grad
+    (5.0, tensor([0.6, 0.8], dtype=float32))
+    """
+    called = getattr(function, "__name__", "function") if name is None else name
+
+    def lifted(*args: Any, **keywords: Any) -> Vertex:
+        parents = tuple(map(as_vertex, args))
+        tensors = [v.value for v in parents if isinstance(v.value, Tensor)]
+        if not tensors:
+            raise ArgumentError(f"{called}: need a tensor among the arguments; write Vertex(tk.tensor(...))")
+        dtype = tk.result_type(*tensors)
+        values = [
+            v.value
+            if isinstance(v, Constant) or isinstance(v.value, Tensor)
+            else tensors[0].constant([v.value], dtype, ())
+            for v in parents
+        ]
+        active = [i for i, v in enumerate(parents) if not isinstance(v, Constant)]
+
+        def of_active(*given: Tensor) -> Any:
+            arguments = list(values)
+            for i, x in zip(active, given, strict=True):
+                arguments[i] = x
+            return function(*arguments, **keywords)
+
+        y, pull_tensors_back = tk.vjp(of_active, *[values[i] for i in active])
+        if not isinstance(y, Tensor):
+            raise ArgumentError(f"{called}: need one tensor as the result, got {type(y).__name__}")
+
+        def pull_back(z: Vertex) -> Iterable[Value | None]:
+            shares: list[Value | None] = [None] * len(parents)
+            for i, share in zip(active, pull_tensors_back(z.grad), strict=True):
+                shares[i] = share if isinstance(parents[i].value, Tensor) else float(share)
+            return shares
+
+        return Vertex(y, parents, pull_back)
+
+    lifted.__name__ = called
+    return lifted
+
+
+matmul = lift(tk.matmul)
+mean = lift(tk.mean)
+sum = lift(tk.sum)
+
+
+# ---- elementwise functions -----------------------------------------------------------------------------------
+
+
+class Elementwise(Function):
+    """An elementwise op of tensorken: what it computes, and its derivatives, stand in the op table.
+
+    Args:
+        op: its name there.
+        of_tensors: the function for tensors, with broadcasting and promotion.
+
+    >>> sine = Elementwise("sin", tk.sin)
+    >>> sine(Vertex(0.0)), sine.backward(Vertex(0.0))
+    (Vertex(0.0), (1.0,))
+    """
+
+    def __init__(self, op: str, of_tensors: Callable[..., Tensor]) -> None:
+        facts = OPS[op]
+        assert facts.scalar is not None and facts.arity is not None
+        self.name = op
+        self.arity = facts.arity
+        self._of_floats = facts.scalar
+        self._of_tensors = of_tensors
+        self._lifted = lift(of_tensors, op)
+        self._pull = pull_of(op)
+
+    def __call__(self, *args: Any) -> Vertex:
+        if len(args) != self.arity:
+            raise ArgumentError(
+                f"{self.name}: need {self.arity} argument{'s' * (self.arity > 1)}, got {len(args)}"
+            )
+        parents = tuple(map(as_vertex, args))
+        values = [v.value for v in parents]
+        if any([isinstance(x, Tensor) for x in values]):
+            return self._lifted(*parents)
+        return Vertex(self._of_floats(*values), parents, self.pull_back)
+
+    def forward(self, *args: Vertex) -> Vertex:  # type: ignore[override]
+        return Vertex(self(*args).value)
+
+    def backward(self, *args: Vertex) -> tuple[Value, ...]:  # type: ignore[override]
+        values = [v.value for v in args]
+        if any([isinstance(x, Tensor) for x in values]):
+            y, pull_back = tk.vjp(self._of_tensors, *tk.broadcast_arrays(*values))
+            slopes: tuple[Value, ...] = pull_back(y.ones_like())
+            return slopes
+        return self._pull(1.0, self._of_floats(*values), *values)
+
+    def pull_back(self, z: Vertex) -> tuple[Value, ...]:
+        """What a float adds to the derivatives of its parents."""
+        return self._pull(z.grad, z.value, *[v.value for v in z.parents])
+
+
+negative = Elementwise("neg", operator.neg)
+subtract = Elementwise("sub", operator.sub)
+divide = Elementwise("div", operator.truediv)
+remainder = Elementwise("remainder", operator.mod)
+pow = Elementwise("pow", operator.pow)
+square = Elementwise("square", tk.square)
+reciprocal = Elementwise("reciprocal", tk.reciprocal)
+abs = Elementwise("abs", tk.abs)
+sqrt = Elementwise("sqrt", tk.sqrt)
+maximum = Elementwise("maximum", tk.maximum)
+minimum = Elementwise("minimum", tk.minimum)
+exp = Elementwise("exp", tk.exp)
+expm1 = Elementwise("expm1", tk.expm1)
+log = Elementwise("log", tk.log)
+log1p = Elementwise("log1p", tk.log1p)
+sin = Elementwise("sin", tk.sin)
+cos = Elementwise("cos", tk.cos)
+tan = Elementwise("tan", tk.tan)
+asin = Elementwise("asin", tk.asin)
+acos = Elementwise("acos", tk.acos)
+atan = Elementwise("atan", tk.atan)
+sinh = Elementwise("sinh", tk.sinh)
+cosh = Elementwise("cosh", tk.cosh)
+tanh = Elementwise("tanh", tk.tanh)
+erf = Elementwise("erf", tk.erf)
+relu = Elementwise("relu", tk.relu)
+sigmoid = Elementwise("sigmoid", tk.sigmoid)
+softplus = Elementwise("softplus", tk.softplus)
+
+
+# ---- losses --------------------------------------------------------------------------------------------------
+
+
+def squared_error(prediction: Any, target: Any) -> Vertex:
+    """(prediction - target)**2.
+
+    >>> squared_error(Vertex(3.0), Vertex(1.0))
+    Vertex(4.0)
+    """
+    return square(subtract(prediction, target))
