@@ -33,9 +33,10 @@ fn power_of_two(x: F) -> F {
 """
 """x = n log 2 + r, and the series of exp(r); multiples of the upper part of log 2 are exact.
 
-t is n + `WHOLE`, which is so large that the sum has no fraction, and the last bits of n as its own.  2**n is made of two
-powers of two, as it may be too large or too small for one; `ONE_BITS` are those of 1.  Where the result is infinite or 0,
-their product with the series is, so nothing branches: where invocations go one way together, they go each way.
+t is n + `WHOLE`, which is so large that the sum has no fraction, and the last bits of n as its own. 2**n is
+made of two powers of two, as it may be too large or too small for one; `ONE_BITS` are those of 1. Where the
+result is infinite or 0, their product with the series is, so nothing branches: where invocations go one way
+together, they go each way.
 """
 
 _TERMS = {"f32": 8, "f64": 14}

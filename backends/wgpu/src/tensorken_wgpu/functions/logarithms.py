@@ -34,9 +34,9 @@ fn logarithm(x: F) -> F {
 """
 """x = 2**n (1 + f), and the series of atanh at s = f / (2 + f), as in FDLIBM's e_log.c.
 
-1 + f is between the roots of 1/2 and of 2: the bits of x, and of 1 less those of the root of 1/2, carry into the exponent
-from there on.  A subnormal number is a whole number of the least one.  Nothing branches: what is special, the bits of
-zero, of infinity, of NaN and of what is negative, is put in at the end.
+1 + f is between the roots of 1/2 and of 2: the bits of x, and of 1 less those of the root of 1/2, carry into
+the exponent from there on. A subnormal number is a whole number of the least one. Nothing branches: what is
+special, the bits of zero, of infinity, of NaN and of what is negative, is put in at the end.
 """
 
 LEADING_ZEROS = {
