@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tensorken.spec.dtypes import DTYPES
 from tensorken_wgpu.folds import Fold, Rows, fold_of
-from tensorken_wgpu.places import Place, fixed, variable
+from tensorken_wgpu.places import Place, always, fixed, variable
 from tensorken_wgpu.single import Value
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.templates import NUMBERS, whole
@@ -281,12 +281,12 @@ class RowKernel:
         if how.together > 1:
             writer.line("let q = w.x + w.y * n.x;")
             writer.line(f"if (q >= {whole(count)}) {{ return; }}")
-            where = variable("q", count)
+            where = always("q", count)
         else:
             count //= self.lanes
             writer.line(f"let t = g.x + g.y * n.x * {WORKGROUP}u;")
             writer.line(f"if (t >= {whole(count)}) {{ return; }}")
-            where = variable("t", count)
+            where = always("t", count)
         self.part, lane = fixed(0), where
         if how.parts > 1:
             self.part, lane = where.divided(self.rows.count // self.lanes, writer.place)

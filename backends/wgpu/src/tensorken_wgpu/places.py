@@ -28,7 +28,7 @@ class Place:
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for equal sums."""
-        return (*sorted(self.terms.items()), self.constant)
+        return (*sorted([term for term in self.terms.items() if self.sizes[term[0]] > 1]), self.constant)
 
     @property
     def end(self) -> int | None:
@@ -116,3 +116,8 @@ def fixed(number: int) -> Place:
 def variable(name: str, size: int) -> Place:
     """A variable with this many values; one with a single value is 0."""
     return fixed(0) if size == 1 else Place({name: 1}, 0, {name: size})
+
+
+def always(name: str, size: int) -> Place:
+    """The same, written down even if it has a single value: so kernels of one element are those of many."""
+    return Place({name: 1}, 0, {name: size})

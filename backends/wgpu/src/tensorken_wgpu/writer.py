@@ -134,8 +134,9 @@ class Writer:
             text = self._load(v, linear)
         else:
             text = self.expression(v, point)
-        name = self._known[key] = self.fresh()
-        self.line(f"let {name}: {TYPES[v.dtype.name]} = {text};")
+        name = self._known[key] = text if text.isidentifier() else self.fresh()
+        if name is not text:
+            self.line(f"let {name}: {TYPES[v.dtype.name]} = {text};")
         return name
 
     def expression(self, v: Variable, point: Point) -> str:
