@@ -105,7 +105,9 @@ class Sequential(Component):
         self._layers = tuple(layers)
         for i, layer in enumerate(self._layers):
             if not isinstance(layer, Component):
-                raise ArgumentError(f"Sequential: layer {i} is a {type(layer).__name__}, need a Component")
+                raise ArgumentError(
+                    f"Sequential: layer {i} is of type {type(layer).__name__}, need a Component"
+                )
             self._parameters[str(i)] = layer.parameters
 
     def forward(self, x: Vector) -> Vector:

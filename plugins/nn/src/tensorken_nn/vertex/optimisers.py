@@ -131,5 +131,5 @@ def _vertices(parameters: Any, path: str = "parameters") -> Iterable[Vertex]:
             yield from _vertices(part, f"{path}[{i}]")
     else:
         raise ArgumentError(
-            f"{path} is a {type(parameters).__name__}, need a Vertex, Vector or Matrix, or a dict or list of them"
+            f"{path} is of type {type(parameters).__name__}, need a Vertex, Vector or Matrix, or a dict or list of them"
         )
