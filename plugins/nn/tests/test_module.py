@@ -96,6 +96,22 @@ def test_modules_go_through_transforms(backend: str) -> None:
     assert tk.vmap(lambda model: model(tk.ones((3,))))(stacked).shape == (6, 2)
 
 
+def test_a_module_without_fields_of_its_own_is_made_as_its_base_is() -> None:
+    class Doubled(nn.Linear):
+        """Twice a linear layer."""
+
+        def __call__(self, x: Tensor) -> Tensor:
+            return super().__call__(x) * 2.0
+
+    class Named(Pair):
+        """A pair under another name."""
+
+    layer = Doubled(2, 3, key=KEY)
+    x = tk.ones((1, 2))
+    assert layer(x).tolist() == (nn.Linear(2, 3, key=KEY)(x) * 2.0).tolist()
+    assert Named(1, 2, 3).name == "pair"
+
+
 def test_a_module_is_told_by_its_shapes() -> None:
     assert repr(nn.Linear(2, 3, key=KEY)) == "Linear(weight=float32 (3, 2), bias=float32 (3,))"
     lines = repr(nn.Sequential(nn.mlp((2, 3, 1), key=KEY), tk.relu)).splitlines()

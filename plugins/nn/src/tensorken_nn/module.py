@@ -8,6 +8,7 @@ module of gradients, an optimiser maps one module to the next, a compiled functi
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 from collections.abc import Callable, Iterable
 from types import FunctionType
@@ -53,7 +54,10 @@ class Module:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        dataclasses.dataclass(init="__init__" not in cls.__dict__, repr=False, eq=False)(cls)
+        # Without fields of its own, the inherited constructor sets them all.
+        adds_fields = bool(inspect.get_annotations(cls))
+        writes_init = adds_fields and "__init__" not in cls.__dict__
+        dataclasses.dataclass(init=writes_init, repr=False, eq=False)(cls)
 
     def __setattr__(self, name: str, value: Any) -> None:
         names = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]

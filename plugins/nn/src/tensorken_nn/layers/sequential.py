@@ -22,6 +22,7 @@ class Sequential(Module):
     Args:
         layers: modules or functions of one tensor.
 
+    >>> from tensorken_nn import BatchNorm
     >>> keys = tk.random.split(tk.random.key(0))
     >>> model = Sequential(Linear(2, 3, key=keys[0]), tk.tanh, Linear(3, 1, bias=False, key=keys[1]))
     >>> model(tk.ones((5, 2))).shape
@@ -32,6 +33,14 @@ class Sequential(Module):
       Function(tanh),
       Linear(weight=float32 (1, 3), bias=None),
     )
+
+    Where a layer remembers something, that is the state, which is passed along:
+
+    >>> model = Sequential(Linear(2, 3, key=keys[0]), BatchNorm(3), tk.relu)
+    >>> state = model.initial_state()
+    >>> y, state = model.train(tk.ones((5, 2)), state)
+    >>> model(tk.ones((5, 2)), state).shape
+    (5, 3)
     """
 
     layers: tuple[Any, ...]
@@ -39,22 +48,57 @@ class Sequential(Module):
     def __init__(self, *layers: Callable[..., Any]) -> None:
         self.layers = tuple([layer if isinstance(layer, Module) else Function(layer) for layer in layers])
 
-    def __call__(self, x: Any, *, key: Tensor | None = None) -> Any:
+    def initial_state(self) -> tuple[Any, ...]:
+        """What the layers remember before training: a part for each layer, None for one that remembers nothing."""
+        return tuple([layer.initial_state() if has_state(layer) else None for layer in self.layers])
+
+    def __call__(self, x: Any, state: Any = None, *, key: Tensor | None = None) -> Any:
         """The output of the last layer.
 
         Args:
             x: what the first layer takes.
+            state: what the layers remember; needed only if one of them does.
             key: for what is random while training, as in `Dropout`: each layer that takes a key gets one of its own.
+
+        Raises:
+            ArgumentError: if the state does not fit the layers.
         """
-        for i, layer in enumerate(self.layers):
-            if key is not None and takes_key(type(layer)):
-                x = layer(x, key=tk.random.fold_in(key, i))
-            else:
-                x = layer(x)
+        for i, (layer, own) in enumerate(self._with_states(state)):
+            rest = _key_of_layer(key, i, type(layer).__call__)
+            x = layer(x, own, **rest) if has_state(layer) else layer(x, **rest)
         return x
 
+    def train(self, x: Any, state: Any, *, key: Tensor | None = None) -> tuple[Any, tuple[Any, ...]]:
+        """The output of the last layer and the new state; layers that remember something train, as `BatchNorm`.
+
+        Args:
+            x, state, key: as in a call.
+
+        Raises:
+            ArgumentError: if the state does not fit the layers.
+        """
+        states = []
+        for i, (layer, own) in enumerate(self._with_states(state)):
+            if has_state(layer):
+                x, own = layer.train(x, own, **_key_of_layer(key, i, type(layer).train))
+            else:
+                x = layer(x, **_key_of_layer(key, i, type(layer).__call__))
+            states.append(own)
+        return x, tuple(states)
+
+    def _with_states(self, state: Any) -> Iterator[tuple[Any, Any]]:
+        """Each layer with what it remembers."""
+        states = (None,) * len(self.layers) if state is None else state
+        if not isinstance(states, tuple) or len(states) != len(self.layers):
+            came = f"{len(states)} parts" if isinstance(states, tuple) else type(states).__name__
+            raise ArgumentError(
+                f"{type(self).__name__}: the state must be a tuple with a part for each of {len(self.layers)} layers, "
+                f"got {came}; initial_state() gives the first, train(x, state) the next"
+            )
+        return zip(self.layers, states, strict=True)
+
     def __repr__(self) -> str:
-        return shown("Sequential", self.layers)
+        return shown(type(self).__name__, self.layers)
 
     def __len__(self) -> int:
         return len(self.layers)
@@ -66,10 +110,20 @@ class Sequential(Module):
         return iter(self.layers)
 
 
+def has_state(layer: Any) -> bool:
+    """Whether a layer remembers something of what it was trained with."""
+    return hasattr(type(layer), "initial_state")
+
+
+def _key_of_layer(key: Tensor | None, i: int, method: Callable[..., Any]) -> dict[str, Tensor]:
+    """What the method of the layer at place i is to be called with, if it takes a key and there is one."""
+    return {"key": tk.random.fold_in(key, i)} if key is not None and takes_key(method) else {}
+
+
 @cache
-def takes_key(kind: type[Module]) -> bool:
-    """Whether modules of this class take a `key` when they are called."""
-    return "key" in inspect.signature(kind.__call__).parameters
+def takes_key(method: Callable[..., Any]) -> bool:
+    """Whether this method of a class of modules takes a `key`."""
+    return "key" in inspect.signature(method).parameters
 
 
 def mlp(

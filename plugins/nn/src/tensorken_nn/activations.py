@@ -1,0 +1,217 @@
+"""Activations: functions of each element that stand between layers.
+
+Values and derivatives are PyTorch's, also at kinks. `relu`, `sigmoid`, `softmax`, `log_softmax`, `softplus` and `tanh`
+are those of `tensorken`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import tensorken as tk
+from tensorken import Tensor, log_softmax, relu, sigmoid, softmax, softplus, tanh
+from tensorken.errors import ArgumentError, ShapeError
+
+__all__ = [
+    "celu",
+    "elu",
+    "gelu",
+    "glu",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "leaky_relu",
+    "log_sigmoid",
+    "log_softmax",
+    "mish",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+    "softsign",
+    "swish",
+    "tanh",
+]
+
+# ---- smooth everywhere -------------------------------------------------------------------------------------
+
+
+def gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """x times the chance that a standard normal number is below x.
+
+    Source: Hendrycks and Gimpel, Gaussian Error Linear Units (2016).
+
+    Args:
+        approximate: "none", by the error function; or "tanh", by the paper's approximation, as GPT-2 has it.
+
+    Raises:
+        ArgumentError: if there is no such approximation.
+
+    >>> print(f"{gelu(tk.tensor([-1.0, 0.0, 1.0])):.4f}")
+    [-0.1587 0.0000 0.8413]
+    >>> print(f"{gelu(tk.tensor([-1.0, 0.0, 1.0]), 'tanh'):.4f}")
+    [-0.1588 0.0000 0.8412]
+    """
+    if approximate == "none":
+        return x * 0.5 * (tk.erf(x * math.sqrt(0.5)) + 1.0)
+    if approximate == "tanh":
+        return x * sigmoid((x * x * 0.044715 + 1.0) * x * math.sqrt(8.0 / math.pi))  # (1 + tanh(y / 2)) / 2
+    raise ArgumentError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
+
+
+def silu(x: Tensor) -> Tensor:
+    """x * sigmoid(x).
+
+    Source: Hendrycks and Gimpel, Gaussian Error Linear Units (2016).
+
+    >>> print(f"{silu(tk.tensor([-1.0, 0.0, 1.0])):.4f}")
+    [-0.2689 0.0000 0.7311]
+    """
+    return x * sigmoid(x)
+
+
+swish = silu
+
+
+def mish(x: Tensor) -> Tensor:
+    """x * tanh(softplus(x)).
+
+    Source: Misra, Mish: A Self Regularized Non-Monotonic Activation Function (2019).
+
+    >>> print(f"{mish(tk.tensor([-1.0, 0.0, 1.0])):.4f}")
+    [-0.3034 0.0000 0.8651]
+    """
+    return x * tanh(softplus(x))
+
+
+def log_sigmoid(x: Tensor) -> Tensor:
+    """log(sigmoid(x)), without its rounding to 0 and to 1.
+
+    >>> print(f"{log_sigmoid(tk.tensor([-1000.0, 0.0, 1000.0])):.4f}")
+    [-1000.0000 -0.6931 -0.0000]
+    """
+    return -softplus(-x)
+
+
+def softsign(x: Tensor) -> Tensor:
+    """x / (1 + |x|).
+
+    >>> softsign(tk.tensor([-3.0, 0.0, 1.0])).tolist()
+    [-0.75, 0.0, 0.5]
+    """
+    return x / (x.abs() + 1.0)
+
+
+def glu(x: Tensor, axis: int = -1) -> Tensor:
+    """The first half of an axis, times the sigmoid of the second.
+
+    Source: Dauphin, Fan, Auli, Grangier, Language Modeling with Gated Convolutional Networks (2017).
+
+    Raises:
+        ShapeError: if the axis has an odd size.
+
+    >>> glu(tk.tensor([3.0, 4.0, 0.0, 0.0])).tolist()
+    [1.5, 2.0]
+    """
+    x = tk.moveaxis(x, axis, -1)
+    if x.shape[-1] % 2:
+        raise ShapeError(
+            f"glu: axis {axis} has size {x.shape[-1]}, need an even one; leave out one or add one"
+        )
+    half = x.shape[-1] // 2
+    return tk.moveaxis(x[..., :half] * sigmoid(x[..., half:]), -1, axis)
+
+
+# ---- of pieces ---------------------------------------------------------------------------------------------
+
+
+def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """x where it is positive, else `negative_slope` times x; the derivative at 0 is `negative_slope`.
+
+    >>> leaky_relu(tk.tensor([-2.0, 3.0]), 0.25).tolist()
+    [-0.5, 3.0]
+    """
+    return (x > 0.0).where(x, x * negative_slope)
+
+
+def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """x where it is positive, else alpha * (e**x - 1); the derivative at 0 is alpha.
+
+    Source: Clevert, Unterthiner, Hochreiter, Fast and Accurate Deep Network Learning by ELUs (2015).
+
+    >>> print(f"{elu(tk.tensor([-1.0, 0.0, 1.0])):.4f}")
+    [-0.6321 0.0000 1.0000]
+    """
+    return _with_exponential(x, alpha, 1.0)
+
+
+def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """x where it is positive, else alpha * (e**(x / alpha) - 1); the derivative at 0 is 1.
+
+    Source: Barron, Continuously Differentiable Exponential Linear Units (2017).
+
+    >>> print(f"{celu(tk.tensor([-2.0, 0.0, 1.0]), 2.0):.4f}")
+    [-1.2642 0.0000 1.0000]
+    """
+    return _with_exponential(x, alpha, 1.0 / alpha)
+
+
+def selu(x: Tensor) -> Tensor:
+    """`elu` scaled so that layer after layer keeps mean 0 and variance 1.
+
+    Source: Klambauer, Unterthiner, Mayr, Hochreiter, Self-Normalizing Neural Networks (2017), whose two constants
+    these are.
+
+    >>> print(f"{selu(tk.tensor([-1.0, 0.0, 1.0])):.4f}")
+    [-1.1113 0.0000 1.0507]
+    """
+    return elu(x, 1.6732632423543772) * 1.0507009873554805
+
+
+def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """x, held between two numbers; the derivative at both is 0.
+
+    >>> hardtanh(tk.tensor([-3.0, 0.5, 3.0])).tolist()
+    [-1.0, 0.5, 1.0]
+    """
+    return (x <= min_val).where(min_val, (x >= max_val).where(max_val, x))
+
+
+def relu6(x: Tensor) -> Tensor:
+    """x, held between 0 and 6; the derivative at both is 0.
+
+    >>> relu6(tk.tensor([-3.0, 0.5, 9.0])).tolist()
+    [0.0, 0.5, 6.0]
+    """
+    return hardtanh(x, 0.0, 6.0)
+
+
+def hardsigmoid(x: Tensor) -> Tensor:
+    """(x + 3) / 6, held between 0 and 1; the derivative at both is 0.
+
+    >>> hardsigmoid(tk.tensor([-3.0, 0.0, 9.0])).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    return relu6(x + 3.0) / 6.0
+
+
+def hardswish(x: Tensor) -> Tensor:
+    """x * hardsigmoid(x); the derivative is 0 at -3 and 1 at 3.
+
+    Source: Howard et al., Searching for MobileNetV3 (2019).
+
+    >>> hardswish(tk.tensor([-4.0, 1.5, 9.0])).tolist()
+    [0.0, 1.125, 9.0]
+    """
+    inside = hardtanh(x, -3.0, 3.0)  # elsewhere a product with x could be infinity times zero
+    return (x <= -3.0).where(0.0, (x >= 3.0).where(x, inside * (inside + 3.0) / 6.0))
+
+
+def _with_exponential(x: Tensor, alpha: float, rate: float) -> Tensor:
+    """x where it is positive, else alpha * (e**(rate * x) - 1)."""
+    positive = x > 0.0
+    negative = positive.where(0.0, x)  # the exponential must not overflow where it is not taken
+    return positive.where(x, tk.expm1(negative * rate) * alpha)

@@ -1,0 +1,147 @@
+"""Layers that normalise each example by itself, along its last axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorken as tk
+from tensorken import Tensor
+from tensorken.errors import ArgumentError, ShapeError
+from tensorken_nn.module import Module, static
+
+
+class LayerNorm(Module):
+    """(x - mean) / sqrt(variance + eps) * weight + bias; mean and variance are those of an example's last axes.
+
+    Source: Ba, Kiros, Hinton, Layer Normalization (2016).
+
+    Args:
+        shape: the sizes of these axes; an int for one axis.
+        eps: what keeps the divisor from 0.
+        affine: whether there are a weight and a bias.
+        bias: whether there is a bias, if there is a weight.
+        key: a key on whose backend the parameters are to live, which begin as ones and zeros; by default on the
+            backend in use.
+        dtype: of the parameters, a float.
+
+    Raises:
+        ArgumentError: if a size is not positive.
+
+    >>> norm = LayerNorm(3)
+    >>> norm
+    LayerNorm(weight=float32 (3,), bias=float32 (3,), shape=(3,), eps=1e-05)
+    >>> print(f"{norm(tk.tensor([[1.0, 2.0, 3.0], [30.0, 20.0, 10.0]])):.2f}")
+    [-1.22 0.00  1.22]
+    [ 1.22 0.00 -1.22]
+    """
+
+    weight: Tensor | None  # of shape `shape`
+    bias: Tensor | None
+    shape: tuple[int, ...] = static()
+    eps: float = static()
+
+    def __init__(
+        self,
+        shape: int | Sequence[int],
+        eps: float = 1e-5,
+        affine: bool = True,
+        bias: bool = True,
+        *,
+        key: Tensor | None = None,
+        dtype: Any = tk.float32,
+    ) -> None:
+        self.shape = sizes_of("LayerNorm", shape)
+        self.eps = eps
+        self.weight = filled(1.0, self.shape, dtype, key) if affine else None
+        self.bias = filled(0.0, self.shape, dtype, key) if affine and bias else None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """From shape (..., *shape) to the same.
+
+        Raises:
+            ShapeError: if x has other last axes.
+        """
+        axes = last_axes("LayerNorm", x, self.shape)
+        x = x - x.mean(axes, keepdims=True)
+        x = x / tk.sqrt((x * x).mean(axes, keepdims=True) + self.eps)
+        return scaled(x, self.weight, self.bias)
+
+
+class RMSNorm(Module):
+    """x / sqrt(mean(x**2) + eps) * weight; the mean is that of an example's last axes.
+
+    Source: Zhang and Sennrich, Root Mean Square Layer Normalization (2019).
+
+    Args:
+        shape: the sizes of these axes; an int for one axis.
+        eps: what keeps the divisor from 0; by default the distance from 1 to the next number of x's dtype.
+        affine: whether there is a weight.
+        key, dtype: as for `LayerNorm`.
+
+    Raises:
+        ArgumentError: if a size is not positive.
+
+    >>> norm = RMSNorm(2)
+    >>> print(f"{norm(tk.tensor([[3.0, 4.0], [1.0, -1.0]])):.2f}")
+    [0.85  1.13]
+    [1.00 -1.00]
+    """
+
+    weight: Tensor | None  # of shape `shape`
+    shape: tuple[int, ...] = static()
+    eps: float | None = static()
+
+    def __init__(
+        self,
+        shape: int | Sequence[int],
+        eps: float | None = None,
+        affine: bool = True,
+        *,
+        key: Tensor | None = None,
+        dtype: Any = tk.float32,
+    ) -> None:
+        self.shape = sizes_of("RMSNorm", shape)
+        self.eps = eps
+        self.weight = filled(1.0, self.shape, dtype, key) if affine else None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """From shape (..., *shape) to the same.
+
+        Raises:
+            ShapeError: if x has other last axes.
+        """
+        axes = last_axes("RMSNorm", x, self.shape)
+        eps = tk.finfo(x.dtype).eps if self.eps is None else self.eps
+        x = x / tk.sqrt((x * x).mean(axes, keepdims=True) + eps)
+        return scaled(x, self.weight, None)
+
+
+# ---- pieces ------------------------------------------------------------------------------------------------
+
+
+def sizes_of(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
+    """Positive sizes, of one axis or more."""
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if not sizes or min(sizes) < 1:
+        raise ArgumentError(f"{name}: need positive sizes of one axis or more, got {sizes}")
+    return sizes
+
+
+def last_axes(name: str, x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The last axes, whose sizes must be these."""
+    if x.shape[-len(sizes) :] != sizes:
+        needed = ", ".join(["...", *map(str, sizes)])
+        raise ShapeError(f"{name}: got shape {x.shape}, need ({needed}); reshape the input")
+    return tuple(range(-len(sizes), 0))
+
+
+def filled(value: float, shape: tuple[int, ...], dtype: Any, key: Tensor | None) -> Tensor:
+    """A parameter that begins without chance, on the backend of the key or on that in use."""
+    return tk.full(shape, value, dtype) if key is None else tk.full_like(key, value, dtype, shape=shape)
+
+
+def scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """x * weight + bias, as far as there are such."""
+    x = x if weight is None else x * weight
+    return x if bias is None else x + bias
