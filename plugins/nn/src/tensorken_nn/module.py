@@ -103,7 +103,9 @@ class Module:
 
 
 WIDTH = 100  # columns of one line of a module's text
-STEP = re.compile(r'\.(\w+)|\[(-?\w+)\]|\["([^"]*)"\]')  # of a path in a tree: .name, [number] or ["key"]
+STEP = re.compile(  # of a path in a tree: .name, [number] or ["key"]
+    r'\.(\w+)|\[(-?\w+)\]|\["((?:[^"\\]|\\.)*)"\]'
+)
 
 
 class Function(Module):
@@ -138,13 +140,24 @@ def size(module: Any) -> int:
 def named_parameters(module: Any) -> dict[str, Tensor]:
     """The parameters of a module, or any tree of tensors, by their place in it, in the order of its leaves.
 
+    Raises:
+        ArgumentError: if two places would have one name, as `"a.b"` and `"b"` in `"a"` of a dict.
+
     >>> import tensorken as tk
     >>> from tensorken_nn import mlp
     >>> list(named_parameters(mlp((2, 3, 1), key=tk.random.key(0))))
     ['layers.0.weight', 'layers.0.bias', 'layers.2.weight', 'layers.2.bias']
     """
     pairs, _ = tree.flatten_with_path(module)
-    return {".".join(["".join(step) for step in STEP.findall(path)]): leaf for path, leaf in pairs}
+    found: dict[str, Tensor] = {}
+    for path, leaf in pairs:
+        name = STEP.sub(lambda step: f".{step[step.lastindex or 0]}", path).removeprefix(".")
+        if name in found:
+            raise ArgumentError(
+                f"named_parameters: two places are called {name!r}, one is {path}; rename its key"
+            )
+        found[name] = leaf
+    return found
 
 
 def shown(name: str, parts: Iterable[Any]) -> str:

@@ -1,0 +1,402 @@
+"""Checkpoints: what was saved comes back bit for bit, from every layout and backend, or an error tells what differs."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import tensorken as tk
+import tensorken_nn as nn
+from tensorken import Tensor, tree
+from tensorken.errors import ArgumentError, BackendError, ScalarRangeError
+from tensorken_nn import checkpoints, files
+from tensorken_nn.checkpoints import CheckpointError, load, metadata, save
+from tensorken_nn.files import FileError
+
+LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "as it is": lambda x: x,
+    "permuted": lambda x: x.permute((2, 0, 1)),
+    "flipped": lambda x: x.flip((0, 2)),
+    "broadcast": lambda x: x[:, :1].broadcast_to((2, 5, 4)),
+    "cropped": lambda x: x[1:, 1:3, 1:],
+    "all at once": lambda x: x.permute((1, 2, 0)).flip((0,))[1:, ::2, None].broadcast_to((2, 2, 3, 2)),
+    "a scalar": lambda x: x[0, 1, 2],
+    "empty": lambda x: x[:, 3:],
+}
+
+
+@pytest.fixture(params=["numpy", "reference", pytest.param("wgpu", marks=pytest.mark.slow)])
+def anywhere(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Each backend that computes, as the one in use; a GPU is not everywhere."""
+    try:
+        tk.zeros((), backend=request.param)
+    except BackendError as error:
+        if os.environ.get("REQUIRE_WGPU"):
+            raise
+        pytest.skip(str(error))
+    with tk.use_backend(request.param):
+        yield request.param
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "model.safetensors"
+
+
+def samples() -> dict[str, dict[str, Tensor]]:
+    """Every layout of every dtype of the backend in use, with numbers that only an exact copy keeps."""
+    numbers = [0.1, -0.0, math.inf, -math.inf, math.nan, 1e-7, *[i * 1.37 - 9 for i in range(18)]]
+    found = {}
+    for name in tk.zeros(()).interpreter.base.capabilities.dtypes:  # type: ignore[attr-defined]
+        kind = tk.zeros((), name).dtype.kind
+        values = numbers if kind == "float" else [i * 77_777 % 31 - 9 for i in range(24)]
+        whole = tk.tensor([value > 0 for value in values] if kind == "bool" else values, name)
+        found[name] = {layout: make(whole.reshape((2, 3, 4))) for layout, make in LAYOUTS.items()}
+    return found
+
+
+def bits(x: Tensor) -> tuple[tuple[int, ...], str, bytes]:
+    return x.shape, x.dtype.name, np.ascontiguousarray(np.asarray(x)).tobytes()
+
+
+def trained() -> tuple[Any, Any]:
+    """A model and the state of its optimiser after two steps."""
+    model = nn.mlp((3, 4, 2), tk.tanh, key=tk.random.key(0))
+    optimizer = nn.Adam(0.1)
+    state = optimizer.init(model)
+    for _ in range(2):
+        gradient = tk.grad(lambda model: (model(tk.ones((5, 3))) ** 2).sum())(model)
+        model, state = optimizer.update(model, gradient, state)
+    return model, state
+
+
+# ---- there and back ----------------------------------------------------------------------------------------
+
+
+def test_every_layout_of_every_dtype_comes_back(anywhere: str, path: Path) -> None:
+    saved = samples()
+    save(path, saved)
+    loaded = load(path, tree.map(Tensor.zeros_like, saved))
+    by_others = load_file(path)
+    assert {"bool", "int32", "float32"} <= saved.keys()
+    for name, layouts in saved.items():
+        for layout, x in layouts.items():
+            assert bits(loaded[name][layout]) == bits(x), (name, layout)
+            assert loaded[name][layout].backend == anywhere
+            other = by_others[f"{name}.{layout}"]
+            assert (other.shape, str(other.dtype), other.tobytes()) == bits(x), (name, layout)
+
+
+def test_a_training_comes_back_with_its_numbers_of_steps_and_its_key(backend: str, path: Path) -> None:
+    model, state = trained()
+    saved = {"model": model, "optimizer": state, "key": tk.random.key(3), "loss": 0.1, "over": False}
+    save(path, saved)
+    fresh = nn.mlp((3, 4, 2), tk.tanh, key=tk.random.key(1))
+    like = {
+        "model": fresh,
+        "optimizer": nn.Adam().init(fresh),
+        "key": tk.random.key(0),
+        "loss": 0.0,
+        "over": True,
+    }
+    loaded = load(path, like)
+    assert tree.structure(loaded) == tree.structure(saved)
+    assert (loaded["optimizer"].step, loaded["loss"], loaded["over"]) == (2, 0.1, False)
+    assert [type(loaded[name]) for name in ("loss", "over")] == [float, bool]
+    for x, y in zip(tree.leaves(saved), tree.leaves(loaded), strict=True):
+        assert (bits(x) == bits(y)) if isinstance(x, Tensor) else (x == y)
+
+
+def test_names_are_the_places_in_the_tree(path: Path) -> None:
+    save(path, {"model": trained()[0], "rest": [1, {"step": 2.0}]})
+    assert sorted(load_file(path)) == [
+        *("model.layers.0.bias", "model.layers.0.weight", "model.layers.2.bias", "model.layers.2.weight"),
+        *("rest.0", "rest.1.step"),
+    ]
+
+
+def test_another_backend_loads_what_one_saved(path: Path) -> None:
+    save(path, tk.tensor([[1.5, -2.5]], backend="reference"))
+    loaded = load(path, tk.zeros((1, 2), backend="numpy"))
+    assert loaded.backend == "numpy" and loaded.tolist() == [[1.5, -2.5]]
+    with tk.use_backend("reference"):  # what is in use does not matter
+        assert load(path, loaded).backend == "numpy"
+
+
+def test_files_of_others_are_read(path: Path) -> None:
+    save_file(
+        {"b": np.arange(6, dtype=np.int64).reshape(2, 3), "a": np.array([True, False])}, path, {"by": "numpy"}
+    )
+    like = {"a": tk.zeros((2,), "bool"), "b": tk.zeros((2, 3), "int64")}
+    loaded = load(path, like)
+    assert loaded["a"].tolist() == [True, False] and loaded["b"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert metadata(path) == {"by": "numpy"}
+
+
+def test_elements_are_aligned(path: Path) -> None:
+    save(path, {"a": tk.tensor([True]), "b": tk.tensor([1.0], "float64"), "c": tk.tensor([1], "int32")})
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    assert size % 8 == 0
+    assert [header[name]["data_offsets"] for name in "bca"] == [[0, 8], [8, 12], [12, 13]]
+
+
+def test_texts_are_kept_beside(path: Path) -> None:
+    texts = {"job": "digits", "settings": '{"rate": 1}', "Straße": 'ß"\n\\', "": ""}
+    save(path, {"x": tk.ones((2,))}, texts)
+    assert metadata(path) == texts
+    save(path, {"x": tk.ones((2,))})
+    assert metadata(path) == {}
+
+
+def test_a_tree_without_leaves_is_one(path: Path) -> None:
+    save(path, {"nothing": None, "empty": ()})
+    assert load(path, {"nothing": None, "empty": ()}) == {"nothing": None, "empty": ()}
+
+
+# ---- what cannot be saved ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("saved", "error", "message"),
+    [
+        ({"name": "x"}, ArgumentError, "save: name is of type str, need a tensor or a number"),
+        ({"a": np.ones(2)}, ArgumentError, "a is of type ndarray"),
+        ({"a": [0, 2**63]}, ScalarRangeError, r"save: a\.1: 9223372036854775808 does not fit int64"),
+        ({"__metadata__": 1}, ArgumentError, "no leaf may be called __metadata__"),
+        ({"a.b": 1, "a": {"b": 2}}, ArgumentError, r"two places are called 'a\.b', one is \[\"a\.b\"\]"),
+        ({"\udc80": 1}, ArgumentError, "no Unicode"),
+    ],
+)
+def test_what_cannot_be_saved_is_named(saved: Any, error: type[Exception], message: str, path: Path) -> None:
+    with pytest.raises(error, match=message):
+        save(path, saved)
+    assert not list(path.parent.iterdir())
+
+
+def test_metadata_are_texts(path: Path) -> None:
+    with pytest.raises(
+        ArgumentError, match=r"metadata are texts by their names, got 'rate': 0.1; use json.dumps"
+    ):
+        save(path, {}, {"rate": 0.1})  # type: ignore[dict-item]
+
+
+def test_an_error_amid_a_save_leaves_the_old_file(path: Path) -> None:
+    save(path, {"x": 1})
+    with pytest.raises(tk.errors.ConcretizationError):
+        save(path, {"a": 1.0, "x": tk.symbol("x")})
+    assert load(path, {"x": 0}) == {"x": 1}
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_places_that_cannot_be_written_are_told(tmp_path: Path) -> None:
+    for place in (tmp_path / "nowhere" / "x", tmp_path):
+        with pytest.raises(FileError, match=r"cannot write .*; choose another place"):
+            save(place, {"x": 1})
+    assert not list(tmp_path.iterdir())
+
+
+# ---- what cannot be loaded ---------------------------------------------------------------------------------
+
+
+def test_all_differences_are_told_at_once(path: Path) -> None:
+    save(
+        path,
+        {"same": tk.ones((2,)), "shape": tk.ones((2, 3)), "dtype": tk.ones((2,)), "extra": 1, "step": 1.0},
+    )
+    like = {
+        "same": tk.zeros((2,)),
+        "shape": tk.zeros((3, 2)),
+        "dtype": tk.zeros((2,), "int32"),
+        "missing": tk.zeros((4,)),
+        "step": 0,
+    }
+    with pytest.raises(CheckpointError) as caught:
+        load(path, like)
+    assert str(caught.value) == (
+        f"load: {path} holds another tree: dtype is float32 (2,), need int32 (2,); it has no missing, float32 (4,); "
+        f"shape is float32 (2, 3), need float32 (3, 2); step is float64 (), need int64 (); it has extra, int64 (); "
+        f"load it into what was made with the same settings"
+    )
+
+
+def test_of_many_differences_some_are_told_and_the_others_counted(path: Path) -> None:
+    save(path, [])
+    with pytest.raises(
+        CheckpointError, match=r"no 0, .*no 4, int64 \(\); 15 more differences; load"
+    ) as caught:
+        load(path, [0] * 20)
+    assert "\n" not in str(caught.value)
+
+
+def test_dtypes_that_we_have_not_are_named(path: Path) -> None:
+    save_file({"x": np.ones(2, np.uint8)}, path)
+    with pytest.raises(CheckpointError, match=r"x is U8 \(2,\), need float32 \(2,\)"):
+        load(path, {"x": tk.ones((2,))})
+
+
+def test_every_truncated_file_is_refused(path: Path) -> None:
+    saved = {"x": tk.ones((3,)), "step": 2}
+    save(path, saved, {"job": "x"})
+    whole = path.read_bytes()
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        with pytest.raises(
+            CheckpointError, match=r"is no safetensors file, or a damaged one: .*; use another"
+        ):
+            load(path, saved)
+    path.write_bytes(whole + b"\0")
+    with pytest.raises(CheckpointError, match="damaged"):
+        load(path, saved)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x89PNG\r\n\x1a\n and more than eight bytes",
+        b"\xff" * 16,
+        b"\x02\0\0\0\0\0\0\0[]",
+        b"\x03\0\0\0\0\0\0\0{}}",
+        b'\x14\0\0\0\0\0\0\0{"__metadata__": [1]}',
+        b'\x18\0\0\0\0\0\0\0{"__metadata__":{"a":1}}',
+        b"\x04\0\0\0\0\0\0\0\xff\xfe\xfd\xfc",
+        b"\xa0\x86\x01\0\0\0\0\0" + b"[" * 100_000,
+    ],
+)
+def test_what_is_no_checkpoint_is_refused(data: bytes, path: Path) -> None:
+    path.write_bytes(data)
+    for read in (lambda: load(path, []), lambda: metadata(path)):
+        with pytest.raises(CheckpointError, match=r"model.safetensors is no safetensors file") as caught:
+            read()
+        assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_told(path: Path) -> None:
+    for read in (lambda: load(path, []), lambda: metadata(path)):
+        with pytest.raises(FileError, match=r"cannot read .*model\.safetensors: No such file"):
+            read()
+
+
+def test_bytes_of_bools_are_taken_as_truth(path: Path) -> None:
+    save(path, tk.tensor([False, True, True]))
+    path.write_bytes(path.read_bytes()[:-3] + b"\x00\x02\xff")
+    loaded = load(path, tk.zeros((3,), "bool"))
+    assert loaded.tolist() == [False, True, True] and loaded.sum().item() == 2
+
+
+# ---- whole or not at all -----------------------------------------------------------------------------------
+
+
+def test_a_file_is_on_the_disk_before_its_name_is(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    sync, replace = os.fsync, Path.replace
+
+    def synced(descriptor: int) -> None:
+        told.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        sync(descriptor)
+
+    def replaced(self: Path, target: Path) -> Path:
+        told.append(f"{self.stat().st_size == size} {target.name}")
+        return replace(self, target)
+
+    save(path, {"x": 1})
+    size = path.stat().st_size
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", replaced)
+    save(path, {"x": 2})
+    assert told == ["file", "True model.safetensors", "folder"]
+
+
+WRITERS = """
+import itertools, os, sys
+import tensorken as tk
+from tensorken_nn.checkpoints import save
+tk.zeros(())  # so that each of them finds the backend loaded
+for _ in sys.stdin:
+    if not (child := os.fork()):
+        for number in itertools.count(1):
+            value = tk.full((20_000,), float(number))
+            save(sys.argv[1], {"first": value, "last": value * 2, "number": number}, {"number": str(number)})
+            if number == 1:
+                os.write(1, b"%d\\n" % os.getpid())
+    os.waitpid(child, 0)
+"""
+"""For each line that comes, a process of its own that saves without end, and tells its number after the first time."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes that are all alike are made by a fork")
+def test_a_killed_writer_leaves_a_whole_file(path: Path) -> None:
+    like = {"first": tk.zeros((20_000,)), "last": tk.zeros((20_000,)), "number": 0}
+    rng = random.Random(0)
+    numbers: list[int] = []
+    left: list[int] = []
+    command = [sys.executable, "-c", WRITERS, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as writers:
+        assert writers.stdin is not None and writers.stdout is not None
+        for _ in range(20):
+            writers.stdin.write(b"another\n")
+            writer = int(writers.stdout.readline())
+            time.sleep(rng.uniform(0.0, 0.05))
+            os.kill(writer, signal.SIGKILL)
+            while _runs(writer):
+                time.sleep(0.001)
+            loaded = load(path, like)
+            number = loaded["number"]
+            assert metadata(path) == {"number": str(number)}
+            assert set(loaded["first"].tolist()) == {float(number)}
+            assert set(loaded["last"].tolist()) == {2.0 * number}
+            numbers.append(number)
+            left.append(len(list(path.parent.glob(".*.part"))))
+    assert len(set(numbers)) > 1 and max(numbers) > 1
+    assert set(left) == {0, 1}  # some were killed amid a save; each leaves at most its own
+    save(path, 1)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    keep = [
+        ".b.safetensors.0123abcd.part",
+        ".a.0123abcd.part",
+        "[a].txt.part",
+        ".[a].zzzzzzzz.part",
+        ".x.a.0123abcd.part",
+    ]
+    for name in [*keep, ".[a].0123abcd.part", ".[a].00000000.part"]:
+        (tmp_path / name).write_bytes(b"half")
+    with files.replacing(tmp_path / "[a]") as file:
+        file.write(b"whole")
+    assert {file.name for file in tmp_path.iterdir()} == {*keep, "[a]"}
+    assert files.read(tmp_path / "[a]") == b"whole"
+
+
+def test_a_link_keeps_leading_to_its_file(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    link, target = tmp_path / "latest", tmp_path / "run" / "model"
+    link.symlink_to(target)
+    checkpoints.save(link, 1)
+    assert link.is_symlink() and load(target, 0) == 1
