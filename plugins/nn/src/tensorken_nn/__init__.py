@@ -51,13 +51,25 @@ from tensorken_nn.layers import (
 from tensorken_nn.losses import cross_entropy
 from tensorken_nn.metrics import accuracy, confusion, correct
 from tensorken_nn.module import Function, Module, named_parameters, size, static
-from tensorken_nn.optimizers import SGD, Adam, Optimizer
-from tensorken_nn.schedules import linear
+from tensorken_nn.optimizers import (
+    SGD,
+    Adagrad,
+    Adam,
+    AdamW,
+    Lion,
+    MomentumSGD,
+    Optimizer,
+    RMSProp,
+    only_matrices,
+)
+from tensorken_nn.schedules import cosine, join, linear, staircase, warmup
 from tensorken_nn.training import Epoch, Task, fit
 
 __all__ = [
     "SGD",
+    "Adagrad",
     "Adam",
+    "AdamW",
     "BatchNorm",
     "Dropout",
     "Embedding",
@@ -66,9 +78,12 @@ __all__ = [
     "Function",
     "LayerNorm",
     "Linear",
+    "Lion",
     "Module",
+    "MomentumSGD",
     "Optimizer",
     "RMSNorm",
+    "RMSProp",
     "Residual",
     "Sequential",
     "Statistics",
@@ -78,6 +93,7 @@ __all__ = [
     "celu",
     "confusion",
     "correct",
+    "cosine",
     "cross_entropy",
     "elu",
     "fit",
@@ -87,6 +103,7 @@ __all__ = [
     "hardswish",
     "hardtanh",
     "he_normal",
+    "join",
     "leaky_relu",
     "lecun_normal",
     "linear",
@@ -95,6 +112,7 @@ __all__ = [
     "mish",
     "mlp",
     "named_parameters",
+    "only_matrices",
     "relu",
     "relu6",
     "selu",
@@ -105,8 +123,10 @@ __all__ = [
     "softplus",
     "softsign",
     "split",
+    "staircase",
     "static",
     "swish",
     "tanh",
+    "warmup",
     "zeros",
 ]

@@ -1,0 +1,85 @@
+"""Adagrad."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tensorken import Tensor, tree
+from tensorken_nn.optimizers.decay import Mask, decays
+from tensorken_nn.optimizers.optimizer import check_not_negative, each, number
+from tensorken_nn.scalars import Scalar
+from tensorken_nn.schedules import Schedule, value
+
+
+class AdagradState(NamedTuple):
+    """How many steps were taken, and the sum of the squares of each parameter's gradients."""
+
+    step: int | Tensor  # a tensor after a step that is compiled
+    total: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Adagrad:
+    """The gradient over the root of the sum of all squares so far: p -= rate * g / (sqrt(total) + epsilon).
+
+    Source: Duchi, Hazan, Singer, Adaptive Subgradient Methods for Online Learning and Stochastic Optimization
+    (2011), figure 1, with diagonal matrices.
+
+    Args:
+        learning_rate: a number or a schedule.
+        epsilon: added to the root.
+        weight_decay: this times the parameter is added to its gradient.
+        initial_accumulator: where the sums begin.
+        mask: which parameters decay.
+
+    Raises:
+        ArgumentError: if a number is negative.
+
+    >>> import tensorken as tk
+    >>> optimizer, parameters = Adagrad(0.5), tk.tensor([1.0])
+    >>> state = optimizer.init(parameters)
+    >>> for gradient in (3.0, 4.0):
+    ...     parameters, state = optimizer.update(parameters, tk.tensor([gradient]), state)
+    >>> print(f"{parameters.item():.3f}")
+    0.100
+    """
+
+    learning_rate: Schedule = 1e-2
+    epsilon: float = 1e-10
+    weight_decay: float = 0.0
+    initial_accumulator: float = 0.0
+    mask: Mask = None
+
+    def __post_init__(self) -> None:
+        check_not_negative(
+            "Adagrad",
+            learning_rate=self.learning_rate,
+            epsilon=self.epsilon,
+            weight_decay=self.weight_decay,
+            initial_accumulator=self.initial_accumulator,
+        )
+
+    def init(self, parameters: Any) -> AdagradState:
+        """Sums that begin at `initial_accumulator`."""
+        return AdagradState(0, tree.map(lambda p: p.scalar(self.initial_accumulator), parameters))
+
+    def update(self, parameters: Any, gradients: Any, state: AdagradState) -> tuple[Any, AdagradState]:
+        """The parameters and the state after a step.
+
+        Raises:
+            StructureError, ShapeError: if the gradients are not of the parameters' structure and shapes.
+        """
+        step = state.step + 1
+        scalars = (value(self.learning_rate, number(step, parameters)),)
+        decay = decays(self.weight_decay, self.mask, parameters)
+        moved, total = each(self._move, scalars, parameters, gradients, decay, state.total)
+        return moved, AdagradState(step, total)
+
+    def _move(
+        self, scalars: tuple[Scalar, ...], p: Tensor, g: Tensor, decay: float, total: Tensor
+    ) -> tuple[Tensor, ...]:
+        (rate,) = scalars
+        g = g + p * decay if decay else g
+        total = total + g.square()
+        return p - g * rate / (total.sqrt() + self.epsilon), total

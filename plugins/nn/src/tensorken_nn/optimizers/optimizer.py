@@ -1,0 +1,127 @@
+"""What an optimiser is, and what optimisers have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Protocol
+
+import tensorken as tk
+from tensorken import DType, Tensor, tree
+from tensorken.errors import ArgumentError, ShapeError
+from tensorken_nn.scalars import Scalar
+
+
+class Optimizer(Protocol):
+    """What training needs."""
+
+    def init(self, parameters: Any) -> Any:
+        """The state before the first step."""
+
+    def update(self, parameters: Any, gradients: Any, state: Any) -> tuple[Any, Any]:
+        """The parameters and the state after a step."""
+
+
+def zeros(parameters: Any) -> Any:
+    """A tree of zeros beside the parameters.
+
+    >>> zeros([tk.ones(2)])[0].tolist()
+    [0.0, 0.0]
+    """
+    return tree.map(Tensor.zeros_like, parameters)
+
+
+def number(step: Any, parameters: Any) -> Scalar:
+    """The number of a step, to compute with: a tensor becomes a float, as wide as the widest parameter.
+
+    >>> number(3, tk.ones(2)), number(tk.tensor(3), tk.ones(2, dtype=tk.float64)).dtype.name
+    (3, 'float64')
+    """
+    if not isinstance(step, Tensor):
+        return int(step)
+    return step.astype(max([tk.float32, *[x.dtype for x in tree.leaves(parameters)]], key=_width))
+
+
+def _width(dtype: DType) -> int:
+    return dtype.itemsize if dtype.kind == "float" else 0
+
+
+def each(
+    rule: Callable[..., tuple[Tensor | None, ...]],
+    scalars: tuple[Scalar, ...],
+    parameters: Any,
+    gradients: Any,
+    decays: Any,
+    *slots: Any,
+) -> tuple[Any, ...]:
+    """Apply the rule of an optimiser to each parameter by itself.
+
+    Args:
+        rule: from the scalars (a tuple, its tensors in the parameter's dtype), a parameter, its gradient, its weight
+            decay and its slots, to the parameter and the slots after the step.
+        scalars: what is the same for all parameters, and so is computed once.
+        parameters: a tree.
+        gradients: such a tree.
+        decays: such a tree, of numbers.
+        slots: such trees of what is remembered from step to step; None for what an optimiser needs not, which the
+            rule gets, and gives, as None too.
+
+    Returns:
+        The trees of the parameters and of each slot.
+
+    Raises:
+        StructureError, ShapeError: if the gradients are not of the parameters' structure and shapes.
+    """
+    leaves, structure = tree.flatten(parameters)
+    slopes = tree.flatten_up_to(structure, gradients, "update: the gradients")
+    for p, g in zip(leaves, slopes, strict=True):
+        if g.shape != p.shape:
+            raise ShapeError(f"update: a gradient has shape {g.shape}, need {p.shape}, that of its parameter")
+    others = [
+        [None] * len(leaves) if slot is None else tree.flatten_up_to(structure, slot, "update: the state")
+        for slot in slots
+    ]
+
+    @cache
+    def as_those_of(dtype: DType) -> tuple[Scalar, ...]:
+        return tuple([x.astype(dtype) if isinstance(x, Tensor) else x for x in scalars])
+
+    results = [
+        rule(as_those_of(p.dtype), p, *rest)
+        for p, *rest in zip(leaves, slopes, tree.leaves(decays), *others, strict=True)
+    ]
+    columns = zip(*results, strict=True) if results else [()] * (1 + len(slots))
+    used = (True, *[slot is not None for slot in slots])
+    return tuple(
+        [tree.unflatten(structure, list(c)) if u else None for c, u in zip(columns, used, strict=True)]
+    )
+
+
+def check_not_negative(name: str, **values: Any) -> None:
+    """Refuse negative numbers; tensors and schedules are not looked at.
+
+    Raises:
+        ArgumentError: if one is negative, or NaN.
+
+    >>> check_not_negative("Adam", learning_rate=0.1, epsilon=-1.0)
+    Traceback (most recent call last):
+    tensorken.errors.ArgumentError: Adam: epsilon must not be negative, got -1.0
+    """
+    for what, x in values.items():
+        if isinstance(x, (int, float)) and not x >= 0.0:
+            raise ArgumentError(f"{name}: {what} must not be negative, got {x}")
+
+
+def check_fractions(name: str, **values: float) -> None:
+    """Refuse what is not from 0 to 1, without 1: weights of the past in a decaying mean.
+
+    Raises:
+        ArgumentError: if one is not.
+
+    >>> check_fractions("Adam", beta1=1.0)
+    Traceback (most recent call last):
+    tensorken.errors.ArgumentError: Adam: beta1 must be in [0, 1), got 1.0
+    """
+    for what, x in values.items():
+        if not 0.0 <= x < 1.0:
+            raise ArgumentError(f"{name}: {what} must be in [0, 1), got {x}")

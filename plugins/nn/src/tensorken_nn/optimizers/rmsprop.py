@@ -1,0 +1,112 @@
+"""RMSProp."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tensorken import Tensor
+from tensorken_nn.optimizers.decay import Mask, decays
+from tensorken_nn.optimizers.optimizer import check_fractions, check_not_negative, each, number, zeros
+from tensorken_nn.scalars import Scalar
+from tensorken_nn.schedules import Schedule, value
+
+
+class RMSPropState(NamedTuple):
+    """How many steps were taken, and for each parameter:
+
+    the decaying mean of its gradients' squares, that of its gradients (None if not centered), its velocity (None
+    without momentum).
+    """
+
+    step: int | Tensor  # a tensor after a step that is compiled
+    square: Any
+    mean: Any
+    velocity: Any
+
+
+@dataclass(frozen=True, slots=True)
+class RMSProp:
+    """The gradient over its root mean square: p -= rate * g / (sqrt(s) + epsilon), s = alpha * s + (1 - alpha) * g**2.
+
+    Source: Hinton, Neural Networks for Machine Learning (2012), lecture 6e; centered: Graves, Generating Sequences
+    With Recurrent Neural Networks (2013), equations 38-45.
+
+    Args:
+        learning_rate: a number or a schedule.
+        alpha: how much of the mean square remains from step to step.
+        epsilon: added to the root.
+        weight_decay: this times the parameter is added to its gradient.
+        momentum: how much of the velocity remains from step to step; the quotient is then what is added to it.
+        centered: whether the square of the mean gradient is taken off the mean square, which leaves its variance.
+        mask: which parameters decay.
+
+    Raises:
+        ArgumentError: if a number is not in its range.
+
+    >>> import tensorken as tk
+    >>> optimizer, parameters = RMSProp(0.1), tk.tensor([1.0, 1.0])
+    >>> parameters, _ = optimizer.update(parameters, tk.tensor([1e-3, -1e3]), optimizer.init(parameters))
+    >>> [f"{p:.3f}" for p in parameters]
+    ['0.000', '2.000']
+    """
+
+    learning_rate: Schedule = 1e-2
+    alpha: float = 0.99
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+    momentum: float = 0.0
+    centered: bool = False
+    mask: Mask = None
+
+    def __post_init__(self) -> None:
+        check_not_negative(
+            "RMSProp",
+            learning_rate=self.learning_rate,
+            epsilon=self.epsilon,
+            weight_decay=self.weight_decay,
+        )
+        check_fractions("RMSProp", alpha=self.alpha, momentum=self.momentum)
+
+    def init(self, parameters: Any) -> RMSPropState:
+        """Means and velocities of zero."""
+        return RMSPropState(
+            0,
+            zeros(parameters),
+            zeros(parameters) if self.centered else None,
+            zeros(parameters) if self.momentum else None,
+        )
+
+    def update(self, parameters: Any, gradients: Any, state: RMSPropState) -> tuple[Any, RMSPropState]:
+        """The parameters and the state after a step.
+
+        Raises:
+            StructureError, ShapeError: if the gradients are not of the parameters' structure and shapes.
+        """
+        step = state.step + 1
+        scalars = (value(self.learning_rate, number(step, parameters)),)
+        decay = decays(self.weight_decay, self.mask, parameters)
+        moved, *slots = each(self._move, scalars, parameters, gradients, decay, *state[1:])
+        return moved, RMSPropState(step, *slots)
+
+    def _move(
+        self,
+        scalars: tuple[Scalar, ...],
+        p: Tensor,
+        g: Tensor,
+        decay: float,
+        s: Tensor,
+        m: Tensor | None,
+        v: Tensor | None,
+    ) -> tuple[Tensor | None, ...]:
+        (rate,) = scalars
+        g = g + p * decay if decay else g
+        s = s * self.alpha + g.square() * (1.0 - self.alpha)
+        variance = s
+        if m is not None:
+            m = m * self.alpha + g * (1.0 - self.alpha)
+            variance = (s - m.square()).maximum(0.0)  # by rounding, the difference may be negative
+        direction = g / (variance.sqrt() + self.epsilon)
+        if v is not None:
+            direction = v = v * self.momentum + direction
+        return p - direction * rate, s, m, v
