@@ -13,6 +13,7 @@ import array_api_strict as strict
 import pytest
 
 import tensorken as tk
+from core.tests.each import each_of
 from tools import array_api
 
 NOT_OF_THE_STANDARD = {  # but of array-api-strict
@@ -94,12 +95,12 @@ def misfits(standard: Any, ours: Any) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in array_api.absent()])
+@each_of("name", [name for name in NAMES if name not in array_api.absent()])
 def test_the_name_is_here(name):
     found(name)
 
 
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in array_api.absent()])
+@each_of("name", [name for name in FUNCTIONS if name not in array_api.absent()])
 def test_the_signature_takes_what_the_standard_takes(name):
     standard = NAMES[name]
     if name == "Tensor.to_device":  # in array-api-strict stream may be positional; in the standard it may not

@@ -10,6 +10,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 from array_api_stubs import _draft as stubs
 
 import tensorken as tk
+from core.tests.each import each_of
 
 pytestmark = pytest.mark.slow
 
@@ -83,6 +85,7 @@ def condition(text: str) -> Callable[..., bool] | None:
     return lambda *xs: all(test(*xs) for test in tests)
 
 
+@cache
 def case(sentence: str) -> Case | None:
     """A sentence as a test of operands, the results that are right for them, and whether those are approximate."""
     found = re.match(r"If (.*?), the result is (.*)", sentence)
@@ -149,14 +152,14 @@ def concerned(sentence: str, dtype: str) -> tuple[list[Any], list[Any]]:
     return [tk.asarray(column, dtype=getattr(tk, dtype)) for column in zip(*operands, strict=True)], operands
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@each_of("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("name", "sentence"), [row for row in SENTENCES if case(row.values[1])])
 def test_the_special_case_holds(name, sentence, dtype):
     function = getattr(tk.Tensor if name.startswith("__") else tk, name)
     assert wrong(sentence, function, *concerned(sentence, dtype)) == []
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@each_of("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("name", "sentence"), [row for row in SENTENCES if case(row.values[1])])
 def test_the_special_case_holds_where_an_operand_is_one_number(name, sentence, dtype):
     function = getattr(tk.Tensor if name.startswith("__") else tk, name)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.support import STACKS, Counting
 from tensorken import debugging
 from tensorken.errors import DTypeError, IndexingError, NonFiniteError, ShapeError
@@ -113,7 +114,7 @@ def test_what_made_no_nan_passes(call: Callable[[], Any]) -> None:
 EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 1000.0, -1000.0]
 
 
-@pytest.mark.parametrize("backend", ["Required()", "Fuse(Required())", "Fuse(Numpy())"])
+@each_of("backend", ["Required()", "Fuse(Required())", "Fuse(Numpy())"])
 @pytest.mark.parametrize("op", [op for op in OPS.values() if op.elementwise and op.arity == 1], ids=repr)
 def test_a_body_may_make_nans_that_it_does_not_choose(op: Op, backend: str) -> None:
     """An error is raised if and only if the result has a NaN."""

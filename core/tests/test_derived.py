@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.support import FUSED, Required, array
 from tensorken.errors import DTypeError, MixedBackendError, ShapeError
 from tensorken.fuse import Fuse
@@ -30,9 +31,7 @@ INTEGERS = ("int32", "int64")
 
 Array = np.ndarray[Any, Any]
 
-
-def over_backends(test: Any) -> Any:
-    return pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)(test)
+over_backends = each_of("backend", BACKENDS.values())
 
 
 def tensor(x: Any, backend: Any = FUSED, dtype: str | None = None) -> tk.Tensor:
@@ -70,7 +69,7 @@ BITWISE = ["bitwise_and", "bitwise_or", "bitwise_xor"]
 
 
 @over_backends
-@pytest.mark.parametrize("dtype", FLOATS)
+@each_of("dtype", FLOATS)
 @pytest.mark.parametrize("name", EXACT_UNARY + PREDICATES)
 def test_exact_functions_of_floats(name: str, dtype: str, backend: Any) -> None:
     x = np.array(SPECIAL, dtype)
@@ -80,7 +79,7 @@ def test_exact_functions_of_floats(name: str, dtype: str, backend: Any) -> None:
 
 
 @over_backends
-@pytest.mark.parametrize("dtype", INTEGERS)
+@each_of("dtype", INTEGERS)
 @pytest.mark.parametrize("name", EXACT_UNARY + PREDICATES)
 def test_exact_functions_of_integers(name: str, dtype: str, backend: Any) -> None:
     x = np.array(WHOLE, dtype)
@@ -96,7 +95,7 @@ def test_bools_are_whole_and_finite(name: str, backend: Any) -> None:
 
 
 @over_backends
-@pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS])
+@each_of("dtype", ["bool", *INTEGERS, *FLOATS])
 @pytest.mark.parametrize("name", COMPARISONS + LOGICAL)
 def test_comparisons_and_logic(name: str, dtype: str, backend: Any) -> None:
     a, b = pairs([True, False] if dtype == "bool" else WHOLE if dtype in INTEGERS else SPECIAL, dtype)
@@ -104,7 +103,7 @@ def test_comparisons_and_logic(name: str, dtype: str, backend: Any) -> None:
 
 
 @over_backends
-@pytest.mark.parametrize("dtype", ["bool", *INTEGERS])
+@each_of("dtype", ["bool", *INTEGERS])
 @pytest.mark.parametrize("name", BITWISE)
 def test_bits(name: str, dtype: str, backend: Any) -> None:
     a, b = pairs([True, False] if dtype == "bool" else WHOLE, dtype)
@@ -126,7 +125,7 @@ def test_shifts(dtype: str, backend: Any) -> None:
 
 
 @over_backends
-@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
+@each_of("dtype", [*INTEGERS, *FLOATS])
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
 def test_extremes(name: str, dtype: str, backend: Any) -> None:
     """Of 0.0 and -0.0, which are equal, either may come."""
@@ -146,7 +145,7 @@ def test_clip(bounds: tuple[float | None, float | None], backend: Any) -> None:
 
 
 @over_backends
-@pytest.mark.parametrize("dtype", FLOATS)
+@each_of("dtype", FLOATS)
 @pytest.mark.parametrize("decimals", [0, 1, 3, -1])
 def test_round_to_decimals(decimals: int, dtype: str, backend: Any) -> None:
     x = np.array([0.0, -0.0, 0.25, 1.25, -2.5, 12.5, 15.0, 17.7, 0.1234, inf, -inf, nan], dtype)
@@ -255,9 +254,9 @@ BINARY = [op.name for op in ELEMENTWISE if op.arity == 2]
 
 @pytest.mark.feature(65)
 @over_backends
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("shape", [(), (1,), (0,), (2, 0, 3), (1, 1)])
 @pytest.mark.parametrize("name", UNARY)
+@each_of("dtype", FLOATS)
+@each_of("shape", [(), (1,), (0,), (2, 0, 3), (1, 1)])
 def test_few_elements_or_none(name: str, shape: tuple[int, ...], dtype: str, backend: Any) -> None:
     y = getattr(tk, name)(tk.full(shape, 0.75, dtype, backend=backend))
     assert y.shape == shape
@@ -292,7 +291,7 @@ def test_two_numbers_make_a_tensor() -> None:
         assert tk.sort([3, 1, 2]).tolist() == [1, 2, 3]
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64", "bool"])
+@each_of("dtype", ["int32", "int64", "bool"])
 @pytest.mark.parametrize("name", ["erf", "asin", "log2", "exp2", "sinh", "exp", "sqrt", "sigmoid"])
 def test_elementary_functions_of_integers_and_bools_are_float32(name: str, dtype: str) -> None:
     x = tk.tensor([1, 0, 1], dtype, backend=FUSED)
@@ -354,7 +353,7 @@ def test_aliases_are_the_functions_themselves() -> None:
 # ---- the reference backend knows what they mean ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@each_of("dtype", FLOATS)
 @pytest.mark.parametrize("name", UNARY)
 def test_the_bodies_are_near_the_reference(name: str, dtype: str) -> None:
     low, high = next(op.domain for op in OPS.values() if op.name == name)

@@ -14,9 +14,8 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
-
 import tensorken as tk
+from core.tests.each import each_of
 from tensorken.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from tools import reference
 from tools.rooms import Room, public_names, rooms
@@ -29,9 +28,6 @@ def members() -> Iterator[tuple[Room, str]]:
             thing = room.object(name)
             if inspect.isroutine(thing) or inspect.isclass(thing):
                 yield room, name
-
-
-MEMBERS = [pytest.param(room, name, id=f"{room.namespace}.{name}") for room, name in members()]
 
 
 def test_the_rooms_hold_all_that_is_public() -> None:
@@ -50,12 +46,12 @@ def test_the_reference_has_every_public_name() -> None:
         assert f"   {room.page}\n" in pages["index"]
 
 
-@pytest.mark.parametrize(("room", "name"), MEMBERS)
+@each_of(("room", "name"), members())
 def test_a_public_name_is_documented(room: Room, name: str) -> None:
     assert shortcomings(room, name) == []
 
 
-@pytest.mark.parametrize("name", [n for names in reference.tensor_members().values() for n in names])
+@each_of("name", [n for names in reference.tensor_members().values() for n in names])
 def test_every_method_is_documented_here_or_where_its_function_is(name: str) -> None:
     own = inspect.cleandoc(reference.own_docstring(inspect.getattr_static(tk.Tensor, name)) or "")
     of_function = inspect.getdoc(getattr(tk, name, None)) or ""

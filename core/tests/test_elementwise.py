@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 import tensorken as tk
 from core.tests.drawing import BACKENDS, DTYPES, FLOATS, INTEGERS, Array, arrays, inf, nan, near, same, tensor
+from core.tests.each import each_of
 from core.tests.support import FUSED, array, f64
 from tensorken.errors import ArgumentError, DTypeError, ShapeError
 
@@ -73,7 +74,7 @@ def test_signs_and_neighbours(dtype: str, backend: Any) -> None:
 
 
 @OVER_BACKENDS
-@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
+@each_of("dtype", [*INTEGERS, *FLOATS])
 @pytest.mark.parametrize("name", ["fmod", "remainder", "fmax", "fmin", "heaviside", "maximum", "minimum"])
 def test_functions_of_two_numbers(name: str, dtype: str, backend: Any) -> None:
     if dtype in INTEGERS:

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.support import FUSED, array
 from tensorken import errors
 from tensorken.errors import (
@@ -384,7 +385,7 @@ def test_a_mistake_is_answered_and_the_next_call_works(mistake):
 
 
 @pytest.mark.feature(55)
-@pytest.mark.parametrize("mistake", ROWS, ids=source_of)
+@each_of("mistake", ROWS)
 def test_a_message_is_one_short_line_that_begins_with_the_call(mistake):
     message = str(answer(mistake))
     assert "\n" not in message

@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 import tensorken as tk
 from core.tests import keys
+from core.tests.each import each_of
 from core.tests.support import FUSED, STACKS, Counting, array, f64
 from tensorken.errors import ConcretizationError, DTypeError, IndexingError, MixedBackendError
 from tensorken.fuse import Fuse
@@ -255,7 +256,7 @@ def total(f):
 
 
 @pytest.mark.feature(168)
-@pytest.mark.parametrize("level", LEVELS)
+@each_of("level", LEVELS)
 @pytest.mark.parametrize("way", IN_RANGE)
 def test_an_index_out_of_range_is_found_at_every_level(way, level):
     """Also where only one example of a batch has it: never is another example's row taken."""

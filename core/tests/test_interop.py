@@ -16,6 +16,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as npst
 
 import tensorken as tk
+from core.tests.each import each_of
 from tensorken import dlpack
 from tensorken.errors import ArgumentError, ConcretizationError, DTypeError, ExchangeError
 
@@ -280,9 +281,9 @@ READERS = {
 }
 
 
-@pytest.mark.parametrize("reader", READERS)
+@each_of("reader", READERS)
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", DTYPES)
+@each_of("dtype", DTYPES)
 def test_arrays_of_every_layout_are_read(dtype, layout, reader):
     for shape in SHAPES[1:]:
         a = LAYOUTS[layout](values(shape, dtype))

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.support import FUSED, STACKS, array, f64
 from tensorken import levels, reverse
 from tensorken.errors import EscapedTensorError, MixedBackendError
@@ -98,7 +99,7 @@ USES: dict[str, Callable[[Tensor], Any]] = {
 
 @pytest.mark.feature(109, 55)
 @EACH
-@pytest.mark.parametrize("use", USES.values(), ids=USES)
+@each_of("use", USES.values())
 def test_a_leaked_tensor_is_refused(transform, use):
     x = leaked(transform)
     with pytest.raises(

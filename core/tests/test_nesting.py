@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.support import FUSED, STACKS, array, close, f64
 from tensorken.errors import TensorkenError
 from tensorken.tensor import Tensor
@@ -153,7 +154,7 @@ JACOBIANS = {"fwd": tk.jacfwd, "rev": tk.jacrev}
 
 @pytest.mark.feature(84, 108)
 @FUNCTIONS
-@pytest.mark.parametrize("mix", list(itertools.product(JACOBIANS, repeat=2)), ids="-over-".join)
+@each_of("mix", list(itertools.product(JACOBIANS, repeat=2)))
 def test_every_composition_of_two_modes_gives_the_hessian(f, mix):
     value, second, _ = EXPECTED[f]
     outer, inner = (JACOBIANS[mode] for mode in mix)
@@ -163,7 +164,7 @@ def test_every_composition_of_two_modes_gives_the_hessian(f, mix):
 
 @pytest.mark.feature(108)
 @FUNCTIONS
-@pytest.mark.parametrize("mix", list(itertools.product(JACOBIANS, repeat=3)), ids="-over-".join)
+@each_of("mix", list(itertools.product(JACOBIANS, repeat=3)))
 def test_every_mix_of_three_modes_gives_the_third_derivatives(f, mix):
     a, b, c = (JACOBIANS[mode] for mode in mix)
     close(a(b(c(f)))(f64(AT)), symmetric(EXPECTED[f][2], 3))
@@ -171,7 +172,7 @@ def test_every_mix_of_three_modes_gives_the_third_derivatives(f, mix):
 
 @pytest.mark.feature(84, 116)
 @FUNCTIONS
-@pytest.mark.parametrize("stack", STACKS)
+@each_of("stack", STACKS)
 def test_hessians_are_the_same_on_every_stack_of_interpreters(f, stack):
     close(tk.hessian(f)(f64(AT, STACKS[stack])), symmetric(EXPECTED[f][1], 2))
 

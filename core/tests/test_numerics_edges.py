@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.support import FUSED, Required
 from tensorken.fuse import Fuse
 from tensorken_reference.backend import Reference
@@ -180,7 +181,7 @@ def assert_same(found: Any, expected: Any, dtype: str) -> None:
 
 
 @pytest.mark.feature(22, 178)
-@pytest.mark.parametrize("backend", BACKENDS)
+@each_of("backend", BACKENDS)
 @pytest.mark.parametrize("row", ROWS, ids=label)
 def test_values_and_derivatives_at_the_edges(row: Row, backend: str) -> None:
     _, f, at, value, slopes = row

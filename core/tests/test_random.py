@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.support import FUSED, STACKS, array
 from tensorken.errors import ArgumentError, DTypeError, ScalarRangeError, ShapeError
 from tensorken_numpy.backend import Numpy
@@ -137,7 +138,7 @@ ROUNDED: dict[str, tuple[Callable[[Any], Any], Any]] = {
     ),
 }
 CALLS = {name: call for name, (call, _) in {**EXACT, **ROUNDED}.items()}
-ON_EACH = pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
+ON_EACH = each_of("backend", BACKENDS.values())
 OF_EACH = pytest.mark.parametrize("name", CALLS)
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.support import array, f64
 from tensorken.tensor import Tensor
 
@@ -217,7 +218,7 @@ def check(nesting: Nesting) -> None:
     np.testing.assert_allclose(array(result), wanted, rtol=1e-9, atol=1e-9 * (1.0 + np.abs(wanted).max()))
 
 
-@pytest.mark.parametrize("outer", TRANSFORMS)
+@each_of("outer", TRANSFORMS)
 @pytest.mark.parametrize("inner", TRANSFORMS)
 def test_each_transform_of_each_is_what_the_loop_gives(outer, inner):
     check(Nesting(("gather", "tanh of a product", "gradient at a constant"), (inner, outer)))

@@ -23,6 +23,7 @@ from core.tests.drawing import (
     tensor,
     values,
 )
+from core.tests.each import each_of
 from core.tests.support import FUSED, array, f64
 from tensorken.errors import ArgumentError, AxisError, DTypeError, ShapeError
 
@@ -69,7 +70,7 @@ def test_sums_and_products(name: str, backend: Any, x: Any, data: Any, keepdims:
 
 @OVER_BACKENDS
 @pytest.mark.parametrize("name", ["sum", "prod", "cumsum", "cumprod"])
-@pytest.mark.parametrize("dtype", DTYPES)
+@each_of("dtype", DTYPES)
 def test_the_dtype_of_sums_can_be_chosen(name: str, dtype: str, backend: Any) -> None:
     x = values(dtype, (7,), 3, finite=True)
     for wanted in (*INTEGERS, *FLOATS):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.laws.operands import SAMPLES, draw, over
 from core.tests.support import Nothing, array
 from tensorken.fuse import Fuse
@@ -51,7 +52,8 @@ def test_whole_programs_and_their_derivatives_have_shapes_alone():
 
 
 @pytest.mark.feature(115, 116)
-@pytest.mark.parametrize(
+@over(SAMPLES)
+@each_of(
     "stack",
     [
         ShapeTracker(Fuse(Numpy())),
@@ -59,9 +61,7 @@ def test_whole_programs_and_their_derivatives_have_shapes_alone():
         ShapeTracker(ShapeTracker(Numpy())),
         ShapeTracker(Fuse(ShapeTracker(Fuse(Numpy())))),
     ],
-    ids=repr,
 )
-@over(SAMPLES)
 def test_a_tracker_anywhere_in_the_stack_changes_nothing(stack, op, sample):
     if op is OPS["fused_multiply_add"]:
         expected = apply(op, draw(op, sample, backend=Numpy()), sample[1])

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.support import FUSED, STACKS, Counting, Required, array
 from tensorken.errors import AxisError, DTypeError, IndexingError, ShapeError
 from tensorken.fuse import Fuse
@@ -54,8 +55,8 @@ def over_backends(test: Any) -> Any:
 
 
 @over_backends
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33, 100])
+@each_of("dtype", DTYPES)
+@each_of("n", [0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33, 100])
 def test_every_length_and_dtype(n: int, dtype: str, backend: Any) -> None:
     x = drawn((3, n), dtype, n)
     assert_same(tk.argsort(tensor(x, backend)), np.argsort(x, 1, kind="stable").astype(np.int32))

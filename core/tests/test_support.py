@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from core.tests.each import each_of
+from core.tests.laws.operands import over
 from core.tests.support import Counting, Strict, Strideless
+from tensorken.spec.op import OPS
 
 
 @pytest.mark.parametrize("backend", [Strideless(), Strict()], ids=repr)
@@ -50,3 +53,39 @@ def test_what_a_jitted_call_runs_is_checked(wrapper: Callable[[Strict], Any]) ->
     w = tk.ones((3, 3), backend=wrapper(Careless()))
     with pytest.raises(TypeError, match="unhashable"):
         tk.jit(f)(w, w)
+
+
+def test_all_rows_of_a_test_are_tried_and_those_that_fail_are_told() -> None:
+    tried: list[tuple[int, str]] = []
+
+    @each_of("number", [1, 2, 3])
+    @each_of(("letter", "wrong"), [("a", (2,)), ("b", (2, 3))])
+    def test(number: int, letter: str, wrong: tuple[int, ...]) -> None:
+        tried.append((number, letter))
+        assert number not in wrong
+
+    with pytest.raises(ExceptionGroup, match="2 of 3 rows failed") as caught:
+        test()
+    assert tried == [(number, letter) for number in (1, 2, 3) for letter in "ab"]
+    both, last = caught.value.exceptions
+    assert isinstance(both, ExceptionGroup)
+    assert [error.__notes__ for error in (*both.exceptions, both, last)] == [
+        ["with letter='a', wrong=(2,)"],
+        ["with letter='b', wrong=(2, 3)"],
+        ["with number=2"],
+        ["with letter='b', wrong=(2, 3)", "with number=3"],
+    ]
+
+
+def test_an_op_is_held_to_a_law_with_each_of_its_samples() -> None:
+    seen = []
+
+    @over([(OPS["exp"], ((3,), ())), (OPS["exp"], ((), ())), (OPS["log"], ((2,), ()))])
+    def test(op: Any, sample: Any) -> None:
+        seen.append(sample)
+
+    (mark,) = test.pytestmark
+    assert mark.args[0] == "op"
+    assert list(mark.args[1]) == [OPS["exp"], OPS["log"]]
+    test(op=OPS["exp"])
+    assert seen == [((3,), ()), ((), ())]

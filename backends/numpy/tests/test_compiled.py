@@ -10,6 +10,7 @@ import pytest
 
 import tensorken as tk
 from backends.numpy.tests.random_programs import Maker
+from core.tests.each import each_of
 from core.tests.laws.operands import SAMPLES, draw, dtypes_of, over
 from core.tests.support import peak_of
 from tensorken.fuse import Fuse
@@ -314,7 +315,7 @@ def test_adding_slices_at_indices_is_what_numpy_does_one_by_one(axis: int) -> No
     same(RAW.scatter_add(x, indices, axis, 9), want)
 
 
-@pytest.mark.parametrize("low", [-np.inf, -1e9, -144.9, -120.0, -90.0, -41.0, -39.0, 0.0])
+@each_of("low", [-np.inf, -1e9, -144.9, -120.0, -90.0, -41.0, -39.0, 0.0])
 @pytest.mark.parametrize("top", [-200.0, -39.0, 0.0, 39.0, 60.0, np.inf, np.nan])
 def test_softmax_of_rows_is_accurate_whatever_lies_between(low: float, top: float) -> None:
     rng = np.random.default_rng(7)
@@ -348,7 +349,7 @@ def test_log_softmax_of_rows_is_accurate_near_0_and_far_from_it(count: int, spre
 
 
 @pytest.mark.parametrize("repeated_a", [(4, 4), (4, 1), (1, 4), (1, 1)])
-@pytest.mark.parametrize("repeated_b", [(4, 4), (4, 1), (1, 4), (1, 1)])
+@each_of("repeated_b", [(4, 4), (4, 1), (1, 4), (1, 1)])
 def test_operands_that_are_repeated_from_size_one(repeated_a, repeated_b):
     rng = np.random.default_rng(0)
     a, b = (tk.broadcast_to(tk.tensor(rng.normal(size=n)), (4, 4)) for n in (repeated_a, repeated_b))

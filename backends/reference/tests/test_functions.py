@@ -14,6 +14,7 @@ import mpmath
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from core.tests.each import each_of
 from tensorken.spec import scalar
 from tensorken.spec.dtypes import FLOATS, DType, float16, float32, float64
 from tensorken_reference import circular, exponentials, logarithms, power
@@ -408,7 +409,7 @@ POW_SPECIALS = [
 
 
 @DTYPES
-@pytest.mark.parametrize(("a", "b", "expected"), POW_SPECIALS)
+@each_of(("a", "b", "expected"), POW_SPECIALS)
 def test_specials_of_pow(a: float, b: float, expected: float, dtype: DType) -> None:
     b = round_doubles([b], dtype)[0]
     assert same(power.pow(dtype, [a], [b])[0], expected)

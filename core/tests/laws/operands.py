@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 import tensorken as tk
+from core.tests.each import with_rows
 from core.tests.support import FUSED
 from tensorken.errors import DTypeError
 from tensorken.spec.dtypes import DTYPES, DType, bool_, float64, int32
@@ -19,14 +20,17 @@ SAMPLES = [(op, sample) for op in OPS.values() for sample in op.samples]
 DIFFERENTIABLE = [(op, sample) for op, sample in SAMPLES if op.differentiable]
 
 
-def name_of(op: Op, sample: Sample) -> str:
-    shapes, params = sample
-    return f"{op.name}-{','.join(map(str, shapes))}{''.join(f'-{p}' for p in params)}".replace(" ", "")
-
-
 def over(cases: list[tuple[Op, Sample]]) -> Any:
-    """One test for each op and sample."""
-    return pytest.mark.parametrize(("op", "sample"), cases, ids=[name_of(*case) for case in cases])
+    """One test for each op, which takes the op's samples in turn."""
+    samples: dict[Op, list[dict[str, Sample]]] = {}
+    for op, sample in cases:
+        samples.setdefault(op, []).append({"sample": sample})
+    each = pytest.mark.parametrize("op", samples, ids=[op.name for op in samples])
+
+    def decorate(test: Callable[..., None]) -> Any:
+        return each(with_rows(test, ("sample",), lambda op, **fixtures: samples[op]))
+
+    return decorate
 
 
 def role_of(op: Op, place: int) -> str:

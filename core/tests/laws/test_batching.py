@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.laws.operands import (
     DIFFERENTIABLE,
     SAMPLES,
@@ -132,8 +133,8 @@ def test_vmap_of_vmap_of_an_op_is_two_loops(op, sample):
 
 
 @pytest.mark.feature(197)
-@pytest.mark.parametrize("stack", STACKS, ids=str)
 @over(IN_THE_LANGUAGE)
+@each_of("stack", STACKS)
 def test_vmap_of_an_op_is_the_loop_on_every_stack_of_interpreters(op, sample, stack):
     operands, in_axes = examples(op, sample, [True] * len(sample[0]), backend=STACKS[stack])
     f = lambda *xs: apply(op, xs, sample[1])  # noqa: E731

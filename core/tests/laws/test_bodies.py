@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.laws.operands import draw, dtypes_of, over, takes
 from core.tests.support import Required, array
 from tensorken.spec.op import OPS
@@ -114,7 +115,7 @@ def assert_places(right, got, expected, columns, what):
 
 
 @pytest.mark.feature(2, 4, 178)
-@pytest.mark.parametrize("dtype", FLOATS)
+@each_of("dtype", FLOATS)
 @pytest.mark.parametrize("op", [op for op in OF_FLOATS if op in OVERRIDDEN], ids=lambda op: op.name)
 def test_the_body_computes_what_the_override_computes(op, dtype):
     columns = grids(op, dtype)
@@ -125,7 +126,7 @@ MEANT = [op for op in OPS.values() if op.elementwise and not op.roles]
 
 
 @pytest.mark.feature(178)
-@pytest.mark.parametrize("backend", [NUMPY, REQUIRED], ids=repr)
+@each_of("backend", [NUMPY, REQUIRED])
 @pytest.mark.parametrize("op", [op for op in MEANT if takes(op, tk.float64)], ids=lambda op: op.name)
 def test_both_compute_what_the_op_means_on_floats(op, backend):
     """Against the meaning of the op on Python numbers."""
@@ -136,7 +137,7 @@ def test_both_compute_what_the_op_means_on_floats(op, backend):
 
 
 @pytest.mark.feature(165, 178)
-@pytest.mark.parametrize("backend", [NUMPY, REQUIRED], ids=repr)
+@each_of("backend", [NUMPY, REQUIRED])
 @pytest.mark.parametrize("op", [op for op in MEANT if takes(op, tk.int32)], ids=lambda op: op.name)
 def test_both_compute_what_the_op_means_on_integers(op, backend):
     """Wrapped to 32 bits; shifts are logical, dividing by zero gives zero, and bits are those of a float32."""
