@@ -1,0 +1,94 @@
+"""Text: read from a file, and as numbers, one for each character, and back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tensorken import Tensor
+from tensorken.errors import ArgumentError
+from tensorken_nn.files import read
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The text of a file in UTF-8, with or without a byte order mark; each line ends in a line feed alone.
+
+    Raises:
+        FileError: if the file cannot be read.
+        ArgumentError: if it is not UTF-8, or there is nothing in it.
+    """
+    data = read(path)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ArgumentError(
+            f"{path}, line {line}: byte 0x{data[error.start]:02x} is no UTF-8; save the text as UTF-8"
+        ) from None
+    if not text:
+        raise ArgumentError(f"{path}: there is no text; give a file that has some")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The characters of a text: each has the number of its place.
+
+    >>> vocabulary = Vocabulary.of("hello")
+    >>> vocabulary
+    Vocabulary(characters='ehlo')
+    >>> vocabulary.encode("hole"), vocabulary.decode([1, 0, 2, 2, 3])
+    ([1, 3, 2, 0], 'hello')
+
+    Raises:
+        ArgumentError: if a character is there twice.
+    """
+
+    characters: str
+    _places: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        places = {character: place for place, character in enumerate(self.characters)}
+        if len(places) < len(self.characters):
+            twice = next(c for place, c in enumerate(self.characters) if places[c] != place)
+            raise ArgumentError(f"Vocabulary: {twice!r} is there twice; see Vocabulary.of")
+        object.__setattr__(self, "_places", places)
+
+    @classmethod
+    def of(cls, text: str) -> Vocabulary:
+        """That of a text, in the order of Unicode."""
+        return cls("".join(sorted(set(text))))
+
+    def __len__(self) -> int:
+        return len(self.characters)
+
+    def encode(self, text: str) -> list[int]:
+        """The numbers of a text's characters.
+
+        Raises:
+            ArgumentError: if a character is none of the vocabulary's.
+        """
+        places = self._places
+        try:
+            return [places[character] for character in text]
+        except KeyError as error:
+            unknown = error.args[0]
+            raise ArgumentError(
+                f"encode: the character {unknown!r}, at {text.index(unknown)}, is none of the {len(self)} known ones: "
+                f"{self.characters[:100]!r}; leave it out"
+            ) from None
+
+    def decode(self, tokens: Sequence[int] | Tensor) -> str:
+        """The text of numbers: ints, or a tensor of shape (n,).
+
+        Raises:
+            ArgumentError: if a number is none of the vocabulary's.
+        """
+        numbers: Sequence[int] = tokens.tolist() if isinstance(tokens, Tensor) else tokens
+        for number in numbers:
+            if not 0 <= number < len(self):
+                raise ArgumentError(
+                    f"decode: there is no character {number!r}; they are 0 to {len(self) - 1}"
+                )
+        return "".join([self.characters[number] for number in numbers])

@@ -1,0 +1,80 @@
+"""Text: files are read as they are meant, and numbers become the text again that they came from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tensorken as tk
+from tensorken.errors import ArgumentError
+from tensorken_nn.files import FileError
+from tensorken_nn.text import Vocabulary, read_text
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"one\ntwo\n", "one\ntwo\n"),
+        (b"one\r\ntwo\rthree", "one\ntwo\nthree"),
+        (b"\xef\xbb\xbfGr\xc3\xbc\xc3\x9fe", "Grüße"),
+        ("\N{GRINNING FACE}\x00".encode(), "\N{GRINNING FACE}\x00"),
+    ],
+)
+def test_text_is_read_as_it_is_meant(data: bytes, text: str, tmp_path: Path) -> None:
+    file = tmp_path / "text"
+    file.write_bytes(data)
+    assert read_text(file) == text
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"one\ntwo \xff", r"text, line 2: byte 0xff is no UTF-8; save the text as UTF-8"),
+        (b"\xe4hnlich", "line 1: byte 0xe4"),
+        (b"cut \xc3", "line 1: byte 0xc3"),
+        (b"", "there is no text"),
+        (b"\xef\xbb\xbf", "there is no text"),
+    ],
+)
+def test_what_is_no_text_is_told(data: bytes, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "text"
+    file.write_bytes(data)
+    with pytest.raises(ArgumentError, match=message):
+        read_text(file)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"cannot read .*: No such file"):
+        read_text(tmp_path / "nowhere")
+
+
+def test_a_text_comes_back_from_its_numbers() -> None:
+    text = "the cat sät\non the mat \N{GRINNING FACE}"
+    vocabulary = Vocabulary.of(text)
+    assert vocabulary.characters == "".join(sorted(set(text))) and len(vocabulary) == len(set(text))
+    codes = vocabulary.encode(text)
+    assert set(codes) == set(range(len(vocabulary)))
+    assert vocabulary.decode(codes) == text
+    assert vocabulary.decode(tk.tensor(codes, tk.int32)) == text
+    assert vocabulary.encode("") == [] and vocabulary.decode([]) == ""
+
+
+def test_the_order_of_the_characters_is_that_given() -> None:
+    vocabulary = Vocabulary(".ba")
+    assert vocabulary.encode("ab.") == [2, 1, 0]
+    assert vocabulary == Vocabulary(".ba") != Vocabulary.of("ab.")
+    assert hash(vocabulary) == hash(Vocabulary(".ba"))
+
+
+def test_what_is_unknown_is_told() -> None:
+    vocabulary = Vocabulary("abc")
+    with pytest.raises(
+        ArgumentError, match="the character 'x', at 2, is none of the 3 known ones: 'abc'; leave it out"
+    ):
+        vocabulary.encode("abxay")
+    for number in (3, -1):
+        with pytest.raises(ArgumentError, match=f"no character {number}; they are 0 to 2"):
+            vocabulary.decode([0, number])
+    with pytest.raises(ArgumentError, match="Vocabulary: 'b' is there twice"):
+        Vocabulary("abcb")
