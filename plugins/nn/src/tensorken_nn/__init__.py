@@ -10,6 +10,7 @@ So everything that the core does to functions and trees, it does to networks: de
 [3.0]
 """
 
+from tensorken_nn.accumulation import accumulate
 from tensorken_nn.activations import (
     celu,
     elu,
@@ -33,8 +34,21 @@ from tensorken_nn.activations import (
     swish,
     tanh,
 )
+from tensorken_nn.clipping import clip_by_global_norm, clip_by_value, global_norm
 from tensorken_nn.data import batches, split
-from tensorken_nn.initializers import he_normal, lecun_normal, zeros
+from tensorken_nn.initializers import (
+    glorot_normal,
+    glorot_uniform,
+    he_normal,
+    he_uniform,
+    lecun_normal,
+    lecun_uniform,
+    orthogonal,
+    truncated_normal,
+    xavier_normal,
+    xavier_uniform,
+    zeros,
+)
 from tensorken_nn.layers import (
     BatchNorm,
     Dropout,
@@ -48,7 +62,14 @@ from tensorken_nn.layers import (
     Statistics,
     mlp,
 )
-from tensorken_nn.losses import cross_entropy
+from tensorken_nn.losses import (
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    huber,
+    kl_divergence,
+    l1,
+    squared_error,
+)
 from tensorken_nn.metrics import accuracy, confusion, correct
 from tensorken_nn.module import Function, Module, named_parameters, size, static
 from tensorken_nn.optimizers import (
@@ -88,9 +109,13 @@ __all__ = [
     "Sequential",
     "Statistics",
     "Task",
+    "accumulate",
     "accuracy",
     "batches",
+    "binary_cross_entropy_with_logits",
     "celu",
+    "clip_by_global_norm",
+    "clip_by_value",
     "confusion",
     "correct",
     "cosine",
@@ -98,14 +123,22 @@ __all__ = [
     "elu",
     "fit",
     "gelu",
+    "global_norm",
+    "glorot_normal",
+    "glorot_uniform",
     "glu",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
     "he_normal",
+    "he_uniform",
+    "huber",
     "join",
+    "kl_divergence",
+    "l1",
     "leaky_relu",
     "lecun_normal",
+    "lecun_uniform",
     "linear",
     "log_sigmoid",
     "log_softmax",
@@ -113,6 +146,7 @@ __all__ = [
     "mlp",
     "named_parameters",
     "only_matrices",
+    "orthogonal",
     "relu",
     "relu6",
     "selu",
@@ -123,10 +157,14 @@ __all__ = [
     "softplus",
     "softsign",
     "split",
+    "squared_error",
     "staircase",
     "static",
     "swish",
     "tanh",
+    "truncated_normal",
     "warmup",
+    "xavier_normal",
+    "xavier_uniform",
     "zeros",
 ]

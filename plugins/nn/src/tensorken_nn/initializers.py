@@ -3,6 +3,8 @@
 An initialiser takes a key, a shape and a dtype. The shape has the outputs first, then the inputs of one output, along
 one axis (a linear layer) or several (a convolution). The same key gives the same parameters on every backend, up to
 the rounding of its elementary functions.
+
+Some are made by a function: `normal(0.02)` is one, `constant(1.0)` another.
 """
 
 from __future__ import annotations
@@ -13,10 +15,14 @@ from typing import Any, TypeAlias
 
 import tensorken as tk
 from tensorken import Tensor
+from tensorken.errors import ArgumentError, ShapeError
 
 Shape: TypeAlias = tuple[int, ...]
 Initializer: TypeAlias = Callable[[Tensor, Shape, Any], Tensor]
 """From a key, the shape and the dtype: the parameter, on the backend of the key."""
+
+
+# ---- by how many inputs and outputs a layer has ------------------------------------------------------------
 
 
 def he_normal(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
@@ -24,10 +30,62 @@ def he_normal(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
 
     Source: He, Zhang, Ren, Sun, Delving Deep into Rectifiers (2015), equation 10.
 
+    Raises:
+        ShapeError: if the shape has fewer than two axes.
+
     >>> print(f"{he_normal(tk.random.key(0), (2000, 50)).std():.2f}")
     0.20
     """
-    return tk.random.normal(key, shape, dtype) * math.sqrt(2 / math.prod(shape[1:]))
+    inputs, _ = fans("he_normal", shape)
+    return _normal(key, shape, dtype, 2.0 / inputs)
+
+
+def he_uniform(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
+    """Uniform numbers of variance 2 / inputs; see `he_normal`.
+
+    Raises:
+        ShapeError: if the shape has fewer than two axes.
+
+    >>> print(f"{he_uniform(tk.random.key(0), (2000, 50)).std():.2f}")
+    0.20
+    """
+    inputs, _ = fans("he_uniform", shape)
+    return _uniform(key, shape, dtype, 2.0 / inputs)
+
+
+def xavier_normal(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
+    """Normal numbers of variance 2 / (inputs + outputs): neither values nor gradients grow or fade on their way.
+
+    Source: Glorot, Bengio, Understanding the Difficulty of Training Deep Feedforward Neural Networks (2010),
+    equation 12.
+
+    Raises:
+        ShapeError: if the shape has fewer than two axes.
+
+    >>> print(f"{xavier_normal(tk.random.key(0), (750, 50)).std():.2f}")
+    0.05
+    """
+    inputs, outputs = fans("xavier_normal", shape)
+    return _normal(key, shape, dtype, 2.0 / (inputs + outputs))
+
+
+def xavier_uniform(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
+    """Uniform numbers of variance 2 / (inputs + outputs).
+
+    Source: as `xavier_normal`, equation 16.
+
+    Raises:
+        ShapeError: if the shape has fewer than two axes.
+
+    >>> print(f"{xavier_uniform(tk.random.key(0), (750, 50)).std():.2f}")
+    0.05
+    """
+    inputs, outputs = fans("xavier_uniform", shape)
+    return _uniform(key, shape, dtype, 2.0 / (inputs + outputs))
+
+
+glorot_normal = xavier_normal
+glorot_uniform = xavier_uniform
 
 
 def lecun_normal(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
@@ -35,10 +93,162 @@ def lecun_normal(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
 
     Source: LeCun, Bottou, Orr, Mueller, Efficient BackProp (1998), section 4.6.
 
+    Raises:
+        ShapeError: if the shape has fewer than two axes.
+
     >>> print(f"{lecun_normal(tk.random.key(0), (2000, 25)).std():.2f}")
     0.20
     """
-    return tk.random.normal(key, shape, dtype) * math.sqrt(1 / math.prod(shape[1:]))
+    inputs, _ = fans("lecun_normal", shape)
+    return _normal(key, shape, dtype, 1.0 / inputs)
+
+
+def lecun_uniform(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
+    """Uniform numbers of variance 1 / inputs; see `lecun_normal`.
+
+    Raises:
+        ShapeError: if the shape has fewer than two axes.
+
+    >>> print(f"{lecun_uniform(tk.random.key(0), (2000, 25)).std():.2f}")
+    0.20
+    """
+    inputs, _ = fans("lecun_uniform", shape)
+    return _uniform(key, shape, dtype, 1.0 / inputs)
+
+
+def fans(name: str, shape: Shape) -> tuple[int, int]:
+    """How many inputs an output of a layer has, and how many outputs an input: 1 or more, also of an empty layer.
+
+    Raises:
+        ShapeError: if the shape has fewer than two axes, which `name` begins.
+
+    >>> fans("he_normal", (8, 3)), fans("he_normal", (8, 3, 5, 5))
+    ((3, 8), (75, 200))
+    """
+    if len(shape) < 2:
+        raise ShapeError(
+            f"{name}: shape {tuple(shape)} has no axes for outputs and inputs; need two axes or more"
+        )
+    outputs, inputs, *window = shape
+    return max(inputs * math.prod(window), 1), max(outputs * math.prod(window), 1)
+
+
+def _normal(key: Tensor, shape: Shape, dtype: Any, variance: float) -> Tensor:
+    return tk.random.normal(key, shape, dtype) * math.sqrt(variance)
+
+
+def _uniform(key: Tensor, shape: Shape, dtype: Any, variance: float) -> Tensor:
+    bound = math.sqrt(3.0 * variance)  # the variance of numbers in [-b, b) is b**2 / 3
+    return tk.random.uniform(key, shape, dtype, -bound, bound)
+
+
+# ---- of a given size ---------------------------------------------------------------------------------------
+
+
+def normal(std: float = 1.0) -> Initializer:
+    """Normal numbers of mean 0 and this standard deviation.
+
+    Raises:
+        ArgumentError: if it is negative.
+
+    >>> print(f"{normal(0.02)(tk.random.key(0), (100, 100), tk.float32).std():.2f}")
+    0.02
+    """
+    _check_not_negative("normal", "std", std)
+
+    def initializer(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
+        return tk.random.normal(key, shape, dtype) * std
+
+    return initializer
+
+
+def truncated_normal(std: float = 1.0, lower: float = -2.0, upper: float = 2.0) -> Initializer:
+    """Normal numbers, but only those from lower to upper, times std.
+
+    As the tails are missing, their standard deviation is smaller than std: 0.88 of it with the bounds as they are.
+
+    Args:
+        std: of the whole distribution.
+        lower, upper: the bounds, in units of std, as in JAX.
+
+    Raises:
+        ArgumentError: if std is negative, or the bounds are not in order.
+
+    >>> x = truncated_normal(0.02)(tk.random.key(0), (100, 100), tk.float32)
+    >>> print(f"{x.std():.4f} {tk.abs(x).max():.4f}")
+    0.0178 0.0400
+    """
+    _check_not_negative("truncated_normal", "std", std)
+    if not lower < upper:
+        raise ArgumentError(f"truncated_normal: need lower < upper, got {lower}, {upper}")
+
+    def initializer(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
+        return tk.random.truncated_normal(key, lower, upper, shape, dtype) * std
+
+    return initializer
+
+
+def uniform(bound: float = 1.0) -> Initializer:
+    """Uniform numbers from [-bound, bound).
+
+    Raises:
+        ArgumentError: if the bound is negative.
+
+    >>> print(f"{tk.abs(uniform(0.1)(tk.random.key(0), (100, 100), tk.float32)).max():.4f}")
+    0.1000
+    """
+    _check_not_negative("uniform", "bound", bound)
+
+    def initializer(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
+        return tk.random.uniform(key, shape, dtype, -bound, bound)
+
+    return initializer
+
+
+def orthogonal(gain: float = 1.0) -> Initializer:
+    """A random matrix whose rows, or columns if there are fewer, are orthogonal and of length `gain`.
+
+    So it keeps the lengths of vectors, or those of gradients, exactly. All such matrices are equally likely: the
+    factor Q of a matrix of normal numbers, signed so that R's diagonal is positive. Of a shape with more than two
+    axes, the matrix is that of the outputs by the inputs of one.
+
+    Source: Saxe, McClelland, Ganguli, Exact Solutions to the Nonlinear Dynamics of Learning in Deep Linear Neural
+    Networks (2014); the signs: Mezzadri, How to Generate Random Matrices from the Classical Compact Groups (2007).
+
+    Raises:
+        ArgumentError: if the gain is negative.
+        ShapeError: when called, if the shape has fewer than two axes.
+
+    >>> q = orthogonal()(tk.random.key(0), (2, 3), tk.float32)
+    >>> print(f"{tk.abs(q @ q.T):.4f}")
+    [1.0000 0.0000]
+    [0.0000 1.0000]
+    """
+    _check_not_negative("orthogonal", "gain", gain)
+
+    def initializer(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
+        fans("orthogonal", shape)
+        outputs, inputs = shape[0], math.prod(shape[1:])
+        tall = max(outputs, inputs), min(outputs, inputs)
+        drawn = tk.random.normal(key, tall, dtype)
+        q, r = tk.linalg.qr(drawn.astype(tk.float32) if drawn.dtype is tk.float16 else drawn)
+        q = tk.where(tk.diagonal(r) < 0.0, -q, q) * gain
+        return (q if outputs >= inputs else q.T).reshape(shape).astype(drawn.dtype)
+
+    return initializer
+
+
+def constant(value: float) -> Initializer:
+    """The same number everywhere; nothing is drawn.
+
+    >>> constant(0.5)(tk.random.key(0), (2,), tk.float32).tolist()
+    [0.5, 0.5]
+    """
+
+    def initializer(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
+        return tk.full_like(key, value, dtype, shape=shape)
+
+    return initializer
 
 
 def zeros(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
@@ -48,3 +258,17 @@ def zeros(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
     [0.0, 0.0]
     """
     return tk.zeros_like(key, dtype, shape=shape)
+
+
+def ones(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
+    """Ones, as the scales of a normalisation begin; nothing is drawn.
+
+    >>> ones(tk.random.key(0), (2,)).tolist()
+    [1.0, 1.0]
+    """
+    return tk.ones_like(key, dtype, shape=shape)
+
+
+def _check_not_negative(name: str, what: str, x: float) -> None:
+    if not x >= 0.0:
+        raise ArgumentError(f"{name}: {what} must not be negative, got {x}")

@@ -1,0 +1,68 @@
+"""Gradient clipping: gradients that are too large for a step, made smaller.
+
+Between the gradient and the optimiser's step, as in
+
+    loss, gradients = value_and_gradient(model, x, y)
+    model, state = optimizer.update(model, clip_by_global_norm(gradients, 1.0), state)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorken as tk
+from tensorken import Tensor, tree
+from tensorken.errors import ArgumentError
+
+
+def global_norm(gradients: Any) -> Tensor:
+    """The norm of a tree as of one vector: the root of the sum of the squares of all its numbers.
+
+    float16 is summed in float32. What is so large that its square overflows has an infinite norm.
+
+    >>> global_norm({"w": tk.tensor([[3.0]]), "b": tk.tensor(4.0)}).item()
+    5.0
+    """
+    leaves = [x.astype(tk.float32) if x.dtype is tk.float16 else x for x in tree.leaves(gradients)]
+    if not leaves:
+        return tk.zeros(())
+    total, *rest = [x.square().sum() for x in leaves]
+    for part in rest:
+        total = total + part
+    return tk.sqrt(total)
+
+
+def clip_by_global_norm(gradients: Any, limit: float) -> Any:
+    """The tree, made smaller as a whole if its norm exceeds the limit, so that its direction stays.
+
+    A NaN makes all gradients NaN, and an infinite norm makes finite gradients 0.
+
+    Source: Pascanu, Mikolov, Bengio, On the Difficulty of Training Recurrent Neural Networks (2013), algorithm 1.
+
+    Raises:
+        ArgumentError: if the limit is not positive.
+
+    >>> clip_by_global_norm([tk.tensor([3.0, 4.0])], 2.5)[0].tolist()
+    [1.5, 2.0]
+    """
+    _check_positive("clip_by_global_norm", limit)
+    factor = limit / tk.maximum(global_norm(gradients), limit)
+    return tree.map(lambda x: x * factor.astype(x.dtype), gradients)
+
+
+def clip_by_value(gradients: Any, limit: float) -> Any:
+    """The tree, each of its numbers brought into [-limit, limit].
+
+    Raises:
+        ArgumentError: if the limit is not positive.
+
+    >>> clip_by_value([tk.tensor([3.0, -0.5, -4.0])], 1.0)[0].tolist()
+    [1.0, -0.5, -1.0]
+    """
+    _check_positive("clip_by_value", limit)
+    return tree.map(lambda x: tk.clip(x, -limit, limit), gradients)
+
+
+def _check_positive(name: str, limit: float) -> None:
+    if not limit > 0.0:
+        raise ArgumentError(f"{name}: the limit must be positive, got {limit}")

@@ -1,0 +1,60 @@
+"""What losses have in common: operands of one shape, and how single losses become one number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal, TypeAlias
+
+from tensorken import Tensor
+from tensorken.errors import ArgumentError, DTypeError, ShapeError
+
+Reduction: TypeAlias = Literal["mean", "sum", "none"]
+
+REDUCTIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "mean": lambda losses: losses.mean(),
+    "sum": lambda losses: losses.sum(),
+    "none": lambda losses: losses,
+}
+
+
+def reduced(name: str, losses: Tensor, reduction: Reduction) -> Tensor:
+    """The losses as the caller wants them.
+
+    Raises:
+        ArgumentError: if there is no such reduction.
+
+    >>> import tensorken as tk
+    >>> reduced("l1", tk.tensor([1.0, 3.0]), "mean").item()
+    2.0
+    """
+    if reduction not in REDUCTIONS:
+        raise ArgumentError(
+            f"{name}: reduction must be one of {', '.join(map(repr, REDUCTIONS))}, got {reduction!r}"
+        )
+    return REDUCTIONS[reduction](losses)
+
+
+def fitting(name: str, outputs: Tensor, targets: Tensor) -> Tensor:
+    """The targets in the dtype of the outputs, whose shape they must have: broadcasting would compare all with all.
+
+    Raises:
+        ShapeError: if the shapes differ.
+        DTypeError: if the outputs are no floats.
+    """
+    if outputs.shape != targets.shape:
+        raise ShapeError(
+            f"{name}: targets of shape {targets.shape} for outputs of shape {outputs.shape}; "
+            f"need one shape, reshape one of them"
+        )
+    check_float(name, outputs)
+    return targets.astype(outputs.dtype)
+
+
+def check_float(name: str, outputs: Tensor) -> None:
+    """Raise a DTypeError if the outputs of a network are no floats.
+
+    Raises:
+        DTypeError: if so.
+    """
+    if outputs.dtype.kind != "float":
+        raise DTypeError(f"{name}: outputs must be floats, got {outputs.dtype}; cast them (outputs.astype)")
