@@ -28,7 +28,7 @@ ABOVE = {
 }
 """The workspace's own pages, and their places in the site."""
 
-EXAMPLES = ("tour", "autodiff_cookbook", "train")
+EXAMPLES = ("tour", "autodiff_cookbook", "train", "vertex")
 
 REPORTS = ROOT / "reports"
 """Where `nox -s conformance` leaves the reports of our own backends; the site has those that are there."""
