@@ -17,6 +17,7 @@ from tensorken.errors import (
     MixedBackendError,
     RetraceWarning,
 )
+from tensorken.spec import op as ops
 
 BACKENDS = ("numpy", "reference")
 
@@ -245,6 +246,78 @@ def test_donated_tensors_are_gone():
     assert x.tolist() == [1.0] * 3
     assert tk.grad(lambda w: f({"w": w}, x)["w"].sum())(state["w"]).tolist() == [1.0] * 3
     assert state["w"].tolist() == [3.0] * 3, "under a transform nothing is given away"
+
+
+def test_a_call_is_served_by_the_last_one_only_if_it_is_like_it():
+    """Each kind of call twice in a row, after each other kind: the second time it is recognised by its leaves."""
+
+    def f(scale, tree, *, more=None):
+        total = sum([tk.sum(x) for x in tk.tree.leaves(tree)], tk.tensor(0.0))
+        return {"sum": total * scale, "more": more}
+
+    x, y = tk.tensor([1.0, 2.0]), tk.tensor([3.0, 4.0])
+    calls = [
+        ((2, {"a": x, "b": y}), {}),
+        ((3, {"a": x, "b": y}), {}),
+        ((2.0, {"a": x, "b": y}), {}),
+        ((2, {"a": x, "c": y}), {}),
+        ((2, {"a": x, "b": [y]}), {}),
+        ((2, {"a": x, "b": None}), {}),
+        ((2, {"a": x, "b": tk.ones(3)}), {}),
+        ((2, {"a": x, "b": tk.tensor([1, 2])}), {}),
+        ((2, {"a": x, "b": 5.0}), {}),
+        ((2, {"a": x, "b": y}), {"more": x}),
+        ((2, {"a": x, "b": y}), {"more": None}),
+        ((2, (x, y)), {}),
+        ((2, x), {}),
+    ]
+    jitted = tk.jit(f, static_argnums=0)
+
+    def shown(g, arguments, keywords):
+        found = g(*arguments, **keywords)
+        return [found["sum"].item(), str(found["sum"].dtype), repr(found["more"])]
+
+    for first in calls:
+        for second in (first, *calls):
+            for call in (first, first, second):
+                assert shown(jitted, *call) == shown(f, *call), call
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_is_recognised_by_its_leaves_gives_away_what_it_should(backend):
+    with tk.use_backend(backend):
+        step = tk.jit(lambda state, x: ({"w": state["w"] + x}, state["w"] * x), donate_argnums=0)
+        state, x = {"w": tk.zeros(2)}, tk.ones(2)
+        for count in range(4):
+            old = state["w"]
+            state, product = step(state, x)
+            assert (state["w"].tolist(), product.tolist()) == ([count + 1.0] * 2, [count] * 2)
+            assert old.shape == (2,)
+            with pytest.raises(EscapedTensorError, match="donated"):
+                old.tolist()
+            with pytest.raises(EscapedTensorError, match="donated"):
+                step({"w": old}, x)
+    other = next(name for name in BACKENDS if name != backend)
+    moved = step({"w": tk.ones(2, backend=other)}, tk.ones(2, backend=other))[1]
+    assert (moved.backend, moved.tolist()) == (other, [1.0, 1.0])
+
+
+def test_who_watches_sees_calls_that_are_like_the_last_one():
+    step = tk.jit(lambda tree: {"y": tree["x"] * 2.0})
+    for _ in range(3):
+        step({"x": tk.ones(2)})
+    seen = []
+
+    def note(proceed, interpreter, op, operands, params):
+        seen.append(op.name)
+        return proceed(interpreter, op, operands, params)
+
+    ops.watch(note)
+    try:
+        step({"x": tk.ones(2)})
+    finally:
+        ops.unwatch(note)
+    assert "program" in seen
 
 
 def test_tensors_of_enclosing_transforms_are_hidden_inputs():

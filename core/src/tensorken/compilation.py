@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,17 +16,19 @@ from tensorken import tree
 from tensorken.arguments import Argnums, Function, check_function, places_of
 from tensorken.calls import call
 from tensorken.creation import as_operand, as_tensor, tensor
-from tensorken.donation import give_away
+from tensorken.donation import Donated, give_away
 from tensorken.errors import ArgumentError, RetraceWarning
 from tensorken.levels import ground
-from tensorken.packing import packing
+from tensorken.packing import packing, unpacking
 from tensorken.programs.execution import Run, prepared
 from tensorken.programs.names import parameters_of
 from tensorken.programs.program import Program
+from tensorken.recent_calls import Recent
 from tensorken.spec import op as ops
-from tensorken.spec.dtypes import DType, bool_, exact, int32
+from tensorken.spec.dtypes import DType, bool_, int32
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
+from tensorken.static_arguments import Static
 from tensorken.tensor import Tensor
 from tensorken.tracing import traced
 from tensorken.transforms import TRANSFORMED
@@ -43,29 +46,6 @@ ANEW = 8
 """How many times as many tracings are, if each is the first of a new `jit`, as of models that are made one by one."""
 
 _tracings: WeakKeyDictionary[CodeType, int] = WeakKeyDictionary()
-
-
-class Static:
-    """An argument that the function gets as it is: 1, 1.0 and True are three of them, 0.0 and -0.0 two."""
-
-    __slots__ = ("_key", "value")
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        self._key = _told_apart(value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Static) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-
-def _told_apart(value: Any) -> Any:
-    """What is equal for values of one type that are equal, numbers and tuples of them by their bits."""
-    if type(value) in (bool, int, float):
-        return exact(value)
-    return (type(value), tuple([_told_apart(x) for x in value]) if type(value) is tuple else value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +66,10 @@ class Prepared:
     extra: list[Tensor]  # of enclosing transforms: used by the function without being an argument
     types: list[tuple[Shape, DType]]
     result: tree.Structure
+    donated: tuple[int, ...] = ()  # the places of the leaves that are given away
     backend: Any = None
     run: Run | None = None
+    unpack: Callable[[Any], list[Any] | None] | None = None  # from arguments like these to their leaves
     pack: Callable[[list[Tensor]], Any] = field(init=False)  # from the results to the tree of them
 
     def __post_init__(self) -> None:
@@ -107,6 +89,7 @@ class Tracings:
     name: str
     code: CodeType | None
     programs: dict[Any, Prepared] = field(default_factory=dict)
+    recent: Recent | None = None
     last: Kind | None = None
     count: int = 0
 
@@ -159,6 +142,11 @@ def jit(f: Function, *, static_argnums: Argnums = (), donate_argnums: Argnums = 
 
     @functools.wraps(f)
     def jitted(*arguments: Any, **keywords: Any) -> Any:
+        recent = tracings.recent
+        if recent is not None and not ops.watchers:
+            given = recent.given(arguments, keywords)
+            if given is not None:
+                return recent.result(recent.run(given))
         if plain and not keywords and arguments:
             try:
                 found = programs.get(_key(arguments))
@@ -205,9 +193,11 @@ def _call(
         raise ArgumentError(
             f"jit: {name}: a static argument cannot be hashed: {error}; pass it as an array"
         ) from None
-    given_away = [place for i, place in _leaves_of_each(arguments, static) if i in donated] if donated else []
     if found is None:
-        found = _traced(f, name, xs, kind, frozenset(given_away))
+        given_away = (
+            [place for i, place in _leaves_of_each(arguments, static) if i in donated] if donated else []
+        )
+        found = _traced(f, name, xs, kind, given_away)
         tracings.note(kind, found)
         if not found.extra:  # what belongs to an enclosing transform ends with it
             _keep(tracings.programs, kind, found)
@@ -221,13 +211,28 @@ def _call(
         elif run is None:
             run = found.run = prepared(found.program, backend)
         found.backend = backend
-        plain = not (fixed or keywords or donated or found.extra or found.run is None)
-        if plain and xs and all([type(x) is Tensor for x in arguments]):  # whose shapes are known now
-            _keep(tracings.programs, _key(xs), found)
+        given_as_tensors = all(map(operator.is_, xs, leaves))
+        if xs and given_as_tensors and found.run is not None and not found.extra:
+            plain = not (fixed or keywords or donated)
+            if plain and all([type(x) is Tensor for x in arguments]):  # whose shapes are known now
+                _keep(tracings.programs, _key(xs), found)
+            else:
+                tracings.recent = _recent(name, kind, xs, found)
         given = Given([x.representation for x in operands])
-        give_away(name, [xs[i] for i in given_away if xs[i] is leaves[i]])
+        if found.donated:
+            give_away([xs[i] for i in found.donated if xs[i] is leaves[i]], Donated(base, name))
         return found.of(run(given))
     return tree.unflatten(found.result, call(found.program, operands))
+
+
+def _recent(name: str, kind: Kind, xs: Sequence[Tensor], found: Prepared) -> Recent:
+    """How a call like this one, whose leaves are all tensors of a backend, is recognised."""
+    assert found.run is not None
+    if found.unpack is None:
+        found.unpack = unpacking(kind.structure)
+    gone = Donated(kind.base, name) if found.donated else None
+    facts = [(x.interpreter, x.shape, x.dtype) for x in xs]
+    return Recent(found.unpack, kind.fixed, facts, found.donated, gone, found.run, found.of)
 
 
 def _key(xs: Sequence[Tensor]) -> tuple[Any, ...]:
@@ -278,7 +283,7 @@ def _widest(leaves: Sequence[Any]) -> Tensor:
     return max(tensors, key=lambda x: (x.dtype.kind == "float", x.dtype.itemsize))
 
 
-def _traced(f: Function, name: str, xs: Sequence[Tensor], kind: Kind, donated: frozenset[int]) -> Prepared:
+def _traced(f: Function, name: str, xs: Sequence[Tensor], kind: Kind, donated: Sequence[int]) -> Prepared:
     """The program of one call."""
     inner = ground([x.interpreter for x in xs] or [as_tensor(0.0).interpreter], "jit")
     found: list[tree.Structure] = []
@@ -297,13 +302,13 @@ def _traced(f: Function, name: str, xs: Sequence[Tensor], kind: Kind, donated: f
     program = program.changed(
         inputs=(*program.inputs, *above),
         constants={v: x for v, x in program.constants.items() if v not in above},
-        donated=donated,
+        donated=frozenset(donated),
         arguments=None if above else kind.structure,
         parameters=_parameters(f, kind),
     )
     types = [(v.shape, v.dtype) for v in program.outputs]
     result = tree.LEAF if found[0] == tree.LEAF else found[0]
-    return Prepared(program, list(above.values()), types, result)
+    return Prepared(program, list(above.values()), types, result, tuple(donated))
 
 
 def _parameters(f: Function, kind: Kind) -> tuple[str, ...]:

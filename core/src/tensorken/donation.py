@@ -38,8 +38,9 @@ class Donated(Level[Any]):
         raise self.refuse(op.name)
 
 
-def give_away(name: str, xs: Sequence[Tensor]) -> None:
-    """Let go of the values of tensors; what they know of themselves stays."""
+def give_away(xs: Sequence[Tensor], gone: Donated) -> None:
+    """Let go of the values of tensors, which live on `gone` from now on; what they know of themselves stays."""
     for x in xs:
-        x._shape, x._dtype = x.shape, x.dtype
-        x.interpreter, x.representation = Donated(x.interpreter, name), None
+        if x._shape is None or x._dtype is None:
+            x._shape, x._dtype = x.shape, x.dtype
+        x.interpreter, x.representation = gone, None
