@@ -1,0 +1,137 @@
+"""Tables: what a CSV file holds, as inputs and what is to be found from them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorken as tk
+from tensorken import Tensor
+from tensorken.errors import ArgumentError
+from tensorken_nn.text import read_text
+
+LARGEST = 3.4028234663852886e38  # float32
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows of a table, but for the last column, and that column."""
+
+    inputs: Tensor  # float32 of shape (rows, columns - 1)
+    targets: Tensor  # of shape (rows,): numbers as float32, or the places of labels in `classes` as int32
+    columns: tuple[str, ...]  # the names of all columns
+    classes: tuple[str, ...]  # the different labels; none if the targets are numbers
+
+
+def read_csv(
+    path: str | os.PathLike[str], *, labels: bool = False, header: bool | None = None, delimiter: str = ","
+) -> Table:
+    r"""The table in a file of comma-separated values, in UTF-8, on the backend in use.
+
+    All columns hold numbers, but the last may hold labels. Empty lines are left out.
+
+    Args:
+        path: of the file.
+        labels: whether the last column tells to which class a row belongs, in a word or a number, or a number that
+            means more or less. Classes are in the order of their numbers, or else of their words.
+        header: whether the first line has the names of the columns; None: if none of its inputs is a number.
+        delimiter: the character between two cells.
+
+    Raises:
+        FileError: if the file cannot be read.
+        ArgumentError: if a cell is no finite number, a line has another number of cells than the first, or there are
+            no rows or no inputs; it tells the line.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "flowers.csv")
+    ...     _ = path.write_text("length,width,kind\n5.5,2,lily\n1,0.5,rose\n6,2,lily\n")
+    ...     table = read_csv(path, labels=True)
+    >>> table.inputs.tolist(), table.targets.tolist()
+    ([[5.5, 2.0], [1.0, 0.5], [6.0, 2.0]], [0, 1, 0])
+    >>> table.classes, table.columns
+    (('lily', 'rose'), ('length', 'width', 'kind'))
+    """
+    rows = list(_rows(path, delimiter))
+    if not rows:
+        raise ArgumentError(f"{path}: there are no rows; give a file that has some")
+    first = rows[0].cells
+    if len(first) < 2:
+        raise ArgumentError(
+            f"{rows[0].place}: there is only one cell, need an input and a target at least; "
+            f"the cells are taken to be separated by {delimiter!r}"
+        )
+    if header is None:
+        header = not any([_number(cell) is not None for cell in first[:-1]])
+    columns = tuple(first) if header else tuple([f"column {i + 1}" for i in range(len(first))])
+    rows = rows[header:]
+    if not rows:
+        raise ArgumentError(f"{path}: there are no rows after the names of the columns; add some")
+    for row in rows:
+        if len(row.cells) != len(first):
+            raise ArgumentError(
+                f"{row.place}: there are {len(row.cells)} cells, need {len(first)} as in the first line; mend the line"
+            )
+    inputs = [row.numbers(columns[:-1]) for row in rows]
+    if labels:
+        classes, places = _labels(rows)
+        return Table(tk.tensor(inputs, tk.float32), tk.tensor(places, tk.int32), columns, classes)
+    targets = [row.number(len(first) - 1, columns[-1]) for row in rows]
+    return Table(tk.tensor(inputs, tk.float32), tk.tensor(targets, tk.float32), columns, ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    place: str  # in the file, for messages
+    cells: list[str]
+
+    def numbers(self, columns: Sequence[str]) -> list[float]:
+        """The numbers in the first columns, which have these names."""
+        return [self.number(i, name) for i, name in enumerate(columns)]
+
+    def number(self, i: int, column: str) -> float:
+        value = _number(self.cells[i])
+        if value is None or not abs(value) <= LARGEST:  # NaN is not
+            need = "a number" if value is None else "a finite number that float32 has"
+            raise ArgumentError(
+                f"{self.place}, {column}: {self.cells[i]!r:.60} is not {need}; mend the cell or leave out the line"
+            )
+        return value
+
+
+def _rows(path: str | os.PathLike[str], delimiter: str) -> Iterator[_Row]:
+    """The lines of a file that are not empty."""
+    reader = csv.reader(io.StringIO(read_text(path)), delimiter=delimiter, skipinitialspace=True, strict=True)
+    try:
+        for cells in reader:
+            if any(cells):
+                yield _Row(f"{path}, line {reader.line_num}", [cell.strip() for cell in cells])
+    except csv.Error as error:
+        raise ArgumentError(f"{path}, line {reader.line_num}: {error}; mend the line") from None
+
+
+def _number(text: str) -> float | None:
+    """The number that a cell holds, if it does; Python's underscores between digits are not what tables have."""
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None
+
+
+def _labels(rows: Sequence[_Row]) -> tuple[tuple[str, ...], list[int]]:
+    """The different labels in the last column, and the place of each row's among them."""
+    texts = [row.cells[-1] for row in rows]
+    for row, text in zip(rows, texts, strict=True):
+        if not text:
+            raise ArgumentError(f"{row.place}: the label is empty; give one, or leave out the line")
+    numbers = [_number(text) for text in texts]
+    as_numbers = all([number is not None and math.isfinite(number) for number in numbers])
+    keys: list[Any] = list(numbers) if as_numbers else texts  # 1 and 1.0 are one class
+    names = dict(zip(reversed(keys), reversed(texts), strict=True))  # as the first row of the class has it
+    order = {key: place for place, key in enumerate(sorted(names))}
+    return tuple([names[key] for key in order]), [order[key] for key in keys]

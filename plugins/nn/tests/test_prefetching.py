@@ -1,0 +1,165 @@
+"""Prefetching changes nothing but when things are made, and leaves no thread behind."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import tensorken as tk
+from tensorken.errors import ArgumentError
+from tensorken_nn.loader import DataLoader, Windows
+from tensorken_nn.prefetching import prefetch
+
+KEY = tk.random.key(0, backend="numpy")
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    assert set(threading.enumerate()) == before
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait, but not for ever."""
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_the_same_things_come_in_the_same_order(size: int) -> None:
+    assert list(prefetch(range(50), size)) == list(range(50))
+    assert list(prefetch([], size)) == []
+
+
+def test_batches_are_the_same_in_a_thread(backend: str) -> None:
+    for loader in (
+        DataLoader((tk.arange(7), tk.ones((7, 2))), 3, key=KEY),
+        Windows(tk.arange(20), 3, 2, KEY),
+    ):
+        plain, ahead = (itertools.islice(make(loader.from_step(1)), 4) for make in (iter, prefetch))
+        for one, other in zip(plain, ahead, strict=True):
+            for x, y in zip(one, other, strict=True):
+                assert x.tolist() == y.tolist() and y.backend == backend
+
+
+def test_as_many_things_wait_as_may() -> None:
+    made: list[int] = []
+
+    def source() -> Iterator[int]:
+        for number in itertools.count():
+            made.append(number)
+            yield number
+
+    things = prefetch(source(), 3)
+    assert made == []
+    assert next(things) == 0
+    until(lambda: len(made) == 4)
+    time.sleep(0.02)
+    assert made == [0, 1, 2, 3]
+    things.close()
+
+
+def test_things_are_made_in_a_thread_that_sees_the_context() -> None:
+    def source() -> Iterator[tuple[threading.Thread, str]]:
+        while True:
+            yield threading.current_thread(), tk.zeros(()).backend
+
+    with tk.use_backend("reference"):
+        things = prefetch(source())
+    seen = list(itertools.islice(things, 3))
+    assert {name for _, name in seen} == {"reference"}
+    assert {thread.name for thread, _ in seen} == {"prefetch"}
+    assert tk.zeros(()).backend == "numpy"
+    del things
+
+
+def test_an_error_comes_after_what_was_before_it() -> None:
+    def broken() -> Iterator[int]:
+        yield 1
+        yield 2
+        raise KeyError("gone")
+
+    things = prefetch(broken(), 5)
+    assert [next(things), next(things)] == [1, 2]
+    with pytest.raises(KeyError, match="gone") as caught:
+        next(things)
+    assert "broken" in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+    with pytest.raises(StopIteration):
+        next(things)
+
+
+def test_what_cannot_be_iterated_over_is_told_to_the_one_who_asks() -> None:
+    with pytest.raises(TypeError, match="not iterable"):
+        next(prefetch(7))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("taken", [1, 5])
+@pytest.mark.parametrize("how", ["closed", "forgotten", "left by an error"])
+def test_the_thread_ends_with_the_iterator(how: str, taken: int) -> None:
+    closed: list[bool] = []
+
+    def source() -> Iterator[int]:
+        try:
+            yield from itertools.count()
+        finally:
+            closed.append(threading.current_thread() is not threading.main_thread())
+
+    things = prefetch(source(), 2)
+    assert [next(things) for _ in range(taken)] == list(range(taken))
+    if how == "closed":
+        things.close()
+    elif how == "forgotten":
+        del things
+    else:
+        with pytest.raises(ValueError, match="enough"):
+            _fail(things)
+        del things
+    gc.collect()
+    assert closed == [True]
+
+
+def _fail(things: Iterator[int]) -> None:
+    for _ in things:
+        raise ValueError("enough")
+
+
+def test_the_thread_ends_while_it_makes_something() -> None:
+    making, go_on = threading.Event(), threading.Event()
+
+    def source() -> Iterator[int]:
+        yield 0
+        making.set()
+        go_on.wait(10)
+        yield 1
+
+    things = prefetch(source())
+    assert next(things) == 0
+    assert making.wait(10)
+    threading.Timer(0.01, go_on.set).start()
+    things.close()
+    assert go_on.is_set()
+    until(lambda: not any(isinstance(thread, threading.Timer) for thread in threading.enumerate()))
+
+
+def test_one_within_another_ends_with_it() -> None:
+    things = prefetch(prefetch(prefetch(itertools.count())))
+    assert next(things) == 0
+    things.close()
+
+
+def test_nothing_runs_before_it_is_asked_for() -> None:
+    prefetch(itertools.count())
+
+
+def test_something_must_be_able_to_wait() -> None:
+    with pytest.raises(ArgumentError, match="prefetch: at least one thing must be able to wait, got size 0"):
+        prefetch([1], 0)
