@@ -10,6 +10,7 @@ So everything that the core does to functions and trees, it does to networks: de
 [3.0]
 """
 
+from tensorken_nn import checkpoints
 from tensorken_nn.accumulation import accumulate
 from tensorken_nn.activations import (
     celu,
@@ -34,8 +35,9 @@ from tensorken_nn.activations import (
     swish,
     tanh,
 )
+from tensorken_nn.checkpoints import CheckpointError
 from tensorken_nn.clipping import clip_by_global_norm, clip_by_value, global_norm
-from tensorken_nn.data import batches, split
+from tensorken_nn.data import batches, hold_out, split
 from tensorken_nn.initializers import (
     glorot_normal,
     glorot_uniform,
@@ -49,6 +51,7 @@ from tensorken_nn.initializers import (
     xavier_uniform,
     zeros,
 )
+from tensorken_nn.interchange import load_json, save_json
 from tensorken_nn.layers import (
     BatchNorm,
     Dropout,
@@ -62,6 +65,7 @@ from tensorken_nn.layers import (
     Statistics,
     mlp,
 )
+from tensorken_nn.loader import DataLoader, Loader, Windows
 from tensorken_nn.losses import (
     binary_cross_entropy_with_logits,
     cross_entropy,
@@ -83,7 +87,10 @@ from tensorken_nn.optimizers import (
     RMSProp,
     only_matrices,
 )
+from tensorken_nn.prefetching import prefetch
 from tensorken_nn.schedules import cosine, join, linear, staircase, warmup
+from tensorken_nn.tables import Table, read_csv
+from tensorken_nn.text import Vocabulary, read_text
 from tensorken_nn.training import Epoch, Task, fit
 
 __all__ = [
@@ -92,6 +99,8 @@ __all__ = [
     "Adam",
     "AdamW",
     "BatchNorm",
+    "CheckpointError",
+    "DataLoader",
     "Dropout",
     "Embedding",
     "Epoch",
@@ -100,6 +109,7 @@ __all__ = [
     "LayerNorm",
     "Linear",
     "Lion",
+    "Loader",
     "Module",
     "MomentumSGD",
     "Optimizer",
@@ -108,12 +118,16 @@ __all__ = [
     "Residual",
     "Sequential",
     "Statistics",
+    "Table",
     "Task",
+    "Vocabulary",
+    "Windows",
     "accumulate",
     "accuracy",
     "batches",
     "binary_cross_entropy_with_logits",
     "celu",
+    "checkpoints",
     "clip_by_global_norm",
     "clip_by_value",
     "confusion",
@@ -132,6 +146,7 @@ __all__ = [
     "hardtanh",
     "he_normal",
     "he_uniform",
+    "hold_out",
     "huber",
     "join",
     "kl_divergence",
@@ -140,6 +155,7 @@ __all__ = [
     "lecun_normal",
     "lecun_uniform",
     "linear",
+    "load_json",
     "log_sigmoid",
     "log_softmax",
     "mish",
@@ -147,8 +163,12 @@ __all__ = [
     "named_parameters",
     "only_matrices",
     "orthogonal",
+    "prefetch",
+    "read_csv",
+    "read_text",
     "relu",
     "relu6",
+    "save_json",
     "selu",
     "sigmoid",
     "silu",
