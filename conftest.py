@@ -6,7 +6,6 @@ import gc
 import os
 import signal
 
-import pytest
 from hypothesis import settings
 
 # The machine that runs the tests may be busy, and a failure in CI must be the same on a desk.
@@ -22,16 +21,6 @@ for name in [name for name in os.environ if name.startswith("TENSORKEN_")]:
 # Ctrl-C must interrupt: a shell starts background jobs with the signal ignored, and their children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--every 8`: where nothing else than on other Pythons is expected."""
-    parser.addoption("--every", type=int, default=1, metavar="N", help="run only the first of N tests each")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not asked for."""
-    items[:] = items[:: config.getoption("--every")]
 
 
 def pytest_collection_finish() -> None:

@@ -27,6 +27,8 @@ WITH_EXTRAS = {
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 QUICKLY = {"wgpu"}  # the backends of which the kit examines a sample by default: kernels take long to compile
+PARALLEL = ["--numprocesses=auto", "--dist=loadgroup", "--max-worker-restart=0"]
+LIMITS = ["--timeout=300", "--timeout-method=thread"]  # an exception from a signal may be swallowed
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
 
 nox.needs_version = ">=2025.11.12"
@@ -69,14 +71,24 @@ def demo(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """Run all tests on Python 3.11, the quick ones on the newest, an eighth of them between; arguments go to pytest."""
+    """Run all tests but the deep on Python 3.11, the quick ones on the newest, the examples in docstrings between."""
     install_workspace(session, "test")
-    parallel = ["--numprocesses=auto", "--dist=loadgroup", "--max-worker-restart=0"]
-    quick = [] if session.python == PYTHONS[0] else ["-m", "not slow", "--hypothesis-profile=few"]
-    if session.python not in (PYTHONS[0], NEWEST):
-        quick += ["--every=8"]
-    limits = ["--timeout=300", "--timeout-method=thread"]  # an exception from a signal may be swallowed
-    session.run("pytest", *limits, *(session.posargs or [*parallel, *quick]), env=ONE_THREAD)
+    if session.posargs:
+        chosen = session.posargs
+    elif session.python == PYTHONS[0]:
+        chosen = [*PARALLEL, "-m", "not deep"]
+    elif session.python == NEWEST:
+        chosen = [*PARALLEL, "-m", "not slow and not deep", "--hypothesis-profile=few"]
+    else:
+        chosen = [str(folder / "src") for folder in distributions()]  # which imports all that there is
+    session.run("pytest", *LIMITS, *chosen, env=ONE_THREAD)
+
+
+@nox.session
+def deep(session: nox.Session) -> None:
+    """Run the deep tests, which `tests` leaves out: they ask again, and for longer, what others ask; for a night."""
+    install_workspace(session, "test")
+    session.run("pytest", *LIMITS, *PARALLEL, "-m", "deep", *session.posargs, env=ONE_THREAD)
 
 
 @nox.session(venv_backend="none")
@@ -126,10 +138,8 @@ def features(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Run the examples in docstrings and pages, and build the documentation site into site/."""
-    install_workspace(session, "test", "docs")
-    sources = [str(folder / "src") for folder in distributions()]
-    session.run("pytest", "--quiet", "tests/test_pages.py", *sources, env=ONE_THREAD)
+    """Build the documentation site into site/; `tests` runs the examples in docstrings and pages."""
+    install_workspace(session, "docs")
     session.run("python", "-m", "tools.site", *session.posargs)
 
 
