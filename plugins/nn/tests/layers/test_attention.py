@@ -1,0 +1,106 @@
+"""Attention: what it computes, what a place may see, and the cache."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+import tensorken as tk
+from tensorken import Tensor
+from tensorken.errors import ArgumentError, ShapeError
+from tensorken_nn.layers.attention import Cache, MultiHeadAttention
+
+KEY = tk.random.key(0)
+
+
+def attention(**options: Any) -> MultiHeadAttention:
+    return MultiHeadAttention(6, 2, key=tk.random.key(0), **options)
+
+
+def sequences(time: int = 5, dtype: Any = tk.float32) -> Tensor:
+    return tk.random.normal(tk.random.key(1), (2, time, 6), dtype)
+
+
+def place_by_place(layer: MultiHeadAttention, x: Tensor) -> list[Any]:
+    """The definition, for each sequence, place and head by itself."""
+    size, result = 6 // layer.heads, []
+    for sequence in layer.inputs(x):
+        rows = []
+        for i in range(len(sequence)):
+            found = []
+            for head in range(layer.heads):
+                part = slice(head * size, head * size + size)
+                q, k, v = sequence[i, :6][part], sequence[:, 6:12][:, part], sequence[:, 12:][:, part]
+                seen = range(i + 1) if layer.causal else range(len(sequence))
+                chances = tk.exp(tk.stack([(q * k[j]).sum() / math.sqrt(size) for j in seen]))
+                found.append(sum([chances[j] * v[j] for j in seen]) / chances.sum())
+            rows.append(layer.output(tk.concatenate(found)))
+        result.append(tk.stack(rows).tolist())
+    return result
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+def test_it_is_the_mean_of_values_weighted_by_what_queries_find_in_keys(causal: bool, bias: bool) -> None:
+    layer = attention(causal=causal, bias=bias, dtype=tk.float64)
+    x = sequences(4, tk.float64)
+    assert tk.allclose(layer(x), tk.tensor(place_by_place(layer, x), tk.float64), rtol=1e-12, atol=1e-12)
+    assert (layer.inputs.bias is None) is (layer.output.bias is None) is not bias
+
+
+def test_a_causal_place_does_not_see_what_comes_after_it(backend: str) -> None:
+    x = sequences()
+    changed = x.at[:, 3:].set(100.0)
+    layer = attention()
+    assert tk.allclose(layer(x)[:, :3], layer(changed)[:, :3], rtol=1e-6, atol=1e-6)
+    both = attention(causal=False)
+    assert not tk.allclose(both(x)[:, :3], both(changed)[:, :3], rtol=1e-1)
+
+
+def test_derivatives() -> None:
+    layer, x = attention(dtype=tk.float64), sequences(3, tk.float64)
+    tk.testing.check_grads(lambda layer, x: layer(x), (layer, x), order=1)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_with_a_cache_it_computes_the_same(backend: str, compiled: bool) -> None:
+    """A few places at once, then one by one; compiled once for all positions."""
+    layer, x = attention(), sequences(6)
+    traced = []
+
+    def step(layer: MultiHeadAttention, x: Tensor, cache: Cache, position: Any) -> Any:
+        traced.append(x.shape)
+        return layer(x, cache=cache, position=position)
+
+    run = tk.jit(step, donate_argnums=2) if compiled else step
+    found, cache = run(layer, x[:, :3], layer.cache(2, 8), 0)
+    parts = [found]
+    for i in range(3, 6):
+        found, cache = run(layer, x[:, i : i + 1], cache, i)
+        parts.append(found)
+    assert tk.allclose(tk.concatenate(parts, 1), layer(x), rtol=1e-5, atol=1e-5)
+    assert cache.keys.shape == cache.values.shape == (2, 2, 8, 3)
+    assert len(traced) == (2 if compiled else 4)
+
+
+def test_dropout_is_for_training() -> None:
+    layer, x = attention(dropout=0.5), sequences()
+    assert layer(x).tolist() == attention()(x).tolist()
+    first, again, other = (layer(x, key=tk.random.key(i)).tolist() for i in (1, 1, 2))
+    assert first == again != other != layer(x).tolist()
+
+
+def test_errors() -> None:
+    with pytest.raises(ArgumentError, match="need heads that divide the width 6, got 4"):
+        MultiHeadAttention(6, 4, key=KEY)
+    layer, x = attention(), sequences()
+    with pytest.raises(ShapeError, match=r"got shape \(2, 5, 5\), need \(batch, time, 6\)"):
+        layer(x[:, :, :5])
+    with pytest.raises(ArgumentError, match="need a cache and a position, or neither"):
+        layer(x, position=0)  # type: ignore[call-overload]
+    with pytest.raises(ShapeError, match=r"a cache of shape \(3, 2, 8, 3\) for keys of shape \(2, 2, 5, 3\)"):
+        layer(x, cache=layer.cache(3, 8), position=0)
+    with pytest.raises(ArgumentError, match="what is not causal has no use for a cache"):
+        attention(causal=False)(x, cache=layer.cache(2, 8), position=0)

@@ -1,0 +1,163 @@
+"""The GPT: PyTorch's numbers, how it begins, that it learns, and the texts that it goes on with."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tensorken as tk
+import tensorken_nn as nn
+from tensorken.errors import ArgumentError, ShapeError
+from tensorken_nn.gpt import DEVIATION, GPT, generate
+
+KEY = tk.random.key(0)
+RECORDED = Path(__file__).parent / "recorded" / "gpt.json"
+TEXT = Path(__file__).parent / "recorded" / "text.txt"
+
+
+def small(**options: Any) -> GPT:
+    return GPT(7, context=6, layers=2, heads=2, width=8, key=tk.random.key(0), **options)
+
+
+@pytest.mark.feature(119)
+def test_logits_and_gradients_are_those_of_pytorch(backend: str) -> None:
+    """The same weights; recorded by oracles/record_gpt.py."""
+    recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
+    weights = {name: tk.tensor(numbers, tk.float64) for name, numbers in recorded["parameters"].items()}
+    count, width = weights["tokens.weight"].shape
+    context, layers = (
+        weights["positions.weight"].shape[0],
+        1 + max(int(n.split(".")[1]) for n in weights if "blocks" in n),
+    )
+    model = GPT(count, context, layers, recorded["heads"], width, key=tk.random.key(0), dtype=tk.float64)
+    names = nn.named_parameters(model)
+    assert set(names) == set(weights)
+    model = tk.tree.unflatten(tk.tree.structure(model), [weights[name] for name in names])
+    tokens, labels = tk.tensor(recorded["tokens"]), tk.tensor(recorded["labels"])
+    assert tk.allclose(model(tokens), tk.tensor(recorded["logits"], tk.float64), rtol=1e-12, atol=1e-12)
+    loss, gradient = tk.value_and_grad(lambda model: nn.cross_entropy(model(tokens), labels))(model)
+    assert math.isclose(loss.item(), recorded["loss"], rel_tol=1e-12)
+    for name, slope in nn.named_parameters(gradient).items():
+        assert tk.allclose(
+            slope, tk.tensor(recorded["gradients"][name], tk.float64), rtol=1e-10, atol=1e-12
+        ), name
+
+
+def test_how_it_begins() -> None:
+    model = GPT(65, 32, layers=8, heads=4, width=64, key=KEY)
+    spread = {name: x.std().item() for name, x in nn.named_parameters(model).items()}
+    added = [n for n in spread if n.endswith(("output.weight", "down.weight"))]
+    assert len(added) == 2 * 8 and all([abs(spread[n] / (0.02 / 4) - 1.0) < 0.05 for n in added])
+    others = [n for n in spread if spread[n] and n not in added]
+    assert len(others) == 2 + 2 * 8 and all([abs(spread[n] / 0.02 - 1.0) < 0.06 for n in others])
+    tokens, labels = tk.random.randint(KEY, (2, 4, 32), 0, 65)
+    assert abs(nn.cross_entropy(model(tokens), labels).item() - math.log(65)) < 0.1
+    assert "head.weight" not in spread
+    untied = nn.named_parameters(small(tied=False, bias=False))
+    assert untied["head.weight"].shape == (7, 8) and not any(["bias" in name for name in untied])
+
+
+def test_dropout_is_for_training() -> None:
+    tokens, plain = tk.tensor([[1, 2, 3]]), small()(tk.tensor([[1, 2, 3]])).tolist()
+    model = small(dropout=0.3)
+    assert model(tokens).tolist() == plain
+    first, again, other = (model(tokens, key=tk.random.key(i)).tolist() for i in (1, 1, 2))
+    assert first == again != other != plain
+
+
+@pytest.mark.feature(119)
+def test_cached_logits_are_the_uncached_ones(backend: str) -> None:
+    model, tokens = small(), tk.tensor([[1, 2, 3, 4, 5, 6], [6, 0, 4, 3, 2, 1]])
+    step = tk.jit(lambda model, token, cache, position: model(token, cache=cache, position=position))
+    cache, parts = model.cache(2), []
+    for i in range(6):
+        logits, cache = step(model, tokens[:, i : i + 1], cache, i)
+        parts.append(logits)
+    assert tk.allclose(tk.concatenate(parts, 1), model(tokens), rtol=1e-5, atol=1e-5)
+
+
+def test_generate_takes_the_likeliest_token_at_temperature_0(backend: str) -> None:
+    """Beyond the context, after the later half of what it knew."""
+    model, rows = small(), [[1, 2], [3, 4]]
+    found = generate(model, tk.tensor(rows), 12, tk.random.key(0), temperature=0.0)
+    window = 2
+    for _ in range(12):
+        likeliest = model(tk.tensor([row[-window:] for row in rows]))[:, -1].argmax(-1).tolist()
+        rows = [[*row, token] for row, token in zip(rows, likeliest, strict=True)]
+        window = window + 1 if window < 6 else 3
+    assert found.tolist() == rows
+    assert generate(model, tk.tensor([[1, 2]]), 0, tk.random.key(0)).tolist() == [[1, 2]]
+
+
+def test_generate_compiles_once() -> None:
+    """Whatever the prompt's length, the position, the key and the temperature."""
+    model, traced = small(), []
+
+    class Watched(GPT):
+        def __call__(self, *arguments: Any, **options: Any) -> Any:
+            traced.append(1)
+            return super().__call__(*arguments, **options)
+
+    watched = tk.tree.unflatten(
+        tk.tree.structure(Watched.__new__(Watched).replace(**vars(model))), tk.tree.leaves(model)
+    )
+    for prompt, temperature, i in (([[1, 2]], 1.0, 0), ([[1, 2, 3, 4]], 0.5, 1), ([list(range(7))], 2.0, 2)):
+        generate(watched, tk.tensor(prompt), 15, tk.random.key(i), temperature)
+    assert len(traced) == 2
+
+
+def test_generate_draws_by_the_chances() -> None:
+    """Of many rows that begin alike, as many go on with each token as the model says; of the likeliest two, no other."""
+    model, prompt = small(), tk.zeros((4000, 1), tk.int32)
+    model = model.replace(tokens=model.tokens.replace(weight=model.tokens.weight * 20.0))
+    logits = model(tk.tensor([[0]]))[0, 0]
+    for temperature, top_k in ((1.0, None), (2.0, None), (1.0, 2)):
+        drawn = generate(model, prompt, 1, KEY, temperature, top_k)[:, 1]
+        least = tk.sort(logits)[-(top_k or 7)]
+        chances = tk.softmax(tk.where(logits < least, -math.inf, logits / temperature))
+        shares = tk.bincount(drawn, length=7) / 4000
+        assert abs(shares - chances).max().item() < 0.04
+        assert (shares > 0.0).sum().item() <= (top_k or 7)
+    same = [generate(model, prompt[:3], 5, tk.random.key(i)).tolist() for i in (1, 1, 2)]
+    assert same[0] == same[1] != same[2]
+
+
+@pytest.mark.feature(119)
+@pytest.mark.slow
+def test_it_learns_a_thousand_characters_by_heart() -> None:
+    text = TEXT.read_text(encoding="utf-8")
+    letters = sorted(set(text))
+    codes = tk.tensor([letters.index(letter) for letter in text])
+    x, y = codes[:-1].reshape((16, 64)), codes[1:].reshape((16, 64))
+    model = GPT(len(letters), 64, layers=2, heads=4, width=64, key=tk.random.key(0))
+    optimizer = nn.AdamW(5e-3)
+    state = optimizer.init(model)
+
+    @tk.jit
+    def step(model: GPT, state: Any) -> Any:
+        loss, slope = tk.value_and_grad(lambda model: nn.cross_entropy(model(x), y))(model)
+        return (*optimizer.update(model, slope, state), loss)
+
+    loss = tk.tensor(math.inf)
+    for _ in range(150):
+        model, state, loss = step(model, state)
+    assert loss.item() < 0.1
+
+
+def test_errors() -> None:
+    with pytest.raises(ArgumentError, match="need sizes of 1 or more, got vocabulary 7, context 6, layers 0"):
+        GPT(7, 6, 0, 2, 8, key=KEY)
+    model = small()
+    with pytest.raises(
+        ShapeError, match=r"got tokens of shape \(1, 7\), need \(batch, time\) with at most 6"
+    ):
+        model(tk.zeros((1, 7), tk.int32))
+    with pytest.raises(ShapeError, match=r"generate: got tokens of shape \(3,\), need \(batch, time\)"):
+        generate(model, tk.tensor([1, 2, 3]), 5, KEY)
+    with pytest.raises(ArgumentError, match="got -1, 1.0, None"):
+        generate(model, tk.tensor([[1]]), -1, KEY)
+    assert DEVIATION == 0.02
