@@ -58,7 +58,8 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     if approximate == "none":
         return x * 0.5 * (tk.erf(x * math.sqrt(0.5)) + 1.0)
     if approximate == "tanh":
-        return x * sigmoid((x * x * 0.044715 + 1.0) * x * math.sqrt(8.0 / math.pi))  # (1 + tanh(y / 2)) / 2
+        square = tk.minimum(x * x, 500.0)  # the sigmoid has long been 0 or 1, and nothing becomes infinite
+        return x * sigmoid((square * 0.044715 + 1.0) * x * math.sqrt(8.0 / math.pi))  # (1 + tanh(y / 2)) / 2
     raise ArgumentError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
 
 

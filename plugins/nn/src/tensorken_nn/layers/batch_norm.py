@@ -17,7 +17,7 @@ class Statistics(NamedTuple):
 
     mean: Tensor  # (channels,)
     variance: Tensor  # (channels,): of a sample, that is, with count - 1 as the divisor
-    count: Tensor  # of batches; int32 of shape ()
+    batches: Tensor  # how many; int32 of shape ()
 
 
 class BatchNorm(Module):
@@ -82,10 +82,10 @@ class BatchNorm(Module):
     def initial_state(self) -> Statistics:
         """Before any batch: mean 0 and variance 1, beside the parameters."""
         if self.weight is None:
-            zeros, count = tk.zeros((self.channels,), self.dtype), tk.zeros((), tk.int32)
+            zeros, none = tk.zeros((self.channels,), self.dtype), tk.zeros((), tk.int32)
         else:
-            zeros, count = tk.zeros_like(self.weight), tk.zeros_like(self.weight, tk.int32, shape=())
-        return Statistics(zeros, tk.ones_like(zeros), count)
+            zeros, none = tk.zeros_like(self.weight), tk.zeros_like(self.weight, tk.int32, shape=())
+        return Statistics(zeros, tk.ones_like(zeros), none)
 
     def __call__(self, x: Tensor, state: Statistics | None = None) -> Tensor:
         """x, of shape (count, channels, ...), normalised by what has been gathered.
@@ -143,10 +143,13 @@ class BatchNorm(Module):
 
     def _gathered(self, state: Statistics, mean: Tensor, variance: Tensor) -> Statistics:
         """The state with one batch more."""
-        count = state.count + 1
-        share = 1.0 / count.astype(state.mean.dtype) if self.momentum is None else self.momentum
-        old, new = (state.mean, state.variance), (tk.stop_gradient(mean), tk.stop_gradient(variance))
-        return Statistics(*[a + (b - a) * share for a, b in zip(old, new, strict=True)], count)
+        batches = state.batches + 1
+        share = 1.0 / batches.astype(state.mean.dtype) if self.momentum is None else self.momentum
+        mean, variance = (
+            old + (tk.stop_gradient(new) - old) * share
+            for old, new in ((state.mean, mean), (state.variance, variance))
+        )
+        return Statistics(mean, variance, batches)
 
 
 def _beside(of_channels: Tensor, x: Tensor) -> Tensor:

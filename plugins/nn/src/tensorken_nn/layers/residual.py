@@ -8,6 +8,7 @@ from typing import Any
 from tensorken import Tensor
 from tensorken.errors import ShapeError
 from tensorken_nn.layers.sequential import Sequential
+from tensorken_nn.module import Module
 
 
 class Residual(Sequential):
@@ -23,7 +24,7 @@ class Residual(Sequential):
     [-1.0, 4.0]
     """
 
-    def __init__(self, *layers: Callable[..., Any]) -> None:
+    def __init__(self, *layers: Module | Callable[..., Any]) -> None:
         super().__init__(*layers)
 
     def __call__(self, x: Any, state: Any = None, *, key: Tensor | None = None) -> Any:

@@ -45,7 +45,7 @@ class Sequential(Module):
 
     layers: tuple[Any, ...]
 
-    def __init__(self, *layers: Callable[..., Any]) -> None:
+    def __init__(self, *layers: Module | Callable[..., Any]) -> None:
         self.layers = tuple([layer if isinstance(layer, Module) else Function(layer) for layer in layers])
 
     def initial_state(self) -> tuple[Any, ...]:
@@ -141,7 +141,7 @@ def mlp(
     """
     if len(sizes) < 2:
         raise ArgumentError(f"mlp: need at least the sizes of input and output, got {tuple(sizes)}")
-    layers: list[Callable[..., Any]] = []
+    layers: list[Module | Callable[..., Any]] = []
     for i, (inputs, outputs) in enumerate(pairwise(sizes)):
         own = tk.random.fold_in(key, i)
         layers += [

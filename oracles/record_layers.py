@@ -1,0 +1,257 @@
+"""What PyTorch gives for layers and activations: values and gradients, recorded for the tests of `tensorken_nn`.
+
+    python -m oracles.record_layers           record them
+    python -m oracles.record_layers --check   compare what is recorded with what PyTorch gives
+
+Each case is a function of named arguments, in float64; the loss of which the gradients are taken is the sum of the
+results' elements, each times one of `weights`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from oracles.numbers import Shape, numbers, weights
+
+FILE = Path(__file__).parents[1] / "plugins" / "nn" / "tests" / "layers" / "torch.json"
+TOLERANCE = 1e-9
+
+Cases = dict[str, tuple[Callable[..., Any], dict[str, Shape | list[float]]]]
+CASES: Cases = {}
+
+
+def case(name: str, function: Callable[..., Any], **arguments: Shape | list[float]) -> None:
+    """A case; arguments are drawn in these shapes, or are lists of numbers as they are."""
+    CASES[name] = function, arguments
+
+
+# ---- activations -------------------------------------------------------------------------------------------
+
+POINTS = [-40.0, -6.0, -3.0, -1.5, -1.0, -0.25, 0.0, 0.25, 1.0, 1.5, 3.0, 6.0, 40.0]
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "celu": lambda x: functional.celu(x, 1.5),
+    "elu": lambda x: functional.elu(x, 1.5),
+    "gelu": functional.gelu,
+    "gelu tanh": lambda x: functional.gelu(x, approximate="tanh"),
+    "hardsigmoid": lambda x: (
+        functional.relu6(x + 3.0) / 6.0
+    ),  # the derivative of functional's is 1/6 in float32
+    "hardswish": functional.hardswish,
+    "hardtanh": functional.hardtanh,
+    "leaky_relu": lambda x: functional.leaky_relu(x, 0.2),
+    "log_sigmoid": functional.logsigmoid,
+    "mish": functional.mish,
+    "relu": functional.relu,
+    "relu6": functional.relu6,
+    "selu": functional.selu,
+    "sigmoid": torch.sigmoid,
+    "silu": functional.silu,
+    "softplus": functional.softplus,
+    "softsign": functional.softsign,
+    "tanh": torch.tanh,
+}
+for _name, _activation in ACTIVATIONS.items():
+    case(_name, lambda x, activation=_activation: activation(x), x=POINTS)
+case("glu", lambda x: functional.glu(x, 1), x=(2, 4, 3))
+case("softmax", lambda x: torch.softmax(x, -1), x=(2, 4))
+case("log_softmax", lambda x: torch.log_softmax(x, -1), x=(2, 4))
+
+# ---- tables and normalisation ------------------------------------------------------------------------------
+
+case(
+    "embedding",
+    lambda weight: functional.embedding(torch.tensor([[3, 0, 3], [1, 3, 1]]), weight),
+    weight=(4, 2),
+)
+case(
+    "layer norm",
+    lambda x, weight, bias: functional.layer_norm(x, (3, 2), weight, bias),
+    x=(2, 3, 2),
+    weight=(3, 2),
+    bias=(3, 2),
+)
+case("layer norm plain", lambda x: functional.layer_norm(x, (4,), eps=0.1), x=(2, 4))
+case("rms norm", lambda x, weight: functional.rms_norm(x, (4,), weight), x=(3, 4), weight=(4,))
+case("rms norm eps", lambda x: functional.rms_norm(x, (3, 4), eps=0.1), x=(2, 3, 4))
+
+
+def batch_norm(momentum: float | None, *features: int) -> Callable[..., Any]:
+    """Two batches of training, and an evaluation after them; and what was gathered."""
+    kinds: dict[int, Callable[..., Any]] = {0: nn.BatchNorm1d, 1: nn.BatchNorm1d, 2: nn.BatchNorm2d}
+
+    def run(x: Tensor, other: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
+        layer = kinds[len(features)](weight.numel(), momentum=momentum, dtype=torch.float64)
+
+        def call(x: Tensor) -> Tensor:
+            return torch.func.functional_call(layer, {"weight": weight, "bias": bias}, (x,))  # type: ignore[no-any-return]
+
+        layer.train()
+        first, second = call(x), call(other)
+        layer.eval()
+        # A copy: PyTorch changes the buffers in place.
+        return first, second, call(x), layer.running_mean.clone(), layer.running_var.clone()
+
+    return run
+
+
+for _features, _momentum in (((), 0.1), ((3,), None), ((2, 3), 0.25)):
+    _shape = (4, 2, *_features)
+    case(
+        f"batch norm {len(_features)}",
+        batch_norm(_momentum, *_features),
+        x=_shape,
+        other=_shape,
+        weight=(2,),
+        bias=(2,),
+    )
+
+# ---- images ------------------------------------------------------------------------------------------------
+
+CONVOLUTIONS: dict[str, tuple[dict[str, Any], Shape, Shape]] = {
+    "conv": ({}, (2, 2, 5, 4), (3, 2, 3, 2)),
+    "conv stride": ({"stride": (2, 3), "padding": (1, 2)}, (1, 2, 6, 7), (2, 2, 3, 3)),
+    "conv same": ({"padding": "same"}, (1, 1, 5, 4), (2, 1, 4, 3)),
+    "conv same dilation": ({"padding": "same", "dilation": (2, 1)}, (1, 1, 5, 4), (1, 1, 2, 2)),
+    "conv dilation": ({"dilation": 2, "padding": 1, "stride": 2}, (1, 1, 7, 6), (2, 1, 2, 3)),
+    "conv groups": ({"groups": 2}, (2, 4, 3, 3), (6, 2, 2, 2)),
+    "conv depthwise": ({"groups": 3, "padding": 1}, (1, 3, 3, 4), (3, 1, 3, 3)),
+    "conv patches": ({"stride": 2}, (2, 2, 5, 4), (3, 2, 2, 2)),
+    "conv point": ({}, (2, 3, 2, 2), (2, 3, 1, 1)),
+    "conv one image": ({}, (2, 3, 3), (1, 2, 2, 2)),
+}
+for _name, (_options, _x, _weight) in CONVOLUTIONS.items():
+    case(
+        _name,
+        lambda x, weight, bias, options=_options: functional.conv2d(x, weight, bias, **options),
+        x=_x,
+        weight=_weight,
+        bias=_weight[:1],
+    )
+
+POOLS: dict[str, tuple[Callable[..., Tensor], tuple[Any, ...], Shape]] = {
+    "max pool": (functional.max_pool2d, (2,), (2, 1, 4, 6)),
+    "max pool rest": (functional.max_pool2d, ((2, 3),), (1, 2, 5, 7)),
+    "max pool overlap": (functional.max_pool2d, (3, 2, 1), (1, 2, 5, 6)),
+    "max pool dilation": (functional.max_pool2d, (2, 1, 1, 2), (1, 1, 4, 4)),
+    "avg pool": (functional.avg_pool2d, (2,), (2, 1, 4, 6)),
+    "avg pool overlap": (functional.avg_pool2d, ((3, 2), (2, 1), 1), (1, 2, 5, 4)),
+    "avg pool without": (functional.avg_pool2d, (3, 2, 1, False, False), (1, 2, 5, 6)),
+    "avg pool one image": (functional.avg_pool2d, (2, 1), (2, 3, 3)),
+    "global max pool": (functional.adaptive_max_pool2d, (1,), (2, 2, 3, 4)),
+    "global avg pool": (functional.adaptive_avg_pool2d, (1,), (2, 2, 3, 4)),
+}
+for _name, (_pool, _options_of_pool, _x) in POOLS.items():
+    case(_name, lambda x, pool=_pool, options=_options_of_pool: pool(x, *options), x=_x)
+
+# ---- recurrent layers --------------------------------------------------------------------------------------
+
+
+def recurrent(kind: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """The outputs, and the last state: one tensor, or two for an LSTM."""
+
+    def run(x: Tensor, **parameters: Tensor) -> list[Tensor]:
+        names = {"input_weight": "weight_ih_l0", "state_weight": "weight_hh_l0"}
+        names |= {"input_bias": "bias_ih_l0", "state_bias": "bias_hh_l0"}
+        state = [parameters.pop(name)[None] for name in ("state", "cell") if name in parameters]
+        layer = kind(
+            x.shape[-1],
+            parameters["state_weight"].shape[1],
+            bias="input_bias" in parameters,
+            batch_first=True,
+            dtype=torch.float64,
+            **options,
+        )
+        arguments = (x, *([tuple(state) if len(state) > 1 else state[0]] if state else []))
+        given = {names[name]: value for name, value in parameters.items()}
+        outputs, last = torch.func.functional_call(layer, given, arguments)
+        return [outputs, *[part[0] for part in (last if isinstance(last, tuple) else (last,))]]
+
+    return run
+
+
+KINDS: dict[str, tuple[Callable[..., Any], dict[str, Any], int]] = {
+    "rnn": (nn.RNN, {}, 1),
+    "rnn relu": (nn.RNN, {"nonlinearity": "relu"}, 1),
+    "gru": (nn.GRU, {}, 3),
+    "lstm": (nn.LSTM, {}, 4),
+}
+for _name, (_kind, _options, _gates) in KINDS.items():
+    _weights: dict[str, Shape | list[float]] = {
+        "input_weight": (_gates * 2, 3),
+        "state_weight": (_gates * 2, 2),
+    }
+    _biases: dict[str, Shape | list[float]] = {"input_bias": (_gates * 2,), "state_bias": (_gates * 2,)}
+    _first: dict[str, Shape | list[float]] = {"state": (2, 2)}
+    if _kind is nn.LSTM:
+        _first["cell"] = (2, 2)
+    case(_name, recurrent(_kind, **_options), x=(2, 4, 3), **_weights, **_biases, **_first)
+    case(f"{_name} plain", recurrent(_kind, **_options), x=(2, 3, 3), **_weights)
+
+
+# ---- recording ---------------------------------------------------------------------------------------------
+
+
+def computed(function: Callable[..., Any], arguments: dict[str, Shape | list[float]]) -> dict[str, Any]:
+    """Values and gradients of a case."""
+    tensors = {}
+    for seed, (name, given) in enumerate(arguments.items()):
+        data = given if isinstance(given, list) else numbers(given, seed)
+        shape = (len(given),) if isinstance(given, list) else given
+        tensors[name] = torch.tensor(data, dtype=torch.float64).reshape(shape).requires_grad_()
+    ys = function(**tensors)
+    ys = list(ys) if isinstance(ys, tuple | list) else [ys]
+    loss = sum([(y.reshape(-1) * torch.tensor(weights(y.numel()), dtype=torch.float64)).sum() for y in ys])
+    gradients = torch.autograd.grad(loss, list(tensors.values()))
+    return {
+        "arguments": arguments,
+        "outputs": [{"shape": list(y.shape), "values": flat(y)} for y in ys],
+        "gradients": {name: flat(g) for name, g in zip(tensors, gradients, strict=True)},
+    }
+
+
+def flat(x: Tensor) -> list[float]:
+    """The elements, with as many digits as the comparison needs."""
+    return [float(f"{value:.12g}") for value in x.detach().reshape(-1).tolist()]
+
+
+def differences(found: Any, recorded: Any, place: str) -> list[str]:
+    """Where two trees of numbers differ."""
+    if isinstance(found, dict) and isinstance(recorded, dict) and found.keys() == recorded.keys():
+        return [d for key in found for d in differences(found[key], recorded[key], f"{place} {key}")]
+    if isinstance(found, list | tuple) and isinstance(recorded, list) and len(found) == len(recorded):
+        pairs = enumerate(zip(found, recorded, strict=True))
+        return [d for i, (a, b) in pairs for d in differences(a, b, f"{place} {i}")]
+    numeric = isinstance(found, int | float) and isinstance(recorded, int | float)
+    if numeric and math.isclose(found, recorded, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+        return []
+    return [f"{place}: PyTorch gives {found}, recorded is {recorded}"]
+
+
+def main(arguments: list[str]) -> int:
+    """Record, or check; the exit status."""
+    parser = argparse.ArgumentParser(description="Record what PyTorch gives for layers.")
+    parser.add_argument("--check", action="store_true", help="compare with what is recorded")
+    check = parser.parse_args(arguments).check
+    found = {name: computed(*CASES[name]) for name in CASES}
+    if not check:
+        lines = [f"{json.dumps(name)}: {json.dumps(record)}" for name, record in found.items()]
+        FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="ascii")
+        return 0
+    wrong = differences(found, json.loads(FILE.read_text(encoding="ascii")), "")
+    print("\n".join(wrong) or f"{len(found)} cases are as recorded")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

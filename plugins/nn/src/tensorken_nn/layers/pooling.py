@@ -1,0 +1,176 @@
+"""Pooling: windows of an image, or all of it, as one number each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorken as tk
+from tensorken import Tensor
+from tensorken.errors import ArgumentError
+from tensorken_nn.layers.windows import Pair, as_images, pair_of, windows
+from tensorken_nn.module import Module, static
+
+# ---- functions ---------------------------------------------------------------------------------------------
+
+
+def max_pool2d(
+    x: Tensor,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+) -> Tensor:
+    """The largest number of each window; numbers that are equally large share the derivative.
+
+    Args:
+        x: of shape (..., channels, height, width).
+        kernel_size: rows and columns of a window; one int for both, as everywhere below.
+        stride: how far apart windows are; by default they lie side by side.
+        padding: how many rows and columns are put on each side; they are never the largest.
+        dilation: how far apart the elements of a window are.
+
+    Returns:
+        A tensor of shape (..., channels, windows down, windows across).
+
+    Raises:
+        ShapeError: if x has less than three axes, or is smaller than a window.
+        ArgumentError: if a number is not positive, or the padding is negative or larger than half a window.
+
+    >>> max_pool2d(tk.arange(16).reshape(1, 4, 4), 2).tolist()
+    [[[5, 7], [13, 15]]]
+    """
+    kernel, strides, pads = _sizes("max_pool2d", kernel_size, stride, padding)
+    dilations = pair_of("max_pool2d", "dilation", dilation, 1)
+    images = as_images("max_pool2d", x)
+    if pads != (0, 0):
+        least = float("-inf") if x.dtype.kind == "float" else tk.iinfo(x.dtype).min
+        images = tk.pad(images, ((0, 0), (0, 0), *[(n, n) for n in pads]), constant_values=least)
+    return _pooled(windows("max_pool2d", images, kernel, strides, dilations).max((1, 2)), x)
+
+
+def avg_pool2d(
+    x: Tensor,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """The mean of each window.
+
+    Args:
+        x, kernel_size, stride: as for `max_pool2d`.
+        padding: how many rows and columns of zeros are put on each side.
+        count_include_pad: whether these zeros count as elements of a window.
+
+    Returns:
+        A tensor of shape (..., channels, windows down, windows across).
+
+    Raises:
+        ShapeError, ArgumentError: as `max_pool2d`.
+
+    >>> avg_pool2d(tk.arange(16).reshape(1, 4, 4), 2).tolist()
+    [[[2.5, 4.5], [10.5, 12.5]]]
+    """
+    kernel, strides, pads = _sizes("avg_pool2d", kernel_size, stride, padding)
+    images = as_images("avg_pool2d", x)
+    if pads == (0, 0):
+        return _pooled(windows("avg_pool2d", images, kernel, strides).mean((1, 2)), x)
+    around = ((0, 0), (0, 0), *[(n, n) for n in pads])
+    seen = windows("avg_pool2d", images.pad(around), kernel, strides)
+    if count_include_pad:
+        return _pooled(seen.mean((1, 2)), x)
+    inside = images.ones_like()[:1, :1].pad(around)  # counts are the same for all channels
+    return _pooled(seen.sum((1, 2)) / windows("avg_pool2d", inside, kernel, strides).sum((1, 2)), x)
+
+
+def _sizes(
+    name: str,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None,
+    padding: int | Sequence[int],
+) -> tuple[Pair, Pair, Pair]:
+    """The sizes, strides and padding of windows."""
+    kernel = pair_of(name, "kernel_size", kernel_size, 1)
+    pads = pair_of(name, "padding", padding, 0)
+    if any(2 * pad > size for pad, size in zip(pads, kernel, strict=True)):
+        raise ArgumentError(
+            f"{name}: padding {pads} is larger than half a window of {kernel}; make it smaller"
+        )
+    return kernel, kernel if stride is None else pair_of(name, "stride", stride, 1), pads
+
+
+def _pooled(y: Tensor, x: Tensor) -> Tensor:
+    """With the axes in front that x has."""
+    return y.reshape((*x.shape[:-2], *y.shape[-2:]))
+
+
+# ---- modules -----------------------------------------------------------------------------------------------
+
+
+class _Pool2d(Module):
+    """What both modules have: sizes, checked when they are made."""
+
+    kernel_size: Pair = static()
+    stride: Pair = static()
+    padding: Pair = static()
+
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+    ) -> None:
+        sizes = _sizes(type(self).__name__, kernel_size, stride, padding)
+        self.kernel_size, self.stride, self.padding = sizes
+
+
+class MaxPool2d(_Pool2d):
+    """`max_pool2d` as a module.
+
+    >>> MaxPool2d(2)
+    MaxPool2d(kernel_size=(2, 2), stride=(2, 2), padding=(0, 0))
+    >>> MaxPool2d(3, stride=2, padding=1)(tk.ones((32, 16, 28, 28))).shape
+    (32, 16, 14, 14)
+    """
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """From shape (..., channels, height, width) to (..., channels, windows down, windows across)."""
+        return max_pool2d(x, self.kernel_size, self.stride, self.padding)
+
+
+class AvgPool2d(_Pool2d):
+    """`avg_pool2d` as a module.
+
+    >>> AvgPool2d(2)(tk.ones((32, 16, 28, 28))).shape
+    (32, 16, 14, 14)
+    """
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """From shape (..., channels, height, width) to (..., channels, windows down, windows across)."""
+        return avg_pool2d(x, self.kernel_size, self.stride, self.padding)
+
+
+class GlobalMaxPool2d(Module):
+    """The largest number of each channel.
+
+    >>> GlobalMaxPool2d()(tk.ones((32, 16, 7, 7))).shape
+    (32, 16)
+    """
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """From shape (..., channels, height, width) to (..., channels)."""
+        as_images("GlobalMaxPool2d", x)
+        return x.max((-2, -1))
+
+
+class GlobalAvgPool2d(Module):
+    """The mean of each channel.
+
+    >>> GlobalAvgPool2d()(tk.ones((32, 16, 7, 7))).shape
+    (32, 16)
+    """
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """From shape (..., channels, height, width) to (..., channels)."""
+        as_images("GlobalAvgPool2d", x)
+        return x.mean((-2, -1))

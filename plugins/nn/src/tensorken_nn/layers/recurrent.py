@@ -1,0 +1,217 @@
+"""Recurrent layers: a state that goes from step to step of a sequence.
+
+Parameters and gates are PyTorch's, so its numbers can be put in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import tensorken as tk
+from tensorken import Tensor, tree
+from tensorken.errors import ArgumentError, ShapeError
+from tensorken_nn.module import Module, static
+
+
+class Recurrent(Module):
+    """What recurrent layers share: parameters, and the walk along the steps, by `tk.scan`.
+
+    A subclass says how many `gates` it has, that is, how many parts of size `width` are computed in a step, and what
+    the next state is. Gates are linear in the input and in the state: what the inputs contribute is computed for all
+    steps at once.
+
+    Args:
+        inputs: the size of the last axis of an input.
+        width: the size of the state and of an output.
+        bias: whether there are biases.
+        key: for the parameters to begin with, evenly between -1 / sqrt(width) and 1 / sqrt(width); they live on its
+            backend.
+        dtype: of the parameters, a float.
+
+    Raises:
+        ArgumentError: if a size is not positive.
+    """
+
+    input_weight: Tensor  # (gates * width, inputs)
+    state_weight: Tensor  # (gates * width, width)
+    input_bias: Tensor | None  # (gates * width,)
+    state_bias: Tensor | None  # (gates * width,)
+
+    gates: ClassVar[int] = 1
+
+    def __init__(
+        self, inputs: int, width: int, bias: bool = True, *, key: Tensor, dtype: Any = tk.float32
+    ) -> None:
+        if inputs < 1 or width < 1:
+            raise ArgumentError(
+                f"{type(self).__name__}: need one input and a width of 1 or more, got {inputs}, {width}"
+            )
+        limit = 1.0 / math.sqrt(width)
+        rows = self.gates * width
+        keys = tk.random.split(key, 4)
+        shapes = [(rows, inputs), (rows, width), *([(rows,), (rows,)] if bias else [])]
+        drawn = [tk.random.uniform(keys[i], s, dtype, -limit, limit) for i, s in enumerate(shapes)]
+        self.input_weight, self.state_weight = drawn[:2]
+        self.input_bias, self.state_bias = drawn[2:] if bias else (None, None)
+
+    def __call__(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        """The outputs of all steps, and the state after the last.
+
+        Args:
+            x: of shape (..., steps, inputs); usually the first axis is the batch.
+            state: before the first step, of shape (..., width), for `LSTM` two of these; by default zeros.
+
+        Returns:
+            The outputs, of shape (..., steps, width), and the state.
+
+        Raises:
+            ShapeError: if x has another last axis or no axis of steps, or the state does not fit.
+            ArgumentError: if the state is of another kind.
+        """
+        name, (width, inputs) = type(self).__name__, (self.state_weight.shape[1], self.input_weight.shape[1])
+        if x.ndim < 2 or x.shape[-1] != inputs:
+            raise ShapeError(f"{name}: got shape {x.shape}, need (..., steps, {inputs}); reshape the input")
+        from_inputs = x @ self.input_weight.T
+        if self.input_bias is not None:
+            from_inputs = from_inputs + self.input_bias
+        first = self._first(tk.zeros_like(from_inputs, shape=(*x.shape[:-2], width)))
+        state = first if state is None else self._checked(state, first)
+
+        def step(state: Any, from_inputs: Tensor) -> tuple[Any, Tensor]:
+            from_state = self._output(state) @ self.state_weight.T
+            if self.state_bias is not None:
+                from_state = from_state + self.state_bias
+            state = self.next(from_inputs, from_state, state)
+            return state, self._output(state)
+
+        last, outputs = tk.scan(step, state, tk.moveaxis(from_inputs, -2, 0))
+        return tk.moveaxis(outputs, 0, -2), last
+
+    def next(self, from_inputs: Tensor, from_state: Tensor, state: Any) -> Any:
+        """The state after a step.
+
+        Args:
+            from_inputs, from_state: what the input and the state contribute to the gates; shape (..., gates * width).
+            state: before the step.
+        """
+        raise NotImplementedError
+
+    def _first(self, zeros: Tensor) -> Any:
+        """The state before the first step, of zeros of shape (..., width)."""
+        return zeros
+
+    def _checked(self, state: Any, first: Any) -> Any:
+        """A state that is given, which must be like the first one."""
+        name = type(self).__name__
+        if tree.structure(state) != tree.structure(first):
+            raise ArgumentError(
+                f"{name}: got a {type(state).__name__} as the state, need a {type(first).__name__}"
+            )
+        for part, like in zip(tree.leaves(state), tree.leaves(first), strict=True):
+            if part.shape != like.shape:
+                raise ShapeError(
+                    f"{name}: got a state of shape {part.shape}, need {like.shape} with this input"
+                )
+        return state
+
+    def _output(self, state: Any) -> Tensor:
+        """The part of a state that others see."""
+        return state  # type: ignore[no-any-return]
+
+
+class RNN(Recurrent):
+    """The simple recurrent layer: state = tanh(input_weight @ x + input_bias + state_weight @ state + state_bias).
+
+    Source: Elman, Finding Structure in Time (1990).
+
+    Args:
+        inputs, width, bias, key, dtype: as for `Recurrent`.
+        nonlinearity: instead of tanh.
+
+    >>> layer = RNN(3, 5, key=tk.random.key(0))
+    >>> outputs, state = layer(tk.ones((2, 7, 3)))
+    >>> outputs.shape, state.shape
+    ((2, 7, 5), (2, 5))
+    """
+
+    nonlinearity: Callable[[Tensor], Tensor] = static()
+
+    def __init__(
+        self,
+        inputs: int,
+        width: int,
+        nonlinearity: Callable[[Tensor], Tensor] = tk.tanh,
+        bias: bool = True,
+        *,
+        key: Tensor,
+        dtype: Any = tk.float32,
+    ) -> None:
+        super().__init__(inputs, width, bias, key=key, dtype=dtype)
+        self.nonlinearity = nonlinearity
+
+    def next(self, from_inputs: Tensor, from_state: Tensor, state: Tensor) -> Tensor:
+        """See `Recurrent`."""
+        return self.nonlinearity(from_inputs + from_state)
+
+
+class GRU(Recurrent):
+    """The gated recurrent unit, whose parameters are those of the reset gate, the update gate and the new state.
+
+    With r and z the sigmoids of the sums of what input and state contribute to the first two, and n the tanh of what
+    the input contributes to the third plus r times what the state does, the next state is (1 - z) * n + z * state.
+
+    Source: Cho et al., Learning Phrase Representations using RNN Encoder-Decoder (2014); in PyTorch's form, with the
+    reset after the product with the state.
+
+    >>> outputs, state = GRU(3, 5, key=tk.random.key(0))(tk.ones((2, 7, 3)))
+    >>> outputs.shape, state.shape
+    ((2, 7, 5), (2, 5))
+    """
+
+    gates = 3
+
+    def next(self, from_inputs: Tensor, from_state: Tensor, state: Tensor) -> Tensor:
+        """See `Recurrent`."""
+        of_reset, of_update, of_new = tk.split(from_inputs, 3, -1)
+        reset_of_state, update_of_state, new_of_state = tk.split(from_state, 3, -1)
+        update = tk.sigmoid(of_update + update_of_state)
+        new = tk.tanh(of_new + tk.sigmoid(of_reset + reset_of_state) * new_of_state)
+        return new + update * (state - new)
+
+
+class LSTMState(NamedTuple):
+    """What an LSTM carries from step to step; both of shape (..., width)."""
+
+    output: Tensor
+    cell: Tensor
+
+
+class LSTM(Recurrent):
+    """Long short-term memory, whose parameters are those of input gate, forget gate, new cell and output gate.
+
+    With i, f and o the sigmoids of the gates and g the tanh of the new cell, the next cell is f * cell + i * g, and
+    the output o * tanh(cell). The state is an `LSTMState`.
+
+    Source: Hochreiter and Schmidhuber, Long Short-Term Memory (1997); Gers, Schmidhuber, Cummins, Learning to Forget
+    (2000).
+
+    >>> outputs, state = LSTM(3, 5, key=tk.random.key(0))(tk.ones((2, 7, 3)))
+    >>> outputs.shape, state.output.shape, state.cell.shape
+    ((2, 7, 5), (2, 5), (2, 5))
+    """
+
+    gates = 4
+
+    def next(self, from_inputs: Tensor, from_state: Tensor, state: LSTMState) -> LSTMState:
+        """See `Recurrent`."""
+        of_input, of_forget, of_new, of_output = tk.split(from_inputs + from_state, 4, -1)
+        cell = tk.sigmoid(of_forget) * state.cell + tk.sigmoid(of_input) * tk.tanh(of_new)
+        return LSTMState(tk.sigmoid(of_output) * tk.tanh(cell), cell)
+
+    def _first(self, zeros: Tensor) -> LSTMState:
+        return LSTMState(zeros, zeros)
+
+    def _output(self, state: LSTMState) -> Tensor:
+        return state.output

@@ -1,0 +1,207 @@
+"""Values and gradients are those that `oracles/record_layers.py` took down from PyTorch, in float64."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tensorken as tk
+import tensorken_nn as nn
+from oracles.numbers import numbers, weights
+from tensorken import Tensor
+
+KEY = tk.random.key(0)
+CLOSE = {"rel": 1e-9, "abs": 1e-9}
+
+
+@cache
+def records() -> Any:
+    return json.loads(Path(__file__).with_name("torch.json").read_text(encoding="ascii"))
+
+
+def arguments(name: str) -> dict[str, Tensor]:
+    """The arguments of a recorded case, on the backend in use."""
+    found = {}
+    for seed, (argument, given) in enumerate(records()[name]["arguments"].items()):
+        whole = all(isinstance(number, int) for number in given)  # a shape; else the numbers themselves
+        data = tk.tensor(numbers(tuple(given), seed) if whole else given, tk.float64)
+        found[argument] = data.reshape(given) if whole else data
+    return found
+
+
+def results(y: Any) -> list[Tensor]:
+    return [part for each in y for part in results(each)] if isinstance(y, tuple) else [y]
+
+
+# ---- the cases ---------------------------------------------------------------------------------------------
+
+
+def convolution(**options: Any) -> Callable[..., Tensor]:
+    def run(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        inputs = weight.shape[1] * options.get("groups", 1)
+        layer = nn.Conv2d(inputs, weight.shape[0], weight.shape[2:], **options, key=KEY)
+        return layer.replace(weight=weight, bias=bias)(x)
+
+    return run
+
+
+def batch_norm(momentum: float | None) -> Callable[..., Any]:
+    def run(x: Tensor, other: Tensor, weight: Tensor, bias: Tensor) -> Any:
+        layer = nn.BatchNorm(2, momentum=momentum, dtype=tk.float64).replace(weight=weight, bias=bias)
+        first, state = layer.train(x, layer.initial_state())
+        second, state = layer.train(other, state)
+        return first, second, layer(x, state), state.mean, state.variance
+
+    return run
+
+
+def recurrent(kind: Callable[..., nn.layers.recurrent.Recurrent], *options: Any) -> Callable[..., Any]:
+    def run(
+        x: Tensor,
+        input_weight: Tensor,
+        state_weight: Tensor,
+        input_bias: Tensor | None = None,
+        state_bias: Tensor | None = None,
+        state: Tensor | None = None,
+        cell: Tensor | None = None,
+    ) -> Any:
+        layer = kind(3, 2, *options, key=KEY).replace(
+            input_weight=input_weight, state_weight=state_weight, input_bias=input_bias, state_bias=state_bias
+        )
+        return layer(x, state if cell is None else nn.LSTMState(state, cell))
+
+    return run
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "celu": lambda x: nn.celu(x, 1.5),
+    "elu": lambda x: nn.elu(x, 1.5),
+    "gelu": nn.gelu,
+    "gelu tanh": lambda x: nn.gelu(x, "tanh"),
+    "hardsigmoid": nn.hardsigmoid,
+    "hardswish": nn.hardswish,
+    "hardtanh": nn.hardtanh,
+    "leaky_relu": lambda x: nn.leaky_relu(x, 0.2),
+    "log_sigmoid": nn.log_sigmoid,
+    "mish": nn.mish,
+    "relu": nn.relu,
+    "relu6": nn.relu6,
+    "selu": nn.selu,
+    "sigmoid": nn.sigmoid,
+    "silu": nn.silu,
+    "softplus": nn.softplus,
+    "softsign": nn.softsign,
+    "tanh": nn.tanh,
+}
+CASES: dict[str, Callable[..., Any]] = {
+    **ACTIVATIONS,
+    "glu": lambda x: nn.glu(x, 1),
+    "softmax": nn.softmax,
+    "log_softmax": nn.log_softmax,
+    "embedding": lambda weight: nn.Embedding(4, 2, key=KEY).replace(weight=weight)(
+        tk.tensor([[3, 0, 3], [1, 3, 1]], backend=weight.backend)
+    ),
+    "layer norm": lambda x, weight, bias: nn.LayerNorm((3, 2)).replace(weight=weight, bias=bias)(x),
+    "layer norm plain": nn.LayerNorm(4, 0.1, affine=False),
+    "rms norm": lambda x, weight: nn.RMSNorm(4).replace(weight=weight)(x),
+    "rms norm eps": nn.RMSNorm((3, 4), 0.1, affine=False),
+    "batch norm 0": batch_norm(0.1),
+    "batch norm 1": batch_norm(None),
+    "batch norm 2": batch_norm(0.25),
+    "conv": convolution(),
+    "conv stride": convolution(stride=(2, 3), padding=(1, 2)),
+    "conv same": convolution(padding="same"),
+    "conv same dilation": convolution(padding="same", dilation=(2, 1)),
+    "conv dilation": convolution(dilation=2, padding=1, stride=2),
+    "conv groups": convolution(groups=2),
+    "conv depthwise": convolution(groups=3, padding=1),
+    "conv patches": convolution(stride=2),
+    "conv point": convolution(),
+    "conv one image": convolution(),
+    "max pool": nn.MaxPool2d(2),
+    "max pool rest": nn.MaxPool2d((2, 3)),
+    "max pool overlap": nn.MaxPool2d(3, 2, 1),
+    "max pool dilation": lambda x: nn.max_pool2d(x, 2, 1, 1, 2),
+    "avg pool": nn.AvgPool2d(2),
+    "avg pool overlap": nn.AvgPool2d((3, 2), (2, 1), 1),
+    "avg pool without": lambda x: nn.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+    "avg pool one image": nn.AvgPool2d(2, 1),
+    "global max pool": lambda x: nn.GlobalMaxPool2d()(x)[..., None, None],
+    "global avg pool": lambda x: nn.GlobalAvgPool2d()(x)[..., None, None],
+    "rnn": recurrent(nn.RNN),
+    "rnn plain": recurrent(nn.RNN),
+    "rnn relu": recurrent(nn.RNN, tk.relu),
+    "rnn relu plain": recurrent(nn.RNN, tk.relu),
+    "gru": recurrent(nn.GRU),
+    "gru plain": recurrent(nn.GRU),
+    "lstm": recurrent(nn.LSTM),
+    "lstm plain": recurrent(nn.LSTM),
+}
+
+
+def test_every_recorded_case_is_tried() -> None:
+    assert CASES.keys() == records().keys()
+
+
+# ---- comparisons -------------------------------------------------------------------------------------------
+
+
+def loss_of(name: str) -> Callable[..., Any]:
+    """From named arguments: the weighted sum of all results, and the results."""
+
+    def loss(given: dict[str, Tensor]) -> tuple[Tensor, list[Tensor]]:
+        ys = results(CASES[name](**given) if len(given) > 1 else CASES[name](*given.values()))
+        totals = [(y * y.constant(weights(y.size), y.dtype, y.shape)).sum() for y in ys]
+        return sum(totals[1:], totals[0]), ys
+
+    return loss
+
+
+def assert_as_recorded(name: str, ys: list[Tensor], gradients: dict[str, Tensor]) -> None:
+    record = records()[name]
+    assert [list(y.shape) for y in ys] == [output["shape"] for output in record["outputs"]]
+    for y, output in zip(ys, record["outputs"], strict=True):
+        assert y.ravel().tolist() == pytest.approx(output["values"], **CLOSE)
+    assert gradients.keys() == record["gradients"].keys()
+    for argument, gradient in gradients.items():
+        assert gradient.ravel().tolist() == pytest.approx(record["gradients"][argument], **CLOSE), argument
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients_are_those_of_pytorch(name: str, backend: str) -> None:
+    (_, ys), gradients = tk.value_and_grad(loss_of(name), has_aux=True)(arguments(name))
+    assert_as_recorded(name, ys, gradients)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_they_are_so_when_compiled(name: str) -> None:
+    (_, ys), gradients = tk.jit(tk.value_and_grad(loss_of(name), has_aux=True))(arguments(name))
+    assert_as_recorded(name, ys, gradients)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_batch_of_examples_is_each_of_them(name: str) -> None:
+    first = arguments(name)
+    second = {argument: x * 0.75 for argument, x in first.items()}
+    stacked = {argument: tk.stack([x, second[argument]]) for argument, x in first.items()}
+    differentiated = tk.value_and_grad(loss_of(name), has_aux=True)
+    (_, ys), gradients = tk.vmap(differentiated)(stacked)
+    for i, given in enumerate((first, second)):
+        (_, expected), expected_gradients = differentiated(given)
+        for y, wanted in zip(ys, expected, strict=True):
+            assert y[i].ravel().tolist() == pytest.approx(wanted.ravel().tolist(), **CLOSE)
+        for argument, wanted in expected_gradients.items():
+            assert gradients[argument][i].ravel().tolist() == pytest.approx(wanted.ravel().tolist(), **CLOSE)
+
+
+SMOOTH = ("gelu", "glu", "layer norm", "rms norm", "conv stride", "avg pool overlap", "gru", "lstm")
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_derivatives_of_both_modes_are_those_of_finite_differences(name: str) -> None:
+    tk.testing.check_grads(lambda given: loss_of(name)(given)[0], (arguments(name),), order=1)
