@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import tensorken as tk
-from tensorken.errors import ArgumentError
-from tensorken_nn.files import FileError
+from tensorken_nn.files import ContentError, FileError
 from tensorken_nn.tables import read_csv
 
 
@@ -104,20 +103,20 @@ def test_words_may_have_line_ends(file: Path) -> None:
 )
 def test_what_is_wrong_is_told_with_its_line(text: str, message: str, file: Path) -> None:
     file.write_text(text)
-    with pytest.raises(ArgumentError, match=rf"table\.csv(, |: ){message}") as caught:
+    with pytest.raises(ContentError, match=rf"table\.csv(, |: ){message}") as caught:
         read_csv(file)
     assert "\n" not in str(caught.value)
 
 
 def test_every_row_has_a_label(file: Path) -> None:
     file.write_text("1,x\n2, \n")
-    with pytest.raises(ArgumentError, match="line 2: the label is empty"):
+    with pytest.raises(ContentError, match="line 2: the label is empty"):
         read_csv(file, labels=True)
 
 
 def test_what_is_no_text_is_told(file: Path) -> None:
     file.write_bytes(b"1,2\n\xff,3\n")
-    with pytest.raises(ArgumentError, match="line 2: byte 0xff is no UTF-8"):
+    with pytest.raises(ContentError, match="line 2: byte 0xff is no UTF-8"):
         read_csv(file)
     with pytest.raises(FileError, match="cannot read"):
         read_csv(file.with_name("nowhere"))

@@ -8,7 +8,7 @@ import pytest
 
 import tensorken as tk
 from tensorken.errors import ArgumentError
-from tensorken_nn.files import FileError
+from tensorken_nn.files import ContentError, FileError
 from tensorken_nn.text import Vocabulary, read_text
 
 
@@ -40,7 +40,7 @@ def test_text_is_read_as_it_is_meant(data: bytes, text: str, tmp_path: Path) -> 
 def test_what_is_no_text_is_told(data: bytes, message: str, tmp_path: Path) -> None:
     file = tmp_path / "text"
     file.write_bytes(data)
-    with pytest.raises(ArgumentError, match=message):
+    with pytest.raises(ContentError, match=message):
         read_text(file)
 
 

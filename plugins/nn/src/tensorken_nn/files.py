@@ -17,6 +17,10 @@ class FileError(TensorkenError, OSError):
     """A file cannot be read or written."""
 
 
+class ContentError(TensorkenError, ValueError):
+    """A file does not hold what is read from it."""
+
+
 def read(path: str | os.PathLike[str]) -> bytes:
     """All bytes of a file.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError
+from tensorken_nn.files import ContentError
 from tensorken_nn.text import read_text
 
 LARGEST = 3.4028234663852886e38  # float32
@@ -44,7 +44,7 @@ def read_csv(
 
     Raises:
         FileError: if the file cannot be read.
-        ArgumentError: if a cell is no finite number, a line has another number of cells than the first, or there are
+        ContentError: if a cell is no finite number, a line has another number of cells than the first, or there are
             no rows or no inputs; it tells the line.
 
     >>> import pathlib, tempfile
@@ -59,10 +59,10 @@ def read_csv(
     """
     rows = list(_rows(path, delimiter))
     if not rows:
-        raise ArgumentError(f"{path}: there are no rows; give a file that has some")
+        raise ContentError(f"{path}: there are no rows; give a file that has some")
     first = rows[0].cells
     if len(first) < 2:
-        raise ArgumentError(
+        raise ContentError(
             f"{rows[0].place}: there is only one cell, need an input and a target at least; "
             f"the cells are taken to be separated by {delimiter!r}"
         )
@@ -71,10 +71,10 @@ def read_csv(
     columns = tuple(first) if header else tuple([f"column {i + 1}" for i in range(len(first))])
     rows = rows[header:]
     if not rows:
-        raise ArgumentError(f"{path}: there are no rows after the names of the columns; add some")
+        raise ContentError(f"{path}: there are no rows after the names of the columns; add some")
     for row in rows:
         if len(row.cells) != len(first):
-            raise ArgumentError(
+            raise ContentError(
                 f"{row.place}: there are {len(row.cells)} cells, need {len(first)} as in the first line; mend the line"
             )
     inputs = [row.numbers(columns[:-1]) for row in rows]
@@ -98,7 +98,7 @@ class _Row:
         value = _number(self.cells[i])
         if value is None or not abs(value) <= LARGEST:  # NaN is not
             need = "a number" if value is None else "a finite number that float32 has"
-            raise ArgumentError(
+            raise ContentError(
                 f"{self.place}, {column}: {self.cells[i]!r:.60} is not {need}; mend the cell or leave out the line"
             )
         return value
@@ -112,7 +112,7 @@ def _rows(path: str | os.PathLike[str], delimiter: str) -> Iterator[_Row]:
             if any(cells):
                 yield _Row(f"{path}, line {reader.line_num}", [cell.strip() for cell in cells])
     except csv.Error as error:
-        raise ArgumentError(f"{path}, line {reader.line_num}: {error}; mend the line") from None
+        raise ContentError(f"{path}, line {reader.line_num}: {error}; mend the line") from None
 
 
 def _number(text: str) -> float | None:
@@ -128,7 +128,7 @@ def _labels(rows: Sequence[_Row]) -> tuple[tuple[str, ...], list[int]]:
     texts = [row.cells[-1] for row in rows]
     for row, text in zip(rows, texts, strict=True):
         if not text:
-            raise ArgumentError(f"{row.place}: the label is empty; give one, or leave out the line")
+            raise ContentError(f"{row.place}: the label is empty; give one, or leave out the line")
     numbers = [_number(text) for text in texts]
     as_numbers = all([number is not None and math.isfinite(number) for number in numbers])
     keys: list[Any] = list(numbers) if as_numbers else texts  # 1 and 1.0 are one class

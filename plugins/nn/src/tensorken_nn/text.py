@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tensorken import Tensor
 from tensorken.errors import ArgumentError
-from tensorken_nn.files import read
+from tensorken_nn.files import ContentError, read
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
@@ -16,18 +16,18 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
     Raises:
         FileError: if the file cannot be read.
-        ArgumentError: if it is not UTF-8, or there is nothing in it.
+        ContentError: if it is not UTF-8, or there is nothing in it.
     """
     data = read(path)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise ArgumentError(
+        raise ContentError(
             f"{path}, line {line}: byte 0x{data[error.start]:02x} is no UTF-8; save the text as UTF-8"
         ) from None
     if not text:
-        raise ArgumentError(f"{path}: there is no text; give a file that has some")
+        raise ContentError(f"{path}: there is no text; give a file that has some")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
