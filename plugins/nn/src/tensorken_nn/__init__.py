@@ -38,6 +38,7 @@ from tensorken_nn.activations import (
 from tensorken_nn.checkpoints import CheckpointError
 from tensorken_nn.clipping import clip_by_global_norm, clip_by_value, global_norm
 from tensorken_nn.data import batches, hold_out, split
+from tensorken_nn.gpt import GPT, generate
 from tensorken_nn.initializers import (
     glorot_normal,
     glorot_uniform,
@@ -66,6 +67,7 @@ from tensorken_nn.layers import (
     GlobalMaxPool2d,
     LayerNorm,
     Linear,
+    MultiHeadAttention,
     LSTMState,
     MaxPool2d,
     Residual,
@@ -106,6 +108,7 @@ from tensorken_nn.text import Vocabulary, read_text
 from tensorken_nn.training import Epoch, Task, fit
 
 __all__ = [
+    "GPT",
     "GRU",
     "LSTM",
     "RNN",
@@ -133,6 +136,7 @@ __all__ = [
     "MaxPool2d",
     "Module",
     "MomentumSGD",
+    "MultiHeadAttention",
     "Optimizer",
     "RMSNorm",
     "RMSProp",
@@ -160,6 +164,7 @@ __all__ = [
     "elu",
     "fit",
     "gelu",
+    "generate",
     "global_norm",
     "glorot_normal",
     "glorot_uniform",

@@ -1,5 +1,6 @@
 """Layers: modules that other modules are made of."""
 
+from tensorken_nn.layers.attention import Cache, MultiHeadAttention
 from tensorken_nn.layers.batch_norm import BatchNorm, Statistics
 from tensorken_nn.layers.convolution import Conv2d, conv2d
 from tensorken_nn.layers.dropout import Dropout
@@ -25,6 +26,7 @@ __all__ = [
     "RNN",
     "AvgPool2d",
     "BatchNorm",
+    "Cache",
     "Conv2d",
     "Dropout",
     "Embedding",
@@ -34,6 +36,7 @@ __all__ = [
     "LSTMState",
     "LayerNorm",
     "Linear",
+    "MultiHeadAttention",
     "MaxPool2d",
     "RMSNorm",
     "Residual",
