@@ -111,7 +111,7 @@ def test_generate_compiles_once() -> None:
 
 
 def test_generate_draws_by_the_chances() -> None:
-    """Of many rows that begin alike, as many go on with each token as the model says; of the likeliest two, no other."""
+    """Of many rows that begin alike, as many go on with each token as the model says."""
     model, prompt = small(), tk.zeros((4000, 1), tk.int32)
     model = model.replace(tokens=model.tokens.replace(weight=model.tokens.weight * 20.0))
     logits = model(tk.tensor([[0]]))[0, 0]
@@ -158,6 +158,6 @@ def test_errors() -> None:
         model(tk.zeros((1, 7), tk.int32))
     with pytest.raises(ShapeError, match=r"generate: got tokens of shape \(3,\), need \(batch, time\)"):
         generate(model, tk.tensor([1, 2, 3]), 5, KEY)
-    with pytest.raises(ArgumentError, match="got -1, 1.0, None"):
+    with pytest.raises(ArgumentError, match=r"got -1, 1\.0, None"):
         generate(model, tk.tensor([[1]]), -1, KEY)
     assert DEVIATION == 0.02
