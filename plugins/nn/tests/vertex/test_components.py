@@ -64,9 +64,9 @@ def test_a_linear_layer() -> None:
         for row, c in zip(values(W), b, strict=True)
     ]
     assert values(layer(Vector(x))) == pytest.approx(wanted, rel=1e-14) and wanted[1] == 0.0 < wanted[0]
-    with pytest.raises(ShapeError, match="3 columns meet 2 rows"):
+    with pytest.raises(ShapeError, match="Linear: need a Vector of size 3, got one of size 2"):
         layer(Vector(1.0, 2.0))
-    with pytest.raises(ArgumentError, match="need a Vector or a Matrix, got list"):
+    with pytest.raises(ArgumentError, match="Linear: need a Vector, got list"):
         layer(x)  # type: ignore[arg-type]
 
 

@@ -95,6 +95,24 @@ def test_backward_may_start_from_any_number() -> None:
         x.backward(tk.ones(2))
 
 
+def test_nothing_is_added_if_a_function_fails() -> None:
+    def fail(z: Vertex) -> Any:
+        raise ZeroDivisionError
+
+    x = Vertex(3.0)
+    y = x * 2.0 + Vertex(1.0, (x,), fail)
+    with pytest.raises(ZeroDivisionError):
+        y.backward()
+    assert x.grad == 0.0
+
+
+def test_what_no_derivative_leads_to_is_left_alone() -> None:
+    x = Vertex(3.0)
+    y = Vertex(1.0, (x * 2.0, x), lambda z: (None, z.grad))
+    y.backward()
+    assert (x.grad, y.parents[0].grad) == (1.0, 0.0)
+
+
 def test_what_is_not_reached_is_left_alone() -> None:
     x, y = Vertex(1.0), Vertex(2.0)
     x.grad = y.grad = 5.0

@@ -13,6 +13,7 @@ have the derivatives of `tensorken`'s own ops, and a vertex may hold a tensor of
 """
 
 from tensorken_nn.vertex import functions
+from tensorken_nn.vertex.arithmetic import ElementError
 from tensorken_nn.vertex.components import Component, Linear, Sequential
 from tensorken_nn.vertex.function import Function
 from tensorken_nn.vertex.functions import (
@@ -40,6 +41,7 @@ __all__ = [
     "SGD",
     "Adam",
     "Component",
+    "ElementError",
     "Function",
     "He",
     "Linear",

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorken.errors import ArgumentError
+from tensorken.errors import ArgumentError, ShapeError
 from tensorken_nn.vertex.initialisers import He, WeightInitialiser
 from tensorken_nn.vertex.node import Vertex
 from tensorken_nn.vertex.vector import Vector
@@ -86,7 +86,12 @@ class Linear(Component):
             ArgumentError: if it is no vector.
             ShapeError: if it has another size.
         """
-        z: Vector = self._parameters["W"].dot(x)
+        W = self._parameters["W"]
+        if not isinstance(x, Vector):
+            raise ArgumentError(f"Linear: need a Vector, got {type(x).__name__}")
+        if len(x) != len(W.cols):
+            raise ShapeError(f"Linear: need a Vector of size {len(W.cols)}, got one of size {len(x)}")
+        z: Vector = W @ x
         if "b" in self._parameters:
             z = z + self._parameters["b"]
         return z if self._activation is None else z.map(self._activation)

@@ -22,8 +22,13 @@ class Vertex:
     Operators and functions make new vertices, which know their parents; nothing has to be switched on for that.
     Comparisons and `bool` look at the value, as those of numbers do; sets and dicts tell vertices apart by identity.
 
+    Args:
+        value: a number, which becomes a float, or a floating-point tensor.
+        parents: what it was computed from; functions give them, and a leaf has none.
+        pull_back: from this vertex, once its `grad` is complete, to what that adds to the gradient of each parent.
+
     Attributes:
-        value: a float, or a floating-point tensor; an int becomes a float.
+        value: a float or a tensor; optimisers change it.
         grad: the derivative of what `backward` was called on by this vertex; 0.0 until then.
 
     Raises:
@@ -115,17 +120,20 @@ class Vertex:
         >>> x.grad
         14.0
         """
-        start = self._start(grad)
-        order = self.topological_order()
-        for vertex in order:
-            if vertex._parents:
-                vertex.grad = 0.0
-        self.grad = self.grad + start
-        for vertex in order:
-            if vertex._pull_back is not None:
-                for parent, share in zip(vertex._parents, vertex._pull_back(vertex), strict=True):
-                    if share is not None:
-                        parent.grad = parent.grad + share
+        found: dict[Vertex, Any] = {self: self._start(grad)}
+        leaves: list[Vertex] = []
+        for vertex in self.topological_order():
+            if vertex not in found:  # no derivative leads to it
+                continue
+            if vertex._pull_back is None:
+                leaves.append(vertex)
+                continue
+            vertex.grad = found[vertex]
+            for parent, share in zip(vertex._parents, vertex._pull_back(vertex), strict=True):
+                if share is not None:
+                    found[parent] = found[parent] + share if parent in found else share
+        for leaf in leaves:  # last, so that nothing is added if a function fails
+            leaf.grad = leaf.grad + found[leaf]
 
     def _start(self, grad: Value | None) -> Value:
         """The derivative that this vertex begins with, of the value's shape."""
