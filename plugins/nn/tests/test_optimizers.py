@@ -1,10 +1,12 @@
-"""Optimisers, against closed forms and against plain-Python versions of the published algorithms."""
+"""Optimisers, against other libraries, closed forms and plain-Python versions of the published algorithms."""
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +14,29 @@ import pytest
 import tensorken as tk
 import tensorken_nn as nn
 from tensorken import tree
-from tensorken.errors import ArgumentError, StructureError
+from tensorken.errors import ArgumentError, ShapeError, StructureError
+from tensorken_nn.optimizers.adam import lived
 
 Numbers = list[float]
+
+OTHERS = json.loads(Path(__file__).with_name("numbers_of_others.json").read_text(encoding="ascii"))[
+    "optimizers"
+]
+
+FALLING = nn.warmup(nn.cosine(0.1, 0.01, 6), 2)
+EVERY: list[nn.Optimizer] = [
+    nn.SGD(FALLING),
+    nn.SGD(0.1, 0.9, dampening=0.5),
+    nn.MomentumSGD(FALLING, nesterov=True, weight_decay=0.1),
+    nn.Adam(FALLING),
+    nn.Adam(0.1, beta1=0.0, beta2=0.0, epsilon=0.1),
+    nn.AdamW(FALLING, weight_decay=0.3, mask=nn.only_matrices),
+    nn.RMSProp(FALLING),
+    nn.RMSProp(0.01, momentum=0.5, centered=True),
+    nn.Adagrad(FALLING),
+    nn.Lion(FALLING),
+]
+IDS = [f"{i} {type(optimizer).__name__}" for i, optimizer in enumerate(EVERY)]
 
 
 def parameter_tree(values: Numbers) -> dict[str, Any]:
@@ -115,7 +137,7 @@ def test_without_momentum_there_is_no_velocity_to_keep() -> None:
     assert tree.leaves(nn.SGD(0.1).init(parameter_tree([0.0] * 6)).velocity) == []
 
 
-@pytest.mark.parametrize("optimizer", [nn.SGD(0.1), nn.SGD(0.1, 0.9), nn.Adam(0.1)], ids=repr)
+@pytest.mark.parametrize("optimizer", EVERY, ids=IDS)
 def test_nothing_is_changed_in_place_and_the_dtype_stays(optimizer: nn.Optimizer) -> None:
     parameters = {"w": tk.tensor([1.0, 2.0])}
     gradients = {"w": tk.tensor([0.5, -0.5])}
@@ -128,15 +150,184 @@ def test_nothing_is_changed_in_place_and_the_dtype_stays(optimizer: nn.Optimizer
     assert after.step == 1 and state.step == 0
 
 
-@pytest.mark.parametrize("optimizer", [nn.SGD(0.1), nn.SGD(0.1, 0.9), nn.Adam(0.1)], ids=repr)
+@pytest.mark.parametrize("optimizer", EVERY, ids=IDS)
 def test_gradients_of_another_structure_are_refused(optimizer: nn.Optimizer) -> None:
     parameters = {"w": tk.zeros(2)}
     with pytest.raises(StructureError, match=r"\bv\b"):
         optimizer.update(parameters, {"v": tk.zeros(2)}, optimizer.init(parameters))
 
 
-def test_a_linear_schedule_falls_in_equal_parts() -> None:
-    rate = nn.linear(0.5, 0.1, 4)
-    assert [rate(step) for step in range(1, 8)] == pytest.approx([0.5, 0.4, 0.3, 0.2, 0.1, 0.1, 0.1])
-    with pytest.raises(ArgumentError, match="linear: need at least one step, got 0"):
-        nn.linear(0.5, 0.1, 0)
+def test_gradients_of_another_shape_are_refused() -> None:
+    """They would broadcast, and so would the parameters then."""
+    parameters = {"w": tk.zeros(2)}
+    with pytest.raises(ShapeError, match=r"a gradient has shape \(\), need \(2,\), that of its parameter"):
+        nn.SGD(0.1).update(parameters, {"w": tk.zeros(())}, nn.SGD(0.1).init(parameters))
+
+
+@pytest.mark.parametrize("optimizer", EVERY, ids=IDS)
+def test_no_parameters_are_a_tree_too(optimizer: nn.Optimizer) -> None:
+    parameters: Any = {"w": (), "b": None}
+    moved, state = optimizer.update(parameters, parameters, optimizer.init(parameters))
+    assert moved == parameters
+    assert state.step == 1
+
+
+# ---- other libraries ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.feature(157)
+@pytest.mark.parametrize("case", OTHERS["cases"], ids=lambda case: f"{case['optimizer']} {case['options']}")
+def test_a_hundred_steps_are_those_of_other_libraries(case: Any) -> None:
+    with tk.use_backend("numpy"):
+        optimizer = getattr(nn, case["optimizer"])(**case["options"])
+        found = trace(optimizer, OTHERS["start"], OTHERS["gradients"])
+    assert len(found) == 100
+    for step, expected in case["parameters"].items():
+        assert found[int(step) - 1] == pytest.approx(expected, rel=1e-11, abs=1e-13)
+
+
+def test_each_optimizer_was_compared() -> None:
+    names = {case["optimizer"] for case in OTHERS["cases"]}
+    assert names | {"MomentumSGD"} == {type(optimizer).__name__ for optimizer in EVERY}
+    assert nn.MomentumSGD(0.1) == nn.MomentumSGD(0.1, 0.9)
+
+
+# ---- compiled steps ----------------------------------------------------------------------------------------
+
+
+def descend(optimizer: nn.Optimizer, dtype: Any, compiled: bool, steps: int = 10) -> tuple[Any, Any, int]:
+    """The parameters and the state after steps on a small loss, and how often Python made one."""
+    made = 0
+
+    def loss(p: Any) -> tk.Tensor:
+        return ((p["w"] @ p["b"][0] * p["b"][1]).square().sum() + (p["w"].square() * 0.1).sum()) * 0.1
+
+    def step(parameters: Any, state: Any) -> Any:
+        nonlocal made
+        made += 1
+        return optimizer.update(parameters, tk.grad(loss)(parameters), state)
+
+    parameters: Any = {
+        "w": tk.tensor([[1.0, 2.0], [3.0, -1.0]], dtype),
+        "b": (tk.tensor([0.5, 1.0], dtype), tk.tensor(2.0, dtype)),
+    }
+    state = optimizer.init(parameters)
+    take = tk.jit(step) if compiled else step
+    for _ in range(steps):
+        parameters, state = take(parameters, state)
+    return parameters, state, made
+
+
+@pytest.mark.feature(157)
+@pytest.mark.parametrize("optimizer", EVERY, ids=IDS)
+@pytest.mark.parametrize("dtype", [tk.float64, tk.float32], ids=str)
+def test_compiled_steps_are_traced_once_and_are_those_of_python(
+    backend: str, optimizer: nn.Optimizer, dtype: Any
+) -> None:
+    """The step is a tensor then, and with it the rate and what takes the bias out."""
+    expected, plain, made = descend(optimizer, dtype, compiled=False)
+    found, state, traced = descend(optimizer, dtype, compiled=True)
+    assert (made, traced) == (10, 1)
+    assert (plain.step, int(state.step), state.step.dtype) == (10, 10, tk.int32)
+    assert {x.dtype for x in tree.leaves(found)} == {dtype}
+    bound = 1e-13 if dtype is tk.float64 else 3e-6
+    assert numbers(found) == pytest.approx(numbers(expected), rel=bound, abs=bound)
+
+
+def test_scalars_follow_the_dtype_of_each_parameter() -> None:
+    """float16 counts its steps in float32, and nothing is promoted."""
+    parameters = {name: tk.ones(3, dtype=name) for name in ("float16", "float32", "float64")}
+    optimizer = nn.AdamW(FALLING)
+    step = tk.jit(lambda p, s: optimizer.update(p, p, s))
+    moved, state = step(*step(parameters, optimizer.init(parameters)))
+    for trees in (moved, state.mean, state.square):
+        assert {name: x.dtype.name for name, x in trees.items()} == {name: name for name in parameters}
+    assert tree.map(lambda x: round(x[0].item(), 2), moved) == dict.fromkeys(parameters, 0.9)
+    halves = tk.ones(3, dtype=tk.float16)
+    state = optimizer.init(halves)._replace(step=tk.tensor(70_000))
+    assert bool(tk.isfinite(optimizer.update(halves, halves, state)[0]).all())
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.5, 0.9, 0.999, 0.99999])
+@pytest.mark.parametrize("step", [1, 2, 100, 10_000])
+def test_the_bias_is_known_to_the_last_digits_in_float32(beta: float, step: int) -> None:
+    expected = -math.expm1(step * math.log(beta)) if beta else 1.0
+    assert lived(beta, step) == pytest.approx(expected, rel=1e-10)
+    assert float(lived(beta, tk.tensor(float(step)))) == pytest.approx(expected, rel=3e-7)
+
+
+def test_the_learning_rate_may_be_learned() -> None:
+    """The slope of the loss after a step, by the rate of that step: -g * g for descent."""
+
+    def after(rate: tk.Tensor) -> tk.Tensor:
+        optimizer, x = nn.SGD(rate), tk.tensor(3.0, tk.float64)
+        moved, _ = optimizer.update(x, x * 2.0, optimizer.init(x))
+        return moved.square()
+
+    assert tk.grad(after)(tk.tensor(0.1, tk.float64)).item() == pytest.approx(-2 * 3.0 * (1 - 0.2) * 6.0)
+
+
+# ---- weight decay ------------------------------------------------------------------------------------------
+
+DECAYING: list[Callable[..., nn.Optimizer]] = [nn.SGD, nn.AdamW, nn.RMSProp, nn.Adagrad, nn.Lion]
+
+
+@pytest.mark.parametrize("kind", DECAYING)
+def test_a_mask_chooses_what_decays(backend: str, kind: Callable[..., nn.Optimizer]) -> None:
+    """A function of names and parameters, or a tree of bools: a module of them, for a module."""
+    model = nn.mlp((2, 3, 1), key=tk.random.key(0))
+    model = tree.map(lambda x: x + 0.5, model)
+    still = tree.map(tk.zeros_like, model)
+    trees = tree.map(lambda x: x.ndim == 2, model)
+    masks: list[Any] = [nn.only_matrices, trees, lambda name, p: name.endswith("weight")]
+    for mask in masks:
+        optimizer = kind(0.1, weight_decay=0.5, mask=mask)
+        moved, _ = optimizer.update(model, still, optimizer.init(model))
+        for name, p in nn.named_parameters(model).items():
+            same = nn.named_parameters(moved)[name].tolist() == p.tolist()
+            assert same == name.endswith("bias"), name
+    everything = kind(0.1, weight_decay=0.5)
+    moved, _ = everything.update(model, still, everything.init(model))
+    assert all(a.tolist() != b.tolist() for a, b in zip(tree.leaves(model), tree.leaves(moved), strict=True))
+
+
+def test_a_mask_of_another_structure_is_refused() -> None:
+    optimizer, parameters = nn.SGD(0.1, weight_decay=0.1, mask={"v": True}), {"w": tk.zeros(2)}
+    with pytest.raises(StructureError, match="the mask"):
+        optimizer.update(parameters, parameters, optimizer.init(parameters))
+
+
+def test_a_small_decay_is_as_large_as_was_asked_for() -> None:
+    """In float32, a factor of 1 - 1e-5 would be off by one part in 700 of the decay, at every step the same way."""
+    optimizer, p = (
+        nn.AdamW(1e-3, weight_decay=1e-2),
+        tk.random.uniform(tk.random.key(0), (4000,), minval=1.0, maxval=2.0),
+    )
+    moved, _ = optimizer.update(p, tk.zeros_like(p), optimizer.init(p))
+    before, after = p.astype(tk.float64), moved.astype(tk.float64)
+    assert (1.0 - after / before).mean().item() == pytest.approx(1e-5, rel=4e-4)
+
+
+# ---- arguments ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.SGD(-0.1), r"SGD: learning_rate must not be negative, got -0\.1"),
+        (lambda: nn.SGD(0.1, momentum=1.0), r"SGD: momentum must be in \[0, 1\), got 1\.0"),
+        (lambda: nn.MomentumSGD(weight_decay=-1.0), "MomentumSGD: weight_decay must not be negative"),
+        (
+            lambda: nn.SGD(0.1, nesterov=True),
+            r"SGD: nesterov needs a momentum and no dampening, got momentum=0\.0",
+        ),
+        (lambda: nn.Adam(beta2=1.0), r"Adam: beta2 must be in \[0, 1\), got 1\.0"),
+        (lambda: nn.AdamW(epsilon=math.nan), "AdamW: epsilon must not be negative, got nan"),
+        (lambda: nn.RMSProp(alpha=-0.5), r"RMSProp: alpha must be in \[0, 1\), got -0\.5"),
+        (lambda: nn.Adagrad(initial_accumulator=-1.0), "Adagrad: initial_accumulator must not be negative"),
+        (lambda: nn.Lion(beta1=2.0), r"Lion: beta1 must be in \[0, 1\), got 2\.0"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        make()

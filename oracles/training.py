@@ -1,0 +1,194 @@
+"""What other libraries make of the same trainings; `python -m oracles.training` runs where PyTorch and optax are.
+
+It writes plugins/nn/tests/numbers_of_others.json, all in float64: the parameters along a hundred steps of optimisers
+(PyTorch's, for Lion optax's) on gradients that are written down too, the rates of schedules (optax's, for stairs
+PyTorch's), and losses with their gradients (PyTorch's).
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+import torch
+
+jax.config.update("jax_enable_x64", True)
+
+PLACE = Path(__file__).parents[1] / "plugins" / "nn" / "tests" / "numbers_of_others.json"
+STEPS = 100
+SEEN = (1, 2, 3, 10, 30, 100)
+"""Steps after which the parameters are written down."""
+
+OPTIMIZERS: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
+    ("SGD", {}, {}),
+    ("SGD", {"momentum": 0.9}, {}),
+    ("SGD", {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}, {}),
+    ("SGD", {"learning_rate": 0.1, "momentum": 0.8, "dampening": 0.3}, {}),
+    ("Adam", {}, {}),
+    ("Adam", {"learning_rate": 0.01, "weight_decay": 0.1}, {"beta1": 0.5, "beta2": 0.9, "epsilon": 1e-3}),
+    ("AdamW", {}, {}),
+    ("AdamW", {"learning_rate": 0.01, "weight_decay": 0.5}, {"beta1": 0.8, "beta2": 0.99}),
+    ("RMSProp", {}, {}),
+    ("RMSProp", {"momentum": 0.9, "centered": True, "alpha": 0.9, "weight_decay": 0.1}, {}),
+    ("Adagrad", {}, {}),
+    ("Adagrad", {"learning_rate": 0.1, "initial_accumulator": 0.5, "weight_decay": 0.1}, {}),
+    ("Lion", {"learning_rate": 1e-4}, {}),
+    ("Lion", {"learning_rate": 0.01, "weight_decay": 0.1}, {"beta1": 0.8, "beta2": 0.95}),
+)
+"""The optimiser, and what is told to it: under names that PyTorch has too, or nearly, and under others."""
+
+NAMES = {"learning_rate": "lr", "epsilon": "eps", "initial_accumulator": "initial_accumulator_value"}
+CLASSES = {"RMSProp": torch.optim.RMSprop}
+
+
+def drawn() -> tuple[list[float], list[list[float]]]:
+    """Parameters and gradients of very different sizes, one always zero."""
+    rng = random.Random(5)
+    scales = (1.0, 1e-3, 1e3, 1e-9, 0.0, 1.0)
+    gradients = [[rng.gauss(0.3, 1.0) * scale for scale in scales] for _ in range(STEPS)]
+    return [rng.gauss(0.0, 1.0) for _ in scales], gradients
+
+
+def with_torch(name: str, options: dict[str, Any], start: list[float], gradients: Any) -> list[list[float]]:
+    """The parameters after each step of an optimiser of PyTorch."""
+    given = {NAMES.get(key, key): value for key, value in options.items()}
+    if "beta1" in given:
+        given["betas"] = (given.pop("beta1"), given.pop("beta2"))
+    p = torch.tensor(start, dtype=torch.float64, requires_grad=True)
+    optimizer = CLASSES.get(name, getattr(torch.optim, name, None))([p], **given)
+    found = []
+    for gradient in gradients:
+        p.grad = torch.tensor(gradient, dtype=torch.float64)
+        optimizer.step()
+        found.append(p.detach().tolist())
+    return found
+
+
+def with_optax(options: dict[str, Any], start: list[float], gradients: Any) -> list[list[float]]:
+    """The parameters after each step of optax's Lion."""
+    given = {{"beta1": "b1", "beta2": "b2"}.get(key, key): value for key, value in options.items()}
+    optimizer = optax.lion(**given)
+    p = np.array(start)
+    state = optimizer.init(p)
+    found = []
+    for gradient in gradients:
+        change, state = optimizer.update(np.array(gradient), state, p)
+        p = np.asarray(optax.apply_updates(p, change))
+        found.append(p.tolist())
+    return found
+
+
+def optimizers() -> dict[str, Any]:
+    """The start, the gradients, and the parameters after some steps of each optimiser."""
+    start, gradients = drawn()
+    cases = []
+    for name, common, own in OPTIMIZERS:
+        options = common | own
+        found = (
+            with_optax(options, start, gradients)
+            if name == "Lion"
+            else with_torch(name, options, start, gradients)
+        )
+        steps = {str(step): found[step - 1] for step in SEEN}
+        cases.append({"optimizer": name, "options": options, "parameters": steps})
+    return {"start": start, "gradients": gradients, "cases": cases}
+
+
+def stairs(milestones: list[int] | int, steps: int) -> list[float]:
+    """The rates of PyTorch's StepLR or MultiStepLR, from 0.1, with a factor of 0.5."""
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.1)
+    kind = torch.optim.lr_scheduler
+    schedule: Any = (
+        kind.StepLR(optimizer, milestones, 0.5)
+        if isinstance(milestones, int)
+        else kind.MultiStepLR(optimizer, milestones, 0.5)
+    )
+    found = []
+    for _ in range(steps):
+        found.append(schedule.get_last_lr()[0])
+        optimizer.step()
+        schedule.step()
+    return found
+
+
+def schedules() -> dict[str, list[float]]:
+    """The rates of each schedule at steps 1 to 40."""
+    steps = range(40)
+    rises = optax.linear_schedule(0.2 / 6, 0.2, 5)
+    made = {
+        "linear": optax.linear_schedule(0.5, 0.1, 30),
+        "cosine": optax.cosine_decay_schedule(0.5, 30, alpha=0.2),
+        "warmup": optax.join_schedules([rises, optax.cosine_decay_schedule(0.2, 20)], [5]),
+    }
+    found = {name: [float(schedule(step)) for step in steps] for name, schedule in made.items()}
+    return found | {"staircase": stairs(7, len(steps)), "join": stairs([4, 20], len(steps))}
+
+
+LOGITS = [[1.5, -2.0, 0.3], [0.0, 0.0, 0.0], [1e4, -1e4, 0.0], [-30.0, 30.0, 1e-3]]
+LABELS = [2, 0, 1, 1]
+TARGETS = [[1.0, 0.0, 0.25], [0.0, 1.0, 0.5], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
+CHANCES = [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.1, 0.2, 0.7]]
+
+
+def losses() -> dict[str, Any]:
+    """The single losses and the gradient of their mean, for each loss, and what they are losses of."""
+    f = torch.nn.functional
+    of = {
+        "squared_error": lambda x, r: f.mse_loss(x, torch.tensor(TARGETS), reduction=r),
+        "l1": lambda x, r: f.l1_loss(x, torch.tensor(TARGETS), reduction=r),
+        "huber": lambda x, r: f.huber_loss(x, torch.tensor(TARGETS), reduction=r, delta=1.25),
+        "binary_cross_entropy_with_logits": lambda x, r: f.binary_cross_entropy_with_logits(
+            x, torch.tensor(TARGETS), reduction=r
+        ),
+        "kl_divergence": lambda x, r: (
+            f.kl_div(torch.log_softmax(x, -1), torch.tensor(CHANCES), reduction="none").sum(-1)
+            if r == "none"
+            else f.kl_div(torch.log_softmax(x, -1), torch.tensor(CHANCES), reduction="batchmean")
+        ),
+        "cross_entropy": lambda x, r: f.cross_entropy(x, torch.tensor(LABELS), reduction=r),
+        "cross_entropy, smoothed": lambda x, r: f.cross_entropy(
+            x, torch.tensor(LABELS), reduction=r, label_smoothing=0.2
+        ),
+        "cross_entropy, ignoring": lambda x, r: f.cross_entropy(
+            x, torch.tensor(LABELS), reduction=r, ignore_index=1
+        ),
+    }
+    torch.set_default_dtype(torch.float64)
+    found = {}
+    for name, loss in of.items():
+        x = torch.tensor(LOGITS, requires_grad=True)
+        mean = loss(x, "mean")
+        mean.backward()  # type: ignore[no-untyped-call]
+        found[name] = {
+            "none": loss(x, "none").tolist(),
+            "mean": mean.item(),
+            "gradient": x.grad.tolist(),  # type: ignore[union-attr]
+        }
+    return {
+        "logits": LOGITS,
+        "labels": LABELS,
+        "targets": TARGETS,
+        "chances": CHANCES,
+        "cases": found,
+    }
+
+
+def main() -> None:
+    """Write the file."""
+    numbers = {
+        "versions": {"torch": torch.__version__, "optax": optax.__version__},
+        "optimizers": optimizers(),
+        "schedules": schedules(),
+        "losses": losses(),
+    }
+    text = json.dumps(numbers, separators=(", ", ": ")).replace("], [", "],\n[").replace("}, ", "},\n")
+    PLACE.write_text(text + "\n", encoding="ascii")
+
+
+if __name__ == "__main__":
+    main()
