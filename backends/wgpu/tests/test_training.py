@@ -19,7 +19,7 @@ import pytest
 import tensorken as tk
 from tensorken import tree
 from tensorken.cli import main
-from tensorken_nn.digits import DARKEST, LABEL_SMOOTHING, read
+from tensorken_nn.jobs.digits import DARKEST, LABEL_SMOOTHING, read
 from tensorken_nn.layers import mlp
 from tensorken_nn.losses import cross_entropy
 from tensorken_nn.metrics import correct

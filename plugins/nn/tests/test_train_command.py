@@ -19,7 +19,9 @@ import tensorken as tk
 from tensorken.cli import main
 from tensorken.errors import BackendError
 from tensorken_nn import cli, curves, folder
-from tensorken_nn.training import Epoch
+from tensorken_nn.interruption import Interruption
+from tensorken_nn.runs import Recorded
+from tensorken_nn.training import Record
 from tensorken_numpy.backend import Numpy
 from tensorken_string.backend import String
 
@@ -70,10 +72,15 @@ def test_a_run_tells_its_story_and_ends_with_the_accuracy(run: Any, working_dire
     assert re.fullmatch(r"test accuracy: \d+\.\d %", lines[-1])
     place = working_directory / "runs" / "digits-1"
     assert f"results are in {Path('runs', 'digits-1')}" in lines[-2]
-    assert sorted(path.name for path in place.iterdir()) == ["curves.png", "metrics.jsonl", "run.json"]
+    assert sorted(path.name for path in place.iterdir()) == [
+        "checkpoint.safetensors",
+        "curves.png",
+        "metrics.jsonl",
+        "run.json",
+    ]
     recorded = metrics(place)
     assert [list(row) for row in recorded] == [
-        ["epoch", "loss", "accuracy", "test_loss", "test_accuracy"]
+        ["epoch", "step", "loss", "accuracy", "test_loss", "test_accuracy"]
     ] * 2
     assert [row["epoch"] for row in recorded] == [1, 2]
     summary = json.loads((place / "run.json").read_text(encoding="ascii"))
@@ -159,11 +166,22 @@ def test_curves_show_what_was_measured(working_directory: Path, monkeypatch: pyt
     figures: list[Figure] = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: figures.append(figure))
     curves.draw(
-        [Epoch(1, 2.0, 0.25, 2.5, 0.125), Epoch(2, 1.0, 0.5, 1.5, 0.375)], Path("unused"), "the title"
+        [
+            Record(5, {"loss": 2.0, "accuracy": 0.25, "test_loss": 2.5, "test_accuracy": 0.125}),
+            Record(10, {"loss": 1.0, "accuracy": 0.5, "test_loss": 1.5, "test_accuracy": 0.375}),
+        ],
+        period=5,
+        unit="epoch",
+        file=Path("unused"),
+        title="the title",
     )
     (figure,) = figures
     drawn = [[list(line.get_ydata()) for line in axes.lines] for axes in figure.axes]
     assert drawn == [[[2.0, 1.0], [2.5, 1.5]], [[25.0, 50.0], [12.5, 37.5]]]
+    assert [list(line.get_xdata()) for axes in figure.axes for line in axes.lines] == [[1, 2]] * 4
+    assert [[text.get_text() for text in axes.get_legend().get_texts()] for axes in figure.axes] == [
+        ["train", "test"]
+    ] * 2
     assert figure.get_suptitle() == "the title"
 
 
@@ -257,9 +275,9 @@ def test_whether_a_backend_has_values_is_found_out_not_known() -> None:
         """A backend without values, under a name that nobody knows."""
 
     with tk.use_backend(Mute()), pytest.raises(BackendError, match="computes no values"):
-        cli._backend_with_values()
+        cli.backend_with_values()
     with tk.use_backend(Numpy()):
-        assert cli._backend_with_values()[0]
+        assert cli.backend_with_values()[0]
 
 
 def test_an_unknown_backend_is_the_hosts_to_explain(run: Any, working_directory: Path) -> None:
@@ -356,7 +374,7 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("by", ["signal", "thread"])
-def test_ctrl_c_ends_with_130_and_a_clean_line(working_directory: Path, by: str) -> None:
+def test_ctrl_c_saves_and_ends_with_130_and_a_clean_line(working_directory: Path, by: str) -> None:
     if by == "signal" and sys.platform == "win32":
         by = "thread"  # there, a signal cannot be sent to one process alone
     command = [sys.executable, "-c", DRIVER, *"train digits --epochs 1000 --hidden --out out".split()]
@@ -371,45 +389,131 @@ def test_ctrl_c_ends_with_130_and_a_clean_line(working_directory: Path, by: str)
         guard.cancel()
     assert process.returncode == 130
     found = re.fullmatch(
-        r"tensorken: interrupted in epoch (\d+) of 1000; the figures of those before it are in out\n", err
+        r"tensorken: interrupted in epoch (\d+) of 1000; --resume out goes on from there\n", err
     )
     assert found, err
-    assert int(found[1]) - len(metrics(working_directory / "out")) in (0, 1)  # it may come right after a line
+    rows = metrics(working_directory / "out")
+    assert int(found[1]) - len(rows) in (0, 1)  # it may come right after a line
+    assert Recorded.of(working_directory / "out" / "checkpoint.safetensors").step >= rows[-1]["step"]
     assert "test accuracy" not in "".join(seen) + out
 
 
-@pytest.mark.parametrize(
-    ("where", "message"),
-    [
-        ("tensorken_nn.digits.read", "interrupted before the first epoch"),
-        ("tensorken_nn.training.batches", "interrupted in epoch 1 of 2"),
-        (
-            "tensorken_nn.curves.draw",
-            f"interrupted after the last epoch; results are in {Path('runs', 'digits-1')}",
-        ),
-    ],
-)
-def test_ctrl_c_is_clean_at_any_time(
-    run: Any, monkeypatch: pytest.MonkeyPatch, where: str, message: str
-) -> None:
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
+@pytest.mark.parametrize("where", ["tensorken_nn.jobs.digits.read", "tensorken_nn.curves.draw"])
+def test_ctrl_c_is_clean_outside_the_steps_too(run: Any, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     module, _, name = where.rpartition(".")
-    monkeypatch.setattr(sys.modules[module], name, interrupt)
+    monkeypatch.setattr(sys.modules[module], name, _interrupt)
     status, _, err = run("digits", *QUICK)
-    assert (status, err) == (130, f"tensorken: {message}\n")
+    assert (status, err) == (
+        130,
+        "tensorken: interrupted; what was saved is in the run's folder, if it had begun\n",
+    )
+
+
+def test_a_signal_waits_for_the_end_of_a_step_and_a_second_one_does_not() -> None:
+    with Interruption() as interruption:
+        assert not interruption.asked()
+        signal.raise_signal(signal.SIGINT)
+        assert interruption.asked() and interruption.status == 130
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_after_an_interrupt_the_next_run_works(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("tensorken_nn.training.correct", _interrupt)
+        patch.setattr("tensorken_nn.jobs.digits.accuracy", _interrupt)
         assert run("digits", *QUICK)[0] == 130
     assert run("digits", *QUICK)[0] == 0
 
 
 def _interrupt(*_: Any) -> None:
     raise KeyboardInterrupt
+
+
+# ---- how it goes on ----------------------------------------------------------------------------------------
+
+
+def interrupted(run: Any, monkeypatch: pytest.MonkeyPatch, after: int, *arguments: str) -> None:
+    """A run that a signal ends after so many steps."""
+    steps = 0
+
+    def asked(self: Interruption) -> bool:
+        nonlocal steps
+        steps += 1
+        return steps >= after
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Interruption, "asked", asked)
+        assert run(*arguments)[0] == 130
+
+
+@pytest.mark.parametrize("after", [1, 3, 4, 5])
+def test_what_goes_on_ends_with_the_same_bits(
+    run: Any, working_directory: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    assert run("digits", *QUICK, "--out", "whole")[0] == 0
+    interrupted(run, monkeypatch, after, "digits", *QUICK, "--out", "parts")
+    status, out, err = run("digits", "--resume", "parts")
+    assert (status, err) == (0, "")
+    assert re.search(r"^goes on after step \d of 6$", out, re.MULTILINE)
+    for name in ("metrics.jsonl", "checkpoint.safetensors"):
+        assert (working_directory / "whole" / name).read_bytes() == (
+            working_directory / "parts" / name
+        ).read_bytes()
+
+
+def test_what_has_ended_can_go_on_further(run: Any, working_directory: Path) -> None:
+    assert run("digits", *QUICK, "--out", "out")[0] == 0
+    assert run("digits", "--resume", "out", "--epochs", "4")[0] == 0
+    assert [row["epoch"] for row in metrics(working_directory / "out")] == [1, 2, 3, 4]
+    status, out, _ = run("digits", "--resume", "out")
+    assert status == 0 and out.splitlines()[-1].startswith("test accuracy: ")
+
+
+def test_a_folder_without_a_checkpoint_cannot_be_gone_on_with(run: Any, working_directory: Path) -> None:
+    status, out, err = run("digits", "--resume", "nowhere")
+    assert (status, out) == (1, "")
+    assert err == (
+        "tensorken: train: there is no checkpoint.safetensors in nowhere; give the folder of an earlier run\n"
+    )
+    assert run("digits", *QUICK, "--out", "out")[0] == 0
+    status, _, err = run("bigrams", "--resume", "out")
+    assert (
+        status == 1 and err == "tensorken: train: out is a run of 'digits', not of 'bigrams'; name that job\n"
+    )
+    status, _, err = run("digits", "--resume", "out", "--out", "elsewhere")
+    assert status == 1 and err.startswith("tensorken: train: --resume goes on in its folder")
+
+
+def test_what_goes_on_keeps_its_settings(run: Any) -> None:
+    assert run("digits", *QUICK, "--out", "out")[0] == 0
+    status, _, err = run("digits", "--resume", "out", "--hidden", "9", "8")
+    assert status == 1
+    assert err.startswith("tensorken: train: the training began with --hidden 8, got 9 8; what goes on keeps")
+    assert run("digits", "--resume", "out", "--hidden", "8")[0] == 0
+
+
+def test_patience_ends_with_the_best(
+    run: Any, working_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accuracies = iter([0.1, 0.5, 0.4, 0.3, 0.2, 0.9])
+    monkeypatch.setattr(
+        "tensorken_nn.jobs.digits.evaluate", lambda *_: {"test_accuracy": next(accuracies), "test_loss": 1.0}
+    )
+    status, out, _ = run("digits", *QUICK, "--epochs", "6", "--patience", "2", "--out", "out")
+    assert status == 0
+    assert [row["test_accuracy"] for row in metrics(working_directory / "out")] == [0.1, 0.5, 0.4, 0.3]
+    assert out.splitlines()[-1] == "test accuracy: 50.0 %"
+    assert Recorded.of(working_directory / "out" / "best.safetensors").step == 6
+
+
+def test_checkpoints_come_as_often_as_one_wants(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[int] = []
+    monkeypatch.setattr(
+        "tensorken_nn.checkpoints.save", lambda file, state, texts: steps.append(json.loads(texts["step"]))
+    )
+    assert run("digits", *QUICK, "--checkpoint-every", "2")[0] == 0
+    assert steps == [0, 2, 3, 4, 6]
 
 
 # ---- where it runs -----------------------------------------------------------------------------------------

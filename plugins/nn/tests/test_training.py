@@ -1,31 +1,36 @@
-"""Training: the recipe works, learns the digits, and gives the same on every backend and in every run."""
+"""Training: the recipe works, learns the digits, and goes on from anywhere with the same bits."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
-from tensorken import tree
+from tensorken import Tensor, tree
 from tensorken.errors import ArgumentError
-from tensorken_nn import digits
-from tensorken_nn.training import predict
+from tensorken_nn.jobs import digits
+from tensorken_nn.training import Shown, stalled
 
 SMALL = digits.Settings(epochs=2, batch_size=16, hidden=(12,), limit=80, seed=3)
 
 
-def train(settings: digits.Settings) -> tuple[list[nn.Epoch], Any]:
-    """The figures of all epochs and the model at the end."""
-    epochs, model = [], None
-    for epoch, model in nn.fit(digits.prepare(settings)):  # noqa: B007
-        epochs.append(epoch)
-    return epochs, model
+def train(settings: digits.Settings) -> tuple[list[nn.Record], Any]:
+    """The figures of all epochs and the state at the end."""
+    records, state = [], None
+    for progress, record in nn.fit(digits.prepare(settings)):
+        assert record is not None
+        records.append(record)
+        state = progress.state
+    return records, state
 
 
-def leaves(model: Any) -> list[float]:
-    return [x for leaf in tree.leaves(model) for x in leaf.ravel().tolist()]
+def numbers(state: Any) -> list[float]:
+    leaves = tree.leaves(state)
+    return [x for leaf in leaves for x in (leaf.ravel().tolist() if isinstance(leaf, Tensor) else [leaf])]
 
 
 @pytest.mark.feature(120)
@@ -33,11 +38,11 @@ def test_the_five_steps_of_training_lower_the_loss(backend: str) -> None:
     # 1. Data: inputs and what is expected of them.
     x = tk.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     y = tk.tensor([0, 1, 1, 0])
-    # 2. An architecture, and its model.
+    # 2. A model.
     model = nn.mlp((2, 8, 2), tk.tanh, key=tk.random.key(0))
 
     # 3. The loss.
-    def loss(model: Any) -> tk.Tensor:
+    def loss(model: Any) -> Tensor:
         return nn.cross_entropy(model(x), y)
 
     optimizer = nn.SGD(0.5, momentum=0.9)
@@ -54,43 +59,132 @@ def test_the_five_steps_of_training_lower_the_loss(backend: str) -> None:
     assert nn.accuracy(model(x), y).item() == 1.0
 
 
+# ---- tasks of which everything is known --------------------------------------------------------------------
+
+
+def counting(steps: int = 7, period: int = 3, **options: Any) -> nn.Task:
+    """Adds the numbers 1, 2, ...; each step tells the number that it adds, and what its key draws."""
+
+    def batches(step: int) -> Iterator[Tensor]:
+        return (tk.tensor(float(i)) for i in itertools.count(step + 1))
+
+    def step(state: Tensor, batch: Tensor, key: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        return state + batch, {"loss": batch, "drawn_loss": tk.random.uniform(key, ())}
+
+    defaults: dict[str, Any] = {
+        "evaluate": lambda state: {"test_loss": state},
+        "key": tk.random.key(0),
+        "watched": "loss",
+    }
+    return nn.Task(("counts",), tk.tensor(0.0), step, batches, steps, period, **{**defaults, **options})
+
+
+def test_figures_are_means_over_the_steps_of_a_period() -> None:
+    records = [record for _, record in nn.fit(counting())]
+    assert all(record is not None for record in records)
+    shown = [(r.step, r.figures["loss"], r.figures["test_loss"]) for r in records if r is not None]
+    assert shown == [(3, 2.0, 6.0), (6, 5.0, 21.0), (7, 7.0, 28.0)]
+
+
+def test_each_step_has_a_key_of_its_own() -> None:
+    task = counting(steps=6, period=1)
+    drawn = [record.figures["drawn_loss"] for _, record in nn.fit(task) if record is not None]
+    expected = [tk.random.uniform(tk.random.fold_in(task.key, i), ()).item() for i in range(6)]
+    assert drawn == expected and len(set(drawn)) == 6
+
+
+@pytest.mark.parametrize("stop", range(1, 8))
+@pytest.mark.parametrize("compiled", [True, False])
+def test_what_stops_anywhere_goes_on_with_the_same_bits(stop: int, compiled: bool) -> None:
+    task = counting(compiled=compiled)
+    whole = [record for _, record in nn.fit(task)]
+    steps = itertools.count(1)
+    first = list(nn.fit(task, stop=lambda: next(steps) == stop))
+    progress, last = first[-1]
+    assert progress.step == stop
+    assert (last is None) == (stop not in (3, 6, 7))
+    told = [record for _, record in first if record is not None]
+    told += [record for _, record in nn.fit(task, progress) if record is not None]
+    assert told == whole
+
+
+def test_progress_is_told_between_periods_too() -> None:
+    reached = [(progress.step, record is None) for progress, record in nn.fit(counting(), every=2)]
+    assert reached == [(2, True), (3, False), (4, True), (6, False), (7, False)]
+
+
+def test_a_step_is_one_program_unless_it_is_not_to_be() -> None:
+    calls: list[bool] = []
+    for compiled in (True, False):
+        task = counting(compiled=compiled)
+
+        def step(state: Any, batch: Any, key: Any, task: nn.Task = task) -> Any:
+            calls.append(task.compiled)
+            return task.step(state, batch, key)
+
+        list(nn.fit(counting(compiled=compiled).__class__(**{**_fields(task), "step": step})))
+    assert calls == [True] + [False] * 7
+
+
+def _fields(task: nn.Task) -> dict[str, Any]:
+    return {name: getattr(task, name) for name in task.__slots__}
+
+
+def test_how_far_it_is_in_the_words_of_people() -> None:
+    assert [counting().shown(step) for step in (0, 1, 3, 4, 7)] == [(0, 3), (1, 3), (1, 3), (2, 3), (3, 3)]
+    assert counting(unit="step").shown(4) == (4, 7)
+
+
+@pytest.mark.parametrize(("steps", "period"), [(0, 1), (1, 0)])
+def test_a_training_without_steps_is_refused(steps: int, period: int) -> None:
+    with pytest.raises(ArgumentError, match="Task: need one step or more"):
+        counting(steps, period)
+
+
+def test_nothing_is_shown_unless_there_is_something() -> None:
+    assert counting().show(None, None) == Shown() == ((), {})  # type: ignore[arg-type]
+
+
+def test_a_training_stalls_when_what_is_watched_does_not_become_better() -> None:
+    def after(*values: float, name: str = "test_loss") -> int:
+        return stalled([nn.Record(i, {name: value}) for i, value in enumerate(values)], name)
+
+    assert [after(), after(1.0), after(2.0, 1.0), after(1.0, 2.0, 1.5), after(1.0, 1.0)] == [0, 0, 0, 2, 1]
+    assert after(float("nan"), float("nan")) == 1
+    assert after(float("nan"), 5.0) == 0
+    assert after(0.5, 0.6, 0.55, name="test_accuracy") == 1
+
+
+# ---- the digits --------------------------------------------------------------------------------------------
+
+
 @pytest.mark.slow
 @pytest.mark.feature(120)
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_digits_are_learned(seed: int) -> None:
+def test_the_digits_are_learned() -> None:
     with tk.use_backend("numpy"):
-        epochs, _ = train(digits.Settings(seed=seed))
-    assert [epoch.number for epoch in epochs] == list(range(1, 31))
-    assert epochs[0].loss > 2 * epochs[-1].loss
-    assert epochs[-1].accuracy > 0.995
-    assert epochs[-1].test_accuracy >= 0.97
+        records, _ = train(digits.Settings())
+    assert len(records) == 30
+    assert records[0].figures["loss"] > 2 * records[-1].figures["loss"]
+    assert records[-1].figures["accuracy"] > 0.995
+    assert records[-1].figures["test_accuracy"] >= 0.97
 
 
-def test_the_figures_are_those_of_the_model(backend: str) -> None:
-    task = digits.prepare(SMALL)
-    for epoch, model in nn.fit(task):
-        logits = model(task.test[0])
-        assert epoch.test_accuracy == pytest.approx(nn.accuracy(logits, task.test[1]).item())
-        assert epoch.test_loss == pytest.approx(nn.cross_entropy(logits, task.test[1], 0.1).item())
-        table = nn.confusion(task.test[1].tolist(), predict(task, model), 10)
-        assert sum(table[i][i] for i in range(10)) == round(epoch.test_accuracy * 16)
-        assert sum(map(sum, table)) == 16
-
-
-def test_every_step_is_told() -> None:
-    task = digits.prepare(SMALL)
-    told: list[None] = []
-    epochs = list(nn.fit(task, lambda: told.append(None)))
-    assert len(told) == task.steps == 2 * 4
-    assert len(epochs) == 2
+def test_the_figures_are_those_of_the_state(backend: str) -> None:
+    images = digits.read()
+    for progress, record in nn.fit(digits.prepare(SMALL)):
+        assert record is not None
+        shown = digits.prepare(SMALL).show(progress.state, None)  # type: ignore[arg-type]
+        table = shown.results["confusion"]
+        assert sum(map(sum, table)) == 16 < len(images)
+        assert sum(table[i][i] for i in range(10)) == round(record.figures["test_accuracy"] * 16)
 
 
 @pytest.mark.feature(120)
 def test_the_same_seed_gives_the_same_bits(backend: str) -> None:
-    first_epochs, first = train(SMALL)
-    second_epochs, second = train(SMALL)
-    assert first_epochs == second_epochs
-    assert leaves(first) == leaves(second)
+    first_records, first = train(SMALL)
+    second_records, second = train(SMALL)
+    assert first_records == second_records
+    assert numbers(first) == numbers(second)
 
 
 def test_another_seed_gives_other_numbers() -> None:
@@ -103,33 +197,39 @@ def test_backends_agree() -> None:
     found = {}
     for name in ("numpy", "reference"):
         with tk.use_backend(name):
-            started = leaves(digits.prepare(SMALL).model)
-            epochs, model = train(SMALL)
-            assert {leaf.backend for leaf in tree.leaves(model)} == {name}
-            found[name] = started, epochs, leaves(model)
-    (started, epochs, numpy), (started_too, epochs_too, reference) = found["numpy"], found["reference"]
+            started = numbers(digits.prepare(SMALL).state)
+            records, state = train(SMALL)
+            assert {leaf.backend for leaf in tree.leaves(state.model)} == {name}
+            found[name] = started, records, numbers(state)
+    (started, records, numpy), (started_too, records_too, reference) = found["numpy"], found["reference"]
     assert started == pytest.approx(started_too, rel=1e-6)
     assert numpy == pytest.approx(reference, abs=1e-4)
-    assert [e.loss for e in epochs] == pytest.approx([e.loss for e in epochs_too], abs=1e-4)
+    for a, b in zip(records, records_too, strict=True):
+        assert a.figures == pytest.approx(b.figures, abs=1e-4)
 
 
 def test_the_images_held_out_are_never_learned_from() -> None:
     task = digits.prepare(digits.Settings())
-    train_rows, test_rows = ({tuple(row) for row in part[0].tolist()} for part in (task.train, task.test))
-    assert task.train[0].shape == (1438, 64) and task.test[0].shape == (359, 64)
-    assert not train_rows & test_rows  # no two images of the source are equal
-    assert float(task.train[0].max()) == 1.0 and float(task.train[0].min()) == 0.0
+    seen: set[tuple[float, ...]] = set()
+    for images, _ in itertools.islice(task.batches(0), task.period):
+        seen |= {tuple(row) for row in images.tolist()}
+    known = {tuple(pixel / 16 for pixel in pixels) for pixels, _ in digits.read()}
+    assert len(known) == 1797  # no two images of the source are equal
+    assert seen < known and len(seen) == 1797 - 359
 
 
 def test_what_is_held_out_depends_on_the_seed_alone() -> None:
-    first, second = (
-        digits.prepare(digits.Settings(hidden=hidden)).test[1].tolist() for hidden in ((), (5, 5))
-    )
-    assert first == second
+    def learned_from(hidden: tuple[int, ...]) -> list[list[float]]:
+        task = digits.prepare(digits.Settings(hidden=hidden, limit=100))
+        return sorted(
+            [row for images, _ in itertools.islice(task.batches(0), task.period) for row in images.tolist()]
+        )
+
+    assert learned_from(()) == learned_from((5, 5))
 
 
 @pytest.mark.parametrize(
-    ("limit", "message"), [(1798, "there are 1797 images"), (2, "leaves one part empty")]
+    ("limit", "message"), [(1798, "there are 1797 images"), (2, "none would be held out")]
 )
 def test_a_limit_that_cannot_be_is_refused(limit: int, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):

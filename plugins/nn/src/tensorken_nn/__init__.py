@@ -67,9 +67,9 @@ from tensorken_nn.layers import (
     GlobalMaxPool2d,
     LayerNorm,
     Linear,
-    MultiHeadAttention,
     LSTMState,
     MaxPool2d,
+    MultiHeadAttention,
     Residual,
     RMSNorm,
     Sequential,
@@ -105,7 +105,7 @@ from tensorken_nn.prefetching import prefetch
 from tensorken_nn.schedules import cosine, join, linear, staircase, warmup
 from tensorken_nn.tables import Table, read_csv
 from tensorken_nn.text import Vocabulary, read_text
-from tensorken_nn.training import Epoch, Task, fit
+from tensorken_nn.training import Learner, Progress, Record, Shown, Task, fit, gradient_step
 
 __all__ = [
     "GPT",
@@ -123,13 +123,13 @@ __all__ = [
     "DataLoader",
     "Dropout",
     "Embedding",
-    "Epoch",
     "Flatten",
     "Function",
     "GlobalAvgPool2d",
     "GlobalMaxPool2d",
     "LSTMState",
     "LayerNorm",
+    "Learner",
     "Linear",
     "Lion",
     "Loader",
@@ -138,10 +138,13 @@ __all__ = [
     "MomentumSGD",
     "MultiHeadAttention",
     "Optimizer",
+    "Progress",
     "RMSNorm",
     "RMSProp",
+    "Record",
     "Residual",
     "Sequential",
+    "Shown",
     "Statistics",
     "Table",
     "Task",
@@ -169,6 +172,7 @@ __all__ = [
     "glorot_normal",
     "glorot_uniform",
     "glu",
+    "gradient_step",
     "hardsigmoid",
     "hardswish",
     "hardtanh",

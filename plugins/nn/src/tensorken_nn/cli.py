@@ -1,39 +1,24 @@
-"""The subcommand `tensorken train`: the table of jobs, and how one is run."""
+"""The subcommand `tensorken train`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import tensorken as tk
-from tensorken.errors import BackendError, ConcretizationError
+from tensorken.errors import ArgumentError, BackendError, ConcretizationError
 from tensorken.selection import did_you_mean
-from tensorken_nn import digits
-from tensorken_nn.folder import claim
-from tensorken_nn.metrics import confusion
-from tensorken_nn.options import add_options, settings_from
-from tensorken_nn.report import Report
-from tensorken_nn.training import Task, fit, predict
+from tensorken_nn import folder
+from tensorken_nn.jobs import JOBS, Job
+from tensorken_nn.options import add_options, as_json, count, settings_from
+from tensorken_nn.report import tell_error
+from tensorken_nn.runs import Recorded, Run
 
 INTERRUPTED = 130
 """The exit status of a program that Ctrl-C ended, as shells have it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """Something to train."""
-
-    summary: str
-    settings: type  # a dataclass whose fields are options; one is named `seed`
-    prepare: Callable[[Any], Task]  # from the settings
-
-
-JOBS = {"digits": Job("read handwritten digits, 8 x 8 pixels", digits.Settings, digits.prepare)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,39 +35,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     name, *rest = arguments
     if name not in JOBS:
-        _complain(f"there is no job {name!r}{did_you_mean(name, JOBS)} (tensorken train lists them)")
+        tell_error(f"there is no job {name!r}{did_you_mean(name, JOBS)} (tensorken train lists them)")
         return 2
     job = JOBS[name]
     options = _job_parser(name, job).parse_args(rest)
-    report: Report | None = None
     try:
         with tk.use_backend(options.backend, options.device):
-            backend, device = _backend_with_values()
-            settings = settings_from(options, job.settings)
-            task = job.prepare(settings)
-            place = claim(name, options.out, force=options.force)
-            facts = {"job": name, "backend": backend, "device": device, **asdict(settings)}
-            with Report(task, place, facts, quiet=options.quiet) as report:
-                train(task, report)
-        return 0
+            return _run(name, job, options).train()
     except KeyboardInterrupt:
-        _complain(f"interrupted {report.progress if report else 'before the first epoch'}")
+        tell_error("interrupted; what was saved is in the run's folder, if it had begun")
         return INTERRUPTED
 
 
-def train(task: Task, report: Report) -> Any:
-    """Train to the end; returns the model."""
-    start = time.perf_counter()
-    model = task.model
-    for epoch, learned in fit(task, report.after_step):
-        report.after_epoch(epoch)
-        model = learned
-    labels = task.test[1].tolist()
-    report.finish(confusion(labels, predict(task, model), task.classes), time.perf_counter() - start)
-    return model
+def _run(name: str, job: Job, options: argparse.Namespace) -> Run:
+    """The run that the options ask for; its folder is claimed only when all else is right."""
+    backend, device = backend_with_values()
+    recorded = _recorded(name, options)
+    settings = settings_from(options, job.settings, recorded)
+    task = job.prepare(settings)
+    place = options.resume or folder.claim(name, options.out, force=options.force)
+    record = as_json(settings)
+    facts = {"job": name, "backend": backend, "device": device, **record}
+    return Run(name, record, task, place, facts, options.patience, options.checkpoint_every, options.quiet)
 
 
-def _backend_with_values() -> tuple[str, str]:
+def _recorded(name: str, options: argparse.Namespace) -> Any:
+    """The settings of the training that is to go on; None if it begins."""
+    if options.resume is None:
+        return None
+    if options.out is not None or options.force:
+        raise ArgumentError("train: --resume goes on in its folder; leave out --out and --force")
+    file = options.resume / folder.CHECKPOINT
+    if not file.exists():
+        raise ArgumentError(
+            f"train: there is no {folder.CHECKPOINT} in {options.resume}; give the folder of an earlier run"
+        )
+    recorded = Recorded.of(file)
+    if recorded.job != name:
+        raise ArgumentError(
+            f"train: {options.resume} is a run of {recorded.job!r}, not of {name!r}; name that job"
+        )
+    return recorded.settings
+
+
+def backend_with_values() -> tuple[str, str]:
     """The names of the backend in use and of its device; an error if it only describes what it would compute."""
     probe = tk.zeros(())
     try:
@@ -94,11 +90,19 @@ def _backend_with_values() -> tuple[str, str]:
     return probe.backend, probe.device
 
 
+def add_backend(parser: argparse.ArgumentParser) -> None:
+    """The options that say where to compute."""
+    parser.add_argument(
+        "--backend", metavar="NAME", help="where to compute ('tensorken backends' lists them)"
+    )
+    parser.add_argument("--device", metavar="DEVICE", help="one of the backend's devices")
+
+
 def _parser() -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
         prog="tensorken train",
         usage="%(prog)s JOB [options]",
-        description="Train a neural network on any backend.",
+        description="Train a model on any backend.",
         epilog="\n".join(["jobs:", *[f"  {name:<12}{job.summary}" for name, job in JOBS.items()]])
         + "\n\n'tensorken train JOB --help' tells a job's options.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -110,14 +114,22 @@ def _job_parser(name: str, job: Job) -> argparse.ArgumentParser:
     prog = f"tensorken train {name}"
     parser = argparse.ArgumentParser(prog=prog, description=job.summary, allow_abbrev=False)
     add_options(parser, job.settings)
+    add_backend(parser)
     add = parser.add_argument
-    add("--backend", metavar="NAME", help="where to compute ('tensorken backends' lists them)")
-    add("--device", metavar="DEVICE", help="one of the backend's devices")
     add("--out", type=Path, metavar="FOLDER", help=f"for the results (default: a new runs/{name}-N)")
     add("--force", action="store_true", help="replace the results of an earlier run in FOLDER")
-    add("--quiet", action="store_true", help="print the test accuracy alone")
+    add("--resume", type=Path, metavar="FOLDER", help="go on with the run in FOLDER, with its settings")
+    add(
+        "--patience",
+        type=count,
+        metavar="COUNT",
+        help="stop, with the best, after so many periods without a better one",
+    )
+    add(
+        "--checkpoint-every",
+        type=count,
+        metavar="COUNT",
+        help="save after each so many steps too, not only each period",
+    )
+    add("--quiet", action="store_true", help="print the last line alone")
     return parser
-
-
-def _complain(text: str) -> None:
-    print(f"tensorken: {text}".encode("ascii", "backslashreplace").decode("ascii"), file=sys.stderr)

@@ -1,38 +1,38 @@
-"""The picture of a training: loss and accuracy from epoch to epoch."""
+"""The picture of a training: its figures from period to period."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from tensorken_nn.training import Epoch
+from tensorken_nn import figures
+from tensorken_nn.pictures import COLOURS, canvas
+from tensorken_nn.training import Record
 
-TRAIN, TEST = "#4477aa", "#ee6677"  # told apart by colour-blind eyes too (Paul Tol's bright scheme)
 
-
-def draw(epochs: Sequence[Epoch], file: Path, title: str) -> None:
-    """Save the curves as a PNG.
+def draw(records: Sequence[Record], period: int, unit: str, file: Path, title: str) -> None:
+    """Save the curves as a PNG: a panel for each kind of figure, a line for each data that it is of.
 
     Raises:
         ImportError: without matplotlib.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # not pyplot: it looks for a display
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    FigureCanvasAgg(figure)
+    panels: dict[str, list[str]] = {}
+    for name in records[-1].figures:
+        panels.setdefault(figures.of(name)[1], []).append(name)
+    steps = [record.step if unit == "step" else -(-record.step // period) for record in records]
+    figure = canvas(4.5 * max(len(panels), 1), 3.6)
     figure.suptitle(title)
-    numbers = [epoch.number for epoch in epochs]
-    panels = (
-        ("loss", [e.loss for e in epochs], [e.test_loss for e in epochs]),
-        ("accuracy, %", [100 * e.accuracy for e in epochs], [100 * e.test_accuracy for e in epochs]),
-    )
-    for axes, (name, train, test) in zip(figure.subplots(1, 2), panels, strict=True):
-        axes.plot(numbers, train, color=TRAIN, marker=".", label="train")
-        axes.plot(numbers, test, color=TEST, marker=".", label="test")
-        axes.set_xlabel("epoch")
-        axes.set_ylabel(name)
+    for axes, (kind, names) in zip(
+        figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
+    ):
+        percent = 100 if kind == "accuracy" else 1
+        for name, colour in zip(names, COLOURS, strict=False):
+            values = [percent * record.figures[name] for record in records]
+            axes.plot(steps, values, color=colour, marker=".", label=figures.of(name)[0])
+        axes.set_xlabel(unit)
+        axes.set_ylabel(f"{kind}, %" if percent == 100 else kind)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(color="0.9")
         axes.spines[["top", "right"]].set_visible(False)

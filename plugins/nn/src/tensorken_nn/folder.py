@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -14,6 +14,7 @@ from tensorken.errors import TensorkenError
 
 RUNS = Path("runs")
 METRICS, SUMMARY, CURVES = "metrics.jsonl", "run.json", "curves.png"
+CHECKPOINT, BEST = "checkpoint.safetensors", "best.safetensors"
 
 
 class FolderError(TensorkenError, OSError):
@@ -42,7 +43,7 @@ def claim(job: str, folder: Path | None = None, *, force: bool = False) -> Path:
                 f"{folder} is not empty; choose another --out, or --force to replace results there"
             )
         folder.mkdir(parents=True, exist_ok=True)
-        for name in (METRICS, SUMMARY, CURVES):
+        for name in (METRICS, SUMMARY, CURVES, CHECKPOINT, BEST):
             (folder / name).unlink(missing_ok=True)
         return folder
 
@@ -59,6 +60,24 @@ def write(file: Path, record: Mapping[str, Any]) -> None:
     entries = [f"  {json.dumps(name)}: {_json(value)}" for name, value in record.items()]
     with _told(file):
         file.write_text("{\n" + ",\n".join(entries) + "\n}\n", encoding="ascii", newline="\n")
+
+
+def replace(file: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Make a file of JSON lines hold these records alone."""
+    with _told(file):
+        file.unlink(missing_ok=True)
+    for record in records:
+        append(file, record)
+
+
+def read(file: Path) -> Iterator[dict[str, Any]]:
+    """The records of a file of JSON lines; a last line that was not written to its end is none."""
+    for line in file.read_text(encoding="ascii").splitlines() if file.exists() else ():
+        try:
+            record = json.loads(line)
+        except ValueError:
+            return
+        yield record
 
 
 def _next(parent: Path, job: str) -> Path:

@@ -37,3 +37,19 @@ def confusion(labels: Sequence[int], predictions: Sequence[int], classes: int) -
     for label, prediction in zip(labels, predictions, strict=True):
         table[label][prediction] += 1
     return table
+
+
+def table(counts: Sequence[Sequence[int]]) -> list[str]:
+    """A table of counts as lines, with a dot for 0.
+
+    >>> for line in table([[12, 0], [1, 9]]):
+    ...     print(line)
+           0   1
+       0  12   .
+       1   1   9
+    """
+    width = max(3, *[len(str(count)) for row in counts for count in row])
+    lines = ["    " + "".join([f" {i:{width}}" for i in range(len(counts))])]
+    return lines + [
+        f"{i:4}" + "".join([f" {count or '.':>{width}}" for count in row]) for i, row in enumerate(counts)
+    ]

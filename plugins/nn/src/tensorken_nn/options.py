@@ -7,37 +7,90 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
-N = TypeVar("N", int, float)
+from tensorken.errors import ArgumentError
+
+N = TypeVar("N", int, float, str)
 
 
-def option(default: Any, read: Callable[[str], Any], help: str, *, several: bool = False) -> Any:
-    """A field of a dataclass of settings: its default, how a word of the command line is read, and what it means."""
-    return dataclasses.field(default=default, metadata={"read": read, "help": help, "several": several})
+def option(
+    default: Any, read: Callable[[str], Any], help: str, *, several: bool = False, extends: bool = False
+) -> Any:
+    """A field of a dataclass of settings.
+
+    Args:
+        default: its value where none is given.
+        read: how a word of the command line is read.
+        help: what it means.
+        several: whether it is a tuple, from any number of words.
+        extends: whether a training that goes on may have another value than it began with.
+    """
+    metadata = {"read": read, "help": help, "several": several, "extends": extends}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def add_options(parser: ArgumentParser, settings: type) -> None:
     """An option for each field: `--batch-size` for `batch_size`."""
     for field in dataclasses.fields(settings):
         read, default = field.metadata["read"], field.default
-        words = " ".join(map(str, default)) if isinstance(default, tuple) else default
+        words = _words(default)
         parser.add_argument(
             f"--{field.name.replace('_', '-')}",
             type=read,
             nargs="*" if field.metadata["several"] else None,
-            default=default,
-            metavar=read.__name__.upper(),
+            default=SUPPRESS,  # so that it is known what was given
+            metavar=getattr(read, "__name__", "word").upper(),
             help=field.metadata["help"] + ("" if default is None else f" (default: {words})"),
         )
 
 
-def settings_from(options: Namespace, settings: type) -> Any:
-    """The settings that the command line gave."""
-    values = {field.name: getattr(options, field.name) for field in dataclasses.fields(settings)}
-    return settings(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+def settings_from(options: Namespace, settings: type, recorded: Mapping[str, Any] | None = None) -> Any:
+    """The settings that the command line gave, and for the others their defaults, or what was recorded.
+
+    Args:
+        options: what the command line gave.
+        settings: a dataclass whose fields are options.
+        recorded: the settings of the training that is to go on, as `as_json` gave them.
+
+    Raises:
+        ArgumentError: if a recorded setting would change, and may not.
+    """
+    fields = {field.name: field for field in dataclasses.fields(settings)}
+    given = {name: _tuple(value) for name, value in vars(options).items() if name in fields}
+    if recorded is None:
+        return settings(**given)
+    known = {}
+    for name, field in fields.items():
+        value = recorded.get(name, field.default)
+        known[name] = _tuple(value) if not isinstance(value, str) else field.metadata["read"](value)
+        if name in given and given[name] != known[name] and not field.metadata["extends"]:
+            raise ArgumentError(
+                f"train: the training began with --{name.replace('_', '-')} {_words(known[name])}, got "
+                f"{_words(given[name])}; what goes on keeps its settings, so leave it out or begin anew"
+            )
+    return settings(**{**known, **given})
+
+
+def as_json(settings: Any) -> dict[str, Any]:
+    """Settings as JSON has them.
+
+    >>> from tensorken_nn.jobs.digits import Settings
+    >>> as_json(Settings(epochs=3))["epochs"]
+    3
+    """
+    return {name: str(v) if isinstance(v, Path) else v for name, v in dataclasses.asdict(settings).items()}
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _words(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def count(text: str) -> int:
@@ -65,6 +118,28 @@ def rate(text: str) -> float:
     0.001
     """
     return _checked(text, float, lambda number: 0.0 < number < math.inf, "a number above 0")
+
+
+def quantity(text: str) -> float:
+    """A finite number from 0.
+
+    >>> quantity("0")
+    0.0
+    """
+    return _checked(text, float, lambda number: 0.0 <= number < math.inf, "a number from 0")
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """One of these words.
+
+    >>> one_of("mlp", "convnet")("mlp")
+    'mlp'
+    """
+
+    def word(text: str) -> str:
+        return _checked(text, str, lambda given: given in words, f"one of {', '.join(words)}")
+
+    return word
 
 
 def _checked(text: str, kind: Callable[[str], N], holds: Callable[[N], bool], need: str) -> N:

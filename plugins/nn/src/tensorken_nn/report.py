@@ -7,31 +7,42 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from tqdm import tqdm
 
-from tensorken_nn import curves, folder
-from tensorken_nn.training import Epoch, Task
+from tensorken_nn import curves, figures, folder
+from tensorken_nn.pictures import missing
+from tensorken_nn.training import Record, Shown, Task
 
 
 class Report:
     """What is told of one training; entered while it runs, so that the progress bar goes in any case."""
 
-    def __init__(self, task: Task, place: Path, facts: Mapping[str, Any], *, quiet: bool = False) -> None:
+    def __init__(
+        self,
+        task: Task,
+        place: Path,
+        facts: Mapping[str, Any],
+        records: Iterable[Record] = (),
+        *,
+        step: int = 0,
+        quiet: bool = False,
+    ) -> None:
         self.task = task
         self.place = place
-        self.epochs: list[Epoch] = []
+        self.records = list(records)
+        self.step = step  # how many were done
         self._facts = facts
         self._quiet = quiet
         watched = not quiet and sys.stderr is not None and sys.stderr.isatty()
         columns, lines = shutil.get_terminal_size()  # a guess if need be: without it, tqdm hides the bar
         self._bar = tqdm(
             total=task.steps,
+            initial=step,
             unit=" steps",
             ncols=min(columns - 1, 100),
             nrows=lines,
@@ -42,9 +53,12 @@ class Report:
 
     def __enter__(self) -> Self:
         folder.write(self.place / folder.SUMMARY, self._facts)
+        folder.replace(self.place / folder.METRICS, [self._row(record) for record in self.records])
         for line in self.task.description:
-            self._say(line)
-        self._say(", ".join([f"{name}: {self._facts[name]}" for name in ("backend", "device", "seed")]))
+            self.say(line)
+        self.say(", ".join([f"{name}: {self._facts[name]}" for name in ("backend", "device", "seed")]))
+        if self.step:
+            self.say(f"goes on after step {self.step} of {self.task.steps}")
         return self
 
     def __exit__(
@@ -54,68 +68,60 @@ class Report:
 
     def after_step(self) -> None:
         """Move the bar."""
+        self.step += 1
         self._bar.update()
 
-    def after_epoch(self, epoch: Epoch) -> None:
-        """Tell and record the figures of an epoch."""
-        figures = asdict(epoch)
-        folder.append(self.place / folder.METRICS, {"epoch": figures.pop("number"), **figures})
-        self.epochs.append(epoch)
-        width = len(str(self.task.epochs))
-        self._say(
-            f"epoch {epoch.number:{width}}/{self.task.epochs}"
-            f"   train: loss {epoch.loss:.4f}, accuracy {100 * epoch.accuracy:5.1f} %"
-            f"   test: loss {epoch.test_loss:.4f}, accuracy {100 * epoch.test_accuracy:5.1f} %"
-        )
+    def after_period(self, record: Record, glimpse: str | None = None) -> None:
+        """Tell and record the figures of a period."""
+        folder.append(self.place / folder.METRICS, self._row(record))
+        self.records.append(record)
+        done, wanted = self.task.shown(record.step)
+        self.say(f"{self.task.unit} {done:{len(str(wanted))}}/{wanted}   {figures.told(record.figures)}")
+        if glimpse is not None:
+            self.say("\n" + "\n".join([f"  | {line}" for line in glimpse.splitlines()]) + "\n")
 
-    def finish(self, confusion: Sequence[Sequence[int]], seconds: float) -> None:
-        """Tell and record the result: the confusion table, the curves, and last the accuracy."""
-        accuracy = self.epochs[-1].test_accuracy
-        told = f"test accuracy: {100 * accuracy:.1f} %"
-        result = {"test_accuracy": accuracy, "confusion": confusion, "seconds": round(seconds, 3)}
-        folder.write(self.place / folder.SUMMARY, {**self._facts, **result})
+    def finish(self, record: Record, shown: Shown, seconds: float) -> None:
+        """Tell and record the result: what there is to show, the curves, and last the figure that was watched."""
+        task = self.task
+        results = {**shown.results, "seconds": round(seconds, 3)}
+        value = record.figures[task.watched]
+        last = figures.last(task.watched, value)
+        folder.write(self.place / folder.SUMMARY, {**self._facts, **record.figures, **results})
         self._bar.close()
-        heading = "confusion table of the test: the class (row) and what it was taken for (column)"
-        for line in ("", heading, *table(confusion), ""):
-            self._say(line)
+        for line in shown.lines:
+            self.say(line)
         try:
-            title = f"{self._facts['job']} on {self._facts['backend']}, seed {self._facts['seed']}, {told}"
-            curves.draw(self.epochs, self.place / folder.CURVES, title)
+            title = f"{self._facts['job']} on {self._facts['backend']}, seed {self._facts['seed']}, {last}"
+            curves.draw(self.records, task.period, task.unit, self.place / folder.CURVES, title)
         except ImportError as error:
-            self._say(f'no {folder.CURVES}: {error}; pip install "tensorken-nn[plot]"')
-        self._say(f"{seconds:.1f} s; results are in {self.place}")
-        _print(told)
+            self.say(missing(self.place / folder.CURVES, error))
+        self.say(f"{seconds:.1f} s; results are in {self.place}")
+        tell(last)
 
     @property
     def progress(self) -> str:
         """How far it came."""
-        done, wanted = len(self.epochs), self.task.epochs
-        if done == wanted:
-            return f"after the last epoch; results are in {self.place}"
-        kept = f"; the figures of those before it are in {self.place}" if done else ""
-        return f"in epoch {done + 1} of {wanted}{kept}"
+        done, wanted = self.task.shown(self.step)
+        if self.step == self.task.steps:
+            return f"after the last {self.task.unit}"
+        return f"in {self.task.unit} {done if self.step % self.task.period else done + 1} of {wanted}"
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Tell something to a person who is not in a hurry."""
         if not self._quiet:
             self._bar.clear()
-            _print(text)
+            tell(text)
+
+    def _row(self, record: Record) -> dict[str, Any]:
+        count = {} if self.task.unit == "step" else {self.task.unit: self.task.shown(record.step)[0]}
+        return {**count, "step": record.step, **record.figures}
 
 
-def table(counts: Sequence[Sequence[int]]) -> list[str]:
-    """A table of counts as lines, with a dot for 0.
-
-    >>> for line in table([[12, 0], [1, 9]]):
-    ...     print(line)
-           0   1
-       0  12   .
-       1   1   9
-    """
-    width = max(3, *[len(str(count)) for row in counts for count in row])
-    lines = ["    " + "".join([f" {i:{width}}" for i in range(len(counts))])]
-    return lines + [
-        f"{i:4}" + "".join([f" {count or '.':>{width}}" for count in row]) for i, row in enumerate(counts)
-    ]
-
-
-def _print(text: str) -> None:
+def tell(text: str) -> None:
+    """Print a line in ASCII, at once."""
     print(text.encode("ascii", "backslashreplace").decode("ascii"), flush=True)
+
+
+def tell_error(text: str) -> None:
+    """Print a line of an error in ASCII."""
+    print(f"tensorken: {text}".encode("ascii", "backslashreplace").decode("ascii"), file=sys.stderr)

@@ -6,24 +6,24 @@ The images come with this package; datasets/digits.txt says from where.
 from __future__ import annotations
 
 import csv
-import functools
 import gzip
-import math
-import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import tensorken as tk
+from tensorken import Tensor
 from tensorken.errors import ArgumentError
-from tensorken_nn.data import split
 from tensorken_nn.layers import mlp
+from tensorken_nn.loader import DataLoader
 from tensorken_nn.losses import cross_entropy, least_cross_entropy
+from tensorken_nn.metrics import accuracy, confusion, table
 from tensorken_nn.module import size
 from tensorken_nn.optimizers import Adam
 from tensorken_nn.options import count, option, rate, seed
 from tensorken_nn.schedules import linear
-from tensorken_nn.training import Examples, Task
+from tensorken_nn.training import Learner, Shown, Task, gradient_step
 
 PIXELS, DARKEST, CLASSES = 64, 16, 10
 HELD_OUT = 0.2
@@ -37,7 +37,7 @@ Image: TypeAlias = tuple[list[int], int]
 class Settings:
     """What can be chosen; on one machine, with as many threads, the same settings give the same bits."""
 
-    epochs: int = option(30, count, "how often all images are seen")
+    epochs: int = option(30, count, "how often all images are seen", extends=True)
     batch_size: int = option(32, count, "how many images make a step")
     learning_rate: float = option(5e-3, rate, "of the first step; it falls in equal parts to 0")
     hidden: tuple[int, ...] = option((128, 64), count, "the sizes of the hidden layers, if any", several=True)
@@ -61,7 +61,8 @@ def read() -> list[Image]:
 def prepare(settings: Settings) -> Task:
     """The images, the model and the recipe, on the backend in use.
 
-    The seed decides all that is random: which images are held out, the parameters, and the order of the batches.
+    The seed decides all that is random, each from a key of its own: which images are held out, the parameters, and
+    the order of the batches.
 
     Raises:
         ArgumentError: if the limit exceeds the number of images, or leaves too few to hold some out.
@@ -70,32 +71,56 @@ def prepare(settings: Settings) -> Task:
     limit = len(images) if settings.limit is None else settings.limit
     if limit > len(images):
         raise ArgumentError(f"digits: there are {len(images)} images, the limit is {limit}; lower it")
-    rng = random.Random(settings.seed)
-    chosen = rng.sample(images, limit)
-    train, test = split(limit, HELD_OUT, rng)
+    split_key, model_key, order_key, step_key = tk.random.split(tk.random.key(settings.seed), 4)
+    order: list[int] = tk.random.permutation(split_key, len(images))[:limit].tolist()
+    held_out = round(limit * HELD_OUT)
+    if not 0 < held_out < limit:
+        raise ArgumentError(f"digits: of {limit} images none would be held out for the test; raise the limit")
+    train, test = (tensors([images[i] for i in part]) for part in (order[held_out:], order[:held_out]))
     sizes = (PIXELS, *settings.hidden, CLASSES)
-    model = mlp(sizes, key=tk.random.key(settings.seed))
-    steps = settings.epochs * math.ceil(len(train) / settings.batch_size)
+    model = mlp(sizes, key=model_key)
+    loader = DataLoader(train, settings.batch_size, key=order_key)
+    steps = settings.epochs * len(loader)
+    optimizer = Adam(linear(settings.learning_rate, 0.0, steps))
     return Task(
         description=(
-            f"digits: {len(train)} images to train on, {len(test)} to test",
+            f"digits: {limit - held_out} images to train on, {held_out} to test",
             f"model: perceptron with layers of {', '.join(map(str, sizes))}, {size(model)} parameters",
             f"loss: cross-entropy with label smoothing {LABEL_SMOOTHING}, "
             f"so never below {least_cross_entropy(CLASSES, LABEL_SMOOTHING):.2f}",
         ),
-        model=model,
-        train=_tensors([chosen[i] for i in train]),
-        test=_tensors([chosen[i] for i in test]),
-        classes=CLASSES,
-        loss=functools.partial(cross_entropy, label_smoothing=LABEL_SMOOTHING),
-        optimizer=Adam(linear(settings.learning_rate, 0.0, steps)),
-        epochs=settings.epochs,
-        batch_size=settings.batch_size,
-        rng=rng,
+        state=Learner(model, optimizer.init(model)),
+        step=gradient_step(lambda model, batch, key: classify(model, *batch), optimizer),
+        batches=loader.from_step,
+        steps=steps,
+        period=len(loader),
+        key=step_key,
+        watched="test_accuracy",
+        evaluate=lambda learner: evaluate(learner.model, *test),
+        show=lambda learner, folder: show(learner.model, *test),
     )
 
 
-def _tensors(images: list[Image]) -> Examples:
+def classify(model: Any, images: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    """The loss and the accuracy."""
+    logits = model(images)
+    return cross_entropy(logits, labels, LABEL_SMOOTHING), {"accuracy": accuracy(logits, labels)}
+
+
+def evaluate(model: Any, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    """The figures of the images held out, all of them at once."""
+    loss, figures = classify(model, images, labels)
+    return {"test_loss": loss, "test_accuracy": figures["accuracy"]}
+
+
+def show(model: Any, images: Tensor, labels: Tensor) -> Shown:
+    """The confusion table of the images held out."""
+    counts = confusion(labels.tolist(), model(images).argmax(-1).tolist(), CLASSES)
+    heading = "confusion table of the test: the class (row) and what it was taken for (column)"
+    return Shown(("", heading, *table(counts), ""), {"confusion": counts})
+
+
+def tensors(images: Sequence[Image]) -> tuple[Tensor, Tensor]:
     """The pixels from 0 to 1, float32 of shape (n, 64), and the digits, int32 of shape (n,)."""
     pixels = [[pixel / DARKEST for pixel in row] for row, _ in images]
     return tk.tensor(pixels, tk.float32), tk.tensor([digit for _, digit in images], tk.int32)

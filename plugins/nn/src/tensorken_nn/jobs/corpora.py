@@ -1,0 +1,67 @@
+"""Texts to learn from: those that come with this package (datasets/ says from where), and the user's own."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+import tensorken as tk
+from tensorken import Tensor
+from tensorken.errors import ArgumentError
+from tensorken_nn.text import Vocabulary, read_text
+
+END = "."
+"""The character before and after each name."""
+
+
+def packaged(name: str) -> str:
+    """A text of this package.
+
+    >>> packaged("shakespeare")[:14]
+    'First Citizen:'
+    """
+    file = resources.files("tensorken_nn") / "datasets" / f"{name}.txt.gz"
+    with file.open("rb") as packed, gzip.open(packed, "rt", encoding="utf-8", newline="\n") as text:
+        return text.read()
+
+
+def text(name: str, file: Path | None) -> str:
+    """The user's text, or the one of this package."""
+    return packaged(name) if file is None else read_text(file)
+
+
+def names(file: Path | None = None) -> list[str]:
+    """The lines of a text, without those that are empty: the user's, or the 32 033 names of this package.
+
+    Raises:
+        ArgumentError: if there is none, or one has the character that marks their ends.
+
+    >>> names()[:3], len(names())
+    (['emma', 'olivia', 'ava'], 32033)
+    """
+    lines = [line.strip() for line in text("names", file).splitlines() if line.strip()]
+    if not lines:
+        raise ArgumentError(f"{file} has no lines to learn from; put one name on each")
+    marked = next((line for line in lines if END in line), None)
+    if marked is not None:
+        raise ArgumentError(
+            f"{file}: the line {marked!r} has a {END!r}, which marks the end of a name; leave it out"
+        )
+    return lines
+
+
+def alphabet(words: Sequence[str]) -> Vocabulary:
+    """The mark of the end, then the characters of the words in order.
+
+    >>> alphabet(["emma"]).characters
+    '.aem'
+    """
+    return Vocabulary(END + "".join(sorted(set("".join(words)))))
+
+
+def pairs(words: Sequence[str], vocabulary: Vocabulary) -> tuple[Tensor, Tensor]:
+    """Each character, with a mark of the end before and after each word, and the one after it; int32 of shape (n,)."""
+    codes = vocabulary.encode(END + END.join(words) + END)
+    return tk.tensor(codes[:-1], tk.int32), tk.tensor(codes[1:], tk.int32)

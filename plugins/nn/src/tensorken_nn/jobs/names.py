@@ -1,0 +1,262 @@
+"""The job `names`: networks learn to spell given names, and make up new ones.
+
+Three of them, each more able than the one before: `bigram` sees one character, `mlp` the last few, `transformer` all of
+the name so far.  Source of the first two: Andrej Karpathy, makemore, parts 1 and 2 (2022).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tensorken as tk
+from tensorken import Tensor
+from tensorken.errors import ArgumentError
+from tensorken_nn.gpt import GPT
+from tensorken_nn.initializers import lecun_normal
+from tensorken_nn.jobs.corpora import alphabet, names, pairs
+from tensorken_nn.layers import mlp
+from tensorken_nn.loader import DataLoader
+from tensorken_nn.module import Module, size, static
+from tensorken_nn.optimizers import SGD, AdamW, Optimizer
+from tensorken_nn.options import count, one_of, option, rate, seed
+from tensorken_nn.sampling import draw
+from tensorken_nn.schedules import cosine, warmup
+from tensorken_nn.text import Vocabulary
+from tensorken_nn.training import Learner, Shown, Task, gradient_step
+
+HELD_OUT = 0.1
+IGNORED = -1
+"""The label of a place after the end of a name."""
+
+WARMUP = 100  # steps
+SHOWN = 10  # names that are drawn after the training
+CHUNK = 1 << 15  # examples that are evaluated at once
+
+
+# ---- the models ----------------------------------------------------------------------------------------------
+
+
+class Bigram(Module):
+    """The logits of what follows each character, from that character alone."""
+
+    weight: Tensor  # (characters, characters)
+
+    def __call__(self, tokens: Tensor) -> Tensor:
+        """From any shape to (..., characters)."""
+        return self.weight[tokens]
+
+
+class Perceptron(Module):
+    """The logits of what follows each character, from the vectors of the last few characters.
+
+    Source: Bengio, Ducharme, Vincent, Jauvin, A Neural Probabilistic Language Model (2003).
+    """
+
+    embedding: Tensor  # (characters, width)
+    network: Any
+    context: int = static()
+
+    def __call__(self, tokens: Tensor) -> Tensor:
+        """From (batch, time) to (batch, time, characters); before the first character stand marks of the end."""
+        batch, time = tokens.shape
+        padded = tk.pad(tokens, ((0, 0), (self.context - 1, 0)))
+        windows = tk.stack([padded[:, i : i + time] for i in range(self.context)], axis=-1)
+        return self.network(self.embedding[windows].reshape((batch, time, -1)))
+
+
+class Recipe(NamedTuple):
+    """How a model begins and is trained."""
+
+    build: Callable[[Any, int, int, Tensor], Any]  # from settings, characters, the longest name, and a key
+    optimizer: Callable[[float, int], Optimizer]  # from the learning rate and the number of steps
+    learning_rate: float
+    steps: int
+    period: int
+    batch_size: int | None  # None: all pairs of characters in each step, and none held out
+
+
+def _bigram(settings: Settings, characters: int, longest: int, key: Tensor) -> Bigram:
+    return Bigram(tk.random.normal(key, (characters, characters)))
+
+
+def _perceptron(settings: Settings, characters: int, longest: int, key: Tensor) -> Perceptron:
+    first, second = tk.random.split(key)
+    sizes = (settings.context * settings.embedding, settings.width, characters)
+    network = mlp(sizes, tk.tanh, key=second, weight_initializer=lecun_normal)
+    return Perceptron(tk.random.normal(first, (characters, settings.embedding)), network, settings.context)
+
+
+def _transformer(settings: Settings, characters: int, longest: int, key: Tensor) -> GPT:
+    return GPT(characters, longest + 1, layers=4, heads=4, width=64, key=key)
+
+
+def _descent(learning_rate: float, steps: int) -> Optimizer:
+    return SGD(learning_rate)
+
+
+def _adamw(learning_rate: float, steps: int) -> Optimizer:
+    falling = cosine(learning_rate, learning_rate / 100, max(steps - WARMUP, 1))
+    return AdamW(warmup(falling, WARMUP), beta2=0.99)
+
+
+RECIPES = {
+    "bigram": Recipe(_bigram, _descent, 50.0, 200, 20, None),
+    "mlp": Recipe(_perceptron, _adamw, 5e-3, 8000, 500, 128),
+    "transformer": Recipe(_transformer, _adamw, 2e-3, 4000, 400, 64),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What can be chosen; what is None is the model's."""
+
+    model: str = option("mlp", one_of(*RECIPES), "bigram, mlp or transformer")
+    steps: int | None = option(None, count, "how many (default: the model's)", extends=True)
+    batch_size: int | None = option(None, count, "how many names make a step (default: the model's)")
+    learning_rate: float | None = option(None, rate, "at its largest (default: the model's)")
+    context: int = option(5, count, "how many characters the mlp sees")
+    embedding: int = option(16, count, "the size of the mlp's vectors of characters")
+    width: int = option(256, count, "of the mlp's hidden layer")
+    text: Path | None = option(None, Path, "a file with one name a line (default: 32 033 given names)")
+    seed: int = option(0, seed, "for all that is random")
+
+
+# ---- the task ------------------------------------------------------------------------------------------------
+
+
+def examples(words: Sequence[str], vocabulary: Vocabulary, length: int) -> tuple[Tensor, Tensor]:
+    """The characters of words, after a mark of the end, and those that follow each; int32 of shape (words, length)."""
+    inputs, labels = [], []
+    for word in words:
+        codes = vocabulary.encode(word)
+        rest = length - 1 - len(codes)
+        inputs.append([0, *codes, *[0] * rest])
+        labels.append([*codes, 0, *[IGNORED] * rest])
+    return tk.tensor(inputs, tk.int32), tk.tensor(labels, tk.int32)
+
+
+def likelihood(model: Any, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The sum of -log(the chance of what follows), over all places that count, and their number."""
+    counted = labels != IGNORED
+    chances = tk.log_softmax(model(inputs), -1)
+    right = tk.take_along_axis(chances, tk.where(counted, labels, 0)[..., None], -1).squeeze(-1)
+    return -tk.where(counted, right, 0.0).sum(), counted.sum()
+
+
+def prepare(settings: Settings) -> Task:
+    """The names, a model and its recipe, on the backend in use."""
+    recipe = RECIPES[settings.model]
+    words = names(settings.text)
+    vocabulary = alphabet(words)
+    longest = max(map(len, words))
+    split_key, model_key, order_key, step_key = tk.random.split(tk.random.key(settings.seed), 4)
+    model = recipe.build(settings, len(vocabulary), longest, model_key)
+    steps = settings.steps or recipe.steps
+    optimizer = recipe.optimizer(settings.learning_rate or recipe.learning_rate, steps)
+
+    def objective(
+        model: Any, batch: tuple[Tensor, Tensor], key: Tensor
+    ) -> tuple[Tensor, Mapping[str, Tensor]]:
+        total, places = likelihood(model, *batch)
+        return total / places, {}
+
+    batch_size = settings.batch_size or recipe.batch_size
+    order: list[int] = tk.random.permutation(split_key, len(words)).tolist()
+    cut = 0 if batch_size is None else max(1, round(len(words) * HELD_OUT))
+    if cut == len(words):
+        raise ArgumentError("names: one name leaves none to hold out for the test; give a file with more")
+    learned, held_out = ([words[i] for i in part] for part in (order[cut:], order[:cut]))
+    if batch_size is None:
+        train = test = pairs(learned, vocabulary)
+
+        def batches(step: int) -> Iterator[Any]:
+            return itertools.repeat(train)
+
+    else:
+        train, test = (examples(part, vocabulary, longest + 1) for part in (learned, held_out))
+        batches = DataLoader(train, min(batch_size, len(learned)), key=order_key, drop_last=True).from_step
+    watched = "test_loss" if held_out else "all_loss"
+    return Task(
+        description=(
+            f"names: {len(learned)} to train on, {len(held_out)} to test; {len(vocabulary)} characters",
+            f"model: {settings.model}, {size(model)} parameters",
+        ),
+        state=Learner(model, optimizer.init(model)),
+        step=gradient_step(objective, optimizer),
+        batches=batches,
+        steps=steps,
+        period=recipe.period,
+        key=step_key,
+        watched=watched,
+        unit="step",
+        evaluate=lambda learner: {watched: mean_loss(learner.model, *test)},
+        show=lambda learner, folder: show(learner, settings, vocabulary, longest),
+        facts={"characters": vocabulary.characters, "longest": longest},
+    )
+
+
+def mean_loss(model: Any, inputs: Tensor, labels: Tensor) -> float:
+    """The mean of -log(the chance of what follows), over all places that count."""
+    total, places = 0.0, 0
+    for start in range(0, len(inputs), CHUNK):
+        part = slice(start, start + CHUNK)
+        sums = _likelihood(model, inputs[part], labels[part])
+        total, places = total + sums[0].item(), places + sums[1].item()
+    return total / places
+
+
+_likelihood = tk.jit(likelihood)
+
+
+# ---- what is drawn -------------------------------------------------------------------------------------------
+
+
+def show(learner: Learner, settings: Settings, vocabulary: Vocabulary, longest: int) -> Shown:
+    """Names that the model makes up."""
+    key = tk.random.key(settings.seed)
+    drawn = Names(settings, vocabulary, longest)(learner, key, "", SHOWN, 1.0, None).splitlines()
+    return Shown(["names that it makes up:", *[f"  {name}" for name in drawn]], {"names": drawn})
+
+
+class Names:
+    """Draws names from a model of them."""
+
+    def __init__(self, settings: Settings, vocabulary: Vocabulary, longest: int) -> None:
+        self.vocabulary = vocabulary
+        self.longest = longest
+        recipe = RECIPES[settings.model]
+        model = recipe.build(settings, len(vocabulary), longest, tk.random.key(0))
+        steps = settings.steps or recipe.steps
+        optimizer = recipe.optimizer(settings.learning_rate or recipe.learning_rate, steps)
+        self.state = Learner(model, optimizer.init(model))
+
+    def __call__(
+        self, state: Learner, key: Tensor, prompt: str, count: int, temperature: float, top_k: int | None
+    ) -> str:
+        """So many names, a line each, that begin with the prompt."""
+        start = self.vocabulary.encode(prompt)
+        if len(start) >= self.longest:
+            raise ArgumentError(
+                f"names: the prompt has {len(start)} characters, and no name more than {self.longest}; shorten it"
+            )
+        tokens = tk.tensor([[0, *start, *[0] * (self.longest - len(start))]] * count, tk.int32)
+        for place in range(len(start), self.longest):
+            tokens = _extended(state.model, tokens, place, tk.random.fold_in(key, place), temperature, top_k)
+        rows: list[list[int]] = tokens[:, 1:].tolist()
+        return "\n".join([self.vocabulary.decode(row[: row.index(0)] if 0 in row else row) for row in rows])
+
+
+def _extended(
+    model: Any, tokens: Tensor, place: int, key: Tensor, temperature: float, top_k: int | None
+) -> Tensor:
+    """The tokens with what is drawn after this place."""
+    drawn = draw(key, _logits(model, tokens)[:, place], temperature, top_k).astype(tokens.dtype)
+    ended = (tokens[:, place] == 0) & (place > 0)
+    return tokens.at[:, place + 1].set(tk.where(ended, 0, drawn))
+
+
+_logits = tk.jit(lambda model, tokens: model(tokens))

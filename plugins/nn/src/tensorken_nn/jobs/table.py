@@ -1,0 +1,30 @@
+"""The table of jobs."""
+
+from __future__ import annotations
+
+from tensorken_nn.jobs import bigrams, digits, names, shakespeare
+from tensorken_nn.jobs.job import Job
+from tensorken_nn.text import Vocabulary
+
+JOBS = {
+    "bigrams": Job(
+        "count which characters follow each other in names",
+        bigrams.Settings,
+        bigrams.prepare,
+        lambda settings, facts: bigrams.Bigrams(Vocabulary(facts["characters"]), settings.smoothing),
+    ),
+    "digits": Job("read handwritten digits, 8 x 8 pixels", digits.Settings, digits.prepare),
+    "names": Job(
+        "make up given names",
+        names.Settings,
+        names.prepare,
+        lambda settings, facts: names.Names(settings, Vocabulary(facts["characters"]), facts["longest"]),
+    ),
+    "shakespeare": Job(
+        "write like Shakespeare, character by character, with a small GPT",
+        shakespeare.Settings,
+        shakespeare.prepare,
+        lambda settings, facts: shakespeare.Writer(settings, Vocabulary(facts["characters"])),
+        count=500,
+    ),
+}

@@ -1,0 +1,51 @@
+"""Pictures: PNG files by matplotlib, drawn without a display; where it is missing, a line that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+BLUE, RED, GREEN, YELLOW = COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44")
+"""Told apart by colour-blind eyes too (Paul Tol's bright scheme)."""
+
+
+def canvas(width: float, height: float) -> Any:
+    """An empty figure of this size in inches, that needs no display.
+
+    Raises:
+        ImportError: without matplotlib.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # not pyplot: it looks for a display
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def missing(file: Path, error: ImportError) -> str:
+    """The line that tells of a picture that could not be drawn."""
+    return f'no {file.name}: {error}; pip install "tensorken-nn[plot]"'
+
+
+def heat_map(counts: Sequence[Sequence[float]], characters: str, file: Path) -> None:
+    """Save a table of counts as a picture: a cell for each pair of characters, darker the more there are.
+
+    Raises:
+        ImportError: without matplotlib.
+    """
+    size = len(characters)
+    figure = canvas(0.55 * size + 1, 0.55 * size + 1)
+    axes = figure.subplots()
+    axes.imshow(counts, cmap="Blues")
+    most = max(max(row) for row in counts)
+    for i, row in enumerate(counts):
+        for j, number in enumerate(row):
+            colour = "white" if number > 0.55 * most else "0.35"
+            axes.text(
+                j, i - 0.22, characters[i] + characters[j], ha="center", va="center", color=colour, fontsize=9
+            )
+            axes.text(j, i + 0.22, f"{number:.0f}", ha="center", va="center", color=colour, fontsize=7)
+    axes.set_axis_off()
+    figure.savefig(file, dpi=80)
