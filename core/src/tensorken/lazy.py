@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -94,6 +94,20 @@ class Lazy(Wrapper[Node[R]]):
                     x.value = self.raw.full(x.shape, x.number, x.dtype)
         return x.value  # type: ignore[return-value]
 
+    def around(
+        self,
+        run: Callable[[Sequence[R]], Sequence[R]],
+        shapes: Sequence[Shape],
+        donated: Collection[int] = (),
+    ) -> Any:
+        value, dtype = self.value, self.raw.dtype
+
+        def run_nodes(xs: Sequence[Node[R]]) -> list[Node[R]]:
+            values = [value(x) if x.value is None else x.value for x in xs]
+            return [Node(shape, dtype(y), y) for shape, y in zip(shapes, run(values), strict=True)]
+
+        return run_nodes
+
     def shape(self, x: Node[R]) -> Shape:
         return x.shape  # type: ignore[no-any-return]
 
@@ -123,6 +137,11 @@ class Lazy(Wrapper[Node[R]]):
                 self.flush()
         return x
 
+    def carry(self, xs: Sequence[Node[R]]) -> None:
+        """Run what these follow from: so each turn of a loop is a program, and nearly always the one that is known."""
+        with self._lock:
+            self._run([x for x in xs if x.op is not None])
+
     def realize(self, x: Node[R]) -> Node[R]:
         self.raw.realize(self.value(x))
         return x
@@ -130,6 +149,8 @@ class Lazy(Wrapper[Node[R]]):
     # ---- ops -------------------------------------------------------------------------------------------------
 
     def interpret(self, op: Op, operands: Sequence[Node[R]], params: tuple[Any, ...]) -> Any:
+        if op.turns and not self.raw.has(op):
+            return super().interpret(op, operands, params)
         if op.results != 1:
             if op.results is not None or op.whole is not None:
                 return self._several(op, operands, params)

@@ -137,7 +137,7 @@ class Device:
         """
         return self._memory(size, clean=False)
 
-    def allocate_all(self, sizes: Sequence[int]) -> list[Memory]:
+    def allocate_all(self, sizes: tuple[int, ...]) -> list[Memory]:
         """The same for each of these sizes.
 
         Raises:
@@ -146,11 +146,12 @@ class Device:
         with self._lock:
             self._check_alive()
             self._pool.collect(bool(self._waiting))
-            found = self._pool.take_all(sizes, clean=False)
-        return [
-            self._memory(size, clean=False) if memory is None else memory
-            for size, memory in zip(sizes, found, strict=True)
-        ]
+            found: list[Any] = self._pool.take_all(sizes, clean=False)
+        if None in found:
+            for i, memory in enumerate(found):
+                if memory is None:
+                    found[i] = self._memory(sizes[i], clean=False)
+        return found
 
     def written(self, data: Any) -> Memory:
         """Memory that begins with these bytes; nothing is handed over for that, nor waited for.

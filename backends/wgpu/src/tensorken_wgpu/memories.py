@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import heapq
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 SMALLEST = 256
@@ -42,6 +42,12 @@ def class_of(size: int) -> int:
         return octave
     step = octave // 8
     return -(-size // step) * step
+
+
+@functools.lru_cache(maxsize=1024)
+def classes_of(sizes: tuple[int, ...], most: int) -> tuple[int, ...]:
+    """The same for each of these sizes, which are those of a program, where no block is larger than that."""
+    return tuple([min(class_of(size), most) for size in sizes])
 
 
 class Memory:
@@ -144,20 +150,20 @@ class Pool:
         """
         return self.take_all((size,), clean)[0]
 
-    def take_all(self, sizes: Sequence[int], clean: bool) -> list[Memory | None]:
+    def take_all(self, sizes: tuple[int, ...], clean: bool) -> list[Memory | None]:
         """The same for each of these sizes."""
-        most, returned, clean_heaps, dirty_heaps = self.most, self.returned, self._clean, self._dirty
+        returned, clean_heaps = self.returned, self._clean
+        dirty_heaps = {} if clean else self._dirty
         found: list[Memory | None] = []
-        for size in sizes:
-            place = min(class_of(size), most)
+        for size, place in zip(sizes, classes_of(sizes, self.most), strict=True):
             heap = clean_heaps.get(place)
-            if not clean:
+            if dirty_heaps:
                 dirty = dirty_heaps.get(place)
                 if dirty and (not heap or dirty[0] < heap[0]):
                     heap = dirty
             if heap:
                 self.idle -= place
-                found.append(Memory(heapq.heappop(heap), size, returned))
+                found.append(Memory(heappop(heap), size, returned))
             else:
                 found.append(None)
         self._note()
@@ -178,12 +184,16 @@ class Pool:
             waiting: whether kernels wait, which may refer to it.
         """
         heaps = self._dirty if waiting else self._clean
-        while self.returned:
-            number = self.returned.popleft()
-            block = self.blocks[number]
-            block.returned = self._submissions
-            self.idle += block.size
-            heapq.heappush(heaps.setdefault(block.size, []), number)
+        returned, blocks, now = self.returned, self.blocks, self._submissions
+        while returned:
+            number = returned.popleft()
+            block = blocks[number]
+            size, block.returned = block.size, now
+            self.idle += size
+            heap = heaps.get(size)
+            if heap is None:
+                heap = heaps[size] = []
+            heappush(heap, number)
 
     def _note(self) -> None:
         used = self.used
@@ -195,10 +205,14 @@ class Pool:
 
     def submitted(self) -> set[int]:
         """All that waited has been handed over; the numbers of the blocks that are let go, as too many lie idle."""
+        clean = self._clean
         for place, numbers in self._dirty.items():
-            heap = self._clean.setdefault(place, [])
-            for number in numbers:
-                heapq.heappush(heap, number)
+            heap = clean.get(place)
+            if heap:
+                for number in numbers:
+                    heappush(heap, number)
+            else:
+                clean[place] = numbers
         self._dirty.clear()
         self._submissions += 1
         if self._submissions % WINDOW:
@@ -226,7 +240,7 @@ class Pool:
                 place: [n for n in heap if n not in released] for place, heap in self._clean.items()
             }
             for heap in self._clean.values():
-                heapq.heapify(heap)
+                heapify(heap)
         return released
 
     def _by_age(self) -> Iterator[int]:

@@ -30,9 +30,12 @@ SMALL, LARGE = 2**13, 2**18
 """What looks at no more elements stays as it is; what looks at more is written for its shape at once."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Array:
-    """Elements in row-major order on a device; of no elements there is no memory."""
+    """Elements in row-major order on a device; of no elements there is no memory.
+
+    Nobody changes one; a frozen dataclass would take four times as long to make, and a step makes many.
+    """
 
     shape: Shape
     dtype: DType
@@ -65,7 +68,8 @@ class Ready:
     ) -> None:
         before = [*inputs, *constants]
         places = {v: i for i, v in enumerate(before)}
-        found, self._sizes = slots(plan.steps, frozenset(plan.outputs), target.binding_size)
+        found, sizes = slots(plan.steps, frozenset(plan.outputs), target.binding_size)
+        self._sizes = tuple(sizes)
         places |= {v: len(before) + slot for v, slot in found.items()}
         self._device = device
         self._constants = [*constants.values()]
