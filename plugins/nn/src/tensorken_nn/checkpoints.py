@@ -35,6 +35,7 @@ CODES = {"bool": "BOOL", "int32": "I32", "int64": "I64", "float16": "F16", "floa
 """What dtypes are called in the header."""
 
 NAMES = {code: name for name, code in CODES.items()}
+"""The dtypes by what they are called there."""
 
 OF_PYTHON: dict[type, DType] = {bool: tk.bool, int: tk.int64, float: tk.float64}
 """The dtypes that Python's numbers are kept in."""
