@@ -1,16 +1,42 @@
-"""Losses and metrics, against their definitions in plain Python."""
+"""Losses and metrics, against their definitions in plain Python, exact arithmetic and another library."""
 
 from __future__ import annotations
 
+import functools
+import json
 import math
 import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import mpmath
 import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
 from tensorken.errors import ArgumentError, DTypeError, ShapeError
+from tensorken.testing import check_grads
 from tensorken_nn.losses import least_cross_entropy
+
+OTHERS = json.loads(Path(__file__).with_name("numbers_of_others.json").read_text(encoding="ascii"))["losses"]
+
+Loss = Callable[..., tk.Tensor]
+LOSSES: dict[str, tuple[Loss, str]] = {
+    "squared_error": (nn.squared_error, "targets"),
+    "l1": (nn.l1, "targets"),
+    "huber": (functools.partial(nn.huber, delta=1.25), "targets"),
+    "binary_cross_entropy_with_logits": (nn.binary_cross_entropy_with_logits, "targets"),
+    "kl_divergence": (lambda x, y, **how: nn.kl_divergence(tk.log_softmax(x), y, **how), "chances"),
+    "cross_entropy": (nn.cross_entropy, "labels"),
+    "cross_entropy, smoothed": (functools.partial(nn.cross_entropy, label_smoothing=0.2), "labels"),
+    "cross_entropy, ignoring": (functools.partial(nn.cross_entropy, ignore_index=1), "labels"),
+}
+"""Each loss, as a function of logits, and of which targets."""
+
+
+def targets(name: str, dtype: Any) -> tk.Tensor:
+    return tk.tensor(OTHERS[name], tk.int32 if name == "labels" else dtype)
 
 
 def plain_cross_entropy(logits: list[list[float]], labels: list[int], smoothing: float = 0.0) -> float:
@@ -81,6 +107,161 @@ def test_bad_arguments_are_refused() -> None:
     with pytest.raises(ArgumentError, match=r"label_smoothing must be from 0 to 1, got 1\.5"):
         nn.cross_entropy(logits, tk.tensor([0, 1, 1]), 1.5)
     assert nn.cross_entropy(logits, tk.tensor([0, 1, 1])).item() == pytest.approx(math.log(2))
+
+
+# ---- all losses --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_and_gradients_are_those_of_another_library(backend: str, name: str) -> None:
+    """Logits of 1e4 among them."""
+    loss, of = LOSSES[name]
+    expected = OTHERS["cases"][name]
+    x, y = tk.tensor(OTHERS["logits"], tk.float64), targets(of, tk.float64)
+    none = loss(x, y, reduction="none")
+    assert none.ravel().tolist() == pytest.approx(
+        tk.tensor(expected["none"], tk.float64).ravel().tolist(), rel=1e-12
+    )
+    mean, gradient = tk.value_and_grad(loss)(x, y)
+    assert mean.item() == pytest.approx(expected["mean"], rel=1e-13)
+    wanted = tk.tensor(expected["gradient"], tk.float64).ravel().tolist()
+    assert gradient.ravel().tolist() == pytest.approx(wanted, rel=1e-12, abs=1e-14)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_reductions_are_sums_and_means_of_the_single_losses(backend: str, name: str) -> None:
+    loss, of = LOSSES[name]
+    x, y = tk.tensor(OTHERS["logits"], tk.float32), targets(of, tk.float32)
+    single = loss(x, y, reduction="none")
+    count = 2 if name == "cross_entropy, ignoring" else single.size
+    assert single.dtype is tk.float32
+    assert loss(x, y, reduction="sum").item() == pytest.approx(single.sum().item(), rel=1e-6)
+    assert loss(x, y).item() == pytest.approx(single.sum().item() / count, rel=1e-6)
+    with pytest.raises(ArgumentError, match=r"reduction must be one of 'mean', 'sum', 'none', got 'avg'"):
+        loss(x, y, reduction="avg")
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_derivatives_are_those_of_differences(name: str) -> None:
+    loss, of = LOSSES[name]
+    rng = random.Random(2)
+    x = tk.tensor([[rng.uniform(-2, 2) for _ in range(3)] for _ in range(4)], tk.float64)
+    y = targets(of, tk.float64)
+    check_grads(lambda x: loss(x, y), (x,), order=2)
+    if of == "targets":
+        check_grads(lambda y: loss(x, y), (y,), order=2)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_compiled_losses_are_the_same(name: str) -> None:
+    loss, of = LOSSES[name]
+    x, y = tk.tensor(OTHERS["logits"], tk.float64), targets(of, tk.float64)
+    found = tk.jit(tk.value_and_grad(loss))(x, y)
+    expected = tk.value_and_grad(loss)(x, y)
+    for a, b in zip(found, expected, strict=True):
+        assert a.ravel().tolist() == pytest.approx(b.ravel().tolist(), rel=1e-13, abs=1e-15)
+
+
+# ---- each ------------------------------------------------------------------------------------------------
+
+
+def test_squared_error_is_the_loss_over_n() -> None:
+    assert (
+        nn.squared_error(tk.tensor([1.0, 2.0, 3.0, 4.0]), tk.tensor([1.0, 0.0, 0.0, 0.0])).item() == 29.0 / 4
+    )
+
+
+@pytest.mark.parametrize("loss", [nn.squared_error, nn.l1, nn.huber, nn.binary_cross_entropy_with_logits])
+def test_a_column_is_not_compared_with_a_row(loss: Loss) -> None:
+    with pytest.raises(ShapeError, match=r"targets of shape \(3,\) for outputs of shape \(3, 1\)"):
+        loss(tk.zeros((3, 1)), tk.zeros(3))
+    with pytest.raises(DTypeError, match="outputs must be floats, got int32"):
+        loss(tk.zeros(3, dtype=tk.int32), tk.zeros(3))
+    with pytest.raises(DTypeError, match="cross_entropy: outputs must be floats, got int32"):
+        nn.cross_entropy(tk.zeros((3, 2), dtype=tk.int32), tk.tensor([0, 1, 1]))
+
+
+@pytest.mark.parametrize("loss", [nn.squared_error, nn.l1, nn.huber, nn.binary_cross_entropy_with_logits])
+def test_targets_take_the_dtype_of_the_outputs(loss: Loss) -> None:
+    outputs, expected = tk.tensor([0.5, -1.0]), loss(tk.tensor([0.5, -1.0]), tk.tensor([1.0, 0.0]))
+    for same in (tk.tensor([True, False]), tk.tensor([1, 0]), tk.tensor([1.0, 0.0], tk.float64)):
+        found = loss(outputs, same)
+        assert (found.dtype, found.item()) == (tk.float32, expected.item())
+
+
+def test_huber_does_not_square_what_is_far() -> None:
+    x = tk.tensor([1e30, -1e30, 0.0, 0.5, 2.0, -2.0])
+    losses = nn.huber(x, tk.zeros(6), 2.0, reduction="none")
+    assert losses.tolist() == pytest.approx([2e30, 2e30, 0.0, 0.125, 2.0, 2.0])
+    gradient = tk.grad(lambda x: nn.huber(x, tk.zeros(6), 2.0, reduction="sum"))(x)
+    assert gradient.tolist() == [2.0, -2.0, 0.0, 0.5, 2.0, -2.0]
+    with pytest.raises(ArgumentError, match=r"huber: delta must be positive, got 0\.0"):
+        nn.huber(x, x, 0.0)
+
+
+@pytest.mark.parametrize("target", [0.0, 0.3, 1.0])
+def test_binary_cross_entropy_has_all_digits(backend: str, target: float) -> None:
+    """The value and the slope, from logits at which 1 - p is 1e-300 to those at which it is 1."""
+    logits = [-700.0, -40.0, -3.0, -1e-9, 0.0, 1e-9, 0.5, 20.0, 300.0]
+    x = tk.tensor(logits, tk.float64)
+    y = tk.full((len(logits),), target, dtype=tk.float64)
+    found = nn.binary_cross_entropy_with_logits(x, y, reduction="none")
+    slope = tk.grad(lambda x: nn.binary_cross_entropy_with_logits(x, y, reduction="sum"))(x)
+    with mpmath.workdps(400):
+        t = mpmath.mpf(target)
+        chances = [1 / (1 + mpmath.exp(-mpmath.mpf(z))) for z in logits]
+        expected = [float(-t * mpmath.log(p) - (1 - t) * mpmath.log(1 - p)) for p in chances]
+        slopes = [float(p - t) for p in chances]
+    assert found.tolist() == pytest.approx(expected, rel=1e-14, abs=0.0)
+    assert slope.tolist() == pytest.approx(slopes, rel=1e-13, abs=1e-16 if target == 0.3 else 0.0)
+
+
+@pytest.mark.parametrize(("name", "logit"), [(name, z) for name in LOSSES for z in (1e4, -1e4)])
+def test_no_loss_and_no_gradient_is_lost_at_large_logits(name: str, logit: float) -> None:
+    loss, of = LOSSES[name]
+    y = targets(of, tk.float32)
+    x = tk.full((4, 3), 0.0).at[:, 1].set(logit)
+    value, gradient = tk.value_and_grad(loss)(x, y)
+    assert math.isfinite(value.item())
+    assert bool(tk.isfinite(gradient).all())
+
+
+def test_divergence_is_zero_between_equals_and_never_below() -> None:
+    rng = random.Random(4)
+    p, q = [tk.softmax(tk.randn((20, 5), rng, tk.float64)) for _ in range(2)]
+    assert float(tk.abs(nn.kl_divergence(tk.log(p), p, reduction="none")).max()) < 1e-15
+    assert float(nn.kl_divergence(tk.log(q), p, reduction="none").min()) > 0.0
+    with pytest.raises(ShapeError, match=r"kl_divergence: got shape \(\), need an axis of classes"):
+        nn.kl_divergence(tk.zeros(()), tk.zeros(()))
+
+
+def test_what_is_impossible_and_not_wanted_adds_nothing() -> None:
+    """A target of 0, beside a log-probability of -inf: 0 in the loss, in both derivatives, and no NaN."""
+    believed, wanted = tk.tensor([[0.0, -math.inf]], tk.float64), tk.tensor([[1.0, 0.0]], tk.float64)
+    value, gradients = tk.value_and_grad(nn.kl_divergence, (0, 1))(believed, wanted)
+    assert value.item() == 0.0
+    assert [g.tolist() for g in gradients] == [[[-1.0, 0.0]], [[1.0, 0.0]]]
+    assert nn.kl_divergence(believed, tk.tensor([[0.5, 0.5]], tk.float64)).item() == math.inf
+
+
+def test_labels_may_be_ignored(backend: str) -> None:
+    """Whether they are a class or not; what is left is as if they were not there."""
+    rng = random.Random(3)
+    logits = tk.randn((2, 3, 4), rng, tk.float64)
+    rows = logits.reshape(6, 4)[tk.tensor([0, 2, 3])]
+    for ignored in (-1, 3):
+        labels = tk.tensor([[0, ignored, 2], [1, ignored, ignored]])
+        for smoothing in (0.0, 0.1):
+            expected = nn.cross_entropy(rows, tk.tensor([0, 2, 1]), smoothing).item()
+            found = nn.cross_entropy(logits, labels, smoothing, ignore_index=ignored)
+            assert found.item() == pytest.approx(expected, rel=1e-14)
+        gradient = tk.grad(lambda x, y, i: nn.cross_entropy(x, y, ignore_index=i))(logits, labels, ignored)
+        assert gradient.reshape(6, 4)[tk.tensor([1, 4, 5])].tolist() == [[0.0] * 4] * 3
+    nothing = nn.cross_entropy(logits, tk.full((2, 3), -1), ignore_index=-1)
+    assert math.isnan(nothing.item())
+
+
+# ---- metrics -----------------------------------------------------------------------------------------------
 
 
 def test_accuracy_is_the_share_of_rows_that_are_right(backend: str) -> None:
