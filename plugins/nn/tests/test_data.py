@@ -1,9 +1,8 @@
-"""Data: splits and batches lose nothing, and the digits are those of the source."""
+"""Data: what is held out is not among the rest, and the digits are those of the source."""
 
 from __future__ import annotations
 
 import hashlib
-import random
 from importlib import resources
 
 import pytest
@@ -11,61 +10,43 @@ import pytest
 import tensorken as tk
 import tensorken_nn as nn
 from tensorken.errors import ArgumentError, ShapeError
-from tensorken_nn import digits
+from tensorken_nn.jobs import digits
+
+KEY = tk.random.key(5, backend="numpy")
+
+
+def examples(rows: int) -> tuple[tk.Tensor, tk.Tensor]:
+    labels = tk.arange(rows)
+    return tk.stack([labels.astype("float32"), -labels.astype("float32")], 1), labels
 
 
 @pytest.mark.parametrize(
-    ("count", "share", "held_out"), [(10, 0.2, 2), (1797, 0.2, 359), (3, 0.5, 2), (2, 0.5, 1)]
+    ("rows", "share", "held_out"), [(10, 0.2, 2), (1797, 0.2, 359), (3, 0.5, 2), (2, 0.5, 1)]
 )
-def test_a_split_is_in_two_parts_without_a_common_element(count: int, share: float, held_out: int) -> None:
-    train, test = nn.split(count, share, random.Random(0))
-    assert len(test) == held_out
-    assert sorted(train + test) == list(range(count))
-    assert nn.split(count, share, random.Random(0)) == (train, test)
+def test_what_is_held_out_is_not_among_the_rest(rows: int, share: float, held_out: int) -> None:
+    train, test = nn.hold_out(examples(rows), share, KEY)
+    assert test[1].size == held_out
+    assert sorted(train[1].tolist() + test[1].tolist()) == list(range(rows))
+    assert all(x[:, 0].tolist() == y.tolist() for x, y in (train, test))
+    assert nn.hold_out(examples(rows), share, KEY)[1][1].tolist() == test[1].tolist()
 
 
-def test_another_seed_splits_otherwise() -> None:
-    assert nn.split(100, 0.2, random.Random(0))[1] != nn.split(100, 0.2, random.Random(1))[1]
+def test_another_key_holds_out_others() -> None:
+    held_out = [nn.hold_out(tk.arange(100), 0.2, tk.random.key(seed))[1].tolist() for seed in range(2)]
+    assert held_out[0] != held_out[1]
 
 
-@pytest.mark.parametrize(("count", "share"), [(0, 0.2), (1, 0.2), (2, 0.2), (5, 1.0)])
-def test_no_part_of_a_split_is_empty(count: int, share: float) -> None:
-    with pytest.raises(ArgumentError, match=f"split: of {count} examples.*leaves one part empty"):
-        nn.split(count, share, random.Random(0))
+@pytest.mark.parametrize(("rows", "share"), [(0, 0.2), (1, 0.2), (2, 0.2), (5, 1.0), (5, -0.5)])
+def test_no_part_is_empty(rows: int, share: float) -> None:
+    with pytest.raises(
+        ArgumentError, match=f"hold_out: a share of {share} of {rows} rows leaves one part empty"
+    ):
+        nn.hold_out(tk.zeros((rows,)), share, KEY)
 
 
-def test_batches_hold_every_row_once_and_keep_rows_together(backend: str) -> None:
-    n, size = 23, 5
-    labels = tk.arange(n)
-    inputs = tk.stack([labels.astype("float32"), -labels.astype("float32")], 1)
-    seen = list(nn.batches((inputs, labels), size, random.Random(0)))
-    assert [batch[1].size for batch in seen] == [5, 5, 5, 5, 3]
-    assert all(x.tolist() == [[float(i), -float(i)] for i in y.tolist()] for x, y in seen)
-    order = [i for _, y in seen for i in y.tolist()]
-    assert sorted(order) == list(range(n))
-    assert order != list(range(n))
-
-
-def test_each_epoch_has_its_own_order() -> None:
-    rng = random.Random(0)
-    first, second = ([batch.tolist() for batch in nn.batches(tk.arange(50), 10, rng)] for _ in range(2))
-    assert first != second
-
-
-def test_a_batch_may_be_larger_than_the_data() -> None:
-    assert [batch.shape for batch in nn.batches(tk.zeros((3, 2)), 10, random.Random(0))] == [(3, 2)]
-
-
-def test_bad_batches_are_refused() -> None:
-    rng = random.Random(0)
-    with pytest.raises(ShapeError, match=r"got shapes \(3,\), \(2,\)"):
-        next(nn.batches((tk.zeros(3), tk.zeros(2)), 1, rng))
-    with pytest.raises(ShapeError, match=r"got shapes \(\)"):
-        next(nn.batches(tk.zeros(()), 1, rng))
-    with pytest.raises(ShapeError, match="got shapes none"):
-        next(nn.batches({}, 1, rng))
-    with pytest.raises(ArgumentError, match="at least one row in a batch, got 0"):
-        next(nn.batches(tk.zeros(3), 0, rng))
+def test_rows_must_be_as_many_everywhere() -> None:
+    with pytest.raises(ShapeError, match=r"hold_out: .* got shapes \(3,\), \(2,\)"):
+        nn.hold_out((tk.zeros(3), tk.zeros(2)), 0.5, KEY)
 
 
 @pytest.mark.feature(120)

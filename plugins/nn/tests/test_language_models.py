@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import pytest
@@ -66,10 +66,10 @@ def test_a_perceptron_learns_a_text_by_heart() -> None:
     gradient = tk.value_and_grad(lambda p, x, y: nn.cross_entropy(logits(p, x), y))
     optimizer = nn.Adam(1e-2)
     state = optimizer.init(parameters)
-    for _ in range(30):
-        for x, y in nn.batches((windows, labels), 32, rng):
-            _, slope = gradient(parameters, x, y)
-            parameters, state = optimizer.update(parameters, slope, state)
+    loader = nn.DataLoader((windows, labels), 32, key=tk.random.key(1))
+    for x, y in islice(loader.from_step(0), 30 * len(loader)):
+        _, slope = gradient(parameters, x, y)
+        parameters, state = optimizer.update(parameters, slope, state)
     assert nn.cross_entropy(logits(parameters, windows), labels).item() < 0.1
     text = codes[:context]
     while len(text) < len(codes):

@@ -10,7 +10,6 @@ import pytest
 
 import tensorken as tk
 from tensorken.errors import ArgumentError, DTypeError, ScalarRangeError, ShapeError
-from tensorken_nn.data import hold_out
 from tensorken_nn.loader import DataLoader, Loader, Windows
 
 KEY = tk.random.key(5, backend="numpy")
@@ -157,30 +156,3 @@ def test_bad_windows_are_refused() -> None:
             Windows(tk.arange(9), context, size, KEY)
     with pytest.raises(ScalarRangeError):
         Windows(tk.arange(9), 3, 1, KEY).batch(2**31)
-
-
-# ---- held out ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("rows", "share", "held_out"), [(10, 0.2, 2), (1797, 0.2, 359), (3, 0.5, 2), (2, 0.5, 1)]
-)
-def test_what_is_held_out_is_not_among_the_rest(rows: int, share: float, held_out: int) -> None:
-    train, test = hold_out(examples(rows), share, KEY)
-    assert test[1].size == held_out
-    assert sorted(train[1].tolist() + test[1].tolist()) == list(range(rows))
-    assert all(x[:, 0].tolist() == y.tolist() for x, y in (train, test))
-    assert hold_out(examples(rows), share, KEY)[1][1].tolist() == test[1].tolist()
-
-
-def test_another_key_holds_out_others() -> None:
-    held_out = [hold_out(tk.arange(100), 0.2, tk.random.key(seed))[1].tolist() for seed in range(2)]
-    assert held_out[0] != held_out[1]
-
-
-@pytest.mark.parametrize(("rows", "share"), [(0, 0.2), (1, 0.2), (2, 0.2), (5, 1.0), (5, -0.5)])
-def test_no_part_is_empty(rows: int, share: float) -> None:
-    with pytest.raises(
-        ArgumentError, match=f"hold_out: a share of {share} of {rows} rows leaves one part empty"
-    ):
-        hold_out(tk.zeros((rows,)), share, KEY)

@@ -37,7 +37,7 @@ from tensorken_nn.activations import (
 )
 from tensorken_nn.checkpoints import CheckpointError
 from tensorken_nn.clipping import clip_by_global_norm, clip_by_value, global_norm
-from tensorken_nn.data import batches, hold_out, split
+from tensorken_nn.data import hold_out
 from tensorken_nn.gpt import GPT, generate
 from tensorken_nn.initializers import (
     glorot_normal,
@@ -153,7 +153,6 @@ __all__ = [
     "accumulate",
     "accuracy",
     "avg_pool2d",
-    "batches",
     "binary_cross_entropy_with_logits",
     "celu",
     "checkpoints",
@@ -209,7 +208,6 @@ __all__ = [
     "softmax",
     "softplus",
     "softsign",
-    "split",
     "squared_error",
     "staircase",
     "static",
