@@ -1,0 +1,75 @@
+"""Gradient clipping: the norm of a tree is that of all its numbers, and directions stay."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+import tensorken as tk
+import tensorken_nn as nn
+from tensorken import tree
+from tensorken.errors import ArgumentError
+
+
+def gradients(size: float = 1.0) -> Any:
+    """A tree of norm 13 * size."""
+    return {
+        "w": tk.tensor([[3.0 * size, -4.0 * size]]),
+        "b": (tk.tensor(12.0 * size, tk.float64), tk.zeros(0)),
+    }
+
+
+def numbers(gradients: Any) -> list[float]:
+    return [x for leaf in tree.leaves(gradients) for x in leaf.ravel().tolist()]
+
+
+def test_the_norm_is_that_of_one_vector(backend: str) -> None:
+    assert nn.global_norm(gradients()).item() == 13.0
+    assert nn.global_norm({"nothing": ()}).item() == 0.0
+    half = tk.full((4,), 300.0, dtype=tk.float16)  # whose square is no float16
+    assert nn.global_norm(half).item() == 600.0
+
+
+def test_a_large_tree_is_made_smaller_and_keeps_its_direction(backend: str) -> None:
+    clipped = nn.clip_by_global_norm(gradients(), 6.5)
+    assert numbers(clipped) == pytest.approx([6.0, 1.5, -2.0])  # b, then w
+    assert [x.dtype for x in tree.leaves(clipped)] == [x.dtype for x in tree.leaves(gradients())]
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-30, 0.1, 1.0])
+def test_a_small_tree_stays_as_it_is(backend: str, size: float) -> None:
+    assert numbers(nn.clip_by_global_norm(gradients(size), 13.0)) == numbers(gradients(size))
+
+
+def test_what_is_no_number_is_not_hidden() -> None:
+    clipped = nn.clip_by_global_norm([tk.tensor([1.0, math.nan]), tk.ones(2)], 1.0)
+    assert all(math.isnan(x) for x in numbers(clipped))
+    assert numbers(nn.clip_by_global_norm([tk.tensor([1e30, 1.0])], 1.0)) == [0.0, 0.0]
+
+
+def test_each_number_may_be_clipped_by_itself(backend: str) -> None:
+    clipped = nn.clip_by_value(gradients(), 3.5)
+    assert numbers(clipped) == [3.5, 3.0, -3.5]
+    assert [x.dtype for x in tree.leaves(clipped)] == [x.dtype for x in tree.leaves(gradients())]
+
+
+def test_clipping_is_compiled_with_the_step() -> None:
+    optimizer, parameters = nn.SGD(1.0), tree.map(tk.zeros_like, gradients())
+
+    def step(parameters: Any, slopes: Any, state: Any) -> Any:
+        moved, state = optimizer.update(parameters, nn.clip_by_global_norm(slopes, 1.0), state)
+        return moved, state, nn.global_norm(slopes)
+
+    moved, _, norm = tk.jit(step)(parameters, gradients(), optimizer.init(parameters))
+    assert norm.item() == 13.0
+    assert nn.global_norm(moved).item() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("limit", [0.0, -1.0, math.nan])
+def test_a_limit_is_positive(limit: float) -> None:
+    with pytest.raises(ArgumentError, match=f"clip_by_global_norm: the limit must be positive, got {limit}"):
+        nn.clip_by_global_norm(gradients(), limit)
+    with pytest.raises(ArgumentError, match=f"clip_by_value: the limit must be positive, got {limit}"):
+        nn.clip_by_value(gradients(), limit)
