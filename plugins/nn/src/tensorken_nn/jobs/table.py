@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorken_nn.jobs import bigrams, digits, names, shakespeare
+from tensorken_nn.jobs import bigrams, digits, names, regressions, shakespeare
 from tensorken_nn.jobs.job import Job
 from tensorken_nn.text import Vocabulary
 
@@ -14,11 +14,15 @@ JOBS = {
         lambda settings, facts: bigrams.Bigrams(Vocabulary(facts["characters"]), settings.smoothing),
     ),
     "digits": Job("read handwritten digits, 8 x 8 pixels", digits.Settings, digits.prepare),
+    "linear": Job("find the slopes of a linear law", regressions.Linear, regressions.prepare_linear),
     "names": Job(
         "make up given names",
         names.Settings,
         names.prepare,
         lambda settings, facts: names.Names(settings, Vocabulary(facts["characters"]), facts["longest"]),
+    ),
+    "nonlinear": Job(
+        "learn a function with a jump, with ten layers", regressions.Nonlinear, regressions.prepare_nonlinear
     ),
     "shakespeare": Job(
         "write like Shakespeare, character by character, with a small GPT",
