@@ -174,6 +174,13 @@ def jax(session: nox.Session) -> None:
 
 
 @nox.session
+def torch(session: nox.Session) -> None:
+    """Compare what tests hold as PyTorch's with what PyTorch gives."""
+    session.install(*requirements("bench-torch"))
+    session.run("python", "-m", "oracles.record_layers", "--check")
+
+
+@nox.session
 def conformance(session: nox.Session) -> None:
     """Hold our own backends to the laws, and the kit to its power of detection; reports go into reports/."""
     install_workspace(session, extras=False)

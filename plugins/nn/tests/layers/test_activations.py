@@ -9,6 +9,7 @@ import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
+from core.tests.each import each_of
 from tensorken import Tensor
 from tensorken.errors import ArgumentError, ShapeError
 
@@ -44,7 +45,7 @@ LIMITS: dict[str, tuple[float, float]] = {  # at -1e30 and 1e30
 }
 
 
-@pytest.mark.parametrize("name", ELEMENTWISE)
+@each_of("name", ELEMENTWISE)
 def test_large_numbers_give_neither_nan_nor_overflow(name: str, backend: str) -> None:
     """Neither in the value nor in the derivative, which is that of the line that the function comes near to."""
     x = tk.tensor([-1e30, 1e30])
@@ -53,18 +54,18 @@ def test_large_numbers_give_neither_nan_nor_overflow(name: str, backend: str) ->
     assert tk.elementwise_grad(ELEMENTWISE[name])(x).tolist() == pytest.approx(slopes, rel=1e-6, abs=1e-20)
 
 
-@pytest.mark.parametrize("name", ELEMENTWISE)
+@each_of("name", ELEMENTWISE)
 def test_nan_stays_nan(name: str, backend: str) -> None:
     assert math.isnan(ELEMENTWISE[name](tk.tensor(math.nan)).item())
 
 
-@pytest.mark.parametrize("name", ELEMENTWISE)
+@each_of("name", ELEMENTWISE)
 def test_a_dtype_stays(name: str, backend: str) -> None:
     for dtype in (tk.float32, tk.float64):
         assert ELEMENTWISE[name](tk.tensor([0.5], dtype)).dtype is dtype
 
 
-@pytest.mark.parametrize("name", ELEMENTWISE)
+@each_of("name", ELEMENTWISE)
 def test_two_orders_of_derivatives_are_right(name: str) -> None:
     tk.testing.check_grads(ELEMENTWISE[name], (tk.tensor([-2.2, -0.7, 0.4, 1.3], tk.float64),))
 

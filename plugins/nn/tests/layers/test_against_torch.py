@@ -184,7 +184,7 @@ def test_they_are_so_when_compiled(name: str) -> None:
     assert_as_recorded(name, ys, gradients)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [name for name in CASES if name not in ACTIVATIONS])
 def test_a_batch_of_examples_is_each_of_them(name: str) -> None:
     first = arguments(name)
     second = {argument: x * 0.75 for argument, x in first.items()}

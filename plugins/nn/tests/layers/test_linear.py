@@ -35,5 +35,3 @@ def test_the_wrong_input_is_refused() -> None:
 def test_a_layer_without_inputs_or_outputs_is_refused(sizes: tuple[int, int]) -> None:
     with pytest.raises(ArgumentError, match="Linear: need one input and one output or more"):
         nn.Linear(*sizes, key=KEY)
-
-

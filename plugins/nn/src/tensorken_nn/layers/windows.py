@@ -62,13 +62,26 @@ def windows(name: str, x: Tensor, sizes: Pair, strides: Pair, dilations: Pair = 
             f"{name}: images of {x.shape[2]} x {x.shape[3]}, with padding, are smaller than windows of "
             f"{sizes[0]} x {sizes[1]}" + (f" with dilation {dilations}" if dilations != (1, 1) else "")
         )
-    if sizes == strides and dilations == (1, 1):  # they lie side by side
-        whole = x[:, :, : counts[0] * sizes[0], : counts[1] * sizes[1]]
-        split = whole.reshape((*x.shape[:2], counts[0], sizes[0], counts[1], sizes[1]))
-        return split.permute((0, 3, 5, 1, 2, 4))
-    for count, (_, size, stride, dilation) in zip(counts[::-1], axes[::-1], strict=True):
-        # The images as seen from each place along the last axis; then that one is done, and the other comes last.
-        starts = [i * dilation for i in range(size)]
-        seen = [x[..., start : start + (count - 1) * stride + 1 : stride] for start in starts]
-        x = tk.stack(seen, 1).swapaxes(-1, -2)
+    for axis in (3, 2):  # the images as seen from each column of the kernel, then from each row
+        _, size, stride, dilation = axes[axis - 2]
+        starts = [dilation * i for i in range(size)]
+        x = tk.stack(_parts(x, axis - 4, starts, counts[axis - 2], stride), 1)
     return x
+
+
+def _parts(x: Tensor, axis: int, starts: Sequence[int], count: int, stride: int) -> list[Tensor]:
+    """From each start, so many elements, a stride apart, along an axis counted from the end."""
+    behind = [slice(None)] * (-1 - axis)
+    if stride == 1:
+        return [x[(..., slice(start, start + count), *behind)] for start in starts]
+    # The axis as rows of one stride each, so that a part is a column of them: a view where slices with steps are not.
+    rows = starts[-1] // stride + count
+    shape = x.shape[:axis]
+    rest = x.shape[len(shape) + 1 :]
+    missing = rows * stride - x.shape[axis]
+    if missing > 0:
+        x = x.pad((*[(0, 0)] * len(shape), (0, missing), *[(0, 0)] * len(rest)))
+    x = x[(..., slice(rows * stride), *behind)].reshape((*shape, rows, stride, *rest))
+    return [
+        x[(..., slice(start // stride, start // stride + count), start % stride, *behind)] for start in starts
+    ]
