@@ -50,7 +50,7 @@ def cross_entropy(
         raise ArgumentError(f"cross_entropy: label_smoothing must be from 0 to 1, got {label_smoothing}")
     log_probabilities = tk.log_softmax(logits)
     is_class = labels.reshape((*labels.shape, 1)) == list(range(logits.shape[-1]))
-    losses = -tk.where(is_class, log_probabilities, 0.0).sum(-1)
+    losses = 0.0 - tk.where(is_class, log_probabilities, 0.0).sum(-1)  # a certainty costs 0, not -0
     if label_smoothing:
         losses = losses * (1.0 - label_smoothing) - log_probabilities.mean(-1) * label_smoothing
     if ignore_index is None:
