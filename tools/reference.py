@@ -16,6 +16,7 @@ from typing import Any
 
 import tensorken
 import tensorken_nn
+import tensorken_nn.checkpoints
 import tensorken_profile
 from tensorken.dispatch import Value
 from tensorken.errors import DTypeError
@@ -47,7 +48,8 @@ def pages() -> dict[str, str]:
 
 def plugins() -> list[Room]:
     """The names of our plugins, each of which is a room of its own."""
-    return [Room(module, module.__name__, names_of(module)) for module in (tensorken_nn, tensorken_profile)]
+    modules = (tensorken_nn, tensorken_nn.checkpoints, tensorken_profile)
+    return [Room(module, module.__name__, names_of(module)) for module in modules]
 
 
 def write(folder: Path) -> None:

@@ -10,7 +10,6 @@ So everything that the core does to functions and trees, it does to networks: de
 [3.0]
 """
 
-from tensorken_nn import checkpoints
 from tensorken_nn.accumulation import accumulate
 from tensorken_nn.activations import (
     celu,
@@ -35,7 +34,6 @@ from tensorken_nn.activations import (
     swish,
     tanh,
 )
-from tensorken_nn.checkpoints import CheckpointError
 from tensorken_nn.clipping import clip_by_global_norm, clip_by_value, global_norm
 from tensorken_nn.data import hold_out
 from tensorken_nn.gpt import GPT, generate
@@ -118,7 +116,6 @@ __all__ = [
     "AdamW",
     "AvgPool2d",
     "BatchNorm",
-    "CheckpointError",
     "Conv2d",
     "DataLoader",
     "Dropout",
@@ -155,7 +152,6 @@ __all__ = [
     "avg_pool2d",
     "binary_cross_entropy_with_logits",
     "celu",
-    "checkpoints",
     "clip_by_global_norm",
     "clip_by_value",
     "confusion",
