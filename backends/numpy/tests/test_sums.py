@@ -10,7 +10,8 @@ import pytest
 
 import tensorken as tk
 from tensorken_numpy.backend import Numpy
-from tensorken_numpy.sums import LONGEST, MANY, SHORT, add_up, in_many_rows, wide_sum_of_rows
+from tensorken_numpy.contraction import across, contract
+from tensorken_numpy.sums import LONGEST, MANY, SHORT, add_up, in_many_columns, in_many_rows, wide_sum_of_rows
 
 LENGTHS = [4, 5, 7, 64, 65, 257, 512, 513, 1000, 1021, 2048, 4096, 4099, 6007, 12345, 65536, 100_003]
 """Short, long and prime ones, and those that are cut evenly."""
@@ -43,6 +44,30 @@ def test_in_practice_they_are_no_larger_than_those_of_sums_in_pairs() -> None:
     assert ours <= 2 * theirs
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("count", LENGTHS)
+def test_rows_are_added_up_as_well_as_columns(count: int, dtype: str) -> None:
+    """In pieces as above, or, where there are none, row after row as numpy does."""
+    for length in (1, 3, -(-MANY // count)):
+        x = drawn(dtype, count, length)
+        found = add_up(x, (0,))
+        assert (found.shape, found.dtype) == ((1, length), x.dtype)
+        eps = float(np.finfo(dtype).eps) / 2
+        for column, y in zip(x.T.astype(float), found[0], strict=True):
+            assert abs(float(y) - math.fsum(column)) <= count * eps * math.fsum(abs(column))
+
+
+def test_rows_of_products_are_added_up_where_these_lie_across() -> None:
+    a, b = drawn("float32", 300, 40).T[:, None], drawn("float32", 300, 1, 40).T
+    assert across(a[:, 0]) and across(b[:, 0]) and not across(np.ascontiguousarray(a[:, 0]))
+    found = contract(a, b, (2,))
+    right = (a.astype(float) * b).sum(2, keepdims=True)
+    np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-3)
+    compiled = tk.jit(lambda a, b: (a * b).sum(0))
+    x, y = tk.tensor(a[:, 0].T), tk.tensor(b[:, 0].T)
+    assert compiled(x, y).tolist() == (x * y).sum(0).tolist() == found[:, 0, 0].tolist()
+
+
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (0, 1, 2)])
 def test_any_axes_and_any_layout(axes: tuple[int, ...]) -> None:
     x = drawn("float64", 20, 30, 40)
@@ -54,7 +79,12 @@ def test_any_axes_and_any_layout(axes: tuple[int, ...]) -> None:
 
 
 def test_integers_halves_and_few_elements_are_added_by_numpy() -> None:
-    assert in_many_rows(drawn("float32", 64, 64), (1,))
+    assert in_many_rows(drawn("float32", 64, 64), (1,)) and in_many_columns(drawn("float32", 64, 64), (0,))
+    for x in (drawn("float32", 63, 64), drawn("float16", 64, 64), drawn("float32", 64, 64).T):
+        assert not in_many_columns(x, (0,))
+    assert not in_many_columns(drawn("float32", 64, 64), (0, 1)) and not in_many_columns(
+        drawn("float32", 64, 64), ()
+    )
     for x, axes in [
         (drawn("float32", 63, 64), (1,)),
         (drawn("float16", 64, 64), (1,)),

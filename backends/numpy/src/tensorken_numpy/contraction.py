@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_numpy.sums import add_up
+from tensorken_numpy.sums import MANY, add_up
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Sizes = tuple[int, ...]
@@ -52,7 +52,7 @@ def contract(a: Array, b: Array, axes: Sizes) -> Array:
     if plan.method == "dot":
         y: Any = np.dot(a, b)
     elif plan.method == "vecdot":
-        y = np.vecdot(a, b)
+        y = add_up(np.multiply(a.T, b.T), (0,)) if across(a) and across(b) else np.vecdot(a, b)
     elif plan.swap:
         y = np.matmul(for_blas(b), for_blas(a))
     else:
@@ -60,6 +60,14 @@ def contract(a: Array, b: Array, axes: Sizes) -> Array:
     if plan.order is not None:
         y = y.reshape(plan.split).transpose(plan.order)
     return y.reshape(plan.shape)  # type: ignore[no-any-return]
+
+
+def across(x: Array) -> bool:
+    """Whether those elements of many rows lie next to each other that are no neighbours in their rows.
+
+    Rows of products are then added up, as each product of two rows would go through all the memory.
+    """
+    return x.ndim == 2 and x.size >= MANY and x.T.flags.c_contiguous and not x.flags.c_contiguous
 
 
 def for_blas(x: Array) -> Array:

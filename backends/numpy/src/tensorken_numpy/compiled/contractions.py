@@ -9,7 +9,8 @@ import numpy as np
 from tensorken_numpy.compiled import layouts
 from tensorken_numpy.compiled.values import Value
 from tensorken_numpy.compiled.writing import write_sum_of
-from tensorken_numpy.contraction import Sizes, for_blas, planned
+from tensorken_numpy.contraction import Sizes, across, for_blas, planned
+from tensorken_numpy.sums import add_up
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Variable
@@ -37,6 +38,9 @@ def write_contraction(emitter: Emitter, equation: Equation) -> None:
     if how.method in ("dot", "vecdot"):
         target = emitter.target(v, how.shape)
         inner = emitter.reshaped(target, () if how.method == "dot" else a.shape[:-1], v)
+        if how.method == "vecdot" and a.known and b.known and across(a.layout) and across(b.layout):
+            _add_rows_of_products(emitter, a, b, emitter.reshaped(target, (1, *a.shape[:-1]), v))
+            return
         call: Any = np.dot if how.method == "dot" else np.vecdot
         source.line(f"{source.bound(call)}({a.name}, {b.name}, {inner.name})")
         return
@@ -51,6 +55,17 @@ def write_contraction(emitter: Emitter, equation: Equation) -> None:
         target = emitter.reshaped(target, how.split, v)
         target = emitter.view(target, target.layout.transpose(how.order), f".transpose({how.order})")
     emitter.values[v] = emitter.reshaped(target, how.shape, v)
+
+
+def _add_rows_of_products(emitter: Emitter, a: Value, b: Value, y: Value) -> None:
+    rows = [emitter.view(x, x.layout.T, ".T") for x in (a, b)]
+    products = emitter.scratch(layouts.contiguous(rows[0].shape, a.dtype), None)
+    emitter.source.line(
+        f"{emitter.source.bound(np.multiply)}({rows[0].name}, {rows[1].name}, {products.name})"
+    )
+    emitter.source.line(f"{emitter.source.bound(add_up)}({products.name}, (0,), {y.name})")
+    assert products.place is not None
+    emitter.planner.free(products.place)
 
 
 def _repeated(equation: Equation, a: Value, b: Value) -> bool:

@@ -13,7 +13,7 @@ from tensorken_numpy.compiled.smallness import is_literal
 from tensorken_numpy.compiled.source import Source
 from tensorken_numpy.compiled.templates import Template
 from tensorken_numpy.limits import slow_on_numbers
-from tensorken_numpy.sums import add_up, in_many_rows
+from tensorken_numpy.sums import add_up, by_blas
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Variable
@@ -85,10 +85,10 @@ def write_scalars(writer: Writer, steps: Template, operands: Sequence[str], dtyp
     return names["y"]
 
 
-def write_sum(writer: Writer, x: str, axes: Sequence[int], y: str, dtype: np.dtype[Any], rows: bool) -> None:
-    """y = sum(x, axes), as the backend's method adds: by BLAS if many rows of a float dtype lie one after another."""
+def write_sum(writer: Writer, x: str, axes: Sequence[int], y: str, dtype: np.dtype[Any], fast: bool) -> None:
+    """y = sum(x, axes), as the backend's method adds: by BLAS if many floats lie as that needs them."""
     source = writer.source
-    if rows:
+    if fast:
         source.line(f"{source.bound(add_up)}({x}, {tuple(axes)}, {y})")
     else:
         source.line(f"{source.bound(np.add.reduce)}({x}, {tuple(axes)}, {source.bound(dtype)}, {y}, True)")
@@ -96,7 +96,7 @@ def write_sum(writer: Writer, x: str, axes: Sequence[int], y: str, dtype: np.dty
 
 def write_sum_of(writer: Writer, x: Value, axes: Sequence[int], y: str) -> None:
     """The same of a value, of which it may only be known in the end how it lies."""
-    write_sum(writer, x.name, axes, y, x.dtype, not x.known or in_many_rows(x.layout, tuple(axes)))
+    write_sum(writer, x.name, axes, y, x.dtype, not x.known or by_blas(x.layout, tuple(axes)))
 
 
 def with_filled(
