@@ -27,7 +27,7 @@ from tensorken_nn.text import Vocabulary
 from tensorken_nn.training import Learner, Shown, Task
 
 HELD_OUT = 0.1  # of the text, its end
-GLIMPSE, SAMPLE = 200, 2000  # characters that are written while training, and after it
+GLIMPSE = 200  # characters that are written while training
 WARMUP = 100  # steps
 
 
@@ -45,6 +45,7 @@ class Settings:
     dropout: float = option(0.0, quantity, "the share that is dropped while training")
     evaluate_every: int = option(250, count, "steps between looks at the text held out")
     evaluate_batches: int = option(20, count, "how many batches of it are looked at")
+    sample: int = option(2000, count, "how many characters are written at the end", extends=True)
     text: Path | None = option(None, Path, "a file to learn (default: plays by Shakespeare)")
     seed: int = option(0, seed, "for all that is random")
 
@@ -132,7 +133,7 @@ def prepare(settings: Settings) -> Task:
         watched="validation_loss",
         unit="step",
         evaluate=evaluate,
-        glimpse=lambda learner: write(learner, tk.random.key(settings.seed), "\n", GLIMPSE, 0.8, None),
+        glimpse=lambda learner: write(learner, tk.random.key(settings.seed), "", GLIMPSE, 0.8, None),
         show=lambda learner, folder: show(learner, settings, write, text),
         facts={"characters": vocabulary.characters},
     )
@@ -140,7 +141,7 @@ def prepare(settings: Settings) -> Task:
 
 def show(learner: Learner, settings: Settings, write: Writer, text: str) -> Shown:
     """A passage that the model writes, and how many of its words the text has."""
-    written = write(learner, tk.random.key(settings.seed), "\n", SAMPLE, 0.8, None)
+    written = write(learner, tk.random.key(settings.seed), "", settings.sample, 0.8, None)
     share = known_words(written, text)
     lines = [
         "",
@@ -186,7 +187,7 @@ class Writer:
         self, state: Any, key: Tensor, prompt: str, count: int, temperature: float, top_k: int | None
     ) -> str:
         """The prompt, and so many characters after it."""
-        codes = self.vocabulary.encode(prompt or "\n")
+        codes = self.vocabulary.encode(prompt) or [0]  # the first character in order: the end of a line
         tokens: list[list[int]] = generate(
             state.model, tk.tensor([codes], tk.int32), count, key, temperature, top_k
         ).tolist()
