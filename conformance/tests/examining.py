@@ -31,6 +31,15 @@ def results(
     return [examine(subject, chosen, case) for case in chosen.cases(subject) if where(case)]
 
 
+def is_found(backend: RawTensor[Any], law: str, where: Callable[[Case], bool] = anything) -> bool:
+    """Whether a law finds fault with a backend: no more cases are examined than it takes."""
+    subject = Subject(Fuse(backend), "examined")
+    (chosen,) = laws_for(subject, [law])
+    return any(
+        examine(subject, chosen, case).status == "failed" for case in chosen.cases(subject) if where(case)
+    )
+
+
 def failures(
     backend: RawTensor[Any], law: str, seed: int = 0, where: Callable[[Case], bool] = anything
 ) -> set[str]:

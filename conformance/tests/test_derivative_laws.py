@@ -254,7 +254,15 @@ class Narrow(Numpy):
     capabilities = Capabilities(dtypes=("bool", "int32", "float32"), ulp={"*": 2})
 
 
-@pytest.mark.parametrize("backend", [Fuse(Numpy()), Fuse(Reference()), Narrow(), Fuse(Narrow())], ids=repr)
+@pytest.mark.parametrize(
+    "backend",
+    [
+        *[pytest.param(examined, marks=pytest.mark.deep) for examined in (Fuse(Numpy()), Fuse(Reference()))],
+        Narrow(),
+        Fuse(Narrow()),
+    ],
+    ids=repr,
+)
 @pytest.mark.parametrize("law", IDS)
 def test_right_backends_pass(law, backend):
     names = ["pow", "layer-norm", "cholesky", "nested", "max-shares-ties", "cast"]

@@ -47,6 +47,7 @@ def failures(backend: RawTensor[Any], law: str = LAW, **only: str | Iterable[str
 # ---- right backends ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("backend", [Numpy(), Reference()], ids=["numpy", "reference"])
 @pytest.mark.parametrize("law", [LAW, "values.cast"])
 def test_right_backends_keep_the_laws(backend: RawTensor[Any], law: str) -> None:

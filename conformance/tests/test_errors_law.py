@@ -47,7 +47,10 @@ def test_there_are_enough_mistakes():
     assert sorted(names) == ["backend-that-nobody-knows", "summation-of-unequal-axes"]
 
 
-@pytest.mark.parametrize("name", ["numpy", "reference", "tensorken_numpy.backend:Numpy"])
+@pytest.mark.parametrize(
+    "name",
+    ["numpy", pytest.param("reference", marks=pytest.mark.deep), "tensorken_numpy.backend:Numpy"],
+)
 def test_right_backends_pass(name: str):
     subject = Subject.select(name)
     assert [r for r in examine_all(subject, ["errors"]) if r.status != "passed"] == []

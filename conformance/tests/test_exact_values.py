@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.tests.examining import failures, faulty, results
+from conformance.tests.examining import failures, faulty, is_found, results
 from tensorken_conformance.laws.cipher import KNOWN, threefry
 from tensorken_conformance.running.examine import laws_for
 from tensorken_conformance.subject import Subject
@@ -18,6 +18,7 @@ from tensorken_reference.backend import Reference
 LAWS = ("values.movement", "values.extrema", "values.indexing", "values.arrangement", "values.cipher")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("backend", [Numpy(), Reference()], ids=["numpy", "reference"])
 def test_right_backends_pass(backend: Any, law: str) -> None:
@@ -212,8 +213,7 @@ FAULTS: dict[str, tuple[str, str, Callable[..., Any]]] = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_are_found(name: str) -> None:
     law, op, change = FAULTS[name]
-    found = failures(faulty(op, change), law, where=lambda case: case.op == op)
-    assert found, name
+    assert is_found(faulty(op, change), law, where=lambda case: case.op == op)
 
 
 def test_a_failure_comes_with_a_script_that_runs(

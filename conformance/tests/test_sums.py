@@ -32,7 +32,9 @@ def some(case: Case) -> bool:
 
 
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("backend", [Numpy(), Reference()], ids=["numpy", "reference"])
+@pytest.mark.parametrize(
+    "backend", [Numpy(), pytest.param(Reference(), marks=pytest.mark.deep)], ids=["numpy", "reference"]
+)
 def test_right_backends_pass(backend: Any, law: str) -> None:
     quick = law != "values.factorizations" or isinstance(backend, Numpy)
     found = results(backend, law, 7, where=some if quick else lambda case: some(case) and case.shape == "3x3")

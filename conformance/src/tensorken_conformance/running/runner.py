@@ -53,7 +53,7 @@ class Options:
         seed: of all numbers that are drawn.
         depth: how many cases there are.
         select: the ids or groups of the laws, or beginnings of ids of cases; none: all.
-        workers: how many processes; None: as many as there are processors, at most 8.
+        workers: how many processes; None: as many as there are processors, at most 8, and one at the depth `smoke`.
         limit: seconds that a worker may take for one case.
         options: for what makes the backend, as in `loading.load`.
         in_process: whether to do without worker processes, for a debugger.
@@ -237,9 +237,11 @@ class _Crew:
     def perform(self, stage: int) -> None:
         """Do all jobs of a stage."""
         laws = [law["id"] for law in self._found.laws if law["stage"] == stage]
-        alone = stage >= ALONE or self._options.depth == "smoke"
-        parts = 1 if alone else PARTS
-        count = 1 if alone else self._options.workers or processors()
+        smoke = (
+            self._options.depth == "smoke"
+        )  # which is over before another process has started, unless told
+        parts = 1 if smoke or stage >= ALONE else PARTS
+        count = 1 if stage >= ALONE else self._options.workers or (1 if smoke else processors())
         jobs = deque(Job(law, part, parts) for law in laws for part in range(parts))
         known = len(self._failed)
         if stage >= ALONE:
