@@ -39,6 +39,27 @@ def test_equal_numbers_are_normalised_to_the_bias() -> None:
     assert all(math.isfinite(g) for g in gradient.ravel().tolist())
 
 
+@pytest.mark.parametrize("kind", [nn.LayerNorm, nn.RMSNorm, nn.BatchNorm])
+def test_a_narrow_dtype_stays_and_does_not_overflow(kind: Any, backend: str) -> None:
+    x = tk.tensor([[-30000.0, 10000.0], [10000.0, -30000.0]], tk.float16)
+    layer = kind(2, affine=False)
+    if kind is nn.BatchNorm:
+        y, state = layer.train(x, layer.initial_state())
+        assert state.mean.dtype is state.variance.dtype is tk.float32
+        assert layer(x, state).dtype is tk.float16
+    else:
+        y = layer(x)
+    assert y.dtype is tk.float16
+    expected = [-1.3416, 0.4472] if kind is nn.RMSNorm else [-1.0, 1.0]
+    assert y.tolist() == [pytest.approx(expected, abs=1e-3), pytest.approx(expected[::-1], abs=1e-3)]
+
+
+def test_a_state_keeps_its_dtype_whatever_the_batch_has() -> None:
+    norm = nn.BatchNorm(2)
+    _, state = norm.train(tk.random.normal(KEY, (4, 2), tk.float64), norm.initial_state())
+    assert state.mean.dtype is state.variance.dtype is tk.float32
+
+
 def test_parameters_may_be_left_out_and_live_where_the_key_does() -> None:
     assert list(nn.named_parameters(nn.LayerNorm(3, bias=False))) == ["weight"]
     assert not tree.leaves(
@@ -80,7 +101,7 @@ def test_a_step_of_training_with_a_state_is_compiled_once() -> None:
     traced = []
 
     @tk.jit
-    def step(x: Tensor, state: nn.Statistics) -> tuple[Tensor, nn.Statistics]:
+    def step(x: Tensor, state: nn.BatchStatistics) -> tuple[Tensor, nn.BatchStatistics]:
         traced.append(x.shape)
         return norm.train(x, state)
 

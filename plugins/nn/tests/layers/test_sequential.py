@@ -85,8 +85,8 @@ def with_states() -> nn.Sequential:
 def test_the_state_has_a_part_for_each_layer() -> None:
     model = with_states()
     state = model.initial_state()
-    assert [type(part) for part in state] == [type(None), nn.Statistics, tuple, type(None)]
-    assert [type(part) for part in state[2]] == [type(None), nn.Statistics, type(None), type(None)]
+    assert [type(part) for part in state] == [type(None), nn.BatchStatistics, tuple, type(None)]
+    assert [type(part) for part in state[2]] == [type(None), nn.BatchStatistics, type(None), type(None)]
     assert nn.mlp((2, 3, 1), key=KEY).initial_state() == (None, None, None)
 
 

@@ -1,7 +1,7 @@
 """Layers: modules that other modules are made of."""
 
 from tensorken_nn.layers.attention import Cache, MultiHeadAttention
-from tensorken_nn.layers.batch_norm import BatchNorm, Statistics
+from tensorken_nn.layers.batch_norm import BatchNorm, BatchStatistics
 from tensorken_nn.layers.convolution import Conv2d, conv2d
 from tensorken_nn.layers.dropout import Dropout
 from tensorken_nn.layers.embedding import Embedding
@@ -26,6 +26,7 @@ __all__ = [
     "RNN",
     "AvgPool2d",
     "BatchNorm",
+    "BatchStatistics",
     "Cache",
     "Conv2d",
     "Dropout",
@@ -41,7 +42,6 @@ __all__ = [
     "RMSNorm",
     "Residual",
     "Sequential",
-    "Statistics",
     "avg_pool2d",
     "conv2d",
     "max_pool2d",

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import tensorken as tk
 from tensorken import Tensor
 from tensorken.errors import ArgumentError, ShapeError
-from tensorken_nn.layers.normalization import filled, scaled
+from tensorken_nn.layers.normalization import filled, scaled, widened
 from tensorken_nn.module import Module, static
 
 
-class Statistics(NamedTuple):
+class BatchStatistics(NamedTuple):
     """What has been gathered of the batches: the state of `BatchNorm`."""
 
     mean: Tensor  # (channels,)
@@ -79,15 +79,15 @@ class BatchNorm(Module):
         self.weight = filled(1.0, (channels,), dtype, key) if affine else None
         self.bias = filled(0.0, (channels,), dtype, key) if affine else None
 
-    def initial_state(self) -> Statistics:
+    def initial_state(self) -> BatchStatistics:
         """Before any batch: mean 0 and variance 1, beside the parameters."""
         if self.weight is None:
             zeros, none = tk.zeros((self.channels,), self.dtype), tk.zeros((), tk.int32)
         else:
             zeros, none = tk.zeros_like(self.weight), tk.zeros_like(self.weight, tk.int32, shape=())
-        return Statistics(zeros, tk.ones_like(zeros), none)
+        return BatchStatistics(zeros, tk.ones_like(zeros), none)
 
-    def __call__(self, x: Tensor, state: Statistics | None = None) -> Tensor:
+    def __call__(self, x: Tensor, state: BatchStatistics | None = None) -> Tensor:
         """x, of shape (count, channels, ...), normalised by what has been gathered.
 
         Raises:
@@ -96,9 +96,9 @@ class BatchNorm(Module):
         """
         self._check(x)
         mean, variance, _ = self._needed(state)
-        return self._normalized(x - _beside(mean, x), _beside(variance, x))
+        return self._normalized(widened(x) - _beside(mean, x), _beside(variance, x), x.dtype)
 
-    def train(self, x: Tensor, state: Statistics) -> tuple[Tensor, Statistics]:
+    def train(self, x: Tensor, state: BatchStatistics) -> tuple[Tensor, BatchStatistics]:
         """x, of shape (count, channels, ...), normalised by its own mean and variance; and the new state.
 
         The state is a constant to derivatives.
@@ -116,12 +116,13 @@ class BatchNorm(Module):
                 f"BatchNorm: shape {x.shape} has {count} numbers for each channel, training needs two or more; "
                 f"use a larger batch"
             )
-        mean = x.mean(axes, keepdims=True)
-        x = x - mean
-        variance = (x * x).mean(axes, keepdims=True)
+        y = widened(x)
+        mean = y.mean(axes, keepdims=True)
+        y = y - mean
+        variance = (y * y).mean(axes, keepdims=True)
         of_sample = variance.reshape((self.channels,)) * (count / (count - 1))
         new_state = self._gathered(state, mean.reshape((self.channels,)), of_sample)
-        return self._normalized(x, variance), new_state
+        return self._normalized(y, variance, x.dtype), new_state
 
     def _check(self, x: Tensor) -> None:
         if x.shape[1:2] != (self.channels,):
@@ -129,27 +130,27 @@ class BatchNorm(Module):
                 f"BatchNorm: got shape {x.shape}, need (count, {self.channels}, ...); move the channels to axis 1"
             )
 
-    def _needed(self, state: Statistics | None) -> Statistics:
-        if not isinstance(state, Statistics):
+    def _needed(self, state: BatchStatistics | None) -> BatchStatistics:
+        if not isinstance(state, BatchStatistics):
             raise ArgumentError(
                 f"BatchNorm: needs a state, got {type(state).__name__}; initial_state() gives the first, "
                 f"train(x, state) the next"
             )
         return state
 
-    def _normalized(self, centered: Tensor, variance: Tensor) -> Tensor:
-        x = centered / tk.sqrt(variance + self.eps)
+    def _normalized(self, centered: Tensor, variance: Tensor, dtype: Any) -> Tensor:
+        x = (centered / tk.sqrt(variance + self.eps)).astype(dtype)
         return scaled(x, *[p if p is None else _beside(p, x) for p in (self.weight, self.bias)])
 
-    def _gathered(self, state: Statistics, mean: Tensor, variance: Tensor) -> Statistics:
+    def _gathered(self, state: BatchStatistics, mean: Tensor, variance: Tensor) -> BatchStatistics:
         """The state with one batch more."""
         batches = state.batches + 1
         share = 1.0 / batches.astype(state.mean.dtype) if self.momentum is None else self.momentum
         mean, variance = (
-            old + (tk.stop_gradient(new) - old) * share
+            old + (tk.stop_gradient(new).astype(old.dtype) - old) * share
             for old, new in ((state.mean, mean), (state.variance, variance))
         )
-        return Statistics(mean, variance, batches)
+        return BatchStatistics(mean, variance, batches)
 
 
 def _beside(of_channels: Tensor, x: Tensor) -> Tensor:

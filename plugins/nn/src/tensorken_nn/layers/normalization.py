@@ -63,9 +63,10 @@ class LayerNorm(Module):
             ShapeError: if x has other last axes.
         """
         axes = last_axes("LayerNorm", x, self.shape)
-        x = x - x.mean(axes, keepdims=True)
-        x = x / tk.sqrt((x * x).mean(axes, keepdims=True) + self.eps)
-        return scaled(x, self.weight, self.bias)
+        y = widened(x)
+        y = y - y.mean(axes, keepdims=True)
+        y = y / tk.sqrt((y * y).mean(axes, keepdims=True) + self.eps)
+        return scaled(y.astype(x.dtype), self.weight, self.bias)
 
 
 class RMSNorm(Module):
@@ -113,8 +114,9 @@ class RMSNorm(Module):
         """
         axes = last_axes("RMSNorm", x, self.shape)
         eps = tk.finfo(x.dtype).eps if self.eps is None else self.eps
-        x = x / tk.sqrt((x * x).mean(axes, keepdims=True) + eps)
-        return scaled(x, self.weight, None)
+        y = widened(x)
+        y = y / tk.sqrt((y * y).mean(axes, keepdims=True) + eps)
+        return scaled(y.astype(x.dtype), self.weight, None)
 
 
 # ---- pieces ------------------------------------------------------------------------------------------------
@@ -139,6 +141,11 @@ def last_axes(name: str, x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
 def filled(value: float, shape: tuple[int, ...], dtype: Any, key: Tensor | None) -> Tensor:
     """A parameter that begins without chance, on the backend of the key or on that in use."""
     return tk.full(shape, value, dtype) if key is None else tk.full_like(key, value, dtype, shape=shape)
+
+
+def widened(x: Tensor) -> Tensor:
+    """x in a dtype that holds the sum of its squares: float16 ends at 65504."""
+    return x.astype(tk.float32) if x.dtype is tk.float16 else x
 
 
 def scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
