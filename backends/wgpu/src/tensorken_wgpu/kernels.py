@@ -404,14 +404,14 @@ class RowKernel:
         writer = self.writer
         outer = [v for v in self.cluster.written if self.cluster.is_outer(v)]
         inner = [v for v in self.cluster.written if not self.cluster.is_outer(v)]
-        values = {(v, row.key): writer.value(v, writer.point(v.shape, row)) for v in outer for row in rows}
+        values = {v: writer.values(v, [writer.point(v.shape, row) for row in rows]) for v in outer}
         if outer and self.how.together > 1:
             with writer.block("if (l == 0u)"):
                 for v in outer:
-                    writer.store(v, [(row, values[v, row.key]) for row in rows])
+                    writer.store(v, [*zip(rows, values[v], strict=True)])
         else:
             for v in outer:
-                writer.store(v, [(row, values[v, row.key]) for row in rows])
+                writer.store(v, [*zip(rows, values[v], strict=True)])
         if not inner:
             return
 
@@ -419,7 +419,8 @@ class RowKernel:
             self._at_home(rows, steps)
             places = [self.rows.element(writer, row, i).linear for row in rows for i in steps]
             for v in inner:
-                writer.store(v, [(p, writer.value(v, writer.point(v.shape, p))) for p in places])
+                values = writer.values(v, [writer.point(v.shape, place) for place in places])
+                writer.store(v, [*zip(places, values, strict=True)])
 
         self._loop(body)
 

@@ -118,35 +118,44 @@ class Writer:
         Raises:
             NotHere: if this kernel computes it, at another point.
         """
+        return self.values(v, [point])[0]
+
+    def values(self, v: Variable, points: Sequence[Point]) -> list[str]:
+        """The same for several elements, op by op: a processor computes at once what stands near and is independent.
+
+        Raises:
+            NotHere: as for `value`.
+        """
         value = getattr(v, "value", None)
         if value is not None:
-            return constant(value, v.dtype)
-        linear = point.linear
-        key = (id(v), linear.key)
-        name = self._known.get(key)
-        if name is not None:
-            return name
-        if v in self._own:
-            if linear.key not in self.homes.get(v, ()):
-                raise NotHere
-            text = self.expression(v, point)
-        elif v in self._kept:
-            text = self._load(v, linear)
-        else:
-            text = self.expression(v, point)
-        name = self._known[key] = text if text.isidentifier() else self.fresh()
-        if name is not text:
-            self.line(f"let {name}: {TYPES[v.dtype.name]} = {text};")
-        return name
+            return [constant(value, v.dtype)] * len(points)
+        known = self._known
+        keys = [(id(v), point.linear.key) for point in points]
+        missing = {key: point for key, point in zip(keys, points, strict=True) if key not in known}
+        if missing:
+            found = self._texts(v, [*missing.values()])
+            for key, text in zip(missing, found, strict=True):
+                name = known[key] = text if text.isidentifier() else self.fresh()
+                if name is not text:
+                    self.line(f"let {name}: {TYPES[v.dtype.name]} = {text};")
+        return [known[key] for key in keys]
 
-    def expression(self, v: Variable, point: Point) -> str:
-        """What computes an element."""
+    def _texts(self, v: Variable, points: Sequence[Point]) -> list[str]:
+        """What reads or computes elements."""
+        if v in self._own:
+            homes = self.homes.get(v, ())
+            if any([point.linear.key not in homes for point in points]):
+                raise NotHere
+        elif v in self._kept:
+            return [self._load(v, point.linear) for point in points]
         equation = self.makers[v]
         write = _INLINE.get(equation.op.name)
         if write is not None:
-            return write(self, equation, point)
+            return write(self, equation, points)
         operands = equation.operands
-        return texts(operands[-1].dtype.name)[equation.op.name](*[self.value(x, point) for x in operands])
+        text = texts(operands[-1].dtype.name)[equation.op.name]
+        columns = [self.values(x, points) for x in operands]
+        return [text(*row) for row in zip(*columns, strict=True)]
 
     # ---- memory --------------------------------------------------------------------------------------------
 
@@ -214,33 +223,44 @@ class Writer:
 
     # ---- ops -----------------------------------------------------------------------------------------------
 
-    def _cast(self, equation: Equation, point: Point) -> str:
+    def _cast(self, equation: Equation, points: Sequence[Point]) -> list[str]:
         (x,), (v,) = equation.operands, equation.results
-        value = self.value(x, point)
-        return CASTS[x.dtype.name, v.dtype.name](value) if x.dtype is not v.dtype else value
+        values = self.values(x, points)
+        return [*map(CASTS[x.dtype.name, v.dtype.name], values)] if x.dtype is not v.dtype else values
 
-    def _moved(self, equation: Equation, point: Point) -> str:
-        (x,) = equation.operands
-        return self.value(x, _BEFORE[equation.op.name](point, x.shape, *equation.params))
+    def _moved(self, equation: Equation, points: Sequence[Point]) -> list[str]:
+        (x,), before = equation.operands, _BEFORE[equation.op.name]
+        return self.values(x, [before(point, x.shape, *equation.params) for point in points])
 
-    def _pad(self, equation: Equation, point: Point) -> str:
+    def _pad(self, equation: Equation, points: Sequence[Point]) -> list[str]:
         (x,), (pads,) = equation.operands, equation.params
         nothing = constant(0, x.dtype)
         if 0 in x.shape:
-            return nothing
-        inner, conditions = point.before_pad(x.shape, pads)
-        value = self.value(x, inner)
-        return f"select({nothing}, {value}, {' && '.join(conditions)})" if conditions else value
+            return [nothing] * len(points)
+        inner = [point.before_pad(x.shape, pads) for point in points]
+        values = self.values(x, [point for point, _ in inner])
+        return [
+            f"select({nothing}, {value}, {' && '.join(conditions)})" if conditions else value
+            for value, (_, conditions) in zip(values, inner, strict=True)
+        ]
 
-    def _gather(self, equation: Equation, point: Point) -> str:
+    def _gather(self, equation: Equation, points: Sequence[Point]) -> list[str]:
         (x, indices), (axis,) = equation.operands, equation.params
-        before = point.indices
-        index = self.value(indices, point.at(indices.shape, [before[axis]]))
+        before = [point.indices for point in points]
+        found = self.values(
+            indices,
+            [point.at(indices.shape, [place[axis]]) for point, place in zip(points, before, strict=True)],
+        )
         size = x.shape[axis]
-        found = self.place(f"u32({index})", size)
-        inner = point.at(x.shape, [*before[:axis], found, *before[axis + 1 :]])
-        inside = f"u32({index}) < {whole(size)}"
-        return f"select({constant(0, x.dtype)}, {self.value(x, inner)}, {inside})"
+        inner = [
+            point.at(x.shape, [*place[:axis], self.place(f"u32({index})", size), *place[axis + 1 :]])
+            for point, place, index in zip(points, before, found, strict=True)
+        ]
+        nothing = constant(0, x.dtype)
+        return [
+            f"select({nothing}, {value}, u32({index}) < {whole(size)})"
+            for value, index in zip(self.values(x, inner), found, strict=True)
+        ]
 
 
 def _reading(name: str, kind: str, parts: list[str], starts: list[int]) -> list[str]:
@@ -277,7 +297,7 @@ _BEFORE: dict[str, Callable[..., Point]] = {
 }
 """From the point of a result to that in the operand, which has a shape."""
 
-_INLINE: dict[str, Callable[[Writer, Equation, Point], str]] = {
+_INLINE: dict[str, Callable[[Writer, Equation, Sequence[Point]], list[str]]] = {
     "cast": Writer._cast,
     **dict.fromkeys(_BEFORE, Writer._moved),
     "pad": Writer._pad,
