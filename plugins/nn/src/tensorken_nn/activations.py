@@ -58,9 +58,32 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     if approximate == "none":
         return x * 0.5 * (tk.erf(x * math.sqrt(0.5)) + 1.0)
     if approximate == "tanh":
-        square = tk.minimum(x * x, 500.0)  # the sigmoid has long been 0 or 1, and nothing becomes infinite
-        return x * sigmoid((square * 0.044715 + 1.0) * x * math.sqrt(8.0 / math.pi))  # (1 + tanh(y / 2)) / 2
+        return _gelu_by_tanh(x)
     raise ArgumentError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
+
+
+def _by_tanh(x: Tensor) -> Tensor:
+    """x * (1 + tanh(y / 2)) / 2 with y = x * (rate + curvature * x**2)."""
+    return x * _share(x)
+
+
+def _derivative_by_tanh(x: Tensor) -> Tensor:
+    """In fewer steps than by the rules of those above, as each of them goes through all of x."""
+    share = _share(x)
+    return ((_square(x) * (3.0 * _CURVATURE) + _RATE) * x * (1.0 - share) + 1.0) * share
+
+
+def _share(x: Tensor) -> Tensor:
+    return sigmoid((_square(x) * _CURVATURE + _RATE) * x)
+
+
+def _square(x: Tensor) -> Tensor:
+    return tk.minimum(x * x, 500.0)  # the share has long been 0 or 1, and nothing becomes infinite
+
+
+_RATE = math.sqrt(8.0 / math.pi)
+_CURVATURE = 0.044715 * _RATE
+_gelu_by_tanh = tk.elementwise(_by_tanh, _derivative_by_tanh)
 
 
 def silu(x: Tensor) -> Tensor:
