@@ -11,7 +11,9 @@ from hypothesis import settings
 # The machine that runs the tests may be busy, and a failure in CI must be the same on a desk.
 settings.register_profile("desk", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("some", settings.get_profile("ci"), max_examples=40)
 settings.register_profile("few", settings.get_profile("ci"), max_examples=20)
+settings.register_profile("many", settings.get_profile("desk"), max_examples=1000)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 # Tests choose their backends themselves: settings of the person who runs them do not count.

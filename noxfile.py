@@ -76,7 +76,7 @@ def tests(session: nox.Session) -> None:
     if session.posargs:
         chosen = session.posargs
     elif session.python == PYTHONS[0]:
-        chosen = [*PARALLEL, "-m", "not deep"]
+        chosen = [*PARALLEL, "-m", "not deep", "--hypothesis-profile=some"]
     elif session.python == NEWEST:
         chosen = [*PARALLEL, "-m", "not slow and not deep", "--hypothesis-profile=few"]
     else:
@@ -86,9 +86,10 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def deep(session: nox.Session) -> None:
-    """Run the deep tests, which `tests` leaves out: they ask again, and for longer, what others ask; for a night."""
+    """Run the tests that `tests` leaves out, and those that draw examples with 25 times as many; for a night."""
     install_workspace(session, "test")
-    session.run("pytest", *LIMITS, *PARALLEL, "-m", "deep", *session.posargs, env=ONE_THREAD)
+    chosen = ["-m", "deep or hypothesis", "--hypothesis-profile=many"]
+    session.run("pytest", "--timeout=3600", *PARALLEL, *chosen, *session.posargs, env=ONE_THREAD)
 
 
 @nox.session(venv_backend="none")
@@ -188,7 +189,7 @@ def conformance(session: nox.Session) -> None:
     reports.mkdir(exist_ok=True)
     for name in session.posargs or FIRST_PARTY:
         files = [f"--{kind}={reports / name}.{kind}" for kind in ("json", "html")]
-        depth = ["--smoke"] if name in QUICKLY and not session.posargs else []
+        depth = ["--smoke", f"--workers={os.cpu_count()}"] if name in QUICKLY and not session.posargs else []
         session.run("tensorken", "conformance", "run", name, *depth, *files, env=ONE_THREAD)
     if not session.posargs:
         session.run("tensorken", "conformance", "selftest", env=ONE_THREAD)

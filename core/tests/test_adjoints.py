@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import tensorken as tk
+from core.tests.examples import examples
 from core.tests.programs import on, programs
 from core.tests.support import FUSED
 from tensorken.adjoints import levels
@@ -55,7 +56,7 @@ def obeys_the_protocol(found):
 
 @pytest.mark.feature(121, 122, 123)
 @pytest.mark.parametrize("strategy", ["accumulate", None])
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(drawn=programs(dtypes=("float64",)), data=st.data())
 def test_adjoints_are_those_of_reverse_mode(strategy, drawn, data):
     leaves = on(FUSED, drawn)

@@ -13,10 +13,11 @@ from hypothesis import given, settings, strategies as st
 import tensorken as tk
 from core.tests.drawing import BACKENDS, DTYPES, FLOATS, INTEGERS, Array, arrays, inf, nan, near, same, tensor
 from core.tests.each import each_of
+from core.tests.examples import examples
 from core.tests.support import FUSED, array, f64
 from tensorken.errors import ArgumentError, DTypeError, ShapeError
 
-FEW = settings(max_examples=40)
+FEW = settings(max_examples=examples(40))
 OVER_BACKENDS = pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
 OVER_FLOATS = pytest.mark.parametrize("dtype", FLOATS)
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import tensorken as tk
+from core.tests.examples import examples
 from core.tests.programs import Program, on, programs
 from core.tests.support import STACKS, Counting, Nothing, Required, Strict, array, f64
 from tensorken.fuse import LIMIT, Fuse, Held
@@ -19,7 +20,7 @@ from tensorken_numpy.backend import Numpy
 
 pytestmark = pytest.mark.usefixtures("on_numpy")
 
-FEW = settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=examples(120), suppress_health_check=[HealthCheck.too_slow])
 
 
 # ---- every stack means the same ----------------------------------------------------------------------------

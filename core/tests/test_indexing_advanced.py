@@ -13,6 +13,7 @@ from hypothesis import assume, given, settings, strategies as st
 import tensorken as tk
 from core.tests import keys
 from core.tests.each import each_of
+from core.tests.examples import examples
 from core.tests.support import FUSED, STACKS, Counting, array, f64
 from tensorken.errors import ConcretizationError, DTypeError, IndexingError, MixedBackendError
 from tensorken.fuse import Fuse
@@ -59,7 +60,7 @@ WAYS = {
 
 @pytest.mark.feature(56, 168, 169, 170)
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(drawn=cases())
 def test_reading_is_numpys(way, drawn):
     values, key = drawn

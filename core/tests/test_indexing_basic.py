@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tensorken as tk
+from core.tests.examples import examples
 from core.tests.support import FUSED, STACKS, Counting, array, f64
 from tensorken.errors import IndexingError
 from tensorken.fuse import Fuse
@@ -35,7 +36,7 @@ def cell(values, key):
 
 
 @pytest.mark.feature(24, 54, 56, 168)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(arrays_and_keys())
 def test_reading_is_numpys(drawn):
     values, key = drawn

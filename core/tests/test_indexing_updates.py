@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings, strategies as st
 import tensorken as tk
 from core.tests import keys
 from core.tests.each import each_of
+from core.tests.examples import examples
 from core.tests.support import FUSED, STACKS, Counting, array, f64
 from tensorken.errors import DTypeError, ShapeError
 from tensorken.fuse import Fuse
@@ -87,7 +88,7 @@ def cases(draw, way):
 @pytest.mark.feature(13, 168, 169, 170)
 @pytest.mark.parametrize("way", PLACES)
 @pytest.mark.parametrize("change", CHANGES)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=st.data())
 def test_writing_is_numpys(change, way, data):
     values, key, places, value = data.draw(cases(way))

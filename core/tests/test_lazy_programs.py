@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import tensorken as tk
+from core.tests.examples import examples
 from core.tests.support import Counting, array
 from tensorken.fuse import Fuse
 from tensorken.lazy import Lazy
@@ -137,7 +138,7 @@ MATRIX = np.array(
 def test_numbers_that_change_give_the_bits_that_they_give_at_once(raw: RawTensor[Any], dtype: str) -> None:
     """On backends that compile nothing, so that no pass may take sums in another order."""
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(recipes(ANY))
     def same(recipe: Recipe) -> None:
         lazy = Lazy(raw)
@@ -157,7 +158,7 @@ def test_compiled_programs_with_numbers_that_change_mean_what_numpy_says(dtype: 
     names = sorted({*WITH_A_NUMBER, *CROPPED} - {"power", *({"gradient"} if dtype.startswith("int") else ())})
     numbers: st.SearchStrategy[Any] = WHOLE.map(int) if dtype.startswith("int") else WHOLE
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(recipes(numbers, names))
     def agrees(recipe: Recipe) -> None:
         lazy: RawTensor[Any] = Lazy(Numpy())
@@ -176,7 +177,7 @@ def test_an_input_gives_the_bits_of_a_number_that_stands_in_the_program(dtype: s
     """In compiled programs too, without what passes do with numbers alone: products of them, and powers."""
     names = sorted({*WITH_A_NUMBER, *CROPPED} - {"power", "mul", "square", "twice", "row", "sum"})
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(recipes(ANY, names), ANY)
     def same(recipe: Recipe, factor: Any) -> None:
         lazy = Lazy(Numpy())
@@ -192,7 +193,7 @@ def test_an_input_gives_the_bits_of_a_number_that_stands_in_the_program(dtype: s
 
 
 def test_one_structure_has_few_programs() -> None:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(recipes(WHOLE))
     def bounded(recipe: Recipe) -> None:
         raw = Compiling()

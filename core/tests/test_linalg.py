@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import tensorken as tk
+from core.tests.examples import examples
 from core.tests.support import Nothing, Required, array
 from tensorken.errors import (
     ArgumentError,
@@ -276,7 +277,7 @@ def test_norms_neither_overflow_nor_vanish(backend, ord, dtype):
 
 @ON
 @pytest.mark.parametrize("ord", [o for o in VECTOR_ORDERS if o is not None])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     x=st.lists(
         st.sampled_from([0.0, -0.0, 1.0, -2.0, 0.5, INF, -INF, math.nan, 1e-50, 1e50]),

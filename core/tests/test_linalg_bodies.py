@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import tensorken as tk
+from core.tests.examples import examples
 from core.tests.support import Required, array
 from tensorken.spec.bodies.jacobi import rounds
 from tensorken.spec.op import OPS
@@ -24,7 +25,7 @@ BACKENDS = {
     "Numpy()": Numpy(),
 }
 BODIES = pytest.mark.parametrize("backend", BACKENDS)
-TRIALS = settings(max_examples=15, deadline=None)
+TRIALS = settings(max_examples=examples(15), deadline=None)
 
 NUMBERS = st.one_of(
     st.sampled_from([0.0, 1.0, -1.0, 2.0, 0.5, 1e-9, 1e9]),

@@ -303,8 +303,8 @@ LONG = 100_000
     [
         pytest.param(tk.grad, LONG, id="rev"),
         pytest.param(tk.derivative, LONG, id="fwd"),
-        pytest.param(lambda f: tk.derivative(tk.grad(f)), LONG // 4, id="fwd-over-rev"),
-        pytest.param(lambda f: tk.grad(tk.grad(f)), LONG // 4, id="rev-over-rev"),
+        pytest.param(lambda f: tk.derivative(tk.grad(f)), LONG // 20, id="fwd-over-rev"),
+        pytest.param(lambda f: tk.grad(tk.grad(f)), LONG // 20, id="rev-over-rev"),
     ],
 )
 def test_a_chain_of_a_hundred_thousand_ops_differentiates(transform, steps):

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import tensorken as tk
 from core.tests.drawing import BACKENDS, FLOATS, near, same, tensor
 from core.tests.each import each_of
+from core.tests.examples import examples
 from core.tests.namespace.products import LINALG, PRODUCTS
 from core.tests.namespace.rows import Fixed, Row, apart, common
 from core.tests.namespace.shapes import CREATION, PROMOTION, SHAPING
@@ -84,13 +85,13 @@ CASES = [("", name, row) for name, row in NAMESPACE.items()] + [
 
 
 @pytest.mark.feature(174, 176, 177)
-@each_of(("backend", "examples"), [("fused numpy", 25), ("reference", 5)])
+@each_of(("backend", "count"), [("fused numpy", 25), ("reference", 5)])
 @pytest.mark.parametrize(("room", "name", "row"), CASES, ids=[f"{room}{name}" for room, name, _ in CASES])
-def test_it_is_numpys(room: str, name: str, row: Row, backend: str, examples: int) -> None:
+def test_it_is_numpys(room: str, name: str, row: Row, backend: str, count: int) -> None:
     module, theirs = (tk.linalg, np.linalg) if room else (tk, np)
     oracle = row.numpy or getattr(theirs, name)
 
-    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(count), suppress_health_check=list(HealthCheck))
     @given(st.data())
     def agrees(data: Any) -> None:
         positional, keywords = row.operands(data.draw)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
+from core.tests.examples import examples
 from core.tests.programs_support import bits, largest, numbers, on, programs
 from core.tests.support import Required
 from tensorken.programs.passes.algebra import simplified
@@ -56,7 +57,9 @@ SAME_NUMBERS: dict[str, Pass] = {
 REFERENCE = Reference()
 BACKENDS: dict[str, RawTensor[Any]] = {"numpy": Numpy(), "reference": REFERENCE, "required": Required()}
 MANY = settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=examples(80),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 
 

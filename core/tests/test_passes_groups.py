@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import tensorken as tk
+from core.tests.examples import examples
 from core.tests.programs_support import bits, on, programs
 from tensorken.programs.passes.groups import Group, groups, is_elementwise
 from tensorken.programs.passes.inlining import inline
@@ -43,7 +44,7 @@ def check(program: Program, found: tuple[Group, ...]) -> None:
         known |= defined
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_groups_in_their_order_are_the_program(data: st.DataObject) -> None:
     program, elements = data.draw(programs(NUMPY))

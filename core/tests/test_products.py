@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tensorken as tk
+from core.tests.examples import examples
 from core.tests.support import FUSED, STACKS, Counting, array, f64, peak_of
 from tensorken import tree
 from tensorken.errors import (
@@ -30,8 +31,8 @@ from tensorken_numpy.backend import Numpy
 
 pytestmark = pytest.mark.usefixtures("on_numpy")
 
-FEW = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-MANY = settings(max_examples=250, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=examples(250), suppress_health_check=[HealthCheck.too_slow])
 BACKENDS = [FUSED, STACKS["Fuse(Strict())"], STACKS["Numpy()"], "reference"]
 NUMBERS = ["int32", "int64", "float16", "float32", "float64"]
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)

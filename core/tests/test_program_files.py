@@ -17,6 +17,7 @@ from hypothesis import given, settings
 
 import tensorken as tk
 from core.tests import known_programs
+from core.tests.examples import examples
 from core.tests.known_programs import REAL, Layer, Pair, X, bits, block, same, softplus
 from core.tests.programs import on, programs
 from core.tests.support import FUSED
@@ -53,7 +54,7 @@ def test_a_file_keeps_the_program_and_its_bits(name, tmp_path):
     assert written(again) == written(program)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(drawn=programs())
 def test_files_of_generated_programs(drawn):
     leaves = on(FUSED, drawn)

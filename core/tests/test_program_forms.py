@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 
 import tensorken as tk
+from core.tests.examples import examples
 from core.tests.known_programs import BIG, REAL, Layer, X, bits, block, softplus
 from core.tests.programs import on, programs
 from core.tests.support import FUSED
@@ -132,7 +133,7 @@ def test_source_gives_the_same_bits_on_the_reference_backend(name):
 
 
 @pytest.mark.feature(96)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(drawn=programs())
 def test_source_of_generated_programs(drawn):
     leaves = on(FUSED, drawn)

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings, strategies as st
 
 import tensorken as tk
 from core.tests.each import each_of
+from core.tests.examples import examples
 from core.tests.support import array, f64
 from tensorken.tensor import Tensor
 
@@ -227,6 +228,6 @@ def test_each_transform_of_each_is_what_the_loop_gives(outer, inner):
 @example(Nesting(("two results",), ("linearize",)))
 @example(Nesting(("sin",), ("custom_jvp", "linearize", "grad")))  # a tangent below the level of the operands
 @given(nestings)
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 def test_a_random_nesting_is_what_the_loop_gives(nesting):
     check(nesting)

@@ -24,10 +24,11 @@ from core.tests.drawing import (
     values,
 )
 from core.tests.each import each_of
+from core.tests.examples import examples
 from core.tests.support import FUSED, array, f64
 from tensorken.errors import ArgumentError, AxisError, DTypeError, ShapeError
 
-FEW = settings(max_examples=40)
+FEW = settings(max_examples=examples(40))
 OVER_BACKENDS = pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
 
 

@@ -10,10 +10,11 @@ from hypothesis import given, settings, strategies as st
 
 import tensorken as tk
 from core.tests.drawing import BACKENDS, DTYPES, arrays, near, same, tensor, values
+from core.tests.examples import examples
 from core.tests.support import array, f64
 from tensorken.errors import ArgumentError, ConcretizationError, DTypeError, IndexingError, ShapeError
 
-FEW = settings(max_examples=40)
+FEW = settings(max_examples=examples(40))
 OVER_BACKENDS = pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
 ORDERED = arrays(least_rank=1, greatest_rank=1)
 

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tensorken as tk
+from core.tests.examples import examples
 from core.tests.support import FUSED, STACKS, array, f64
 from tensorken.errors import (
     ArgumentError,
@@ -28,7 +29,7 @@ from tensorken_numpy.backend import Numpy
 
 pytestmark = pytest.mark.usefixtures("on_numpy")
 
-FEW = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 BACKENDS = [FUSED, STACKS["Fuse(Strict())"], STACKS["Fuse(Required())"], "reference"]
 DTYPES = st.sampled_from(["bool", "int32", "int64", "float16", "float32", "float64"])
 SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.5, -2.0]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import tensorken as tk
+from core.tests.examples import examples
 from core.tests.programs import programs
 from core.tests.support import FUSED, STACKS, Counting, array, f64, peak_of
 from tensorken.batch import Batch
@@ -195,7 +196,7 @@ def test_values_of_enclosing_transforms_are_used_inside():
 
 
 @given(programs(("float64",)), st.integers(0, 3), st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_vmap_of_a_random_program_is_the_loop(program, size, data):
     """... on every stack of interpreters in turn; whole numbers, so results are equal."""
     flags = data.draw(st.lists(st.booleans(), min_size=len(program.leaves), max_size=len(program.leaves)))

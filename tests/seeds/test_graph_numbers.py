@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import tensorken as tk
+from core.tests.examples import examples
 from tensorken.reverse import Reverse
 from tensorken.spec.dtype_rules import floating
 from tensorken.spec.op import OPS, Op
@@ -97,7 +98,7 @@ def broadcastable(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 @pytest.mark.feature(18, 131, 132)
 @given(shapes=broadcastable())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_gradient_has_the_shape_of_its_argument(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     with tk.use_backend("numpy"):
         a, b = [tk.linspace(1.0, 2.0, tk.ones(s).size, dtype="float64").reshape(s) for s in shapes]

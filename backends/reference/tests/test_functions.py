@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from core.tests.each import each_of
+from core.tests.examples import examples
 from tensorken.spec import scalar
 from tensorken.spec.dtypes import FLOATS, DType, float16, float32, float64
 from tensorken_reference import circular, exponentials, logarithms, power
@@ -312,10 +313,11 @@ def test_specials(name: str, dtype: DType) -> None:
 
 
 @EVERY
-def test_all_of_half_precision(name: str, nearest: Nearest) -> None:
-    """Every thirteenth float16."""
+@pytest.mark.parametrize("step", [41, pytest.param(5, marks=pytest.mark.deep)])
+def test_all_of_half_precision(name: str, step: int, nearest: Nearest) -> None:
+    """Every 41st float16, and every fifth in the deep test."""
     row = ROWS[name]
-    bits = range(len(name), 65536, 13)
+    bits = range(len(name), 65536, step)
     xs = [x for (x,) in (struct.unpack("e", struct.pack("H", b)) for b in bits) if math.isfinite(x)]
     for x, got in zip(xs, row.function(float16, xs), strict=True):
         if name.startswith(("exp", "sigmoid", "tanh", "sinh", "cosh")) and abs(x) > 800:
@@ -559,7 +561,7 @@ def test_tiny_angles_are_quotients_rounded_down() -> None:
 # ---- laws --------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.floats(width=32), max_size=8))
 @EVERY
 def test_each_element_is_computed_alone(name: str, xs: list[float]) -> None:
@@ -569,7 +571,7 @@ def test_each_element_is_computed_alone(name: str, xs: list[float]) -> None:
     assert all(same(y, function(float32, [x])[0]) for x, y in zip(xs, whole, strict=True))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.floats(), st.floats())
 @pytest.mark.parametrize("name", ["exp", "expm1", "sigmoid", "tanh", "sinh", "erf", "log1p", "asinh", "atan"])
 def test_increasing_functions_increase(name: str, a: float, b: float) -> None:

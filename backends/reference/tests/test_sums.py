@@ -10,6 +10,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from core.tests.examples import examples
 from tensorken.spec.dtypes import FLOATS, DType, float16, float32, float64
 from tensorken_reference.backend import Reference
 from tensorken_reference.rounding import round_doubles
@@ -44,7 +45,7 @@ def same(a: float, b: float) -> bool:
 
 
 @DTYPES
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_a_sum_is_rounded_once(dtype: DType, data: st.DataObject, nearest: Nearest) -> None:
     row = data.draw(st.lists(floats(dtype), max_size=9))
@@ -53,7 +54,7 @@ def test_a_sum_is_rounded_once(dtype: DType, data: st.DataObject, nearest: Neare
 
 
 @DTYPES
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_a_sum_of_products_is_rounded_once(dtype: DType, data: st.DataObject, nearest: Nearest) -> None:
     pairs = data.draw(st.lists(st.tuples(floats(dtype), floats(dtype)), max_size=7))
@@ -64,7 +65,7 @@ def test_a_sum_of_products_is_rounded_once(dtype: DType, data: st.DataObject, ne
 
 
 @DTYPES
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_running_sums_are_sums(dtype: DType, data: st.DataObject) -> None:
     special = st.sampled_from((inf, -inf, nan, -0.0))
