@@ -176,9 +176,10 @@ def jax(session: nox.Session) -> None:
 
 @nox.session
 def torch(session: nox.Session) -> None:
-    """Compare what tests hold as PyTorch's with what PyTorch gives."""
-    session.install(*requirements("bench-torch"))
+    """Compare what tests hold as PyTorch's, or optax's, with what they give."""
+    session.install(*requirements("bench-torch"), *requirements("optax"))
     session.run("python", "-m", "oracles.record_layers", "--check")
+    session.run("python", "-m", "oracles.record_training", "--check")
 
 
 @nox.session

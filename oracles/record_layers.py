@@ -9,9 +9,6 @@ results' elements, each times one of `weights`.
 
 from __future__ import annotations
 
-import argparse
-import json
-import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,9 +19,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from oracles.numbers import Shape, numbers, weights
+from oracles.recording import record_or_check
 
 FILE = Path(__file__).parents[1] / "plugins" / "nn" / "tests" / "layers" / "torch.json"
-TOLERANCE = 1e-9
 
 Cases = dict[str, tuple[Callable[..., Any], dict[str, Shape | list[float]]]]
 CASES: Cases = {}
@@ -225,33 +222,5 @@ def flat(x: Tensor) -> list[float]:
     return [float(f"{value:.12g}") for value in x.detach().reshape(-1).tolist()]
 
 
-def differences(found: Any, recorded: Any, place: str) -> list[str]:
-    """Where two trees of numbers differ."""
-    if isinstance(found, dict) and isinstance(recorded, dict) and found.keys() == recorded.keys():
-        return [d for key in found for d in differences(found[key], recorded[key], f"{place} {key}")]
-    if isinstance(found, list | tuple) and isinstance(recorded, list) and len(found) == len(recorded):
-        pairs = enumerate(zip(found, recorded, strict=True))
-        return [d for i, (a, b) in pairs for d in differences(a, b, f"{place} {i}")]
-    numeric = isinstance(found, int | float) and isinstance(recorded, int | float)
-    if numeric and math.isclose(found, recorded, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
-        return []
-    return [f"{place}: PyTorch gives {found}, recorded is {recorded}"]
-
-
-def main(arguments: list[str]) -> int:
-    """Record, or check; the exit status."""
-    parser = argparse.ArgumentParser(description="Record what PyTorch gives for layers.")
-    parser.add_argument("--check", action="store_true", help="compare with what is recorded")
-    check = parser.parse_args(arguments).check
-    found = {name: computed(*CASES[name]) for name in CASES}
-    if not check:
-        lines = [f"{json.dumps(name)}: {json.dumps(record)}" for name, record in found.items()]
-        FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="ascii")
-        return 0
-    wrong = differences(found, json.loads(FILE.read_text(encoding="ascii")), "")
-    print("\n".join(wrong) or f"{len(found)} cases are as recorded")
-    return 1 if wrong else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(record_or_check(FILE, {name: computed(*CASES[name]) for name in CASES}, sys.argv[1:]))

@@ -1,14 +1,16 @@
-"""What other libraries make of the same trainings; `python -m oracles.training` runs where PyTorch and optax are.
+"""What PyTorch and optax make of the same trainings, recorded for the tests of `tensorken_nn`.
 
-It writes plugins/nn/tests/numbers_of_others.json, all in float64: the parameters along a hundred steps of optimisers
-(PyTorch's, for Lion optax's) on gradients that are written down too, the rates of schedules (optax's, for stairs
-PyTorch's), and losses with their gradients (PyTorch's).
+    python -m oracles.record_training           record it
+    python -m oracles.record_training --check   compare what is recorded with what they give
+
+All in float64: the parameters along a hundred steps of optimisers (PyTorch's, for Lion optax's) on gradients that are
+recorded too, the rates of schedules (optax's, for stairs PyTorch's), and losses with their gradients (PyTorch's).
 """
 
 from __future__ import annotations
 
-import json
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,11 @@ import numpy as np
 import optax
 import torch
 
+from oracles.recording import record_or_check
+
 jax.config.update("jax_enable_x64", True)
 
-PLACE = Path(__file__).parents[1] / "plugins" / "nn" / "tests" / "numbers_of_others.json"
+FILE = Path(__file__).parents[1] / "plugins" / "nn" / "tests" / "recorded" / "training.json"
 STEPS = 100
 SEEN = (1, 2, 3, 10, 30, 100)
 """Steps after which the parameters are written down."""
@@ -178,17 +182,6 @@ def losses() -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Write the file."""
-    numbers = {
-        "versions": {"torch": torch.__version__, "optax": optax.__version__},
-        "optimizers": optimizers(),
-        "schedules": schedules(),
-        "losses": losses(),
-    }
-    text = json.dumps(numbers, separators=(", ", ": ")).replace("], [", "],\n[").replace("}, ", "},\n")
-    PLACE.write_text(text + "\n", encoding="ascii")
-
-
 if __name__ == "__main__":
-    main()
+    found = {"optimizers": optimizers(), "schedules": schedules(), "losses": losses()}
+    sys.exit(record_or_check(FILE, found, sys.argv[1:]))

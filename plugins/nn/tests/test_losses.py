@@ -19,7 +19,8 @@ from tensorken.errors import ArgumentError, DTypeError, ShapeError
 from tensorken.testing import check_grads
 from tensorken_nn.losses import least_cross_entropy
 
-OTHERS = json.loads(Path(__file__).with_name("numbers_of_others.json").read_text(encoding="ascii"))["losses"]
+RECORDED = Path(__file__).parent / "recorded" / "training.json"
+OTHERS = json.loads(RECORDED.read_text(encoding="ascii"))["losses"]
 
 Loss = Callable[..., tk.Tensor]
 LOSSES: dict[str, tuple[Loss, str]] = {

@@ -19,9 +19,8 @@ from tensorken_nn.optimizers.adam import lived
 
 Numbers = list[float]
 
-OTHERS = json.loads(Path(__file__).with_name("numbers_of_others.json").read_text(encoding="ascii"))[
-    "optimizers"
-]
+RECORDED = Path(__file__).parent / "recorded" / "training.json"
+OTHERS = json.loads(RECORDED.read_text(encoding="ascii"))["optimizers"]
 
 FALLING = nn.warmup(nn.cosine(0.1, 0.01, 6), 2)
 EVERY: list[nn.Optimizer] = [

@@ -13,7 +13,8 @@ import tensorken_nn as nn
 from tensorken.errors import ArgumentError
 from tensorken_nn.schedules import Rate, Schedule, value
 
-OTHERS = json.loads(Path(__file__).with_name("numbers_of_others.json").read_text(encoding="ascii"))
+RECORDED = Path(__file__).parent / "recorded" / "training.json"
+OTHERS = json.loads(RECORDED.read_text(encoding="ascii"))
 STEPS = range(1, 41)
 
 SCHEDULES: dict[str, Rate] = {
