@@ -27,6 +27,13 @@ def test_the_gradient_adds_up_where_a_label_comes_again(backend: str) -> None:
     assert gradient.weight.tolist() == [[1.0, 1.0], [0.0, 0.0], [3.0, 3.0]]
 
 
+def test_labels_beyond_the_ends_are_the_ends_where_they_are_not_known(backend: str) -> None:
+    table = nn.Embedding(3, 1, key=tk.random.key(0)).replace(weight=tk.tensor([[1.0], [2.0], [3.0]]))
+    assert table(tk.tensor([-1, -3])).ravel().tolist() == [3.0, 1.0]
+    compiled = tk.jit(lambda table, labels: table(labels))
+    assert compiled(table, tk.tensor([-1, 7, -9, 1])).ravel().tolist() == [3.0, 3.0, 1.0, 2.0]
+
+
 def test_rows_begin_as_standard_normal_numbers() -> None:
     weight = nn.Embedding(200, 50, key=KEY, dtype=tk.float64).weight
     assert weight.dtype is tk.float64

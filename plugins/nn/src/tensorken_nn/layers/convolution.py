@@ -100,7 +100,9 @@ def conv2d(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor:
-    """What `Conv2d` computes.
+    """What `Conv2d` computes: one product of matrices, of the weight and what it sees at all places.
+
+    What is seen takes rows * columns / (stride down * stride across) times the memory of x.
 
     Args:
         x: of shape (..., inputs, height, width).

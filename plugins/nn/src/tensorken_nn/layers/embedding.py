@@ -47,11 +47,12 @@ class Embedding(Module):
         self.weight = weight_initializer(key, (count, width), dtype)
 
     def __call__(self, labels: Tensor) -> Tensor:
-        """From labels of shape (...), int, to rows of shape (..., width).
+        """From labels of shape (...), int, to rows of shape (..., width); as with any index, -1 is the last row.
 
         Raises:
             DTypeError: if the labels are no ints.
-            IndexingError: if a label is not in [0, count), or, counted from the end, [-count, 0).
+            IndexingError: if a label is not in [-count, count); in a compiled function, where it is not known, the
+                nearest that is takes its place.
         """
         if labels.dtype.kind != "int":
             raise DTypeError(f"Embedding: labels must be ints, got {labels.dtype}; cast them (labels.astype)")
