@@ -2,8 +2,8 @@
 
     python examples/vertex.py
 
-The experiments are cut short here; `python examples/vertex.py --full` runs them to the end, which takes some twenty
-minutes. `tensorken_nn.experiments` has the same two as compiled functions, which take less than one.
+The experiments are cut short here; `python examples/vertex.py --full` runs them to the end, which takes about
+half an hour. `tensorken_nn.experiments` has the same two as compiled functions, which take a minute.
 """
 
 from __future__ import annotations

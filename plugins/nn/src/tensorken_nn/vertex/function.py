@@ -47,9 +47,8 @@ class Function(ABC):
             raise ArgumentError(
                 f"{type(self).__name__}.forward: need a Vertex, got {type(z).__name__}; return Vertex(value)"
             )
-        return Vertex(
-            z.value, parents, self.pull_back
-        )  # a new one: z may be an argument, or be used elsewhere
+        # A new one, since z may be an argument, or be used elsewhere.
+        return Vertex(z.value, parents, self.pull_back)
 
     @staticmethod
     @abstractmethod
