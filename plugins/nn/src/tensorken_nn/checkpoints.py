@@ -20,10 +20,10 @@ import safetensors
 
 import tensorken as tk
 from tensorken import Tensor, tree
-from tensorken.errors import ArgumentError, ScalarRangeError
+from tensorken.errors import ArgumentError, ScalarRangeError, TensorkenError
 from tensorken.programs.files import little_endian
 from tensorken.spec.dtypes import DTYPES, DType, check_scalar
-from tensorken_nn.files import ContentError, read, reading, replacing
+from tensorken_nn.files import read, reading, replacing
 from tensorken_nn.module import named_parameters
 
 __all__ = ["CheckpointError", "load", "metadata", "save"]
@@ -44,7 +44,7 @@ LARGEST_HEADER = 100_000_000  # bytes; the library reads none that is larger
 MANY = 5  # differences that an error tells; of the others, how many there are
 
 
-class CheckpointError(ContentError):
+class CheckpointError(TensorkenError, ValueError):
     """A file is no checkpoint, or not one of the tree that is wanted."""
 
 

@@ -18,7 +18,7 @@ class FileError(TensorkenError, OSError):
 
 
 class ContentError(TensorkenError, ValueError):
-    """A file does not hold what is read from it."""
+    """A text or a table in a file is none, or is damaged."""
 
 
 def read(path: str | os.PathLike[str]) -> bytes:
