@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -357,6 +358,33 @@ def test_a_file_is_on_the_disk_before_its_name_is(path: Path, monkeypatch: pytes
     monkeypatch.setattr(Path, "replace", replaced)
     save(path, {"x": 2})
     assert told == ["file", "True model.safetensors", "folder"]
+
+
+@pytest.mark.parametrize(
+    ("fails", "error", "kept"),
+    [
+        ("file", errno.ENOSPC, True),
+        ("file", errno.EINVAL, True),
+        ("folder", errno.EIO, False),
+        ("folder", errno.EINVAL, None),  # file systems that cannot bring names onto the disk say so
+    ],
+)
+def test_a_disk_that_fails_leaves_a_whole_file(
+    fails: str, error: int, kept: bool | None, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(descriptor: int) -> None:
+        if ("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file") == fails:
+            raise OSError(error, os.strerror(error))
+
+    save(path, {"x": 1})
+    monkeypatch.setattr(os, "fsync", failing)
+    if kept is None:
+        save(path, {"x": 2})
+    else:
+        with pytest.raises(FileError, match=rf"cannot write .*: {os.strerror(error)}"):
+            save(path, {"x": 2})
+    assert load(path, {"x": 0}) == {"x": 1 if kept else 2}
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 WRITERS = """

@@ -121,7 +121,7 @@ def log_sigmoid(x: Tensor) -> Tensor:
 
 
 def softsign(x: Tensor) -> Tensor:
-    """x / (1 + |x|).
+    """`x / (1 + |x|)`.
 
     >>> softsign(tk.tensor([-3.0, 0.0, 1.0])).tolist()
     [-0.75, 0.0, 0.5]

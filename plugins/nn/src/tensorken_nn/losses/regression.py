@@ -27,7 +27,7 @@ def squared_error(outputs: Tensor, targets: Tensor, *, reduction: Reduction = "m
 
 
 def l1(outputs: Tensor, targets: Tensor, *, reduction: Reduction = "mean") -> Tensor:
-    """|output - target|; its derivative is 0 where there is no error.
+    """`|output - target|`; its derivative is 0 where there is no error.
 
     Args:
         outputs: any shape, float.
@@ -45,7 +45,7 @@ def l1(outputs: Tensor, targets: Tensor, *, reduction: Reduction = "mean") -> Te
 
 
 def huber(outputs: Tensor, targets: Tensor, delta: float = 1.0, *, reduction: Reduction = "mean") -> Tensor:
-    """error**2 / 2 up to delta, beyond it the tangent: delta * (|error| - delta / 2).
+    """`error**2 / 2` up to delta, beyond it the tangent: `delta * (|error| - delta / 2)`.
 
     Source: Huber, Robust Estimation of a Location Parameter (1964).
 
