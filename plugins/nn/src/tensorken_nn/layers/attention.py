@@ -141,7 +141,7 @@ class MultiHeadAttention(Module):
         >>> x = tk.random.normal(tk.random.key(1), (1, 5, 8))
         >>> y, cache = attention(x[:, :4], cache=attention.cache(1, 5), position=0)
         >>> last, cache = attention(x[:, 4:], cache=cache, position=4)
-        >>> tk.allclose(last, attention(x)[:, 4:], atol=1e-6)
+        >>> tk.allclose(last, attention(x)[:, 4:], atol=1e-6).item()
         True
         """
         width = self.output.weight.shape[1]
