@@ -70,9 +70,11 @@ class Recurrent(Module):
             ShapeError: if x has another last axis or no axis of steps, or the state does not fit.
             ArgumentError: if the state is of another kind.
         """
-        name, (width, inputs) = type(self).__name__, (self.state_weight.shape[1], self.input_weight.shape[1])
+        inputs, width = self.input_weight.shape[1], self.state_weight.shape[1]
         if x.ndim < 2 or x.shape[-1] != inputs:
-            raise ShapeError(f"{name}: got shape {x.shape}, need (..., steps, {inputs}); reshape the input")
+            raise ShapeError(
+                f"{type(self).__name__}: got shape {x.shape}, need (..., steps, {inputs}); reshape the input"
+            )
         from_inputs = x @ self.input_weight.T
         if self.input_bias is not None:
             from_inputs = from_inputs + self.input_bias

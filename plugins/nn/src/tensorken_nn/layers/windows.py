@@ -55,17 +55,16 @@ def windows(name: str, x: Tensor, sizes: Pair, strides: Pair, dilations: Pair = 
     Raises:
         ShapeError: if not one window fits.
     """
-    axes = list(zip(x.shape[2:], sizes, strides, dilations, strict=True))
+    axes = zip(x.shape[2:], sizes, strides, dilations, strict=True)
     counts = tuple([(n - dilation * (size - 1) - 1) // stride + 1 for n, size, stride, dilation in axes])
     if min(counts) < 1:
         raise ShapeError(
             f"{name}: images of {x.shape[2]} x {x.shape[3]}, with padding, are smaller than windows of "
             f"{sizes[0]} x {sizes[1]}" + (f" with dilation {dilations}" if dilations != (1, 1) else "")
         )
-    for axis in (3, 2):  # the images as seen from each column of the kernel, then from each row
-        _, size, stride, dilation = axes[axis - 2]
-        starts = [dilation * i for i in range(size)]
-        x = tk.stack(_parts(x, axis - 4, starts, counts[axis - 2], stride), 1)
+    for axis in (-1, -2):  # the images as seen from each column of the kernel, then from each row
+        starts = [dilations[axis] * i for i in range(sizes[axis])]
+        x = tk.stack(_parts(x, axis, starts, counts[axis], strides[axis]), 1)
     return x
 
 
