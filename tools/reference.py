@@ -17,6 +17,7 @@ from typing import Any
 import tensorken
 import tensorken_nn
 import tensorken_nn.checkpoints
+import tensorken_nn.initializers
 import tensorken_profile
 from tensorken.dispatch import Value
 from tensorken.errors import DTypeError
@@ -48,7 +49,7 @@ def pages() -> dict[str, str]:
 
 def plugins() -> list[Room]:
     """The names of our plugins, each of which is a room of its own."""
-    modules = (tensorken_nn, tensorken_nn.checkpoints, tensorken_profile)
+    modules = (tensorken_nn, tensorken_nn.checkpoints, tensorken_nn.initializers, tensorken_profile)
     return [Room(module, module.__name__, names_of(module)) for module in modules]
 
 

@@ -166,6 +166,7 @@ def test_compiled_losses_are_the_same(name: str) -> None:
 # ---- each ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.feature(158)
 def test_squared_error_is_the_loss_over_n() -> None:
     assert (
         nn.squared_error(tk.tensor([1.0, 2.0, 3.0, 4.0]), tk.tensor([1.0, 0.0, 0.0, 0.0])).item() == 29.0 / 4

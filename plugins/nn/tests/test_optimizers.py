@@ -198,7 +198,7 @@ def descend(optimizer: nn.Optimizer, dtype: Any, compiled: bool, steps: int = 10
     """The parameters and the state after steps on a small loss, and how often Python made one."""
     made = 0
 
-    def loss(p: Any) -> tk.Tensor:
+    def loss(p: Any) -> Any:
         return ((p["w"] @ p["b"][0] * p["b"][1]).square().sum() + (p["w"].square() * 0.1).sum()) * 0.1
 
     def step(parameters: Any, state: Any) -> Any:
@@ -258,7 +258,7 @@ def test_the_bias_is_known_to_the_last_digits_in_float32(beta: float, step: int)
 def test_the_learning_rate_may_be_learned() -> None:
     """The slope of the loss after a step, by the rate of that step: -g * g for descent."""
 
-    def after(rate: tk.Tensor) -> tk.Tensor:
+    def after(rate: tk.Tensor) -> Any:
         optimizer, x = nn.SGD(rate), tk.tensor(3.0, tk.float64)
         moved, _ = optimizer.update(x, x * 2.0, optimizer.init(x))
         return moved.square()

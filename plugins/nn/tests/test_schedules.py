@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -89,15 +90,14 @@ def test_a_number_is_a_schedule(schedule: Schedule) -> None:
 
 
 def test_bad_arguments_are_refused() -> None:
-    for make in (
+    makes: list[Callable[[], object]] = [
         lambda: nn.linear(0.5, 0.1, 0),
         lambda: nn.cosine(0.5, 0.1, 0),
         lambda: nn.staircase(0.5, 0.1, 0),
         lambda: nn.warmup(0.5, 0),
-    ):
-        with pytest.raises(
-            ArgumentError, match=r"^(linear|cosine|staircase|warmup): need at least one step, got 0$"
-        ):
+    ]
+    for make in makes:
+        with pytest.raises(ArgumentError, match=r"^\w+: need at least one step, got 0$"):
             make()
     with pytest.raises(ArgumentError, match=r"staircase: the factor must be positive, got -1\.0"):
         nn.staircase(0.5, -1.0, 3)

@@ -17,6 +17,25 @@ import tensorken as tk
 from tensorken import Tensor
 from tensorken.errors import ArgumentError, ShapeError
 
+__all__ = [
+    "Initializer",
+    "constant",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "lecun_normal",
+    "lecun_uniform",
+    "normal",
+    "ones",
+    "orthogonal",
+    "truncated_normal",
+    "uniform",
+    "xavier_normal",
+    "xavier_uniform",
+    "zeros",
+]
+
 Shape: TypeAlias = tuple[int, ...]
 Initializer: TypeAlias = Callable[[Tensor, Shape, Any], Tensor]
 """From a key, the shape and the dtype: the parameter, on the backend of the key."""
