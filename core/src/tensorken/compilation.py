@@ -211,7 +211,7 @@ def _call(
         elif run is None:
             run = found.run = prepared(found.program, backend)
         found.backend = backend
-        given_as_tensors = all(map(operator.is_, xs, leaves))
+        given_as_tensors = all(map(operator.is_, xs, leaves))  # a call with numbers is not recognised
         if xs and given_as_tensors and found.run is not None and not found.extra:
             plain = not (fixed or keywords or donated)
             if plain and all([type(x) is Tensor for x in arguments]):  # whose shapes are known now
