@@ -233,18 +233,30 @@ def test_compiled_steps_are_traced_once_and_are_those_of_python(
     assert numbers(found) == pytest.approx(numbers(expected), rel=bound, abs=bound)
 
 
-def test_scalars_follow_the_dtype_of_each_parameter() -> None:
-    """float16 counts its steps in float32, and nothing is promoted."""
+def test_each_parameter_keeps_its_dtype() -> None:
+    """The scalars follow it; float16 counts its steps, and remembers gradients, in float32."""
     parameters = {name: tk.ones(3, dtype=name) for name in ("float16", "float32", "float64")}
     optimizer = nn.AdamW(FALLING)
     step = tk.jit(lambda p, s: optimizer.update(p, p, s))
     moved, state = step(*step(parameters, optimizer.init(parameters)))
-    for trees in (moved, state.mean, state.square):
-        assert {name: x.dtype.name for name, x in trees.items()} == {name: name for name in parameters}
+    assert {name: x.dtype.name for name, x in moved.items()} == {name: name for name in parameters}
+    for slot in (state.mean, state.square):
+        assert [x.dtype.name for x in slot.values()] == ["float32", "float32", "float64"]
     assert tree.map(lambda x: round(x[0].item(), 2), moved) == dict.fromkeys(parameters, 0.9)
-    halves = tk.ones(3, dtype=tk.float16)
-    state = optimizer.init(halves)._replace(step=tk.tensor(70_000))
-    assert bool(tk.isfinite(optimizer.update(halves, halves, state)[0]).all())
+
+
+@pytest.mark.parametrize("optimizer", EVERY, ids=IDS)
+def test_float16_is_stepped_like_float32(optimizer: nn.Optimizer) -> None:
+    """Also by gradients whose squares are no float16, or that are 0, where epsilon is none, and late."""
+    halves = tk.tensor([1.0, -2.0, 0.5], tk.float16)
+    slopes = tk.tensor([1e-4, 3e4, 0.0], tk.float16)
+    found = []
+    for p, g in ((halves, slopes), (halves.astype(tk.float32), slopes.astype(tk.float32))):
+        state = optimizer.init(p)._replace(step=tk.tensor(70_000))
+        for _ in range(3):
+            p, state = optimizer.update(p, g, state)
+        found.append(p.astype(tk.float32).clip(-1e3, 1e3).tolist())
+    assert found[0] == pytest.approx(found[1], rel=3e-3)
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.5, 0.9, 0.999, 0.99999])

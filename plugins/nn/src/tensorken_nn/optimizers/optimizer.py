@@ -23,12 +23,21 @@ class Optimizer(Protocol):
 
 
 def zeros(parameters: Any) -> Any:
-    """A tree of zeros beside the parameters.
+    """A tree of zeros beside the parameters, in the dtypes in which steps are computed.
 
     >>> zeros([tk.ones(2)])[0].tolist()
     [0.0, 0.0]
     """
-    return tree.map(Tensor.zeros_like, parameters)
+    return tree.map(lambda p: in_steps(p).zeros_like(), parameters)
+
+
+def in_steps(x: Tensor) -> Tensor:
+    """A parameter as a step computes with it: float16 as float32, since squares of gradients are small.
+
+    >>> in_steps(tk.ones(2, dtype=tk.float16)).dtype.name
+    'float32'
+    """
+    return x.astype(tk.float32) if x.dtype is tk.float16 else x
 
 
 def number(step: Any, parameters: Any) -> Scalar:
@@ -47,7 +56,7 @@ def _width(dtype: DType) -> int:
 
 
 def each(
-    rule: Callable[..., tuple[Tensor | None, ...]],
+    rule: Callable[..., tuple[Any, ...]],
     scalars: tuple[Scalar, ...],
     parameters: Any,
     gradients: Any,
@@ -57,8 +66,8 @@ def each(
     """Apply the rule of an optimiser to each parameter by itself.
 
     Args:
-        rule: from the scalars (a tuple, its tensors in the parameter's dtype), a parameter, its gradient, its weight
-            decay and its slots, to the parameter and the slots after the step.
+        rule: from the scalars (a tuple), a parameter, its gradient, its weight decay and its slots, all of one dtype,
+            to the parameter and the slots after the step.
         scalars: what is the same for all parameters, and so is computed once.
         parameters: a tree.
         gradients: such a tree.
@@ -83,13 +92,14 @@ def each(
     ]
 
     @cache
-    def as_those_of(dtype: DType) -> tuple[Scalar, ...]:
+    def in_dtype(dtype: DType) -> tuple[Scalar, ...]:
         return tuple([x.astype(dtype) if isinstance(x, Tensor) else x for x in scalars])
 
-    results = [
-        rule(as_those_of(p.dtype), p, *rest)
-        for p, *rest in zip(leaves, slopes, tree.leaves(decays), *others, strict=True)
-    ]
+    results = []
+    for p, g, decay, *own in zip(leaves, slopes, tree.leaves(decays), *others, strict=True):
+        wide = in_steps(p)
+        moved, *after = rule(in_dtype(wide.dtype), wide, g.astype(wide.dtype), decay, *own)
+        results.append((moved.astype(p.dtype), *after))
     columns = zip(*results, strict=True) if results else [()] * (1 + len(slots))
     used = (True, *[slot is not None for slot in slots])
     return tuple(
