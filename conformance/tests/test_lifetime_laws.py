@@ -28,7 +28,7 @@ Change = Callable[..., Any]
 MIB = 1 << 20
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("law", LAWS)
 def test_numpy_passes(law: str) -> None:
     found = results(Numpy(), f"lifetime.{law}", where=lambda case: case.dtype in ("bool", "float64", "int32"))
@@ -36,7 +36,7 @@ def test_numpy_passes(law: str) -> None:
     assert len({result.case.id for result in found}) == len(found) > 30
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("law", ["caller-memory", "results-stay", "threads"])
 def test_reference_passes(law: str) -> None:
     ops = ("create", "derivative", "batch", "contraction", "sum", "new-numpy", "ravel")

@@ -112,7 +112,7 @@ class Narrow(Numpy):
     capabilities = Capabilities(dtypes=("bool", "float32"), unsupported={"tanh": "not yet"})
 
 
-@pytest.mark.parametrize("backend", [Numpy, Required, Flushing, Narrow])
+@pytest.mark.parametrize("backend", [pytest.param(Numpy, marks=pytest.mark.deep), Required, Flushing, Narrow])
 def test_right_backends_pass(backend: type[Numpy]) -> None:
     for law in ("programs.meaning", "programs.stateful"):
         outcomes = results(backend(), law, seed=7, where=few)
