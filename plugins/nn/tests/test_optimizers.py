@@ -267,6 +267,24 @@ def test_the_bias_is_known_to_the_last_digits_in_float32(beta: float, step: int)
     assert float(lived(beta, tk.tensor(float(step)))) == pytest.approx(expected, rel=3e-7)
 
 
+@pytest.mark.parametrize("optimizer", EVERY, ids=IDS)
+def test_members_of_an_ensemble_are_stepped_at_once(optimizer: nn.Optimizer) -> None:
+    """Under vmap, each with its own state, and so with its own step and rate."""
+
+    def step(p: Any, state: Any) -> Any:
+        return optimizer.update(p, tree.map(lambda x: x * 0.5 - 0.2, p), state)
+
+    members = [(p, optimizer.init(p)) for p in (tk.tensor([1.0, 2.0 * i], tk.float64) for i in range(3))]
+    members[1] = step(*members[1])
+    together = tree.map(lambda *xs: tk.stack([tk.asarray(x) for x in xs]), *members)
+    for _ in range(3):
+        together = tk.vmap(step)(*together)
+        members = [step(*member) for member in members]
+    for i, (p, state) in enumerate(members):
+        assert together[0][i].tolist() == pytest.approx(p.tolist(), rel=1e-14)
+        assert together[1].step[i].item() == state.step
+
+
 def test_the_learning_rate_may_be_learned() -> None:
     """The slope of the loss after a step, by the rate of that step: -g * g for descent."""
 
