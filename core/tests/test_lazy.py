@@ -273,6 +273,36 @@ def test_programs_that_were_used_last_are_those_that_are_kept(monkeypatch):
     assert [compiled(n) for n in (3, 6, 3, 4, 5)] == [0, 1, 0, 0, 1]  # 5 was used longest ago as 6 came
 
 
+class WithoutFactors(Reference):
+    """The reference without factorizations of its own; it keeps what it is asked to compile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.programs: list[Any] = []
+
+    def compile(self, program: Any) -> Any:
+        self.programs.append(program)
+        return lambda xs: program.replay(self, xs)
+
+
+def test_the_rounds_of_a_factorization_are_one_program():
+    raw = WithoutFactors()
+    lazy = Lazy(raw)
+    random = np.random.default_rng(0)
+    for _ in range(2):
+        made = len(raw.programs)
+        a = random.normal(size=(2, 3, 3))
+        a = a + a.swapaxes(-1, -2)
+        values, vectors = tk.linalg.eigh(tk.tensor(a, backend=lazy))
+        np.testing.assert_allclose(array(values), np.linalg.eigvalsh(a), atol=1e-12)
+        eager = tk.linalg.eigh(tk.tensor(a, backend=WithoutFactors()))
+        np.testing.assert_array_equal(array(vectors), array(eager.eigenvectors))
+        left, sizes, right = tk.linalg.svd(tk.tensor(a, backend=lazy))
+        np.testing.assert_allclose(array((left * sizes[..., None, :]) @ right), a, atol=1e-12)
+    assert len(raw.programs) == made, "the second matrices need no program of their own"
+    assert max([len(program.equations) for program in raw.programs]) < 400  # all rounds in one have 2 000
+
+
 # ---- memory and depth --------------------------------------------------------------------------------------
 
 

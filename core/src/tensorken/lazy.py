@@ -13,11 +13,14 @@ from tensorken.lazy_graph import ITEM, Graph, Node, Number, serials, waiting_for
 from tensorken.lazy_programs import Programs, Serving
 from tensorken.programs.execution import prepared
 from tensorken.programs.passes.common_subexpressions import exactly
+from tensorken.programs.program import Program, Variable
 from tensorken.spec.dtypes import DTYPES, DType, as_dtype, exact
 from tensorken.spec.interpreter import R
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
+from tensorken.tensor import Tensor
+from tensorken.tracing import traced
 from tensorken.wrapper import Wrapper
 
 BUDGET = 2048
@@ -31,6 +34,9 @@ PART = 1 / 16
 
 PROGRAMS = 512
 """Of how many structures the programs are kept, the last used ones."""
+
+TURNS = 64
+"""Of how many loops in bodies the programs are kept, those made last."""
 
 CROWD = 1024
 """How many nodes that are gone are remembered, beside as many as there are."""
@@ -67,6 +73,7 @@ class Lazy(Wrapper[Node[R]]):
         self._nodes: dict[Any, weakref.ref[Node[R]]] = {}
         self._crowd = CROWD  # how many of them there may be before those that are gone are taken out
         self._programs: dict[Any, Programs[R]] = {}
+        self._turns: dict[Any, Program] = {}
         self._lock = threading.RLock()
         self._recorded = 0  # ops since everything was run, and the bytes that they keep alive
         self._bytes = 0
@@ -137,10 +144,24 @@ class Lazy(Wrapper[Node[R]]):
                 self.flush()
         return x
 
-    def carry(self, xs: Sequence[Node[R]]) -> None:
-        """Run what these follow from: so each turn of a loop is a program, and nearly always the one that is known."""
-        with self._lock:
-            self._run([x for x in xs if x.op is not None])
+    def loop(
+        self, turn: Callable[..., Sequence[Tensor]], xs: Sequence[Tensor], turns: Sequence[Sequence[Tensor]]
+    ) -> Sequence[Tensor]:
+        """The turns, each a run of one program; they do not wait, or all together were a program of their own."""
+        if not turns:
+            return xs
+        facts = [(x.shape, x.dtype) for x in (*xs, *turns[0])]
+        program = self._turns.get((turn, *facts))
+        if program is None:
+            if len(self._turns) >= TURNS:
+                del self._turns[next(iter(self._turns))]
+            variables = [Variable(*each) for each in facts]
+            program = self._turns[turn, *facts] = traced(turn, variables, self, turn.__name__)
+        run = prepared(program, self)
+        values: Sequence[Node[R]] = [x.representation for x in xs]
+        for besides in turns:
+            values = run([*values, *[x.representation for x in besides]])
+        return [Tensor(self, value, *each) for value, each in zip(values, facts[: len(xs)], strict=True)]
 
     def realize(self, x: Node[R]) -> Node[R]:
         self.raw.realize(self.value(x))

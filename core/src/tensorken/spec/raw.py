@@ -89,6 +89,20 @@ class RawTensor(Diffable[R]):
         """What x is the product of, and sums of such, if it is held back since it may never be needed; else nothing."""
         return ()
 
+    def loop(
+        self, turn: Callable[..., Sequence[Any]], xs: Sequence[Any], turns: Sequence[Sequence[Any]]
+    ) -> Sequence[Any]:
+        """A loop in a body, whose turns are the same ops on the same shapes, so that they may be one program.
+
+        Args:
+            turn: a function of a module: from the tensors of xs and those of a turn to those that take xs' place.
+            xs: the tensors that the first turn begins with.
+            turns: what each has besides.
+        """
+        for besides in turns:
+            xs = turn(*xs, *besides)
+        return xs
+
     def settle(self, x: R) -> R:
         """x, with nothing held back to be fused; work that a device delays stays delayed."""
         return x

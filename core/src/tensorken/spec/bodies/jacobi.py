@@ -2,7 +2,8 @@
 
 A sweep rotates every pair of columns once, in rounds of n / 2 pairs without a common column, so that a round is a few
 ops on whole matrices.  The number of sweeps is fixed, since the values that would tell when to stop may not be known;
-convergence is quadratic, so a few sweeps more than are usually needed cost little and settle all cases.
+convergence is quadratic, so a few sweeps more than are usually needed cost little and settle all cases.  All rounds are
+the same ops on the same shapes, with other columns for partners, so they are the turns of a loop.
 
 G. H. Golub, C. F. Van Loan, "Matrix Computations", 4th edition, 2013, sections 8.5 and 8.6.3.
 """
@@ -88,21 +89,27 @@ def ordered(x: Tensor, places: Tensor) -> Tensor:
 def eigh(x: Tensor) -> tuple[Tensor, Tensor]:
     """Rotations from both sides make the symmetric matrix diagonal; their product is the eigenvectors."""
     n, last = x.shape[-1], x.ndim - 1
-    matrix, vectors = from_lower(x), identity(x, n, n)
-    steps = plan(x, n)
-    partners = [x.constant(range(n), int32, (n, 1)).eq(partner.reshape((1, n))) for partner, _ in steps]
-    for _ in range(sweeps(n, x.dtype)):
-        for (partner, side), meets in zip(steps, partners, strict=True):
-            own = diagonal(matrix)
-            product = meets.where(matrix, 0.0).sum(-2)
-            cosine, tangent = rotation(own, product, partner, side)
-            both = matrix.concatenate(vectors, axis=-2)
-            both = as_row(cosine) * (both - as_row(tangent) * both.gather(partner, last))
-            matrix, vectors = rows(both, 0, n), rows(both, n, 2 * n)
-            matrix = as_column(cosine) * (matrix - as_column(tangent) * matrix.gather(partner, last - 1))
+    number = x.constant(range(n), int32, (n, 1))
+    steps = [(partner, side, number.eq(partner.reshape((1, n)))) for partner, side in plan(x, n)]
+    start = (from_lower(x), identity(x, n, n))
+    matrix, vectors = x.interpreter.loop(_round_of_eigh, start, steps * sweeps(n, x.dtype))
     values = diagonal(matrix)
     places = values.apply(OPS["argsort"], last - 1)
     return take_along(values, places, last - 1), ordered(vectors, places)
+
+
+def _round_of_eigh(
+    matrix: Tensor, vectors: Tensor, partner: Tensor, side: Tensor, meets: Tensor
+) -> tuple[Tensor, Tensor]:
+    n, last = matrix.shape[-1], matrix.ndim - 1
+    own = diagonal(matrix)
+    product = meets.where(matrix, 0.0).sum(-2)
+    cosine, tangent = rotation(own, product, partner, side)
+    both = matrix.concatenate(vectors, axis=-2)
+    both = as_row(cosine) * (both - as_row(tangent) * both.gather(partner, last))
+    matrix, vectors = rows(both, 0, n), rows(both, n, 2 * n)
+    matrix = as_column(cosine) * (matrix - as_column(tangent) * matrix.gather(partner, last - 1))
+    return matrix, vectors
 
 
 def eigvalsh(x: Tensor) -> Tensor:
@@ -130,14 +137,7 @@ def svd(x: Tensor, full_matrices: bool) -> tuple[Tensor, Tensor, Tensor]:
         return x, x.sum(-1), x
     scale = size(x, (last - 1, last))  # no square overflows
     both = (x / scale).concatenate(identity(x, n, n), axis=-2)
-    steps = plan(x, n)
-    for _ in range(sweeps(n, x.dtype)):
-        for partner, side in steps:
-            other = both.gather(partner, last)
-            top, top_other = rows(both, 0, n), rows(other, 0, n)
-            own = (top * top).sum(-2)
-            cosine, tangent = rotation(own, (top * top_other).sum(-2), partner, side)
-            both = as_row(cosine) * (both - as_row(tangent) * other)
+    (both,) = x.interpreter.loop(_round_of_svd, (both,), plan(x, n) * sweeps(n, x.dtype))
     lengths = rows(both, 0, n).apply(OPS["norm"], (last - 1,)).reshape(x.shape[:-1])
     places = (-lengths).apply(OPS["argsort"], last - 1)
     both = ordered(both, places)
@@ -145,6 +145,15 @@ def svd(x: Tensor, full_matrices: bool) -> tuple[Tensor, Tensor, Tensor]:
     sign = (diagonal(upper) < 0.0).where(-1.0, 1.0)
     values = take_along(lengths, places, last - 1) * scale.reshape((*scale.shape[:-2], 1))
     return left * as_row(sign), values, rows(both, n, 2 * n).mT
+
+
+def _round_of_svd(both: Tensor, partner: Tensor, side: Tensor) -> tuple[Tensor]:
+    n, last = both.shape[-1], both.ndim - 1
+    other = both.gather(partner, last)
+    top, top_other = rows(both, 0, n), rows(other, 0, n)
+    own = (top * top).sum(-2)
+    cosine, tangent = rotation(own, (top * top_other).sum(-2), partner, side)
+    return (as_row(cosine) * (both - as_row(tangent) * other),)
 
 
 def svdvals(x: Tensor) -> Tensor:

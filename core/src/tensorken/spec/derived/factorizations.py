@@ -249,6 +249,7 @@ class Factorizations(Interpreter[R]):
         jvp_all=_push_eigh,
         vjp_all=_pull_eigh,
         body=jacobi.eigh,
+        turns=True,
         prepare=dominant,
         samples=((((3, 3),), ()), (((2, 2, 2),), ())),
     )
@@ -265,6 +266,7 @@ class Factorizations(Interpreter[R]):
         jvp=(_push_eigenvalues,),
         vjp=(_pull_eigenvalues,),
         body=jacobi.eigvalsh,
+        turns=True,
         prepare=dominant,
         samples=((((3, 3),), ()), (((2, 2, 2),), ())),
     )
@@ -280,6 +282,7 @@ class Factorizations(Interpreter[R]):
         jvp_all=_push_svd,
         vjp_all=_pull_svd,
         body=jacobi.svd,
+        turns=True,
         prepare=dominant,
         samples=((((3, 2),), (False,)), (((2, 2, 3),), (False,)), (((2, 2),), (True,))),
     )
@@ -296,6 +299,7 @@ class Factorizations(Interpreter[R]):
         jvp=(_push_singular_values,),
         vjp=(_pull_singular_values,),
         body=jacobi.svdvals,
+        turns=True,
         prepare=dominant,
         samples=((((3, 2),), ()), (((2, 2, 3),), ())),
     )

@@ -178,6 +178,7 @@ class Systems(Interpreter[R]):
         jvp=(spectral.bend,),
         vjp=(spectral.bend,),
         body=spectral.cofactors,
+        turns=True,
         prepare=dominant,
         samples=((((4, 4),), ()), (((2, 2, 2),), ())),
     )
@@ -209,6 +210,7 @@ class Systems(Interpreter[R]):
         jvp=(_push_pseudoinverse, None),
         vjp=(_pull_pseudoinverse, None),
         body=spectral.pinv,
+        turns=True,
         prepare=lambda x, rtol: (*dominant(x), rtol.zeros_like()),
         samples=((((3, 2), ()), ()), (((2, 2, 3), (2,)), ())),
     )
