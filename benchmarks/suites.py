@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import alone
 import gpu
+import modules
 import ours
 import timed
 from harness import Row
@@ -15,6 +16,8 @@ from libraries import COMPILED, EAGER
 TITLES = {"jax": "JAX", "torch": "PyTorch", "torch_compile": "torch.compile"}
 
 GPU_TITLES = {"copy": "a copy", "vendor": "the vendor's"}
+
+MODULE_TITLES = {"torch": "PyTorch", "softmax": "its softmax written out"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,7 @@ class Suite:
 SUITES = {
     "traced": Suite(COMPILED, timed.traced),
     "eager": Suite(EAGER, timed.eager),
+    "modules": Suite(("torch", "softmax"), modules.training, MODULE_TITLES),
     "calls": Suite(("jit(grad(f))",), ours.calls),
     "backward": Suite(("forward",), ours.backward),
     "checkpoint": Suite(("plain",), ours.checkpoint),
