@@ -13,6 +13,7 @@ from tensorken.lazy_graph import ITEM, Graph, Node, Number, serials, waiting_for
 from tensorken.lazy_programs import Programs, Serving
 from tensorken.programs.execution import prepared
 from tensorken.programs.passes.common_subexpressions import exactly
+from tensorken.programs.passes.writing import Writer
 from tensorken.programs.program import Program, Variable
 from tensorken.spec.dtypes import DTYPES, DType, as_dtype, exact
 from tensorken.spec.interpreter import R
@@ -20,7 +21,6 @@ from tensorken.spec.op import OPS, Op
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
-from tensorken.tracing import traced
 from tensorken.wrapper import Wrapper
 
 BUDGET = 2048
@@ -155,13 +155,12 @@ class Lazy(Wrapper[Node[R]]):
         if program is None:
             if len(self._turns) >= TURNS:
                 del self._turns[next(iter(self._turns))]
-            variables = [Variable(*each) for each in facts]
-            program = self._turns[turn, *facts] = traced(turn, variables, self, turn.__name__)
-        run = prepared(program, self)
-        values: Sequence[Node[R]] = [x.representation for x in xs]
+            program = self._turns[turn, *facts] = _program_of(turn, facts, self.raw)
+        run = prepared(program, self.raw)
+        values: Sequence[R] = [self.value(x.representation) for x in xs]
         for besides in turns:
-            values = run([*values, *[x.representation for x in besides]])
-        return [Tensor(self, value, *each) for value, each in zip(values, facts[: len(xs)], strict=True)]
+            values = run([*values, *[self.value(x.representation) for x in besides]])
+        return [Tensor(self, self.hold(y), x.shape, x.dtype) for y, x in zip(values, xs, strict=True)]
 
     def realize(self, x: Node[R]) -> Node[R]:
         self.raw.realize(self.value(x))
@@ -334,3 +333,14 @@ class Lazy(Wrapper[Node[R]]):
             programs = self._programs[key] = Programs(outputs, self.raw)
         programs.used = self._last_run
         return programs.serving(graph)
+
+
+def _program_of(
+    turn: Callable[..., Sequence[Tensor]], facts: Sequence[tuple[Shape, DType]], backend: RawTensor[R]
+) -> Program:
+    """The program of a function of tensors of these shapes and dtypes, in ops that the backend has."""
+    writer = Writer(backend)
+    inputs = tuple([Variable(*each) for each in facts])
+    results = turn(*[Tensor(writer, v, v.shape, v.dtype) for v in inputs])
+    nothing = Program(inputs, (), (), name=turn.__name__, backend=backend)
+    return writer.finished(nothing, [y.representation for y in results])
