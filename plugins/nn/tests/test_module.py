@@ -20,7 +20,7 @@ class Pair(nn.Module):
     left: Any
     right: Any
     size: int = nn.static()
-    name: str = nn.static("pair")
+    name: str = nn.static(default="pair")
 
 
 def pair() -> Pair:

@@ -85,8 +85,11 @@ class Block(Module):
     ) -> Any:
         """From and to shape (batch, time, width); the arguments are those of the attention."""
         keys = [None, None, None] if key is None else tk.random.split(key, 3)
-        y = self.attention(self.attention_norm(x), cache=cache, position=position, key=keys[0])
-        y, cache = (y, None) if cache is None else y
+        y = self.attention_norm(x)
+        if cache is None:
+            y = self.attention(y, key=keys[0])
+        else:
+            y, cache = self.attention(y, cache=cache, position=position, key=keys[0])
         x = x + self.dropout(y, key=keys[1])
         y = self.down(gelu(self.up(self.perceptron_norm(x)), "tanh"))
         x = x + self.dropout(y, key=keys[2])

@@ -19,7 +19,7 @@ from tensorken.errors import ArgumentError
 from tensorken.selection import did_you_mean
 
 
-def static(default: Any = dataclasses.MISSING) -> Any:
+def static(*, default: Any = dataclasses.MISSING) -> Any:
     """A field of a module that is no parameter: a size, a function, a name; hashable.
 
     Functions that are compiled are so for each value of it.
@@ -52,11 +52,13 @@ class Module:
     Scale(factor=float32 (2,), axis=-1)
     """
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, *, init: bool = True, **options: Any) -> None:
+        """Make the subclass a dataclass; with `init=False` it keeps the inherited constructor.
+
+        Without fields of its own it does so in any case; the word is for those who check types.
+        """
         super().__init_subclass__(**options)
-        # Without fields of its own, the inherited constructor sets them all.
-        adds_fields = bool(inspect.get_annotations(cls))
-        writes_init = adds_fields and "__init__" not in cls.__dict__
+        writes_init = init and bool(inspect.get_annotations(cls)) and "__init__" not in cls.__dict__
         dataclasses.dataclass(init=writes_init, repr=False, eq=False)(cls)
 
     def __setattr__(self, name: str, value: Any) -> None:

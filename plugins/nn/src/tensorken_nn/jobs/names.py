@@ -65,7 +65,8 @@ class Perceptron(Module):
         batch, time = tokens.shape
         padded = tk.pad(tokens, ((0, 0), (self.context - 1, 0)))
         windows = tk.stack([padded[:, i : i + time] for i in range(self.context)], axis=-1)
-        return self.network(self.embedding[windows].reshape((batch, time, -1)))
+        logits: Tensor = self.network(self.embedding[windows].reshape((batch, time, -1)))
+        return logits
 
 
 class Recipe(NamedTuple):

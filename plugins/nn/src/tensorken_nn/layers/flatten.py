@@ -17,8 +17,8 @@ class Flatten(Module):
     (32, 192)
     """
 
-    start: int = static(1)
-    end: int = static(-1)
+    start: int = static(default=1)
+    end: int = static(default=-1)
 
     def __call__(self, x: Tensor) -> Tensor:
         """x with fewer axes.

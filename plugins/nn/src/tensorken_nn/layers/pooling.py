@@ -124,7 +124,7 @@ class _Pool2d(Module):
         self.kernel_size, self.stride, self.padding = sizes
 
 
-class MaxPool2d(_Pool2d):
+class MaxPool2d(_Pool2d, init=False):
     """`max_pool2d` as a module.
 
     >>> MaxPool2d(2)
@@ -138,7 +138,7 @@ class MaxPool2d(_Pool2d):
         return max_pool2d(x, self.kernel_size, self.stride, self.padding)
 
 
-class AvgPool2d(_Pool2d):
+class AvgPool2d(_Pool2d, init=False):
     """`avg_pool2d` as a module.
 
     >>> AvgPool2d(2)(tk.ones((32, 16, 28, 28))).shape
