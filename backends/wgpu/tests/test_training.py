@@ -231,9 +231,9 @@ def test_the_command_reaches_the_accuracy_of_numpy(device: Any, tmp_path: Path) 
         lines = (place / "metrics.jsonl").read_text(encoding="ascii").splitlines()
         figures.append([json.loads(line) for line in lines])
     for numpys, ours in zip(*figures, strict=True):
-        assert ours["test_accuracy"] == numpys["test_accuracy"]
+        assert abs(ours["test_accuracy"] - numpys["test_accuracy"]) < 1.5 / 80  # two logits may be all but equal
         assert ours["loss"] == pytest.approx(numpys["loss"], abs=1e-4)
-    assert figures[1][-1]["test_accuracy"] > 0.5
+    assert figures[1][-1]["test_accuracy"] == figures[0][-1]["test_accuracy"] > 0.5
 
 
 # ---- long trainings ----------------------------------------------------------------------------------------
