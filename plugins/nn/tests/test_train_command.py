@@ -421,7 +421,7 @@ def test_a_signal_waits_for_the_end_of_a_step_and_a_second_one_does_not() -> Non
 
 def test_after_an_interrupt_the_next_run_works(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("tensorken_nn.jobs.digits.accuracy", _interrupt)
+        patch.setattr("tensorken_nn.jobs.classification.accuracy", _interrupt)
         assert run("digits", *QUICK)[0] == 130
     assert run("digits", *QUICK)[0] == 0
 
@@ -546,3 +546,29 @@ def _process(*arguments: str, **variables: str) -> subprocess.CompletedProcess[s
     return subprocess.run(
         command, capture_output=True, encoding="utf-8", env=environment, timeout=120, check=False
     )
+
+
+# ---- the user's own table ----------------------------------------------------------------------------------
+
+
+def test_a_table_of_the_users_own_is_learned(run: Any, working_directory: Path) -> None:
+    rows = [f"{x},{100 * y},{'above' if y > x else 'below'}" for x in range(12) for y in range(12) if x != y]
+    Path("table.csv").write_text("\n".join(["x,y,side", *rows]) + "\n", encoding="utf-8")
+    status, out, err = run("classifier", "--csv", "table.csv", "--epochs", "30", "--out", "out")
+    assert (status, err) == (0, "")
+    assert "106 rows to train on, 26 to test; 2 columns, 2 classes" in out
+    assert "   0 is above" in out and "   1 is below" in out
+    assert metrics(working_directory / "out")[-1]["test_accuracy"] > 0.9
+    assert run("classifier", "--resume", "out", "--epochs", "31")[0] == 0
+
+
+def test_a_table_that_cannot_be_learned_is_refused_in_a_line(run: Any) -> None:
+    Path("one.csv").write_text("1,2,a\n3,4,a\n", encoding="utf-8")
+    for arguments, message in (
+        ((), "there is nothing to learn from; give a table, as --csv FILE"),
+        (("--csv", "one.csv"), "all rows of one.csv are of the class 'a'; give a table with others too"),
+        (("--csv", "nowhere.csv"), "cannot read nowhere.csv"),
+    ):
+        status, out, err = run("classifier", *arguments)
+        assert (status, out, err.count("\n")) == (1, "", 1)
+        assert message in err

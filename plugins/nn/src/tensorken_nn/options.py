@@ -129,6 +129,15 @@ def quantity(text: str) -> float:
     return _checked(text, float, lambda number: 0.0 <= number < math.inf, "a number from 0")
 
 
+def share(text: str) -> float:
+    """A number between 0 and 1.
+
+    >>> share("0.2")
+    0.2
+    """
+    return _checked(text, float, lambda number: 0.0 < number < 1.0, "a number between 0 and 1")
+
+
 def one_of(*words: str) -> Callable[[str], str]:
     """One of these words.
 

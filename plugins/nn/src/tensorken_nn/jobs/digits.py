@@ -10,21 +10,21 @@ import gzip
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import tensorken as tk
 from tensorken import Tensor
 from tensorken.errors import ArgumentError
 from tensorken_nn.initializers import he_normal
+from tensorken_nn.jobs.classification import classify, evaluate, show
 from tensorken_nn.layers import Conv2d, Flatten, MaxPool2d, Sequential, mlp
 from tensorken_nn.loader import DataLoader
-from tensorken_nn.losses import cross_entropy, least_cross_entropy
-from tensorken_nn.metrics import accuracy, confusion, table
+from tensorken_nn.losses import least_cross_entropy
 from tensorken_nn.module import size
 from tensorken_nn.optimizers import Adam
 from tensorken_nn.options import count, one_of, option, rate, seed
 from tensorken_nn.schedules import linear
-from tensorken_nn.training import Learner, Shown, Task, gradient_step
+from tensorken_nn.training import Learner, Task, gradient_step
 
 SIDE, DARKEST, CLASSES = 8, 16, 10
 PIXELS = SIDE * SIDE
@@ -96,14 +96,16 @@ def prepare(settings: Settings) -> Task:
             f"so never below {least_cross_entropy(CLASSES, LABEL_SMOOTHING):.2f}",
         ),
         state=Learner(model, optimizer.init(model)),
-        step=gradient_step(lambda model, batch, key: classify(model, *batch), optimizer),
+        step=gradient_step(
+            lambda model, batch, key: classify(model, *batch, label_smoothing=LABEL_SMOOTHING), optimizer
+        ),
         batches=loader.from_step,
         steps=steps,
         period=len(loader),
         key=step_key,
         watched="test_accuracy",
-        evaluate=lambda learner: evaluate(learner.model, *test),
-        show=lambda learner, folder: show(learner.model, *test),
+        evaluate=lambda learner: evaluate(learner.model, *test, label_smoothing=LABEL_SMOOTHING),
+        show=lambda learner, folder: show(learner.model, *test, classes=list(map(str, range(CLASSES)))),
     )
 
 
@@ -129,25 +131,6 @@ def build(settings: Settings, key: Tensor) -> tuple[Sequential, str]:
 def as_image(pixels: Tensor) -> Tensor:
     """From shape (n, 64) to (n, 1, 8, 8): one channel, rows and columns."""
     return pixels.reshape((-1, 1, SIDE, SIDE))
-
-
-def classify(model: Any, images: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-    """The loss and the accuracy."""
-    logits = model(images)
-    return cross_entropy(logits, labels, LABEL_SMOOTHING), {"accuracy": accuracy(logits, labels)}
-
-
-def evaluate(model: Any, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """The figures of the images held out, all of them at once."""
-    loss, figures = classify(model, images, labels)
-    return {"test_loss": loss, "test_accuracy": figures["accuracy"]}
-
-
-def show(model: Any, images: Tensor, labels: Tensor) -> Shown:
-    """The confusion table of the images held out."""
-    counts = confusion(labels.tolist(), model(images).argmax(-1).tolist(), CLASSES)
-    heading = "confusion table of the test: the class (row) and what it was taken for (column)"
-    return Shown(("", heading, *table(counts), ""), {"confusion": counts})
 
 
 def tensors(images: Sequence[Image]) -> tuple[Tensor, Tensor]:

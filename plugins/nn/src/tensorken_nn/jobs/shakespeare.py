@@ -20,7 +20,7 @@ from tensorken_nn.jobs import corpora
 from tensorken_nn.loader import Windows
 from tensorken_nn.losses import cross_entropy
 from tensorken_nn.module import size
-from tensorken_nn.optimizers import AdamW, Optimizer
+from tensorken_nn.optimizers import AdamW, Optimizer, only_matrices
 from tensorken_nn.options import count, option, quantity, rate, seed
 from tensorken_nn.schedules import cosine, warmup
 from tensorken_nn.text import Vocabulary
@@ -67,9 +67,7 @@ def build(settings: Settings, characters: int, key: Tensor) -> GPT:
 def optimizer_of(settings: Settings) -> Optimizer:
     """AdamW, which keeps matrices small and nothing else; its rate rises, then falls."""
     falling = cosine(settings.learning_rate, settings.learning_rate / 10, max(settings.steps - WARMUP, 1))
-    return AdamW(
-        warmup(falling, WARMUP), beta2=0.99, weight_decay=0.1, mask=lambda path, leaf: leaf.ndim >= 2
-    )
+    return AdamW(warmup(falling, WARMUP), beta2=0.99, weight_decay=0.1, mask=only_matrices)
 
 
 def prepare(settings: Settings) -> Task:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorken_nn.jobs import bigrams, digits, names, regressions, shakespeare
+from tensorken_nn.jobs import bigrams, classifier, digits, names, regressions, shakespeare
 from tensorken_nn.jobs.job import Job
 from tensorken_nn.text import Vocabulary
 
@@ -13,6 +13,7 @@ JOBS = {
         bigrams.prepare,
         lambda settings, facts: bigrams.Bigrams(Vocabulary(facts["characters"]), settings.smoothing),
     ),
+    "classifier": Job("learn classes from a table of your own", classifier.Settings, classifier.prepare),
     "digits": Job("read handwritten digits, 8 x 8 pixels", digits.Settings, digits.prepare),
     "linear": Job("find the slopes of a linear law", regressions.Linear, regressions.prepare_linear),
     "names": Job(
