@@ -295,7 +295,7 @@ def progress(epoch: int, epochs: int, loss_total: float) -> str:
 
 # ---- pictures --------------------------------------------------------------------------------------------------
 
-DATA, TRUE, FIT = "0.75", YELLOW, GREEN
+DATA, TRUE, FIT = "0.7", YELLOW, GREEN
 
 
 def draw_linear(data: Data, result: Result, file: Path) -> None:
@@ -344,12 +344,15 @@ def fitted(model: Any, places: Sequence[float]) -> list[float]:
 
 def _panels(title: str, result: Result) -> tuple[Any, Any]:
     """A figure with a panel of the loss, and the empty panel beside it."""
+    from matplotlib.ticker import MaxNLocator
+
     figure = canvas(9, 3.6)
     figure.suptitle(title)
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     right.plot(range(1, len(result.losses) + 1), result.losses, color=BLUE, label="loss of an epoch")
     right.axhline(NOISE**2, color="0.5", linestyle=":", label="variance of the noise")
     right.set_xlabel("epoch")
+    right.xaxis.set_major_locator(MaxNLocator(integer=True))
     right.set_yscale("log")
     right.grid(color="0.9")
     for axes in (left, right):
