@@ -9,6 +9,7 @@ import alone
 import gpu
 import modules
 import ours
+import page
 import timed
 from harness import Row
 from libraries import COMPILED, EAGER
@@ -33,7 +34,7 @@ class Suite:
 SUITES = {
     "traced": Suite(COMPILED, timed.traced),
     "eager": Suite(EAGER, timed.eager),
-    "modules": Suite(("torch", "softmax"), modules.training, MODULE_TITLES),
+    "modules": Suite(("torch", "softmax"), modules.training, MODULE_TITLES, page.machine),
     "calls": Suite(("jit(grad(f))",), ours.calls),
     "backward": Suite(("forward",), ours.backward),
     "checkpoint": Suite(("plain",), ours.checkpoint),
