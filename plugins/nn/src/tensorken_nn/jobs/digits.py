@@ -96,16 +96,14 @@ def prepare(settings: Settings) -> Task:
             f"so never below {least_cross_entropy(CLASSES, LABEL_SMOOTHING):.2f}",
         ),
         state=Learner(model, optimizer.init(model)),
-        step=gradient_step(
-            lambda model, batch, key: classify(model, *batch, label_smoothing=LABEL_SMOOTHING), optimizer
-        ),
+        step=gradient_step(lambda model, batch, key: classify(model, batch, LABEL_SMOOTHING), optimizer),
         batches=loader.from_step,
         steps=steps,
         period=len(loader),
         key=step_key,
         watched="test_accuracy",
-        evaluate=lambda learner: evaluate(learner.model, *test, label_smoothing=LABEL_SMOOTHING),
-        show=lambda learner, folder: show(learner.model, *test, classes=list(map(str, range(CLASSES)))),
+        evaluate=lambda learner: evaluate(learner.model, test, LABEL_SMOOTHING),
+        show=lambda learner, folder: show(learner.model, test, list(map(str, range(CLASSES)))),
     )
 
 
