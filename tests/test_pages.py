@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -22,19 +23,18 @@ def test_python_prints_what_the_page_says(page: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if "README.md" not in page.id])
-def test_commands_run(page: Path) -> None:
-    """Those of `console`; what starts a session of nox is left to nox, and the README's to `nox -s readme`."""
+def test_commands_run(page: Path, tmp_path: Path) -> None:
+    """Those of `console`, in one folder; sessions of nox are left to nox, and the README's to `nox -s readme`."""
     sessions = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     for block in blocks(page.read_text(encoding="utf-8")):
         for command in block.commands if block.language == "console" else ():
-            program, *arguments = command.split()
+            program, *arguments = shlex.split(command)
             if (program, *arguments[:1]) == ("python", "run.py"):
                 assert f"| `{arguments[1]}` |" in sessions, command
                 continue
             assert program == "tensorken", f"no test can run this; show it as a block of sh: {command}"
-            done = subprocess.run(
-                [sys.executable, "-m", "tensorken", *arguments], stdin=subprocess.DEVNULL, check=False
-            )
+            full = [sys.executable, "-m", "tensorken", *arguments]
+            done = subprocess.run(full, cwd=tmp_path, stdin=subprocess.DEVNULL, check=False)
             assert done.returncode == 0, command
 
 
