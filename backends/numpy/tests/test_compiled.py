@@ -19,7 +19,7 @@ from tensorken.programs.passes.pipeline import optimised
 from tensorken.programs.program import Equation, Program, Variable
 from tensorken.spec.op import OPS
 from tensorken_numpy.backend import Numpy
-from tensorken_numpy.compiled import blocks, schedule, writing
+from tensorken_numpy.compiled import blocks, equations, schedule, writing
 from tensorken_numpy.compiled.program import compiled
 
 RAW = Numpy()
@@ -386,3 +386,57 @@ def test_operands_that_are_repeated_no_times(axes: Any, other: Any) -> None:
         check(
             Program((small, b), (y, y), equations), [np.ones((1, 3), np.float32), np.ones(other, np.float32)]
         )
+
+
+def test_what_is_joined_lies_as_it_is_needed() -> None:
+    """Nothing is copied where the joined parts are permuted for a product: as many lines as without the permutation."""
+    a, b = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4), np.ones((2, 3, 4), np.float32)
+    w = np.arange(32.0, dtype=np.float32).reshape(8, 4)
+
+    def joined(permuted: bool) -> tuple[Program, list[Any]]:
+        def f(a: Any, b: Any, w: Any) -> Any:
+            both = tk.concatenate([a * 2.0, b * 3.0], 0)
+            return (both.permute((1, 0, 2)).reshape((6, 8)) if permuted else both.reshape((6, 8))) @ w
+
+        program = tk.trace(f)(*[tk.tensor(x) for x in (a, b, w)])
+        return optimised(program, RAW), [a, b, w]
+
+    lines = []
+    for permuted in (False, True):
+        program, arrays = joined(permuted)
+        check(program, arrays)
+        run: Any = compiled(program, RAW)
+        lines.append(len(run.source(arrays).splitlines()))
+    assert lines[0] == lines[1]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("block", [2048, 32768])
+def test_choices_that_are_the_same_in_every_call(
+    dtype: Any, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On masks that are made once: of values and of numbers; alone and in loops over blocks."""
+    made: list[Any] = []
+    chosen = writing.write_chosen
+    for module in (blocks, equations):
+        monkeypatch.setattr(module, "write_chosen", lambda *given: [made.append(given), chosen(*given)])
+    for module in (blocks, schedule):
+        monkeypatch.setattr(module, "BLOCK", block)
+    shape = (8, 32, 32)
+    x, y = (np.random.default_rng(i).normal(size=shape).astype(dtype) for i in (0, 1))
+    if dtype != np.int32:
+        x[0, :2, :4], y[0, 2:5, :4] = (np.nan, np.inf, -0.0, -np.inf), -0.0
+    visible = np.tril(np.ones((32, 32), bool))
+    for condition in (visible, visible[None], visible[3]):
+        c = tk.tensor(condition, backend=RAW)
+        for f in (
+            lambda x, y, c=c: tk.where(c, x, y),
+            lambda x, y, c=c: tk.where(c, x, -3 if dtype == np.int32 else -np.inf),
+            lambda x, y, c=c: tk.where(c, 0, x),
+            lambda x, y, c=c: tk.where(c, x, 0),
+            lambda x, y, c=c: tk.where(c, 2, y) * 3,
+            lambda x, y, c=c: tk.where(c, x + y, 7) + tk.where(c, 5, 6),
+        ):
+            program = optimised(tk.trace(f)(tk.tensor(x, backend=RAW), tk.tensor(y, backend=RAW)), RAW)
+            check(program, [x, y])
+    assert len(made) == 3 * 6

@@ -86,7 +86,7 @@ def sum_of_columns(rows: Array, y: Array) -> None:
         else:
             np.dot(_ones(width, rows.dtype), rows, y)
     else:
-        np.add.reduce(rows, 0, None, y)
+        np.add.reduce(rows, 0, out=y)
 
 
 def sum_of_rows(rows: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from tensorken_numpy.compiled.writing import (
     by_bits,
     mask_of,
     with_filled,
+    write_chosen,
     write_steps,
     write_sum,
     write_where,
@@ -235,6 +237,10 @@ class _Blocks:
 
         return self._column(views)
 
+    def _constant(self, array: Array) -> str:
+        """The name of the part that belongs to a block, of an array with the axes of this loop."""
+        return self._piece(Value(functools.partial(self.source.bound, array), array, "constant"))
+
     # ---- scratch -------------------------------------------------------------------------------------------
 
     def _scratch(self, shape: Sizes, dtype: np.dtype[Any]) -> tuple[str, Any]:
@@ -336,6 +342,11 @@ class _Blocks:
         if equation.op.name == "cast" and not (dtypes[0].kind == "f" and _dtype(v).kind == "i"):
             source.line(f"{source.bound(np.copyto)}({self._target(v)}, {names[0]}, 'unsafe')")
         elif equation.op.name == "where" and by_bits(self.shape, dtypes[1]):
+            condition = self.arrays.get(self.base.get(operands[0], operands[0]))
+            if condition is not None and condition.kind == "constant" and condition.layout.size <= BLOCK:
+                known = condition.layout
+                write_chosen(self.emitter, operands, names, self._target(v), known, self._constant, dtypes[1])
+                return
             mask = self._scratch(self._merged(self.emitter.small[operands[0]]), mask_of(dtypes[1]))
             write_where(self.emitter, operands, names, self._target(v), mask[0], dtypes[1])
             self._release(mask)

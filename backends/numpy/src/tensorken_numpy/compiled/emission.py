@@ -41,6 +41,7 @@ class Emitter:
         self.planner = Planner()
         self.lifetimes = Lifetimes(program, units)
         self.values: dict[Variable, Value] = {}
+        self.orders = wanted_orders(program)
         self.step = 0
         self._residents: dict[Variable, list[Place]] = {}
         self._locals: dict[Variable, list[str]] = {}
@@ -239,6 +240,13 @@ class Emitter:
         self.values[v] = value
         return value
 
+    def target_in_order(self, v: Variable, order: Sizes) -> Value:
+        """The same for a result that is in row-major order once its axes are permuted so."""
+        laid = self.target(v, tuple([v.shape[i] for i in order]))
+        back = tuple([order.index(i) for i in range(len(order))])
+        found = self.values[v] = self.view(laid, laid.layout.transpose(back), f".transpose({back})")
+        return found
+
     def _taken_from_donor(self, layout: Array, instead: Sequence[Variable]) -> Value | None:
         """An array that a donated input has, if nothing needs that any more; what is only sure while it runs."""
         for v, name in self._donors.items():
@@ -333,3 +341,15 @@ class Emitter:
             copy = self.scratch(layout, owner)
         self.source.line(f"{self.source.bound(np.copyto)}({copy.name}, {value.name})")
         return copy
+
+
+def wanted_orders(program: Program) -> dict[Variable, Sizes]:
+    """Of the values that are used once, by a permutation, the order that this gives them."""
+    uses: dict[Variable, int] = dict.fromkeys(program.outputs, 2)
+    orders: dict[Variable, Sizes] = {}
+    for equation in program.equations:
+        for v in equation.operands:
+            uses[v] = uses.get(v, 0) + 1
+        if equation.op.name == "permute":
+            orders[equation.operands[0]] = equation.params[0]
+    return {v: order for v, order in orders.items() if uses[v] == 1}

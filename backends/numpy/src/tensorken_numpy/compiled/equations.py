@@ -21,6 +21,7 @@ from tensorken_numpy.compiled.writing import (
     by_bits,
     mask_of,
     with_filled,
+    write_chosen,
     write_scalars,
     write_steps,
     write_sum_of,
@@ -85,6 +86,10 @@ def _elementwise(emitter: Emitter, equation: Equation) -> None:
         emitter.source.line(f"{emitter.source.bound(np.copyto)}({target.name}, {names[0]}, 'unsafe')")
     elif equation.op.name == "where" and by_bits(shape, dtype):
         target = emitter.target(v, shape)
+        condition = None if is_literal(operands[0]) else emitter.value(operands[0])
+        if condition is not None and condition.kind == "constant" and condition.layout.size <= BLOCK:
+            write_chosen(emitter, operands, names, target.name, condition.layout, emitter.source.bound, dtype)
+            return
         mask = emitter.scratch(layouts.contiguous(emitter.small[operands[0]], mask_of(dtype)), None)
         write_where(emitter, operands, names, target.name, mask.name, dtype)
         assert mask.place is not None
@@ -184,7 +189,8 @@ def _pad(emitter: Emitter, equation: Equation) -> None:
 def _concatenate(emitter: Emitter, equation: Equation) -> None:
     (v,), (axis,) = equation.results, equation.params
     parts = [emitter.full(x).name for x in equation.operands]
-    target = emitter.target(v, v.shape)
+    order = emitter.orders.get(v)
+    target = emitter.target(v, v.shape) if order is None else emitter.target_in_order(v, order)
     emitter.source.line(
         f"{emitter.source.bound(np.concatenate)}(({', '.join(parts)},), {axis}, {target.name})"
     )

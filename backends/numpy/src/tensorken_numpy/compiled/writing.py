@@ -12,6 +12,7 @@ import numpy as np
 from tensorken_numpy.compiled.smallness import is_literal
 from tensorken_numpy.compiled.source import Source
 from tensorken_numpy.compiled.templates import Template
+from tensorken_numpy.contraction import Array
 from tensorken_numpy.limits import slow_on_numbers
 from tensorken_numpy.sums import add_up, by_blas
 
@@ -163,3 +164,52 @@ def write_where(
         source.line(f"{either}({bits[0]}, {bits[1]}, {result})")
         source.line(f"{both}({result}, {mask}, {result})")
         source.line(f"{either}({result}, {bits[1]}, {result})")
+
+
+def write_chosen(
+    writer: Writer,
+    operands: Sequence[Variable],
+    names: Sequence[str],
+    y: str,
+    condition: Array,
+    constant: Callable[[Array], str],
+    dtype: np.dtype[Any],
+) -> None:
+    """The same where the condition is the same in every call: one step or two on masks that are made once.
+
+    Args:
+        writer: has the source.
+        operands: the three of the `where`.
+        names: of these.
+        y: the name of the result.
+        condition: as it is kept.
+        constant: gives the name of an array of the condition's shape.
+        dtype: of the numbers.
+    """
+    source, integer = writer.source, mask_of(dtype)
+    kind, both = source.bound(integer), source.bound(np.bitwise_and)
+    result = source.assign(f"{y}.view({kind})")
+    mask = np.negative(condition.astype(integer))
+    literals = [_bits_of(v.value, dtype) if is_literal(v) else None for v in operands[1:]]
+    for i, kept in ((1, mask), (0, ~mask)):
+        bits, other = literals[i], literals[1 - i]
+        if (
+            bits is not None and other is None
+        ):  # of what is no number some is kept, beside which the number stands
+            source.line(f"{both}({names[2 - i]}.view({kind}), {constant(kept)}, {result})")
+            if bits:
+                source.line(f"{source.bound(np.bitwise_or)}({result}, {constant(~kept & bits)}, {result})")
+            return
+    either = source.bound(np.bitwise_xor)
+    first, second = [
+        f"{name}.view({kind})" if bits is None else writer.number(bits, integer)
+        for name, bits in zip(names[1:], literals, strict=True)
+    ]
+    source.line(f"{either}({first}, {second}, {result})")
+    source.line(f"{both}({result}, {constant(mask)}, {result})")
+    source.line(f"{either}({result}, {second}, {result})")
+
+
+def _bits_of(number: Any, dtype: np.dtype[Any]) -> int:
+    bits: int = np.full((), number, dtype).view(mask_of(dtype)).item()
+    return bits
