@@ -278,42 +278,42 @@ def generate(
     cache: Any = None
     position = context  # the first place that is free in the cache
     for i in range(count):
-        own = tk.random.fold_in(key, i)
         if position < context:
-            token, cache = _continued(model, cache, read[-1], position, own, temperature, top_k)
+            token, cache = _continued(model, cache, read[-1], position, key, i, temperature, top_k)
             position += 1
         else:
             read = read[-context:] if cache is None else read[-max(1, context // 2) :]
             position = len(read)
             padded = tk.stack(read + read[:1] * (context - position), axis=1)
-            token, cache = _begun(model, padded, position - 1, own, temperature, top_k)
+            token, cache = _begun(model, padded, position - 1, key, i, temperature, top_k)
         read.append(token)
         drawn.append(token)
     return tk.concatenate([tokens, *[token.reshape((-1, 1)) for token in drawn]], axis=1)
 
 
-@functools.partial(tk.jit, static_argnums=5)
+@functools.partial(tk.jit, static_argnums=6)
 def _begun(
-    model: GPT, tokens: Tensor, last: Tensor, key: Tensor, temperature: Tensor, top_k: int | None
+    model: GPT, tokens: Tensor, last: Tensor, key: Tensor, i: Tensor, temperature: Tensor, top_k: int | None
 ) -> Any:
-    """What is drawn after one of these tokens, and the cache with all of them; those after that one are never seen."""
+    """Draw number i, after one of these tokens, and the cache with all of them; those after that one are never seen."""
     logits, cache = model(tokens, cache=model.cache(tokens.shape[0]), position=0)
-    return _drawn(logits[:, last], key, temperature, top_k).astype(tokens.dtype), cache
+    return _drawn(logits[:, last], tk.random.fold_in(key, i), temperature, top_k).astype(tokens.dtype), cache
 
 
-@functools.partial(tk.jit, static_argnums=6, donate_argnums=1)
+@functools.partial(tk.jit, static_argnums=7, donate_argnums=1)
 def _continued(
     model: GPT,
     cache: tuple[Cache, ...],
     token: Tensor,
     position: Tensor,
     key: Tensor,
+    i: Tensor,
     temperature: Tensor,
     top_k: int | None,
 ) -> Any:
-    """What is drawn after one more token, and the cache with that."""
+    """Draw number i, after one more token, and the cache with that."""
     logits, cache = model(token.reshape((-1, 1)), cache=cache, position=position)
-    return _drawn(logits[:, 0], key, temperature, top_k).astype(token.dtype), cache
+    return _drawn(logits[:, 0], tk.random.fold_in(key, i), temperature, top_k).astype(token.dtype), cache
 
 
 def _drawn(logits: Tensor, key: Tensor, temperature: Tensor, top_k: int | None) -> Tensor:
