@@ -1,8 +1,8 @@
 """Builds the documentation site: `nox -s docs`.
 
-The pages are staged in one folder: those of docs/, the workspace's own (CHANGELOG.md, CONTRIBUTING.md), the examples as
-they run, and the reference.  Sphinx makes HTML of them; every warning of it is an error.  At the end the site is looked
-over: all public names are in it, and nothing in it needs a network.
+The pages are staged in one folder: those of docs/ and its notebooks, the workspace's own (CHANGELOG.md,
+CONTRIBUTING.md), the examples as they run, and the reference.  Sphinx makes HTML of them; every warning of it is an
+error.  At the end the site is looked over: all public names are in it, and nothing in it needs a network.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 import tensorken
-from tools import reference, walkthrough
+from tools import notebook, reference, walkthrough
 from tools.rooms import rooms
 from tools.workspace import ROOT
 
@@ -42,9 +42,11 @@ def stage(folder: Path) -> None:
     """Bring everything that Sphinx reads into one folder."""
     docs = ROOT / "docs"
     places = {page: page.relative_to(docs) for page in docs.rglob("*.md") if page.name != "template.md"}
+    places |= {file: file.relative_to(docs).with_suffix(".md") for file in notebook.notebooks()}
     places |= {ROOT / name: Path(place) for name, place in ABOVE.items()}
     for source, place in places.items():
-        _write(folder / place, relinked(source.read_text(encoding="utf-8"), source, places))
+        text = notebook.page(source) if source.suffix == ".ipynb" else source.read_text(encoding="utf-8")
+        _write(folder / place, relinked(text, source, places))
     listed = "\n".join(sorted(page.stem for page in docs.glob("adr/[0-9]*.md")))
     with (folder / "adr" / "README.md").open("a", encoding="utf-8") as index:
         index.write(f"\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n")

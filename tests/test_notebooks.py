@@ -1,0 +1,168 @@
+"""Notebooks: those of docs/ print what they say, and a kernel whose cells failed or were interrupted goes on right."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from tools import notebook, site
+from tools.workspace import ROOT
+
+NOTEBOOKS = [pytest.param(file, id=file.stem) for file in notebook.notebooks()]
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels keep what they write in the folder of the test."""
+    for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")  # or a warning: where the folders would be without these
+
+
+def codes(cells: Any) -> Iterator[Any]:
+    return (cell for cell in cells if cell["cell_type"] == "code")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", NOTEBOOKS)
+def test_cells_print_what_the_notebook_says(file: Path, tmp_path: Path) -> None:
+    said, found = nbformat.read(file, as_version=4), notebook.run(file, tmp_path)
+    nbformat.validate(said)
+    for before, after in zip(codes(said.cells), codes(found.cells), strict=True):
+        assert notebook.printed(after) == notebook.printed(before), f"python -m tools.notebook {file}"
+        assert after.execution_count == before.execution_count
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS)
+def test_links_of_a_notebook_lead_somewhere(file: Path) -> None:
+    docs = ROOT / "docs"
+    pages = {page: page.relative_to(docs) for page in [*docs.rglob("*.md"), file]}
+    assert site.relinked(notebook.page(file), file, pages).startswith("# ")
+
+
+def test_a_notebook_becomes_a_page(tmp_path: Path) -> None:
+    code = nbformat.v4.new_code_cell("x = 1\nprint(x)")
+    code.outputs = [nbformat.v4.new_output("stream", text="1\n")]
+    quiet = nbformat.v4.new_code_cell("y = 2")
+    cells = [nbformat.v4.new_markdown_cell("# Title\n\nProse."), code, quiet]
+    file = tmp_path / "a.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), file)
+    blocks = "```python\nx = 1\nprint(x)\n```\n\n```text\n1\n```\n\n```python\ny = 2\n```"
+    assert notebook.page(file) == f"# Title\n\nProse.\n\n{blocks}\n"
+
+
+def test_an_output_that_is_no_text_is_refused() -> None:
+    cell = nbformat.v4.new_code_cell("raise ValueError", id="wrong")
+    cell.outputs = [nbformat.v4.new_output("error", ename="ValueError", evalue="", traceback=[])]
+    with pytest.raises(ValueError, match="cell wrong: pages have text alone, and this is error"):
+        notebook.printed(cell)
+
+
+# ---- a kernel that goes on --------------------------------------------------------------------------------------
+
+SETUP = """
+import time
+import tensorken as tk
+
+x, y = tk.tensor([-1.0, 0.0, 1.0]), tk.tensor([-3.0, 0.0, 3.0])
+loss = lambda w: ((w * x - y) ** 2).mean()
+step = tk.jit(lambda w: w - 0.1 * tk.grad(loss)(w))
+"""
+
+CHECK = """
+assert abs(tk.grad(loss)(tk.scalar(0.0)).item() + 4.0) < 1e-5  # -2 mean(x * y)
+w = tk.scalar(0.0)
+for _ in range(200):
+    w = step(w)
+assert abs(w.item() - 3.0) < 1e-4, w
+assert tk.vmap(tk.grad(tk.sin))(tk.zeros(3)).tolist() == [1.0, 1.0, 1.0]
+assert tk.jit(lambda x: x + 1.0)(tk.scalar(1.0)).item() == 2.0
+print("right")
+"""
+
+FAILURES = {  # a cell, and the name of its error
+    "before any": ("1 / 0", "ZeroDivisionError"),
+    "while a program is traced": (
+        "tk.jit(lambda w: tk.grad(loss)(w) + tk.ones((2, 3)) @ tk.ones((2, 3)))(tk.scalar(0.0))",
+        "ShapeError",
+    ),
+    "within a derivative and a batch": (
+        "tk.jit(tk.vmap(tk.grad(lambda w: step(w) if w > 0 else w)))(tk.zeros(3))",
+        "ConcretizationError",
+    ),
+    "of a user within all levels": (
+        "tk.jit(tk.vmap(tk.grad(lambda w: step(w) / (1 // 0))))(tk.zeros(3))",
+        "ZeroDivisionError",
+    ),
+}
+
+TRAINING = """
+w = tk.scalar(0.0)
+print("begun", flush=True)
+while True:
+    w = step(w)
+    tk.value_and_grad(loss)(w)
+"""
+
+TRACING = """
+pause = 100.0
+
+def slow(w):
+    w = tk.sin(w)
+    print("begun", flush=True)
+    time.sleep(pause)
+    return w
+
+compiled = tk.jit(tk.grad(slow))
+compiled(tk.scalar(1.0))
+"""
+
+TRACED_AGAIN = """
+pause = 0.0
+assert abs(compiled(tk.scalar(1.0)).item() - 0.5403023) < 1e-6  # cos(1)
+"""
+
+
+@pytest.mark.slow
+def test_a_kernel_goes_on_after_errors_and_interruptions() -> None:
+    asyncio.run(_survive())
+
+
+async def _survive() -> None:
+    from nbclient import NotebookClient
+
+    cells = nbformat.v4.new_notebook()
+    client = NotebookClient(cells, timeout=100.0, kernel_name="python3", allow_errors=True)
+
+    async def run(source: str, *, interrupt_after: float | None = None) -> Any:
+        """The outputs of a cell, which is interrupted so many seconds after its first one."""
+        cell = nbformat.v4.new_code_cell(source)
+        cells.cells.append(cell)
+        running = asyncio.create_task(client.async_execute_cell(cell, len(cells.cells) - 1))
+        if interrupt_after is not None:
+            while not cell.outputs and not running.done():
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(interrupt_after)
+            await client.km.interrupt_kernel()
+        await running
+        return cell.outputs
+
+    async with client.async_setup_kernel():
+        assert await run(SETUP) == []
+        for name, (source, kind) in FAILURES.items():
+            (error,) = await run(source)
+            assert error.get("ename") == kind, (name, error)
+            (right,) = await run(CHECK)
+            assert right.get("text") == "right\n", (name, right)
+        for source, seconds in ((TRAINING, 0.0), (TRAINING, 0.05), (TRAINING, 0.2), (TRACING, 0.0)):
+            begun, error = await run(source, interrupt_after=seconds)
+            assert (begun.text, error.ename) == ("begun\n", "KeyboardInterrupt"), (source, error)
+            (right,) = await run(CHECK)
+            assert right.get("text") == "right\n", (source, right)
+        (begun,) = await run(TRACED_AGAIN)
+        assert begun.get("text") == "begun\n", begun
