@@ -36,8 +36,9 @@ def heat_map(counts: Sequence[Sequence[float]], characters: str, file: Path) -> 
         ImportError: without matplotlib.
     """
     size = len(characters)
-    figure = canvas(0.55 * size + 1, 0.55 * size + 1)
-    axes = figure.subplots()
+    figure = canvas(0.55 * size, 0.55 * size)
+    figure.set_layout_engine(None)  # it would measure each of the many texts
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.imshow(counts, cmap="Blues")
     most = max(max(row) for row in counts)
     for i, row in enumerate(counts):

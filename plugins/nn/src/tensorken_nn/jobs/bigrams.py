@@ -134,14 +134,19 @@ class Bigrams:
         """So many names, a line each, that begin with the prompt."""
         logits = tk.log(state + self.smoothing)
         start = self.vocabulary.encode(prompt)
-        found = []
-        for i in range(count):
-            code, codes = start[-1] if start else 0, list(start)
-            for place in range(LONGEST):
-                own = tk.random.fold_in(tk.random.fold_in(key, i), place)
-                code = draw(own, logits[code], temperature, top_k).item()
-                if code == 0:
-                    break
-                codes.append(code)
-            found.append(self.vocabulary.decode(codes))
-        return "\n".join(found)
+        rows = tk.tensor([[start[-1] if start else 0]] * count, tk.int32)
+        places = []
+        for place in range(LONGEST):
+            drawn = draw(tk.random.fold_in(key, place), logits[rows[:, 0]], temperature, top_k).astype(
+                tk.int32
+            )
+            rows = tk.where(
+                (rows == 0) & (place + len(start) > 0), 0, drawn[:, None]
+            )  # what has ended stays so
+            places.append(rows)
+            if not rows.any():
+                break
+        codes: list[list[int]] = tk.concatenate(places, axis=1).tolist()
+        return "\n".join(
+            [prompt + self.vocabulary.decode(row[: row.index(0)] if 0 in row else row) for row in codes]
+        )

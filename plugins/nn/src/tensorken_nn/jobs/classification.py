@@ -10,7 +10,6 @@ from tensorken_nn.losses import cross_entropy
 from tensorken_nn.metrics import accuracy, confusion, table
 from tensorken_nn.training import Shown
 
-
 Examples: TypeAlias = tuple[Tensor, Tensor]
 """Inputs of shape (n, ...) and labels of shape (n,), int."""
 

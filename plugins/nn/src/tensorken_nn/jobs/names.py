@@ -92,7 +92,7 @@ def _perceptron(settings: Settings, characters: int, longest: int, key: Tensor) 
 
 
 def _transformer(settings: Settings, characters: int, longest: int, key: Tensor) -> GPT:
-    return GPT(characters, longest + 1, layers=4, heads=4, width=64, key=key)
+    return GPT(characters, longest + 1, settings.layers, heads=4, width=64, key=key)
 
 
 def _descent(learning_rate: float, steps: int) -> Optimizer:
@@ -122,6 +122,7 @@ class Settings:
     context: int = option(5, count, "how many characters the mlp sees")
     embedding: int = option(16, count, "the size of the mlp's vectors of characters")
     width: int = option(256, count, "of the mlp's hidden layer")
+    layers: int = option(4, count, "of the transformer")
     text: Path | None = option(None, Path, "a file with one name a line (default: 32 033 given names)")
     seed: int = option(0, seed, "for all that is random")
 
