@@ -46,7 +46,7 @@ LAZIES = {
 # ---- what it means -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.feature(59)
+@pytest.mark.feature(59, 63)
 @pytest.mark.parametrize("name", LAZIES)
 def test_programs_mean_what_numpy_says(name):
     @settings(max_examples=examples(40), deadline=None)

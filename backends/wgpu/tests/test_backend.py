@@ -23,6 +23,7 @@ def close(x: Any, y: Any, tolerance: float = 1e-5) -> None:
     np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.feature(64)
 def test_it_is_chosen_by_its_name() -> None:
     from tensorken_wgpu.adapters import adapters
 

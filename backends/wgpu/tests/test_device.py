@@ -135,6 +135,7 @@ def test_a_kernel_may_see_a_part_of_a_memory(kernels: Kernels) -> None:
     assert found[step // 4] == 2 * (step // 4) + 200
 
 
+@pytest.mark.feature(187)
 def test_memories_above_the_binding_limit_are_bound_in_windows(kernels: Kernels) -> None:
     device, most = kernels.device, kernels.device.limits["max-storage-buffer-binding-size"]
     if not device.is_software:
@@ -199,6 +200,7 @@ def test_the_calls_that_wgpu_documents_do_the_same(kernels: Kernels) -> None:
 # ---- what is kept ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.feature(187)
 def test_loops_find_their_memories_and_bind_groups_again(kernels: Kernels) -> None:
     x = kernels.words(*range(100))
     for _ in range(10):
@@ -330,6 +332,7 @@ def test_what_is_only_written_and_dropped_stays_bounded(fresh: Device, monkeypat
 # ---- what waits is bounded ---------------------------------------------------------------------------------
 
 
+@pytest.mark.feature(189)
 def test_much_that_waits_is_handed_over(kernels: Kernels, monkeypatch: Patch) -> None:
     device = kernels.device
     x = kernels.words(1)

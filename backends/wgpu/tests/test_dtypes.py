@@ -159,6 +159,7 @@ def test_what_a_device_makes_of_subnormal_numbers_is_declared(
 # ---- values --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.feature(188)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_values_come_back_as_they_were(lazy: Any, raw: Any, dtype: str) -> None:
     there(raw, dtype)
