@@ -231,9 +231,26 @@ def test_the_command_reaches_the_accuracy_of_numpy(device: Any, tmp_path: Path) 
         lines = (place / "metrics.jsonl").read_text(encoding="ascii").splitlines()
         figures.append([json.loads(line) for line in lines])
     for numpys, ours in zip(*figures, strict=True):
-        assert abs(ours["test_accuracy"] - numpys["test_accuracy"]) < 1.5 / 80  # two logits may be all but equal
+        assert (
+            abs(ours["test_accuracy"] - numpys["test_accuracy"]) < 1.5 / 80
+        )  # two logits may be all but equal
         assert ours["loss"] == pytest.approx(numpys["loss"], abs=1e-4)
     assert figures[1][-1]["test_accuracy"] == figures[0][-1]["test_accuracy"] > 0.5
+
+
+@pytest.mark.slow
+def test_a_gpt_learns_what_it_learns_on_numpy(device: Any, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("to be, or not to be: that is the question. " * 10, encoding="utf-8")
+    sizes = "--layers=1 --heads=2 --width=16 --context=8 --batch-size=4 --sample=5 --evaluate-batches=2"
+    steps = "--steps=10 --evaluate-every=5 --quiet"
+    figures = []
+    for backend in ("numpy", "wgpu"):
+        place = tmp_path / backend
+        options = [*sizes.split(), *steps.split(), f"--text={tmp_path / 'text.txt'}", f"--out={place}"]
+        assert main(["train", "shakespeare", "--backend", backend, *options]) == 0
+        lines = (place / "metrics.jsonl").read_text(encoding="ascii").splitlines()
+        figures.append([list(json.loads(line).values()) for line in lines])
+    np.testing.assert_allclose(figures[1], figures[0], rtol=0, atol=1e-4)
 
 
 # ---- long trainings ----------------------------------------------------------------------------------------
