@@ -572,3 +572,10 @@ def test_a_table_that_cannot_be_learned_is_refused_in_a_line(run: Any) -> None:
         status, out, err = run("classifier", *arguments)
         assert (status, out, err.count("\n")) == (1, "", 1)
         assert message in err
+
+
+def test_a_training_that_ended_without_its_metrics_is_told_of(run: Any, working_directory: Path) -> None:
+    assert run("digits", *QUICK, "--out", "out")[0] == 0
+    (working_directory / "out" / "metrics.jsonl").unlink()
+    status, _, err = run("digits", "--resume", "out")
+    assert (status, err.count("\n")) == (1, 1) and "without its metrics.jsonl" in err

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorken.errors import TensorkenError
+from tensorken_nn.files import replacing
 
 RUNS = Path("runs")
 METRICS, SUMMARY, CURVES = "metrics.jsonl", "run.json", "curves.png"
@@ -51,23 +52,20 @@ def claim(job: str, folder: Path | None = None, *, force: bool = False) -> Path:
 def append(file: Path, record: Mapping[str, Any]) -> None:
     """Add a record to a file of JSON lines."""
     with _told(file), file.open("a", encoding="ascii", newline="\n") as lines:
-        entries = [f"{json.dumps(name)}: {_json(value)}" for name, value in record.items()]
-        lines.write("{" + ", ".join(entries) + "}\n")
+        lines.write(_line(record))
 
 
 def write(file: Path, record: Mapping[str, Any]) -> None:
     """Write a record as a JSON file, one entry a line."""
     entries = [f"  {json.dumps(name)}: {_json(value)}" for name, value in record.items()]
-    with _told(file):
-        file.write_text("{\n" + ",\n".join(entries) + "\n}\n", encoding="ascii", newline="\n")
+    with _told(file), replacing(file) as text:
+        text.write(("{\n" + ",\n".join(entries) + "\n}\n").encode("ascii"))
 
 
 def replace(file: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Make a file of JSON lines hold these records alone."""
-    with _told(file):
-        file.unlink(missing_ok=True)
-    for record in records:
-        append(file, record)
+    """Make a file of JSON lines hold these records alone; who is killed meanwhile leaves those that were there."""
+    with _told(file), replacing(file) as lines:
+        lines.write("".join(map(_line, records)).encode("ascii"))
 
 
 def read(file: Path) -> Iterator[dict[str, Any]]:
@@ -98,11 +96,15 @@ def _told(path: Path) -> Iterator[None]:
     """Say of an error of the file system what it was about, in a line."""
     try:
         yield
-    except FolderError:
+    except TensorkenError:  # which has said it
         raise
     except OSError as error:
         why = error.strerror or error
         raise FolderError(f"cannot write to {path}: {why}; choose another --out") from error
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    return "{" + ", ".join([f"{json.dumps(name)}: {_json(value)}" for name, value in record.items()]) + "}\n"
 
 
 def _json(value: Any) -> str:

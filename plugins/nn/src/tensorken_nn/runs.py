@@ -119,6 +119,10 @@ class Run:
 
     def _result(self, progress: Progress, records: Sequence[Record]) -> tuple[Any, Record]:
         """The state that the training is for, with its figures: the last one, or with patience the best one."""
+        if not records:
+            raise ArgumentError(
+                f"train: {self.place} has a training that ended, without its {folder.METRICS}; begin anew"
+            )
         best = self.place / folder.BEST
         if self.patience is None or not best.exists():
             return progress.state, records[-1]
