@@ -13,6 +13,7 @@ import pytest
 from tools import notebook, site
 from tools.workspace import ROOT
 
+pytestmark = pytest.mark.filterwarnings("ignore:Proactor event loop:RuntimeWarning")  # of pyzmq, on Windows
 NOTEBOOKS = [pytest.param(file, id=file.stem) for file in notebook.notebooks()]
 
 
@@ -71,13 +72,13 @@ import tensorken as tk
 
 x, y = tk.tensor([-1.0, 0.0, 1.0]), tk.tensor([-3.0, 0.0, 3.0])
 loss = lambda w: ((w * x - y) ** 2).mean()
-step = tk.jit(lambda w: w - 0.1 * tk.grad(loss)(w))
+step = tk.jit(lambda w: w - 0.5 * tk.grad(loss)(w))
 """
 
 CHECK = """
 assert abs(tk.grad(loss)(tk.scalar(0.0)).item() + 4.0) < 1e-5  # -2 mean(x * y)
 w = tk.scalar(0.0)
-for _ in range(200):
+for _ in range(20):
     w = step(w)
 assert abs(w.item() - 3.0) < 1e-4, w
 assert tk.vmap(tk.grad(tk.sin))(tk.zeros(3)).tolist() == [1.0, 1.0, 1.0]
@@ -159,7 +160,7 @@ async def _survive() -> None:
             assert error.get("ename") == kind, (name, error)
             (right,) = await run(CHECK)
             assert right.get("text") == "right\n", (name, right)
-        for source, seconds in ((TRAINING, 0.0), (TRAINING, 0.05), (TRAINING, 0.2), (TRACING, 0.0)):
+        for source, seconds in ((TRAINING, 0.0), (TRAINING, 0.1), (TRACING, 0.0)):
             begun, error = await run(source, interrupt_after=seconds)
             assert (begun.text, error.ename) == ("begun\n", "KeyboardInterrupt"), (source, error)
             (right,) = await run(CHECK)
