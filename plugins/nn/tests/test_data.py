@@ -51,15 +51,25 @@ def test_rows_must_be_as_many_everywhere() -> None:
 
 @pytest.mark.feature(120)
 def test_the_digits_are_those_of_the_source() -> None:
-    folder = resources.files("tensorken_nn") / "datasets"
-    checksum = hashlib.sha256((folder / "digits.csv.gz").read_bytes()).hexdigest()
-    assert checksum == "09f66e6debdee2cd2b5ae59e0d6abbb73fc2b0e0185d2e1957e9ebb51e23aa22"
-    origin = (folder / "digits.txt").read_text(encoding="utf-8")
-    assert checksum in origin
-    assert all(word in origin for word in ("Alpaydin", "Kaynak", "UCI", "CC BY 4.0"))
     images = digits.read()
     assert len(images) == 1797
     assert {len(pixels) for pixels, _ in images} == {64}
     assert {pixel for pixels, _ in images for pixel in pixels} == set(range(17))
     counts = [sum(digit == d for _, digit in images) for d in range(10)]
     assert counts == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]  # as the source gives them
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("digits.csv", ("Alpaydin", "Kaynak", "UCI", "CC BY 4.0")),
+        ("names.txt", ("Social Security Administration", "public domain")),
+        ("shakespeare.txt", ("Shakespeare", "public domain")),
+    ],
+)
+def test_data_comes_with_its_origin(name: str, words: tuple[str, ...]) -> None:
+    folder = resources.files("tensorken_nn") / "datasets"
+    origin = (folder / f"{name.partition('.')[0]}.txt").read_text(encoding="utf-8")
+    assert origin.startswith(f"{name}.gz\n")
+    assert hashlib.sha256((folder / f"{name}.gz").read_bytes()).hexdigest() in origin
+    assert all(word in origin for word in words)

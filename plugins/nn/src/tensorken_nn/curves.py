@@ -22,7 +22,7 @@ def draw(records: Sequence[Record], period: int, unit: str, file: Path, title: s
     for name in records[-1].figures:
         panels.setdefault(figures.of(name)[1], []).append(name)
     steps = [record.step if unit == "step" else -(-record.step // period) for record in records]
-    figure = canvas(4.5 * max(len(panels), 1), 3.6)
+    figure = canvas(max(4.5 * len(panels), 7.0), 3.6)  # wide enough for the title
     figure.suptitle(title)
     for axes, (kind, names) in zip(
         figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
