@@ -123,7 +123,11 @@ def test_nothing_else_has_an_upper_bound(wheelhouse: Path, name: str) -> None:
         ("tensorken-reference", "tensorken.backends", {"reference": "tensorken_reference.plugin"}),
         ("tensorken-string", "tensorken.backends", {"string": "tensorken_string.plugin"}),
         ("tensorken-wgpu", "tensorken.backends", {"wgpu": "tensorken_wgpu.plugin"}),
-        ("tensorken-nn", "tensorken.commands", {"train": "tensorken_nn.cli:main"}),
+        (
+            "tensorken-nn",
+            "tensorken.commands",
+            {"sample": "tensorken_nn.sample:main", "train": "tensorken_nn.cli:main"},
+        ),
         ("tensorken-profile", "tensorken.namespace", {"profile": "tensorken_profile:profile"}),
         (
             "tensorken-conformance",

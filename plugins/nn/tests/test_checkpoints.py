@@ -464,3 +464,16 @@ def test_a_link_keeps_leading_to_its_file(tmp_path: Path) -> None:
     link.symlink_to(target)
     checkpoints.save(link, 1)
     assert link.is_symlink() and load(target, 0) == 1
+
+
+def test_a_number_that_a_compiled_step_made_a_tensor_of_is_one_again(tmp_path: Path) -> None:
+    model = nn.mlp((2, 3, 1), key=tk.random.key(0))
+    adam = nn.Adam(1e-2)
+    learned, state = tk.jit(adam.update)(model, model, adam.init(model))
+    assert isinstance(state.step, tk.Tensor)
+    checkpoints.save(tmp_path / "step", (learned, state))
+    again, loaded = checkpoints.load(tmp_path / "step", (model, adam.init(model)))
+    assert type(loaded.step) is int and loaded.step == 1
+    assert again[0].weight.tolist() == learned[0].weight.tolist()
+    with pytest.raises(CheckpointError, match="step is int32"):
+        checkpoints.load(tmp_path / "step", (model, adam.init(model)._replace(step=0.5)))

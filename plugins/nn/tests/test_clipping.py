@@ -73,3 +73,13 @@ def test_a_limit_is_positive(limit: float) -> None:
         nn.clip_by_global_norm(gradients(), limit)
     with pytest.raises(ArgumentError, match=f"clip_by_value: the limit must be positive, got {limit}"):
         nn.clip_by_value(gradients(), limit)
+
+
+def test_an_infinite_limit_clips_nothing() -> None:
+    assert nn.clip_by_global_norm([tk.tensor([3.0, 4.0])], float("inf"))[0].tolist() == [3.0, 4.0]
+
+
+def test_narrow_numbers_are_clipped_by_a_wide_factor() -> None:
+    (clipped,) = nn.clip_by_global_norm([tk.tensor([6e4, 6e4], tk.float16)], 1e-3)
+    assert clipped.dtype is tk.float16
+    assert clipped.tolist() == pytest.approx([1e-3 / 2**0.5] * 2, rel=1e-3)

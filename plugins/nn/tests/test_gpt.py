@@ -161,3 +161,11 @@ def test_errors() -> None:
     with pytest.raises(ArgumentError, match=r"got -1, 1\.0, None"):
         generate(model, tk.tensor([[1]]), -1, KEY)
     assert DEVIATION == 0.02
+
+
+def test_a_cache_and_a_position_go_together() -> None:
+    model = GPT(5, context=4, layers=2, heads=1, width=4, key=tk.random.key(0))
+    tokens = tk.tensor([[1, 2]])
+    for arguments in ({"position": 0}, {"cache": model.cache(1)}, {"cache": (), "position": 0}):
+        with pytest.raises(ArgumentError, match="GPT: need a position and a cache of 2 layers, or neither"):
+            model(tokens, **arguments)

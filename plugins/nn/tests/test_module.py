@@ -65,6 +65,23 @@ def test_fields_are_set_once() -> None:
         tree.map(lambda x: x, module).left = None
 
 
+def test_fields_are_not_deleted_nor_forgotten() -> None:
+    class Half(nn.Module):
+        left: Any
+        right: Any
+
+        def __init__(self) -> None:
+            self.left = tk.ones(2)
+
+    with pytest.raises(AttributeError, match="'left' stays, as modules never change"):
+        del Half().left
+    with pytest.raises(AttributeError, match="Half: the field 'right' was not set; set it in __init__"):
+        tree.leaves(Half())
+    with pytest.raises(AttributeError, match="'Half' object has no attribute 'middle'"):
+        Half().middle  # noqa: B018
+    assert not hasattr(Half(), "initial_state")
+
+
 def test_replace_makes_another_module() -> None:
     module = pair()
     other = module.replace(right=None)

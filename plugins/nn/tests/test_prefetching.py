@@ -19,11 +19,15 @@ from tensorken_nn.prefetching import prefetch
 KEY = tk.random.key(0, backend="numpy")
 
 
+def prefetching() -> list[threading.Thread]:
+    """The threads that make things ahead; others come and go as they please."""
+    return [thread for thread in threading.enumerate() if thread.name == "prefetch"]
+
+
 @pytest.fixture(autouse=True)
 def _no_thread_is_left() -> Iterator[None]:
-    before = set(threading.enumerate())
     yield
-    assert set(threading.enumerate()) == before
+    assert not prefetching()
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -144,10 +148,11 @@ def test_the_thread_ends_while_it_makes_something() -> None:
     things = prefetch(source())
     assert next(things) == 0
     assert making.wait(10)
-    threading.Timer(0.01, go_on.set).start()
+    timer = threading.Timer(0.01, go_on.set)
+    timer.start()
     things.close()
     assert go_on.is_set()
-    until(lambda: not any(isinstance(thread, threading.Timer) for thread in threading.enumerate()))
+    timer.join(10)
 
 
 def test_one_within_another_ends_with_it() -> None:

@@ -507,6 +507,32 @@ def test_patience_ends_with_the_best(
     assert Recorded.of(working_directory / "out" / "best.safetensors").step == 6
 
 
+def test_patience_and_the_best_go_on_too(
+    run: Any, working_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accuracies = iter([0.5, 0.4, 0.6, 0.3, 0.2])
+    monkeypatch.setattr("tensorken_nn.jobs.digits.evaluate", lambda *_: {"test_accuracy": next(accuracies)})
+    assert run("digits", *QUICK, "--patience", "2", "--out", "out")[0] == 0
+    assert Recorded.of(working_directory / "out" / "best.safetensors").step == 3
+    status, out, _ = run("digits", "--resume", "out", "--epochs", "9")
+    assert (status, out.splitlines()[-1]) == (0, "test accuracy: 60.0 %")
+    assert [row["test_accuracy"] for row in metrics(working_directory / "out")] == [0.5, 0.4, 0.6, 0.3, 0.2]
+    assert Recorded.of(working_directory / "out" / "best.safetensors").step == 9
+
+
+def test_what_learned_from_other_data_or_came_further_is_refused(run: Any) -> None:
+    Path("table.csv").write_text("1,a\n2,a\n3,b\n4,b\n5,b\n", encoding="utf-8")
+    assert run("classifier", "--csv", "table.csv", "--epochs", "2", "--out", "out")[0] == 0
+    status, _, err = run("classifier", "--resume", "out", "--epochs", "1")
+    assert (status, err) == (1, "tensorken: train: out is at step 2 already, beyond 1; ask for more\n")
+    Path("table.csv").write_text("1,a\n2,a\n3,b\n4,c\n5,c\n", encoding="utf-8")
+    status, _, err = run("classifier", "--resume", "out")
+    assert (status, err) == (
+        1,
+        "tensorken: train: out has learned from other data; give it those, or begin anew\n",
+    )
+
+
 def test_checkpoints_come_as_often_as_one_wants(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[int] = []
     monkeypatch.setattr(

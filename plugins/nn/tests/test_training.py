@@ -72,11 +72,12 @@ def counting(steps: int = 7, period: int = 3, **options: Any) -> nn.Task:
         return state + batch, {"loss": batch, "drawn_loss": tk.random.uniform(key, ())}
 
     defaults: dict[str, Any] = {
+        "batches": batches,
         "evaluate": lambda state: {"test_loss": state},
         "key": tk.random.key(0),
         "watched": "loss",
     }
-    return nn.Task(("counts",), tk.tensor(0.0), step, batches, steps, period, **{**defaults, **options})
+    return nn.Task(("counts",), tk.tensor(0.0), step, steps=steps, period=period, **{**defaults, **options})
 
 
 def test_figures_are_means_over_the_steps_of_a_period() -> None:
@@ -106,6 +107,20 @@ def test_what_stops_anywhere_goes_on_with_the_same_bits(stop: int, compiled: boo
     told = [record for _, record in first if record is not None]
     told += [record for _, record in nn.fit(task, progress) if record is not None]
     assert told == whole
+
+
+def test_what_goes_on_further_than_was_planned_has_the_means_of_whole_periods() -> None:
+    *_, (progress, _) = nn.fit(counting(steps=7))
+    further = [record for _, record in nn.fit(counting(steps=12), progress) if record is not None]
+    at_one_go = [record for _, record in nn.fit(counting(steps=12)) if record is not None]
+    assert further == at_one_go[2:]
+
+
+def test_batches_that_end_and_periods_of_none_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="fit: the batches ended before step 3 of 7"):
+        list(nn.fit(counting(batches=lambda step: iter([tk.tensor(1.0)] * 2))))
+    with pytest.raises(ArgumentError, match="fit: `every` must be 1 or more, got 0"):
+        list(nn.fit(counting(), every=0))
 
 
 def test_progress_is_told_between_periods_too() -> None:

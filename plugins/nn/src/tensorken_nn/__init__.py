@@ -10,6 +10,7 @@ So everything that the core does to functions and trees, it does to networks: de
 [3.0]
 """
 
+from tensorken_nn import checkpoints
 from tensorken_nn.accumulation import accumulate
 from tensorken_nn.activations import (
     celu,
@@ -58,6 +59,7 @@ from tensorken_nn.layers import (
     AvgPool2d,
     BatchNorm,
     BatchStatistics,
+    Cache,
     Conv2d,
     Dropout,
     Embedding,
@@ -117,6 +119,7 @@ __all__ = [
     "AvgPool2d",
     "BatchNorm",
     "BatchStatistics",
+    "Cache",
     "Conv2d",
     "DataLoader",
     "Dropout",
@@ -152,6 +155,7 @@ __all__ = [
     "avg_pool2d",
     "binary_cross_entropy_with_logits",
     "celu",
+    "checkpoints",
     "clip_by_global_norm",
     "clip_by_value",
     "confusion",

@@ -113,7 +113,7 @@ def load(path: str | os.PathLike[str], like: Any) -> Any:
         path: of the file.
         like: a tree of the same structure, shapes and dtypes, such as a model that was just made. Each tensor that
             is loaded lives where its counterpart does, wherever it was saved from; where `like` has a Python number,
-            so has the result.
+            so has the result, also if a compiled step made a tensor of that before it was saved.
 
     Raises:
         CheckpointError: if the file is no safetensors file, is damaged, or holds another tree; then it tells the
@@ -137,7 +137,7 @@ def load(path: str | os.PathLike[str], like: Any) -> Any:
     differences = [
         f"it has no {name}, {entry}" if name not in found else f"{name} is {found[name]}, need {entry}"
         for name, (_, entry) in wanted.items()
-        if found.get(name) != entry
+        if not _fits(found.get(name), entry, wanted[name][0])
     ]
     differences += [f"it has {name}, {found[name]}" for name in sorted(found) if name not in wanted]
     if differences:
@@ -146,7 +146,7 @@ def load(path: str | os.PathLike[str], like: Any) -> Any:
             f"load: {path} holds another tree: {'; '.join([*differences[:MANY], *more])}; "
             f"load it into what was made with the same settings"
         )
-    values = [_value(leaf, entry, rows[name]["data"]) for name, (leaf, entry) in wanted.items()]
+    values = [_value(leaf, found[name], rows[name]["data"]) for name, (leaf, _) in wanted.items()]
     return tree.unflatten(tree.structure(like), values)
 
 
@@ -168,6 +168,14 @@ def metadata(path: str | os.PathLike[str]) -> dict[str, str]:
     if not isinstance(texts, dict) or not all([isinstance(value, str) for value in texts.values()]):
         raise _damaged(path, "the metadata are no texts")
     return texts
+
+
+def _fits(found: Entry | None, wanted: Entry, leaf: Any) -> bool:
+    """Whether a leaf can be made of what the file has: the same, or for a number a tensor of one of its kind."""
+    if found is None or found == wanted:
+        return found is not None
+    of_number = not isinstance(leaf, Tensor) and found.shape == () and found.code in NAMES
+    return of_number and _dtype(found).kind == _dtype(wanted).kind
 
 
 def _damaged(path: str | os.PathLike[str], why: object) -> CheckpointError:

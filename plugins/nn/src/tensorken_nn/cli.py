@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import tensorken as tk
 from tensorken.errors import ArgumentError, BackendError, ConcretizationError
@@ -51,16 +50,17 @@ def _run(name: str, job: Job, options: argparse.Namespace) -> Run:
     """The run that the options ask for; its folder is claimed only when all else is right."""
     backend, device = backend_with_values()
     recorded = _recorded(name, options)
-    settings = settings_from(options, job.settings, recorded)
+    settings = settings_from(options, job.settings, recorded.settings if recorded else None)
     task = job.prepare(settings)
     place = options.resume or folder.claim(name, options.out, force=options.force)
     record = as_json(settings)
     facts = {"job": name, "backend": backend, "device": device, **record}
-    return Run(name, record, task, place, facts, options.patience, options.checkpoint_every, options.quiet)
+    patience = options.patience or (recorded.patience if recorded else None)
+    return Run(name, record, task, place, facts, patience, options.checkpoint_every, options.quiet)
 
 
-def _recorded(name: str, options: argparse.Namespace) -> Any:
-    """The settings of the training that is to go on; None if it begins."""
+def _recorded(name: str, options: argparse.Namespace) -> Recorded | None:
+    """What is known of the training that is to go on; None if it begins."""
     if options.resume is None:
         return None
     if options.out is not None or options.force:
@@ -75,7 +75,7 @@ def _recorded(name: str, options: argparse.Namespace) -> Any:
         raise ArgumentError(
             f"train: {options.resume} is a run of {recorded.job!r}, not of {name!r}; name that job"
         )
-    return recorded.settings
+    return recorded
 
 
 def backend_with_values() -> tuple[str, str]:

@@ -46,8 +46,9 @@ def clip_by_global_norm(gradients: Any, limit: float) -> Any:
     [1.5, 2.0]
     """
     _check_positive("clip_by_global_norm", limit)
-    factor = limit / tk.maximum(global_norm(gradients), limit)
-    return tree.map(lambda x: x * factor.astype(x.dtype), gradients)
+    norm = global_norm(gradients)
+    factor = tk.where(norm <= limit, 1.0, limit / tk.maximum(norm, limit))  # an infinite limit clips nothing
+    return tree.map(lambda x: (x * factor).astype(x.dtype), gradients)
 
 
 def clip_by_value(gradients: Any, limit: float) -> Any:

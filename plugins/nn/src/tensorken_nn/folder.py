@@ -109,5 +109,12 @@ def _line(record: Mapping[str, Any]) -> str:
 
 def _json(value: Any) -> str:
     """Strict JSON, which has no NaN and no infinity: null stands for them."""
-    unknown = isinstance(value, float) and not math.isfinite(value)
-    return json.dumps(None if unknown else value, allow_nan=False)
+    return json.dumps(_finite(value), allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -11,13 +11,14 @@ import tensorken as tk
 from tensorken import Tensor
 from tensorken.errors import ArgumentError, ShapeError
 from tensorken_nn.activations import gelu
-from tensorken_nn.initializers import Initializer
+from tensorken_nn.initializers import normal
 from tensorken_nn.layers.attention import Cache, MultiHeadAttention
 from tensorken_nn.layers.dropout import Dropout
 from tensorken_nn.layers.embedding import Embedding
 from tensorken_nn.layers.linear import Linear
 from tensorken_nn.layers.normalization import LayerNorm
 from tensorken_nn.module import Module
+from tensorken_nn.sampling import draw
 
 DEVIATION = 0.02
 """The standard deviation that weights begin with, as in GPT-2."""
@@ -54,7 +55,7 @@ class Block(Module):
         key: Tensor,
         dtype: Any = tk.float32,
     ) -> None:
-        inner, added = _normal(DEVIATION), _normal(deviation)
+        inner, added = normal(DEVIATION), normal(deviation)
         first, second, third = tk.random.split(key, 3)
         self.attention_norm = LayerNorm(width, bias=bias, key=key, dtype=dtype)
         self.attention = MultiHeadAttention(
@@ -147,10 +148,10 @@ class GPT(Module):
                 f"GPT: need sizes of 1 or more, got vocabulary {vocabulary}, context {context}, layers {layers}, "
                 f"heads {heads}, width {width}"
             )
-        normal = _normal(DEVIATION)
+        drawn = normal(DEVIATION)
         first, second, third, last = tk.random.split(key, 4)
-        self.tokens = Embedding(vocabulary, width, key=first, weight_initializer=normal, dtype=dtype)
-        self.positions = Embedding(context, width, key=second, weight_initializer=normal, dtype=dtype)
+        self.tokens = Embedding(vocabulary, width, key=first, weight_initializer=drawn, dtype=dtype)
+        self.positions = Embedding(context, width, key=second, weight_initializer=drawn, dtype=dtype)
         self.blocks = tuple(
             [
                 Block(
@@ -169,7 +170,7 @@ class GPT(Module):
         self.head = (
             None
             if tied
-            else Linear(width, vocabulary, False, key=last, weight_initializer=normal, dtype=dtype)
+            else Linear(width, vocabulary, False, key=last, weight_initializer=drawn, dtype=dtype)
         )
         self.dropout = Dropout(dropout)
 
@@ -211,6 +212,10 @@ class GPT(Module):
                 f"GPT: got tokens of shape {tokens.shape}, need (batch, time) with at most {self.context} in a row; "
                 f"give it the last of them"
             )
+        if (cache is None) != (position is None) or (cache is not None and len(cache) != len(self.blocks)):
+            raise ArgumentError(
+                f"GPT: need a position and a cache of {len(self.blocks)} layers, or neither; cache() gives an empty one"
+            )
         time = tokens.shape[1]
         if cache is None:
             places = self.positions.weight[:time]
@@ -248,7 +253,7 @@ def generate(
         count: how many to draw after each row.
         key: for what is drawn.
         temperature: logits are divided by it: below 1 likely tokens become likelier; 0 takes the likeliest.
-        top_k: only so many of the likeliest tokens can be drawn; None for all.
+        top_k: only so many of the likeliest can be drawn, and those as likely as the last of them; None for all.
 
     Returns:
         Shape (batch, time + count).
@@ -297,7 +302,7 @@ def _begun(
 ) -> Any:
     """Draw number i, after one of these tokens, and the cache with all of them; those after that one are never seen."""
     logits, cache = model(tokens, cache=model.cache(tokens.shape[0]), position=0)
-    return _drawn(logits[:, last], tk.random.fold_in(key, i), temperature, top_k).astype(tokens.dtype), cache
+    return draw(tk.random.fold_in(key, i), logits[:, last], temperature, top_k).astype(tokens.dtype), cache
 
 
 @functools.partial(tk.jit, static_argnums=7, donate_argnums=1)
@@ -313,24 +318,4 @@ def _continued(
 ) -> Any:
     """Draw number i, after one more token, and the cache with that."""
     logits, cache = model(token.reshape((-1, 1)), cache=cache, position=position)
-    return _drawn(logits[:, 0], tk.random.fold_in(key, i), temperature, top_k).astype(token.dtype), cache
-
-
-def _drawn(logits: Tensor, key: Tensor, temperature: Tensor, top_k: int | None) -> Tensor:
-    """One token for each row of logits."""
-    if top_k == 1:
-        return logits.argmax(-1)
-    logits = logits / temperature
-    if top_k is not None and top_k < logits.shape[-1]:
-        least = tk.topk(logits, top_k).values.min(-1, keepdims=True)
-        logits = tk.where(logits < least, -math.inf, logits)
-    return tk.random.categorical(key, logits)
-
-
-def _normal(deviation: float) -> Initializer:
-    """Normal numbers of this standard deviation."""
-
-    def normal(key: Tensor, shape: tuple[int, ...], dtype: Any = tk.float32) -> Tensor:
-        return tk.random.normal(key, shape, dtype) * deviation
-
-    return normal
+    return draw(tk.random.fold_in(key, i), logits[:, 0], temperature, top_k).astype(token.dtype), cache

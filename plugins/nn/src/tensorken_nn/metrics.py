@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tensorken import Tensor
+from tensorken.errors import ArgumentError, ShapeError
 
 
 def correct(logits: Tensor, labels: Tensor) -> Tensor:
@@ -14,7 +15,7 @@ def correct(logits: Tensor, labels: Tensor) -> Tensor:
     >>> correct(tk.tensor([[0.0, 2.0], [3.0, 1.0]]), tk.tensor([1, 1])).item()
     1
     """
-    return (logits.argmax(-1) == labels).sum()
+    return _right("correct", logits, labels).sum()
 
 
 def accuracy(logits: Tensor, labels: Tensor) -> Tensor:
@@ -24,7 +25,7 @@ def accuracy(logits: Tensor, labels: Tensor) -> Tensor:
     >>> accuracy(tk.tensor([[0.0, 2.0], [3.0, 1.0]]), tk.tensor([1, 1])).item()
     0.5
     """
-    return (logits.argmax(-1) == labels).mean()
+    return _right("accuracy", logits, labels).mean()
 
 
 def confusion(labels: Sequence[int], predictions: Sequence[int], classes: int) -> list[list[int]]:
@@ -35,6 +36,10 @@ def confusion(labels: Sequence[int], predictions: Sequence[int], classes: int) -
     """
     table = [[0] * classes for _ in range(classes)]
     for label, prediction in zip(labels, predictions, strict=True):
+        if not (0 <= label < classes and 0 <= prediction < classes):
+            raise ArgumentError(
+                f"confusion: {label} taken for {prediction}, need classes from 0 to {classes - 1}"
+            )
         table[label][prediction] += 1
     return table
 
@@ -53,3 +58,12 @@ def table(counts: Sequence[Sequence[int]]) -> list[str]:
     return lines + [
         f"{i:4}" + "".join([f" {count or '.':>{width}}" for count in row]) for i, row in enumerate(counts)
     ]
+
+
+def _right(name: str, logits: Tensor, labels: Tensor) -> Tensor:
+    """Whether each row of logits is largest at its label."""
+    if not logits.ndim or labels.shape != logits.shape[:-1]:
+        raise ShapeError(
+            f"{name}: got labels of shape {labels.shape} for logits of shape {logits.shape}; need one for each row"
+        )
+    return logits.argmax(-1) == labels

@@ -12,7 +12,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable
 from types import FunctionType
-from typing import Any, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, Self, dataclass_transform
 
 from tensorken import Tensor, tree
 from tensorken.errors import ArgumentError
@@ -74,6 +74,19 @@ class Module:
                 f"as module.replace({name}=...)"
             )
         object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(
+            f"{type(self).__name__}: {name!r} stays, as modules never change; replace makes another"
+        )
+
+    if not TYPE_CHECKING:  # for type checkers, each name would be one of the module's
+
+        def __getattr__(self, name: str) -> Any:  # asked for what is not there alone
+            kind = type(self).__name__
+            if name in [field.name for field in dataclasses.fields(self)]:
+                raise AttributeError(f"{kind}: the field {name!r} was not set; set it in __init__")
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}")
 
     def replace(self, **fields: Any) -> Self:
         """This module with other values in some of its fields.

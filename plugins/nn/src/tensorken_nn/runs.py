@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tensorken import Tensor, tree
 from tensorken.errors import ArgumentError
 from tensorken_nn import checkpoints, folder
 from tensorken_nn.interruption import Interruption
@@ -27,6 +26,7 @@ class Recorded:
     facts: Mapping[str, Any]  # the task's
     step: int
     sums: Mapping[str, float]
+    patience: int | None
 
     def texts(self) -> dict[str, str]:
         """As the metadata of a checkpoint."""
@@ -87,8 +87,11 @@ class Run:
                 progress, record = reached
                 if record is not None:
                     report.after_period(record, task.glimpse and task.glimpse(progress.state))
-                    if self.patience is not None and stalled(report.records, task.watched) == 0:
-                        self._save(self.place / folder.BEST, progress)
+                    best = self.place / folder.BEST
+                    if (self.patience is not None or best.exists()) and stalled(
+                        report.records, task.watched
+                    ) == 0:
+                        self._save(best, progress)
                 self._save(file, progress)
                 if interruption.asked():
                     tell_error(f"interrupted {report.progress}; --resume {self.place} goes on from there")
@@ -103,6 +106,14 @@ class Run:
         if not file.exists():
             return Progress(0, self.task.state, {}), []
         recorded = Recorded.of(file)
+        if recorded.facts != dict(self.task.facts):
+            raise ArgumentError(
+                f"train: {self.place} has learned from other data; give it those, or begin anew"
+            )
+        if recorded.step > self.task.steps:
+            raise ArgumentError(
+                f"train: {self.place} is at step {recorded.step} already, beyond {self.task.steps}; ask for more"
+            )
         progress = Progress(recorded.step, checkpoints.load(file, self.task.state), recorded.sums)
         records = []
         for row in folder.read(self.place / folder.METRICS):
@@ -131,11 +142,5 @@ class Run:
 
     def _save(self, file: Path, progress: Progress) -> None:
         sums = {name: float(value) for name, value in progress.sums.items()}
-        recorded = Recorded(self.job, self.settings, self.task.facts, progress.step, sums)
-        state = tree.map(_as, self.task.state, progress.state)
-        checkpoints.save(file, state, recorded.texts())
-
-
-def _as(first: Any, leaf: Any) -> Any:
-    """A leaf of a state as it was at first: a compiled step makes tensors of numbers."""
-    return leaf if isinstance(first, Tensor) or not isinstance(leaf, Tensor) else leaf.item()
+        recorded = Recorded(self.job, self.settings, self.task.facts, progress.step, sums, self.patience)
+        checkpoints.save(file, progress.state, recorded.texts())

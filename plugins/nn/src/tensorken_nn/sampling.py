@@ -17,7 +17,7 @@ def draw(key: Tensor, logits: Tensor, temperature: float | Tensor = 1.0, top_k: 
         logits: shape (..., tokens), float.
         temperature: above 0; below 1 likely tokens become likelier, above 1 all become more alike. The number 0
             takes the likeliest.
-        top_k: only so many of the likeliest can be drawn; None: all.
+        top_k: only so many of the likeliest can be drawn, and those as likely as the last of them; None: all.
 
     Returns:
         Shape (...), int.

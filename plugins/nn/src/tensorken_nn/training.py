@@ -132,11 +132,19 @@ def fit(
         after_step: called after every step.
         stop: asked after every step; when it says yes, what is yielded next is the last.
     """
+    if every is not None and every < 1:
+        raise ArgumentError(f"fit: `every` must be 1 or more, got {every}; None yields after periods alone")
     step, state, sums = progress or Progress(0, task.state, {})
     advance = tk.jit(task.step) if task.compiled else task.step
     batches = task.batches(step)
     while step < task.steps:
-        state, figures = advance(state, next(batches), tk.random.fold_in(task.key, step))
+        try:
+            batch = next(batches)
+        except StopIteration:
+            raise ArgumentError(
+                f"fit: the batches ended before step {step + 1} of {task.steps}; give more, as loader.from_step does"
+            ) from None
+        state, figures = advance(state, batch, tk.random.fold_in(task.key, step))
         # The sums stay on the backend: a device that computes on its own would have to be waited for at every step.
         sums = {name: sums.get(name, 0.0) + value for name, value in figures.items()}
         step += 1
@@ -145,7 +153,7 @@ def fit(
         if step % task.period == 0 or step == task.steps:
             count = (step - 1) % task.period + 1
             means = {name: float(sums[name]) / count for name in sorted(sums, key=LOSS.__ne__)}
-            sums = {}
+            sums = {} if step % task.period == 0 else sums  # a training may go on further than was planned
             after = {name: float(value) for name, value in task.evaluate(state).items()}
             yield Progress(step, state, sums), Record(step, {**means, **after})
         elif stopped or (every is not None and step % every == 0):

@@ -174,3 +174,10 @@ def test_flatten_joins_axes() -> None:
     for flatten in (nn.Flatten(2, 1), nn.Flatten(0, 3), nn.Flatten(-4)):
         with pytest.raises(AxisError, match=r"Flatten: got shape \(2, 3, 4\), need the axes from"):
             flatten(x)
+
+
+def test_a_part_of_a_network_is_one() -> None:
+    model = nn.mlp((2, 3, 1), tk.tanh, key=tk.random.key(0))
+    x = tk.ones((4, 2))
+    assert isinstance(model[:2], nn.Sequential)
+    assert model[2](model[:2](x)).tolist() == model(x).tolist()

@@ -82,7 +82,7 @@ def prepare(settings: Settings) -> Task:
         description=(
             f"classifier: {len(train[1])} rows to train on, {len(test[1])} to test; {columns} columns, "
             f"{classes} classes",
-            f"model: perceptron with layers of {', '.join(map(str, sizes))}, {size(model)} parameters",
+            f"model: perceptron with layers of {', '.join(map(str, sizes))}, {size(model.layers[1:])} parameters",
         ),
         state=Learner(model, optimizer.init(model)),
         step=gradient_step(lambda model, batch, key: classify(model, batch), optimizer),

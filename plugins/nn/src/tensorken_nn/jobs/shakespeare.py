@@ -77,7 +77,7 @@ def prepare(settings: Settings) -> Task:
         ArgumentError: if the text is too short for the context.
     """
     text = corpora.text("shakespeare", settings.text)
-    vocabulary = Vocabulary("".join(sorted(set(text))))
+    vocabulary = Vocabulary.of(text)
     codes = vocabulary.encode(text)
     cut = len(codes) - round(len(codes) * HELD_OUT)
     if len(codes) - cut <= settings.context + 1:

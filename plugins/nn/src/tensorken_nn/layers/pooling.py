@@ -107,47 +107,60 @@ def _pooled(y: Tensor, x: Tensor) -> Tensor:
 # ---- modules -----------------------------------------------------------------------------------------------
 
 
-class _Pool2d(Module):
-    """What both modules have: sizes, checked when they are made."""
+class MaxPool2d(Module):
+    """`max_pool2d` as a module.
+
+    >>> MaxPool2d(2)
+    MaxPool2d(kernel_size=(2, 2), stride=(2, 2), padding=(0, 0), dilation=(1, 1))
+    >>> MaxPool2d(3, stride=2, padding=1)(tk.ones((32, 16, 28, 28))).shape
+    (32, 16, 14, 14)
+    """
 
     kernel_size: Pair = static()
     stride: Pair = static()
     padding: Pair = static()
+    dilation: Pair = static()
 
     def __init__(
         self,
         kernel_size: int | Sequence[int],
         stride: int | Sequence[int] | None = None,
         padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
     ) -> None:
-        sizes = _sizes(type(self).__name__, kernel_size, stride, padding)
-        self.kernel_size, self.stride, self.padding = sizes
-
-
-class MaxPool2d(_Pool2d, init=False):
-    """`max_pool2d` as a module.
-
-    >>> MaxPool2d(2)
-    MaxPool2d(kernel_size=(2, 2), stride=(2, 2), padding=(0, 0))
-    >>> MaxPool2d(3, stride=2, padding=1)(tk.ones((32, 16, 28, 28))).shape
-    (32, 16, 14, 14)
-    """
+        self.kernel_size, self.stride, self.padding = _sizes("MaxPool2d", kernel_size, stride, padding)
+        self.dilation = pair_of("MaxPool2d", "dilation", dilation, 1)
 
     def __call__(self, x: Tensor) -> Tensor:
         """From shape (..., channels, height, width) to (..., channels, windows down, windows across)."""
-        return max_pool2d(x, self.kernel_size, self.stride, self.padding)
+        return max_pool2d(x, self.kernel_size, self.stride, self.padding, self.dilation)
 
 
-class AvgPool2d(_Pool2d, init=False):
+class AvgPool2d(Module):
     """`avg_pool2d` as a module.
 
     >>> AvgPool2d(2)(tk.ones((32, 16, 28, 28))).shape
     (32, 16, 14, 14)
     """
 
+    kernel_size: Pair = static()
+    stride: Pair = static()
+    padding: Pair = static()
+    count_include_pad: bool = static()
+
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        count_include_pad: bool = True,
+    ) -> None:
+        self.kernel_size, self.stride, self.padding = _sizes("AvgPool2d", kernel_size, stride, padding)
+        self.count_include_pad = count_include_pad
+
     def __call__(self, x: Tensor) -> Tensor:
         """From shape (..., channels, height, width) to (..., channels, windows down, windows across)."""
-        return avg_pool2d(x, self.kernel_size, self.stride, self.padding)
+        return avg_pool2d(x, self.kernel_size, self.stride, self.padding, self.count_include_pad)
 
 
 class GlobalMaxPool2d(Module):

@@ -103,8 +103,8 @@ class Sequential(Module):
     def __len__(self) -> int:
         return len(self.layers)
 
-    def __getitem__(self, i: int) -> Any:
-        return self.layers[i]
+    def __getitem__(self, i: int | slice) -> Any:
+        return Sequential(*self.layers[i]) if isinstance(i, slice) else self.layers[i]
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.layers)
