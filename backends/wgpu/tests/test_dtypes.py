@@ -207,6 +207,19 @@ def test_one_kernel_serves_all_numbers(lazy: Any, raw: Any, dtype: str) -> None:
     assert len({*pipelines[1:]}) == 1
 
 
+def test_what_was_widened_is_compared_as_it_is(lazy: Any, raw: Any) -> None:
+    """In the kernel that widens it: a driver may take the comparison for one of 32 bits."""
+    there(raw, "int64")
+    narrow, wide = np.array([1, 2, -3, 70, 40], np.int32), np.array([5, -6, 7, 8, 1], np.int64)
+    x, y = tk.tensor(narrow, backend=lazy), tk.tensor(wide, backend=lazy)
+    widened = x.astype(tk.int64)
+    np.testing.assert_array_equal(np.asarray(widened < 64), narrow < 64)
+    np.testing.assert_array_equal(np.asarray(widened >= 0), narrow >= 0)
+    np.testing.assert_array_equal(np.asarray(y // x), wide // narrow)
+    np.testing.assert_array_equal(np.asarray(y % x), wide % narrow)
+    np.testing.assert_array_equal(np.asarray(y << x), [10, -24, 0, 0, 1 << 40])
+
+
 @pytest.mark.parametrize("target", DTYPES)
 @pytest.mark.parametrize("source", DTYPES)
 def test_casts(lazy: Any, raw: Any, source: str, target: str) -> None:

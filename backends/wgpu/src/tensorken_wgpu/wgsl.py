@@ -148,7 +148,7 @@ CASTS: dict[tuple[str, str], Text] = {
     ("bool", "float32"): lambda x: f"select(0.0f, 1.0f, {x})",
     ("bool", "float64"): lambda x: f"select(0.0lf, 1.0lf, {x})",
     ("int32", "bool"): lambda x: f"{x} != 0i",
-    ("int32", "int64"): lambda x: f"i64({x})",
+    ("int32", "int64"): lambda x: f"widened({x})",
     ("int32", "float16"): lambda x: f"to_f16(f32({x}))",
     ("int32", "float32"): lambda x: f"f32({x})",
     ("int32", "float64"): lambda x: f"f64({x})",

@@ -51,6 +51,7 @@ _ALL = "".join(
         _of_floats(FLOAT64),
         _of_integers("i64", "u64", 64, "_i64"),
         halves.FROM_DOUBLES,
+        integers.WIDENED,
     ]
 )
 DEFINITIONS: dict[str, str] = {found[1]: found[0].strip() + "\n" for found in _DEFINITION.finditer(_ALL)}
