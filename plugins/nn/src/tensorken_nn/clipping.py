@@ -13,6 +13,7 @@ from typing import Any
 import tensorken as tk
 from tensorken import Tensor, tree
 from tensorken.errors import ArgumentError
+from tensorken_nn.precision import widened
 
 
 def global_norm(gradients: Any) -> Tensor:
@@ -23,7 +24,7 @@ def global_norm(gradients: Any) -> Tensor:
     >>> global_norm({"w": tk.tensor([[3.0]]), "b": tk.tensor(4.0)}).item()
     5.0
     """
-    leaves = [x.astype(tk.float32) if x.dtype is tk.float16 else x for x in tree.leaves(gradients)]
+    leaves = [widened(x) for x in tree.leaves(gradients)]
     if not leaves:
         return tk.zeros(())
     total, *rest = [x.square().sum() for x in leaves]

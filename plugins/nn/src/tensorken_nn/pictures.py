@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,13 @@ def canvas(width: float, height: float) -> Any:
     return figure
 
 
-def missing(file: Path, error: ImportError) -> str:
-    """The line that tells of a picture that could not be drawn."""
-    return f'no {file.name}: {error}; pip install "tensorken-nn[plot]"'
+def attempt(draw: Callable[[Path], object], file: Path) -> list[str]:
+    """Have a picture drawn into a file; without matplotlib, a line that says why there is none."""
+    try:
+        draw(file)
+    except ImportError as error:
+        return [f'no {file.name}: {error}; pip install "tensorken-nn[plot]"']
+    return []
 
 
 def heat_map(counts: Sequence[Sequence[float]], characters: str, file: Path) -> None:

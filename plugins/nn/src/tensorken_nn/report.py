@@ -15,7 +15,7 @@ from typing import Any, Self
 from tqdm import tqdm
 
 from tensorken_nn import curves, figures, folder
-from tensorken_nn.pictures import missing
+from tensorken_nn.pictures import attempt
 from tensorken_nn.training import Record, Shown, Task
 
 
@@ -90,11 +90,13 @@ class Report:
         self._bar.close()
         for line in shown.lines:
             self.say(line)
-        try:
-            title = f"{self._facts['job']} on {self._facts['backend']}, seed {self._facts['seed']}, {last}"
-            curves.draw(self.records, task.period, task.unit, self.place / folder.CURVES, title)
-        except ImportError as error:
-            self.say(missing(self.place / folder.CURVES, error))
+        title = f"{self._facts['job']} on {self._facts['backend']}, seed {self._facts['seed']}, {last}"
+        problem = attempt(
+            lambda file: curves.draw(self.records, task.period, task.unit, file, title),
+            self.place / folder.CURVES,
+        )
+        for line in problem:
+            self.say(line)
         self.say(f"{seconds:.1f} s; results are in {self.place}")
         tell(last)
 

@@ -32,8 +32,15 @@ class Learner(NamedTuple):
     optimizer: Any
 
 
-def gradient_step(objective: Objective, optimizer: Optimizer) -> Step:
+def gradient_step(
+    objective: Objective, optimizer: Optimizer, clip: Callable[[Any], Any] = lambda gradients: gradients
+) -> Step:
     """A step of a `Learner` against the gradient of an objective; the first of its figures is the loss.
+
+    Args:
+        objective: from a model, a batch and a key to the loss and further figures.
+        optimizer: what makes a step of gradients.
+        clip: what is done to the gradients before, as by `clip_by_global_norm`.
 
     >>> from tensorken_nn import SGD
     >>> step = gradient_step(lambda w, x, key: (((w - x) ** 2).sum(), {}), SGD(0.25))
@@ -47,7 +54,7 @@ def gradient_step(objective: Objective, optimizer: Optimizer) -> Step:
 
     def step(learner: Learner, batch: Any, key: Tensor) -> tuple[Learner, Figures]:
         (loss, figures), gradients = value_and_gradient(learner.model, batch, key)
-        learner = Learner(*optimizer.update(learner.model, gradients, learner.optimizer))
+        learner = Learner(*optimizer.update(learner.model, clip(gradients), learner.optimizer))
         return learner, {LOSS: loss, **figures}
 
     return step

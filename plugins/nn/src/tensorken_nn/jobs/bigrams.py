@@ -13,9 +13,9 @@ from typing import Any
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken_nn.jobs.corpora import alphabet, names, pairs
+from tensorken_nn.jobs.corpora import alphabet, names, pairs, spelled
 from tensorken_nn.options import option, quantity, seed
-from tensorken_nn.pictures import heat_map, missing
+from tensorken_nn.pictures import attempt, heat_map
 from tensorken_nn.sampling import draw
 from tensorken_nn.text import Vocabulary
 from tensorken_nn.training import Shown, Task
@@ -91,12 +91,7 @@ def show(counts: Tensor, vocabulary: Vocabulary, settings: Settings, folder: Pat
         key=lambda pair: (-pair[0], pair[1]),
     )
     (folder / "bigrams.vl.json").write_text(json.dumps(vega_lite(ordered), indent=1) + "\n", encoding="utf-8")
-    picture = folder / "bigrams.png"
-    try:
-        heat_map(table, characters, picture)
-        problem = []
-    except ImportError as error:
-        problem = [missing(picture, error)]
+    problem = attempt(lambda file: heat_map(table, characters, file), folder / "bigrams.png")
     drawn = Bigrams(vocabulary, settings.smoothing)(
         counts, tk.random.key(settings.seed), "", SHOWN, 1.0, None
     )
@@ -147,6 +142,4 @@ class Bigrams:
             if not rows.any():
                 break
         codes: list[list[int]] = tk.concatenate(places, axis=1).tolist()
-        return "\n".join(
-            [prompt + self.vocabulary.decode(row[: row.index(0)] if 0 in row else row) for row in codes]
-        )
+        return "\n".join([prompt + spelled(row, self.vocabulary) for row in codes])

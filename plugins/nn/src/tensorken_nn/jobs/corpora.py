@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -65,3 +66,12 @@ def pairs(words: Sequence[str], vocabulary: Vocabulary) -> tuple[Tensor, Tensor]
     """Each character, with a mark of the end before and after each word, and the one after it; int32 of shape (n,)."""
     codes = vocabulary.encode(END + END.join(words) + END)
     return tk.tensor(codes[:-1], tk.int32), tk.tensor(codes[1:], tk.int32)
+
+
+def spelled(codes: Sequence[int], vocabulary: Vocabulary) -> str:
+    """The characters up to the mark of the end.
+
+    >>> spelled([1, 2, 0, 1], Vocabulary(".ab"))
+    'ab'
+    """
+    return vocabulary.decode(list(itertools.takewhile(bool, codes)))

@@ -17,7 +17,7 @@ from tensorken import Tensor
 from tensorken.errors import ArgumentError
 from tensorken_nn.gpt import GPT
 from tensorken_nn.initializers import lecun_normal
-from tensorken_nn.jobs.corpora import alphabet, names, pairs
+from tensorken_nn.jobs.corpora import alphabet, names, pairs, spelled
 from tensorken_nn.layers import mlp
 from tensorken_nn.loader import DataLoader
 from tensorken_nn.module import Module, size, static
@@ -149,6 +149,15 @@ def likelihood(model: Any, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tens
     return -tk.where(counted, right, 0.0).sum(), counted.sum()
 
 
+def begin(settings: Settings, characters: int, longest: int, key: Tensor) -> tuple[Learner, Optimizer]:
+    """The state to begin with, and the optimiser that it is for."""
+    recipe = RECIPES[settings.model]
+    model = recipe.build(settings, characters, longest, key)
+    steps = settings.steps or recipe.steps
+    optimizer = recipe.optimizer(settings.learning_rate or recipe.learning_rate, steps)
+    return Learner(model, optimizer.init(model)), optimizer
+
+
 def prepare(settings: Settings) -> Task:
     """The names, a model and its recipe, on the backend in use."""
     recipe = RECIPES[settings.model]
@@ -156,9 +165,7 @@ def prepare(settings: Settings) -> Task:
     vocabulary = alphabet(words)
     longest = max(map(len, words))
     split_key, model_key, order_key, step_key = tk.random.split(tk.random.key(settings.seed), 4)
-    model = recipe.build(settings, len(vocabulary), longest, model_key)
-    steps = settings.steps or recipe.steps
-    optimizer = recipe.optimizer(settings.learning_rate or recipe.learning_rate, steps)
+    learner, optimizer = begin(settings, len(vocabulary), longest, model_key)
 
     def objective(
         model: Any, batch: tuple[Tensor, Tensor], key: Tensor
@@ -185,12 +192,12 @@ def prepare(settings: Settings) -> Task:
     return Task(
         description=(
             f"names: {len(learned)} to train on, {len(held_out)} to test; {len(vocabulary)} characters",
-            f"model: {settings.model}, {size(model)} parameters",
+            f"model: {settings.model}, {size(learner.model)} parameters",
         ),
-        state=Learner(model, optimizer.init(model)),
+        state=learner,
         step=gradient_step(objective, optimizer),
         batches=batches,
-        steps=steps,
+        steps=settings.steps or recipe.steps,
         period=recipe.period,
         key=step_key,
         watched=watched,
@@ -230,11 +237,12 @@ class Names:
     def __init__(self, settings: Settings, vocabulary: Vocabulary, longest: int) -> None:
         self.vocabulary = vocabulary
         self.longest = longest
-        recipe = RECIPES[settings.model]
-        model = recipe.build(settings, len(vocabulary), longest, tk.random.key(0))
-        steps = settings.steps or recipe.steps
-        optimizer = recipe.optimizer(settings.learning_rate or recipe.learning_rate, steps)
-        self.state = Learner(model, optimizer.init(model))
+        self.settings = settings
+
+    @property
+    def state(self) -> Learner:
+        """Of the structure that the training's has."""
+        return begin(self.settings, len(self.vocabulary), self.longest, tk.random.key(0))[0]
 
     def __call__(
         self, state: Learner, key: Tensor, prompt: str, count: int, temperature: float, top_k: int | None
@@ -249,7 +257,7 @@ class Names:
         for place in range(len(start), self.longest):
             tokens = _extended(state.model, tokens, place, tk.random.fold_in(key, place), temperature, top_k)
         rows: list[list[int]] = tokens[:, 1:].tolist()
-        return "\n".join([self.vocabulary.decode(row[: row.index(0)] if 0 in row else row) for row in rows])
+        return "\n".join([spelled(row, self.vocabulary) for row in rows])
 
 
 def _extended(

@@ -14,7 +14,7 @@ from tensorken_nn import experiments, folder
 from tensorken_nn.experiments import Data, Experiment, Result
 from tensorken_nn.module import size
 from tensorken_nn.options import count, option, seed
-from tensorken_nn.pictures import missing
+from tensorken_nn.pictures import attempt
 from tensorken_nn.training import LOSS, Learner, Shown, Task
 
 PICTURE = "fit.png"
@@ -82,11 +82,9 @@ def _task(name: str, experiment: Experiment, data: Data, epochs: int) -> Callabl
         def show(learner: Learner, place: Path) -> Shown:
             shown = lines(learner.model)
             losses = tuple([row[LOSS] for row in folder.read(place / folder.METRICS)])
-            try:
-                draw(data, Result(learner.model, losses), place / PICTURE)
-            except ImportError as error:
-                return shown._replace(lines=[*shown.lines, missing(place / PICTURE, error)])
-            return shown
+            result = Result(learner.model, losses)
+            problem = attempt(lambda file: draw(data, result, file), place / PICTURE)
+            return shown._replace(lines=[*shown.lines, *problem])
 
         return Task(
             description=(

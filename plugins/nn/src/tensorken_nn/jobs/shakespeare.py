@@ -24,7 +24,7 @@ from tensorken_nn.optimizers import AdamW, Optimizer, only_matrices
 from tensorken_nn.options import count, option, quantity, rate, seed
 from tensorken_nn.schedules import cosine, warmup
 from tensorken_nn.text import Vocabulary
-from tensorken_nn.training import Learner, Shown, Task
+from tensorken_nn.training import Learner, Shown, Task, gradient_step
 
 HELD_OUT = 0.1  # of the text, its end
 GLIMPSE = 200  # characters that are written while training
@@ -95,18 +95,11 @@ def prepare(settings: Settings) -> Task:
         for name, tokens, key in (("train", train, order_key), ("validation", test, test_key))
     }
 
-    def objective(model: GPT, batch: tuple[Tensor, Tensor], key: Tensor) -> Tensor:
+    def objective(
+        model: GPT, batch: tuple[Tensor, Tensor], key: Tensor
+    ) -> tuple[Tensor, Mapping[str, Tensor]]:
         inputs, labels = batch
-        return cross_entropy(model(inputs, key=key if settings.dropout else None), labels)
-
-    value_and_gradient = tk.value_and_grad(objective)
-
-    def step(
-        learner: Learner, batch: tuple[Tensor, Tensor], key: Tensor
-    ) -> tuple[Learner, Mapping[str, Tensor]]:
-        loss, gradients = value_and_gradient(learner.model, batch, key)
-        gradients = clip_by_global_norm(gradients, 1.0)
-        return Learner(*optimizer.update(learner.model, gradients, learner.optimizer)), {"loss": loss}
+        return cross_entropy(model(inputs, key=key if settings.dropout else None), labels), {}
 
     measured = tk.jit(lambda model, inputs, labels: cross_entropy(model(inputs), labels))
 
@@ -123,7 +116,7 @@ def prepare(settings: Settings) -> Task:
             f"context {settings.context}, {size(model)} parameters",
         ),
         state=Learner(model, optimizer.init(model)),
-        step=step,
+        step=gradient_step(objective, optimizer, clip=lambda gradients: clip_by_global_norm(gradients, 1.0)),
         batches=batches["train"],
         steps=settings.steps,
         period=settings.evaluate_every,

@@ -9,6 +9,7 @@ import tensorken as tk
 from tensorken import Tensor
 from tensorken.errors import ArgumentError, ShapeError
 from tensorken_nn.module import Module, static
+from tensorken_nn.precision import widened
 
 
 class LayerNorm(Module):
@@ -141,11 +142,6 @@ def last_axes(name: str, x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
 def filled(value: float, shape: tuple[int, ...], dtype: Any, key: Tensor | None) -> Tensor:
     """A parameter that begins without chance, on the backend of the key or on that in use."""
     return tk.full(shape, value, dtype) if key is None else tk.full_like(key, value, dtype, shape=shape)
-
-
-def widened(x: Tensor) -> Tensor:
-    """x in a dtype that holds the sum of its squares: float16 ends at 65504."""
-    return x.astype(tk.float32) if x.dtype is tk.float16 else x
 
 
 def scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:

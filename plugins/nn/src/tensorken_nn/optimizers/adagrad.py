@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from tensorken import Tensor, tree
 from tensorken_nn.optimizers.decay import Mask, decays
-from tensorken_nn.optimizers.optimizer import check_not_negative, each, in_steps, number
+from tensorken_nn.optimizers.optimizer import check_not_negative, each, number
+from tensorken_nn.precision import widened
 from tensorken_nn.scalars import Scalar
 from tensorken_nn.schedules import Schedule, value
 
@@ -62,7 +63,7 @@ class Adagrad:
 
     def init(self, parameters: Any) -> AdagradState:
         """Sums that begin at `initial_accumulator`."""
-        return AdagradState(0, tree.map(lambda p: in_steps(p).scalar(self.initial_accumulator), parameters))
+        return AdagradState(0, tree.map(lambda p: widened(p).scalar(self.initial_accumulator), parameters))
 
     def update(self, parameters: Any, gradients: Any, state: AdagradState) -> tuple[Any, AdagradState]:
         """The parameters and the state after a step.

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import tensorken as tk
 from tensorken import DType, Tensor, tree
 from tensorken.errors import ArgumentError, ShapeError
+from tensorken_nn.precision import widened
 from tensorken_nn.scalars import Scalar
 
 
@@ -28,16 +29,7 @@ def zeros(parameters: Any) -> Any:
     >>> zeros([tk.ones(2)])[0].tolist()
     [0.0, 0.0]
     """
-    return tree.map(lambda p: in_steps(p).zeros_like(), parameters)
-
-
-def in_steps(x: Tensor) -> Tensor:
-    """A parameter as a step computes with it: float16 as float32, since squares of gradients are small.
-
-    >>> in_steps(tk.ones(2, dtype=tk.float16)).dtype.name
-    'float32'
-    """
-    return x.astype(tk.float32) if x.dtype is tk.float16 else x
+    return tree.map(lambda p: widened(p).zeros_like(), parameters)
 
 
 def number(step: Any, parameters: Any) -> Scalar:
@@ -97,7 +89,7 @@ def each(
 
     results = []
     for p, g, decay, *own in zip(leaves, slopes, tree.leaves(decays), *others, strict=True):
-        wide = in_steps(p)
+        wide = widened(p)
         moved, *after = rule(in_dtype(wide.dtype), wide, g.astype(wide.dtype), decay, *own)
         results.append((moved.astype(p.dtype), *after))
     columns = zip(*results, strict=True) if results else [()] * (1 + len(slots))
