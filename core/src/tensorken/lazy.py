@@ -38,8 +38,9 @@ PROGRAMS = 512
 TURNS = 64
 """Of how many loops in bodies the programs are kept, those made last."""
 
-CROWD = 1024
-"""How many nodes that are gone are remembered, beside as many as there are."""
+CROWD = 16
+"""How many nodes that are gone are remembered, beside as many as there are: few, as memory that grows at first and is
+given back in the end looks like a leak to whoever measures meanwhile."""
 
 _KEEP_THE_NUMBER = frozenset(OPS[name] for name in ("reshape", "expand", "permute", "flip", "crop"))
 """Ops that make of a tensor of equal elements another one of the same number."""
