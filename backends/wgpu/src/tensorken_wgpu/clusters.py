@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
+from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.folds import Rows, rows_of
 from tensorken_wgpu.kernels import Cluster, Division, RowKernel, division
+from tensorken_wgpu.places import Place, always
 from tensorken_wgpu.target import Target
-from tensorken_wgpu.writer import FOLDS, NotHere
+from tensorken_wgpu.writer import FOLDS, NotHere, Writer
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Variable
@@ -19,6 +22,19 @@ MOST_TURNS = 2**15
 
 LINES = 400
 """How many lines a kernel may have that more is brought into."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alone:
+    """What it takes to compute a value by itself, each element by an invocation of its own.
+
+    Attributes:
+        loads: at which places of each value it reads that.
+        lines: how long the text is.
+    """
+
+    loads: Mapping[Variable, Collection[object]]
+    lines: int
 
 
 class Clusters:
@@ -56,6 +72,7 @@ class Clusters:
         self._members: dict[int, tuple[Rows, tuple[Variable, ...]]] = {}
         self._home: dict[Variable, int] = {}
         self._readers: dict[Variable, list[int]] = {}
+        self._alone: dict[Variable, Alone] = {}
         for v in self._order:
             self._add(v)
 
@@ -134,6 +151,10 @@ class Clusters:
         return Cluster(rows, values, tuple(written), self._needs)
 
     def _possible(self, cluster: Cluster) -> bool:
+        if not cluster.rows.axes and not any([self._makers[v].op.name in FOLDS for v in cluster.values]):
+            possible = self._possible_without_folds(cluster)
+            if possible is not None:
+                return possible
         how = division(cluster.rows, self._target)
         kernel = RowKernel(cluster, self._makers, self._kept, Division(1, 1), self._target)
         if how.parts > 1 and not kernel.can_be_parted():
@@ -144,8 +165,41 @@ class Clusters:
             done = kernel.kernel()
         except NotHere:
             return False
-        bound = sum([len(kernel.writer.windows(v)) for v in (*done.reads, *done.writes)])
-        return bound <= self._target.bindings and len(kernel.writer.lines) <= LINES
+        return self._can_be_bound([*done.reads, *done.writes]) and len(kernel.writer.lines) <= LINES
+
+    def _possible_without_folds(self, cluster: Cluster) -> bool | None:
+        """The same as follows from each value by itself; None if the whole text must be written to tell its length.
+
+        An invocation has one element of each value, so what it needs of one of them it needs where that element is.
+        """
+        inside, here = frozenset(cluster.values), {_element(cluster.rows.count).key}
+        read: set[Variable] = set()
+        lines = 0
+        for v in cluster.values:
+            alone = self._by_itself(v)
+            lines += alone.lines
+            for x, places in alone.loads.items():
+                if x not in inside:
+                    read.add(x)
+                elif not here.issuperset(places):
+                    return False
+        if not self._can_be_bound([*read, *cluster.written]):
+            return False
+        return True if lines <= LINES else None
+
+    def _by_itself(self, v: Variable) -> Alone:
+        found = self._alone.get(v)
+        if found is None:
+            place = _element(prod(v.shape))
+            writer = Writer(self._makers, self._kept, frozenset((v,)), target=self._target)
+            writer.at_home({v: [place]})
+            writer.value(v, writer.point(v.shape, place))
+            found = self._alone[v] = Alone(writer.loads, len(writer.lines))
+        return found
+
+    def _can_be_bound(self, values: Collection[Variable]) -> bool:
+        windows = [len(self._target.windows(size_of(v))) for v in values]
+        return sum(windows) <= self._target.bindings
 
     def _before(self, number: int) -> set[int]:
         """The clusters that one reads from."""
@@ -167,6 +221,11 @@ class Clusters:
                 seen.add(number)
                 todo += self._before(number)
         return False
+
+
+def _element(count: int) -> Place:
+    """The element that an invocation has."""
+    return always("t", count)
 
 
 def common(one: Rows, other: Rows) -> Rows | None:

@@ -241,8 +241,8 @@ class RowKernel:
         self.between = between or {}
         self.steps = steps
         self.lanes = lanes
-        known = [*kept, *self.between.values()]
-        self.writer = Writer(makers, frozenset(known), frozenset(cluster.values), frozenset(vectors), target)
+        known = {*kept, *self.between.values()} if between else kept
+        self.writer = Writer(makers, known, frozenset(cluster.values), frozenset(vectors), target)
         self.shared: list[str] = []
         self.folds = [v for v in cluster.values if makers[v].op.name in FOLDS]
         self.depths = self._depths()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import gcd
 
 from tensorken_wgpu.templates import whole
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Place:
     """A sum of variables times factors, and a constant.
 
@@ -25,12 +26,12 @@ class Place:
     sizes: Mapping[str, int]
     quotients: Mapping[str, tuple[Place, int, str]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def key(self) -> tuple[object, ...]:
         """Equal for equal sums."""
         return (*sorted([term for term in self.terms.items() if self.sizes[term[0]] > 1]), self.constant)
 
-    @property
+    @cached_property
     def end(self) -> int | None:
         """One more than the largest value; None if it is not known to be 0 or more throughout."""
         low = self.constant + sum([f * (self.sizes[v] - 1) for v, f in self.terms.items() if f < 0])

@@ -17,6 +17,8 @@ Name = Callable[[str, int], Place]
 class Point:
     """An element of an array of some shape: its index along each axis, or its place in row-major order, or both."""
 
+    __slots__ = ("_indices", "_key", "_linear", "_name", "shape")
+
     def __init__(
         self,
         shape: Sequence[int],
@@ -28,6 +30,14 @@ class Point:
         self._name = name
         self._indices = None if indices is None else tuple(indices)
         self._linear = linear
+        self._key: tuple[object, ...] | None = None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for points of arrays of a shape that are the same."""
+        if self._key is None:
+            self._key = self.linear.key
+        return self._key
 
     @property
     def indices(self) -> tuple[Place, ...]:

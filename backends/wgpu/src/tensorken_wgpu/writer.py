@@ -39,6 +39,7 @@ class Writer:
         lines: what has been written.
         reads: the values read from memory, and what the text calls them.
         writes: the same of those that are written.
+        loads: at which places of each value that is read from memory.
         scalars: what cannot be read or written four at a time.
         homes: for each value that this kernel computes at which places it does so at the moment.
     """
@@ -55,6 +56,7 @@ class Writer:
         self.lines: list[str] = []
         self.reads: dict[Variable, str] = {}
         self.writes: dict[Variable, str] = {}
+        self.loads: dict[Variable, set[tuple[object, ...]]] = {}
         self.scalars: set[Variable] = set()
         self.homes: dict[Variable, set[tuple[object, ...]]] = {}
         self._kept = kept
@@ -130,7 +132,11 @@ class Writer:
         if value is not None:
             return [constant(value, v.dtype)] * len(points)
         known = self._known
-        keys = [(id(v), point.linear.key) for point in points]
+        if len(points) == 1:  # as are nearly all
+            name = known.get((id(v), points[0].key))
+            if name is not None:
+                return [name]
+        keys = [(id(v), point.key) for point in points]
         missing = {key: point for key, point in zip(keys, points, strict=True) if key not in known}
         if missing:
             found = self._texts(v, [*missing.values()])
@@ -144,9 +150,10 @@ class Writer:
         """What reads or computes elements."""
         if v in self._own:
             homes = self.homes.get(v, ())
-            if any([point.linear.key not in homes for point in points]):
+            if any([point.key not in homes for point in points]):
                 raise NotHere
         elif v in self._kept:
+            self.loads.setdefault(v, set()).update([point.key for point in points])
             return [self._load(v, point.linear) for point in points]
         equation = self.makers[v]
         write = _INLINE.get(equation.op.name)
