@@ -1,9 +1,8 @@
-"""Device: one GPU: its memory, its kernels, and the work that waits to be handed to it."""
+"""Device: a GPU that has been opened: memory on it, and kernels."""
 
 from __future__ import annotations
 
 import gc
-import threading
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -12,39 +11,21 @@ import wgpu
 
 from tensorken.errors import BackendError
 from tensorken_wgpu.adapters import again, name_of
-from tensorken_wgpu.encoding import Waiting, encode
-from tensorken_wgpu.failures import (
-    ExhaustedError,
-    KernelError,
-    LostDeviceError,
-    is_exhausted,
-    is_lost,
-    reason,
-)
+from tensorken_wgpu.encoding import Waiting
+from tensorken_wgpu.failures import ExhaustedError, KernelError, is_exhausted, is_lost, reason
 from tensorken_wgpu.groups import Groups, Uniform
+from tensorken_wgpu.life import Life
 from tensorken_wgpu.limits import MOST_BINDINGS, capacity_of, excess, features_of, limits_of
-from tensorken_wgpu.memories import SMALLEST, Memory, Pool, Window, class_of
+from tensorken_wgpu.memories import Memory, Pool, Window
 from tensorken_wgpu.pipelines import Pipeline, Pipelines
+from tensorken_wgpu.queue import Queue
 
 __all__ = ["Device", "Memory", "Pipeline", "Uniform", "Window"]
-
-WAITING = 256
-"""How many kernels may wait before they are handed over."""
-
-NEW = 2**28
-"""How many bytes of new memory may be made, or written, before what waits is handed over."""
-
-UNDER_WAY = 32
-"""How many submissions may be under way before the host waits for the device: a driver keeps what each of them uses."""
 
 PART = 2**25
 """Bytes that are read at once."""
 
-KEPT = 2**22
-"""Buffers for reading that are as large at most are kept."""
-
 _STORAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
-_STAGING = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
 
 
 class Device:
@@ -63,7 +44,6 @@ class Device:
         features: what it was opened with.
         is_software: whether it is the processor that computes.
         capacity: how many bytes it has, where that is known.
-        lost: why it can be used no more, or None.
 
     Raises:
         BackendError: if it cannot be opened.
@@ -76,29 +56,21 @@ class Device:
         self.features = features_of(adapter)
         self.is_software = adapter.info["adapter_type"] == "CPU"
         self.capacity = capacity_of(adapter)
-        self.lost: str | None = None
-        self._before = before
+        self._life = Life(self.name, before)
         self._next: Device | None = None
+        self._pool = Pool(self.limits["max-buffer-size"] & ~3)
+        self._uniforms: weakref.WeakValueDictionary[bytes, Uniform] = weakref.WeakValueDictionary()
+        self._most_groups = self.limits["max-compute-workgroups-per-dimension"]
         try:
             self._device = adapter.request_device_sync(
                 required_features=sorted(self.features), required_limits=self.limits
             )
-        except RuntimeError as error:
+            self._pipelines = Pipelines(self._device)
+            self._groups = Groups(self._device, self.limits, self._pool.blocks)
+            self._queue = Queue(self._device, self._life, self._pool, self._groups)
+        except (RuntimeError, wgpu.GPUError) as error:
             raise BackendError(f"wgpu: {self.name} cannot be opened: {reason(error)}") from error
-        self._queue = self._device.queue
-        self._lock = threading.RLock()
-        self._pool = Pool(self.limits["max-buffer-size"] & ~3)
-        self._pipelines = Pipelines(self._device)
-        self._groups = Groups(self._device, self.limits, self._pool.blocks)
-        self._uniforms: weakref.WeakValueDictionary[bytes, Uniform] = weakref.WeakValueDictionary()
-        self._staging: dict[int, list[Any]] = {}
-        self._waiting: list[Waiting] = []
-        self._new = 0  # bytes that were made or written since the last submission
-        self._written = 0  # bytes that were written and are perhaps still under way
-        self._under_way = 0  # submissions
-        self._most_groups = self.limits["max-compute-workgroups-per-dimension"]
-        self._counts = {"kernels": 0, "submissions": 0, "pipelines": 0, "reads": 0, "writes": 0, "waits": 0}
-        self._fence = self.allocate(4)
+        self._lock = self._queue.lock
 
     def __repr__(self) -> str:
         return f"Device({self.name!r})"
@@ -118,14 +90,14 @@ class Device:
         """
         with self._lock:
             pool = self._pool
-            pool.collect(bool(self._waiting))
-            held = {
+            pool.collect(bool(self._queue.waiting))
+            return self._queue.counts | {
+                "pipelines": self._pipelines.count,
                 "bytes": pool.total,
                 "used": pool.used,
                 "peak": pool.peak,
                 "bind_groups": len(self._groups),
             }
-            return self._counts | held
 
     # ---- memory --------------------------------------------------------------------------------------------
 
@@ -144,8 +116,8 @@ class Device:
             BackendError: as for `allocate`.
         """
         with self._lock:
-            self._check_alive()
-            self._pool.collect(bool(self._waiting))
+            self._life.check()
+            self._pool.collect(bool(self._queue.waiting))
             found: list[Any] = self._pool.take_all(sizes, clean=False)
         if None in found:
             for i, memory in enumerate(found):
@@ -163,18 +135,9 @@ class Device:
         if len(flat) % 4:
             flat = memoryview(bytes(flat) + bytes(-len(flat) % 4))
         memory = self._memory(len(flat), clean=True)
-        with self._lock:
-            if flat:
-                try:
-                    self._queue.write_buffer(self._buffer(memory), 0, flat)
-                except wgpu.GPUError as error:
-                    raise self._failure(error, f"{len(flat)} bytes cannot be written") from error
-            self._counts["writes"] += 1
-            self._new += len(flat)
-            self._written += len(flat)
-            if self._new > NEW:
-                self._submit()
-                self._bound()
+        if flat:
+            with self._lock:
+                self._queue.write(self._buffer(memory), flat)
         return memory
 
     def read(self, memory: Memory, size: int) -> memoryview:
@@ -187,15 +150,15 @@ class Device:
         if not size:
             return memoryview(b"")
         if size <= PART:
-            return self._fetched(buffer, 0, size)
+            return self._queue.fetched(buffer, 0, size)
         result = memoryview(bytearray(size))
         for start in range(0, size, PART):
             end = min(start + PART, size)
-            result[start:end] = self._fetched(buffer, start, end - start)
+            result[start:end] = self._queue.fetched(buffer, start, end - start)
         return result
 
     def _memory(self, size: int, clean: bool) -> Memory:
-        self._check_alive()
+        self._life.check()
         most = self._pool.most
         if size > most:
             raise BackendError(
@@ -214,7 +177,7 @@ class Device:
     def _found(self, size: int, clean: bool) -> Memory | None:
         """Idle memory, or new; None if there is none left."""
         pool = self._pool
-        pool.collect(bool(self._waiting))
+        pool.collect(bool(self._queue.waiting))
         found = pool.take(size, clean)
         if found is not None:
             return found
@@ -227,22 +190,14 @@ class Device:
         except wgpu.GPUError as error:
             if is_exhausted(error):
                 return None
-            raise self._failure(error, f"{place} bytes cannot be had") from error
-        self._new += place
+            raise self._life.failure(error, f"{place} bytes cannot be had") from error
+        self._queue.made(place)
         return pool.add(buffer, size)
 
     def _make_room(self) -> None:
-        """Hand over what waits, have all of it done, and let go of all that lies idle."""
+        """Have all that waits done, and let go of all that is garbage or lies idle."""
         gc.collect()  # not under the lock: what is finalised may wait for others
-        with self._lock:
-            self._submit()
-            self._let_go()
-            self._wait()  # so that the driver notices
-
-    def _let_go(self) -> None:
-        self._pool.collect(bool(self._waiting))
-        self._groups.forget(self._pool.release())
-        self._staging = {SMALLEST: self._staging.get(SMALLEST, [])}  # to wait must remain possible
+        self._queue.finish()
 
     def _exhausted(self, size: int) -> ExhaustedError:
         there = f" of {self.capacity}" if self.capacity is not None else ""
@@ -255,7 +210,7 @@ class Device:
         try:
             return self._pool.blocks[memory.place].buffer
         except KeyError:
-            raise self._foreign() from None
+            raise self._life.foreign() from None
 
     # ---- kernels -------------------------------------------------------------------------------------------
 
@@ -274,11 +229,13 @@ class Device:
         with self._lock:
             found = self._uniforms.get(data)
             if found is None:
-                self._check_alive()
+                self._life.check()
                 try:
                     buffer = self._device.create_buffer_with_data(data=data, usage=wgpu.BufferUsage.UNIFORM)
                 except wgpu.GPUError as error:
-                    raise self._failure(error, f"a uniform of {len(data)} bytes cannot be had") from error
+                    raise self._life.failure(
+                        error, f"a uniform of {len(data)} bytes cannot be had"
+                    ) from error
                 found = self._uniforms[data] = Uniform(buffer, len(data))
             return found
 
@@ -297,7 +254,7 @@ class Device:
             found = self._pipelines.known(text, reads, writes)
             if found is not None:
                 return found
-            self._check_alive()
+            self._life.check()
             too_much = excess(text, self.limits)
             if reads + writes > self.bindings:
                 limit = "max-storage-buffers-per-shader-stage"
@@ -305,13 +262,11 @@ class Device:
             if too_much is not None:
                 raise KernelError(self.name, too_much, text)
             try:
-                made = self._pipelines.made(text, reads, writes)
+                return self._pipelines.made(text, reads, writes)
             except wgpu.GPUError as error:
                 if is_lost(error) or is_exhausted(error):
-                    raise self._failure(error, "a kernel cannot be made") from error
+                    raise self._life.failure(error, "a kernel cannot be made") from error
                 raise KernelError(self.name, reason(error), text) from error
-            self._counts["pipelines"] += 1
-            return made
 
     def run(
         self,
@@ -332,7 +287,7 @@ class Device:
             BackendError: if the memories cannot be bound so, or there are too many groups; or if the device is lost.
         """
         with self._lock:
-            self._wait_with([self.bound(pipeline, uniform, memories, groups)])
+            self._queue.add([self.bound(pipeline, uniform, memories, groups)])
 
     def bound(
         self,
@@ -350,13 +305,13 @@ class Device:
                 "(max-compute-workgroups-per-dimension)"
             )
         with self._lock:
-            self._check_alive()
+            self._life.check()
             try:
                 group = self._groups.group(pipeline.layout, uniform, memories)
             except KeyError:
-                raise self._foreign() from None
+                raise self._life.foreign() from None
             except wgpu.GPUError as error:
-                raise self._failure(error, "memories cannot be bound to a kernel") from error
+                raise self._life.failure(error, "memories cannot be bound to a kernel") from error
         return pipeline.compiled, group, groups
 
     def repeat(self, key: Hashable, bound: Callable[[], list[Waiting]]) -> None:
@@ -370,20 +325,12 @@ class Device:
             BackendError: as for `run`.
         """
         with self._lock:
-            if self.lost is not None:
-                raise self._gone()
+            self._life.check()
             schedule = self._groups.schedules.get(key)
             if schedule is None:
                 schedule = bound()
                 self._groups.keep(key, schedule)
-            self._wait_with(schedule)
-
-    def _wait_with(self, kernels: Sequence[Waiting]) -> None:
-        """Have kernels wait, and hand over what waits where that is much."""
-        for start in range(0, len(kernels), WAITING):
-            self._waiting += kernels[start : start + WAITING]
-            if len(self._waiting) >= WAITING or self._new > NEW:
-                self.submit()
+            self._queue.add(schedule)
 
     def submit(self) -> None:
         """Hand over what waits.
@@ -391,83 +338,14 @@ class Device:
         Raises:
             BackendError: if the device is lost.
         """
-        with self._lock:
-            self._check_alive()
-            if self._waiting:
-                self._submit()
-                self._bound()
+        self._queue.submit()
 
-    def _submit(self, copy: tuple[Any, ...] | None = None) -> None:
-        """Hand over what waits, and then a copy between buffers; also what was written, even if nothing waits."""
-        pool = self._pool
-        pool.collect(bool(self._waiting))
-        try:
-            commands = self._commands(copy)
-        except wgpu.GPUError as error:
-            if not is_exhausted(error):
-                raise self._lose(f"it refused what waited: {reason(error)}") from error
-            self._let_go()
-            try:
-                commands = self._commands(copy)
-            except wgpu.GPUError as again:  # what waits goes on waiting
-                raise self._failure(again, "what waits cannot be handed over") from again
-        try:
-            self._queue.submit([commands])
-            self._counts["kernels"] += len(self._waiting)
-            self._counts["submissions"] += 1
-            self._under_way += 1
-            self._new = 0
-            self._waiting = []
-        except (
-            BaseException
-        ) as error:  # an interruption too: run twice or not at all, kernels give wrong numbers
-            self._lose(f"{type(error).__name__} while work was handed over")
-            raise
-        self._groups.forget(pool.submitted())
+    # ---- when it is lost -----------------------------------------------------------------------------------
 
-    def _commands(self, copy: tuple[Any, ...] | None) -> Any:
-        encoder = self._device.create_command_encoder()
-        if self._waiting:
-            encode(encoder, self._waiting)
-        if copy is not None:
-            encoder.copy_buffer_to_buffer(*copy)
-        return encoder.finish()  # on a lost device this raises; to submit would end the process
-
-    # ---- waiting -------------------------------------------------------------------------------------------
-
-    def _bound(self) -> None:
-        """Wait for the device if much is under way."""
-        if self._under_way >= UNDER_WAY or self._written > NEW:
-            self._counts["waits"] += 1
-            self._wait()
-
-    def _wait(self) -> None:
-        self._fetched(self._buffer(self._fence), 0, 4)
-
-    def _fetched(self, buffer: Any, start: int, size: int) -> memoryview:
-        """Bytes of a buffer once all that waits is done; other threads may go on meanwhile."""
-        whole = size + -size % 4
-        place = class_of(whole)
-        try:
-            with self._lock:
-                self._check_alive()
-                kept = self._staging.get(place)
-                staging = kept.pop() if kept else self._device.create_buffer(size=place, usage=_STAGING)
-                self._submit((buffer, start, staging, 0, whole))
-                self._counts["reads"] += 1
-                self._under_way = self._written = 0
-            staging.map_async("READ_NOSYNC", 0, whole).sync_wait()  # wgpu would submit again to be sure
-            found: memoryview = staging.read_mapped(0, whole)
-            staging.unmap()
-        except (wgpu.GPUError, RuntimeError) as error:
-            if isinstance(error, BackendError):
-                raise
-            raise self._failure(error, f"{size} bytes cannot be read") from error
-        if place <= KEPT:
-            self._staging.setdefault(place, []).append(staging)
-        return found[:size]
-
-    # ---- failures ------------------------------------------------------------------------------------------
+    @property
+    def lost(self) -> str | None:
+        """Why it can be used no more, or None."""
+        return self._life.lost
 
     def reopened(self) -> Device:
         """The same device, opened anew after it was lost: one and the same at each call.
@@ -479,33 +357,3 @@ class Device:
             if self._next is None:
                 self._next = Device(again(self._adapter), before=self.lost)
             return self._next
-
-    def _check_alive(self) -> None:
-        if self.lost is not None:
-            raise self._gone()
-
-    def _gone(self) -> LostDeviceError:
-        return LostDeviceError(
-            f"wgpu: {self.name} was lost ({self.lost}), and all tensors on it; make them anew from data of your own"
-        )
-
-    def _lose(self, why: str) -> LostDeviceError:
-        """Note that nothing can be done with this device any more."""
-        self.lost = why
-        self._waiting = []
-        return self._gone()
-
-    def _foreign(self) -> BackendError:
-        if self._before is not None:
-            return LostDeviceError(
-                f"wgpu: a tensor that was on {self.name} before that was lost ({self._before}); make it anew from data "
-                "of your own"
-            )
-        return BackendError(f"wgpu: a tensor that is not on {self.name}; move it there with .to(...)")
-
-    def _failure(self, error: Exception, what: str) -> BackendError:
-        """What to raise for an error of the driver's."""
-        if is_lost(error):
-            return self._lose(reason(error))
-        kind = ExhaustedError if is_exhausted(error) else BackendError
-        return kind(f"wgpu: {self.name}: {what}: {reason(error)}")

@@ -48,6 +48,9 @@ class Pipelines:
     Args:
         device: the driver's.
         most: how many are kept.
+
+    Attributes:
+        count: how many have been made.
     """
 
     def __init__(self, device: Any, most: int = PIPELINES) -> None:
@@ -55,6 +58,7 @@ class Pipelines:
         self._most = most
         self._kept: OrderedDict[tuple[str, int, int], Pipeline] = OrderedDict()
         self._layouts: dict[tuple[int, int], Layout] = {}
+        self.count = 0
 
     def known(self, text: str, reads: int, writes: int) -> Pipeline | None:
         """One that is kept."""
@@ -72,6 +76,7 @@ class Pipelines:
             layout=layout.whole, compute={"module": module, "entry_point": "main"}
         )
         made = self._kept[text, reads, writes] = Pipeline(compiled, layout)
+        self.count += 1
         if len(self._kept) > self._most:
             self._kept.popitem(last=False)
         return made
