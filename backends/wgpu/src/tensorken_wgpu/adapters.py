@@ -12,6 +12,7 @@ import wgpu
 
 from tensorken.errors import BackendError
 from tensorken_wgpu.limits import FEATURES, features_of, limits_of
+from tensorken_wgpu.parsing import parse_together
 
 _KINDS = {
     "DiscreteGPU": "discrete GPU",
@@ -31,6 +32,7 @@ NONE = (
 @functools.cache
 def adapters() -> tuple[Any, ...]:
     """All adapters on Vulkan, Metal or Direct3D 12: discrete ones first, those in software last."""
+    parse_together()
     found = [a for a in wgpu.gpu.enumerate_adapters_sync() if a.info["backend_type"] not in _WITHOUT_COMPUTE]
     order = [*_KINDS]
     return tuple(sorted(found, key=lambda a: order.index(a.info["adapter_type"])))

@@ -1,0 +1,70 @@
+"""Parsing: wgpu's types are known before wgpu asks for them, and are those that it would have parsed itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from cffi import FFI
+
+import tensorken as tk
+from tensorken_wgpu.parsing import MET, WGPUS, parse_together
+
+DECLARED = """
+typedef struct WGPUPoint { int x; } WGPUPoint;
+typedef struct WGPULineImpl* WGPULine;
+typedef int (*WGPUDraw)(WGPULine);
+"""
+TYPES = [
+    "WGPUPoint *",
+    "WGPUPoint * ",
+    "WGPUPoint[]",
+    "WGPULine[]",
+    "char []",
+    "intptr_t",
+    "void(WGPULine, WGPUDraw, void *)",
+]
+
+
+@pytest.fixture
+def ffi() -> Any:
+    made = FFI()
+    made.cdef(DECLARED)
+    return made
+
+
+def test_types_are_what_they_are_when_parsed_one_by_one(ffi: Any) -> None:
+    assert parse_together(TYPES, ffi) == len(TYPES)
+    together = {name: ffi._parsed_types.pop(name) for name in TYPES}
+    for name in TYPES:
+        if name.startswith("void("):
+            ffi._typeof(name, consider_function_as_funcptr=True)
+        else:
+            ffi.typeof(name)
+    assert {name: ffi._parsed_types[name] for name in TYPES} == together
+
+
+def test_nothing_is_touched_that_is_not_as_we_know_it(ffi: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Differently(dict[str, Any]):
+        """What is parsed is kept in another way."""
+
+        def __setitem__(self, name: str, found: Any) -> None:
+            super().__setitem__(name, [found])
+
+    assert parse_together(["WGPUPoint *", "WGPUCircle *"], ffi) == 1
+    ffi._parsed_types = kept = Differently()
+    assert parse_together(TYPES, ffi) == 0
+    assert not kept.keys() & set(TYPES)
+    for other in (None, object()):
+        assert parse_together(TYPES, other) == 0
+    ffi._parsed_types = {}
+    assert parse_together(["WGPUPoint (*)("], ffi) == 0
+
+
+def test_a_device_needs_no_other_types(lazy: Any) -> None:
+    """If this fails, wgpu writes other types than it did: opening a device takes the longer for each."""
+    x = tk.tensor([1.0, 2.0], backend=lazy)
+    assert (x + 1.0).tolist() == [2.0, 3.0]
+    met = [name for name in WGPUS._parsed_types if not name.startswith("__")]
+    assert set(MET) <= set(met)
+    assert len(met) <= len(MET) + 3, met  # all of them together, and two that wgpu parses when it is imported
