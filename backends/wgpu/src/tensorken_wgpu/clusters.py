@@ -23,6 +23,9 @@ MOST_TURNS = 2**15
 LINES = 400
 """How many lines a kernel may have that more is brought into."""
 
+HEAD = 2
+"""How many of them tell which element an invocation has."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alone:
@@ -73,6 +76,7 @@ class Clusters:
         self._home: dict[Variable, int] = {}
         self._readers: dict[Variable, list[int]] = {}
         self._alone: dict[Variable, Alone] = {}
+        self._texts: dict[tuple[Variable, ...], Writer] = {}
         for v in self._order:
             self._add(v)
 
@@ -152,9 +156,7 @@ class Clusters:
 
     def _possible(self, cluster: Cluster) -> bool:
         if not cluster.rows.axes and not any([self._makers[v].op.name in FOLDS for v in cluster.values]):
-            possible = self._possible_without_folds(cluster)
-            if possible is not None:
-                return possible
+            return self._possible_without_folds(cluster)
         how = division(cluster.rows, self._target)
         kernel = RowKernel(cluster, self._makers, self._kept, Division(1, 1), self._target)
         if how.parts > 1 and not kernel.can_be_parted():
@@ -167,14 +169,15 @@ class Clusters:
             return False
         return self._can_be_bound([*done.reads, *done.writes]) and len(kernel.writer.lines) <= LINES
 
-    def _possible_without_folds(self, cluster: Cluster) -> bool | None:
-        """The same as follows from each value by itself; None if the whole text must be written to tell its length.
+    def _possible_without_folds(self, cluster: Cluster) -> bool:
+        """The same, as it follows from each value by itself.
 
         An invocation has one element of each value, so what it needs of one of them it needs where that element is.
+        Together the texts are as long as all of them at most; only if that is too long are they written.
         """
         inside, here = frozenset(cluster.values), {_element(cluster.rows.count).key}
         read: set[Variable] = set()
-        lines = 0
+        lines = len(cluster.written)
         for v in cluster.values:
             alone = self._by_itself(v)
             lines += alone.lines
@@ -185,17 +188,37 @@ class Clusters:
                     return False
         if not self._can_be_bound([*read, *cluster.written]):
             return False
-        return True if lines <= LINES else None
+        most = LINES - HEAD
+        return lines <= most or len(self._together(cluster.values).lines) + len(cluster.written) <= most
 
     def _by_itself(self, v: Variable) -> Alone:
         found = self._alone.get(v)
         if found is None:
-            place = _element(prod(v.shape))
-            writer = Writer(self._makers, self._kept, frozenset((v,)), target=self._target)
-            writer.at_home({v: [place]})
-            writer.value(v, writer.point(v.shape, place))
+            writer = self._goes_on(None, v)
             found = self._alone[v] = Alone(writer.loads, len(writer.lines))
         return found
+
+    def _together(self, values: tuple[Variable, ...]) -> Writer:
+        """What has written them all.  They come one by one, so all but the last have mostly been written before."""
+        *before, last = values
+        writer = self._texts.get(tuple(before))
+        if writer is None:
+            for v in before:
+                writer = self._goes_on(writer, v)
+            if writer is not None:
+                self._texts[tuple(before)] = writer
+        writer = self._texts[values] = self._goes_on(writer, last)
+        return writer
+
+    def _goes_on(self, before: Writer | None, v: Variable) -> Writer:
+        """What has written a value after what was written before."""
+        place = _element(prod(v.shape))
+        writer = Writer(self._makers, self._kept, frozenset(), target=self._target)
+        if before is not None:
+            writer = before.goes_on()
+        writer.takes_over(v, place)
+        writer.value(v, writer.point(v.shape, place))
+        return writer
 
     def _can_be_bound(self, values: Collection[Variable]) -> bool:
         windows = [len(self._target.windows(size_of(v))) for v in values]

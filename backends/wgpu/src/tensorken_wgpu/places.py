@@ -10,9 +10,11 @@ from math import gcd
 from tensorken_wgpu.templates import whole
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Place:
     """A sum of variables times factors, and a constant.
+
+    Nobody changes one; a frozen dataclass would take three times as long to make, and a kernel makes many.
 
     Attributes:
         terms: for each variable its factor.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from tensorken_wgpu.dtypes import SIZES, size_of
@@ -48,7 +49,7 @@ class Writer:
         self,
         makers: Mapping[Variable, Equation],
         kept: Collection[Variable],
-        own: Collection[Variable],
+        own: frozenset[Variable],
         vectors: Collection[Variable] = (),
         target: Target | None = None,
     ) -> None:
@@ -66,6 +67,14 @@ class Writer:
         self._indent = "  "
         self._known: dict[object, str] = {}
         self._count = 0
+
+    def goes_on(self) -> Writer:
+        """Another one that has written the same so far."""
+        other = copy(self)
+        other.lines, other.reads, other.writes = self.lines.copy(), self.reads.copy(), self.writes.copy()
+        other.loads = {v: places.copy() for v, places in self.loads.items()}
+        other.scalars, other._known = self.scalars.copy(), self._known.copy()
+        return other
 
     # ---- lines ---------------------------------------------------------------------------------------------
 
@@ -110,6 +119,11 @@ class Writer:
         """From here on the kernel computes these values at these places of their row-major elements."""
         self.homes = {v: {place.key for place in found} for v, found in places.items()}
 
+    def takes_over(self, v: Variable, place: Place) -> None:
+        """This kernel computes a value, too, which follows from what it has computed so far, at this place."""
+        self._own = self._own | {v}
+        self.homes = {**self.homes, v: {place.key}}
+
     def know(self, v: Variable, place: Place, name: str) -> None:
         """An element has been computed, and has this name."""
         self._known[id(v), place.key] = name
@@ -132,19 +146,27 @@ class Writer:
         if value is not None:
             return [constant(value, v.dtype)] * len(points)
         known = self._known
-        if len(points) == 1:  # as are nearly all
-            name = known.get((id(v), points[0].key))
-            if name is not None:
-                return [name]
+        if len(points) == 1:  # as nearly always
+            key = id(v), points[0].key
+            name = known.get(key)
+            if name is None:
+                (text,) = self._texts(v, points)
+                name = known[key] = self._name_of(text, v.dtype)
+            return [name]
         keys = [(id(v), point.key) for point in points]
         missing = {key: point for key, point in zip(keys, points, strict=True) if key not in known}
         if missing:
-            found = self._texts(v, [*missing.values()])
-            for key, text in zip(missing, found, strict=True):
-                name = known[key] = text if text.isidentifier() else self.fresh()
-                if name is not text:
-                    self.line(f"let {name}: {TYPES[v.dtype.name]} = {text};")
+            for key, text in zip(missing, self._texts(v, [*missing.values()]), strict=True):
+                known[key] = self._name_of(text, v.dtype)
         return [known[key] for key in keys]
+
+    def _name_of(self, text: str, dtype: DType) -> str:
+        """The name of an element that is written so; a line of its own, if that is no name yet."""
+        if text.isidentifier():
+            return text
+        name = self.fresh()
+        self.line(f"let {name}: {TYPES[dtype.name]} = {text};")
+        return name
 
     def _texts(self, v: Variable, points: Sequence[Point]) -> list[str]:
         """What reads or computes elements."""
