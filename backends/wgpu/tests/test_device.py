@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import struct
 import sys
 import threading
@@ -17,7 +19,7 @@ import wgpu
 
 import tensorken as tk
 from tensorken.errors import BackendError
-from tensorken_wgpu import device as device_module, limits, queue
+from tensorken_wgpu import device as device_module, limits, queue, reading
 from tensorken_wgpu.adapters import adapter_of
 from tensorken_wgpu.backend import Wgpu
 from tensorken_wgpu.device import Device, Memory, Window
@@ -184,7 +186,7 @@ def test_equal_uniforms_are_one_while_somebody_holds_them(fresh: Device) -> None
             fresh.uniform(bytes(size))
 
 
-def test_the_calls_that_wgpu_documents_do_the_same(kernels: Kernels) -> None:
+def test_the_calls_that_wgpu_documents_do_the_same(kernels: Kernels, monkeypatch: Patch) -> None:
     device = kernels.device
     for direct in (None, encode.__defaults__[0]):  # type: ignore[index]
         x, y = kernels.words(1, 2), device.allocate(8)
@@ -195,6 +197,8 @@ def test_the_calls_that_wgpu_documents_do_the_same(kernels: Kernels) -> None:
         device._queue.waiting = []
         device._device.queue.submit([encoder.finish()])
         assert kernels.read(y, 2) == [6, 7]
+    monkeypatch.setattr(queue, "read", lambda *asked: reading.read(*asked, direct=None))
+    assert kernels.read(y, 2) == [6, 7]
 
 
 # ---- what is kept ------------------------------------------------------------------------------------------
@@ -696,6 +700,33 @@ def test_an_interruption_while_work_is_handed_over_gives_no_wrong_numbers(
         kernels.read(y, 1)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there a signal ends the process")
+def test_an_interruption_while_a_kernel_runs_is_raised_and_the_device_goes_on(kernels: Kernels) -> None:
+    device = kernels.device
+    if not device.is_software:
+        pytest.skip("there is no telling how long a kernel takes a GPU")
+    heavy = device.pipeline(LONG.replace("5000u", "60000u"), 1, 1)
+    x, slow = device.written(bytes(2**14)), device.allocate(2**14)
+    device.run(heavy, kernels.uniform(1), [x, slow], (2**6, 1, 1))
+    timer = threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        kernels.read(slow, 1)
+    timer.join()
+    assert kernels.read(slow, 2) == [1, 1]
+    assert not reading._told
+
+
+def test_buffers_that_cannot_be_mapped_are_errors(fresh: Device) -> None:
+    usage = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
+    buffer, other = [fresh._device.create_buffer(size=256, usage=usage) for _ in range(2)]
+    buffer.map_async("READ").sync_wait()
+    for direct in (reading.DIRECT, None):
+        with pytest.raises((wgpu.GPUError, RuntimeError), match="map"):
+            reading.read(fresh._device, buffer, 4, direct)
+    assert bytes(reading.read(fresh._device, other, 4)) == bytes(4)
+
+
 def test_what_drivers_say() -> None:
     said = "Validation Error\n\nCaused by:\n  In wgpuQueueSubmit\n    Parent device is lost\n"
     assert (reason(Exception(said)), is_lost(Exception(said)), is_exhausted(Exception(said))) == (
@@ -768,9 +799,10 @@ def test_threads_that_read_let_others_go_on(kernels: Kernels) -> None:
         pytest.skip("there is no telling how long a kernel takes a GPU")
     heavy = device.pipeline(LONG.replace("5000u", "60000u"), 1, 1)
     x, slow = device.written(bytes(2**14)), device.allocate(2**14)
-    device.run(heavy, kernels.uniform(1), [x, slow], (2**6, 1, 1))
-    device.submit()
-    done: list[float] = []
+    device.run(
+        heavy, kernels.uniform(1), [x, slow], (2**6, 1, 1)
+    )  # handed over by who reads: a driver may wait
+    done: list[float] = []  # with the next submission until the one before is done
 
     def reading() -> None:
         kernels.read(slow, 1)

@@ -56,6 +56,7 @@ MET = (
     "uint8_t *",
     "intptr_t",
     "uintptr_t",
+    "void *",
 )
 """The types as wgpu 0.32 writes them: pointers, arrays, functions, and numbers as large as a pointer."""
 

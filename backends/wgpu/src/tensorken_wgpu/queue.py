@@ -14,6 +14,7 @@ from tensorken_wgpu.failures import is_exhausted, reason
 from tensorken_wgpu.groups import Groups
 from tensorken_wgpu.life import Life
 from tensorken_wgpu.memories import SMALLEST, Pool, class_of
+from tensorken_wgpu.reading import read
 
 WAITING = 256
 """How many kernels may wait before they are handed over."""
@@ -197,9 +198,7 @@ class Queue:
                 self._submit((buffer, start, staging, 0, whole))
                 self.counts["reads"] += 1
                 self._under_way = self._written = 0
-            staging.map_async("READ_NOSYNC", 0, whole).sync_wait()  # wgpu would submit again to be sure
-            found: memoryview = staging.read_mapped(0, whole)
-            staging.unmap()
+            found = read(self._device, staging, whole)
         except (wgpu.GPUError, RuntimeError) as error:
             if isinstance(error, BackendError):
                 raise
