@@ -75,6 +75,7 @@ class Clusters:
         self._members: dict[int, tuple[Rows, tuple[Variable, ...]]] = {}
         self._home: dict[Variable, int] = {}
         self._readers: dict[Variable, list[int]] = {}
+        self._befores: dict[int, set[int]] = {}  # as long as no two are joined
         self._alone: dict[Variable, Alone] = {}
         self._texts: dict[tuple[Variable, ...], Writer] = {}
         for v in self._order:
@@ -142,6 +143,7 @@ class Clusters:
         together = tuple(sorted([*values, *more_values], key=self._place.__getitem__))
         if not self._possible(self._cluster(joined, together)):
             return
+        self._befores.clear()
         first, last = min(one, other), max(one, other)
         del self._members[last]
         self._members[first] = joined, together
@@ -226,8 +228,12 @@ class Clusters:
 
     def _before(self, number: int) -> set[int]:
         """The clusters that one reads from."""
-        found = {self._home[x] for v in self._members[number][1] for x in self._needs[v] if x in self._home}
-        return found - {number}
+        found = self._befores.get(number)
+        if found is None:
+            home, values = self._home, self._members[number][1]
+            found = {home[x] for v in values for x in self._needs[v] if x in home} - {number}
+            self._befores[number] = found
+        return found
 
     def _between(self, one: int, other: int) -> bool:
         """Whether one needs another that needs the other.
