@@ -303,6 +303,45 @@ def test_the_rounds_of_a_factorization_are_one_program():
     assert max([len(program.equations) for program in raw.programs]) < 400  # all rounds in one have 2 000
 
 
+COLUMN_BY_COLUMN: dict[str, tuple[Any, ...]] = {
+    "qr": (False,),
+    "cholesky": (),
+    "det": (),
+    "slogdet": (),
+    "inv": (),
+    "triangular_solve": (True,),
+    "solve": (),
+}
+
+
+@pytest.mark.parametrize("name", COLUMN_BY_COLUMN)
+def test_the_columns_of_a_factorization_are_one_program(name):
+    op, params = OPS[name], COLUMN_BY_COLUMN[name]
+    for n in (4, 9):
+        raw = WithoutFactors()
+        a = np.random.default_rng(n).normal(size=(2, n, n))
+        a = a @ a.swapaxes(-1, -2) + np.eye(n)
+
+        def results(backend: Any, a: Any = a) -> list[Any]:
+            x = tk.tensor(a, backend=backend)
+            found = x.apply(op, *[x + 1.0][: (op.arity or 0) - 1], *params)
+            return [array(y) for y in (found if isinstance(found, tuple) else (found,))]
+
+        for lazy, eager in zip(results(Lazy(raw)), results(WithoutFactors()), strict=True):
+            np.testing.assert_allclose(lazy, eager, rtol=1e-10, atol=1e-12)
+        made = sum([len(program.equations) for program in raw.programs])
+        assert made < 100, "those of 9 columns, one by one, are more"
+
+
+def test_a_loop_of_few_turns_waits_as_other_ops_do():
+    raw = WithoutFactors()
+    x = tk.tensor(np.eye(3) + 1.0, backend=Lazy(raw))
+    total = (x.apply(OPS["inv"]) @ x).sum()
+    assert not raw.programs
+    assert total.item() == pytest.approx(3.0)
+    assert len(raw.programs) == 1
+
+
 # ---- memory and depth --------------------------------------------------------------------------------------
 
 

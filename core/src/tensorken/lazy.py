@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -15,7 +16,7 @@ from tensorken.programs.execution import prepared
 from tensorken.programs.passes.common_subexpressions import exactly
 from tensorken.programs.passes.writing import Writer
 from tensorken.programs.program import Program, Variable
-from tensorken.spec.dtypes import DTYPES, DType, as_dtype, exact
+from tensorken.spec.dtypes import DTYPES, DType, as_dtype, exact, int32
 from tensorken.spec.interpreter import R
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.raw import RawTensor
@@ -35,8 +36,11 @@ PART = 1 / 16
 PROGRAMS = 512
 """Of how many structures the programs are kept, the last used ones."""
 
-TURNS = 64
+TURNS = 256
 """Of how many loops in bodies the programs are kept, those made last."""
+
+FEW = 2
+"""Loops in bodies of so many turns wait like other ops, as parts of the program of all that waits."""
 
 CROWD = 16
 """How many nodes that are gone are remembered, beside as many as there are: few, as memory that grows at first and is
@@ -146,22 +150,44 @@ class Lazy(Wrapper[Node[R]]):
         return x
 
     def loop(
-        self, turn: Callable[..., Sequence[Tensor]], xs: Sequence[Tensor], turns: Sequence[Sequence[Tensor]]
-    ) -> Sequence[Tensor]:
-        """The turns, each a run of one program; they do not wait, or all together were a program of their own."""
-        if not turns:
-            return xs
-        facts = [(x.shape, x.dtype) for x in (*xs, *turns[0])]
+        self,
+        turn: Callable[..., Sequence[Tensor]],
+        xs: Sequence[Tensor],
+        turns: Sequence[Sequence[Tensor | int]],
+    ) -> tuple[Sequence[Tensor], list[Sequence[Tensor]]]:
+        """The turns, each a run of one program; unless they are few they do not wait, or all were in one program."""
+        if len(turns) <= FEW:
+            return super().loop(turn, xs, turns)
+        facts = [_facts(x) for x in (*xs, *turns[0])]
         program = self._turns.get((turn, *facts))
         if program is None:
             if len(self._turns) >= TURNS:
                 del self._turns[next(iter(self._turns))]
             program = self._turns[turn, *facts] = _program_of(turn, facts, self.raw)
-        run = prepared(program, self.raw)
-        values: Sequence[R] = [self.value(x.representation) for x in xs]
+        run, carried = prepared(program, self.raw), len(xs)
+        self._compute_together([*xs, *chain(*turns)])
+        values: Sequence[R] = [self._told(x) for x in xs]
+        left: list[Sequence[Tensor]] = []
         for besides in turns:
-            values = run([*values, *[self.value(x.representation) for x in besides]])
-        return [Tensor(self, self.hold(y), x.shape, x.dtype) for y, x in zip(values, xs, strict=True)]
+            ys = run([*values, *[self._told(x) for x in besides]])
+            values = ys[:carried]
+            left.append(self._tensors(ys[carried:], program.outputs[carried:]))
+        return self._tensors(values, program.outputs[:carried]), left
+
+    def _compute_together(self, xs: Iterable[Tensor | int]) -> None:
+        """Compute what waits among these, in one program."""
+        nodes = dict.fromkeys([x.representation for x in xs if not isinstance(x, int)])
+        with self._lock:
+            self._run([node for node in nodes if node.op is not None])
+
+    def _told(self, x: Tensor | int) -> R:
+        """What the program of a turn is given of a tensor, or of a whole number."""
+        return self.raw.full((1,), x, int32) if isinstance(x, int) else self.value(x.representation)
+
+    def _tensors(self, values: Sequence[R], variables: Sequence[Variable]) -> list[Tensor]:
+        """What a program has computed in the place of its variables."""
+        pairs = zip(values, variables, strict=True)
+        return [Tensor(self, self.hold(value), v.shape, v.dtype) for value, v in pairs]
 
     def realize(self, x: Node[R]) -> Node[R]:
         self.raw.realize(self.value(x))
@@ -334,6 +360,11 @@ class Lazy(Wrapper[Node[R]]):
             programs = self._programs[key] = Programs(outputs, self.raw)
         programs.used = self._last_run
         return programs.serving(graph)
+
+
+def _facts(x: Tensor | int) -> tuple[Shape, DType]:
+    """The shape and the dtype of an input of a turn."""
+    return ((1,), int32) if isinstance(x, int) else (x.shape, x.dtype)
 
 
 def _program_of(

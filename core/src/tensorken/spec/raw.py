@@ -91,17 +91,25 @@ class RawTensor(Diffable[R]):
 
     def loop(
         self, turn: Callable[..., Sequence[Any]], xs: Sequence[Any], turns: Sequence[Sequence[Any]]
-    ) -> Sequence[Any]:
+    ) -> tuple[Sequence[Any], list[Sequence[Any]]]:
         """A loop in a body, whose turns are the same ops on the same shapes, so that they may be one program.
 
         Args:
-            turn: a function of a module: from the tensors of xs and those of a turn to those that take xs' place.
+            turn: a function of a module: from the tensors of xs and what a turn has besides to the tensors that take
+                xs' place, and behind these the tensors that it leaves.
             xs: the tensors that the first turn begins with.
-            turns: what each has besides.
+            turns: what each has besides: tensors and whole numbers.  Where the turns are one program, a number comes as
+                an int32 tensor of shape (1,).
+
+        Returns:
+            What has taken xs' place in the end, and what each turn has left.
         """
+        left = []
         for besides in turns:
-            xs = turn(*xs, *besides)
-        return xs
+            ys = turn(*xs, *besides)
+            xs, rest = ys[: len(xs)], ys[len(xs) :]
+            left.append(rest)
+        return xs, left
 
     def settle(self, x: R) -> R:
         """x, with nothing held back to be fused; work that a device delays stays delayed."""

@@ -1,7 +1,7 @@
 """Bodies that eliminate or reflect, one column of all matrices of a batch at a time.
 
-Rows and columns stay where they are, and masks say which of them a step changes, so that every step is a few ops on
-whole matrices.
+Rows and columns stay where they are, and masks say which of them a step changes, so that every step is the same few ops
+on whole matrices, and the steps are the turns of a loop.
 """
 
 from __future__ import annotations
@@ -9,11 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from tensorken.spec.bodies.matrices import (
+    as_column,
+    as_row,
+    column_at,
+    column_numbers,
     columns,
     diagonal,
     from_lower,
     identity,
     product,
+    row_at,
     row_numbers,
     rows,
     size,
@@ -36,39 +41,53 @@ def eliminate(a: Tensor, b: Tensor | None) -> tuple[Tensor, Tensor | None, Tenso
     """
     n, both = a.shape[-1], a if b is None else a.concatenate(b, axis=-1)
     row = row_numbers(a, n)
-    sign = a.sum((-2, -1)).ones_like()
-    for k in range(n - 1):
-        column = columns(both, k, k + 1)
-        candidates = (row >= k).where(column.abs(), -1.0)
-        pivot = candidates.apply(OPS["argmax"], a.ndim - 2)
-        chosen = row.eq(pivot)
-        pivot_row, other_row = chosen.where(both, 0.0).sum(-2, keepdims=True), rows(both, k, k + 1)
-        both = row.eq(k).where(pivot_row, chosen.where(other_row, both))
-        sign = pivot.eq(k).reshape(sign.shape).where(sign, -sign)
-        head = columns(pivot_row, k, k + 1)
-        flat = head.eq(0.0)  # then all elements below it are zeros too
-        factors = (row > k).where(columns(both, k, k + 1) / flat.where(1.0, head), 0.0)
-        both = both - factors * pivot_row
+    start = (both, a.sum((-2, -1)).ones_like())
+    (both, sign), _ = a.interpreter.loop(_eliminate_column, start, [(row, k) for k in range(n - 1)])
     upper = upper_triangle(columns(both, 0, n))
     return upper, None if b is None else columns(both, n, both.shape[-1]), sign
 
 
+def _eliminate_column(both: Tensor, sign: Tensor, row: Tensor, k: Any) -> tuple[Tensor, Tensor]:
+    """The rows, and their sign, after row k and the one with the pivot have changed places and column k is done."""
+    candidates = (row >= k).where(column_at(both, k).abs(), -1.0)
+    pivot = candidates.apply(OPS["argmax"], both.ndim - 2)
+    chosen = row.eq(pivot)
+    pivot_row, other_row = chosen.where(both, 0.0).sum(-2, keepdims=True), row_at(both, k)
+    both = row.eq(k).where(pivot_row, chosen.where(other_row, both))
+    sign = pivot.eq(k).reshape(sign.shape).where(sign, -sign)
+    head = column_at(pivot_row, k)
+    flat = head.eq(0.0)  # then all elements below it are zeros too
+    factors = (row > k).where(column_at(both, k) / flat.where(1.0, head), 0.0)
+    return both - factors * pivot_row, sign
+
+
 def triangular_solve(a: Tensor, b: Tensor, lower: bool) -> Tensor:
-    """Substitution: each row of the solution, once known, leaves the equations of the rows that follow."""
+    """Substitution: each row of the solution, once known, leaves the equations of the rows that follow.
+
+    The rows are divided by the diagonal all together in the end, and by the way only for those that follow.
+    """
     n = a.shape[-1]
     if n == 0:
         return b
-    row, found = row_numbers(a, n), []
-    for k in range(n) if lower else range(n - 1, -1, -1):
-        column = columns(a, k, k + 1)
-        known = rows(b, k, k + 1) / rows(column, k, k + 1)
-        found.append(known)
-        rest = row > k if lower else row < k
-        b = b - rest.where(column, 0.0) * known
-    first, *others = found if lower else found[::-1]
-    x = first.concatenate(*others, axis=-2) if others else first
-    least = diagonal(a).abs().min(-1)
-    return least.eq(0.0).reshape((*least.shape, 1, 1)).where(NAN, x)
+    row = row_numbers(a, n)
+    turn, order = (_substitute_below, range(n - 1)) if lower else (_substitute_above, range(n - 1, 0, -1))
+    (b,), _ = a.interpreter.loop(turn, (b,), [(a, row, k) for k in order])
+    pivots = as_column(diagonal(a))
+    return pivots.abs().min(-2, keepdims=True).eq(0.0).where(NAN, b / pivots)
+
+
+def _substitute_below(b: Tensor, a: Tensor, row: Tensor, k: Any) -> tuple[Tensor]:
+    return (_without_known(b, a, row > k, k),)
+
+
+def _substitute_above(b: Tensor, a: Tensor, row: Tensor, k: Any) -> tuple[Tensor]:
+    return (_without_known(b, a, row < k, k),)
+
+
+def _without_known(b: Tensor, a: Tensor, rest: Tensor, k: Any) -> Tensor:
+    """The right side, without what row k of the solution has to do with the rest of the rows."""
+    column = column_at(a, k)
+    return rest.where(b - column * (row_at(b, k) / row_at(column, k)), b)
 
 
 def solve(a: Tensor, b: Tensor) -> Tensor:
@@ -95,23 +114,24 @@ def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
 def cholesky(x: Tensor) -> Tensor:
     """Right-looking: each column, divided by the root of its first element, leaves its square in what follows.
 
-    A matrix that is not positive definite has, at some step, a first element that is not above 0; it gives NaN.
+    It stays as it is itself, and all are divided together in the end.  A matrix that is not positive definite has a
+    first element that is not above 0; it gives NaN.
     """
-    n, row = x.shape[-1], row_numbers(x, x.shape[-1])
-    rest, found = from_lower(x), []
-    failed = x.sum((-2, -1), keepdims=True).zeros_like().eq(1.0)
-    for k in range(n):
-        column = columns(rest, k, k + 1)
-        head = rows(column, k, k + 1)
-        failed = failed.where(True, (head > 0.0).eq(False))
-        root = head.sqrt()
-        column = row.eq(k).where(root, (row > k).where(column / root, 0.0))
-        found.append(column)
-        rest = rest - column * column.mT
-    if not found:
+    n = x.shape[-1]
+    if n == 0:
         return x
-    factor = found[0].concatenate(*found[1:], axis=-1) if n > 1 else found[0]
-    return failed.where(NAN, factor)
+    row, number = row_numbers(x, n), column_numbers(x, n)
+    (rest,), _ = x.interpreter.loop(_subtract_square, (from_lower(x),), [(row, k) for k in range(n - 1)])
+    heads = as_row(diagonal(rest))
+    roots = heads.sqrt()
+    factor = row.eq(number).where(roots, (row > number).where(rest / roots, 0.0))
+    return (heads > 0.0).eq(False).max(-1, keepdims=True).where(NAN, factor)
+
+
+def _subtract_square(rest: Tensor, row: Tensor, k: Any) -> tuple[Tensor]:
+    column = column_at(rest, k)
+    below = (row > k).where(column / row_at(column, k).sqrt(), 0.0)
+    return (rest - below * below.mT,)
 
 
 def qr(x: Tensor, complete: bool) -> tuple[Tensor, Tensor]:
@@ -121,21 +141,24 @@ def qr(x: Tensor, complete: bool) -> tuple[Tensor, Tensor]:
     """
     m, n = x.shape[-2:]
     width = m if complete else min(m, n)
-    row, upper, reflections = row_numbers(x, m), x, []
-    for k in range(min(m - 1, n)):
-        column = (row >= k).where(columns(upper, k, k + 1), 0.0)
-        column = column / size(
-            column, -2
-        )  # or a short one would lose its digits, and the reflection with them
-        below, head = (row > k).where(column, 0.0), rows(column, k, k + 1)
-        length = column.square().sum(-2, keepdims=True).sqrt()
-        flat = below.abs().max(-2, keepdims=True).eq(0.0)
-        image = (head < 0.0).where(length, -length)
-        v = row.eq(k).where(1.0, below / flat.where(1.0, head - image))
-        scale = flat.where(0.0, (image - head) / flat.where(1.0, image))
-        upper = upper - (scale * v) * (v * upper).sum(-2, keepdims=True)
-        reflections.append((v, scale))
-    basis = identity(x, m, width)
-    for v, scale in reversed(reflections):
-        basis = basis - (scale * v) * (v * basis).sum(-2, keepdims=True)
+    row, loop = row_numbers(x, m), x.interpreter.loop
+    (upper,), reflections = loop(_reflect_column, (x,), [(row, k) for k in range(min(m - 1, n))])
+    (basis,), _ = loop(_reflect, (identity(x, m, width),), reflections[::-1])
     return basis, upper_triangle(rows(upper, 0, width))
+
+
+def _reflect_column(upper: Tensor, row: Tensor, k: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """The matrix after the reflection that leaves column k nothing below the diagonal, and that reflection."""
+    column = (row >= k).where(column_at(upper, k), 0.0)
+    column = column / size(column, -2)  # or a short one would lose its digits, and the reflection with them
+    below, head = (row > k).where(column, 0.0), row_at(column, k)
+    length = column.square().sum(-2, keepdims=True).sqrt()
+    flat = below.abs().max(-2, keepdims=True).eq(0.0)
+    image = (head < 0.0).where(length, -length)
+    v = row.eq(k).where(1.0, below / flat.where(1.0, head - image))
+    scale = flat.where(0.0, (image - head) / flat.where(1.0, image))
+    return *_reflect(upper, v, scale), v, scale
+
+
+def _reflect(x: Tensor, v: Tensor, scale: Tensor) -> tuple[Tensor]:
+    return (x - (scale * v) * (v * x).sum(-2, keepdims=True),)

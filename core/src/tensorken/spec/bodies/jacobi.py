@@ -92,7 +92,7 @@ def eigh(x: Tensor) -> tuple[Tensor, Tensor]:
     number = x.constant(range(n), int32, (n, 1))
     steps = [(partner, side, number.eq(partner.reshape((1, n)))) for partner, side in plan(x, n)]
     start = (from_lower(x), identity(x, n, n))
-    matrix, vectors = x.interpreter.loop(_round_of_eigh, start, steps * sweeps(n, x.dtype))
+    (matrix, vectors), _ = x.interpreter.loop(_round_of_eigh, start, steps * sweeps(n, x.dtype))
     values = diagonal(matrix)
     places = values.apply(OPS["argsort"], last - 1)
     return take_along(values, places, last - 1), ordered(vectors, places)
@@ -137,7 +137,7 @@ def svd(x: Tensor, full_matrices: bool) -> tuple[Tensor, Tensor, Tensor]:
         return x, x.sum(-1), x
     scale = size(x, (last - 1, last))  # no square overflows
     both = (x / scale).concatenate(identity(x, n, n), axis=-2)
-    (both,) = x.interpreter.loop(_round_of_svd, (both,), plan(x, n) * sweeps(n, x.dtype))
+    (both,), _ = x.interpreter.loop(_round_of_svd, (both,), plan(x, n) * sweeps(n, x.dtype))
     lengths = rows(both, 0, n).apply(OPS["norm"], (last - 1,)).reshape(x.shape[:-1])
     places = (-lengths).apply(OPS["argsort"], last - 1)
     both = ordered(both, places)

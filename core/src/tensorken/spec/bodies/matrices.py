@@ -78,6 +78,16 @@ def columns(x: Tensor, start: int, end: int) -> Tensor:
     return x.crop((*[(0, n) for n in x.shape[:-1]], (start, end)))
 
 
+def row_at(x: Tensor, k: Any) -> Tensor:
+    """Row k, a whole number; in a turn that is a program of its own it is a tensor of shape (1,)."""
+    return rows(x, k, k + 1) if isinstance(k, int) else x.gather(k, x.ndim - 2)
+
+
+def column_at(x: Tensor, k: Any) -> Tensor:
+    """Column k, which is given as for row_at."""
+    return columns(x, k, k + 1) if isinstance(k, int) else x.gather(k, x.ndim - 1)
+
+
 def as_row(x: Tensor) -> Tensor:
     """The last axis as a row, which scales the columns of a matrix that it multiplies."""
     return x.reshape((*x.shape[:-1], 1, x.shape[-1]))

@@ -217,6 +217,7 @@ class Factorizations(Interpreter[R]):
         jvp=(_push_cholesky,),
         vjp=(_pull_cholesky,),
         body=factorizations.cholesky,
+        turns=True,
         prepare=dominant,
         samples=((((3, 3),), ()), (((2, 2, 2),), ())),
     )
@@ -232,6 +233,7 @@ class Factorizations(Interpreter[R]):
         jvp_all=_push_qr,
         vjp_all=_pull_qr,
         body=factorizations.qr,
+        turns=True,
         prepare=dominant,
         samples=((((3, 2),), (False,)), (((2, 2, 3),), (False,)), (((2, 2),), (True,))),
     )

@@ -125,6 +125,7 @@ class Systems(Interpreter[R]):
         jvp_all=_push_solution,
         vjp_all=_pull_solution,
         body=factorizations.solve,
+        turns=True,
         prepare=dominant,
         samples=((((3, 3), (3, 2)), ()), (((2, 2, 2), (2, 2, 1)), ())),
     )
@@ -139,6 +140,7 @@ class Systems(Interpreter[R]):
         jvp_all=_push_substituted,
         vjp_all=_pull_substituted,
         body=factorizations.triangular_solve,
+        turns=True,
         prepare=dominant,
         samples=((((3, 3), (3, 2)), (True,)), (((2, 2, 2), (2, 2, 1)), (False,))),
     )
@@ -152,6 +154,7 @@ class Systems(Interpreter[R]):
         jvp=(lambda t, y, x: -((y @ t) @ y),),
         vjp=(lambda t, y, x: -((y.mT @ t) @ y.mT),),
         body=factorizations.inv,
+        turns=True,
         prepare=dominant,
         samples=((((3, 3),), ()), (((2, 2, 2),), ())),
     )
@@ -165,6 +168,7 @@ class Systems(Interpreter[R]):
         jvp=(lambda t, y, x: (t * _cofactors(x)).sum((-2, -1)),),
         vjp=(lambda t, y, x: _of_each(t) * _cofactors(x),),
         body=factorizations.det,
+        turns=True,
         prepare=dominant,
         samples=((((3, 3),), ()), (((2, 2, 2),), ()), (((1, 1),), ()), (((4, 4),), ())),
     )
@@ -197,6 +201,7 @@ class Systems(Interpreter[R]):
         jvp_all=_push_log,
         vjp_all=_pull_log,
         body=factorizations.slogdet,
+        turns=True,
         prepare=dominant,
         samples=((((3, 3),), ()), (((2, 2, 2),), ())),
     )
