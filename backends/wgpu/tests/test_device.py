@@ -19,11 +19,10 @@ import wgpu
 
 import tensorken as tk
 from tensorken.errors import BackendError
-from tensorken_wgpu import device as device_module, limits, queue, reading
+from tensorken_wgpu import device as device_module, encoding, limits, queue, reading
 from tensorken_wgpu.adapters import adapter_of
 from tensorken_wgpu.backend import Wgpu
 from tensorken_wgpu.device import Device, Memory, Window
-from tensorken_wgpu.encoding import encode
 from tensorken_wgpu.failures import (
     ExhaustedError,
     KernelError,
@@ -188,14 +187,13 @@ def test_equal_uniforms_are_one_while_somebody_holds_them(fresh: Device) -> None
 
 def test_the_calls_that_wgpu_documents_do_the_same(kernels: Kernels, monkeypatch: Patch) -> None:
     device = kernels.device
-    for direct in (None, encode.__defaults__[0]):  # type: ignore[index]
+    for direct in (None, encoding.DIRECT):
         x, y = kernels.words(1, 2), device.allocate(8)
         kernels.plus(x, 1, 8)
         device.run(kernels.add_to, kernels.uniform(5), [x, y], (1, 1, 1))
-        encoder = device._device.create_command_encoder()
-        encode(encoder, device._queue.waiting, direct)
+        commands = encoding.encoded(device._device, device._queue.waiting, None, direct)
         device._queue.waiting = []
-        device._device.queue.submit([encoder.finish()])
+        encoding.hand_over(device._device.queue, commands, direct)
         assert kernels.read(y, 2) == [6, 7]
     monkeypatch.setattr(queue, "read", lambda *asked: reading.read(*asked, direct=None))
     assert kernels.read(y, 2) == [6, 7]
@@ -260,7 +258,7 @@ def test_a_cached_kernel_costs_the_host_little(kernels: Kernels, monkeypatch: Pa
         for _ in range(count // 2):
             device.run(kernels.add_to, other, [x, y], (1, 1, 1))
             device.run(one, other, [x, y], (1, 1, 1))
-        device._queue.commands(None)
+        encoding.encoded(device._device, device._queue.waiting)
         device._queue.waiting = []
 
     device.run(kernels.add_to, other, [x, y], (1, 1, 1))
@@ -502,22 +500,23 @@ def test_a_device_in_software_takes_a_share_of_the_machine(fresh: Device) -> Non
 
 
 def test_what_waits_is_handed_over_again_where_memory_ran_out(kernels: Kernels, monkeypatch: Patch) -> None:
-    device = kernels.device
     y = kernels.plus(kernels.words(1), 1, 4)
     times: list[int] = []
-    encoders = device._device.create_command_encoder
 
     def failing(until: int) -> Any:
-        times.append(1)
-        if len(times) <= until:
-            raise wgpu.GPUOutOfMemoryError(NO_MEMORY)
-        return encoders()
+        def encoded(*asked: Any) -> Any:
+            times.append(1)
+            if len(times) <= until:
+                raise wgpu.GPUOutOfMemoryError(NO_MEMORY)
+            return encoding.encoded(*asked)
 
-    monkeypatch.setattr(device._device, "create_command_encoder", lambda: failing(1))
+        return encoded
+
+    monkeypatch.setattr(queue, "encoded", failing(1))
     assert kernels.read(y, 1) == [2]
     z = kernels.plus(y, 1, 4)
     times.clear()
-    monkeypatch.setattr(device._device, "create_command_encoder", lambda: failing(2))
+    monkeypatch.setattr(queue, "encoded", failing(2))
     with pytest.raises(ExhaustedError, match="what waits cannot be handed over: Not enough memory left"):
         kernels.read(z, 1)
     assert kernels.read(z, 1) == [3]
@@ -690,10 +689,10 @@ def test_an_interruption_while_work_is_handed_over_gives_no_wrong_numbers(
 ) -> None:
     y = kernels.plus(kernels.words(1), 1, 4)
 
-    def interrupted(commands: Any) -> None:
+    def interrupted(driver: Any, commands: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(kernels.device._device.queue, "submit", interrupted)
+    monkeypatch.setattr(queue, "hand_over", interrupted)
     with pytest.raises(KeyboardInterrupt):
         kernels.read(y, 1)
     with pytest.raises(LostDeviceError, match=r"was lost \(KeyboardInterrupt while work was handed over\)"):

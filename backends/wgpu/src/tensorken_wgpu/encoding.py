@@ -1,69 +1,153 @@
-"""Encoding: kernels that wait, written down for the driver in one pass.
+"""Encoding: kernels that wait, written down for the driver in one pass, and handed over.
 
 There are three calls a kernel, and they are most of what a kernel costs the host.  wgpu wraps each of them to look for
 errors, and makes an array of no offsets, which takes twice the time of the call itself; but errors within a pass come
-when its encoder is finished.  So these three, and those that begin and end a pass, are called directly, where wgpu has
-them where they are today; else as its documentation says.
+when its encoder is finished.  It also makes objects and structs for each encoder and what comes of it.  So the driver's
+own functions are called where wgpu has them where they are today, and wgpu looks for errors where one is reported; else
+wgpu is asked as its documentation says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 Waiting = tuple[Any, Any, tuple[int, int, int]]
 """A pipeline and a bind group of the driver's, and how many workgroups."""
 
+Copy = tuple[Any, int, Any, int, int]
+"""A buffer of the driver's and where in it, another and where in that, and how many bytes."""
 
-def _direct() -> Any:
-    """The driver's own functions, and its null; None where wgpu does not have them as we know them."""
+Call = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """The driver's own functions.
+
+    Attributes:
+        null: of cffi's.
+        create: an encoder; this one and the next three raise what the driver reports.
+        copy: between buffers.
+        finish: an encoder, which gives commands.
+        submit: commands to a queue.
+        begin: a pass.
+        set_pipeline: of a pass.
+        set_group: of a pass.
+        dispatch: in a pass.
+        end: a pass.
+        release_pass: and the next two: give back what they are called for.
+        release_encoder: as it says.
+        release_commands: as it says.
+        array: makes one of so many commands.
+    """
+
+    null: Any
+    create: Call
+    copy: Call
+    finish: Call
+    submit: Call
+    begin: Call
+    set_pipeline: Call
+    set_group: Call
+    dispatch: Call
+    end: Call
+    release_pass: Call
+    release_encoder: Call
+    release_commands: Call
+    array: Call
+
+
+def _direct() -> Direct | None:
+    """The driver's own functions; None where wgpu does not have them as we know them."""
     try:
         from wgpu.backends.wgpu_native import ffi, lib
-    except ImportError:
+        from wgpu.backends.wgpu_native._api import libf
+
+        return Direct(
+            ffi.NULL,
+            libf.wgpuDeviceCreateCommandEncoder,
+            libf.wgpuCommandEncoderCopyBufferToBuffer,
+            libf.wgpuCommandEncoderFinish,
+            libf.wgpuQueueSubmit,
+            lib.wgpuCommandEncoderBeginComputePass,
+            lib.wgpuComputePassEncoderSetPipeline,
+            lib.wgpuComputePassEncoderSetBindGroup,
+            lib.wgpuComputePassEncoderDispatchWorkgroups,
+            lib.wgpuComputePassEncoderEnd,
+            lib.wgpuComputePassEncoderRelease,
+            lib.wgpuCommandEncoderRelease,
+            lib.wgpuCommandBufferRelease,
+            lambda commands: ffi.new("WGPUCommandBuffer[]", [commands]),
+        )
+    except (ImportError, AttributeError):
         return None
-    names = ("SetPipeline", "SetBindGroup", "DispatchWorkgroups", "End", "Release")
-    functions = [getattr(lib, f"wgpuComputePassEncoder{name}", None) for name in names]
-    functions.append(getattr(lib, "wgpuCommandEncoderBeginComputePass", None))
-    return (*functions, ffi.NULL) if None not in functions else None
 
 
 DIRECT = _direct()
 
 
-def encode(encoder: Any, waiting: Sequence[Waiting], direct: Any = DIRECT) -> None:
-    """Write down kernels in a pass of their own; each sees what those before it have written."""
-    if direct is None or not hasattr(encoder, "_internal"):
-        _checked(encoder, waiting)
-    else:
-        _unchecked(encoder._internal, waiting, *direct)
+def encoded(
+    device: Any, waiting: Sequence[Waiting], copy: Copy | None = None, direct: Direct | None = DIRECT
+) -> Any:
+    """Commands of the driver's: kernels in a pass, where each sees what those before it have written; then a copy.
+
+    Args:
+        device: the driver's.
+        waiting: the kernels.
+        copy: between buffers, if there is one.
+
+    Raises:
+        GPUError: if the driver refuses something of it; on a lost device it does.  To submit would end the process.
+    """
+    if direct is None or not hasattr(device, "_internal"):
+        return _documented(device, waiting, copy)
+    encoder = direct.create(device._internal, direct.null)
+    try:
+        if waiting:
+            _encode(encoder, waiting, direct)
+        if copy is not None:
+            source, start, target, place, size = copy
+            direct.copy(encoder, source._internal, start, target._internal, place, size)
+        return direct.finish(encoder, direct.null)
+    finally:
+        direct.release_encoder(encoder)
 
 
-def _checked(encoder: Any, waiting: Sequence[Waiting]) -> None:
-    compute = encoder.begin_compute_pass()
-    bound = last = None
-    for pipeline, group, groups in waiting:
-        if pipeline is not last:
+def hand_over(queue: Any, commands: Any, direct: Direct | None = DIRECT) -> None:
+    """Hand over to a queue of the driver's what has been encoded.
+
+    Raises:
+        GPUError: if the driver refuses it.
+    """
+    if direct is None or not hasattr(queue, "_internal"):
+        queue.submit([commands])
+        return
+    try:
+        direct.submit(queue._internal, 1, direct.array(commands))
+    finally:
+        direct.release_commands(commands)
+
+
+def _documented(device: Any, waiting: Sequence[Waiting], copy: Copy | None) -> Any:
+    encoder = device.create_command_encoder()
+    if waiting:
+        compute = encoder.begin_compute_pass()
+        for pipeline, group, groups in waiting:
             compute.set_pipeline(pipeline)
-            last = pipeline
-        if group is not bound:
             compute.set_bind_group(0, group)
-            bound = group
-        compute.dispatch_workgroups(*groups)
-    compute.end()
+            compute.dispatch_workgroups(*groups)
+        compute.end()
+    if copy is not None:
+        encoder.copy_buffer_to_buffer(*copy)
+    return encoder.finish()
 
 
-def _unchecked(
-    encoder: Any,
-    waiting: Sequence[Waiting],
-    set_pipeline: Any,
-    set_group: Any,
-    dispatch: Any,
-    end: Any,
-    release: Any,
-    begin: Any,
-    null: Any,
-) -> None:
-    compute = begin(encoder, null)
+def _encode(encoder: Any, waiting: Sequence[Waiting], direct: Direct) -> None:
+    set_pipeline, set_group, dispatch = direct.set_pipeline, direct.set_group, direct.dispatch
+    null = direct.null
+    compute = direct.begin(encoder, null)
     bound = last = None
     for pipeline, group, (x, y, z) in waiting:
         if pipeline is not last:
@@ -73,5 +157,5 @@ def _unchecked(
             set_group(compute, 0, group._internal, 0, null)
             bound = group
         dispatch(compute, x, y, z)
-    end(compute)
-    release(compute)
+    direct.end(compute)
+    direct.release_pass(compute)

@@ -9,7 +9,7 @@ from typing import Any
 import wgpu
 
 from tensorken.errors import BackendError
-from tensorken_wgpu.encoding import Waiting, encode
+from tensorken_wgpu.encoding import Copy, Waiting, encoded, hand_over
 from tensorken_wgpu.failures import is_exhausted, reason
 from tensorken_wgpu.groups import Groups
 from tensorken_wgpu.life import Life
@@ -112,23 +112,23 @@ class Queue:
                 self._submit()
                 self._bound()
 
-    def _submit(self, copy: tuple[Any, ...] | None = None) -> None:
+    def _submit(self, copy: Copy | None = None) -> None:
         """Hand over what waits, and then a copy between buffers; also what was written, even if nothing waits."""
         self._life.check()
         pool = self._pool
         pool.collect(bool(self.waiting))
         try:
-            commands = self.commands(copy)
+            commands = encoded(self._device, self.waiting, copy)
         except wgpu.GPUError as error:
             if not is_exhausted(error):
                 raise self._life.lose(f"it refused what waited: {reason(error)}") from error
             self.let_go()
             try:
-                commands = self.commands(copy)
+                commands = encoded(self._device, self.waiting, copy)
             except wgpu.GPUError as again:  # what waits goes on waiting
                 raise self._life.failure(again, "what waits cannot be handed over") from again
         try:
-            self._driver.submit([commands])
+            hand_over(self._driver, commands)
             self.counts["kernels"] += len(self.waiting)
             self.counts["submissions"] += 1
             self._under_way += 1
@@ -140,19 +140,6 @@ class Queue:
             self._life.lose(f"{type(error).__name__} while work was handed over")
             raise
         self._groups.forget(pool.submitted())
-
-    def commands(self, copy: tuple[Any, ...] | None) -> Any:
-        """What waits, and then a copy between buffers, as the driver takes it.  Under the lock.
-
-        Raises:
-            GPUError: if the driver refuses it.
-        """
-        encoder = self._device.create_command_encoder()
-        if self.waiting:
-            encode(encoder, self.waiting)
-        if copy is not None:
-            encoder.copy_buffer_to_buffer(*copy)
-        return encoder.finish()  # on a lost device this raises; to submit would end the process
 
     # ---- waiting -------------------------------------------------------------------------------------------
 
