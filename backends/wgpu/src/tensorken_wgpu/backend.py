@@ -46,7 +46,10 @@ class Wgpu(RawTensor[Array]):
     def __init__(self, device: Device) -> None:
         self._device = device
         self.target = Target(
-            device.bindings, int(device.limits["max-storage-buffer-binding-size"]), device.is_software
+            device.bindings,
+            int(device.limits["max-storage-buffer-binding-size"]),
+            device.is_software,
+            in_pairs=device.is_software and "shader-int64" in device.features,
         )
         self._single: dict[Any, Renewed] = {}
         self.capabilities = Capabilities(dtypes=declared(device.features), ulp=ERRORS)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Variable
     from tensorken_wgpu.kernels import Cluster
     from tensorken_wgpu.target import Target
+    from tensorken_wgpu.vectors import Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class BlockKernel(TileKernel):
         target: where it is to run.
         between: what the results are written to if the sum is divided into parts; nothing else is computed then.
         parts: how many there are, each for other workgroups.
-        vectors: the values that are read and written four at a time.
+        vectors: as what values are read and written, of those that are so several at a time.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class BlockKernel(TileKernel):
         target: Target,
         between: Variable | None = None,
         parts: int = 1,
-        vectors: Collection[Variable] = (),
+        vectors: Mapping[Variable, Vector] | None = None,
     ) -> None:
         super().__init__(cluster, makers, kept, block.tile, target, between, parts, vectors)
         self.block = block

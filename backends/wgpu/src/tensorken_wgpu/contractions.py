@@ -30,6 +30,7 @@ from tensorken_wgpu.writer import FOLDS, NotHere
 if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Variable
     from tensorken_wgpu.target import Target
+    from tensorken_wgpu.vectors import Vector
 
 MOST = 2**14
 """How often an invocation goes through its loop at most: Mesa's driver in software ends loops after 65 535 turns."""
@@ -175,7 +176,7 @@ def _written(
 ) -> Kernel:
     """The kernel, with all vectors of four that are possible."""
 
-    def writing(vectors: Collection[Variable]) -> TileKernel:
+    def writing(vectors: Mapping[Variable, Vector]) -> TileKernel:
         if isinstance(tile, Block):
             return BlockKernel(cluster, makers, kept, tile, target, between, parts, vectors)
         return TileKernel(cluster, makers, kept, tile, target, between, parts, vectors)

@@ -2,7 +2,7 @@
 
 A row is folded, in stages: each stage is one loop over the row, in which all folds run that need no more than what the
 stages before have found.  Then what has an element for each element of the row is computed in a last loop.  Where an
-element is a row by itself there are no loops.  An invocation has one row, or four neighbours, or shares it with its
+element is a row by itself there are no loops.  An invocation has one row, or some neighbours, or shares it with its
 workgroup, whose parts are brought together as a tree; long rows that are few are folded in parts, by two kernels.
 """
 
@@ -19,6 +19,7 @@ from tensorken_wgpu.places import Place, always, fixed, variable
 from tensorken_wgpu.single import Value
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.templates import NUMBERS, whole
+from tensorken_wgpu.vectors import FOUR, Vector, vector_of
 from tensorken_wgpu.writer import FOLDS, Writer
 
 if TYPE_CHECKING:
@@ -34,10 +35,10 @@ Mesa's driver in software ends a kernel's loops, silently, after 65 535 turns in
 """
 
 MANY = 2**14
-"""From how many elements on they are read and written four at a time."""
+"""From how many elements on several are read and written at a time."""
 
 LONG = 64
-"""How many lines a kernel may have that is written for four elements at once."""
+"""How many lines a kernel may have that is written for several elements at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,10 +102,17 @@ def division(rows: Rows, target: Target) -> Division:
         alone = count >= target.enough and length <= 256
     if rows.along_the_last and length >= 64 and not alone:
         together = 64 if length < 1024 else 256
-    turns = -(-length // together)
-    few = max(1, min(target.enough // max(count * together, 1), turns // 64))
-    parts = max(few if few >= 4 else 1, -(-turns // TURNS))
+    parts = _parts(rows, together, target)
+    if parts > 1 and target.in_software:
+        together, parts = 1, _parts(rows, 1, target)  # where workgroups share, all loops are slow there
     return Division(together, parts)
+
+
+def _parts(rows: Rows, together: int, target: Target) -> int:
+    """In how many parts rows are folded that so many invocations share."""
+    turns = -(-rows.length // together)
+    few = min(target.enough // max(rows.count * together, 1), turns // 64)
+    return max(few if few >= 4 else 1, -(-turns // TURNS))
 
 
 def division_of_parts(parts: int, count: int, target: Target) -> Division:
@@ -170,20 +178,21 @@ def written(
     target: Target,
     between: Mapping[Variable, Variable] | None = None,
 ) -> Kernel:
-    """The kernel of a cluster, with vectors of four where that is possible and pays."""
+    """The kernel of a cluster, with vectors where that is possible and pays."""
     kernel = RowKernel(cluster, makers, kept, how, target, between)
     done = kernel.kernel()
     rows = cluster.rows
     if prod(rows.shape) < MANY or len(kernel.writer.lines) > LONG:
         return done
-    lanes = how.together == 1 and not rows.along_the_last and rows.count % 4 == 0
-    steps = rows.along_the_last and rows.length % 4 == 0
-    if not (lanes or steps):
+    neighbours = rows.length if rows.along_the_last else rows.count if how.together == 1 else 1
+    at_once = next((n for n in target.at_once if neighbours % n == 0), None)
+    if at_once is None:
         return done
-    wide = 4 if lanes else 1, 4 if steps else 1
+    lanes, steps = (1, at_once) if rows.along_the_last else (at_once, 1)
     return with_vectors(
-        lambda vectors: RowKernel(cluster, makers, kept, how, target, between, vectors, *wide),
+        lambda vectors: RowKernel(cluster, makers, kept, how, target, between, vectors, lanes, steps),
         [*done.reads, *done.writes],
+        at_once,
     )
 
 
@@ -196,15 +205,21 @@ class Writing(Protocol):
         """The whole."""
 
 
-def with_vectors(writing: Callable[[Collection[Variable]], Writing], values: Collection[Variable]) -> Kernel:
-    """A kernel in which as many of these values as possible are read and written four elements at a time."""
-    vectors = {v for v in values if prod(v.shape) % 4 == 0}
+def with_vectors(
+    writing: Callable[[Mapping[Variable, Vector]], Writing], values: Collection[Variable], most: int = FOUR
+) -> Kernel:
+    """A kernel in which values are read and written as the largest vectors, of so many elements at most, that fit."""
+    vectors = {v: vector for v in values if (vector := vector_of(v, most))}
     while True:
-        wide = writing(frozenset(vectors))
+        wide = writing(vectors)
         done = wide.kernel()
-        if not wide.writer.scalars & vectors:
+        unfit = wide.writer.unfit & vectors.keys()
+        if not unfit:
             return done
-        vectors -= wide.writer.scalars
+        smaller = {
+            v: vector_of(v, vector.size - 1) if v in unfit else vector for v, vector in vectors.items()
+        }
+        vectors = {v: vector for v, vector in smaller.items() if vector}
 
 
 class RowKernel:
@@ -217,7 +232,7 @@ class RowKernel:
         how: rows are divided.
         target: where it is to run.
         between: for each fold what its parts are written to, or read from if the cluster is that of the parts.
-        vectors: the values that are read and written four at a time.
+        vectors: as what values are read and written, of those that are so several at a time.
         lanes: how many neighbouring rows an invocation has.
         steps: how many neighbours in a row it takes at once.
     """
@@ -230,7 +245,7 @@ class RowKernel:
         how: Division,
         target: Target,
         between: Mapping[Variable, Variable] | None = None,
-        vectors: Collection[Variable] = (),
+        vectors: Mapping[Variable, Vector] | None = None,
         lanes: int = 1,
         steps: int = 1,
     ) -> None:
@@ -242,7 +257,7 @@ class RowKernel:
         self.steps = steps
         self.lanes = lanes
         known = {*kept, *self.between.values()} if between else kept
-        self.writer = Writer(makers, known, frozenset(cluster.values), frozenset(vectors), target)
+        self.writer = Writer(makers, known, frozenset(cluster.values), vectors, target)
         self.shared: list[str] = []
         self.folds = [v for v in cluster.values if makers[v].op.name in FOLDS]
         self.depths = self._depths()

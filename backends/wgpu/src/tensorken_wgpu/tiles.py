@@ -23,6 +23,7 @@ from tensorken_wgpu.writer import FOLDS, Writer
 if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Variable
     from tensorken_wgpu.target import Target
+    from tensorken_wgpu.vectors import Vector
 
 STEP = 4
 """How many elements of the sum are added in one turn of the loop."""
@@ -60,7 +61,7 @@ class TileKernel:
         target: where it is to run.
         between: what the results are written to if the sum is divided into parts; nothing else is computed then.
         parts: how many there are, each for other invocations.
-        vectors: the values that are read and written four at a time.
+        vectors: as what values are read and written, of those that are so several at a time.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class TileKernel:
         target: Target,
         between: Variable | None = None,
         parts: int = 1,
-        vectors: Collection[Variable] = (),
+        vectors: Mapping[Variable, Vector] | None = None,
     ) -> None:
         self.cluster = cluster
         self.makers = makers

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Variable
     from tensorken.spec.dtypes import DType
     from tensorken_wgpu.target import Target
+    from tensorken_wgpu.vectors import Vector
 
 
 class NotHere(Exception):
@@ -32,7 +33,7 @@ class Writer:
         makers: for each value that is computed the equation that does that.
         kept: the values that lie in memory, before this kernel or after it.
         own: those of them that this kernel computes.
-        vectors: those of which four neighbours are read and written at once.
+        vectors: as what neighbours are read and written at once, of values for which that is so.
         target: where the kernel is to run; None if all values are small.
 
     Attributes:
@@ -41,7 +42,7 @@ class Writer:
         reads: the values read from memory, and what the text calls them.
         writes: the same of those that are written.
         loads: at which places of each value that is read from memory.
-        scalars: what cannot be read or written four at a time.
+        unfit: what cannot be read or written as those vectors.
         homes: for each value that this kernel computes at which places it does so at the moment.
     """
 
@@ -50,7 +51,7 @@ class Writer:
         makers: Mapping[Variable, Equation],
         kept: Collection[Variable],
         own: frozenset[Variable],
-        vectors: Collection[Variable] = (),
+        vectors: Mapping[Variable, Vector] | None = None,
         target: Target | None = None,
     ) -> None:
         self.makers = makers
@@ -58,12 +59,12 @@ class Writer:
         self.reads: dict[Variable, str] = {}
         self.writes: dict[Variable, str] = {}
         self.loads: dict[Variable, set[tuple[object, ...]]] = {}
-        self.scalars: set[Variable] = set()
+        self.unfit: set[Variable] = set()
         self.homes: dict[Variable, set[tuple[object, ...]]] = {}
         self._kept = kept
         self._own = own
         self._target = target
-        self.vectors = vectors
+        self.vectors = vectors or {}
         self._indent = "  "
         self._known: dict[object, str] = {}
         self._count = 0
@@ -73,7 +74,7 @@ class Writer:
         other = copy(self)
         other.lines, other.reads, other.writes = self.lines.copy(), self.reads.copy(), self.writes.copy()
         other.loads = {v: places.copy() for v, places in self.loads.items()}
-        other.scalars, other._known = self.scalars.copy(), self._known.copy()
+        other.unfit, other._known = self.unfit.copy(), self._known.copy()
         return other
 
     # ---- lines ---------------------------------------------------------------------------------------------
@@ -191,34 +192,37 @@ class Writer:
     def _load(self, v: Variable, place: Place) -> str:
         name = self.reads.setdefault(v, f"x{len(self.reads)}")
         dtype = v.dtype.name
-        if v not in self.vectors:
+        vector = self.vectors.get(v)
+        if vector is None:
             return loaded(dtype, self._at(v, name, place))
-        start, component = self._aligned(v, place)
-        vector = self.named((name, start.key), self._at(v, name, start))
-        return loaded(dtype, f"{vector}.{component}")
+        start, i = self._aligned(v, vector, place)
+        whole = self.named((name, start.key), self._at(v, name, start))
+        return loaded(dtype, vector.element(whole, i))
 
-    def _aligned(self, v: Variable, place: Place) -> tuple[Place, str]:
-        """Which vector an element is in, and where there; if that differs, it is noted that v must not be vectors."""
-        if any([f % 4 for f in place.terms.values()]):
-            self.scalars.add(v)
-            return place, "x"
-        return place.over(4), "xyzw"[place.constant % 4]
+    def _aligned(self, v: Variable, vector: Vector, place: Place) -> tuple[Place, int]:
+        """Which vector an element is in, and where there; if that differs, it is noted that v has no such vectors."""
+        if any([f % vector.size for f in place.terms.values()]):
+            self.unfit.add(v)
+            return place, 0
+        return place.over(vector.size), place.constant % vector.size
 
     def store(self, v: Variable, elements: Sequence[tuple[Place, str]]) -> None:
-        """Write elements, which are one, or four neighbours, to memory."""
+        """Write elements, which are one or neighbours, to memory."""
         name = self.writes.setdefault(v, f"y{len(self.writes)}")
         dtype = v.dtype.name
-        values = [stored(dtype, value) for _, value in elements]
-        if v not in self.vectors:
-            for (place, _), value in zip(elements, values, strict=True):
-                self._put(v, name, place, value)
-            return
-        first = elements[0][0]
-        neighbours = [first.plus(i).key for i in range(4)]
-        start, component = self._aligned(v, first)
-        if [place.key for place, _ in elements] != neighbours or component != "x":
-            self.scalars.add(v)
-        self._put(v, name, start, f"vec4<{STORED[dtype]}>({', '.join(values)})")
+        vector = self.vectors.get(v)
+        size = vector.size if vector else 1
+        for i in range(0, len(elements), size):
+            places = [place for place, _ in elements[i : i + size]]
+            values = [stored(dtype, value) for _, value in elements[i : i + size]]
+            if vector is None:
+                self._put(v, name, places[0], values[0])
+                continue
+            start, first = self._aligned(v, vector, places[0])
+            if first or [place.key for place in places] != [places[0].plus(j).key for j in range(size)]:
+                self.unfit.add(v)
+            else:
+                self._put(v, name, start, vector.whole(values))
 
     def _put(self, v: Variable, name: str, place: Place, value: str) -> None:
         one = len(self.windows(v)) == 1
@@ -238,8 +242,8 @@ class Writer:
         place = 0
         for access, names in (("read", self.reads), ("read_write", self.writes)):
             for v, name in names.items():
-                stored_as = STORED[v.dtype.name]
-                kind, elements = (f"vec4<{stored_as}>", 4) if v in self.vectors else (stored_as, 1)
+                vector = self.vectors.get(v)
+                kind, elements = (vector.type, vector.size) if vector else (STORED[v.dtype.name], 1)
                 windows = self.windows(v)
                 parts = [name] if len(windows) == 1 else [f"{name}_{i}" for i in range(len(windows))]
                 for part in parts:

@@ -1,0 +1,70 @@
+"""Vectors: neighbouring elements that are read and written at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tensorken_wgpu.dtypes import SIZES, Value
+from tensorken_wgpu.wgsl import STORED
+
+FOUR, EIGHT = 4, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """Neighbouring elements as one thing in memory.
+
+    Attributes:
+        size: how many they are.
+        type: of the thing.
+        element: from its name, and a number below the size, to what lies in memory of that element.
+        whole: the thing of what is to lie there of each element.
+    """
+
+    size: int
+    type: str
+    element: Callable[[str, int], str]
+    whole: Callable[[Sequence[str]], str]
+
+
+def vector_of(value: Value, most: int) -> Vector | None:
+    """The largest vectors of at most so many elements that a value consists of; None if there are none.
+
+    >>> from tensorken.spec.dtypes import DTYPES
+    >>> from tensorken_wgpu.single import Value
+    >>> [vector_of(Value((2, 4), DTYPES[name]), 8).type for name in ("float32", "float64")]
+    ['vec4<u64>', 'vec4<f64>']
+    """
+    dtype = value.dtype.name
+    sizes = (EIGHT, FOUR) if SIZES[dtype] == 4 else (FOUR,)
+    found = [size for size in sizes if size <= most and prod(value.shape) % size == 0]
+    return _VECTORS[dtype, found[0]] if found else None
+
+
+def _four(stored: str) -> Vector:
+    kind = f"vec4<{stored}>"
+    return Vector(
+        FOUR, kind, lambda name, i: f"{name}.{'xyzw'[i]}", lambda values: f"{kind}({', '.join(values)})"
+    )
+
+
+def _eight(stored: str) -> Vector:
+    """Four pairs, each of which is a number of 64 bits with the first one as its lower half."""
+
+    def element(name: str, i: int) -> str:
+        pair = f"{name}.{'xyzw'[i // 2]}"
+        return f"bitcast<{stored}>(u32({pair}{' >> 32u' if i % 2 else ''}))"
+
+    def whole(values: Sequence[str]) -> str:
+        words = [f"u64(bitcast<u32>({value}))" for value in values]
+        pairs = [f"{low} | ({high} << 32u)" for low, high in zip(words[::2], words[1::2], strict=True)]
+        return f"vec4<u64>({', '.join(pairs)})"
+
+    return Vector(EIGHT, "vec4<u64>", element, whole)
+
+
+_VECTORS = {(dtype, FOUR): _four(stored) for dtype, stored in STORED.items()} | {
+    (dtype, EIGHT): _eight(stored) for dtype, stored in STORED.items() if SIZES[dtype] == 4
+}
