@@ -33,7 +33,8 @@ MOST_BINDINGS = 32
 SHARE = 0.75
 """How much of the machine's memory a device in software may take: above that, systems end processes without a word."""
 
-_WORKGROUP_VARIABLE = re.compile(r"\bvar\s*<\s*workgroup\s*>\s*(\w+)\s*:\s*([^;=]+);")
+# They begin with what is plain text, so that a search skips to where it stands: a kernel is long.
+_WORKGROUP_VARIABLE = re.compile(r"var\s*<\s*workgroup\s*>\s*(\w+)\s*:\s*([^;=]+);")
 _WORKGROUP_SIZE = re.compile(
     r"@workgroup_size\s*\(\s*(\d+)u?\s*(?:,\s*(\d+)u?\s*)?(?:,\s*(\d+)u?\s*)?,?\s*\)"
 )
