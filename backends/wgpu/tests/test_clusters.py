@@ -107,7 +107,7 @@ def test_programs_compute_what_numpy_computes(lazy: Any, seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(80, 110))
 def test_rows_may_be_divided_in_any_way(lazy: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Vectors of four, workgroups that share rows, and parts come with size; here they come with small arrays."""
+    """Vectors, workgroups that share rows, and parts come with size; here they come with small arrays."""
     rng = random.Random(seed)
     shape = rng.choice([(4, 8, 8), (2, 4, 12), (8, 4, 16), (1, 8, 4), (4, 6, 5)])
     ways: dict[Any, Division] = {}

@@ -78,6 +78,12 @@ def test_neighbours_are_read_and_written_as_is_best_for_the_device(
     assert rows.count(f"array<{kind}>") == 1
 
 
+def test_what_calls_long_functions_is_written_for_four(raw: Any) -> None:
+    """A sine of eight elements takes a driver in software half a second, and is no quicker then."""
+    (waves,) = texts(tk.sin, raw, replace(raw.target, in_pairs=True), (MANY,))
+    assert waves.count("array<vec4<f32>>") == 2
+
+
 def test_long_sums_in_software_are_folded_by_invocations_of_their_own() -> None:
     rows = Rows((10**7,), (0,))
     assert division(rows, HARDWARE).together == 256

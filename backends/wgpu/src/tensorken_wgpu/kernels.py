@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tensorken.spec.dtypes import DTYPES
 from tensorken_wgpu.folds import Fold, Rows, fold_of
+from tensorken_wgpu.functions import needed
 from tensorken_wgpu.places import Place, always, fixed, variable
 from tensorken_wgpu.single import Value
 from tensorken_wgpu.target import Target
@@ -182,11 +183,8 @@ def written(
     kernel = RowKernel(cluster, makers, kept, how, target, between)
     done = kernel.kernel()
     rows = cluster.rows
-    if prod(rows.shape) < MANY or len(kernel.writer.lines) > LONG:
-        return done
-    neighbours = rows.length if rows.along_the_last else rows.count if how.together == 1 else 1
-    at_once = next((n for n in target.at_once if neighbours % n == 0), None)
-    if at_once is None:
+    at_once = _at_once(rows, how, kernel.writer.lines, target)
+    if at_once == 1:
         return done
     lanes, steps = (1, at_once) if rows.along_the_last else (at_once, 1)
     return with_vectors(
@@ -194,6 +192,22 @@ def written(
         [*done.reads, *done.writes],
         at_once,
     )
+
+
+def _at_once(rows: Rows, how: Division, lines: Sequence[str], target: Target) -> int:
+    """How many neighbouring elements an invocation computes at once, in a kernel that has these lines for one.
+
+    For more than four the functions that it calls are counted as well: of long ones a driver makes machine code for a
+    long time, and a processor has too few registers for them.
+    """
+    neighbours = rows.length if rows.along_the_last else rows.count if how.together == 1 else 1
+    if prod(rows.shape) < MANY:
+        return 1
+    for number in target.at_once:
+        text = lines if number == FOUR else [*lines, *needed("\n".join(lines)).splitlines()]
+        if len(text) <= LONG and neighbours % number == 0:
+            return number
+    return 1
 
 
 class Writing(Protocol):
