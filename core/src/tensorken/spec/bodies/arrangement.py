@@ -55,11 +55,9 @@ def _first(x: Tensor, value: Tensor, axis: int) -> Tensor:
 
 def cumsum(x: Tensor, axis: int) -> Tensor:
     """Partial sums over 1, 2, 4, ... neighbours: each step adds the array shifted by as many places."""
-    n, step = x.shape[axis], 1
-    while step < n:
-        pads = tuple([(step, 0) if i == axis else (0, 0) for i in range(x.ndim)])
-        limits = tuple([(0, n - step) if i == axis else (0, m) for i, m in enumerate(x.shape)])
-        x = x + x.crop(limits).pad(pads)
+    step = 1
+    while step < x.shape[axis]:
+        x = x + _shifted(x, axis, step)
         step *= 2
     return x
 
@@ -68,23 +66,23 @@ def cumsum(x: Tensor, axis: int) -> Tensor:
 
 
 def prod(x: Tensor, axes: Axes) -> Tensor:
-    """Products of pairs, of pairs of these, and so on."""
+    """Products of pairs, of pairs of these, and so on, after ones have filled up the size to a power of two."""
     for axis in axes:
-        while (n := x.shape[axis]) > 1:
-            half = n // 2
-            pairs = _part(x, axis, 0, half) * _part(x, axis, half, 2 * half)
-            x = pairs if n % 2 == 0 else pairs.concatenate(_part(x, axis, n - 1, n), axis=axis)
-        if n == 0:
-            x = x.pad(tuple([(1, 0) if i == axis else (0, 0) for i in range(x.ndim)])).ones_like()
+        n = x.shape[axis]
+        size = 1 << max(n - 1, 0).bit_length()
+        if n < size:
+            x = x.pad(tuple([(0, size - n) if i == axis else (0, 0) for i in range(x.ndim)]))
+            x = (iota(x, axis) < n).where(x, 1)
+        while (half := x.shape[axis] // 2) > 0:
+            x = _part(x, axis, 0, half) * _part(x, axis, half, 2 * half)
     return x
 
 
 def cumprod(x: Tensor, axis: int) -> Tensor:
     """Partial products over 1, 2, 4, ... neighbours: each step multiplies by the array shifted by as many places."""
-    n, step = x.shape[axis], 1
-    while step < n:
-        products = _part(x, axis, step, n) * _part(x, axis, 0, n - step)
-        x = _part(x, axis, 0, step).concatenate(products, axis=axis)
+    step, place = 1, iota(x, axis)
+    while step < x.shape[axis]:
+        x = (place < step).where(x, x * _shifted(x, axis, step))
         step *= 2
     return x
 
@@ -125,6 +123,12 @@ def recurrence(a: Tensor, b: Tensor, axis: int) -> Tensor:
 
 def _part(x: Tensor, axis: int, start: int, end: int) -> Tensor:
     return x.crop(tuple([(start, end) if i == axis else (0, n) for i, n in enumerate(x.shape)]))
+
+
+def _shifted(x: Tensor, axis: int, step: int) -> Tensor:
+    """Each element in the place of the one so many steps behind it; zeros come in the first places."""
+    pads = tuple([(step, 0) if i == axis else (0, 0) for i in range(x.ndim)])
+    return _part(x, axis, 0, x.shape[axis] - step).pad(pads)
 
 
 # ---- joining -----------------------------------------------------------------------------------------------
