@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import factorial
 
-from tensorken_wgpu.functions.floats import LOG_2, Float
+from tensorken_wgpu.functions.floats import LOG_2, Float, economised
 
 TEXT = """
 fn two_to(n: i32) -> F { return bitcast<F>(U(n + BIAS) << PLACES); }
@@ -13,9 +13,8 @@ fn exponential_of(r: F, t: F) -> F {
   let y = 1.0 + exact(fma(r * r, EXP_SERIES, r));
   let bits = bitcast<U>(t);
   let half = bits >> 1u;
-  let one = bitcast<F>((half << PLACES) + ONE_BITS);
-  let other = bitcast<F>(((bits - half) << PLACES) + ONE_BITS);
-  return exact(y * one) * other;
+  let first = bitcast<F>(bitcast<U>(y) + (half << PLACES));
+  return first * bitcast<F>(((bits - half) << PLACES) + ONE_BITS);
 }
 fn exponential(x: F) -> F {
   let y = clamp(x, EXP_VANISHES, EXP_OVERFLOWS);
@@ -34,16 +33,20 @@ fn power_of_two(x: F) -> F {
 """x = n log 2 + r, and the series of exp(r); multiples of the upper part of log 2 are exact.
 
 t is n + `WHOLE`, which is so large that the sum has no fraction, and the last bits of n as its own. 2**n is
-made of two powers of two, as it may be too large or too small for one; `ONE_BITS` are those of 1. Where the
-result is infinite or 0, their product with the series is, so nothing branches: where invocations go one way
-together, they go each way.
+made of two powers of two, as it may be too large or too small for one: the first is added to the exponent of the
+series, the other is a factor, with the bits of 1 and an exponent more. Where the result is infinite or 0, the product
+is, so nothing branches: where invocations go one way together, they go each way.
 """
 
-_TERMS = {"f32": 8, "f64": 14}
+_TERMS = {"f32": 5, "f64": 11}
+_MOST = Fraction(35, 100)
+"""r is smaller: it is half of log 2 at most."""
 
 
 def words(of: Float) -> dict[str, str]:
     """What the texts above have of their own in a type."""
+    terms = _TERMS[of.type]
+    series = [Fraction(1, factorial(i + 2)) for i in range(terms + 6)]
     largest, least = of.bias + 1, -of.bias - of.digits
     high, low = of.split(LOG_2, of.digits - (largest - least).bit_length())
     return {
@@ -56,5 +59,5 @@ def words(of: Float) -> dict[str, str]:
         "EXP2_OVERFLOWS": of.literal(largest),
         "EXP2_VANISHES": of.literal(least),
         "WHOLE": of.literal(3 << of.digits - 2),
-        "EXP_SERIES": of.series("r", [Fraction(1, factorial(i)) for i in range(2, _TERMS[of.type])]),
+        "EXP_SERIES": of.series("r", economised(series, -_MOST, _MOST, terms)),
     }

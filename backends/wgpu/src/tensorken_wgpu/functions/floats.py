@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -80,6 +80,45 @@ class Float:
         for c in reversed(others):
             text = f"fma({text}, {x}, {self.literal(c)})"
         return text
+
+
+def economised(coefficients: Sequence[Fraction], low: Fraction, high: Fraction, count: int) -> list[Fraction]:
+    """A polynomial of so many coefficients that is near one of more, between two numbers.
+
+    The last coefficient goes with the Chebyshev polynomial of its degree, which of all polynomials that have it is
+    the one nearest to 0 there; then the next one goes.  C. Lanczos, "Applied Analysis", 1956.
+
+    Args:
+        coefficients: of the polynomial, the constant first.
+        low: where the two have to be near.
+        high: up to where.
+        count: how many there shall be.
+
+    >>> [str(c) for c in economised([Fraction(0), Fraction(0), Fraction(1)], Fraction(-1), Fraction(1), 2)]
+    ['1/2', '0']
+    """
+    found = [*coefficients]
+    while len(found) > count:
+        least = _chebyshev(len(found) - 1, low, high)
+        factor = found.pop() / least.pop()
+        found = [c - factor * t for c, t in zip(found, least, strict=True)]
+    return found
+
+
+def _chebyshev(degree: int, low: Fraction, high: Fraction) -> list[Fraction]:
+    """The coefficients of a Chebyshev polynomial, of at least degree 1, on other numbers than those from -1 to 1."""
+    slope = 2 / (high - low)
+    constant = 1 - slope * high
+    before, found = [Fraction(1)], [constant, slope]
+    for _ in range(degree - 1):
+        following = [
+            2 * (constant * c + slope * b)
+            for b, c in zip([Fraction(0), *found], [*found, Fraction(0)], strict=True)
+        ]
+        for i, c in enumerate(before):
+            following[i] -= c
+        before, found = found, following
+    return found
 
 
 FLOAT32 = Float("f32", "u32", "", "f", "u", "f", 32, 24)

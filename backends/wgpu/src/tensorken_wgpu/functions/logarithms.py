@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from tensorken_wgpu.functions.floats import Float
+from tensorken_wgpu.functions.floats import Float, economised
 
 TEXT = """
 struct Parted { fraction: F, exponent: i32 }
@@ -49,11 +49,15 @@ fn leading_zeros(bits: u64) -> u32 {
 """,
 }
 
-_TERMS = {"f32": 6, "f64": 12}
+_TERMS = {"f32": 3, "f64": 8}
+_MOST = Fraction(3, 100)
+"""z is smaller: (root - 1)**2 / (root + 1)**2 at most, of the root of 2."""
 
 
 def words(of: Float) -> dict[str, str]:
     """What the texts above have of their own in a type."""
+    terms = _TERMS[of.type]
+    series = [Fraction(2, 2 * i + 3) for i in range(terms + 6)]
     one = of.bias << (of.digits - 1)
     root_of_half = math.isqrt(2 << 2 * (of.digits - 1)) + (of.bias - 2 << of.digits - 1)
     return {
@@ -61,5 +65,5 @@ def words(of: Float) -> dict[str, str]:
         "ROOT_OF_HALF_BITS": of.word_of(root_of_half),
         "UP_TO_ONE": of.word_of(one - root_of_half),
         "BIAS_OF_SMALL": str(2 * of.bias + of.digits - 2),
-        "LOG_SERIES": of.series("z", [Fraction(2, 2 * i + 1) for i in range(1, _TERMS[of.type])]),
+        "LOG_SERIES": of.series("z", economised(series, Fraction(0), _MOST, terms)),
     }
