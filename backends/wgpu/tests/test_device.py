@@ -716,6 +716,32 @@ def test_an_interruption_while_a_kernel_runs_is_raised_and_the_device_goes_on(ke
     assert not reading._told
 
 
+def test_what_is_raised_while_the_driver_speaks_is_raised_by_who_waits(
+    kernels: Kernels, monkeypatch: Patch
+) -> None:
+    if reading.DIRECT is None:
+        pytest.skip("wgpu waits for the driver itself")
+
+    class Interrupted(dict[int, Any]):
+        """In place of what has been told: the first time, something is raised."""
+
+        def __setitem__(self, number: int, told: Any) -> None:
+            super().__setitem__(number, told)
+            if not seen:
+                seen.append(number)
+                raise KeyboardInterrupt
+
+    seen: list[int] = []
+    monkeypatch.setattr(reading, "_told", Interrupted())
+    x = kernels.words(7)
+    with pytest.raises(KeyboardInterrupt):
+        kernels.read(x, 1)
+    assert kernels.read(x, 1) == [7]
+    assert len(seen) == 1
+    assert not reading._told
+    assert not reading._raised
+
+
 def test_buffers_that_cannot_be_mapped_are_errors(fresh: Device) -> None:
     usage = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
     buffer, other = [fresh._device.create_buffer(size=256, usage=usage) for _ in range(2)]

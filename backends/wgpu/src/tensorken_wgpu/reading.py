@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any
 
 
@@ -42,9 +43,8 @@ class Direct:
 
 
 _numbers = itertools.count(1)  # of what is mapped: the driver says it where it tells of that
-_told: dict[
-    int, tuple[int, str] | BaseException
-] = {}  # a status of the driver's, and why; or what came in between
+_told: dict[int, tuple[int, str]] = {}  # for each of them the driver's status, and why
+_raised: dict[int, BaseException] = {}  # for a thread what was raised while it was told
 
 
 def _direct() -> Direct | None:
@@ -56,8 +56,10 @@ def _direct() -> Direct | None:
         return None
 
     def interrupted(kind: type[BaseException], error: BaseException, where: Any) -> None:
-        """Keep what was raised in the callback, as Ctrl-C is in a thread that waits: nobody else would see it."""
-        _told[int(ffi.cast("intptr_t", where.tb_frame.f_locals["number"]))] = error
+        """Keep what was raised in the callback, as Ctrl-C is in a thread that waits: who called it cannot see that."""
+        told = where.tb_frame.f_locals
+        _raised[get_ident()] = error
+        _told[int(ffi.cast("intptr_t", told["number"]))] = told["status"], ""
 
     def mapped(status: int, why: Any, number: Any, unused: Any) -> None:
         said = ffi.unpack(why.data, why.length) if why.data and why.length != lib.WGPU_STRLEN else b""
@@ -106,12 +108,12 @@ def read(device: Any, buffer: Any, size: int, direct: Direct | None = DIRECT) ->
     asked = ffi.new("WGPUBufferMapCallbackInfo *")
     asked.mode, asked.callback, asked.userdata1 = direct.mode, direct.callback, ffi.cast("void *", number)
     direct.map(buffer._internal, direct.read, 0, size, asked[0])
-    while number not in _told:  # another thread that polls may be about to say it
+    while number not in _told:  # another thread that polls may be about to note it
         direct.poll(device._internal, True, ffi.NULL)
-    told = _told.pop(number)
-    if isinstance(told, BaseException):
-        raise told
-    status, why = told
+        if _raised and (error := _raised.pop(get_ident(), None)) is not None:
+            _told.pop(number, None)
+            raise error
+    status, why = _told.pop(number)
     if status != direct.success:
         raise RuntimeError(f"a buffer could not be mapped ({status}): {why}")
     copied = bytearray(ffi.buffer(direct.range(buffer._internal, 0, size), size))
