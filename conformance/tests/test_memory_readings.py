@@ -88,3 +88,9 @@ def test_windows_may_refuse_which_is_no_memory_of_nothing(monkeypatch: pytest.Mo
     monkeypatch.setattr(growth.ctypes, "windll", SimpleNamespace(psapi=Psapi(works=False)), raising=False)
     with pytest.raises(OSError, match="GetProcessMemoryInfo"):
         growth.resident()
+
+
+def test_what_holds_nothing_but_numbers_is_not_counted() -> None:
+    before = growth.Footprint.now()
+    kept = [((((float(i),),),),) for i in range(1000)]
+    assert growth.Footprint.now().objects - before.objects < 100, len(kept)

@@ -55,6 +55,11 @@ time, so all measurements together must show it, too.
 """
 
 
+NESTED = 4
+"""How often garbage is collected: the first time ends the tracking of tuples of numbers, the next that of tuples of
+those, which else would look like objects that are left."""
+
+
 @dataclass(frozen=True, slots=True)
 class Footprint:
     """What a process holds.
@@ -72,7 +77,8 @@ class Footprint:
     @staticmethod
     def now() -> Footprint:
         """As it is, after all garbage is collected; the list of all objects takes memory itself, so it comes last."""
-        gc.collect()
+        for _ in range(NESTED):
+            gc.collect()
         return Footprint(resident(), tracemalloc.get_traced_memory()[0], len(gc.get_objects()))
 
 
