@@ -18,11 +18,12 @@ from tensorken.programs.passes.algebra import simplified
 from tensorken.programs.passes.common_subexpressions import without_common_subexpressions
 from tensorken.programs.passes.concatenations import joined
 from tensorken.programs.passes.constants import with_constants_folded
+from tensorken.programs.passes.contractions import contracted
 from tensorken.programs.passes.factors import with_factors_out
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.lowering import lowered
 from tensorken.programs.passes.movement import with_movement_merged
-from tensorken.programs.passes.pipeline import optimised
+from tensorken.programs.passes.pipeline import optimised, steps
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.dtypes import float32
 from tensorken.spec.op import OPS
@@ -225,6 +226,31 @@ def test_lowering_leaves_only_ops_that_the_backend_has() -> None:
     after = lowered(inline(program), backend)
     assert all([backend.has(e.op) for e in after.equations])
     assert all([e.origin is not None for e in after.equations])
+
+
+def test_a_program_in_which_there_is_nothing_to_do_stays_itself_and_no_pass_sees_it_twice() -> None:
+    for f in (tk.sin, lambda x: tk.exp(tk.sin(x)) / x, lambda x: (x * x).reshape((3, 2)), lambda x: x):
+        program = tk.trace(f)(tk.ones((2, 3), backend=NUMPY))
+        assert all([after is program for _, after in steps(program, NUMPY)])
+        assert optimised(program, NUMPY) is not program  # it keeps what runs it, which keeps that
+
+
+def test_equations_that_are_not_part_of_a_contraction_stay_themselves() -> None:
+    program = tk.trace(lambda a, b: tk.sin(tk.exp(a) @ b) * 2.0)(product((4, 5)), product((5, 6)))
+    after = contracted(program, NUMPY)
+    assert ops(after).count("fused_multiply_add") == 1
+    (exp,) = [e for e in program.equations if e.op.name == "exp"]
+    assert exp in after.equations
+    assert {*program.equations}.isdisjoint(after.equations[-2:])  # what follows from it takes other values
+
+
+def test_an_int_among_floats_becomes_a_float() -> None:
+    x = Variable((3,), float32)
+    y = Variable((3,), float32)
+    program = Program((x,), (y,), (Equation(OPS["add"], (x, Literal((3,), float32, 1)), (), (y,)),))
+    (e,) = optimised(program, NUMPY).equations
+    assert isinstance(e.operands[1], Literal)
+    assert isinstance(e.operands[1].value, float)
 
 
 # ---- contractions ------------------------------------------------------------------------------------------

@@ -131,6 +131,16 @@ class Program:
             found = self.derived[key] = make()
         return found
 
+    @property
+    def ops(self) -> frozenset[Op]:
+        """The ops of the equations: a pass that is about others need not look at these.
+
+        >>> import tensorken as tk
+        >>> sorted([op.name for op in tk.trace(lambda x: tk.sin(x) + tk.sin(2.0 * x))(1.0).ops])
+        ['add', 'mul', 'sin']
+        """
+        return self.once("ops", lambda: frozenset([equation.op for equation in self.equations]))
+
     def changed(self, **facts: Any) -> Program:
         """A copy with other facts."""
         return replace(self, **facts, derived={})

@@ -12,10 +12,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorken.programs.passes.common_subexpressions import same
 from tensorken.programs.passes.constants import zeros
 from tensorken.programs.passes.rewriting import Rewriting, Rule, number, rewritten
 from tensorken.programs.program import Equation, Literal, Program, Variable
-from tensorken.spec.dtypes import DType, bool_, exact
+from tensorken.spec.dtypes import DType, bool_
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.raw import RawTensor
 
@@ -43,32 +44,32 @@ def simplified(program: Program, backend: RawTensor[Any]) -> Program:
 
 def _is(v: Variable, value: float) -> bool:
     """Whether a value is this number, its sign included."""
-    found = number(v)
-    return found is not None and found == value and math.copysign(1.0, found) == math.copysign(1.0, value)
+    if not isinstance(v, Literal) or v.value != value:
+        return False
+    return math.copysign(1.0, v.value) == math.copysign(1.0, value)
 
 
 def _integer(equation: Equation) -> bool:
     return equation.results[0].dtype.kind == "int"
 
 
-def _right(value: float, ints: bool = False) -> Rule:
+def _right(value: float) -> Rule:
     """x op value is x."""
 
     def rule(sweep: Rewriting, e: Equation) -> Variable | None:
-        if ints and not _integer(e):
-            return None
         return e.operands[0] if _is(e.operands[1], value) else None
 
     return rule
 
 
-def _left(value: float, ints: bool = False) -> Rule:
-    """value op x is x."""
+def _neutral(value: float, ints: bool = False) -> Rule:
+    """x op value is x, and so is value op x."""
 
     def rule(sweep: Rewriting, e: Equation) -> Variable | None:
-        if ints and not _integer(e):
-            return None
-        return e.operands[1] if _is(e.operands[0], value) else None
+        a, b = e.operands
+        if _is(b, value) and not (ints and not _integer(e)):
+            return a
+        return b if _is(a, value) and not (ints and not _integer(e)) else None
 
     return rule
 
@@ -87,21 +88,14 @@ def _zero_if_either_is(value: int) -> Rule:
 # ---- one operand twice -------------------------------------------------------------------------------------
 
 
-def _same(a: Variable, b: Variable) -> bool:
-    """Whether two operands are one value, or literals of one number."""
-    if isinstance(a, Literal) and isinstance(b, Literal):
-        return exact(a.value) == exact(b.value)
-    return a is b
-
-
 def _either(sweep: Rewriting, e: Equation) -> Variable | None:
     """x op x is x."""
-    return e.operands[-1] if _same(e.operands[-1], e.operands[-2]) else None
+    return e.operands[-1] if same(e.operands[-1], e.operands[-2]) else None
 
 
 def _nothing(sweep: Rewriting, e: Equation) -> Variable | None:
     """x op x is 0 or False; for floats only that NaN and all else are not less than themselves."""
-    if e.operands[0] is e.operands[1] and (_integer(e) or e.op is LT):
+    if same(*e.operands) and (_integer(e) or e.op is LT):
         return zeros(e.results[0].shape, e.results[0])
     return None
 
@@ -109,7 +103,7 @@ def _nothing(sweep: Rewriting, e: Equation) -> Variable | None:
 def _equal(sweep: Rewriting, e: Equation) -> Variable | None:
     """x == x, where there is no NaN."""
     a, b = e.operands
-    return Literal(a.shape, bool_, True) if a is b and a.dtype.kind != "float" else None
+    return Literal(a.shape, bool_, True) if a.dtype.kind != "float" and same(a, b) else None
 
 
 # ---- signs -------------------------------------------------------------------------------------------------
@@ -177,6 +171,8 @@ def _signs_out(sweep: Rewriting, e: Equation) -> Variable | None:
     """
     a, b = e.operands
     negated_a, negated_b = sweep.operands_if(a, NEG), sweep.operands_if(b, NEG)
+    if not negated_a and not negated_b:
+        return None
     if negated_a and negated_b:
         return sweep.write(e.op, (negated_a[0], negated_b[0]))
     value = _negated(b)
@@ -202,12 +198,9 @@ def _negated(v: Variable) -> Literal | None:
 
 def _times_minus_one(sweep: Rewriting, e: Equation) -> Variable | None:
     """x * -1 is -x, also for zeros; and x / -1."""
-    if not sweep.backend.has(NEG):
-        return None
     a, b = e.operands
-    if _is(b, -1):
-        return sweep.write(NEG, (a,))
-    return sweep.write(NEG, (b,)) if e.op is MUL and _is(a, -1) else None
+    x = a if _is(b, -1) else b if e.op is MUL and _is(a, -1) else None
+    return sweep.write(NEG, (x,)) if x is not None and sweep.backend.has(NEG) else None
 
 
 def _into_literal(sweep: Rewriting, e: Equation) -> Variable | None:
@@ -303,23 +296,21 @@ def _power(sweep: Rewriting, e: Equation) -> Variable | None:
 
 EXACT: dict[Op, tuple[Rule, ...]] = {
     ADD: (
-        _right(-0.0),
-        _left(-0.0),
-        _right(0, ints=True),
-        _left(0, ints=True),
+        _neutral(-0.0),
+        _neutral(0, ints=True),
         _add_to_itself,
         _add_of_negated,
     ),
     SUB: (_right(0.0), _nothing, _sub_from_negative_zero, _sub_from_negated_self, _sub_of_negated),
-    MUL: (_right(1), _left(1), _zero_if_either_is(0), _times_minus_one, _signs_out),
+    MUL: (_neutral(1), _zero_if_either_is(0), _times_minus_one, _signs_out),
     DIV: (_right(1), _times_minus_one, _signs_out, _by_power_of_two),
     NEG: (_unnegated, _into_literal),
     ABS: (_even,),
     SQUARE: (_even, _product_with_itself),
     FLOOR_DIVIDE: (_right(1),),
-    AND: (_right(-1), _left(-1), _zero_if_either_is(0), _either),
-    OR: (_right(0), _left(0), _either),
-    XOR: (_right(0), _left(0), _nothing),
+    AND: (_neutral(-1), _zero_if_either_is(0), _either),
+    OR: (_neutral(0), _either),
+    XOR: (_neutral(0), _nothing),
     LEFT: (_right(0),),
     RIGHT: (_right(0),),
     MAXIMUM: (_either,),

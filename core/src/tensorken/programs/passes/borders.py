@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from tensorken.programs.passes.dead_code import without_dead_code
+from tensorken.programs.passes.inner_programs import runs_programs
 from tensorken.programs.passes.rewriting import substituted
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.dtypes import exact
@@ -21,7 +22,7 @@ def with_narrow_borders(program: Program) -> Program:
     there twice goes in once; what is carried along and never changes is what it was before; what serves nobody is gone,
     also where a loop carries it for its own sake alone.  Bit for bit the same.
     """
-    if all([e.op.whole is None for e in program.equations]):
+    if not runs_programs(program):
         return program
     needed: set[Variable] = set(program.outputs)
     known: dict[Variable, Variable] = {}

@@ -15,7 +15,7 @@ _COMMUTE = frozenset(
 )
 """Ops that give the same bits whichever operand comes first, but for the bits of a NaN."""
 
-_DIFFER = ("maximum", "minimum")
+_DIFFER = frozenset(OPS[name] for name in ("maximum", "minimum"))
 """Of two zeros of unlike signs these may give the first or the second: they commute for integers alone."""
 
 
@@ -24,13 +24,18 @@ def without_common_subexpressions(program: Program) -> Program:
 
     Never across scopes: what a checkpoint computes again must not be kept instead.  Bit for bit the same.
     """
+    if len(program.equations) < 2:
+        return program
     found: dict[Any, Equation] = {}
     known: dict[Variable, Variable] = {}
     written: list[Equation] = []
     for equation in program.equations:
         equation = substituted(equation, known)
         key = _key(equation)
-        first = found.setdefault(key, equation) if key is not None else equation
+        try:
+            first = found.setdefault(key, equation)
+        except TypeError:  # params that do not hash: whether they are the same cannot be told
+            first = equation
         if first is equation:
             written.append(equation)
         else:
@@ -43,18 +48,12 @@ def without_common_subexpressions(program: Program) -> Program:
 
 
 def _key(equation: Equation) -> Any:
-    """Equal for two equations that compute the same; None if that cannot be told."""
-    operands = [_same(v) for v in equation.operands]
-    if equation.op in _COMMUTE and (
-        equation.op.name not in _DIFFER or equation.results[0].dtype.kind != "float"
-    ):
-        operands.sort(key=hash)
-    key = (equation.op, tuple(operands), exactly(equation.op, equation.params), equation.scope)
-    try:
-        hash(key)
-    except TypeError:
-        return None
-    return key
+    """Equal for two equations that compute the same."""
+    op, params = equation.op, equation.params
+    operands: Any = tuple([_told(v) if isinstance(v, Literal) else v for v in equation.operands])
+    if op in _COMMUTE and (op not in _DIFFER or equation.results[0].dtype.kind != "float"):
+        operands = frozenset(operands)
+    return op, operands, exactly(op, params) if params else params, equation.scope
 
 
 def exactly(op: Op, params: tuple[Any, ...]) -> Any:
@@ -62,6 +61,11 @@ def exactly(op: Op, params: tuple[Any, ...]) -> Any:
     return repr(params) if "data" in op.params and "program" not in op.params else params
 
 
-def _same(v: Variable) -> Any:
-    """A variable by its identity, a literal by its value: 0.0 and -0.0, or 1 and True, are not the same."""
-    return (v.shape, v.dtype, exact(v.value)) if isinstance(v, Literal) else v
+def same(v: Variable, w: Variable) -> bool:
+    """Whether two are one value, or literals of one shape, dtype and number."""
+    return v is w or (isinstance(v, Literal) and isinstance(w, Literal) and _told(v) == _told(w))
+
+
+def _told(v: Literal) -> Any:
+    """What tells a literal from others: 0.0 and -0.0, or 1 and True, are not the same."""
+    return v.shape, v.dtype, exact(v.value)

@@ -19,8 +19,12 @@ from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.op import OPS, run
 from tensorken.spec.raw import RawTensor
 
-SUM = OPS["sum"]
+CONTRACT, MUL, SUM = OPS["fused_multiply_add"], OPS["mul"], OPS["sum"]
 _HELD_BACK = frozenset((SUM, *[OPS[name] for name in ("add", "sub", "reshape", "permute")]))
+"""What may be done to values that are held back without computing them."""
+
+_SMALLER = frozenset((CONTRACT, SUM, *[OPS[name] for name in ("expand", "flip", "max", "min")]))
+"""Ops that, beside `mul`, Fuse may hold back or make smaller though their operands are there as they are."""
 
 
 def contracted(program: Program, backend: RawTensor[Any]) -> Program:
@@ -31,19 +35,29 @@ def contracted(program: Program, backend: RawTensor[Any]) -> Program:
     """
     writer = Writer(backend)
     fuse = _Contracting(writer)
-    values: dict[Variable, Held[Variable]] = {}
+    values: dict[Variable, Held[Variable]] = {}  # what is held back, or has size 1 where it is repeated
+    known: dict[Variable, Variable] = {}  # what is there as it is, but under another name
 
     def held(v: Variable) -> Held[Variable]:
         found = values.get(v)
         if found is None:
             found = fuse.full(v.shape, v.value, v.dtype) if isinstance(v, Literal) else fuse.hold(v)
-            values[v] = found
         return found
 
     built = _built(program)
-    for place, e in enumerate(writer.following(program)):
+    met = _met(program)
+    simple = {op for op in program.ops if op not in _SMALLER and not writer.lacks[op]}
+    for place, e in enumerate(writer.following(program, known)):
+        if (
+            e.op in simple
+            and not (e.op is MUL and e.results[0] in met)
+            and values.keys().isdisjoint(e.operands)
+            and _has_all(e)
+        ):
+            writer.keep(e)  # as Fuse would; but most equations of most programs are such, and this is quick
+            continue
         operands = [held(v) for v in e.operands]
-        if e.op is SUM and e.operands[0] in built:
+        if e.op is SUM and program.equations[place].operands[0] in built:
             fuse.build(operands[0])
         ys = run(fuse, e.op, operands, e.params)
         if e.op.results == 1:
@@ -51,7 +65,26 @@ def contracted(program: Program, backend: RawTensor[Any]) -> Program:
         if ys[0].pending is not None:
             fuse.asked[id(ys[0].pending)] = (ys[0].pending, e, place)
         values.update(zip(e.results, ys, strict=True))
-    return writer.finished(program, [fuse.value(held(v)) for v in program.outputs])
+        for v in (*e.operands, *e.results):  # of the operands some may have been computed just now
+            y = values.get(v)
+            if y is not None and y.value is not None and y.number is None and y.value.shape == v.shape:
+                del values[v]
+                if y.value is not v:
+                    known[v] = y.value
+    return writer.finished(program, [fuse.value(held(known.get(v, v))) for v in program.outputs])
+
+
+def _has_all(e: Equation) -> bool:
+    """Whether no operand need be repeated: numbers stand beside others, of which an elementwise op has all elements.
+
+    An int among floats is none of these numbers, since what Fuse writes for it is a float.
+    """
+    numbers = [v for v in e.operands if isinstance(v, Literal)]
+    return not numbers or (
+        e.op.elementwise
+        and len(numbers) < len(e.operands)
+        and all([v.dtype.kind != "float" or isinstance(v.value, float) for v in numbers])
+    )
 
 
 def _built(program: Program) -> set[Variable]:
@@ -61,6 +94,19 @@ def _built(program: Program) -> set[Variable]:
         if e.op not in _HELD_BACK or (e.op is not SUM and not built.isdisjoint(e.results)):
             built.update(e.operands)
     return built
+
+
+def _met(program: Program) -> set[Variable]:
+    """The values that may still be held back where something sums, moves or adds them: all others can be computed."""
+    pending: set[Variable] = set()
+    met: set[Variable] = set()
+    for e in program.equations:
+        if e.op in _HELD_BACK and pending.issuperset(e.operands):
+            met.update(e.operands)
+            pending.update(e.results)
+        elif e.op in (MUL, SUM, CONTRACT):
+            pending.update(e.results)
+    return met
 
 
 class _Contracting(Fuse[Variable]):

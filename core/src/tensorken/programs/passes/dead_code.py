@@ -6,7 +6,7 @@ from tensorken.programs.program import Equation, Program, Variable
 
 
 def without_dead_code(program: Program) -> Program:
-    """Only the equations and constants that some output needs; all inputs stay."""
+    """Only the equations and constants that some output needs; all inputs stay.  Itself if all are needed."""
     needed: set[Variable] = set(program.outputs)
     kept: list[Equation] = []
     for equation in reversed(program.equations):
@@ -14,4 +14,6 @@ def without_dead_code(program: Program) -> Program:
             kept.append(equation)
             needed.update(equation.operands)
     constants = {v: x for v, x in program.constants.items() if v in needed}
+    if len(kept) == len(program.equations) and len(constants) == len(program.constants):
+        return program
     return program.changed(equations=tuple(reversed(kept)), constants=constants)

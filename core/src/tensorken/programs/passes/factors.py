@@ -81,8 +81,10 @@ def _numbers_meet(sweep: Rewriting, e: Equation) -> Variable | None:
         return None
     a, b = e.operands
     x, c = _factored(sweep, a)
+    if c is None:
+        return None
     y, d = _factored(sweep, b)
-    if c is None or d is None or (e.op is DIV and y is not None) or (x is None and y is None):
+    if d is None or (e.op is DIV and y is not None) or (x is None and y is None):
         return None
     factor = c * d if e.op is MUL else c / d if d else math.inf
     if not 2.0**-_MODERATE < abs(factor) < 2.0**_MODERATE:

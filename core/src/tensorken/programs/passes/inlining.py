@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensorken.programs.passes.rewriting import substituted
 from tensorken.programs.program import Equation, Literal, Program, Variable
+from tensorken.spec.op import Op
 from tensorken.tensor import Tensor
 
 
@@ -14,15 +16,18 @@ def inline(program: Program) -> Program:
     A choice by a number that stands in the program is a call of one of its programs.  Other scopes of a called program
     stay apart, from one another and from those that there are.  Another op with programs, as a loop, stays.
     """
+    if not any([_may_call(op) for op in program.ops]):
+        return program
     equations: list[Equation] = []
     constants: dict[Variable, Tensor] = dict(program.constants)
     known: dict[Variable, Variable] = {}
     scopes = iter(range(1 + max([e.scope for e in program.equations], default=0), 2**62))
     for equation in program.equations:
-        operands = tuple([known.get(v, v) for v in equation.operands])
-        called = _called(equation, operands)
+        equation = substituted(equation, known)
+        operands = equation.operands
+        called = _called(equation)
         if called is None:
-            equations.append(_with(equation, operands))
+            equations.append(equation)
             continue
         constants.update(called.constants)
         body = inline(called)
@@ -30,6 +35,8 @@ def inline(program: Program) -> Program:
         equations += _renamed(body, inner, equation.scope, scopes)
         constants.update(body.constants)
         known.update(zip(equation.results, [inner.get(v, v) for v in body.outputs], strict=True))
+    if not known:  # nothing was called, or what was called gives nothing
+        return program
     return program.changed(
         equations=tuple(equations),
         constants=constants,
@@ -37,18 +44,16 @@ def inline(program: Program) -> Program:
     )
 
 
-def _called(equation: Equation, operands: tuple[Variable, ...]) -> Program | None:
+def _may_call(op: Op) -> bool:
+    return op.whole is not None or (op.params == ("program",) and op.body is not None)
+
+
+def _called(equation: Equation) -> Program | None:
     """The program that an equation runs once, on its last operands."""
-    op, params = equation.op, equation.params
+    op, operands, params = equation.op, equation.operands, equation.params
     if op.whole is not None and op.whole.parts(params).chooses:
         return params[0 if operands[0].value else 1] if isinstance(operands[0], Literal) else None
     return params[0] if op.params == ("program",) and op.body and isinstance(params[0], Program) else None
-
-
-def _with(equation: Equation, operands: tuple[Variable, ...]) -> Equation:
-    if operands == equation.operands:
-        return equation
-    return Equation(equation.op, operands, equation.params, equation.results, equation.origin, equation.scope)
 
 
 def _renamed(

@@ -8,8 +8,15 @@ from dataclasses import replace
 from tensorken.programs.program import Program
 
 
+def runs_programs(program: Program) -> bool:
+    """Whether there are choices or loops in a program."""
+    return any([op.whole is not None for op in program.ops])
+
+
 def inner_programs(program: Program) -> list[Program]:
     """The programs that choices and loops run, each once, in the order of their equations."""
+    if not runs_programs(program):
+        return []
     runs = [e.op.whole.parts(e.params).programs for e in program.equations if e.op.whole is not None]
     return list(dict.fromkeys([p for programs in runs for p in programs]))
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from tensorken.programs.passes.dead_code import without_dead_code
+from tensorken.programs.passes.inner_programs import runs_programs
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.op import OPS, Whole
 
@@ -32,6 +33,8 @@ def with_invariants_before(program: Program) -> Program:
     Not what has a scope of its own, as it is computed again lest it be kept, nor what runs programs, as it might never
     end where the loop has no steps.  Bit for bit the same.
     """
+    if not runs_programs(program):
+        return program
     written: list[Equation] = []
     for equation in program.equations:
         written += _divided(equation, equation.op.whole) if equation.op.whole is not None else [equation]

@@ -15,11 +15,13 @@ def lowered(program: Program, backend: RawTensor[Any]) -> Program:
 
     An op that holds programs stays.  Bit for bit the same: it is what the backend runs for such an op anyway.
     """
-    if all([backend.has(e.op) or e.op.body is None or "program" in e.op.params for e in program.equations]):
-        return program
     writer = Writer(backend)
+    if not any([writer.lacks[op] for op in program.ops]):
+        return program
     known: dict[Variable, Variable] = {}
-    for e in writer.following(program):
-        ys = run(writer, e.op, [known.get(v, v) for v in e.operands], e.params)
-        known.update(zip(e.results, (ys,) if e.op.results == 1 else ys, strict=True))
+    for e in writer.following(program, known):
+        ys = run(writer, e.op, e.operands, e.params)
+        ys = (ys,) if e.op.results == 1 else ys
+        if ys != e.results:
+            known.update(zip(e.results, ys, strict=True))
     return writer.finished(program, [known.get(v, v) for v in program.outputs])

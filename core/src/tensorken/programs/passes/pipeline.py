@@ -87,21 +87,33 @@ PASSES: tuple[tuple[str, Pass], ...] = (
 
 
 def steps(program: Program, backend: RawTensor[Any]) -> Iterator[tuple[str, Program]]:
-    """The name of each pass, and the program after it."""
+    """The name of each pass, and the program after it.
+
+    A pass that left a program as it was is not asked again about the same one.
+    """
     raw = _below(backend)
+    left: dict[Pass, Program] = {}
     for name, one in PASSES:
-        program = one(program, raw)
+        if left.get(one) is not program:
+            before, program = program, one(program, raw)
+            if program is before:
+                left[one] = program
         yield name, program
 
 
 def optimised(program: Program, backend: RawTensor[Any]) -> Program:
-    """The program after all passes for a backend; a wrapper's is the one for the backend below it."""
+    """The program after all passes for a backend; a wrapper's is the one for the backend below it.
+
+    A copy, if no pass changes anything: a program keeps what runs it, which keeps the optimised one, so that it would
+    keep itself.
+    """
     done: Program | None = program.derived.get(("optimised", _below(backend)))
     if done is not None:
         return done
-    for _, after in steps(program, backend):
-        program = after
-    return program
+    after = program
+    for _, one in steps(program, backend):
+        after = one
+    return after if after is not program else program.changed()
 
 
 def _below(backend: RawTensor[Any]) -> RawTensor[Any]:

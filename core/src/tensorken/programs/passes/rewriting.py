@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from tensorken.programs.passes.dead_code import without_dead_code
@@ -27,9 +30,14 @@ class Rewriting:
         self.backend = backend
         self.rules = rules
         self.written: list[Equation] = []
-        self.uses = uses(program)
         self.equation: Equation
+        self._program = program
         self._definitions: dict[Variable, Equation] = {}
+
+    @cached_property
+    def uses(self) -> dict[Variable, int]:
+        """Counted when a rule first asks or gives a value: in most sweeps none does."""
+        return uses(self._program)
 
     def definition(self, v: Variable) -> Equation | None:
         """The equation of the same scope that defines a value; what another scope does is nobody else's business."""
@@ -56,21 +64,19 @@ class Rewriting:
             value = rule(self, equation)
             if value is not None:
                 return value
+        self.keep(equation)
+        return equation.results[0]
+
+    def keep(self, equation: Equation) -> None:
+        """Write an equation as it is."""
         self.written.append(equation)
         for v in equation.results:
             self._definitions[v] = equation
-        return equation.results[0]
 
 
 def uses(program: Program) -> dict[Variable, int]:
     """How many equations and outputs use each value; an equation that uses it twice counts twice."""
-    count: dict[Variable, int] = {}
-    for equation in program.equations:
-        for v in equation.operands:
-            count[v] = count.get(v, 0) + 1
-    for v in program.outputs:
-        count[v] = count.get(v, 0) + 1
-    return count
+    return Counter(chain(*[equation.operands for equation in program.equations], program.outputs))
 
 
 def rewritten(program: Program, backend: RawTensor[Any], rules: Mapping[Op, Sequence[Rule]]) -> Program:
@@ -82,10 +88,15 @@ def rewritten(program: Program, backend: RawTensor[Any], rules: Mapping[Op, Sequ
         rules: for an op of one result, tried in turn until one gives a value; also for the equations that rules write,
             so they must lead to simpler ones.
     """
+    if program.ops.isdisjoint(rules):
+        return program
     sweep = Rewriting(program, backend, rules)
     known: dict[Variable, Variable] = {}
     for equation in program.equations:
         equation = substituted(equation, known)
+        if equation.op not in rules:
+            sweep.keep(equation)
+            continue
         sweep.equation = equation
         value = sweep.rewrite(equation)
         if value is not equation.results[0]:
@@ -100,7 +111,7 @@ def rewritten(program: Program, backend: RawTensor[Any], rules: Mapping[Op, Sequ
 
 def substituted(equation: Equation, known: Mapping[Variable, Variable]) -> Equation:
     """The equation with other values for some of its operands; itself if none is among them."""
-    if known.keys().isdisjoint(equation.operands):
+    if not known or known.keys().isdisjoint(equation.operands):
         return equation
     operands = tuple([known.get(v, v) for v in equation.operands])
     return Equation(equation.op, operands, equation.params, equation.results, equation.origin, equation.scope)

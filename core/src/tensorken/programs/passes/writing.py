@@ -6,10 +6,13 @@ is the new program.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from tensorken.programs.passes.common_subexpressions import exactly, same
 from tensorken.programs.passes.constants import SMALL, know_different
+from tensorken.programs.passes.rewriting import substituted
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.dtypes import DType
 from tensorken.spec.op import OPS, Op
@@ -20,11 +23,24 @@ from tensorken.tensor import Tensor
 _KEEP_THE_NUMBER = frozenset(OPS[name] for name in ("reshape", "expand", "permute", "flip", "crop"))
 
 
+class _Lacks(dict[Op, bool]):
+    """For each op whether a writer writes its body in its place; found at first use."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+
+    def __missing__(self, op: Op) -> bool:
+        self[op] = op.body is not None and not self.writer.has(op)
+        return self[op]
+
+
 class Writer(RawTensor[Variable]):
     """Writes equations of the ops that a backend has, and the bodies of others.
 
     Attributes:
-        at: the equation of the old program that what is written comes from: its line, its scope.
+        at: the equation of the old program that what is written comes from: its line, its scope.  If what is written is
+            just that, it is that equation, and no copy.
+        lacks: for each op whether its body is written in its place.
         place: where it stands there; equations are written, in the end, in the order of these places.
     """
 
@@ -35,7 +51,8 @@ class Writer(RawTensor[Variable]):
         self.at: Equation | None = None
         self.place = 0
         self._written: list[tuple[int, Equation]] = []
-        self._places: dict[Variable, int] = {}
+        self._places: dict[Variable, int] = {}  # of the results of what is written
+        self.lacks = _Lacks(self)
 
     def shape(self, x: Variable) -> Shape:
         return x.shape
@@ -65,41 +82,64 @@ class Writer(RawTensor[Variable]):
     def interpret(self, op: Op, operands: Sequence[Variable], params: tuple[Any, ...]) -> Any:
         if op in _KEEP_THE_NUMBER and isinstance(operands[0], Literal):
             return Literal(op.shape(operands[0].shape, *params), operands[0].dtype, operands[0].value)
-        if op.body is not None and "program" not in op.params and not self.backend.has(op):
+        if self.lacks[op]:
             return super().interpret(op, operands, params)
-        shapes = op.shape(*[v.shape for v in operands], *params)
-        dtypes = op.dtype(*[v.dtype for v in operands], *params)
-        one = op.results == 1
-        facts = [(shapes, dtypes)] if one else zip(shapes, dtypes, strict=True)
-        results = tuple([Variable(*fact) for fact in facts])
-        self.write(op, tuple(operands), params, results)
-        return results[0] if one else results
-
-    def write(
-        self, op: Op, operands: tuple[Variable, ...], params: tuple[Any, ...], results: tuple[Variable, ...]
-    ) -> None:
-        """Write an equation at the present place, or where its last operand comes from if that is later."""
-        place = self.place
-        for v in operands:
-            place = max(place, self._places.get(v, 0))
-        for v in results:
-            self._places[v] = place
-        at = self.at
+        operands, at = tuple(operands), self.at
+        if at is not None and op is at.op and self._is(at, operands, params):
+            self.keep(at)
+            return at.results[0] if op.results == 1 else at.results
+        shapes = operands[0].shape if op.elementwise else op.shape(*[v.shape for v in operands], *params)
+        known = tuple([v.dtype for v in operands])
+        dtypes = op.dtypes.get(known) or op.result_dtype(known, params)
         scope, origin = (0, None) if at is None else (at.scope, at.origin)
-        self._written.append((place, Equation(op, operands, params, results, origin, scope)))
+        if op.results == 1:
+            v = Variable(shapes, dtypes)
+            self.keep(Equation(op, operands, params, (v,), origin, scope))
+            return v
+        results = tuple([Variable(*facts) for facts in zip(shapes, dtypes, strict=True)])
+        self.keep(Equation(op, operands, params, results, origin, scope))
+        return results
 
-    def following(self, program: Program) -> Iterator[Equation]:
-        """The equations of a program, one by one; what is written meanwhile comes from the one given last."""
+    def keep(self, equation: Equation) -> None:
+        """Write an equation at the present place, or where its last operand comes from if that is later."""
+        place, places = self.place, self._places
+        for v in equation.operands:
+            if places.get(v, 0) > place:
+                place = places[v]
+        for v in equation.results:
+            places[v] = place
+        self._written.append((place, equation))
+
+    def _is(self, equation: Equation, operands: tuple[Variable, ...], params: tuple[Any, ...]) -> bool:
+        """Whether an equation, which is not yet written, has these operands and params."""
+        if not self._places.keys().isdisjoint(equation.results):
+            return False
+        if len(operands) != len(equation.operands) or not all(map(same, operands, equation.operands)):
+            return False
+        return bool(exactly(equation.op, params) == exactly(equation.op, equation.params))
+
+    def following(
+        self, program: Program, known: Mapping[Variable, Variable] = MappingProxyType({})
+    ) -> Iterator[Equation]:
+        """The equations of a program, one by one; what is written meanwhile comes from the one given last.
+
+        Args:
+            program: which is written anew.
+            known: what is known by then to be the value of a variable of the old program, if not it itself.
+        """
         for place, equation in enumerate(program.equations):
-            self.at, self.place = equation, place
-            yield equation
+            self.at, self.place = substituted(equation, known), place
+            yield self.at
         self.place = len(program.equations)
 
     def finished(self, program: Program, outputs: Sequence[Variable]) -> Program:
-        """The program with what has been written in place of its equations."""
+        """The program with what has been written in place of its equations; itself if that is the same."""
         in_order = sorted(self._written, key=lambda pair: pair[0])
+        equations = tuple([equation for _, equation in in_order])
+        if equations == program.equations and all(map(same, outputs, program.outputs)) and not self.constants:
+            return program
         return program.changed(
-            equations=tuple([equation for _, equation in in_order]),
+            equations=equations,
             outputs=tuple(outputs),
             constants={**program.constants, **self.constants},
         )
