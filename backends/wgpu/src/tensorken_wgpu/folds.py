@@ -1,8 +1,8 @@
-"""Folds: ops that make each element of many, as a number of elements and what writes each."""
+"""Folds: ops that make each element of many, as a number of elements and what writes them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -73,12 +73,12 @@ class Fold:
     Attributes:
         count: how many.
         accumulator: how.
-        element: writes one, and gives its name, in a row.
+        elements: writes some, each of a row and with a place in it, and gives their names.
     """
 
     count: int
     accumulator: Accumulator
-    element: Callable[[Writer, Place, Place], str]
+    elements: Callable[[Writer, Sequence[tuple[Place, Place]]], list[str]]
 
 
 def rows_of(equation: Equation) -> Rows:
@@ -125,25 +125,27 @@ def _reduction(equation: Equation) -> Fold:
     (x,) = equation.operands
     rows = rows_of(equation)
 
-    def element(writer: Writer, row: Place, i: Place) -> str:
-        return writer.value(x, writer.point(x.shape, rows.element(writer, row, i).linear))
+    def elements(writer: Writer, places: Sequence[tuple[Place, Place]]) -> list[str]:
+        return writer.values(
+            x, [writer.point(x.shape, rows.element(writer, row, i).linear) for row, i in places]
+        )
 
     accumulator = sums(x.dtype.name) if equation.op.name == "sum" else maxima(x.dtype.name)
-    return Fold(rows.length, accumulator, element)
+    return Fold(rows.length, accumulator, elements)
 
 
 def _contraction(equation: Equation) -> Fold:
     a, b = equation.operands
     rows, shape = rows_of(equation), _multiplied(equation)
 
-    def element(writer: Writer, row: Place, i: Place) -> str:
-        point = rows.element(writer, row, i)
+    def elements(writer: Writer, places: Sequence[tuple[Place, Place]]) -> list[str]:
+        points = [rows.element(writer, row, i) for row, i in places]
         if rows.shape != shape:
-            point = writer.point(shape, point.linear)
-        x, y = [writer.value(v, point.before_expand(v.shape)) for v in (a, b)]
-        return f"{x} * {y}"
+            points = [writer.point(shape, point.linear) for point in points]
+        factors = [writer.values(v, [point.before_expand(v.shape) for point in points]) for v in (a, b)]
+        return [f"{x} * {y}" for x, y in zip(*factors, strict=True)]
 
-    return Fold(rows.length, sums(a.dtype.name), element)
+    return Fold(rows.length, sums(a.dtype.name), elements)
 
 
 def _scatter(equation: Equation) -> Fold:
@@ -157,7 +159,10 @@ def _scatter(equation: Equation) -> Fold:
         value = writer.value(x, Point(x.shape, writer.place, [*here[:axis], i, *here[axis + 1 :]]))
         return f"select({accumulator.start}, {value}, u32({index}) == {here[axis]})"
 
-    return Fold(indices.shape[0] if prod(x.shape) else 0, accumulator, element)
+    def elements(writer: Writer, places: Sequence[tuple[Place, Place]]) -> list[str]:
+        return [element(writer, row, i) for row, i in places]
+
+    return Fold(indices.shape[0] if prod(x.shape) else 0, accumulator, elements)
 
 
 _FOLDS: dict[str, Callable[[Equation], Fold]] = {

@@ -369,9 +369,11 @@ class RowKernel:
 
         def body(steps: list[Place]) -> None:
             self._at_home(rows, steps)
-            for (v, j), total in totals.items():
-                for i in steps:
-                    value = found[v].element(writer, rows[j], i)
+            for v in folds:
+                places = [(j, i) for j in range(len(rows)) for i in steps]
+                values = found[v].elements(writer, [(rows[j], i) for j, i in places])
+                for (j, _), value in zip(places, values, strict=True):
+                    total = totals[v, j]
                     writer.line(f"{total} = {found[v].accumulator.how(total, value)};")
 
         if self.rows.length:
@@ -390,10 +392,11 @@ class RowKernel:
         if part is None or self.how.parts > 1:
             return fold
 
-        def element(writer: Writer, row: Place, i: Place) -> str:
-            return writer.value(part, writer.point(part.shape, i.times(self.rows.count) + row))
+        def elements(writer: Writer, places: Sequence[tuple[Place, Place]]) -> list[str]:
+            points = [writer.point(part.shape, i.times(self.rows.count) + row) for row, i in places]
+            return writer.values(part, points)
 
-        return Fold(self.rows.length, fold.accumulator, element)
+        return Fold(self.rows.length, fold.accumulator, elements)
 
     def _bring_together(self, totals: list[tuple[Fold, str]]) -> None:
         """What each invocation of the workgroup has found, in the same order each time."""
