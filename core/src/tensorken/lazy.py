@@ -39,8 +39,8 @@ PROGRAMS = 512
 TURNS = 256
 """Of how many loops in bodies the programs are kept, those made last."""
 
-FEW = 2
-"""Loops in bodies of so many turns wait like other ops, as parts of the program of all that waits."""
+FEW = 6
+"""Loops of so many turns in all leave an op what others are: it waits, and its turns are parts of one program."""
 
 CROWD = 16
 """How many nodes that are gone are remembered, beside as many as there are: few, as memory that grows at first and is
@@ -155,9 +155,9 @@ class Lazy(Wrapper[Node[R]]):
         xs: Sequence[Tensor],
         turns: Sequence[Sequence[Tensor | int]],
     ) -> tuple[Sequence[Tensor], list[Sequence[Tensor]]]:
-        """The turns, each a run of one program; unless they are few they do not wait, or all were in one program."""
-        if len(turns) <= FEW:
-            return super().loop(turn, xs, turns)
+        """The turns, each a run of one program; they do not wait, or all together were a program of their own."""
+        if not turns:
+            return xs, []
         facts = [_facts(x) for x in (*xs, *turns[0])]
         program = self._turns.get((turn, *facts))
         if program is None:
@@ -196,7 +196,7 @@ class Lazy(Wrapper[Node[R]]):
     # ---- ops -------------------------------------------------------------------------------------------------
 
     def interpret(self, op: Op, operands: Sequence[Node[R]], params: tuple[Any, ...]) -> Any:
-        if op.turns and not self.raw.has(op):
+        if op.turns and op.turns * min(operands[0].shape[-2:]) > FEW and not self.raw.has(op):
             return super().interpret(op, operands, params)
         if op.results != 1:
             if op.results is not None or op.whole is not None:

@@ -117,7 +117,7 @@ class Op:
     elementwise: bool = False
     results: int | None = 1  # None: as many as the body returns, in a tuple
     mapped: bool = False  # body and rules are for one example: a batch maps them, instead of shifting params
-    turns: bool = False  # the body is a loop of many turns that are alike, or uses such: see RawTensor.loop
+    turns: int = 0  # of loops in the body, for each row or column of a matrix at least: see RawTensor.loop
     whole: Whole | None = None  # how an op with programs among its params is differentiated and batched
     method: bool = False  # backends may override it with a method of its name
     domain: tuple[float, float] = (

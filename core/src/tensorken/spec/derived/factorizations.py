@@ -217,7 +217,7 @@ class Factorizations(Interpreter[R]):
         jvp=(_push_cholesky,),
         vjp=(_pull_cholesky,),
         body=factorizations.cholesky,
-        turns=True,
+        turns=1,
         prepare=dominant,
         samples=((((3, 3),), ()), (((2, 2, 2),), ())),
     )
@@ -233,7 +233,7 @@ class Factorizations(Interpreter[R]):
         jvp_all=_push_qr,
         vjp_all=_pull_qr,
         body=factorizations.qr,
-        turns=True,
+        turns=2,
         prepare=dominant,
         samples=((((3, 2),), (False,)), (((2, 2, 3),), (False,)), (((2, 2),), (True,))),
     )
@@ -251,7 +251,7 @@ class Factorizations(Interpreter[R]):
         jvp_all=_push_eigh,
         vjp_all=_pull_eigh,
         body=jacobi.eigh,
-        turns=True,
+        turns=8,
         prepare=dominant,
         samples=((((3, 3),), ()), (((2, 2, 2),), ())),
     )
@@ -268,7 +268,7 @@ class Factorizations(Interpreter[R]):
         jvp=(_push_eigenvalues,),
         vjp=(_pull_eigenvalues,),
         body=jacobi.eigvalsh,
-        turns=True,
+        turns=8,
         prepare=dominant,
         samples=((((3, 3),), ()), (((2, 2, 2),), ())),
     )
@@ -284,7 +284,7 @@ class Factorizations(Interpreter[R]):
         jvp_all=_push_svd,
         vjp_all=_pull_svd,
         body=jacobi.svd,
-        turns=True,
+        turns=8,
         prepare=dominant,
         samples=((((3, 2),), (False,)), (((2, 2, 3),), (False,)), (((2, 2),), (True,))),
     )
@@ -301,7 +301,7 @@ class Factorizations(Interpreter[R]):
         jvp=(_push_singular_values,),
         vjp=(_pull_singular_values,),
         body=jacobi.svdvals,
-        turns=True,
+        turns=8,
         prepare=dominant,
         samples=((((3, 2),), ()), (((2, 2, 3),), ())),
     )

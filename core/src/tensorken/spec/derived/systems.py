@@ -125,7 +125,7 @@ class Systems(Interpreter[R]):
         jvp_all=_push_solution,
         vjp_all=_pull_solution,
         body=factorizations.solve,
-        turns=True,
+        turns=2,
         prepare=dominant,
         samples=((((3, 3), (3, 2)), ()), (((2, 2, 2), (2, 2, 1)), ())),
     )
@@ -140,7 +140,7 @@ class Systems(Interpreter[R]):
         jvp_all=_push_substituted,
         vjp_all=_pull_substituted,
         body=factorizations.triangular_solve,
-        turns=True,
+        turns=1,
         prepare=dominant,
         samples=((((3, 3), (3, 2)), (True,)), (((2, 2, 2), (2, 2, 1)), (False,))),
     )
@@ -154,7 +154,7 @@ class Systems(Interpreter[R]):
         jvp=(lambda t, y, x: -((y @ t) @ y),),
         vjp=(lambda t, y, x: -((y.mT @ t) @ y.mT),),
         body=factorizations.inv,
-        turns=True,
+        turns=2,
         prepare=dominant,
         samples=((((3, 3),), ()), (((2, 2, 2),), ())),
     )
@@ -168,7 +168,7 @@ class Systems(Interpreter[R]):
         jvp=(lambda t, y, x: (t * _cofactors(x)).sum((-2, -1)),),
         vjp=(lambda t, y, x: _of_each(t) * _cofactors(x),),
         body=factorizations.det,
-        turns=True,
+        turns=1,
         prepare=dominant,
         samples=((((3, 3),), ()), (((2, 2, 2),), ()), (((1, 1),), ()), (((4, 4),), ())),
     )
@@ -182,7 +182,7 @@ class Systems(Interpreter[R]):
         jvp=(spectral.bend,),
         vjp=(spectral.bend,),
         body=spectral.cofactors,
-        turns=True,
+        turns=8,
         prepare=dominant,
         samples=((((4, 4),), ()), (((2, 2, 2),), ())),
     )
@@ -201,7 +201,7 @@ class Systems(Interpreter[R]):
         jvp_all=_push_log,
         vjp_all=_pull_log,
         body=factorizations.slogdet,
-        turns=True,
+        turns=1,
         prepare=dominant,
         samples=((((3, 3),), ()), (((2, 2, 2),), ())),
     )
@@ -215,7 +215,7 @@ class Systems(Interpreter[R]):
         jvp=(_push_pseudoinverse, None),
         vjp=(_pull_pseudoinverse, None),
         body=spectral.pinv,
-        turns=True,
+        turns=8,
         prepare=lambda x, rtol: (*dominant(x), rtol.zeros_like()),
         samples=((((3, 2), ()), ()), (((2, 2, 3), (2,)), ())),
     )
