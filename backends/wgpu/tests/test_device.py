@@ -748,8 +748,29 @@ def test_buffers_that_cannot_be_mapped_are_errors(fresh: Device) -> None:
     buffer.map_async("READ").sync_wait()
     for direct in (reading.DIRECT, None):
         with pytest.raises((wgpu.GPUError, RuntimeError), match="map"):
-            reading.read(fresh._device, buffer, 4, direct)
+            reading.read(fresh._device, buffer, 4, direct=direct)
     assert bytes(reading.read(fresh._device, other, 4)) == bytes(4)
+
+
+def test_who_reads_waits_for_nothing_that_was_handed_over_later(kernels: Kernels) -> None:
+    device = kernels.device
+    if not device.is_software:
+        pytest.skip("there is no telling how long a kernel takes a GPU")
+    heavy = device.pipeline(LONG.replace("5000u", "60000u"), 1, 1)
+    x, slow = device.written(bytes(2**14)), device.allocate(2**14)
+    usage = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
+    target = device._device.create_buffer(size=256, usage=usage)
+    copy = device._buffer(x), 0, target, 0, 4
+    driver, queue = device._device, device._device.queue
+    number = encoding.hand_over(queue, encoding.encoded(driver, [], copy))
+    device.run(heavy, kernels.uniform(1), [x, slow], (2**6, 1, 1))
+    start = time.perf_counter()
+    device.submit()
+    assert bytes(reading.read(driver, target, 4, number)) == bytes(4)
+    early = time.perf_counter() - start
+    assert kernels.read(slow, 1) == [1]
+    if number is not None:
+        assert early < 0.5 * (time.perf_counter() - start)
 
 
 def test_what_drivers_say() -> None:

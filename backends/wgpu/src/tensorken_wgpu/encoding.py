@@ -31,7 +31,7 @@ class Direct:
         create: an encoder; this one and the next three raise what the driver reports.
         copy: between buffers.
         finish: an encoder, which gives commands.
-        submit: commands to a queue.
+        submit: commands to a queue, which gives a number.
         begin: a pass.
         set_pipeline: of a pass.
         set_group: of a pass.
@@ -70,7 +70,7 @@ def _direct() -> Direct | None:
             libf.wgpuDeviceCreateCommandEncoder,
             libf.wgpuCommandEncoderCopyBufferToBuffer,
             libf.wgpuCommandEncoderFinish,
-            libf.wgpuQueueSubmit,
+            libf.wgpuQueueSubmitForIndex,
             lib.wgpuCommandEncoderBeginComputePass,
             lib.wgpuComputePassEncoderSetPipeline,
             lib.wgpuComputePassEncoderSetBindGroup,
@@ -115,17 +115,18 @@ def encoded(
         direct.release_encoder(encoder)
 
 
-def hand_over(queue: Any, commands: Any, direct: Direct | None = DIRECT) -> None:
-    """Hand over to a queue of the driver's what has been encoded.
+def hand_over(queue: Any, commands: Any, direct: Direct | None = DIRECT) -> int | None:
+    """Hand over to a queue of the driver's what has been encoded; by what number to wait for it, if it has one.
 
     Raises:
         GPUError: if the driver refuses it.
     """
     if direct is None or not hasattr(queue, "_internal"):
         queue.submit([commands])
-        return
+        return None
     try:
-        direct.submit(queue._internal, 1, direct.array(commands))
+        number: int = direct.submit(queue._internal, 1, direct.array(commands))
+        return number
     finally:
         direct.release_commands(commands)
 

@@ -51,6 +51,7 @@ MET = (
     "WGPUCommandBuffer[]",
     "void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)",
     "WGPUBufferMapCallbackInfo *",
+    "WGPUSubmissionIndex *",
     "char []",
     "uint8_t []",
     "uint8_t *",

@@ -112,8 +112,11 @@ class Queue:
                 self._submit()
                 self._bound()
 
-    def _submit(self, copy: Copy | None = None) -> None:
-        """Hand over what waits, and then a copy between buffers; also what was written, even if nothing waits."""
+    def _submit(self, copy: Copy | None = None) -> int | None:
+        """Hand over what waits, and then a copy between buffers; also what was written, even if nothing waits.
+
+        By what number to wait for it, if it has one.
+        """
         self._life.check()
         pool = self._pool
         pool.collect(bool(self.waiting))
@@ -128,7 +131,7 @@ class Queue:
             except wgpu.GPUError as again:  # what waits goes on waiting
                 raise self._life.failure(again, "what waits cannot be handed over") from again
         try:
-            hand_over(self._driver, commands)
+            number = hand_over(self._driver, commands)
             self.counts["kernels"] += len(self.waiting)
             self.counts["submissions"] += 1
             self._under_way += 1
@@ -140,6 +143,7 @@ class Queue:
             self._life.lose(f"{type(error).__name__} while work was handed over")
             raise
         self._groups.forget(pool.submitted())
+        return number
 
     # ---- waiting -------------------------------------------------------------------------------------------
 
@@ -182,10 +186,10 @@ class Queue:
                 self._life.check()
                 kept = self._staging.get(place)
                 staging = kept.pop() if kept else self._device.create_buffer(size=place, usage=_STAGING)
-                self._submit((buffer, start, staging, 0, whole))
+                number = self._submit((buffer, start, staging, 0, whole))
                 self.counts["reads"] += 1
                 self._under_way = self._written = 0
-            found = read(self._device, staging, whole)
+            found = read(self._device, staging, whole, number)
         except (wgpu.GPUError, RuntimeError) as error:
             if isinstance(error, BackendError):
                 raise

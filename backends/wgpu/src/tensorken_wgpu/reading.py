@@ -86,13 +86,16 @@ def _direct() -> Direct | None:
 DIRECT = _direct()
 
 
-def read(device: Any, buffer: Any, size: int, direct: Direct | None = DIRECT) -> memoryview:
-    """The first bytes of a buffer, once all is done that was handed over; other threads may go on meanwhile.
+def read(
+    device: Any, buffer: Any, size: int, submission: int | None = None, direct: Direct | None = DIRECT
+) -> memoryview:
+    """The first bytes of a buffer, once what was handed over is done; other threads may go on meanwhile.
 
     Args:
         device: the driver's.
         buffer: its; made to be mapped, and not mapped.
         size: how many bytes; a multiple of 4.
+        submission: the number of the last one that is to be done, if others may have come since.
 
     Raises:
         GPUError: if the driver refuses.
@@ -108,8 +111,9 @@ def read(device: Any, buffer: Any, size: int, direct: Direct | None = DIRECT) ->
     asked = ffi.new("WGPUBufferMapCallbackInfo *")
     asked.mode, asked.callback, asked.userdata1 = direct.mode, direct.callback, ffi.cast("void *", number)
     direct.map(buffer._internal, direct.read, 0, size, asked[0])
+    until = ffi.NULL if submission is None else ffi.new("WGPUSubmissionIndex *", submission)
     while number not in _told:  # another thread that polls may be about to note it
-        direct.poll(device._internal, True, ffi.NULL)
+        direct.poll(device._internal, True, until)
         if _raised and (error := _raised.pop(get_ident(), None)) is not None:
             _told.pop(number, None)
             raise error
