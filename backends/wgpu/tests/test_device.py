@@ -700,7 +700,9 @@ def test_an_interruption_while_work_is_handed_over_gives_no_wrong_numbers(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there a signal ends the process")
-def test_an_interruption_while_a_kernel_runs_is_raised_and_the_device_goes_on(kernels: Kernels) -> None:
+def test_an_interruption_while_a_kernel_runs_is_raised_and_the_device_goes_on(
+    kernels: Kernels, monkeypatch: Patch
+) -> None:
     device = kernels.device
     if not device.is_software:
         pytest.skip("there is no telling how long a kernel takes a GPU")
@@ -708,9 +710,15 @@ def test_an_interruption_while_a_kernel_runs_is_raised_and_the_device_goes_on(ke
     x, slow = device.written(bytes(2**14)), device.allocate(2**14)
     device.run(heavy, kernels.uniform(1), [x, slow], (2**6, 1, 1))
     timer = threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+
+    def waiting(*asked: Any) -> memoryview:
+        timer.start()
+        return reading.read(*asked)
+
+    monkeypatch.setattr(queue, "read", waiting)
     with pytest.raises(KeyboardInterrupt):
         kernels.read(slow, 1)
+    monkeypatch.undo()
     timer.join()
     assert kernels.read(slow, 2) == [1, 1]
     assert not reading._told
