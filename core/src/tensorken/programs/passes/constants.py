@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import weakref
+from collections.abc import Mapping
 from typing import Any
 
 from tensorken.programs.passes.dead_code import without_dead_code
+from tensorken.programs.passes.elements import computed, elements_of, elements_of_number, know
 from tensorken.programs.passes.rewriting import substituted
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.dtypes import exact
@@ -40,14 +42,11 @@ def know_different(x: Tensor) -> None:
     _different[id(x)] = x
 
 
-def _is_different(x: Tensor | None) -> bool:
-    return x is not None and _different.get(id(x)) is x
-
-
 def with_constants_folded(program: Program, backend: RawTensor[Any]) -> Program:
-    """Equations of literals and small constants alone give way to what they give, computed on the backend.
+    """Equations of literals and small constants alone give way to what they give.
 
-    Constants whose elements are all equal become literals.  Bit for bit the same: the backend computes it either way.
+    Constants whose elements are all equal become literals.  Bit for bit the same: the backend computes it either way,
+    but for what all backends compute alike.
     """
     if backend.capabilities.symbolic:
         return program
@@ -59,12 +58,12 @@ def with_constants_folded(program: Program, backend: RawTensor[Any]) -> Program:
             constants[v] = x
         else:
             known[v] = literal
-    fixed = {v for v in constants if math.prod(v.shape) <= SMALL and constants[v].interpreter.below is None}
-    values: dict[Variable, Any] = {}
+    values = _Values(constants, backend)
+    folded: list[Variable] = []
     written: list[Equation] = []
     for equation in program.equations:
         equation = substituted(equation, known)
-        if not _foldable(equation, fixed):
+        if not _foldable(equation, values.fixed):
             written.append(equation)
             continue
         result = equation.results[0]
@@ -74,29 +73,82 @@ def with_constants_folded(program: Program, backend: RawTensor[Any]) -> Program:
         if equation.op.elementwise and all([isinstance(v, Literal) for v in equation.operands]):
             known[result] = _of_numbers(equation, backend)
             continue
-        for v in equation.operands:
-            if v not in values:
-                values[v] = _outside(v, constants, backend)
-        y = run(backend, equation.op, [values[v] for v in equation.operands], equation.params)
-        if (
-            equation.op is _EXPAND
-        ):  # stays, for contractions to see that it repeats; what uses it may be folded
-            values[result] = y
-            fixed.add(result)
+        values.compute(equation)
+        if equation.op is _EXPAND:  # stays, for contractions to see it; what uses it may be folded
             written.append(equation)
-            continue
-        if math.prod(result.shape) == 1:
-            known[result] = Literal(result.shape, result.dtype, _number(backend.ravel(y)[0]))
-            continue
-        values[result] = y
-        x = constants[result] = Tensor(backend, y, result.shape, result.dtype)
-        if equation.op in _KEEP_THE_ELEMENTS and _is_different(constants.get(equation.operands[0])):
-            know_different(x)
-        fixed.add(result)
+        elif math.prod(result.shape) == 1:
+            known[result] = Literal(result.shape, result.dtype, values.number(result))
+        else:
+            folded.append(result)
     if not known and len(written) == len(program.equations):
         return program
     outputs = tuple([known.get(v, v) for v in program.outputs])
+    needed = {v for equation in written for v in equation.operands}.union(outputs)
+    constants.update({v: values.constant(v) for v in folded if v in needed})
     return without_dead_code(program.changed(equations=tuple(written), outputs=outputs, constants=constants))
+
+
+class _Values:
+    """What constants are, and what follows from them.
+
+    Attributes:
+        fixed: the values that are known, literals aside.
+    """
+
+    def __init__(self, constants: Mapping[Variable, Tensor], backend: RawTensor[Any]) -> None:
+        small = {
+            v: x for v, x in constants.items() if math.prod(v.shape) <= SMALL and x.interpreter.below is None
+        }
+        self.fixed = set(small)
+        self._backend = backend
+        self._constants = small
+        self._elements = {v: elements_of(x) for v, x in small.items()}
+        self._different = {v for v, x in small.items() if _different.get(id(x)) is x}
+        self._values: dict[Variable, Any] = {}  # on the backend, where it has been asked
+
+    def compute(self, equation: Equation) -> None:
+        """Here, if all operands are known here and all backends compute it alike; else by the backend."""
+        op, operands, result = equation.op, equation.operands, equation.results[0]
+        given = [elements_of_number(v) if isinstance(v, Literal) else self._elements[v] for v in operands]
+        told = [each for each in given if each is not None]
+        here = computed(equation, told) if len(told) == len(given) else None
+        if here is None:
+            self._values[result] = run(self._backend, op, [self._value(v) for v in operands], equation.params)
+        if op in _KEEP_THE_ELEMENTS and operands[0] in self._different:
+            self._different.add(result)
+        self._elements[result] = here
+        self.fixed.add(result)
+
+    def number(self, v: Variable) -> bool | int | float:
+        """The only element of a value."""
+        here = self._elements[v]
+        return here[0] if here is not None else _number(self._backend.ravel(self._value(v))[0])
+
+    def constant(self, v: Variable) -> Tensor:
+        """A value as a constant, with what is known of it."""
+        x, here = Tensor(self._backend, self._value(v), v.shape, v.dtype), self._elements[v]
+        if here is not None:
+            know(x, here)
+        elif v in self._different:
+            know_different(x)
+        return x
+
+    def _value(self, v: Variable) -> Any:
+        if v not in self._values:
+            self._values[v] = self._outside(v)
+        return self._values[v]
+
+    def _outside(self, v: Variable) -> Any:
+        backend = self._backend
+        if isinstance(v, Literal):
+            return backend.full(v.shape, v.value, v.dtype)
+        if v not in self._constants:
+            return backend.new(v.shape, self._elements[v], v.dtype)
+        x = self._constants[v]
+        own: Any = x.interpreter
+        return (
+            x.representation if own is backend else backend.new(v.shape, own.ravel(x.representation), v.dtype)
+        )
 
 
 def _foldable(equation: Equation, fixed: set[Variable]) -> bool:
@@ -129,18 +181,11 @@ def _of_numbers(equation: Equation, backend: RawTensor[Any]) -> Literal:
     return Literal(result.shape, result.dtype, known[key])
 
 
-def _outside(v: Variable, constants: dict[Variable, Tensor], backend: RawTensor[Any]) -> Any:
-    if isinstance(v, Literal):
-        return backend.full(v.shape, v.value, v.dtype)
-    x = constants[v]
-    own: Any = x.interpreter
-    if own is backend:
-        return x.representation
-    return backend.new(v.shape, own.ravel(x.representation), v.dtype)
-
-
 def _uniform(x: Tensor, v: Variable) -> Literal | None:
     """The literal that a constant is if all its elements have the same bits."""
+    here = elements_of(x)
+    if here:
+        return Literal(v.shape, v.dtype, here[0]) if here.count(here[0]) == len(here) else None
     backend: Any = x.interpreter
     if (
         backend.below is not None

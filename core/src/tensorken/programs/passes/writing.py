@@ -12,6 +12,7 @@ from typing import Any
 
 from tensorken.programs.passes.common_subexpressions import exactly, same
 from tensorken.programs.passes.constants import SMALL, know_different
+from tensorken.programs.passes.elements import know
 from tensorken.programs.passes.rewriting import substituted
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.dtypes import DType
@@ -75,8 +76,10 @@ class Writer(RawTensor[Variable]):
             return self.full(shape, data[0], dtype)
         v = Variable(shape, dtype)
         x = self.constants[v] = Tensor(self.backend, self.backend.new(shape, data, dtype), shape, dtype)
-        if numbers:
+        if numbers and dtype.kind == "float":
             know_different(x)
+        elif numbers:
+            know(x, data if isinstance(data, range) else [*map(int if dtype.kind == "int" else bool, data)])
         return v
 
     def interpret(self, op: Op, operands: Sequence[Variable], params: tuple[Any, ...]) -> Any:
