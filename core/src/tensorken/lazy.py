@@ -161,9 +161,11 @@ class Lazy(Wrapper[Node[R]]):
         facts = [_facts(x) for x in (*xs, *turns[0])]
         program = self._turns.get((turn, *facts))
         if program is None:
-            if len(self._turns) >= TURNS:
-                del self._turns[next(iter(self._turns))]
-            program = self._turns[turn, *facts] = _program_of(turn, facts, self.raw)
+            program = _program_of(turn, facts, self.raw)
+            with self._lock:
+                if len(self._turns) >= TURNS:
+                    del self._turns[next(iter(self._turns))]
+                self._turns[turn, *facts] = program
         run, carried = prepared(program, self.raw), len(xs)
         self._compute_together([*xs, *chain(*turns)])
         values: Sequence[R] = [self._told(x) for x in xs]
