@@ -133,7 +133,7 @@ class Program:
 
     @property
     def ops(self) -> frozenset[Op]:
-        """The ops of the equations: a pass that is about others need not look at these.
+        """The ops of the equations.  A pass that is about others need not look at these.
 
         >>> import tensorken as tk
         >>> sorted([op.name for op in tk.trace(lambda x: tk.sin(x) + tk.sin(2.0 * x))(1.0).ops])
