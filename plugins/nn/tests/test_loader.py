@@ -142,6 +142,12 @@ def test_a_text_of_one_part_is_enough() -> None:
     assert inputs.tolist() == [[4, 5]] * 2 and targets.tolist() == [[5, 6]] * 2
 
 
+def test_parts_of_many_lengths_are_no_reason_to_warn() -> None:
+    for context in range(1, 21):  # a warning of jit's, that it traces again and again, would be an error here
+        inputs, _ = Windows(tk.arange(40), context, 2, KEY).batch(0)
+        assert inputs.shape == (2, context)
+
+
 def test_bad_windows_are_refused() -> None:
     with pytest.raises(
         ShapeError, match=r"more than 3 tokens in one row, got shape \(3,\); give a longer text"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,6 +15,9 @@ import tensorken as tk
 from tensorken import Tensor, tree
 from tensorken.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_nn.data import rows_of, shuffled
+
+CUT = 64
+"""For how many sizes of texts, parts and batches what cuts them is kept compiled."""
 
 
 class Loader(Protocol):
@@ -140,7 +143,8 @@ class Windows:
         _check_counted("Windows", step)
         here = self.tokens.interpreter.base
         number, key = tk.tensor(step, tk.int32, backend=here), self.key.to(here)
-        result: tuple[Tensor, Tensor] = _windows(self.tokens, key, number, self.context, self.batch_size)
+        cut = _cutting(self.tokens.size, self.context, self.batch_size)
+        result: tuple[Tensor, Tensor] = cut(self.tokens, key, number)
         return result
 
     def from_step(self, step: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -148,13 +152,22 @@ class Windows:
         return map(self.batch, itertools.count(step))
 
 
-@functools.partial(tk.jit, static_argnums=(3, 4))
-def _windows(tokens: Tensor, key: Tensor, step: Tensor, context: int, count: int) -> tuple[Tensor, Tensor]:
-    """Compiled, as a key's ciphers are many small ops."""
-    starts = tk.random.randint(tk.random.fold_in(key, step), (count, 1), 0, tokens.size - context)
-    places = starts + tk.arange(context + 1, backend=tokens.interpreter.base)
-    windows = tokens.gather(places.ravel(), 0).reshape(places.shape).astype(tk.int32)
-    return windows[:, :-1], windows[:, 1:]
+@functools.lru_cache(maxsize=CUT)
+def _cutting(
+    size: int, context: int, count: int
+) -> Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """What cuts parts out of so many tokens; compiled, as a key's ciphers are many small ops.
+
+    Each size has a function of its own: one for all would be traced anew for each, of which jit warns.
+    """
+
+    def windows(tokens: Tensor, key: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
+        starts = tk.random.randint(tk.random.fold_in(key, step), (count, 1), 0, size - context)
+        places = starts + tk.arange(context + 1, backend=tokens.interpreter.base)
+        found = tokens.gather(places.ravel(), 0).reshape(places.shape).astype(tk.int32)
+        return found[:, :-1], found[:, 1:]
+
+    return tk.jit(windows)
 
 
 def _check_counted(name: str, number: int) -> None:
