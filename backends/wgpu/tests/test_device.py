@@ -44,6 +44,7 @@ LONG = f"""{HEAD}{MAIN} {{
   for (var i = 0u; i < 5000u; i++) {{ s = s * 1664525u + 1013904223u; }}
   y[g.x] = s * u.y + u.x;
 }}"""
+SLOW = 2**14
 TWO = f"""{HEAD}
 @group(0) @binding(3) var<storage, read_write> z: array<u32>;
 {MAIN} {{ y[g.x] = x[g.x] + u.x; z[g.x] = x[g.x] * u.x; }}"""
@@ -69,6 +70,13 @@ class Kernels:
         y = self.device.allocate(size)
         self.device.run(self.add_to, self.uniform(number), [x, y], (-(-size // 256), 1, 1))
         return y
+
+    def slowly(self, x: Memory, y: Memory) -> None:
+        """Have a kernel wait that takes long to write one into each word of a memory of `SLOW` bytes."""
+        if not self.device.is_software:
+            pytest.skip("there is no telling how long a kernel takes a GPU")
+        heavy = self.device.pipeline(LONG.replace("5000u", "60000u"), 1, 1)
+        self.device.run(heavy, self.uniform(1), [x, y], (2**6, 1, 1))
 
     def words(self, *words: int) -> Memory:
         return self.device.written(struct.pack(f"<{len(words)}I", *words))
@@ -704,11 +712,8 @@ def test_an_interruption_while_a_kernel_runs_is_raised_and_the_device_goes_on(
     kernels: Kernels, monkeypatch: Patch
 ) -> None:
     device = kernels.device
-    if not device.is_software:
-        pytest.skip("there is no telling how long a kernel takes a GPU")
-    heavy = device.pipeline(LONG.replace("5000u", "60000u"), 1, 1)
-    x, slow = device.written(bytes(2**14)), device.allocate(2**14)
-    device.run(heavy, kernels.uniform(1), [x, slow], (2**6, 1, 1))
+    x, slow = device.written(bytes(SLOW)), device.allocate(SLOW)
+    kernels.slowly(x, slow)
     timer = threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT))
 
     def waiting(*asked: Any) -> memoryview:
@@ -762,16 +767,13 @@ def test_buffers_that_cannot_be_mapped_are_errors(fresh: Device) -> None:
 
 def test_who_reads_waits_for_nothing_that_was_handed_over_later(kernels: Kernels) -> None:
     device = kernels.device
-    if not device.is_software:
-        pytest.skip("there is no telling how long a kernel takes a GPU")
-    heavy = device.pipeline(LONG.replace("5000u", "60000u"), 1, 1)
-    x, slow = device.written(bytes(2**14)), device.allocate(2**14)
+    x, slow = device.written(bytes(SLOW)), device.allocate(SLOW)
     usage = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
     target = device._device.create_buffer(size=256, usage=usage)
     copy = device._buffer(x), 0, target, 0, 4
     driver, queue = device._device, device._device.queue
     number = encoding.hand_over(queue, encoding.encoded(driver, [], copy))
-    device.run(heavy, kernels.uniform(1), [x, slow], (2**6, 1, 1))
+    kernels.slowly(x, slow)
     start = time.perf_counter()
     device.submit()
     assert bytes(reading.read(driver, target, 4, number)) == bytes(4)
@@ -849,14 +851,10 @@ def test_threads_use_one_device_at_once(kernels: Kernels, count: int, impatient:
 def test_threads_that_read_let_others_go_on(kernels: Kernels) -> None:
     """While one thread waits for a long kernel, another can have its own wait."""
     device = kernels.device
-    if not device.is_software:
-        pytest.skip("there is no telling how long a kernel takes a GPU")
-    heavy = device.pipeline(LONG.replace("5000u", "60000u"), 1, 1)
-    x, slow = device.written(bytes(2**14)), device.allocate(2**14)
-    device.run(
-        heavy, kernels.uniform(1), [x, slow], (2**6, 1, 1)
-    )  # handed over by who reads: a driver may wait
-    done: list[float] = []  # with the next submission until the one before is done
+    x, slow = device.written(bytes(SLOW)), device.allocate(SLOW)
+    # Handed over by who reads: a driver may wait with the next submission until the one before is done.
+    kernels.slowly(x, slow)
+    done: list[float] = []
 
     def reading() -> None:
         kernels.read(slow, 1)

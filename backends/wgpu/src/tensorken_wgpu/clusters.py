@@ -215,8 +215,9 @@ class Clusters:
     def _goes_on(self, before: Writer | None, v: Variable) -> Writer:
         """What has written a value after what was written before."""
         place = _element(prod(v.shape))
-        writer = Writer(self._makers, self._kept, frozenset(), target=self._target)
-        if before is not None:
+        if before is None:
+            writer = Writer(self._makers, self._kept, frozenset(), target=self._target)
+        else:
             writer = before.goes_on()
         writer.takes_over(v, place)
         writer.value(v, writer.point(v.shape, place))

@@ -137,9 +137,8 @@ class Queue:
             self._under_way += 1
             self._new = 0
             self.waiting = []
-        except (
-            BaseException
-        ) as error:  # an interruption too: run twice or not at all, kernels give wrong numbers
+        except BaseException as error:
+            # An interruption too: run twice or not at all, kernels give wrong numbers.
             self._life.lose(f"{type(error).__name__} while work was handed over")
             raise
         self._groups.forget(pool.submitted())

@@ -71,7 +71,7 @@ def prod(x: Tensor, axes: Axes) -> Tensor:
         n = x.shape[axis]
         size = 1 << max(n - 1, 0).bit_length()
         if n < size:
-            x = x.pad(tuple([(0, size - n) if i == axis else (0, 0) for i in range(x.ndim)]))
+            x = _padded(x, axis, 0, size - n)
             x = (iota(x, axis) < n).where(x, 1)
         while (half := x.shape[axis] // 2) > 0:
             x = _part(x, axis, 0, half) * _part(x, axis, half, 2 * half)
@@ -125,10 +125,13 @@ def _part(x: Tensor, axis: int, start: int, end: int) -> Tensor:
     return x.crop(tuple([(start, end) if i == axis else (0, n) for i, n in enumerate(x.shape)]))
 
 
+def _padded(x: Tensor, axis: int, before: int, after: int) -> Tensor:
+    return x.pad(tuple([(before, after) if i == axis else (0, 0) for i in range(x.ndim)]))
+
+
 def _shifted(x: Tensor, axis: int, step: int) -> Tensor:
     """Each element in the place of the one so many steps behind it; zeros come in the first places."""
-    pads = tuple([(step, 0) if i == axis else (0, 0) for i in range(x.ndim)])
-    return _part(x, axis, 0, x.shape[axis] - step).pad(pads)
+    return _padded(_part(x, axis, 0, x.shape[axis] - step), axis, step, 0)
 
 
 # ---- joining -----------------------------------------------------------------------------------------------
@@ -140,8 +143,7 @@ def concatenate(*args: Any) -> Tensor:
     total, start, result = sum([x.shape[axis] for x in pieces]), 0, None
     for x in pieces:
         end = start + x.shape[axis]
-        pads = tuple([(start, total - end) if i == axis else (0, 0) for i in range(x.ndim)])
-        padded = x.pad(pads)
+        padded = _padded(x, axis, start, total - end)
         if result is None:
             result = padded
         else:
