@@ -5,7 +5,11 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
+from collections.abc import Callable
+from typing import Any
 
+import pytest
 from hypothesis import settings
 
 # The machine that runs the tests may be busy, and a failure in CI must be the same on a desk.
@@ -28,3 +32,25 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_collection_finish() -> None:
     """Keep the thousands of tests out of the collector's way: the tests that call it would walk them each time."""
     gc.freeze()
+
+
+@pytest.fixture
+def calls() -> Callable[[Callable[[], object]], int]:
+    """How many functions some work calls, those in C among them: what it costs, whatever else the machine does."""
+
+    def counted(work: Callable[[], object]) -> int:
+        count = 0
+
+        def note(frame: Any, event: str, argument: Any) -> None:
+            nonlocal count
+            count += event in ("call", "c_call")
+
+        before = sys.getprofile()
+        sys.setprofile(note)
+        try:
+            work()
+        finally:
+            sys.setprofile(before)
+        return count
+
+    return counted

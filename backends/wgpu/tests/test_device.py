@@ -255,8 +255,10 @@ def test_as_many_bind_groups_and_pipelines_are_kept_as_is_good(kernels: Kernels)
     assert len(device._uniforms) <= 4
 
 
-def test_a_cached_kernel_costs_the_host_little(kernels: Kernels, monkeypatch: Patch) -> None:
-    """Against the driver's own documented calls in the same run, so that no other load matters."""
+def test_a_cached_kernel_costs_the_host_little(
+    kernels: Kernels, calls: Callable[[Callable[[], object]], int], monkeypatch: Patch
+) -> None:
+    """Fewer calls than those that wgpu documents take, though it finds bind groups and looks after memory."""
     device, count = kernels.device, 1000
     monkeypatch.setattr(queue, "WAITING", 10**6)
     x, y = kernels.words(1), device.allocate(4)
@@ -282,17 +284,8 @@ def test_a_cached_kernel_costs_the_host_little(kernels: Kernels, monkeypatch: Pa
         compute.end()
         encoder.finish()
 
-    assert fastest(ours) < fastest(documented)
-
-
-def fastest(work: Callable[[], object]) -> float:
-    """Seconds of this thread's own work."""
-    times = []
-    for _ in range(7):
-        start = time.thread_time()
-        work()
-        times.append(time.thread_time() - start)
-    return min(times)
+    ours()
+    assert calls(ours) / count < 16 < calls(documented) / count
 
 
 # ---- writing while kernels wait ----------------------------------------------------------------------------
@@ -766,21 +759,25 @@ def test_buffers_that_cannot_be_mapped_are_errors(fresh: Device) -> None:
 
 
 def test_who_reads_waits_for_nothing_that_was_handed_over_later(kernels: Kernels) -> None:
+    """The machine may let the long kernel end before the reader goes on, but not every time."""
     device = kernels.device
     x, slow = device.written(bytes(SLOW)), device.allocate(SLOW)
     usage = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
     target = device._device.create_buffer(size=256, usage=usage)
     copy = device._buffer(x), 0, target, 0, 4
     driver, queue = device._device, device._device.queue
-    number = encoding.hand_over(queue, encoding.encoded(driver, [], copy))
-    kernels.slowly(x, slow)
-    start = time.perf_counter()
-    device.submit()
-    assert bytes(reading.read(driver, target, 4, number)) == bytes(4)
-    early = time.perf_counter() - start
-    assert kernels.read(slow, 1) == [1]
-    if number is not None:
-        assert early < 0.5 * (time.perf_counter() - start)
+
+    def was_early() -> bool:
+        number = encoding.hand_over(queue, encoding.encoded(driver, [], copy))
+        kernels.slowly(x, slow)
+        device.submit()
+        assert bytes(reading.read(driver, target, 4, number)) == bytes(4)
+        idle = direct.poll(driver._internal, False, direct.ffi.NULL) & 1  # the driver sets no other bits
+        assert kernels.read(slow, 1) == [1]
+        return number is not None and not idle
+
+    if (direct := reading.DIRECT) is not None:
+        assert any(was_early() for _ in range(10))
 
 
 def test_what_drivers_say() -> None:
@@ -849,23 +846,21 @@ def test_threads_use_one_device_at_once(kernels: Kernels, count: int, impatient:
 
 
 def test_threads_that_read_let_others_go_on(kernels: Kernels) -> None:
-    """While one thread waits for a long kernel, another can have its own wait."""
+    """While one thread waits for a long kernel, another can have its own wait; on a busy machine not every time."""
     device = kernels.device
     x, slow = device.written(bytes(SLOW)), device.allocate(SLOW)
-    # Handed over by who reads: a driver may wait with the next submission until the one before is done.
-    kernels.slowly(x, slow)
-    done: list[float] = []
 
-    def reading() -> None:
-        kernels.read(slow, 1)
-        done.append(time.perf_counter())
+    def went_on() -> bool:
+        # Handed over by who reads: a driver may wait with the next submission until the one before is done.
+        kernels.slowly(x, slow)
+        thread = threading.Thread(target=kernels.read, args=(slow, 1))
+        thread.start()
+        time.sleep(0.01)
+        y = kernels.plus(x, 1, 4)
+        before = thread.is_alive()
+        thread.join(60)
+        assert not thread.is_alive()
+        assert kernels.read(y, 1) == [1]
+        return before
 
-    thread = threading.Thread(target=reading)
-    thread.start()
-    time.sleep(0.01)
-    y = kernels.plus(x, 1, 4)
-    asked = time.perf_counter()
-    thread.join(60)
-    assert done
-    assert asked < done[0]
-    assert kernels.read(y, 1) == [1]
+    assert any(went_on() for _ in range(10))
