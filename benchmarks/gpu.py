@@ -1,7 +1,7 @@
 """The suites of the GPU: ours against numpy and plain kernels, and on a real one against its vendor's library.
 
-A GPU that the processor plays is timed by the processor's time, as all else is; a real one by the clock on the wall,
-each call waiting for the last of some results.
+A GPU that the processor plays is timed by the processor's time, as all else is, and once more by the clock on the wall,
+as its driver runs on several processors; a real one by the clock, each call waiting for the last of some results.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from call import Call
-from harness import Row, Side, compare
+from harness import PROCESSORS, Row, Side, compare, unpinned
 from libraries import OURS, installed
 from ours import Computation
 from tasks import TASKS
@@ -240,6 +240,14 @@ def in_software(_: Sequence[str], select: str) -> Iterator[Row]:
         yield from _hosts_part(device, select)
 
 
+def by_the_clock(_: Sequence[str], select: str) -> Iterator[Row]:
+    """How long one waits for a GPU that the processor plays, and for numpy; all processors are theirs."""
+    device = _device(is_software=True)
+    if device is not None:
+        with unpinned():
+            yield from _large_arrays(device, select, time.perf_counter)
+
+
 def in_hardware(_: Sequence[str], select: str) -> Iterator[Row]:
     """On a real one; what takes little time is done many times before it is waited for."""
     device = _device(is_software=False)
@@ -254,6 +262,11 @@ def adapter() -> str:
     from tensorken_wgpu.adapters import adapter_of, name_of
 
     return f"Ours on {name_of(adapter_of(None))}."
+
+
+def processors() -> str:
+    """On which adapter, and how many processors play it."""
+    return f"{adapter()[:-1]}, {len(PROCESSORS) or 'all'} processors."
 
 
 @functools.cache
@@ -273,7 +286,17 @@ def _device(is_software: bool) -> Any:
 
 
 def _against_numpy(device: Any, select: str, clock: Callable[[], float]) -> Iterator[Row]:
-    """Functions on large arrays, and training steps: those of ours on the backend numpy."""
+    """Functions of large arrays, and training steps: those of ours on the backend numpy."""
+    yield from _large_arrays(device, select, clock)
+    for name in STEPS:
+        if select in name:
+            with tk.use_backend("numpy"):
+                theirs = Call(TASKS[name], installed([OURS])[OURS], compiled=True)
+            yield compare(name, OnGPU(device, _step(name)), {"numpy": theirs}, 1e-3, clock)
+
+
+def _large_arrays(device: Any, select: str, clock: Callable[[], float]) -> Iterator[Row]:
+    """Functions of large arrays."""
     for name, (function, shapes) in WORK.items():
         if select in name:
             arguments = [normal(*shape, seed=i) for i, shape in enumerate(shapes)]
@@ -283,11 +306,6 @@ def _against_numpy(device: Any, select: str, clock: Callable[[], float]) -> Iter
             if name.startswith("matmul"):
                 peers["naive"] = OnGPU(device, _matmul(device, *arguments))
             yield compare(name, ours, peers, 1e-4, clock)
-    for name in STEPS:
-        if select in name:
-            with tk.use_backend("numpy"):
-                theirs = Call(TASKS[name], installed([OURS])[OURS], compiled=True)
-            yield compare(name, OnGPU(device, _step(name)), {"numpy": theirs}, 1e-3, clock)
 
 
 def _against_the_device(device: Any, select: str) -> Iterator[Row]:

@@ -1,4 +1,7 @@
-"""How programs are compared: turn by turn on one pinned thread, by CPU time, after their results agreed."""
+"""How programs are compared: turn by turn on one pinned thread, by CPU time, after their results agreed.
+
+What is compared by the clock may run on all processors.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,10 @@ import gc
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +21,8 @@ ROUNDS = 9
 TURN_SECONDS = 0.05
 SLOW_SECONDS = 0.25  # whose calls take longer takes part in the first rounds alone
 FEW_ROUNDS = 3
+
+PROCESSORS = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
 
 NOT_OFFERED = "—"
 FAILS = "fails"
@@ -44,8 +51,24 @@ class Row:
 
 def pin() -> None:
     """Keep this process on one processor, where the system can."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    _run_on({min(PROCESSORS, default=0)})
+
+
+@contextmanager
+def unpinned() -> Iterator[None]:
+    """Let this process run on all the processors it was given, and pin it again."""
+    _run_on(PROCESSORS)
+    try:
+        yield
+    finally:
+        pin()
+
+
+def _run_on(processors: set[int]) -> None:
+    """Tell each thread, as a driver has its own; only those to come take after the one that makes them."""
+    if PROCESSORS:
+        for thread in Path("/proc/self/task").iterdir():
+            os.sched_setaffinity(int(thread.name), processors)
 
 
 def compare(

@@ -41,6 +41,7 @@ SUITES = {
     "memory": Suite(COMPILED, alone.memory),
     "preparation": Suite(("jax",), alone.preparation),
     "gpu_in_software": Suite(("numpy", "naive"), gpu.in_software, where=gpu.adapter),
+    "gpu_by_the_clock": Suite(("numpy", "naive"), gpu.by_the_clock, where=gpu.processors),
     "gpu": Suite(("numpy", "naive", "copy", "vendor"), gpu.in_hardware, GPU_TITLES, gpu.adapter),
     "kept": Suite(("jax", "torch"), timed.kept),  # the last: from there on the allocator is another
 }
