@@ -38,6 +38,9 @@ nox.options.error_on_missing_interpreters = False
 nox.options.download_python = "never"
 nox.options.sessions = ["lint", "typing", "features", "docs", "tests"]
 
+# Where nothing compiled may be kept, each process that a test starts compiles all that it imports, for a second.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # pyenv puts on the PATH only those of its interpreters that are switched on; the others are present too.
 pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
 os.environ["PATH"] = os.pathsep.join(
