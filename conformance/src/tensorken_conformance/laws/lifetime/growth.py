@@ -9,6 +9,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -67,7 +68,7 @@ class Footprint:
     Attributes:
         resident: bytes of the process that are in memory.
         traced: bytes that Python and numpy have allocated, if they are traced.
-        objects: how many objects the garbage collector tracks.
+        objects: how many objects the garbage collector tracks, beside those that it leaves alone.
     """
 
     resident: int
@@ -136,6 +137,20 @@ def cases(subject: Subject) -> Iterator[Case]:
             yield case
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """While it lasts, the garbage collector leaves all that there is at its begin alone: it looks at what comes then.
+
+    So a footprint takes no longer in a process of many objects, and is that of what was made meanwhile.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 def cycles(work: Callable[[int], None], count: int, least: int) -> int:
     """Run cycles; returns how many there were before patience ended."""
     start = time.perf_counter()
@@ -169,14 +184,15 @@ def growth(subject: Subject, case: Case) -> Measured:
     if not tracing:
         tracemalloc.start()
     try:
-        cycles(work, WARM, WARM)
-        Footprint.now()
-        found = whole = measured(work, case.detail, operands[0].nbytes)
-        trials, plain = 1, int(found.excess >= PLAIN)
-        while min(found.excess, whole.excess) >= 1 and trials < TRIALS and plain < CLEAR:
-            found = measured(work, case.detail, operands[0].nbytes)
-            whole = replace(found, count=whole.count + found.count, before=whole.before)
-            trials, plain = trials + 1, plain + 1 if found.excess >= PLAIN else 0
+        with alone():  # before the warm cycles: what comes in the place of older objects is no growth
+            cycles(work, WARM, WARM)
+            Footprint.now()
+            found = whole = measured(work, case.detail, operands[0].nbytes)
+            trials, plain = 1, int(found.excess >= PLAIN)
+            while min(found.excess, whole.excess) >= 1 and trials < TRIALS and plain < CLEAR:
+                found = measured(work, case.detail, operands[0].nbytes)
+                whole = replace(found, count=whole.count + found.count, before=whole.before)
+                trials, plain = trials + 1, plain + 1 if found.excess >= PLAIN else 0
     finally:
         if not tracing:
             tracemalloc.stop()
