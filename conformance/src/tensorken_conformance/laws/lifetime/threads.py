@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any
 
@@ -53,39 +54,48 @@ PATIENCE, BLOCKED = 0.05, 5
 OURS = ("tensorken.", "tensorken_conformance.")
 """How the modules of the language and of the kit begin."""
 
+Trace = Callable[[FrameType, str, object], Any]
+"""What Python calls at each call of a function, or at each line of one."""
 
-class Interrupted:
+
+@contextmanager
+def interrupted(number: int, packages: Collection[str], pauses: float) -> Iterator[None]:
     """While it lasts, this thread stops every now and then, as it might at any time: the scheduler alone seldom does.
 
     The pauses are where Python can see them: a backend's own code that runs without Python is not stopped in it.
+
+    Args:
+        number: of the thread; its chances are others than those of another one.
+        packages: those in whose code it stops at lines, too.
+        pauses: how likely it stops, at a call or a line.
     """
+    chance, pause = random.Random(number).random, time.sleep
+    watched: dict[
+        str, tuple[bool, Trace | None]
+    ] = {}  # by module: whether calls are seen, and what sees lines
 
-    def __init__(self, number: int, packages: Collection[str], pauses: float) -> None:
-        self._random, self._pauses = random.Random(number).random, pauses
-        self._packages = packages
+    def on_line(frame: FrameType, event: str, argument: object) -> Trace:
+        if chance() < pauses:
+            pause(1e-6)
+        return on_line
 
-    def __enter__(self) -> None:
-        self._before = sys.gettrace()
-        sys.settrace(self._on_call)
+    def on_call(frame: FrameType, event: str, argument: object) -> Trace | None:
+        module = frame.f_globals.get("__name__", "")
+        found = watched.get(module)  # this is asked at each call of any function, and takes most of the time
+        if found is None:
+            of_it = of_backend(frame, packages)
+            seen = of_it or str(module).startswith(OURS)
+            found = watched[module] = seen, on_line if of_it else None
+        if found[0] and chance() < pauses:
+            pause(1e-6)
+        return found[1]
 
-    def __exit__(self, *error: object) -> None:
-        sys.settrace(self._before)
-
-    def _on_call(self, frame: FrameType, event: str, argument: object) -> Any:
-        if of_backend(frame, self._packages):
-            self._pause()
-            return self._on_line
-        if str(frame.f_globals.get("__name__", "")).startswith(OURS):
-            self._pause()
-        return None
-
-    def _on_line(self, frame: FrameType, event: str, argument: object) -> Any:
-        self._pause()
-        return self._on_line
-
-    def _pause(self) -> None:
-        if self._random() < self._pauses:
-            time.sleep(1e-6)
+    before = sys.gettrace()
+    sys.settrace(on_call)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
 
 
 def packages_of(interpreter: Any) -> frozenset[str]:
@@ -127,7 +137,7 @@ def together(work: Callable[[int], None], packages: Collection[str], pauses: flo
 
     def begin(number: int) -> None:
         gate.wait()
-        with Interrupted(number, packages, pauses):
+        with interrupted(number, packages, pauses):
             _kept(work, number, wrong)
 
     threads = [threading.Thread(target=begin, args=(number,)) for number in range(THREADS)]
