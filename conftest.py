@@ -34,6 +34,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Likewise what the tests of a file have left in caches, of which a worker comes to have a gigabyte."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
 @pytest.fixture
 def calls() -> Callable[[Callable[[], object]], int]:
     """How many functions some work calls, those in C among them: what it costs, whatever else the machine does."""
