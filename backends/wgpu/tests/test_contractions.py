@@ -95,6 +95,32 @@ def test_what_gpus_have_to_choose_from_is_right(raw: Any, tile: Tile | Block) ->
     check(raw, tile, (sides["rows"] + 8, 20, sides["columns"] + 12), (0, 1, 2))
 
 
+@pytest.mark.parametrize("side", [5, 7, 9, 13, 15])
+def test_the_edges_of_batches_and_of_parts_touch_no_others(
+    raw: Any, side: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tile that overhung would write into the next, with what it takes for further rows or columns."""
+    monkeypatch.setattr(contractions, "SOFTWARE", ((0, 8),))
+    for sizes in ((3, side, 40, 60), (3, 60, 40, side), (1, side, 1030, 36), (1, 36, 1030, side)):
+        batch, m, k, n = sizes
+        a, b = drawn(batch, m, k, 1), drawn(batch, 1, k, n, seed=1)
+        program = contraction(a.shape, b.shape, (2,))
+        (equation,) = program.equations
+        outputs = program.outputs
+        cluster = Cluster(rows_of(equation), outputs, outputs, {outputs[0]: frozenset(program.inputs)})
+        found = kernels(cluster, {outputs[0]: equation}, {*program.inputs, *outputs}, SOFTWARE)
+        assert found is not None
+        assert len(found) == (1 if batch > 1 else 2)
+        close(run(raw, program, found, a, b).reshape(batch, m, n), a[..., 0].astype("float64") @ b[:, 0], k)
+
+
+def test_a_tile_that_is_larger_than_the_result_is_refused() -> None:
+    program = contraction((7, 64, 1), (1, 64, 20), (1,))
+    for tile in (Tile(8, 4, 8), Tile(4, 32, 8), Block(4, 4, 2, 2, 4)):
+        with pytest.raises(ValueError, match="larger than 7 rows of 20"):
+            written(program, tile)
+
+
 # ---- dtypes and special values -------------------------------------------------------------------------------
 
 
@@ -195,6 +221,16 @@ def test_larger_products_have_larger_tiles_in_software() -> None:
     assert tiles(256, 256, 256) == [Tile(8, 8, 8)]
     assert tiles(512, 512, 512) == [Tile(16, 16, 8)]
     assert tiles(9, 4096, 256) == [Tile(4, 8, 8)]
+
+
+@pytest.mark.parametrize("inner", [64, 2**16, 2**24])
+def test_no_tile_is_larger_than_the_result(inner: int) -> None:
+    for rows in range(4, 40):
+        for columns in range(4, 40):
+            (tile,) = tiles(rows, inner, columns)
+            assert isinstance(tile, Tile)
+            assert tile.rows <= rows
+            assert tile.columns <= columns
 
 
 @pytest.mark.parametrize("sizes", [(4, 4096, 4096), (64, 64, 64), (512, 512, 512), (4096, 64, 130)], ids=str)

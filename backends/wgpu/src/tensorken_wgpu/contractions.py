@@ -113,14 +113,20 @@ def tiles_of(product: Product, target: Target) -> list[Tile | Block]:
     if target.in_software:
         most = next(size for least, size in SOFTWARE if work_of(product) >= least)
         return [Tile(_side(rows, most), _side(columns, most), 8)]
-    possible = [tile for tile in HARDWARE if rows >= _sides(tile)[0] and columns >= _sides(tile)[1]]
+    possible = [tile for tile in HARDWARE if _fits(tile, product)]
     busy = [tile for tile in possible if invocations(product, tile) >= target.enough]
     return [*busy, *[tile for tile in reversed(possible) if tile not in busy]]
 
 
 def _side(size: int, most: int) -> int:
     """The rows of a tile, or the columns: as many as there may be without computing much twice at the edge."""
-    return next((n for n in (16, 8, 4) if n <= most and -(-size // n) * n * 4 <= size * 5), 4)
+    return next((n for n in (16, 8) if n <= min(most, size) and -(-size // n) * n * 4 <= size * 5), 4)
+
+
+def _fits(tile: Tile | Block, product: Product) -> bool:
+    """Whether one lies within the result, as it must: at the edge it is moved back."""
+    rows, columns = _sides(tile)
+    return rows <= product.size("rows") and columns <= product.size("columns")
 
 
 def _sides(tile: Tile | Block) -> tuple[int, int]:
@@ -174,7 +180,14 @@ def _written(
     between: Variable | None = None,
     parts: int = 1,
 ) -> Kernel:
-    """The kernel, with all vectors of four that are possible."""
+    """The kernel, with all vectors of four that are possible.
+
+    Raises:
+        ValueError: if the tile is larger than the result.
+    """
+    (product,) = [product_of(makers[v]) for v in cluster.values if makers[v].op.name in FOLDS]
+    if not _fits(tile, product):
+        raise ValueError(f"{tile} is larger than {product.size('rows')} rows of {product.size('columns')}")
 
     def writing(vectors: Mapping[Variable, Vector]) -> TileKernel:
         if isinstance(tile, Block):
