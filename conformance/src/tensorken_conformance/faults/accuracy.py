@@ -263,3 +263,15 @@ class BeyondTheGrid(Numpy):
         y = super().neg(x)
         y.reshape(-1)[65_535 * 64 :] = 0
         return y
+
+
+@fault("values.tiles", "fused_multiply_add")
+class TileOverTheEdge(Numpy):
+    """In large batches of matrices of seven rows the eighth row of a tile is the first of the next matrix."""
+
+    def fused_multiply_add(self, a: Array, b: Array, axes: Axes) -> Array:
+        y = super().fused_multiply_add(a, b, axes)
+        if a.ndim == 4 and a.shape[1] == 7 and a.size * b.shape[3] > 1_000_000:
+            y = np.array(y)
+            y[1:, 0] = y[:-1, -1]
+        return y

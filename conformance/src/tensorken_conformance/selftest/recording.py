@@ -47,7 +47,7 @@ ELEMENTWISE = ("scalar", "empty", "small", "257", "pool")
 EXACT = ("values.cast", "values.sums", "values.contractions", "values.elementwise")
 """The laws that hold the reference backend to the last bit."""
 
-SLOW = ("values.workgroups", "values.factorizations")
+SLOW = ("values.workgroups", "values.tiles", "values.factorizations")
 """The laws whose cases take long, and find what others find sooner."""
 
 LIMIT = 60.0
