@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.folds import Rows, rows_of
-from tensorken_wgpu.kernels import Cluster, Division, RowKernel, division
+from tensorken_wgpu.kernels import Cluster, Division, Draft, RowKernel, division
 from tensorken_wgpu.places import Place, always
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.writer import FOLDS, NotHere, Writer
@@ -52,6 +52,9 @@ class Clusters:
         kept: the values that lie in memory.
         outputs: those of them that are results.
         target: where they are computed.
+
+    Attributes:
+        drafts: by the values of a cluster its kernel, where that has been written to see whether there can be one.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class Clusters:
         self._befores: dict[int, set[int]] = {}  # as long as no two are joined
         self._alone: dict[Variable, Alone] = {}
         self._texts: dict[tuple[Variable, ...], Writer] = {}
+        self.drafts: dict[tuple[Variable, ...], Draft] = {}
         for v in self._order:
             self._add(v)
 
@@ -166,10 +170,13 @@ class Clusters:
         if how.parts == 1 and kernel.loops * cluster.rows.length > MOST_TURNS * how.together:
             return False
         try:
-            done = kernel.kernel()
+            draft = kernel.draft()
         except NotHere:
             return False
-        return self._can_be_bound([*done.reads, *done.writes]) and len(kernel.writer.lines) <= LINES
+        if not self._can_be_bound([*draft.kernel.reads, *draft.kernel.writes]) or len(draft.lines) > LINES:
+            return False
+        self.drafts[cluster.values] = draft
+        return True
 
     def _possible_without_folds(self, cluster: Cluster) -> bool:
         """The same, as it follows from each value by itself.

@@ -121,6 +121,21 @@ def division_of_parts(parts: int, count: int, target: Target) -> Division:
     return Division(64 if parts >= 64 and count * 64 <= target.enough else 1, 1)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """A kernel of a cluster, whose elements are read and written one by one.
+
+    Attributes:
+        how: its rows are divided.
+        kernel: the kernel.
+        lines: those of its text that compute.
+    """
+
+    how: Division
+    kernel: Kernel
+    lines: Sequence[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """Values that one kernel computes.
@@ -143,16 +158,27 @@ class Cluster:
 
 
 def kernels_of(
-    cluster: Cluster, makers: Mapping[Variable, Equation], kept: Collection[Variable], target: Target
+    cluster: Cluster,
+    makers: Mapping[Variable, Equation],
+    kept: Collection[Variable],
+    target: Target,
+    draft: Draft | None = None,
 ) -> list[Kernel]:
     """What computes a cluster: one kernel, or two if its rows are folded in parts.
+
+    Args:
+        cluster: what to compute.
+        makers: for each value that is computed the equation that does that.
+        kept: the values that lie in memory.
+        target: where.
+        draft: of this cluster, if there is one already.
 
     Raises:
         NotHere: if one of its values needs another at a point where it is not computed.
     """
     how = division(cluster.rows, target)
     if how.parts == 1:
-        return [written(cluster, makers, kept, how, target)]
+        return [written(cluster, makers, kept, how, target, draft=draft)]
     lanes = how.parts * cluster.rows.count
     rest = division_of_parts(how.parts, cluster.rows.count, target)
     folds = [v for v in cluster.values if makers[v].op.name in FOLDS]
@@ -178,18 +204,19 @@ def written(
     how: Division,
     target: Target,
     between: Mapping[Variable, Variable] | None = None,
+    draft: Draft | None = None,
 ) -> Kernel:
     """The kernel of a cluster, with vectors where that is possible and pays."""
-    kernel = RowKernel(cluster, makers, kept, how, target, between)
-    done = kernel.kernel()
+    if draft is None or draft.how != how:
+        draft = RowKernel(cluster, makers, kept, how, target, between).draft()
     rows = cluster.rows
-    at_once = _at_once(rows, how, kernel.writer.lines, target)
+    at_once = _at_once(rows, how, draft.lines, target)
     if at_once == 1:
-        return done
+        return draft.kernel
     lanes, steps = (1, at_once) if rows.along_the_last else (at_once, 1)
     return with_vectors(
         lambda vectors: RowKernel(cluster, makers, kept, how, target, between, vectors, lanes, steps),
-        [*done.reads, *done.writes],
+        [*draft.kernel.reads, *draft.kernel.writes],
         at_once,
     )
 
@@ -293,6 +320,10 @@ class RowKernel:
         else:
             self._store(rows)
         return self._finished()
+
+    def draft(self) -> Draft:
+        """The whole, and what is to be known of it."""
+        return Draft(self.how, self.kernel(), self.writer.lines)
 
     @property
     def loops(self) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tensorken_wgpu import contractions
 from tensorken_wgpu.clusters import Clusters
 from tensorken_wgpu.folds import rows_of
-from tensorken_wgpu.kernels import Cluster, Kernel, kernels_of
+from tensorken_wgpu.kernels import Cluster, Draft, Kernel, kernels_of
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.writer import FOLDS, MOVES
 
@@ -58,8 +58,12 @@ def plan(program: Program, target: Target) -> Plan:
     same = _same(program)
     outputs = tuple([same.get(v, v) for v in program.outputs])
     kept = _kept(program, makers, same, outputs, target.bindings - 1)
-    clusters = Clusters(makers, kept, outputs, target).in_order()
-    kernels = [kernel for cluster in clusters for kernel in _kernels(cluster, makers, kept, target)]
+    clusters = Clusters(makers, kept, outputs, target)
+    kernels = [
+        kernel
+        for cluster in clusters.in_order()
+        for kernel in _kernels(cluster, makers, kept, target, clusters.drafts.get(cluster.values))
+    ]
     last = {x: i for i, kernel in enumerate(kernels) for x in (*kernel.writes, *kernel.reads)}
     last.update(dict.fromkeys([*outputs, *program.inputs, *program.constants], len(kernels)))
     steps = []
@@ -70,10 +74,14 @@ def plan(program: Program, target: Target) -> Plan:
 
 
 def _kernels(
-    cluster: Cluster, makers: Mapping[Variable, Equation], kept: set[Variable], target: Target
+    cluster: Cluster,
+    makers: Mapping[Variable, Equation],
+    kept: set[Variable],
+    target: Target,
+    draft: Draft | None,
 ) -> list[Kernel]:
     tiled = contractions.kernels(cluster, makers, kept, target)
-    return kernels_of(cluster, makers, kept, target) if tiled is None else tiled
+    return kernels_of(cluster, makers, kept, target, draft) if tiled is None else tiled
 
 
 def _same(program: Program) -> dict[Variable, Variable]:
@@ -157,32 +165,40 @@ def _costs(program: Program, kept: set[Variable]) -> dict[Variable, int]:
 def _keep_what_is_too_long(
     program: Program, same: Mapping[Variable, Variable], kept: set[Variable], inputs: int
 ) -> None:
-    """Add what would need too many operands, or too much text, in one kernel."""
-    reads: dict[Variable, frozenset[Variable]] = dict.fromkeys(kept, frozenset())
-    written: dict[Variable, frozenset[Variable]] = {}
+    """Add what would need too many operands, or too much text, in one kernel.
+
+    Which values each one reads, and which are written into it, is kept as the bits of an integer.
+    """
+    bits = {v: 1 << i for i, v in enumerate((*kept, *[v for e in program.equations for v in e.results]))}
+    reads: dict[Variable, int] = {}
+    written: dict[Variable, int] = {}
     alike: dict[Variable, list[Variable]] = {}
     for x, other in same.items():
         alike.setdefault(other, []).append(x)
 
-    def union(
-        of: Mapping[Variable, frozenset[Variable]], operands: Sequence[Variable]
-    ) -> frozenset[Variable]:
-        return frozenset().union(*[of.get(x, frozenset()) for x in operands])
+    def union(of: Mapping[Variable, int], operands: Sequence[Variable]) -> int:
+        found = 0
+        for x in operands:
+            found |= of.get(x, 0)
+        return found
 
     def keep(v: Variable) -> None:
         v = same.get(v, v)
         kept.add(v)
         for x in (v, *alike.get(v, ())):
-            reads[x], written[x] = frozenset({v}), frozenset()
+            reads[x], written[x] = bits[v], 0
+
+    def keep_the_largest(of: Mapping[Variable, int], operands: Sequence[Variable]) -> None:
+        keep(max(operands, key=lambda x: of.get(x, 0).bit_count()))
 
     for v in list(kept):
         keep(v)
     for e in program.equations:
         (v,) = e.results
-        while len(union(reads, e.operands)) > inputs:
-            keep(max(e.operands, key=lambda x: len(reads.get(x, ()))))
-        while len(union(written, e.operands)) >= LONGEST:
-            keep(max(e.operands, key=lambda x: len(written.get(x, ()))))
+        while (needed := union(reads, e.operands)).bit_count() > inputs:
+            keep_the_largest(reads, e.operands)
+        while (text := union(written, e.operands)).bit_count() >= LONGEST:
+            keep_the_largest(written, e.operands)
+            needed = union(reads, e.operands)
         if v not in kept:
-            reads[v] = union(reads, e.operands)
-            written[v] = union(written, e.operands) | {v}
+            reads[v], written[v] = needed, text | bits[v]

@@ -135,7 +135,14 @@ class Writer:
         Raises:
             NotHere: if this kernel computes it, at another point.
         """
-        return self.values(v, [point])[0]
+        number = getattr(v, "value", None)
+        if number is not None:
+            return constant(number, v.dtype)
+        key = id(v), point.key
+        name = self._known.get(key)
+        if name is None:
+            name = self._known[key] = self._name_of(self._text(v, point), v.dtype)
+        return name
 
     def values(self, v: Variable, points: Sequence[Point]) -> list[str]:
         """The same for several elements, op by op: a processor computes at once what stands near and is independent.
@@ -143,17 +150,12 @@ class Writer:
         Raises:
             NotHere: as for `value`.
         """
+        if len(points) == 1:  # as nearly always
+            return [self.value(v, points[0])]
         value = getattr(v, "value", None)
         if value is not None:
             return [constant(value, v.dtype)] * len(points)
         known = self._known
-        if len(points) == 1:  # as nearly always
-            key = id(v), points[0].key
-            name = known.get(key)
-            if name is None:
-                (text,) = self._texts(v, points)
-                name = known[key] = self._name_of(text, v.dtype)
-            return [name]
         keys = [(id(v), point.key) for point in points]
         missing = {key: point for key, point in zip(keys, points, strict=True) if key not in known}
         if missing:
@@ -166,17 +168,23 @@ class Writer:
         if text.isidentifier():
             return text
         name = self.fresh()
-        self.line(f"let {name}: {TYPES[dtype.name]} = {text};")
+        self.lines.append(f"{self._indent}let {name}: {TYPES[dtype.name]} = {text};")
         return name
 
+    def _text(self, v: Variable, point: Point) -> str:
+        """What reads or computes an element."""
+        if self._is_read(v, (point,)):
+            return self._load(v, point.linear)
+        equation = self.makers[v]
+        write = _INLINE.get(equation.op.name)
+        if write is not None:
+            return write(self, equation, (point,))[0]
+        operands = equation.operands
+        return texts(operands[-1].dtype.name)[equation.op.name](*[self.value(x, point) for x in operands])
+
     def _texts(self, v: Variable, points: Sequence[Point]) -> list[str]:
-        """What reads or computes elements."""
-        if v in self._own:
-            homes = self.homes.get(v, ())
-            if any([point.key not in homes for point in points]):
-                raise NotHere
-        elif v in self._kept:
-            self.loads.setdefault(v, set()).update([point.key for point in points])
+        """The same for several."""
+        if self._is_read(v, points):
             return [self._load(v, point.linear) for point in points]
         equation = self.makers[v]
         write = _INLINE.get(equation.op.name)
@@ -186,6 +194,18 @@ class Writer:
         text = texts(operands[-1].dtype.name)[equation.op.name]
         columns = [self.values(x, points) for x in operands]
         return [text(*row) for row in zip(*columns, strict=True)]
+
+    def _is_read(self, v: Variable, points: Sequence[Point]) -> bool:
+        """Whether a value is read from memory at these points, as is noted then, and not computed here."""
+        if v in self._own:
+            homes = self.homes.get(v, ())
+            if any([point.key not in homes for point in points]):
+                raise NotHere
+            return False
+        if v not in self._kept:
+            return False
+        self.loads.setdefault(v, set()).update([point.key for point in points])
+        return True
 
     # ---- memory --------------------------------------------------------------------------------------------
 
