@@ -285,6 +285,26 @@ def test_sums_of_float16_are_rounded_once(lazy: Any, raw: Any) -> None:
     assert mixed.sum().item() == 60000.0
 
 
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("within", [lambda f: f, tk.jit], ids=["eager", "jit"])
+def test_an_index_outside_reads_0_and_adds_nothing(lazy: Any, raw: Any, dtype: str, within: Any) -> None:
+    """Cut to 32 bits, 2**32 + 1 would be 1."""
+    there(raw, dtype)
+    outside = [-1, 5, 2**31 - 1, -(2**31)]
+    if dtype == "int64":
+        outside += [2**32 + 1, 2**32, -(2**32) + 1, 2**63 - 1, -(2**63), 2**33 + 2]
+    indices = tk.tensor(np.array([0, 1, *outside, 2, 2], dtype), backend=lazy)
+    x = tk.tensor(np.arange(1, 13, dtype=np.float32).reshape(3, 4), backend=lazy)
+    for axis in (0, 1):
+        found = np.asarray(within(lambda x, i, axis=axis: x.gather(i, axis))(x, indices))
+        right = np.take(np.asarray(x), [0, 1, *[0] * len(outside), 2, 2], axis)
+        np.moveaxis(right, axis, 0)[2:-2] = 0
+        assert found.tolist() == right.tolist()
+    values = tk.tensor(np.arange(1, len(outside) + 5, dtype=np.float32), backend=lazy)
+    added = within(lambda v, i: v.scatter_add(i, 0, 4))(values, indices)
+    assert added.tolist() == [1.0, 2.0, 2 * len(outside) + 7.0, 0.0]
+
+
 @pytest.mark.parametrize("dtype", ["int64", "float64"])
 def test_sums_and_products_have_all_digits(lazy: Any, raw: Any, dtype: str) -> None:
     there(raw, dtype)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorken_wgpu.places import Place
 from tensorken_wgpu.points import Point
-from tensorken_wgpu.wgsl import Accumulator, maxima, sums
+from tensorken_wgpu.wgsl import Accumulator, as_place, maxima, sums
 
 if TYPE_CHECKING:
     from tensorken.programs.program import Equation
@@ -155,9 +155,9 @@ def _scatter(equation: Equation) -> Fold:
 
     def element(writer: Writer, row: Place, i: Place) -> str:
         here = writer.point(v.shape, row).indices
-        index = writer.value(indices, writer.point(indices.shape, i))
+        index = as_place(indices.dtype.name, writer.value(indices, writer.point(indices.shape, i)))
         value = writer.value(x, Point(x.shape, writer.place, [*here[:axis], i, *here[axis + 1 :]]))
-        return f"select({accumulator.start}, {value}, u32({index}) == {here[axis]})"
+        return f"select({accumulator.start}, {value}, {index} == {here[axis]})"
 
     def elements(writer: Writer, places: Sequence[tuple[Place, Place]]) -> list[str]:
         return [element(writer, row, i) for row, i in places]

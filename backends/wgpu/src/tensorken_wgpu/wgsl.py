@@ -47,6 +47,16 @@ def stored(dtype: str, text: str) -> str:
 _LOADED: dict[str, Text] = {"bool": lambda x: f"{x} != 0u", "float16": lambda x: f"f32({x})"}
 _STORED: dict[str, Text] = {"bool": lambda x: f"select(0u, 1u, {x})", "float16": lambda x: f"f16({x})"}
 
+
+def as_place(dtype: str, text: str) -> str:
+    """An index of a dtype as the number of a place: what lies outside of all arrays, as below 0, stays outside.
+
+    >>> as_place("int32", "i"), as_place("int64", "i")
+    ('u32(i)', 'u32(min(u64(i), 0xfffffffflu))')
+    """
+    return f"u32(min(u64({text}), 0xfffffffflu))" if dtype == "int64" else f"u32({text})"
+
+
 # ---- ops -----------------------------------------------------------------------------------------------------
 
 _ALL: dict[str, Text] = {

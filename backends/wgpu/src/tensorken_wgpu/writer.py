@@ -11,7 +11,7 @@ from tensorken_wgpu.dtypes import SIZES, size_of
 from tensorken_wgpu.places import Place, variable
 from tensorken_wgpu.points import Point
 from tensorken_wgpu.templates import element, whole
-from tensorken_wgpu.wgsl import CASTS, STORED, TYPES, bits_of, loaded, stored, texts
+from tensorken_wgpu.wgsl import CASTS, STORED, TYPES, as_place, bits_of, loaded, stored, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -304,14 +304,14 @@ class Writer:
             indices,
             [point.at(indices.shape, [place[axis]]) for point, place in zip(points, before, strict=True)],
         )
-        size = x.shape[axis]
+        size, found = x.shape[axis], [as_place(indices.dtype.name, index) for index in found]
         inner = [
-            point.at(x.shape, [*place[:axis], self.place(f"u32({index})", size), *place[axis + 1 :]])
+            point.at(x.shape, [*place[:axis], self.place(index, size), *place[axis + 1 :]])
             for point, place, index in zip(points, before, found, strict=True)
         ]
         nothing = constant(0, x.dtype)
         return [
-            f"select({nothing}, {value}, u32({index}) < {whole(size)})"
+            f"select({nothing}, {value}, {index} < {whole(size)})"
             for value, index in zip(self.values(x, inner), found, strict=True)
         ]
 
