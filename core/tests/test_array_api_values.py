@@ -23,6 +23,8 @@ from core.tests.each import each_of
 from tensorken.errors import AxisError
 from tools import array_api
 
+pytestmark = pytest.mark.slow
+
 strict_array = type(strict.asarray(0.0))
 DTYPES = ("bool", "int32", "int64", "float32", "float64")
 SHAPES = ((), (0,), (1,), (4,), (2, 3), (3, 3), (0, 2), (2, 0, 3), (2, 1, 3), (2, 3, 2))
@@ -229,7 +231,6 @@ CALLS = [
 ]
 
 
-@pytest.mark.slow
 @each_of("backend", ["numpy", "reference"])
 @pytest.mark.parametrize(("expression", "asked"), CALLS, ids=[expression for expression, _ in CALLS])
 def test_the_same_expression_gives_the_same_in_both_namespaces(expression, asked, backend):

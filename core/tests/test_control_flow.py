@@ -141,6 +141,7 @@ NESTS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nest", NESTS)
 def test_a_scan_is_its_unrolled_loop(nest, arguments):
     close(NESTS[nest](rnn)(*arguments), NESTS[nest](unrolled)(*arguments))

@@ -24,6 +24,8 @@ from tensorken.spec.op import OPS
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 
+pytestmark = pytest.mark.slow
+
 inf, nan = math.inf, math.nan
 BACKENDS = {"bodies": Required(), "fused bodies": Fuse(Required()), "numpy": Numpy(), "fused numpy": FUSED}
 FLOATS = ("float16", "float32", "float64")

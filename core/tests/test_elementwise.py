@@ -17,6 +17,8 @@ from core.tests.examples import examples
 from core.tests.support import FUSED, array, f64
 from tensorken.errors import ArgumentError, DTypeError, ShapeError
 
+pytestmark = pytest.mark.slow
+
 FEW = settings(max_examples=examples(40))
 OVER_BACKENDS = pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
 OVER_FLOATS = pytest.mark.parametrize("dtype", FLOATS)

@@ -20,7 +20,7 @@ from tensorken.fuse import Fuse
 from tensorken_reference.backend import Reference
 from tensorken_string.backend import String
 
-pytestmark = pytest.mark.usefixtures("on_numpy")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_numpy")]
 
 BACKENDS = {
     **{name: STACKS[name] for name in ("Fuse(Numpy())", "Fuse(Strict())", "Required()")},

@@ -20,7 +20,7 @@ from tensorken.shape_tracker import ShapeTracker
 from tensorken_reference.backend import Reference
 from tensorken_string.backend import String
 
-pytestmark = pytest.mark.usefixtures("on_numpy")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_numpy")]
 
 BACKENDS = {
     **{name: STACKS[name] for name in ("Fuse(Numpy())", "Fuse(Strict())", "Fuse(Required())")},
@@ -84,7 +84,6 @@ def cases(draw, way):
 # ---- values ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.feature(13, 168, 169, 170)
 @pytest.mark.parametrize("way", PLACES)
 @pytest.mark.parametrize("change", CHANGES)

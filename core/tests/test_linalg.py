@@ -24,6 +24,8 @@ from tensorken.errors import (
 from tensorken.linalg import EighResult, LstsqResult, QRResult, SlogdetResult, SVDResult
 from tensorken_reference.backend import Reference
 
+pytestmark = pytest.mark.slow
+
 linalg = tk.linalg
 ON = pytest.mark.parametrize("backend", ["numpy", "reference", Required()], ids=str)
 INF = math.inf

@@ -11,7 +11,7 @@ import tensorken as tk
 from core.tests.support import FUSED, Counting, Required, array
 from tensorken.fuse import Fuse
 
-pytestmark = pytest.mark.usefixtures("on_numpy")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_numpy")]
 
 linalg = tk.linalg
 INF = math.inf

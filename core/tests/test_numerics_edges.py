@@ -19,6 +19,8 @@ from core.tests.support import FUSED, Required
 from tensorken.fuse import Fuse
 from tensorken_reference.backend import Reference
 
+pytestmark = pytest.mark.slow
+
 inf, nan, pi = math.inf, math.nan, math.pi
 BACKENDS = {"numpy": FUSED, "bodies": Required(), "fused bodies": Fuse(Required()), "reference": Reference()}
 

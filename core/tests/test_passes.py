@@ -32,6 +32,8 @@ from tensorken.spec.raw import RawTensor
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 
+pytestmark = pytest.mark.slow
+
 Pass = Callable[[Program, RawTensor[Any]], Program]
 
 SAME_BITS: dict[str, Pass] = {

@@ -29,7 +29,7 @@ from tensorken.shape_tracker import ShapeTracker
 from tensorken.tensor import Tensor
 from tensorken_numpy.backend import Numpy
 
-pytestmark = pytest.mark.usefixtures("on_numpy")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_numpy")]
 
 FEW = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 MANY = settings(max_examples=examples(250), suppress_health_check=[HealthCheck.too_slow])
@@ -117,7 +117,6 @@ def pairs(draw: st.DrawFn, name: str) -> tuple[Any, Any, dict[str, Any]]:
 PRODUCTS = ["matmul", "dot", "vdot", "inner", "outer", "tensordot", "vecdot", "kron", "cross"]
 
 
-@pytest.mark.slow
 @pytest.mark.feature(176, 177)
 @pytest.mark.parametrize("name", PRODUCTS)
 @FEW

@@ -15,7 +15,7 @@ from core.tests.examples import examples
 from core.tests.support import array, f64
 from tensorken.tensor import Tensor
 
-pytestmark = [pytest.mark.usefixtures("on_numpy"), pytest.mark.feature(81, 108, 185, 197)]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_numpy"), pytest.mark.feature(81, 108, 185, 197)]
 
 Function = Callable[[Tensor], Tensor]
 """From three numbers to three numbers, so that every transform of one is one again."""

@@ -28,6 +28,8 @@ from core.tests.examples import examples
 from core.tests.support import FUSED, array, f64
 from tensorken.errors import ArgumentError, AxisError, DTypeError, ShapeError
 
+pytestmark = pytest.mark.slow
+
 FEW = settings(max_examples=examples(40))
 OVER_BACKENDS = pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
 
@@ -52,7 +54,6 @@ def widened(x: Any) -> Any:
 # ---- reductions --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.feature(3, 21)
 @OVER_BACKENDS
 @pytest.mark.parametrize("name", ["sum", "prod"])
@@ -84,7 +85,6 @@ def test_the_dtype_of_sums_can_be_chosen(name: str, dtype: str, backend: Any) ->
         getattr(tk, name)(tensor(x, backend), dtype="bool")
 
 
-@pytest.mark.slow
 @pytest.mark.feature(3, 22)
 @OVER_BACKENDS
 @pytest.mark.parametrize("name", ["max", "min", "ptp"])
@@ -113,7 +113,6 @@ def test_extremes_of_nothing_are_refused(name: str, dtype: str) -> None:
     assert getattr(tk, name)(tensor(values(dtype, (2, 0), 0)), 0).shape == (0,)
 
 
-@pytest.mark.slow
 @OVER_BACKENDS
 @pytest.mark.parametrize("name", ["any", "all", "count_nonzero"])
 @FEW
@@ -176,7 +175,6 @@ def test_running_sums_need_an_axis_where_there_are_several() -> None:
         tk.cumulative_prod(1.0)
 
 
-@pytest.mark.slow
 @OVER_BACKENDS
 @FEW
 @given(x=arrays(least_rank=1), data=st.data())

@@ -14,6 +14,8 @@ from core.tests.examples import examples
 from core.tests.support import array, f64
 from tensorken.errors import ArgumentError, ConcretizationError, DTypeError, IndexingError, ShapeError
 
+pytestmark = pytest.mark.slow
+
 FEW = settings(max_examples=examples(40))
 OVER_BACKENDS = pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
 ORDERED = arrays(least_rank=1, greatest_rank=1)

@@ -16,6 +16,8 @@ from tensorken.errors import AxisError, DTypeError, IndexingError, ShapeError
 from tensorken.fuse import Fuse
 from tensorken_numpy.backend import Numpy
 
+pytestmark = pytest.mark.slow
+
 inf, nan = math.inf, math.nan
 BACKENDS = {"body": Required(), "fused body": Fuse(Required()), "numpy": Numpy()}
 DTYPES = ("bool", "int32", "int64", "float16", "float32", "float64")

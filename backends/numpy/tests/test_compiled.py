@@ -95,6 +95,7 @@ def test_every_op(op: Any, sample: Any) -> None:
         check(program, [np.asarray(x.representation) for x in operands])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [4, 32768])
 @pytest.mark.parametrize("seeds", range(20))
 def test_random_programs(seeds: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:

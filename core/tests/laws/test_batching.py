@@ -23,7 +23,7 @@ from core.tests.support import FUSED, STACKS, array, close
 from tensorken.spec.op import OPS
 from tensorken.tensor import apply
 
-pytestmark = pytest.mark.usefixtures("on_numpy")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_numpy")]
 IN_THE_LANGUAGE = [(op, sample) for op, sample in SAMPLES if op is not OPS["fused_multiply_add"]]
 SIZE = 3
 TOLERANCE = {1: 0.0, 2: 1e-2, 4: 1e-5, 8: 1e-12}  # by the bytes of an element

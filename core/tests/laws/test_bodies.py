@@ -18,7 +18,7 @@ from tensorken.spec.op import OPS
 from tensorken.tensor import apply
 from tensorken_numpy.backend import Numpy
 
-pytestmark = pytest.mark.usefixtures("on_numpy")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_numpy")]
 
 NUMPY, REQUIRED = Numpy(), Required()
 DERIVED = [op for op in OPS.values() if op.body is not None and op.method]

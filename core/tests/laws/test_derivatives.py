@@ -23,7 +23,7 @@ from core.tests.support import FUSED, array
 from tensorken import reverse
 from tensorken.spec.op import OPS
 
-pytestmark = pytest.mark.usefixtures("on_numpy")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_numpy")]
 
 
 def subsets(op, sample):

@@ -13,6 +13,8 @@ import pytest
 import tensorken as tk
 import tensorken_nn as nn
 
+pytestmark = pytest.mark.slow
+
 TEXT = (
     "every op is declared once. a backend says what it means in numbers, a printer in words, a tape in derivatives; "
     "since all of them speak one language, they stack in any order. "
@@ -43,7 +45,6 @@ def test_a_bigram_network_learns_the_counts(backend: str) -> None:
     assert limit < value.item() < limit + 0.02
 
 
-@pytest.mark.slow
 @pytest.mark.feature(119)
 def test_a_perceptron_learns_a_text_by_heart() -> None:
     """From eight letters, each turned into ten numbers by a table that is learned too, to the next."""

@@ -17,6 +17,8 @@ from tensorken import tree
 from tensorken.errors import ArgumentError, ShapeError, StructureError
 from tensorken_nn.optimizers.adam import lived
 
+pytestmark = pytest.mark.slow
+
 Numbers = list[float]
 
 RECORDED = Path(__file__).parent / "recorded" / "training.json"

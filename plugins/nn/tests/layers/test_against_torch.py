@@ -15,6 +15,8 @@ import tensorken_nn as nn
 from oracles.numbers import numbers, weights
 from tensorken import Tensor
 
+pytestmark = pytest.mark.slow
+
 KEY = tk.random.key(0)
 CLOSE = {"rel": 1e-9, "abs": 1e-9}
 

@@ -17,6 +17,8 @@ from tensorken_nn.vertex import Function, Vertex, add, functions, lift, matmul, 
 from tensorken_nn.vertex.derivatives import pull_of
 from tensorken_nn.vertex.functions import Elementwise
 
+pytestmark = pytest.mark.slow
+
 ELEMENTWISE = [name for name, op in OPS.items() if op.elementwise and any(op.vjp) and name != "where"]
 BUILT_IN = [function for function in vars(functions).values() if isinstance(function, Elementwise)]
 
