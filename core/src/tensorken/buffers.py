@@ -48,7 +48,7 @@ def _collect(data: Any, values: list[Any], path: tuple[int, ...]) -> Shape:
         shape, flat, _ = flat_of(data, None)
         values.extend(flat if isinstance(flat, list) else flat.tolist())
         return shape
-    if {type(item) for item in data} <= NUMBERS and data:  # the innermost sequence, nearly always
+    if set(map(type, data)) <= NUMBERS and data:  # the innermost sequence, nearly always
         values.extend(data)
         return (len(data),)
     shapes = [_collect(item, values, (*path, i)) for i, item in enumerate(data)]
@@ -65,17 +65,17 @@ def _collect(data: Any, values: list[Any], path: tuple[int, ...]) -> Shape:
 
 def typed(name: str, values: list[Any], dtype: DType | None) -> tuple[list[Any], DType]:
     """Numbers as bool, int or float, as their dtype demands; without one it follows from their types."""
+    kinds = set(map(type, values))
     if dtype is None:
-        kinds = {type(value) for value in values}
         whole_kinds = [issubclass(kind, int) for kind in kinds]
         dtype = bool_ if kinds == {bool} else int32 if kinds and all(whole_kinds) else float32
     if dtype is bool_:
         return [bool(value) for value in values], dtype
     try:
         if dtype.kind == "int":
-            values = whole = [int(value) for value in values]
+            values = whole = values if kinds == {int} else [int(value) for value in values]
         else:
-            whole = [value for value in values if isinstance(value, int)]
+            whole = [] if kinds == {float} else [value for value in values if isinstance(value, int)]
     except (ValueError, OverflowError):
         odd = next(value for value in values if isinstance(value, float) and not math.isfinite(value))
         raise ScalarRangeError(f"{name}: {odd} does not fit {dtype}; use a floating-point dtype") from None

@@ -8,7 +8,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.buffers import flat_of, unpacked
+from tensorken.buffers import NUMBERS, flat_of, unpacked
 from tensorken.errors import (
     ArgumentError,
     BackendError,
@@ -281,6 +281,8 @@ def shape_of(name: str, shape: ShapeLike) -> Shape:
 
 
 def _holds_tensor(data: Any) -> bool:
+    if set(map(type, data)) <= NUMBERS:  # nearly always, and many
+        return False
     return any(isinstance(x, Tensor) or (type(x) in (list, tuple) and _holds_tensor(x)) for x in data)
 
 

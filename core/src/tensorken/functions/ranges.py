@@ -63,7 +63,7 @@ def arange(
         raise ArgumentError(f"arange: the step from {start} to {stop} must not be 0; use 1 or -1")
     found = of_scalar(start + stop + step) if dtype is None else as_dtype(dtype)
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
-        values: list[Any] = list(range(start, stop, step))
+        values: Sequence[Any] = range(start, stop, step)
     else:
         count = max(0, math.ceil((stop - start) / step))
         values = [start + i * step for i in range(count)]
