@@ -41,6 +41,27 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         gc.freeze()
 
 
+TOGETHER = ("tests/test_backend_examples.py", "tests/test_packaging.py", "tests/test_plugin_examples.py")
+"""The files of which one worker runs all tests: they share wheels, which take long to build."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out tests one by one, but for those together; the largest group first.
+
+    The groups of pytest-xdist 3.8 are lost on pytest 9.2, where the id of a test no longer takes their names.
+    """
+    if config.getoption("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Grouped(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "together" if nodeid.startswith(TOGETHER) else nodeid
+
+    return Grouped(config, log)
+
+
 @pytest.fixture
 def calls() -> Callable[[Callable[[], object]], int]:
     """How many functions some work calls, those in C among them: what it costs, whatever else the machine does."""

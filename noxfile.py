@@ -27,7 +27,7 @@ WITH_EXTRAS = {
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 QUICKLY = {"wgpu"}  # the backends of which the kit examines a sample by default: kernels take long to compile
-PARALLEL = ["--numprocesses=auto", "--dist=loadgroup", "--max-worker-restart=0"]
+PARALLEL = ["--numprocesses=auto", "--dist=loadscope", "--max-worker-restart=0"]
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # an exception from a signal may be swallowed
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
 

@@ -14,7 +14,7 @@ from tensorken_conformance.template import create
 from tests.conftest import Environment
 from tools.workspace import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheels")]
+pytestmark = pytest.mark.slow
 
 ARRAYS = ROOT / "examples" / "backends" / "arrays"
 

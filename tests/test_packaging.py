@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from tests.conftest import Environment
 from tools.workspace import ROOT, distributions, version
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheels")]
+pytestmark = pytest.mark.slow
 
 NAMES = {
     "tensorken",

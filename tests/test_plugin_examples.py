@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import Environment
 from tools.workspace import ROOT, version
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheels")]
+pytestmark = pytest.mark.slow
 
 COMPILER = ROOT / "examples" / "plugins" / "compiler"
 

@@ -88,6 +88,19 @@ def test_the_public_ci_covers_three_systems_with_the_same_commands(sessions: dic
     } <= set(named)
 
 
+def test_who_needs_the_wheels_is_run_by_one_worker(pytestconfig: pytest.Config) -> None:
+    (hooks,) = [plugin for plugin in pytestconfig.pluginmanager.get_plugins() if hasattr(plugin, "TOGETHER")]
+    needing = [
+        path.relative_to(ROOT).as_posix()
+        for path in sorted(ROOT.glob("tests/test_*.py"))
+        if re.search(r"\b(wheelhouse|new_environment): ", path.read_text(encoding="utf-8"))
+    ]
+    assert list(hooks.TOGETHER) == needing
+    scheduler = hooks.pytest_xdist_make_scheduler(pytestconfig, None)
+    assert (scheduler is None) == (pytestconfig.getoption("dist") != "loadscope")
+    assert "--dist=loadscope" in text("noxfile.py")
+
+
 def test_nox_is_asked_for_in_one_version() -> None:
     version = run.REQUIREMENT.removeprefix("nox")
     assert f"nox{version}" in PROJECT["dependency-groups"]["test"]
