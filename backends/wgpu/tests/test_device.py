@@ -197,14 +197,30 @@ def test_the_calls_that_wgpu_documents_do_the_same(kernels: Kernels, monkeypatch
     device = kernels.device
     for direct in (None, encoding.DIRECT):
         x, y = kernels.words(1, 2), device.allocate(8)
-        kernels.plus(x, 1, 8)
-        device.run(kernels.add_to, kernels.uniform(5), [x, y], (1, 1, 1))
-        commands = encoding.encoded(device._device, device._queue.waiting, None, direct)
+        between = device.allocate(8)
+        device.copy([(kernels.plus(x, 1, 8), 4, between, 0, 4), (x, 0, between, 4, 4)])
+        device.run(kernels.add_to, kernels.uniform(5), [between, y], (1, 1, 1))
+        commands = encoding.encoded(device._device, device._queue.waiting, direct)
         device._queue.waiting = []
         encoding.hand_over(device._device.queue, commands, direct)
-        assert kernels.read(y, 2) == [6, 7]
+        assert kernels.read(y, 2) == [8, 6]
     monkeypatch.setattr(queue, "read", lambda *asked: reading.read(*asked, direct=None))
-    assert kernels.read(y, 2) == [6, 7]
+    assert kernels.read(y, 2) == [8, 6]
+
+
+def test_a_copy_comes_between_the_kernels_before_it_and_those_behind(kernels: Kernels) -> None:
+    device = kernels.device
+    x, y = kernels.words(1, 2, 3), device.allocate(8)
+    for number in range(3):
+        device.copy([(kernels.plus(x, number, 12), 4, y, 4, 4), (x, 0, y, 0, 4)])
+        x = kernels.plus(y, 10, 12)
+    assert kernels.read(x, 2) == [31, 35]
+    assert (device.statistics["kernels"], device.statistics["copies"]) == (6, 6)
+
+
+def test_a_copy_of_another_device_s_memory_is_refused(kernels: Kernels, device: Device) -> None:
+    with pytest.raises(BackendError, match="a tensor that is not on"):
+        device.copy([(kernels.words(1), 0, device.allocate(4), 0, 4)])
 
 
 # ---- what is kept ------------------------------------------------------------------------------------------
@@ -764,11 +780,11 @@ def test_who_reads_waits_for_nothing_that_was_handed_over_later(kernels: Kernels
     x, slow = device.written(bytes(SLOW)), device.allocate(SLOW)
     usage = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
     target = device._device.create_buffer(size=256, usage=usage)
-    copy = device._buffer(x), 0, target, 0, 4
+    copy = encoding.Copy(device._buffer(x), 0, target, 0, 4)
     driver, queue = device._device, device._device.queue
 
     def was_early() -> bool:
-        number = encoding.hand_over(queue, encoding.encoded(driver, [], copy))
+        number = encoding.hand_over(queue, encoding.encoded(driver, [copy]))
         kernels.slowly(x, slow)
         device.submit()
         assert bytes(reading.read(driver, target, 4, number)) == bytes(4)

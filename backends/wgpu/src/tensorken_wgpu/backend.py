@@ -15,6 +15,7 @@ from tensorken.spec.dtypes import DType
 from tensorken.spec.op import Op
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
+from tensorken_wgpu.copies import copied
 from tensorken_wgpu.device import Device
 from tensorken_wgpu.dtypes import FORMATS, declared, packed, size_of
 from tensorken_wgpu.functions import ERRORS
@@ -106,6 +107,9 @@ class Wgpu(RawTensor[Array]):
         return op.name in _OWN
 
     def interpret(self, op: Op, operands: Sequence[Array], params: tuple[Any, ...]) -> Any:
+        result = copied(op.name, self.device, operands, params)
+        if result is not None:
+            return result
         if not self.has(op):
             return super().interpret(op, operands, params)
         key = op, *[(x.shape, x.dtype) for x in operands], repr(params)  # where 0.0 is not -0.0

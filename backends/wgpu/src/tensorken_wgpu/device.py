@@ -11,7 +11,7 @@ import wgpu
 
 from tensorken.errors import BackendError
 from tensorken_wgpu.adapters import again, name_of
-from tensorken_wgpu.encoding import Waiting
+from tensorken_wgpu.encoding import Copy, Waiting
 from tensorken_wgpu.failures import ExhaustedError, KernelError, is_exhausted, is_lost, reason
 from tensorken_wgpu.groups import Groups, Uniform
 from tensorken_wgpu.life import Life
@@ -84,9 +84,9 @@ class Device:
     def statistics(self) -> dict[str, int]:
         """What has been done, and what there is.
 
-        `kernels`, `submissions`, `pipelines` (made), `reads`, `writes` and `waits` (for the device, as too much was
-        under way) count; `bind_groups` are kept; `bytes` of memory there are, of them `used` by somebody, at most
-        `peak` at once.
+        `kernels`, `copies` (between memories), `submissions`, `pipelines` (made), `reads`, `writes` and `waits` (for
+        the device, as too much was under way) count; `bind_groups` are kept; `bytes` of memory there are, of them
+        `used` by somebody, at most `peak` at once.
         """
         with self._lock:
             pool = self._pool
@@ -156,6 +156,24 @@ class Device:
             end = min(start + PART, size)
             result[start:end] = self._queue.fetched(buffer, start, end - start)
         return result
+
+    def copy(self, copies: Sequence[tuple[Memory, int, Memory, int, int]]) -> None:
+        """Have bytes of memories copied to others, in order with the kernels that wait.
+
+        Args:
+            copies: for each a memory and where in it, another and where in that, and how many bytes.  All three numbers
+                are multiples of 4.
+
+        Raises:
+            BackendError: if the device is lost, or a memory is not its.
+        """
+        with self._lock:
+            self._life.check()
+            found = [
+                Copy(self._buffer(source), start, self._buffer(target), place, size)
+                for source, start, target, place, size in copies
+            ]
+            self._queue.add(found)
 
     def _memory(self, size: int, clean: bool) -> Memory:
         self._life.check()

@@ -1,23 +1,43 @@
-"""Encoding: kernels that wait, written down for the driver in one pass, and handed over.
+"""Encoding: kernels that wait, and copies between them, written down for the driver, and handed over.
 
-There are three calls a kernel, and they are most of what a kernel costs the host.  wgpu wraps each of them to look for
-errors, and makes an array of no offsets, which takes twice the time of the call itself; but errors within a pass come
-when its encoder is finished.  It also makes objects and structs for each encoder and what comes of it.  So the driver's
-own functions are called where wgpu has them where they are today, and wgpu looks for errors where one is reported; else
-wgpu is asked as its documentation says.
+Kernels that no copy comes between are one pass.  There are three calls a kernel, and they are most of what a kernel
+costs the host.  wgpu wraps each of them to look for errors, and makes an array of no offsets, which takes twice the
+time of the call itself; but errors within a pass come when its encoder is finished.  It also makes objects and structs
+for each encoder and what comes of it.  So the driver's own functions are called where wgpu has them where they are
+today, and wgpu looks for errors where one is reported; else wgpu is asked as its documentation says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 Waiting = tuple[Any, Any, tuple[int, int, int]]
 """A pipeline and a bind group of the driver's, and how many workgroups."""
 
-Copy = tuple[Any, int, Any, int, int]
-"""A buffer of the driver's and where in it, another and where in that, and how many bytes."""
+
+class Copy(NamedTuple):
+    """Bytes that come from one buffer to another; where they begin and how many they are is a multiple of 4.
+
+    Attributes:
+        source: a buffer of the driver's.
+        start: where in it.
+        target: another one.
+        place: where in that.
+        size: how many bytes.
+    """
+
+    source: Any
+    start: int
+    target: Any
+    place: int
+    size: int
+
+
+Work = Waiting | Copy
+"""What waits to be handed over."""
 
 Call = Callable[..., Any]
 
@@ -88,28 +108,26 @@ def _direct() -> Direct | None:
 DIRECT = _direct()
 
 
-def encoded(
-    device: Any, waiting: Sequence[Waiting], copy: Copy | None = None, direct: Direct | None = DIRECT
-) -> Any:
-    """Commands of the driver's: kernels in a pass, where each sees what those before it have written; then a copy.
+def encoded(device: Any, waiting: Sequence[Work], direct: Direct | None = DIRECT) -> Any:
+    """Commands of the driver's: kernels and copies, where each sees what those before it have written.
 
     Args:
         device: the driver's.
-        waiting: the kernels.
-        copy: between buffers, if there is one.
+        waiting: the kernels and copies.
 
     Raises:
         GPUError: if the driver refuses something of it; on a lost device it does.  To submit would end the process.
     """
     if direct is None or not hasattr(device, "_internal"):
-        return _documented(device, waiting, copy)
+        return _documented(device, waiting)
     encoder = direct.create(device._internal, direct.null)
     try:
-        if waiting:
-            _encode(encoder, waiting, direct)
-        if copy is not None:
-            source, start, target, place, size = copy
-            direct.copy(encoder, source._internal, start, target._internal, place, size)
+        for are_copies, together in groupby(waiting, _is_copy):
+            if are_copies:
+                for source, start, target, place, size in together:
+                    direct.copy(encoder, source._internal, start, target._internal, place, size)
+            else:
+                _encode(encoder, together, direct)
         return direct.finish(encoder, direct.null)
     finally:
         direct.release_encoder(encoder)
@@ -131,21 +149,27 @@ def hand_over(queue: Any, commands: Any, direct: Direct | None = DIRECT) -> int 
         direct.release_commands(commands)
 
 
-def _documented(device: Any, waiting: Sequence[Waiting], copy: Copy | None) -> Any:
+def _is_copy(work: Work) -> bool:
+    return type(work) is Copy
+
+
+def _documented(device: Any, waiting: Sequence[Work]) -> Any:
     encoder = device.create_command_encoder()
-    if waiting:
+    for are_copies, together in groupby(waiting, _is_copy):
+        if are_copies:
+            for copy in together:
+                encoder.copy_buffer_to_buffer(*copy)
+            continue
         compute = encoder.begin_compute_pass()
-        for pipeline, group, groups in waiting:
+        for pipeline, group, groups in together:
             compute.set_pipeline(pipeline)
             compute.set_bind_group(0, group)
             compute.dispatch_workgroups(*groups)
         compute.end()
-    if copy is not None:
-        encoder.copy_buffer_to_buffer(*copy)
     return encoder.finish()
 
 
-def _encode(encoder: Any, waiting: Sequence[Waiting], direct: Direct) -> None:
+def _encode(encoder: Any, waiting: Iterable[Any], direct: Direct) -> None:
     set_pipeline, set_group, dispatch = direct.set_pipeline, direct.set_group, direct.dispatch
     null = direct.null
     compute = direct.begin(encoder, null)

@@ -1,4 +1,4 @@
-"""Queue: kernels that wait to be handed to a device, what is under way there, and what is read from it."""
+"""Queue: kernels and copies that wait to be handed to a device, what is under way there, and what is read from it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import wgpu
 
 from tensorken.errors import BackendError
-from tensorken_wgpu.encoding import Copy, Waiting, encoded, hand_over
+from tensorken_wgpu.encoding import Copy, Work, encoded, hand_over
 from tensorken_wgpu.failures import is_exhausted, reason
 from tensorken_wgpu.groups import Groups
 from tensorken_wgpu.life import Life
@@ -17,7 +17,7 @@ from tensorken_wgpu.memories import SMALLEST, Pool, class_of
 from tensorken_wgpu.reading import read
 
 WAITING = 256
-"""How many kernels may wait before they are handed over."""
+"""How many kernels and copies may wait before they are handed over."""
 
 NEW = 2**28
 """How many bytes of new memory may be made, or written, before what waits is handed over."""
@@ -34,7 +34,8 @@ _STAGING = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
 class Queue:
     """The work of a device, in order.
 
-    Kernels wait until something is read or many wait; then they go to the device in one submission.
+    Kernels, and copies between memories, wait until something is read or many wait; then they go to the device in one
+    submission.
 
     Args:
         device: the driver's.
@@ -44,7 +45,7 @@ class Queue:
 
     Attributes:
         lock: to be held by whoever calls what says so, or changes anything else of the device.
-        waiting: the kernels that wait.
+        waiting: the kernels and copies that wait.
         counts: what has been done, by name.
 
     Raises:
@@ -63,19 +64,19 @@ class Queue:
         self._written = 0  # bytes that were written and are perhaps still under way
         self._under_way = 0  # submissions
         self.lock = threading.RLock()
-        self.waiting: list[Waiting] = []
-        self.counts = {"kernels": 0, "submissions": 0, "reads": 0, "writes": 0, "waits": 0}
+        self.waiting: list[Work] = []
+        self.counts = {"kernels": 0, "copies": 0, "submissions": 0, "reads": 0, "writes": 0, "waits": 0}
 
     # ---- handing over --------------------------------------------------------------------------------------
 
-    def add(self, kernels: Sequence[Waiting]) -> None:
-        """Have kernels wait, and hand over what waits where that is much.  Under the lock.
+    def add(self, work: Sequence[Work]) -> None:
+        """Have kernels and copies wait, and hand over what waits where that is much.  Under the lock.
 
         Raises:
             BackendError: as for `submit`.
         """
-        for start in range(0, len(kernels), WAITING):
-            self.waiting += kernels[start : start + WAITING]
+        for start in range(0, len(work), WAITING):
+            self.waiting += work[start : start + WAITING]
             if len(self.waiting) >= WAITING or self._new > NEW:
                 self.submit()
 
@@ -120,19 +121,22 @@ class Queue:
         self._life.check()
         pool = self._pool
         pool.collect(bool(self.waiting))
+        work = [*self.waiting, copy] if copy is not None else self.waiting
         try:
-            commands = encoded(self._device, self.waiting, copy)
+            commands = encoded(self._device, work)
         except wgpu.GPUError as error:
             if not is_exhausted(error):
                 raise self._life.lose(f"it refused what waited: {reason(error)}") from error
             self.let_go()
             try:
-                commands = encoded(self._device, self.waiting, copy)
+                commands = encoded(self._device, work)
             except wgpu.GPUError as again:  # what waits goes on waiting
                 raise self._life.failure(again, "what waits cannot be handed over") from again
         try:
             number = hand_over(self._driver, commands)
-            self.counts["kernels"] += len(self.waiting)
+            copies = [type(one) for one in self.waiting].count(Copy)
+            self.counts["kernels"] += len(self.waiting) - copies
+            self.counts["copies"] += copies
             self.counts["submissions"] += 1
             self._under_way += 1
             self._new = 0
@@ -185,7 +189,7 @@ class Queue:
                 self._life.check()
                 kept = self._staging.get(place)
                 staging = kept.pop() if kept else self._device.create_buffer(size=place, usage=_STAGING)
-                number = self._submit((buffer, start, staging, 0, whole))
+                number = self._submit(Copy(buffer, start, staging, 0, whole))
                 self.counts["reads"] += 1
                 self._under_way = self._written = 0
             found = read(self._device, staging, whole, number)
