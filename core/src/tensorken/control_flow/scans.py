@@ -82,24 +82,26 @@ def _scan(*args: Any) -> tuple[Tensor, ...]:
 
 
 class _Slices:
-    """The slices of a value along an axis, without that axis."""
+    """The slices of a value along an axis, without that axis; for the sake of memory it comes first beforehand."""
 
     def __init__(self, backend: Any, x: Tensor, axis: int) -> None:
         self.backend = backend
-        self.value = x.representation
-        self.axis = axis
-        self.limits = [(0, n) for n in x.shape]
         self.shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+        self.rest = [(0, n) for n in self.shape]
+        order = (axis, *[i for i in range(x.ndim) if i != axis])
+        self.value = _permuted(backend, x.representation, order)
 
     def at(self, k: int) -> Any:
         """The slice at a place."""
-        self.limits[self.axis] = (k, k + 1)
-        piece = run(self.backend, OPS["crop"], (self.value,), (tuple(self.limits),))
+        piece = run(self.backend, OPS["crop"], (self.value,), (((k, k + 1), *self.rest),))
         return run(self.backend, OPS["reshape"], (piece,), (self.shape,))
 
 
 class _Stack:
-    """Values that come one after the other, joined along a new axis, in blocks of blocks."""
+    """Values that come one after the other, joined in blocks of blocks along a new first axis, which moves in the end.
+
+    In memory a slice is in one piece then, which a backend may copy as it is.
+    """
 
     def __init__(self, backend: Any, axis: int, reverse: bool) -> None:
         self.backend = backend
@@ -111,9 +113,7 @@ class _Stack:
 
     def push(self, y: Any) -> None:
         """One value more."""
-        shape = self.backend.shape(y)
-        shape = (*shape[: self.axis], 1, *shape[self.axis :])
-        block = run(self.backend, OPS["reshape"], (y,), (shape,))
+        block = run(self.backend, OPS["reshape"], (y,), ((1, *self.backend.shape(y)),))
         for level in self.levels:
             level.append(block)
             if len(level) < BLOCK:
@@ -127,13 +127,21 @@ class _Stack:
         blocks: list[Any] = []
         for level in self.levels:
             blocks = [*level, *([self._joined(blocks)] if blocks else [])]
-        return self._joined(blocks) if blocks else self.backend.full(shape, 0, dtype)
+        if not blocks:
+            return self.backend.full(shape, 0, dtype)
+        order = (*range(1, self.axis + 1), 0, *range(self.axis + 1, len(shape)))
+        return _permuted(self.backend, self._joined(blocks), order)
 
     def _joined(self, blocks: list[Any]) -> Any:
         if len(blocks) == 1:
             return blocks[0]
         given = blocks[::-1] if self.reverse else blocks
-        return self.backend.settle(run(self.backend, OPS["concatenate"], given, (self.axis,)))
+        return self.backend.settle(run(self.backend, OPS["concatenate"], given, (0,)))
+
+
+def _permuted(backend: Any, x: Any, order: tuple[int, ...]) -> Any:
+    """A value with its axes in another order, if that is one."""
+    return x if order == tuple(range(len(order))) else run(backend, OPS["permute"], (x,), (order,))
 
 
 class _Scans:
