@@ -9,7 +9,7 @@ today, and wgpu looks for errors where one is reported; else wgpu is asked as it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -122,7 +122,7 @@ def encoded(device: Any, waiting: Sequence[Work], direct: Direct | None = DIRECT
         return _documented(device, waiting)
     encoder = direct.create(device._internal, direct.null)
     try:
-        for are_copies, together in groupby(waiting, _is_copy):
+        for are_copies, together in _runs(waiting):
             if are_copies:
                 for source, start, target, place, size in together:
                     direct.copy(encoder, source._internal, start, target._internal, place, size)
@@ -149,13 +149,14 @@ def hand_over(queue: Any, commands: Any, direct: Direct | None = DIRECT) -> int 
         direct.release_commands(commands)
 
 
-def _is_copy(work: Work) -> bool:
-    return type(work) is Copy
+def _runs(waiting: Sequence[Work]) -> Iterator[tuple[bool, Iterator[Any]]]:
+    """What waits, as turns of copies and of kernels; whether each is one of copies."""
+    return groupby(waiting, lambda work: type(work) is Copy)
 
 
 def _documented(device: Any, waiting: Sequence[Work]) -> Any:
     encoder = device.create_command_encoder()
-    for are_copies, together in groupby(waiting, _is_copy):
+    for are_copies, together in _runs(waiting):
         if are_copies:
             for copy in together:
                 encoder.copy_buffer_to_buffer(*copy)
