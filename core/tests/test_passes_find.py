@@ -23,6 +23,7 @@ from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.lowering import lowered
 from tensorken.programs.passes.movement import with_movement_merged
 from tensorken.programs.passes.pipeline import optimised, steps
+from tensorken.programs.passes.writing import Writer
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.dtypes import float32
 from tensorken.spec.op import OPS
@@ -450,6 +451,38 @@ def test_each_pass_says_what_it_did() -> None:
     contractions = next(row for row in rows if row.startswith("contractions"))
     assert "fused_multiply_add" in contractions
     assert "test_passes_find.py:" in contractions
+
+
+@pytest.mark.parametrize(
+    ("besides", "asked"),
+    [
+        pytest.param(lambda y: [(y,), (y,), (y,)], 1, id="values"),
+        pytest.param(lambda y: [(y,), (tk.full_like(y, 2.0),), (y,)], 2, id="a literal"),
+        pytest.param(lambda y: [(1,), (2,), (3,)], 3, id="whole numbers"),
+        pytest.param(lambda y: [(y,)], 1, id="one turn"),
+    ],
+)
+def test_a_turn_of_a_loop_is_asked_for_what_it_writes_once_unless_numbers_go_into_it(
+    besides: Callable[[Any], Any], asked: int
+) -> None:
+    turns = []
+
+    def turn(x: Any, y: Any) -> Any:
+        turns.append(y)
+        return tk.tanh(x) * y + x.constant([1.0, 2.0, 4.0], float32, (3,)), x + y
+
+    writer = Writer(NUMPY)
+    inputs = (Variable((3,), float32), Variable((3,), float32))
+    x, y = [tk.Tensor(writer, v, v.shape, v.dtype) for v in inputs]
+    (z,), left = writer.loop(turn, (x,), besides(y))
+    assert len(turns) == asked
+    program = writer.finished(
+        Program(inputs, (), (), backend=NUMPY), [z.representation, *[v.representation for (v,) in left]]
+    )
+    a, b = tk.tensor([0.5, -1.0, 2.0], backend=NUMPY), tk.tensor([1.5, 0.25, -3.0], backend=NUMPY)
+    (expected,), rest = NUMPY.loop(turn, (a,), besides(b))
+    results = [result.tolist() for result in program.on((a, b))]
+    assert results == [expected.tolist(), *[result.tolist() for (result,) in rest]]
 
 
 def test_explain_takes_the_name_of_a_backend() -> None:

@@ -14,7 +14,7 @@ from tensorken.lazy_graph import ITEM, Graph, Node, Number, serials, waiting_for
 from tensorken.lazy_programs import Programs, Serving
 from tensorken.programs.execution import prepared
 from tensorken.programs.passes.common_subexpressions import exactly
-from tensorken.programs.passes.writing import Writer
+from tensorken.programs.passes.writing import program_of
 from tensorken.programs.program import Program, Variable
 from tensorken.spec.dtypes import DTYPES, DType, as_dtype, exact, int32
 from tensorken.spec.interpreter import R
@@ -161,7 +161,7 @@ class Lazy(Wrapper[Node[R]]):
         facts = [_facts(x) for x in (*xs, *turns[0])]
         program = self._turns.get((turn, *facts))
         if program is None:
-            program = _program_of(turn, facts, self.raw)
+            program = program_of(turn, facts, self.raw)
             with self._lock:
                 if len(self._turns) >= TURNS:
                     del self._turns[next(iter(self._turns))]
@@ -367,14 +367,3 @@ class Lazy(Wrapper[Node[R]]):
 def _facts(x: Tensor | int) -> tuple[Shape, DType]:
     """The shape and the dtype of an input of a turn."""
     return ((1,), int32) if isinstance(x, int) else (x.shape, x.dtype)
-
-
-def _program_of(
-    turn: Callable[..., Sequence[Tensor]], facts: Sequence[tuple[Shape, DType]], backend: RawTensor[R]
-) -> Program:
-    """The program of a function of tensors of these shapes and dtypes, in ops that the backend has."""
-    writer = Writer(backend)
-    inputs = tuple([Variable(*each) for each in facts])
-    results = turn(*[Tensor(writer, v, v.shape, v.dtype) for v in inputs])
-    nothing = Program(inputs, (), (), name=turn.__name__, backend=backend)
-    return writer.finished(nothing, [y.representation for y in results])

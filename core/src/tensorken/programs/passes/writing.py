@@ -6,7 +6,7 @@ is the new program.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -53,6 +53,7 @@ class Writer(RawTensor[Variable]):
         self.place = 0
         self._written: list[tuple[int, Equation]] = []
         self._places: dict[Variable, int] = {}  # of the results of what is written
+        self._turns: dict[Any, Program] = {}
         self.lacks = _Lacks(self)
 
     def shape(self, x: Variable) -> Shape:
@@ -103,6 +104,49 @@ class Writer(RawTensor[Variable]):
         self.keep(Equation(op, operands, params, results, origin, scope))
         return results
 
+    def loop(
+        self,
+        turn: Callable[..., Sequence[Tensor]],
+        xs: Sequence[Tensor],
+        turns: Sequence[Sequence[Tensor | int]],
+    ) -> tuple[Sequence[Tensor], list[Sequence[Tensor]]]:
+        """The turns; what one writes is written again for others, without asking op by op.
+
+        Where numbers go into a turn it is asked, as what it writes may depend on these.
+        """
+        left: list[Sequence[Tensor]] = []
+        for besides in turns:
+            given = [*xs, *besides]
+            variables = [x.representation for x in given if not isinstance(x, int)]
+            if (
+                len(turns) == 1
+                or len(variables) < len(given)
+                or any([self.number(v) is not None for v in variables])
+            ):
+                ys = turn(*given)
+            else:
+                facts = [(v.shape, v.dtype) for v in variables]
+                key = (turn, *facts)
+                if key not in self._turns:
+                    self._turns[key] = program_of(turn, facts, self.backend)
+                results = self._write_again(self._turns[key], variables)
+                ys = [Tensor(self, v, v.shape, v.dtype) for v in results]
+            xs = ys[: len(xs)]
+            left.append(ys[len(xs) :])
+        return xs, left
+
+    def _write_again(self, program: Program, inputs: Sequence[Variable]) -> list[Variable]:
+        """Write the equations of a program for these inputs; what its outputs are then."""
+        known: dict[Variable, Variable] = dict(zip(program.inputs, inputs, strict=True))
+        scope, origin = (0, None) if self.at is None else (self.at.scope, self.at.origin)
+        for e in program.equations:
+            results = tuple([Variable(v.shape, v.dtype) for v in e.results])
+            operands = tuple([known.get(v, v) for v in e.operands])
+            known.update(zip(e.results, results, strict=True))
+            self.keep(Equation(e.op, operands, e.params, results, origin, scope))
+        self.constants.update(program.constants)
+        return [known.get(v, v) for v in program.outputs]
+
     def keep(self, equation: Equation) -> None:
         """Write an equation at the present place, or where its last operand comes from if that is later."""
         place, places = self.place, self._places
@@ -146,3 +190,14 @@ class Writer(RawTensor[Variable]):
             outputs=tuple(outputs),
             constants={**program.constants, **self.constants},
         )
+
+
+def program_of(
+    function: Callable[..., Sequence[Tensor]], facts: Sequence[tuple[Shape, DType]], backend: RawTensor[Any]
+) -> Program:
+    """The program of a function of tensors of these shapes and dtypes, in ops that the backend has."""
+    writer = Writer(backend)
+    inputs = tuple([Variable(*each) for each in facts])
+    results = function(*[Tensor(writer, v, v.shape, v.dtype) for v in inputs])
+    nothing = Program(inputs, (), (), name=function.__name__, backend=backend)
+    return writer.finished(nothing, [y.representation for y in results])
