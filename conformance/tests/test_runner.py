@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import deque
+from itertools import groupby
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +15,8 @@ from tensorken_conformance.case import Result
 from tensorken_conformance.levels import account
 from tensorken_conformance.report.model import make
 from tensorken_conformance.running import runner
-from tensorken_conformance.running.plan import stage_of
+from tensorken_conformance.running.loading import load
+from tensorken_conformance.running.plan import Plan, stage_of
 from tensorken_conformance.running.process import last_words
 from tensorken_conformance.running.runner import Options, Run, RunError, run
 
@@ -52,6 +56,47 @@ def test_each_result_is_told_as_it_comes() -> None:
     found = run(Options("numpy", select=("values.read-back/new",), workers=1), told.append)
     assert {r.case.id for r in told} == {r.case.id for r in found.results}
     assert len(told) == len(found.results) > 10
+
+
+def test_an_op_is_in_the_same_part_of_every_law() -> None:
+    plan = Plan(load("reference"), ["lifetime.sharing", "lifetime.results-stay"])
+    places: dict[str, set[int]] = {}
+    for law in plan.laws:
+        parts = [plan.part(law, part, 7) for part in range(7)]
+        assert sorted(index for part in parts for index, _ in part) == [*range(len(plan.cases(law)))]
+        for number, part in enumerate(parts):
+            for index, case in part:
+                assert plan.cases(law)[index] is case
+                places.setdefault(case.op, set()).add(number)
+    assert len(places) > 60
+    assert all(len(numbers) == 1 for numbers in places.values())
+    assert set().union(*places.values()) == set(range(7))
+
+
+def test_what_is_ready_for_an_op_serves_the_next_law() -> None:
+    """All laws about one op come before those about another."""
+    laws, about = ("lifetime.sharing", "lifetime.operands-unchanged"), ("neg/int32", "add/int32", "abs/int32")
+    told: list[Result] = []
+    run(Options("numpy", select=tuple(f"{law}/{op}" for law in laws for op in about), workers=1), told.append)
+    assert len(told) == 6
+    assert [len(list(of_op)) for _, of_op in groupby(told, lambda result: result.case.op)] == [2, 2, 2]
+
+
+def test_a_worker_stays_at_a_part_while_there_is_one_for_each() -> None:
+    crew = runner._Crew(Run(Options("numpy")), lambda result: None)
+    first, second, third = [SimpleNamespace(part=part) for part in (0, 1, 2)]
+    crew._members = [first, second, third]  # type: ignore[list-item]
+    jobs = deque(runner.Job(law, part, 5) for part in (0, 1, 3) for law in "ab")
+
+    def taken(member: Any) -> tuple[str, int]:
+        job = crew._next(jobs, member)
+        member.part = job.part
+        return job.law, job.part
+
+    assert [taken(second), taken(second)] == [("a", 1), ("b", 1)]
+    assert [taken(third), taken(second)] == [("a", 3), ("a", 0)]
+    assert [taken(third), taken(second)] == [("b", 3), ("b", 0)]
+    assert not jobs
 
 
 def test_a_crash_is_the_result_of_one_case(right: Run) -> None:
@@ -148,24 +193,28 @@ def test_a_backend_that_cannot_be_loaded_has_no_level(
     assert make(found).status == 1
 
 
-@pytest.mark.parametrize("in_process", [False, True])
-@pytest.mark.parametrize(
-    ("backend", "select", "says"),
-    [
-        ("nunpy", (), "did you mean: numpy"),
-        (f"{fake_backends.PLACE}:Smal", (), "did you mean Small"),
-        ("numpy", ("values.readback",), "did you mean values.read-back"),
-        ("numpy", ("value",), "did you mean values"),
-        ("numpy", ("values.read-back/ful",), "did you mean full"),
-        ("numpy", ("values.read-back/full/float31",), "no case begins with"),
-        ("string", ("values.read-back",), "not for backends that have no values"),
-    ],
-)
-def test_what_does_not_exist_is_named(
-    backend: str, select: tuple[str, ...], says: str, in_process: bool
-) -> None:
+WHAT_THERE_IS_NOT = [
+    ("nunpy", (), "did you mean: numpy"),
+    (f"{fake_backends.PLACE}:Smal", (), "did you mean Small"),
+    ("numpy", ("values.readback",), "did you mean values.read-back"),
+    ("numpy", ("value",), "did you mean values"),
+    ("numpy", ("values.read-back/ful",), "did you mean full"),
+    ("numpy", ("values.read-back/full/float31",), "no case begins with"),
+    ("string", ("values.read-back",), "not for backends that have no values"),
+]
+
+
+@pytest.mark.parametrize(("backend", "select", "says"), WHAT_THERE_IS_NOT)
+def test_what_does_not_exist_is_named(backend: str, select: tuple[str, ...], says: str) -> None:
     with pytest.raises(RunError, match=says):
-        examine(backend, select, in_process=in_process)
+        examine(backend, select, in_process=True)
+
+
+@pytest.mark.parametrize(("backend", "select", "says"), [WHAT_THERE_IS_NOT[0], WHAT_THERE_IS_NOT[-1]])
+def test_a_process_names_what_does_not_exist(backend: str, select: tuple[str, ...], says: str) -> None:
+    """A backend, and a law: what else the plan refuses, it refuses alike."""
+    with pytest.raises(RunError, match=says):
+        examine(backend, select)
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import zlib
 from collections.abc import Collection, Sequence
 from typing import Any
 
 from tensorken.discovery import near, suggested
+from tensorken.spec.op import OPS
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.running.examine import laws_for
@@ -15,6 +17,9 @@ from tensorken_conformance.subject import Subject
 
 TIMED = "performance"
 """The group of laws that measure time: they run after all others, one case at a time."""
+
+_PLACES = {name: place for place, name in enumerate(OPS)}
+"""Of each op of the table."""
 
 
 class PlanError(ValueError):
@@ -48,6 +53,7 @@ class Plan:
         laws = laws_for(subject, [beginning[0] for beginning in self._beginnings])
         self.laws = sorted(laws, key=stage_of)
         self.cases = functools.cache(self._cases)
+        self._parts = functools.cache(self._split)
         for beginning in self._beginnings:
             if len(beginning) > 1:
                 self._check_case(beginning)
@@ -64,13 +70,17 @@ class Plan:
         return list(law.cases(self.subject))
 
     def part(self, law: Law, part: int, parts: int) -> list[tuple[int, Case]]:
-        """One of several parts of a law's cases, each with its place among all; those about one op are together."""
-        places: dict[str, int] = {}
-        return [
-            (index, case)
-            for index, case in enumerate(self.cases(law))
-            if places.setdefault(case.op, len(places)) % parts == part
-        ]
+        """One of several parts of a law's cases, each with its place among all.
+
+        Those about one op are together, and in the same part of every law.
+        """
+        return self._parts(law, parts)[part]
+
+    def _split(self, law: Law, parts: int) -> list[list[tuple[int, Case]]]:
+        found: list[list[tuple[int, Case]]] = [[] for _ in range(parts)]
+        for index, case in enumerate(self.cases(law)):
+            found[_number_of(case.op) % parts].append((index, case))
+        return found
 
     def described(self) -> list[dict[str, Any]]:
         """The laws, for the runner and the report."""
@@ -83,6 +93,11 @@ class Plan:
             ops = sorted({case.op for case in everything})
             likely = suggested(near(beginning[1], ops)) if beginning[1] not in ops else ""
             raise PlanError(f"no case begins with {'/'.join(beginning)!r}{likely}")
+
+
+def _number_of(op: str) -> int:
+    """A number of an op, or of what else cases are about: those of the table follow each other, which spreads them."""
+    return _PLACES[op] if op in _PLACES else zlib.crc32(op.encode())
 
 
 def stage_of(law: Law) -> int:

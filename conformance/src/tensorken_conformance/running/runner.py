@@ -16,8 +16,12 @@ from tensorken_conformance.running.process import Process, Start
 if TYPE_CHECKING:
     from tensorken_conformance.subject import Depth
 
-PARTS = 8
-"""Into how many jobs the cases of a law are split, each with ops of its own."""
+PARTS = 64
+"""Into how many jobs the cases of a law are split, each with ops of its own, the same ones in every law.
+
+A worker does the same part of one law after the other: what a backend has made ready for an op, which may take longer
+than to run it, is then still there.  So a part has a few ops only.
+"""
 
 ALONE = 1000
 """Laws of this stage and later ones run one after the other, in one process: they measure time."""
@@ -177,6 +181,7 @@ class _Member:
 
     def __init__(self, process: Process, job: Job | None) -> None:
         self.process, self.job = process, job
+        self.part = -1  # of the last job
         self.case, self.level, self.place = "", 0, 0  # what it is examining
         self.heard = self.began = time.monotonic()
         self.failed = 0  # how many of the failed cases it knows
@@ -242,7 +247,7 @@ class _Crew:
         )  # which is over before another process has started, unless told
         parts = 1 if smoke or stage >= ALONE else PARTS
         count = 1 if stage >= ALONE else self._options.workers or (1 if smoke else processors())
-        jobs = deque(Job(law, part, parts) for law in laws for part in range(parts))
+        jobs = deque(Job(law, part, parts) for part in range(parts) for law in laws)
         known = len(self._failed)
         if stage >= ALONE:
             self._dismiss(keep=1)
@@ -270,14 +275,14 @@ class _Crew:
             idle = next((member for member in self._members if member.job is None), None)
             if idle is None and len(self._members) >= count:
                 return
-            job = jobs.popleft()
+            job = self._next(jobs, idle)
             if self._crashes > RESTARTS:
                 self._end_law(
                     job, jobs, "the backend crashed or hung so often in this run that it was given up"
                 )
                 continue
             member = idle or self._hire(job)
-            member.job, member.case = job, ""
+            member.job, member.part, member.case = job, job.part, ""
             member.heard = member.began = time.monotonic()
             news, member.failed = self._failed[member.failed : known], known
             member.process.send(
@@ -288,6 +293,15 @@ class _Crew:
                 without=list(job.without),
                 failed=news,
             )
+
+    def _next(self, jobs: deque[Job], idle: _Member | None) -> Job:
+        """Take a job for a worker: of the part that it has been at, else of one that no other worker is at."""
+        part = -1 if idle is None else idle.part
+        others = {member.part for member in self._members if member is not idle}
+        job = next((job for job in jobs if job.part == part), None)
+        job = job or next((job for job in jobs if job.part not in others), jobs[0])
+        jobs.remove(job)
+        return job
 
     def _hear(self, member: _Member, message: dict[str, Any], jobs: deque[Job]) -> None:
         job, now = member.job, time.monotonic()
