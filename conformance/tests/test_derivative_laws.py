@@ -257,8 +257,10 @@ class Narrow(Numpy):
 @pytest.mark.parametrize(
     "backend",
     [
-        *[pytest.param(examined, marks=pytest.mark.deep) for examined in (Fuse(Numpy()), Fuse(Reference()))],
-        Narrow(),
+        *[
+            pytest.param(examined, marks=pytest.mark.deep)
+            for examined in (Fuse(Numpy()), Fuse(Reference()), Narrow())
+        ],
         Fuse(Narrow()),
     ],
     ids=repr,

@@ -427,7 +427,7 @@ def test_leaked_objects_are_found() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("op", ["derivative", "reduction"])
+@pytest.mark.parametrize("op", [pytest.param("derivative", marks=pytest.mark.deep), "reduction"])
 def test_numpy_grows_not(op: str) -> None:
     found = examined(Numpy(), op, "small")
     assert (found.status, found.says) == ("passed", "")

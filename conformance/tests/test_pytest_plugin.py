@@ -132,9 +132,9 @@ def test_there_is_no_silent_success(place: pytest.Pytester, arguments: tuple[str
     assert says in result.stdout.str() + result.stderr.str()
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")])
 @pytest.mark.parametrize(
-    ("name", "says"), [("nunpy", "did you mean: numpy"), ("mine:Rihgt", "did you mean Right?")]
+    ("name", "says", "workers"),
+    [("nunpy", "did you mean: numpy", ()), ("mine:Rihgt", "did you mean Right?", ("-n", "2"))],
 )
 def test_an_unknown_backend_is_an_error_of_usage_in_one_line(
     place: pytest.Pytester, name: str, says: str, workers: tuple[str, ...]
