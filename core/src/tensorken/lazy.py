@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
+from heapq import nsmallest
 from itertools import chain
 from math import prod
 from typing import Any
@@ -34,7 +35,7 @@ PART = 1 / 16
 """Where a transform ends, this part of what may wait is run, so that a step of a training is one program."""
 
 PROGRAMS = 512
-"""Of how many structures the programs are kept, the last used ones."""
+"""Of how many structures the programs are kept at most, the last used ones."""
 
 TURNS = 256
 """Of how many loops in bodies the programs are kept, those made last."""
@@ -357,8 +358,9 @@ class Lazy(Wrapper[Node[R]]):
         programs = self._programs.get(key)
         if programs is None:
             if len(self._programs) >= PROGRAMS:
-                oldest, _ = min(self._programs.items(), key=lambda kept: kept[1].used)
-                del self._programs[oldest]
+                some = max(PROGRAMS // 16, 1)  # looking for the oldest takes longer than to let it go
+                for oldest, _ in nsmallest(some, self._programs.items(), key=lambda kept: kept[1].used):
+                    del self._programs[oldest]
             programs = self._programs[key] = Programs(outputs, self.raw)
         programs.used = self._last_run
         return programs.serving(graph)
