@@ -133,13 +133,13 @@ def test_crashes_without_end_end_the_run(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_hang_is_the_result_of_one_case_and_says_where(right: Run) -> None:
-    found = examine("Hangs", limit=3.0)
+    found = examine("Hangs", limit=6.0)  # a busy machine needs some of them to begin
     hang = bad(found)["values.read-back/full/float32/prime"]
-    assert hang.says.startswith("hang: no result within 3 s")
+    assert hang.says.startswith("hang: no result within 6 s")
     assert "fake_backends.py" in hang.says or runner.os.name == "nt"
-    assert hang.seconds >= 3.0
+    assert hang.seconds >= 6.0
     [of_law] = make(found).by_law
-    assert of_law.seconds >= 3.0
+    assert of_law.seconds >= 6.0
     assert not [r for r in bad(found).values() if r.case.op != "full"]
 
 
