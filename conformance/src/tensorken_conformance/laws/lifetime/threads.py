@@ -50,6 +50,9 @@ backend's; and how likely where each op is run a few times only."""
 PATIENCE, BLOCKED = 0.05, 5
 """Seconds that one thread waits for another, which may wait for a lock; and how often it tries again if that is so."""
 
+LATE = 5
+"""Once one waits for a lock, the next one is taken to wait, too, after this many times what the last took that ran."""
+
 
 OURS = ("tensorken.", "tensorken_conformance.")
 """How the modules of the language and of the kit begin."""
@@ -159,13 +162,18 @@ def at_every_line(work: Callable[[int], None], packages: Collection[str]) -> Non
     """
     known: set[tuple[CodeType, int]] = set()
     blocked: list[threading.Thread] = []
+    took = PATIENCE
 
     def other(wrong: list[Failure]) -> None:
+        nonlocal took
         thread = threading.Thread(target=_kept, args=(work, 1, wrong))
+        began = time.perf_counter()
         thread.start()
-        thread.join(PATIENCE)
+        thread.join(min(LATE * took, PATIENCE) if blocked else PATIENCE)
         if thread.is_alive():  # as where this one holds a lock
             blocked.append(thread)
+        else:
+            took = time.perf_counter() - began
 
     def on_line(frame: FrameType, event: str, argument: object) -> Any:
         line = frame.f_code, frame.f_lineno
