@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from core.tests.each import each_of
 from tensorken.errors import AxisError
 from tools import array_api
 
@@ -231,7 +230,7 @@ CALLS = [
 ]
 
 
-@each_of("backend", ["numpy", "reference"])
+@pytest.mark.parametrize("backend", ["numpy", pytest.param("reference", marks=pytest.mark.deep)])
 @pytest.mark.parametrize(("expression", "asked"), CALLS, ids=[expression for expression, _ in CALLS])
 def test_the_same_expression_gives_the_same_in_both_namespaces(expression, asked, backend):
     code = compile(expression, expression, "eval")
