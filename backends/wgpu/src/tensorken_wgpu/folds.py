@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from tensorken_wgpu.writer import Writer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rows:
     """A way to look at an array: as rows, each of the elements along some axes, for each place along the others.
 
@@ -31,27 +32,27 @@ class Rows:
     axes: Axes
     whose: Any = None
 
-    @property
+    @cached_property
     def outer(self) -> Shape:
         """The shape of what has one element for each row."""
         return tuple([1 if i in self.axes else n for i, n in enumerate(self.shape)])
 
-    @property
+    @cached_property
     def inner(self) -> Shape:
         """The shape of a row."""
         return tuple([self.shape[axis] for axis in self.axes])
 
-    @property
+    @cached_property
     def count(self) -> int:
         """How many rows there are."""
         return prod(self.outer)
 
-    @property
+    @cached_property
     def length(self) -> int:
         """How many elements a row has."""
         return prod(self.inner)
 
-    @property
+    @cached_property
     def along_the_last(self) -> bool:
         """Whether neighbours in a row are neighbours in memory."""
         long = [i for i, n in enumerate(self.shape) if n > 1]

@@ -19,7 +19,6 @@ NUMBERS = "//numbers"
 """Where a template has the declaration of its uniform."""
 
 _MARK = re.compile(r"#([ufidl])(\d+)#")
-_OPAQUE = re.compile(r"\bopaque\b")
 _TYPES = {"u": "u32", "f": "f32", "i": "i32", "d": "f64", "l": "i64"}
 _KINDS = {type: kind for kind, type in _TYPES.items()}
 _LONG = ("d", "l")
@@ -73,7 +72,7 @@ def general(template: str) -> Text:
 def _text(code: str, found: tuple[int, ...]) -> Text:
     words = [*OPAQUE, *found, *[0] * (-len(found) % 4)]
     declared = f"@group(0) @binding(0) var<uniform> numbers: array<vec4<u32>, {len(words) // 4}>;"
-    code = _OPAQUE.sub("numbers[0]", f"{needed(code)}\n{code}")
+    code = f"{needed(code)}\n{code}".replace("opaque.", "numbers[0].")
     return Text(code.replace(NUMBERS, declared, 1), struct.pack(f"<{len(words)}I", *words))
 
 
