@@ -11,6 +11,7 @@ from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.folds import Rows, rows_of
 from tensorken_wgpu.kernels import Cluster, Division, Draft, RowKernel, division
 from tensorken_wgpu.places import Place, always
+from tensorken_wgpu.scatters import is_walked
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.writer import FOLDS, NotHere, Writer
 
@@ -161,6 +162,8 @@ class Clusters:
         return Cluster(rows, values, tuple(written), self._needs)
 
     def _possible(self, cluster: Cluster) -> bool:
+        if any([is_walked(self._makers[v], self._target) for v in cluster.values]):
+            return False
         if not cluster.rows.axes and not any([self._makers[v].op.name in FOLDS for v in cluster.values]):
             return self._possible_without_folds(cluster)
         how = division(cluster.rows, self._target)

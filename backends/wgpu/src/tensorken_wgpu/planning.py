@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from tensorken_wgpu import contractions
+from tensorken_wgpu import contractions, scatters
 from tensorken_wgpu.clusters import Clusters
 from tensorken_wgpu.folds import rows_of
 from tensorken_wgpu.kernels import Cluster, Draft, Kernel, kernels_of
+from tensorken_wgpu.scatters import is_walked
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.writer import FOLDS, MOVES
 
@@ -80,6 +81,9 @@ def _kernels(
     target: Target,
     draft: Draft | None,
 ) -> list[Kernel]:
+    first = cluster.values[0]
+    if is_walked(makers[first], target):
+        return scatters.kernels(first, makers, kept, target)
     tiled = contractions.kernels(cluster, makers, kept, target)
     return kernels_of(cluster, makers, kept, target, draft) if tiled is None else tiled
 

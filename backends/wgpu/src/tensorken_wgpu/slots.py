@@ -31,6 +31,8 @@ def slots(
     free: list[int] = []
     for step in steps:
         for v in step.kernel.writes:
+            if v in found:  # by another kernel, which wrote part of it
+                continue
             size = size_of(v)
             alike = [i for i in free if (sizes[i] > whole) == (size > whole)]
             if v in outputs:
