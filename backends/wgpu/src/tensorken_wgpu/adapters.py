@@ -11,6 +11,7 @@ from typing import Any
 import wgpu
 
 from tensorken.errors import BackendError
+from tensorken_wgpu import forks
 from tensorken_wgpu.limits import FEATURES, features_of, limits_of
 from tensorken_wgpu.parsing import parse_together
 
@@ -34,6 +35,8 @@ def adapters() -> tuple[Any, ...]:
     """All adapters on Vulkan, Metal or Direct3D 12: discrete ones first, those in software last."""
     parse_together()
     found = [a for a in wgpu.gpu.enumerate_adapters_sync() if a.info["backend_type"] not in _WITHOUT_COMPUTE]
+    for adapter in found:
+        forks.found(adapter)
     order = [*_KINDS]
     return tuple(sorted(found, key=lambda a: order.index(a.info["adapter_type"])))
 
@@ -97,6 +100,7 @@ def again(adapter: Any) -> Any:
     Raises:
         BackendError: if it is not there any more.
     """
+    forks.check(name_of(adapter))
     before = adapters()
     adapters.cache_clear()
     found = adapters()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import wgpu
 
 from tensorken.errors import BackendError
+from tensorken_wgpu import forks
 from tensorken_wgpu.adapters import again, name_of
 from tensorken_wgpu.encoding import Copy, Waiting
 from tensorken_wgpu.failures import ExhaustedError, KernelError, is_exhausted, is_lost, reason
@@ -52,6 +54,7 @@ class Device:
     def __init__(self, adapter: Any, before: str | None = None) -> None:
         self._adapter = adapter
         self.name = name_of(adapter)
+        forks.check(self.name)
         self.limits = limits_of(adapter)
         self.features = features_of(adapter)
         self.is_software = adapter.info["adapter_type"] == "CPU"
@@ -71,6 +74,7 @@ class Device:
         except (RuntimeError, wgpu.GPUError) as error:
             raise BackendError(f"wgpu: {self.name} cannot be opened: {reason(error)}") from error
         self._lock = self._queue.lock
+        forks.opened(self)
 
     def __repr__(self) -> str:
         return f"Device({self.name!r})"
@@ -359,6 +363,12 @@ class Device:
         self._queue.submit()
 
     # ---- when it is lost -----------------------------------------------------------------------------------
+
+    def part(self) -> None:
+        """Give up the device, as it is that of the process from which this one was forked."""
+        self._life.part()
+        self._lock = self._queue.lock = threading.RLock()  # a thread may have held it that is not here
+        self._held = [*self._uniforms.values()]
 
     @property
     def lost(self) -> str | None:

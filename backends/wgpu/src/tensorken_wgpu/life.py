@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tensorken.errors import BackendError
 from tensorken_wgpu.failures import ExhaustedError, LostDeviceError, is_exhausted, is_lost, reason
+from tensorken_wgpu.forks import refusal
 
 
 class Life:
@@ -22,6 +23,7 @@ class Life:
         self.name = name
         self.lost: str | None = None
         self._before = before
+        self._parted = False
 
     def check(self) -> None:
         """Go on only if the device can be used.
@@ -34,6 +36,8 @@ class Life:
 
     def gone(self) -> LostDeviceError:
         """What to raise for a device that was lost."""
+        if self._parted:
+            return refusal(self.name)
         return LostDeviceError(
             f"wgpu: {self.name} was lost ({self.lost}), and all tensors on it; make them anew from data of your own"
         )
@@ -42,6 +46,11 @@ class Life:
         """Note that nothing can be done with the device any more; what to raise for that."""
         self.lost = why
         return self.gone()
+
+    def part(self) -> None:
+        """Note that the device is that of the process from which this one was forked."""
+        self._parted = True
+        self.lost = "this process was forked from one that used it"
 
     def foreign(self) -> BackendError:
         """What to raise for a memory that is not the device's."""
