@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import random
 import subprocess
@@ -387,6 +388,20 @@ def test_leaks_of_large_tensors_are_found() -> None:
         [sys.executable, "-c", code], cwd=root, capture_output=True, encoding="utf-8", check=True
     )
     assert done.stdout.split() == ["failed"]
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_footprint_is_of_what_comes_meanwhile(monkeypatch: pytest.MonkeyPatch, frozen: bool) -> None:
+    released: list[bool] = []
+    monkeypatch.setattr(gc, "unfreeze", lambda: released.append(True))  # the tests themselves freeze
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: int(frozen))
+    there: list[list[int]] = [[] for _ in range(10_000)]
+    with growth.alone():
+        before = growth.Footprint.now().objects
+        added: list[list[int]] = [[] for _ in range(100)]
+        assert before < len(there) // 10
+        assert 90 < growth.Footprint.now().objects - before < 120
+    assert (len(added), released) == (100, [True] * (not frozen))
 
 
 def test_caches_that_fill_are_no_leaks() -> None:

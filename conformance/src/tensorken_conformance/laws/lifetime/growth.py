@@ -141,14 +141,17 @@ def cases(subject: Subject) -> Iterator[Case]:
 def alone() -> Iterator[None]:
     """While it lasts, the garbage collector leaves all that there is at its begin alone: it looks at what comes then.
 
-    So a footprint takes no longer in a process of many objects, and is that of what was made meanwhile.
+    So a footprint takes no longer in a process of many objects, and is that of what was made meanwhile.  Where somebody
+    has it leave objects alone already, it goes on with that.
     """
+    before = gc.get_freeze_count()
     gc.collect()
     gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if not before:
+            gc.unfreeze()
 
 
 def cycles(work: Callable[[int], None], count: int, least: int) -> int:
