@@ -73,6 +73,22 @@ def test_no_kernel_runs_for_what_lies_side_by_side(raw: Any) -> None:
     assert (count["kernels"], count["copies"], count["pipelines"]) == (0, 10, 0)
 
 
+def test_float16_at_odd_places_are_taken_by_one_kernel(raw: Any) -> None:
+    if "float16" not in raw.capabilities.dtypes:
+        pytest.skip(f"{raw.device.name} has no float16")
+    x = drawn("float16", 40, 3)
+    given = tk.tensor(x, backend=raw)
+    parts: list[Any] = []
+
+    def work() -> None:
+        parts.extend([apply(OPS["crop"], [given], (((k, k + 1), (0, 3)),)) for k in range(40)])
+        assert [np.asarray(part)[0].tolist() for part in parts] == x.tolist()
+
+    count = done(raw.device, work)
+    assert (count["kernels"], count["copies"]) == (20, 40)
+    assert count["pipelines"] <= 2
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_step_of_a_scan_is_planned_once(

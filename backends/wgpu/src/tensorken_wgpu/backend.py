@@ -17,7 +17,7 @@ from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
 from tensorken_wgpu.copies import copied
 from tensorken_wgpu.device import Device
-from tensorken_wgpu.dtypes import FORMATS, declared, packed, size_of
+from tensorken_wgpu.dtypes import FORMATS, declared, narrowed, packed, size_of, widened
 from tensorken_wgpu.functions import ERRORS
 from tensorken_wgpu.planning import plan
 from tensorken_wgpu.programs import Array, Ready
@@ -70,8 +70,9 @@ class Wgpu(RawTensor[Array]):
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Array:
         self._check("new", dtype)
-        if isinstance(data, bytes | bytearray | memoryview | array.array) and dtype.kind != "bool":
-            return self._written(shape, memoryview(data).cast("B"), dtype)
+        if isinstance(data, bytes | bytearray | memoryview | array.array):
+            flat = memoryview(data).cast("B")
+            return self._written(shape, widened(bytes(flat)) if dtype.kind == "bool" else flat, dtype)
         return self._written(shape, packed(data, dtype.name), dtype)
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Array:
@@ -87,7 +88,7 @@ class Wgpu(RawTensor[Array]):
         size = size_of(x)
         found: Any = self.device.read(x.memory, size + -size % 4).cast("B")[:size]
         if x.dtype.kind == "bool":
-            return memoryview(bytes(found[::4])).cast("?")
+            return memoryview(narrowed(found)).cast("?")
         format = FORMATS[x.dtype.name]
         return [*struct.unpack(f"<{len(found) // 2}e", found)] if format == "e" else found.cast(format)
 
@@ -107,7 +108,7 @@ class Wgpu(RawTensor[Array]):
         return op.name in _OWN
 
     def interpret(self, op: Op, operands: Sequence[Array], params: tuple[Any, ...]) -> Any:
-        result = copied(op.name, self.device, operands, params)
+        result = copied(op.name, self, operands, params)
         if result is not None:
             return result
         if not self.has(op):
