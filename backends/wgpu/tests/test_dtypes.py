@@ -16,7 +16,7 @@ import tensorken as tk
 from tensorken.dispatch import apply
 from tensorken.spec.dtypes import DTYPES
 from tensorken.spec.op import OPS
-from tensorken_wgpu.dtypes import FORMATS, SIZES, declared, packed
+from tensorken_wgpu.dtypes import FORMATS, SIZES, declared, narrowed, packed, widened
 from tensorken_wgpu.subnormals import flushed
 from tensorken_wgpu.wgsl import CASTS, STORED, TYPES, maxima, sums, texts
 
@@ -142,9 +142,25 @@ def test_numbers_are_packed_as_they_lie_in_memory() -> None:
     assert packed([1.0, 65519.0, 65520.0, -1e9], "float16") == struct.pack(
         "<4e", 1.0, 65504.0, math.inf, -math.inf
     )
-    assert packed([True, False], "bool") == struct.pack("<2I", 1, 0)
+    assert packed([True, False, 1, 2, 0.5, 0], "bool") == struct.pack("<6I", 1, 0, 1, 1, 1, 0)
+    assert widened(bytes([0, 1, 255])) == struct.pack("<3I", 0, 1, 1)
+    assert narrowed(memoryview(struct.pack("<3I", 0, 1, 1))) == bytes([0, 1, 1])
     assert packed(range(3), "int64") == struct.pack("<3q", 0, 1, 2)
     assert packed([0.1], "float64") == struct.pack("<d", 0.1)
+
+
+def test_elements_are_not_converted_one_by_one(raw: Any, calls: Any) -> None:
+    there(raw, "float16")
+    counts = []
+    for size in (1, 1000):
+        values = [1.5] * size
+
+        def there_and_back(values: list[float] = values) -> None:
+            raw.ravel(raw.new((len(values),), values, DTYPES["float16"]))
+
+        there_and_back()
+        counts.append(calls(there_and_back))
+    assert counts[1] < counts[0] + 100
 
 
 def test_what_a_device_makes_of_subnormal_numbers_is_declared(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import array
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from math import prod
 from typing import Any, Protocol
 
@@ -41,6 +41,8 @@ _NEEDED: dict[str, frozenset[str]] = {
 WISHED = frozenset().union(*_NEEDED.values())
 """The features that a device should be opened with, if its adapter has them."""
 
+_TRUTH = bytes([0, *[1] * 255])  # for each byte that of a bool
+
 
 def size_of(value: Value) -> int:
     """Bytes of a value in memory."""
@@ -56,13 +58,35 @@ def declared(features: Iterable[str]) -> tuple[str, ...]:
     return tuple([name for name in DTYPES if _NEEDED[name] <= set(features)])
 
 
-def packed(values: Iterable[Any], dtype: str) -> bytes:
+def packed(values: Collection[Any], dtype: str) -> bytes:
     """Python numbers as elements in memory.
 
     >>> packed([1.0, 1e6], "float16").hex(" ", 2)
     '003c 007c'
     """
+    if dtype == "bool":
+        return widened(bytes(map(bool, values)))
     if dtype == "float16":
-        near = [round_float(float(v), DTYPES[dtype]) for v in values]
-        return struct.pack(f"<{len(near)}e", *near)
+        try:
+            return struct.pack(f"<{len(values)}e", *values)
+        except OverflowError:  # one is beyond its range: it becomes infinite
+            near = [round_float(float(v), DTYPES[dtype]) for v in values]
+            return struct.pack(f"<{len(near)}e", *near)
     return array.array(FORMATS[dtype], [*values]).tobytes()
+
+
+def widened(flags: bytes) -> bytes:
+    """Elements of bool, each in a byte, as they lie in memory; any byte but 0 is true.
+
+    >>> widened(bytes([0, 1, 2])).hex(" ", 4)
+    '00000000 01000000 01000000'
+    """
+    size = SIZES["bool"]
+    wide = bytearray(size * len(flags))
+    wide[::size] = flags.translate(_TRUTH)
+    return bytes(wide)
+
+
+def narrowed(elements: memoryview) -> bytes:
+    """Elements of bool as they lie in memory, each in a byte."""
+    return bytes(elements)[:: SIZES["bool"]]  # a memoryview takes each step by itself
