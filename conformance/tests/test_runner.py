@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import deque
 from itertools import groupby
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -143,7 +144,8 @@ def test_a_hang_is_the_result_of_one_case_and_says_where(right: Run) -> None:
     assert not [r for r in bad(found).values() if r.case.op != "full"]
 
 
-def test_a_law_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_law_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)  # where the backend leaves its file
     monkeypatch.setattr(runner, "LAW_LIMIT", 0.05)
     found = examine("Slow", limit=20.0)
     [late] = bad(found).values()
