@@ -13,6 +13,9 @@ import pytest
 import tensorken as tk
 from tensorken.errors import BackendError, DTypeError
 from tensorken.spec.capabilities import Capabilities
+from tensorken.spec.dtypes import DTYPES
+from tensorken_wgpu import backend as backend_module
+from tensorken_wgpu.dtypes import SIZES
 
 
 def drawn(*shape: int, seed: int = 0) -> Any:
@@ -198,6 +201,58 @@ def test_what_cancels_is_not_cancelled_before_it_is_rounded(lazy: Any) -> None:
     assert np.isnan(np.asarray(x * 0.0)).tolist() == [False, True, True]
     square = float(np.float32(1.0 + 2.0**-20) ** 2)
     assert (x * x - square)[0].item() == 0.0
+
+
+FILLS = [0.0, -0.0, 1.0, -1.0, -2.5, math.inf, -math.inf, math.nan, -math.nan, 1e-45, 6e-8, 5e-324]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_much_that_is_equal_is_filled_there(raw: Any, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
+    if dtype not in raw.capabilities.dtypes:
+        pytest.skip(f"{raw.device.name} has no {dtype}")
+    values: dict[str, list[Any]] = {"bool": [False, True], "int": [0, 1, -1, 2**31 - 1, -(2**31)]}
+    if dtype == "int64":
+        values["int"] += [2**31, 2**63 - 1, -(2**63)]
+    size, shape, given, written = SIZES[dtype] * 2331, (7, 333), [], raw.device.written
+
+    def noted(data: Any) -> Any:
+        given.append(len(data))
+        return written(data)
+
+    for value in values.get(DTYPES[dtype].kind, FILLS):
+        right = raw.full(shape, value, DTYPES[dtype])
+        with monkeypatch.context() as patched:
+            patched.setattr(backend_module, "FILLED", 0)
+            patched.setattr(raw.device, "written", noted)
+            found = raw.full(shape, value, DTYPES[dtype])
+        assert (found.shape, found.dtype) == (right.shape, right.dtype)
+        one, other = [raw.device.read(x.memory, size + -size % 4)[:size] for x in (found, right)]
+        assert bytes(one) == bytes(other)
+    assert max(given) <= 8
+
+
+def test_what_is_too_large_is_refused_before_it_is_made(raw: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it would be bound in too many parts: that is not what is the matter."""
+    monkeypatch.setattr(raw.device._pool, "most", 2**20)
+    monkeypatch.setattr(backend_module, "FILLED", 2**20)
+    monkeypatch.setattr(raw, "target", replace(raw.target, binding_size=1024))
+    monkeypatch.setattr(raw, "_single", {})
+    lazy = tk.Lazy(raw)
+    x = tk.tensor([1.0], backend=lazy)
+    asked = {
+        "full": lambda: tk.full((2**19,), 7.0, backend=lazy).tolist(),
+        "new": lambda: tk.tensor(np.zeros(2**19, np.float32), backend=lazy),
+        "exp": lambda: tk.exp(x.broadcast_to((2**19,)) + 1.0).tolist(),
+    }
+    for op, ask in asked.items():
+        with pytest.raises(
+            BackendError,
+            match=r"tensor of 2097152 bytes, but .* at most 1048576 \(max-buffer-size\); split it",
+        ) as found:
+            ask()
+        (note,) = found.value.__notes__
+        assert op in note.splitlines()[0]
+        assert __file__ in note
 
 
 @pytest.mark.parametrize("value", [0.0, -0.0, math.inf, -math.inf, math.nan, 1e-45, -3e-39, 1.0, -2.5, 1e39])

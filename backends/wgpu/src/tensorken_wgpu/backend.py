@@ -9,18 +9,18 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from tensorken.errors import DTypeError
+from tensorken.errors import BackendError, DTypeError
 from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.dtypes import DType
-from tensorken.spec.op import Op
+from tensorken.spec.dtypes import DType, int32, int64
+from tensorken.spec.op import OPS as LANGUAGE, Op
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
 from tensorken_wgpu.copies import copied
-from tensorken_wgpu.device import Device
+from tensorken_wgpu.device import Device, Memory
 from tensorken_wgpu.dtypes import FORMATS, declared, narrowed, packed, size_of, widened
 from tensorken_wgpu.functions import ERRORS
 from tensorken_wgpu.planning import plan
-from tensorken_wgpu.programs import Array, Ready
+from tensorken_wgpu.programs import Array, Ready, noted
 from tensorken_wgpu.renewal import Renewed
 from tensorken_wgpu.single import Value, single
 from tensorken_wgpu.subnormals import flushed
@@ -34,7 +34,11 @@ if TYPE_CHECKING:
 SINGLE = 512
 """How many single ops, each for operands of some shapes, are kept ready."""
 
+FILLED = 2**24
+"""Up to so many bytes that are equal elements come from the host: a kernel that fills memory is not ready at once."""
+
 _OWN = OPS | INLINE | FOLDS
+_EXPAND = LANGUAGE["expand"]
 
 
 class Wgpu(RawTensor[Array]):
@@ -71,16 +75,35 @@ class Wgpu(RawTensor[Array]):
     def new(self, shape: Shape, data: Any, dtype: DType) -> Array:
         self._check("new", dtype)
         if isinstance(data, bytes | bytearray | memoryview | array.array):
-            flat = memoryview(data).cast("B")
-            return self._written(shape, widened(bytes(flat)) if dtype.kind == "bool" else flat, dtype)
-        return self._written(shape, packed(data, dtype.name), dtype)
+            flat: Any = memoryview(data).cast("B")
+            flat = widened(bytes(flat)) if dtype.kind == "bool" else flat
+            return self._written("new", shape, flat, dtype)
+        return self._written("new", shape, packed(data, dtype.name), dtype)
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Array:
         self._check("full", dtype)
-        return self._written(shape, packed([value], dtype.name) * prod(shape), dtype)
+        element, count = packed([value], dtype.name), prod(shape)
+        if len(element) * count <= FILLED:
+            return self._written("full", shape, element * count, dtype)
+        return Array(shape, dtype, self._filled(element, len(element) * count))
 
-    def _written(self, shape: Shape, data: Any, dtype: DType) -> Array:
-        return Array(shape, dtype, self.device.written(data) if len(data) else None)
+    def _filled(self, element: bytes, size: int) -> Memory:
+        """Memory of so many bytes that are one element again and again; it is filled there, with its very bits."""
+        dtype = int64 if len(element) == int64.itemsize else int32
+        word = (element * dtype.itemsize)[: dtype.itemsize]  # into which a float16 goes twice
+        try:
+            self.device.check_size(size)
+        except BackendError as error:
+            raise noted(error, "full") from None
+        filled = self.interpret(_EXPAND, [self.new((1,), word, dtype)], ((-(-size // len(word)),),))
+        memory: Memory = filled.memory
+        return memory
+
+    def _written(self, op: str, shape: Shape, data: Any, dtype: DType) -> Array:
+        try:
+            return Array(shape, dtype, self.device.written(data) if len(data) else None)
+        except BackendError as error:
+            raise noted(error, op) from None
 
     def ravel(self, x: Array) -> Any:
         if x.memory is None:

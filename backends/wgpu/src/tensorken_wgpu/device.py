@@ -105,6 +105,18 @@ class Device:
 
     # ---- memory --------------------------------------------------------------------------------------------
 
+    def check_size(self, size: int) -> None:
+        """Go on only if one memory may have so many bytes.
+
+        Raises:
+            BackendError: if not.
+        """
+        most = self._pool.most
+        if size > most:
+            raise BackendError(
+                f"wgpu: a tensor of {size} bytes, but {self.name} takes at most {most} (max-buffer-size); split it"
+            )
+
     def allocate(self, size: int) -> Memory:
         """Memory of so many bytes; what is in it is not known.
 
@@ -181,11 +193,7 @@ class Device:
 
     def _memory(self, size: int, clean: bool) -> Memory:
         self._life.check()
-        most = self._pool.most
-        if size > most:
-            raise BackendError(
-                f"wgpu: a tensor of {size} bytes, but {self.name} takes at most {most} (max-buffer-size); split it"
-            )
+        self.check_size(size)
         with self._lock:
             found = self._found(size, clean)
         if found is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tensorken.errors import BackendError
-from tensorken.origin import users_line
+from tensorken.origin import Origin, users_line
 from tensorken.spec.dtypes import DType
 from tensorken.spec.shapes import Shape
 from tensorken_wgpu.device import Device, Memory, Window
@@ -128,14 +128,16 @@ class Loaded:
         self._windows = [target.windows(size_of(v)) for v in (*kernel.reads, *kernel.writes)]
         parts = [len(windows) for windows in self._windows]
         self._counts = sum(parts[: len(kernel.reads)]), sum(parts[len(kernel.reads) :])
-        if sum(parts) > target.bindings:
-            raise _told(
-                BackendError(
+        try:
+            for v in kernel.writes:
+                device.check_size(size_of(v))
+            if sum(parts) > target.bindings:
+                raise BackendError(
                     f"wgpu: a kernel of tensors that are bound in {sum(parts)} parts, as they are larger than "
                     f"{target.binding_size} bytes, but {device.name} takes {target.bindings}; split them"
-                ),
-                kernel,
-            )
+                )
+        except BackendError as error:
+            raise _told(error, kernel) from None
         self._load(special if kernel.work > LARGE else general)
 
     def _load(self, made: Callable[[str], Text]) -> None:
@@ -171,9 +173,14 @@ class Loaded:
 
 
 def _told(error: BackendError, kernel: Kernel) -> BackendError:
-    """The error, with what was to be computed, and for which lines of the user's: of an eager op who reads it."""
+    """The error, with what was to be computed, and for which lines of the user's."""
     names = ", ".join([e.op.name for e in kernel.of])
-    found = [e.origin for e in kernel.of if getattr(e, "origin", None) is not None] or [users_line()]
-    lines = dict.fromkeys([str(line) for line in found if line is not None])
+    return noted(error, names, [e.origin for e in kernel.of if hasattr(e, "origin")])
+
+
+def noted(error: BackendError, names: str, origins: Sequence[Origin | None] = ()) -> BackendError:
+    """The error, with what was to be computed, and for which lines: where none is known, for that which is running."""
+    known: Sequence[Origin | None] = [line for line in origins if line is not None]
+    lines = dict.fromkeys([str(line) for line in known or [users_line()] if line is not None])
     error.add_note(f"computing {names}" + "".join([f"\n  at {line}" for line in lines]))
     return error
