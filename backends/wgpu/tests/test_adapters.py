@@ -10,10 +10,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import wgpu
 
-from tensorken.errors import BackendError
+import tensorken as tk
+from tensorken.errors import BackendError, MixedBackendError
 from tensorken_wgpu import adapters as adapters_module
-from tensorken_wgpu.adapters import adapter_of, adapters, again, facts, name_of, names
+from tensorken_wgpu.adapters import adapter_of, adapters, again, choice, facts, name_of, names
+from tensorken_wgpu.backend import Wgpu
+from tensorken_wgpu.device import Device
 
 
 class Adapter:
@@ -47,6 +51,8 @@ def test_the_best_come_first_and_those_without_compute_not_at_all(monkeypatch: p
     assert names() == ("nvidia-h100", "nvidia-h100-2", "intel-arc", "soft")
     assert adapter_of(None) is adapter_of("0") is adapter_of("nvidia-h100") is adapters()[0]
     assert adapter_of("1") is adapter_of(" NVIDIA-H100-2 ") is adapters()[1]
+    assert tuple(map(choice, adapters())) == names()
+    assert choice(Adapter("NVIDIA H100")) == "nvidia-h100"
     assert name_of(adapter_of("soft")) == "soft (LLVM) (driver 1, Vulkan)"
     with pytest.raises(
         BackendError,
@@ -79,6 +85,19 @@ def test_an_adapter_is_found_again_after_its_driver_failed(monkeypatch: pytest.M
     found(monkeypatch, Adapter("other"))
     with pytest.raises(BackendError, match=r"twin \(driver 1, Vulkan\) is not there any more"):
         again(former)
+
+
+def test_an_error_tells_twins_apart(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As often as it is asked, wgpu gives a new adapter for the same GPU."""
+    first = adapters()[0]
+    twins = [a for _ in range(2) for a in wgpu.gpu.enumerate_adapters_sync() if a.info == first.info][:2]
+    found(monkeypatch, *twins)
+    a, b = [tk.ones(2, backend=tk.Lazy(Wgpu(Device(adapter_of(number))))) for number in ("0", "1")]
+    with pytest.raises(MixedBackendError) as error:
+        a + b
+    name = names()[0]
+    assert {f"Lazy(Wgpu('{name}'))", f"Lazy(Wgpu('{name}-2'))"} == {repr(x.interpreter.base) for x in (a, b)}
+    assert all([repr(x.interpreter.base) in str(error.value) for x in (a, b)])
 
 
 def test_the_facts_of_a_device(device: Any) -> None:

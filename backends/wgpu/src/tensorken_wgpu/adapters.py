@@ -111,6 +111,12 @@ def again(adapter: Any) -> Any:
     return found[here] if here < len(found) and found[here] in same else same[0]
 
 
+def choice(adapter: Any) -> str:
+    """By what an adapter is chosen, which tells it from its twins; its device where it is not among those found."""
+    known = adapters()
+    return names()[known.index(adapter)] if adapter in known else short(adapter.info["device"])
+
+
 def name_of(adapter: Any) -> str:
     """What people call it: the device, its driver, and by what it is reached."""
     info = adapter.info

@@ -61,7 +61,7 @@ class Wgpu(RawTensor[Array]):
         self.capabilities = replace(self.capabilities, flushes_subnormals=flushed(self))
 
     def __repr__(self) -> str:
-        return f"Wgpu({self.device.name!r})"
+        return f"Wgpu({self._device.choice!r})"
 
     @property
     def device(self) -> Device:

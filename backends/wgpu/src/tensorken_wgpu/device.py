@@ -12,7 +12,7 @@ import wgpu
 
 from tensorken.errors import BackendError
 from tensorken_wgpu import forks
-from tensorken_wgpu.adapters import again, name_of
+from tensorken_wgpu.adapters import again, choice, name_of
 from tensorken_wgpu.encoding import Copy, Waiting
 from tensorken_wgpu.failures import ExhaustedError, KernelError, is_exhausted, is_lost, reason
 from tensorken_wgpu.groups import Groups, Uniform
@@ -42,6 +42,7 @@ class Device:
 
     Attributes:
         name: of the device, with its driver.
+        choice: by what users choose it, which tells it from its twins.
         limits: those that matter, by wgpu's names.
         features: what it was opened with.
         is_software: whether it is the processor that computes.
@@ -55,6 +56,7 @@ class Device:
         self._adapter = adapter
         self.name = name_of(adapter)
         forks.check(self.name)
+        self.choice = choice(adapter)
         self.limits = limits_of(adapter)
         self.features = features_of(adapter)
         self.is_software = adapter.info["adapter_type"] == "CPU"
@@ -77,7 +79,7 @@ class Device:
         forks.opened(self)
 
     def __repr__(self) -> str:
-        return f"Device({self.name!r})"
+        return f"Device({self.choice!r})"
 
     @property
     def bindings(self) -> int:
