@@ -1,7 +1,4 @@
-"""How programs are compared: turn by turn on one pinned thread, by CPU time, after their results agreed.
-
-What is compared by the clock may run on all processors.
-"""
+"""How programs are compared: turn by turn on one pinned thread, by CPU time, after their results agreed."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,24 +47,19 @@ class Row:
 
 def pin() -> None:
     """Keep this process on one processor, where the system can."""
-    _run_on({min(PROCESSORS, default=0)})
+    if PROCESSORS:
+        os.sched_setaffinity(0, {min(PROCESSORS)})
 
 
 @contextmanager
 def unpinned() -> Iterator[None]:
-    """Let this process run on all the processors it was given, and pin it again."""
-    _run_on(PROCESSORS)
+    """Let what starts meanwhile run on all the processors that this process was given."""
+    if PROCESSORS:
+        os.sched_setaffinity(0, PROCESSORS)
     try:
         yield
     finally:
         pin()
-
-
-def _run_on(processors: set[int]) -> None:
-    """Tell each thread, as a driver has its own; only those to come take after the one that makes them."""
-    if PROCESSORS:
-        for thread in Path("/proc/self/task").iterdir():
-            os.sched_setaffinity(int(thread.name), processors)
 
 
 def compare(
