@@ -40,12 +40,15 @@ def contraction(a: tuple[int, ...], b: tuple[int, ...], axes: tuple[int, ...], d
     return single(OPS["fused_multiply_add"], values, (axes,))
 
 
-def written(program: Any, tile: Tile | Block, target: Target = SOFTWARE) -> Kernel:
-    (equation,) = program.equations
-    outputs = program.outputs
+def clustered(program: Any) -> tuple[Cluster, dict[Any, Any], set[Any]]:
+    """A program of one op as a cluster, what makes its value, and what lies in memory."""
+    (equation,), outputs = program.equations, program.outputs
     cluster = Cluster(rows_of(equation), outputs, outputs, {outputs[0]: frozenset(program.inputs)})
-    kept = {*program.inputs, *program.outputs}
-    return contractions._written(cluster, {program.outputs[0]: equation}, kept, tile, target)
+    return cluster, {outputs[0]: equation}, {*program.inputs, *outputs}
+
+
+def written(program: Any, tile: Tile | Block, target: Target = SOFTWARE) -> Kernel:
+    return contractions._written(*clustered(program), tile, target)
 
 
 def run(raw: Any, program: Any, found: list[Kernel], a: Any, b: Any) -> Any:
@@ -105,10 +108,7 @@ def test_the_edges_of_batches_and_of_parts_touch_no_others(
         batch, m, k, n = sizes
         a, b = drawn(batch, m, k, 1), drawn(batch, 1, k, n, seed=1)
         program = contraction(a.shape, b.shape, (2,))
-        (equation,) = program.equations
-        outputs = program.outputs
-        cluster = Cluster(rows_of(equation), outputs, outputs, {outputs[0]: frozenset(program.inputs)})
-        found = kernels(cluster, {outputs[0]: equation}, {*program.inputs, *outputs}, SOFTWARE)
+        found = kernels(*clustered(program), SOFTWARE)
         assert found is not None
         assert len(found) == (1 if batch > 1 else 2)
         close(run(raw, program, found, a, b).reshape(batch, m, n), a[..., 0].astype("float64") @ b[:, 0], k)
@@ -322,10 +322,7 @@ def test_the_plan_for_a_gpu_is_right_in_software(raw: Any) -> None:
     """Parts of the sum, and then what they come to."""
     a, b = drawn(20, 1030, 1), drawn(1, 1030, 18, seed=1)
     program = contraction(a.shape, b.shape, (1,))
-    (equation,) = program.equations
-    outputs = program.outputs
-    cluster = Cluster(rows_of(equation), outputs, outputs, {outputs[0]: frozenset(program.inputs)})
-    found = kernels(cluster, {outputs[0]: equation}, {*program.inputs, *outputs}, HARDWARE)
+    found = kernels(*clustered(program), HARDWARE)
     assert found is not None
     assert len(found) == 2
     close(run(raw, program, found, a, b).reshape(20, 18), a[:, :, 0].astype("float64") @ b[0], 1030)
@@ -336,8 +333,5 @@ def test_the_plan_for_a_gpu_is_right_in_software(raw: Any) -> None:
 )
 def test_vectors_and_what_is_small_are_left_to_rows(first: tuple[int, ...], second: tuple[int, ...]) -> None:
     program = contraction(first, second, (1,))
-    (equation,) = program.equations
-    outputs = program.outputs
-    cluster = Cluster(rows_of(equation), outputs, outputs, {outputs[0]: frozenset(program.inputs)})
     for target in (SOFTWARE, HARDWARE):
-        assert kernels(cluster, {outputs[0]: equation}, {*program.inputs, *outputs}, target) is None
+        assert kernels(*clustered(program), target) is None

@@ -73,9 +73,7 @@ def interrupted(number: int, packages: Collection[str], pauses: float) -> Iterat
         pauses: how likely it stops, at a call or a line.
     """
     chance, pause = random.Random(number).random, time.sleep
-    watched: dict[
-        str, tuple[bool, Trace | None]
-    ] = {}  # by module: whether calls are seen, and what sees lines
+    watched: dict[str, tuple[bool, Trace | None]] = {}  # by module: whether calls count, and what sees lines
 
     def on_line(frame: FrameType, event: str, argument: object) -> Trace:
         if chance() < pauses:
