@@ -40,6 +40,7 @@ nox.options.sessions = ["lint", "typing", "features", "docs", "tests"]
 
 # Where nothing compiled may be kept, each process that a test starts compiles all that it imports, for a second.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ.setdefault("UV_COMPILE_BYTECODE", "1")  # pip compiles what it installs
 
 # pyenv puts on the PATH only those of its interpreters that are switched on; the others are present too.
 pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"

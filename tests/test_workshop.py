@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import re
 import subprocess
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import run
+from core.tests.each import each_of
 from tools import features
 from tools.pages import blocks
 from tools.workspace import ROOT, distributions
@@ -99,6 +102,22 @@ def test_who_needs_the_wheels_is_run_by_one_worker(pytestconfig: pytest.Config) 
     scheduler = hooks.pytest_xdist_make_scheduler(pytestconfig, None)
     assert (scheduler is None) == (pytestconfig.getoption("dist") != "loadscope")
     assert "--dist=loadscope" in text("noxfile.py")
+
+
+@each_of("text", ['"\\s"', "1 is 1"])
+def test_compiling_another_library_may_warn(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """uv compiles nothing that it installs, and Python warns of odd literals when it compiles."""
+    for folder, refused in ((tmp_path / "site-packages", False), (tmp_path / "src", True)):
+        name = f"literal_in_{folder.stem.replace('-', '_')}"
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / name / "__init__.py").write_text(text, encoding="utf-8")
+        monkeypatch.syspath_prepend(folder)
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        with pytest.raises(SyntaxError) if refused else contextlib.nullcontext():
+            importlib.import_module(name)
+        sys.modules.pop(name, None)
 
 
 def test_nox_is_asked_for_in_one_version() -> None:
