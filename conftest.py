@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tools import configurations
+
 # The machine that runs the tests may be busy, and a failure in CI must be the same on a desk.
 settings.register_profile("desk", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
@@ -27,6 +29,11 @@ for name in [name for name in os.environ if name.startswith("TENSORKEN_")]:
 # Ctrl-C must interrupt: a shell starts background jobs with the signal ignored, and their children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_report_header() -> str:
+    """Say which configuration of the machine the tests run in."""
+    return configurations.header()
 
 
 def pytest_collection_finish() -> None:

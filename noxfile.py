@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -60,10 +61,22 @@ def editable(*, extras: bool = True) -> list[str]:
     return ["--no-build-isolation", *(argument for folder in folders for argument in ("--editable", folder))]
 
 
+def revision() -> int:
+    """A number that each commit has for itself; 0 where there is no git."""
+    asked = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+    git = subprocess.run(asked, capture_output=True, text=True, check=False) if shutil.which("git") else None
+    return int(git.stdout[:8], 16) if git and git.returncode == 0 else 0
+
+
 def install_workspace(session: nox.Session, *groups: str, extras: bool = True) -> None:
     """Put every distribution, and what the groups name, into the session's environment."""
     session.install(*requirements("build", *groups))
     session.install(*editable(extras=extras))
+
+
+def test(session: nox.Session, configuration: str, *arguments: str) -> None:
+    """Run pytest in a configuration of the machine: a name of tools/configurations.py."""
+    session.run("python", "-m", "tools.configurations", configuration, "pytest", *arguments)
 
 
 @nox.session
@@ -75,25 +88,27 @@ def demo(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """Run all tests but the deep on Python 3.11, the quick ones on the newest, the examples in docstrings between."""
+    """Run all tests but the deep on Python 3.11, the quick ones on the newest, as another processor would."""
     install_workspace(session, "test")
     if session.posargs:
-        chosen = session.posargs
-    elif session.python == PYTHONS[0]:
-        chosen = [*PARALLEL, "-m", "not deep", "--hypothesis-profile=some"]
-    elif session.python == NEWEST:
-        chosen = [*PARALLEL, "-m", "not slow and not deep", "--hypothesis-profile=few"]
-    else:
-        chosen = [str(folder / "src") for folder in distributions()]  # which imports all that there is
-    session.run("pytest", *LIMITS, *chosen, env=ONE_THREAD)
+        test(session, "own", *LIMITS, *session.posargs)
+        return
+    if session.python == PYTHONS[0]:
+        test(session, "own", *LIMITS, *PARALLEL, "-m", "not deep", "--hypothesis-profile=some")
+    if session.python == NEWEST:
+        quick = [*PARALLEL, "-m", "not slow and not deep", "--hypothesis-profile=few"]
+        test(session, f"foreign:{revision()}", *LIMITS, *quick)
+    elif session.python != PYTHONS[0]:
+        sources = [str(folder / "src") for folder in distributions()]  # docstrings; it imports all modules
+        test(session, "own", *LIMITS, *sources)
 
 
 @nox.session
 def deep(session: nox.Session) -> None:
-    """Run the tests that `tests` leaves out, and those that draw examples with 25 times as many; for a night."""
+    """Run the tests that `tests` leaves out and 25 times as many examples, as another processor would; for a night."""
     install_workspace(session, "test")
     chosen = ["-m", "deep or hypothesis", "--hypothesis-profile=many"]
-    session.run("pytest", "--timeout=3600", *PARALLEL, *chosen, *session.posargs, env=ONE_THREAD)
+    test(session, "any", "--timeout=3600", *PARALLEL, *chosen, *session.posargs)
 
 
 @nox.session(venv_backend="none")

@@ -1,4 +1,8 @@
-"""Compiled programs give the bits that the same ops give one by one, and share no memory that anyone could write to."""
+"""Compiled programs give the bits that the same ops give one by one, and share no memory that anyone could write to.
+
+The bits of ops that are not rounded correctly depend on numpy's loops for the processor, and are compared within bounds
+where a compiled program may call another of these loops.
+"""
 
 from __future__ import annotations
 
@@ -152,7 +156,7 @@ def test_functions_and_their_gradients(name: str) -> None:
 
 def test_groups_run_in_blocks_of_rows_and_keep_what_is_needed_later() -> None:
     def f(x: Any, bias: Any) -> Any:
-        y = tk.tanh(x + bias)
+        y = tk.exp(x + bias)  # no sum of these cancels
         total = y.sum(-1, keepdims=True)
         z = y / total
         return z * 2, total, z.max(0)
@@ -161,7 +165,7 @@ def test_groups_run_in_blocks_of_rows_and_keep_what_is_needed_later() -> None:
     run = compiled(program, RAW)
     text = run.source(arrays)  # type: ignore[union-attr]
     assert text.count("for ") == 1
-    check(program, arrays)
+    check(program, arrays, close)  # of exp numpy has several loops
 
 
 def test_a_value_that_dies_gives_its_memory_to_the_next() -> None:
