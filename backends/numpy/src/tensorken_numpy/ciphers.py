@@ -47,7 +47,7 @@ def _encipher(x: Array, y: Array, first: Array, second: Array, scratch: Array) -
         y += parts[(group + 2) % 3] + _NUMBERS[group + 1]
 
 
-def _once(x: Any) -> Array:
-    """With size 1 along the axes that strides repeat."""
-    y: Array = x[tuple([slice(0, 1) if stride == 0 else slice(None) for stride in x.strides])]
+def _once(keys: Any) -> Array:
+    """With size 1 along the axes that strides repeat, but for the last: that has the two words of a key."""
+    y: Array = keys[tuple([slice(0, 1) if stride == 0 else slice(None) for stride in keys.strides[:-1]])]
     return y

@@ -38,10 +38,14 @@ def nextafter(a: Array, b: Array) -> Array:
 
 
 def power(a: Array, b: Array) -> Array:
-    """numpy's, which takes the square root if b is one number, 0.5: at -inf and -0 that is not the power."""
+    """numpy's, but at -inf and -0 with the exponent 0.5: numpy takes the square root where its inner loop repeats that.
+
+    Whether a loop repeats an exponent follows from shapes, strides and how many elements there are.
+    """
     y: Array = np.power(a, b)
-    if b.size and not any(b.strides) and b.item(0) == 0.5:
-        y = np.where(a == -np.inf, y.dtype.type(np.inf), y + y.dtype.type(0))
+    half = b == 0.5
+    if np.any(half):
+        y = np.where(half, np.where(a == -np.inf, y.dtype.type(np.inf), y + y.dtype.type(0)), y)
     return y
 
 
