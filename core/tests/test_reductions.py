@@ -17,6 +17,7 @@ from core.tests.drawing import (
     INTEGERS,
     arrays,
     axes_of,
+    inf,
     nan,
     near,
     same,
@@ -243,12 +244,17 @@ def test_quantiles(backend: Any, x: Any, data: Any, keepdims: bool, q: float, me
         np.quantile(wide, q, axis=axis, keepdims=keepdims, method=method),
         dtype,
     )
+    shares = tensor(np.array([[q, 0.45]]), backend)
+    near(
+        tk.quantile(t, shares, axis, keepdims, method).astype(dtype),
+        np.quantile(wide, [[q, 0.45]], axis=axis, keepdims=keepdims, method=method),
+        dtype,
+    )
     near(tk.percentile(t, [100 * q, 20], axis), np.percentile(wide, [100 * q, 20], axis=axis), dtype, 2e-3)
     near(tk.median(t, axis, keepdims), by_numpy(np.median, wide, axis=axis, keepdims=keepdims), dtype)
 
 
 def test_quantiles_of_specials() -> None:
-    inf, nan = float("inf"), float("nan")
     assert np.isnan(tk.median(f64([1.0, nan, 2.0])).item())
     assert tk.median(f64([inf, inf, 1.0])).item() == inf
     assert tk.median(f64([-inf, inf, 1.0])).item() == 1.0
@@ -267,6 +273,41 @@ def test_quantiles_refuse_what_is_no_share() -> None:
         tk.percentile([1.0], 101)
     with pytest.raises(ArgumentError, match=r"^quantile: method must be one of linear, "):
         tk.quantile([1.0], 0.5, method="hazen")
+
+
+@each_of(
+    ("call", "x", "gradient"),
+    [
+        (tk.median, [0, 2, 0, -1.5], [0.5, 0, 0.5, 0]),
+        (tk.median, [1, 1], [0.5, 0.5]),
+        (tk.median, [inf, inf], [0.5, 0.5]),
+        (tk.median, [-0.0, 0.0], [0.5, 0.5]),
+        (lambda x: tk.quantile(x, 0.25), [2, 2, 2], [0.5, 0.5, 0]),
+        (lambda x: tk.percentile(x, 75), [2, 2, 2], [0, 0.5, 0.5]),
+        (lambda x: tk.quantile(x, [0.25, 0.875]), [2, 2, 2], [0.5, 0.75, 0.75]),
+        (lambda x: tk.quantile(x, x.constant([0.25, 0.875], x.dtype, (2,))), [2, 2, 2], [0.5, 0.75, 0.75]),
+    ],
+)
+def test_quantiles_of_equal_elements_have_a_derivative_by_both(call: Any, x: Any, gradient: Any) -> None:
+    at = f64(x)
+    assert tk.grad(lambda x: call(x).sum())(at).tolist() == gradient
+    assert tk.jacfwd(lambda x: call(x).sum())(at).tolist() == gradient
+    assert set(np.ravel(call(at).tolist())) == {at[0].item()}  # exactly, whatever the weights round to
+
+
+def test_quantiles_at_shares_that_are_not_known() -> None:
+    x = f64([4.0, 1.0, 2.0])
+    assert tk.jit(tk.quantile)(x, f64([-0.1, 0.25, 1.1, nan])).tolist() == pytest.approx(
+        [nan, 1.5, nan, nan], nan_ok=True
+    )
+    assert tk.grad(tk.quantile, 1)(x, f64(0.75)).item() == 4.0
+    assert tk.grad(tk.quantile, 1)(x, f64(0.5)).item() == 0.0  # a corner, as JAX has it
+    assert tk.quantile(f64([inf, 1.0]), f64([0.0, 0.5, 1.0])).tolist() == [1.0, inf, inf]
+    assert tk.quantile(tk.ones((2, 0)), tk.tensor([0.1, 0.2]), 1).shape == (2, 2)
+    with pytest.raises(ArgumentError, match=r"^quantile: q must be from 0 to 1, got tensor"):
+        tk.quantile(x, f64([0.5, 2.0]))
+    with pytest.raises(DTypeError, match=r"^quantile: q must be numbers, got bool"):
+        tk.quantile(x, tk.tensor([True]))
 
 
 @OVER_BACKENDS

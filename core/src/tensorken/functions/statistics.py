@@ -11,13 +11,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.creation import as_operand, as_tensor
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken.creation import as_operand, as_tensor, pair_of_operands
+from tensorken.errors import ArgumentError, DTypeError, ShapeError
 from tensorken.functions.operands import first
 from tensorken.functions.reductions import mean
+from tensorken.indexing.checks import bounds
 from tensorken.normalization import Axis, axes_of
 from tensorken.operators import floating_of
-from tensorken.spec.dtypes import float16, float32
+from tensorken.spec.dtypes import bool_, float16, float32, int32
 from tensorken.spec.shapes import Axes, Shape, shown
 from tensorken.tensor import Tensor
 
@@ -148,8 +149,12 @@ def median(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
 def quantile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: str = "linear") -> Tensor:
     """The value below which the share q of the elements over axes, all by default, lies.
 
+    The derivative by x goes to the elements that are taken: of equal ones to those that `sort` brings to the places.
+
     Args:
-        q: a number from 0 to 1, or a sequence of them, for which the result has a first axis.
+        q: a number from 0 to 1, or a sequence of them, for which the result has a first axis; or a tensor or an array,
+            whose axes come first and to which the result is differentiable. Where the values of a tensor are not
+            known yet, as under `jit`, one outside of 0 to 1 gives NaN.
         method: what is taken between two elements: `linear` interpolation, the `lower`, `higher` or `nearest` of them,
             or the `midpoint`.
 
@@ -162,6 +167,8 @@ def quantile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: 
     >>> import tensorken as tk
     >>> tk.quantile([1.0, 2.0, 3.0, 4.0], [0.0, 0.5, 0.75]).tolist()
     [1.0, 2.5, 3.25]
+    >>> tk.grad(lambda q: tk.quantile([1.0, 2.0, 4.0], q))(tk.tensor(0.75)).item()
+    4.0
     """
     return _quantiles("quantile", x, q, axis, keepdims, method)
 
@@ -177,24 +184,45 @@ def percentile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method
 
 
 def _quantiles(name: str, x: Any, q: Any, axis: Axis, keepdims: bool, method: str, whole: int = 1) -> Tensor:
-    shares = list(q) if isinstance(q, Sequence) else [q]
-    for share in shares:
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= whole:
-            raise ArgumentError(
-                f"{name}: q must be a number from 0 to {whole}, or a sequence of them, got {shown(q)}"
-            )
     if method not in _METHODS:
         raise ArgumentError(f"{name}: method must be one of {', '.join(_METHODS)}, got {shown(method)}")
-    y = floating_of(as_tensor(x))
+    y = floating_of(first(name, x, q))
+    shares: Any = None
+    if isinstance(q, Tensor) or hasattr(q, "__array__"):
+        y, shares = _shares(name, y, as_operand(name, q, y), whole)
+    else:
+        _check_numbers(name, q, whole)
     axes = axes_of(name, y.shape, axis)
     kept = tuple([1 if i in axes else n for i, n in enumerate(y.shape)])
     shape = kept if keepdims else tuple([n for i, n in enumerate(y.shape) if i not in axes])
     ordered = _as_rows(y, axes).sort(1)
-    results = [_at_share(ordered, share / whole, method).reshape(shape) for share in shares]
+    if shares is not None:
+        rows = _at_shares(ordered, shares.reshape((1, shares.size)), method)
+        return rows.permute((1, 0)).reshape((*shares.shape, *shape))
     if not isinstance(q, Sequence):
-        return results[0]
-    rows = [result.reshape((1, *shape)) for result in results]
-    return rows[0].concatenate(*rows[1:], axis=0) if rows else y.constant([], y.dtype, (0, *shape))
+        return _at_share(ordered, q / whole, method).reshape(shape)
+    results = [_at_share(ordered, share / whole, method).reshape((1, *shape)) for share in q]
+    return results[0].concatenate(*results[1:], axis=0) if results else y.constant([], y.dtype, (0, *shape))
+
+
+def _check_numbers(name: str, q: Any, whole: int) -> None:
+    for share in q if isinstance(q, Sequence) else [q]:
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= whole:
+            raise ArgumentError(
+                f"{name}: q must be a number from 0 to {whole}, or a sequence of them, got {shown(q)}"
+            )
+
+
+def _shares(name: str, x: Tensor, q: Tensor, whole: int) -> tuple[Tensor, Tensor]:
+    """x and the shares q / whole in one dtype; NaN for shares outside of 0 to 1 where they are not known yet."""
+    if q.dtype is bool_:
+        raise DTypeError(f"{name}: q must be numbers, got bool; cast it (q.astype)")
+    y, share = pair_of_operands(name, x, q, x)
+    inside: Tensor = (share >= 0) & (share <= whole)
+    found = bounds(inside)
+    if found is not None and not found[0]:
+        raise ArgumentError(f"{name}: q must be from 0 to {whole}, got {shown(q)}")
+    return y, inside.where(share, math.nan) / whole
 
 
 def _as_rows(x: Tensor, axes: Axes) -> Tensor:
@@ -222,5 +250,46 @@ def _at_share(ordered: Tensor, share: float, method: str) -> Tensor:
     if part == 1.0:
         value = high
     elif part:
-        value = low.eq(high).where(low, low * (1.0 - part) + high * part)  # high - low may overflow
+        value = _between(low, high, part)
     return last.eq(last).where(value, last)
+
+
+def _at_shares(ordered: Tensor, shares: Tensor, method: str) -> Tensor:
+    """`_at_share` for shares of shape (1, m) that need not be known: an axis of size m behind that of the rows."""
+    rows, size = ordered.shape
+    if size == 0:
+        return mean(ordered, 1, keepdims=True) + shares
+    wide = shares.astype(float32) if shares.dtype is float16 else shares
+    place: Any = wide.eq(wide).where(wide, 0.0) * (size - 1)
+    below = place.floor()
+    part = place - below
+    if method != "linear":
+        chosen: dict[str, Any] = {
+            "lower": lambda: part * 0.0,
+            "higher": lambda: part.sign(),
+            "midpoint": lambda: part.sign() * 0.5,
+            "nearest": lambda: place.round() - below,
+        }
+        part = chosen[method]()
+    index = below.astype(int32).reshape((shares.size,))
+    above = (index + 1).minimum(size - 1)
+    low: Any = ordered.gather(index, 1)
+    high: Any = ordered.gather(above, 1)
+    last: Any = ordered.crop(((0, rows), (size - 1, size)))
+    part = part.astype(ordered.dtype)
+    at_low, at_high = part.eq(0.0), part.eq(1.0)
+    inside = ~(at_low | at_high)
+    value = _between(inside.where(low, 0.0), inside.where(high, 0.0), part)
+    value = at_low.where(low, at_high.where(high, value))
+    result: Tensor = (last.eq(last) & shares.eq(shares)).where(value, last + shares)
+    return result
+
+
+def _between(low: Any, high: Any, part: Any) -> Any:
+    """low * (1 - part) + high * part, for 0 < part < 1: high - low may overflow; of equal ones exactly low.
+
+    The derivative is 1 - part by low and part by high in either case, which is why equal ones are no case of their own.
+    """
+    exact = low.eq(high) & (low.abs() < math.inf)
+    gap = exact.where(low, 0.0) - exact.where(high, 0.0)
+    return exact.where(low - gap * part, low * (1.0 - part) + high * part)
