@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.support import STACKS, array, f64
 from tensorken.errors import DTypeError, ScalarRangeError
 from tensorken.spec.dtypes import DTYPES, as_dtype, of_scalar, promote, round_float, with_scalar, wrap_integer
@@ -78,8 +79,8 @@ def test_two_of_a_kind_meet_in_the_wider_and_kinds_rank_bool_int_float():
     for a, line in zip(ORDER, expected, strict=True):
         for b, name in zip(ORDER, line.split(), strict=True):
             assert promote(DTYPES[a], DTYPES[b]).name == name
-            if "bool" not in (a, b):
-                for combine in (operator.add, operator.sub, operator.mul, tk.maximum, tk.minimum):
+            for combine in (operator.add, operator.sub, operator.mul, tk.maximum, tk.minimum):
+                if name != "bool" or combine is not operator.sub:
                     assert str(combine(of(a, 1), of(b, 2)).dtype) == name
             assert str(tk.where(of("bool", True), of(a, 1), of(b, 0)).dtype) == name
             assert str(tk.concatenate([of(a, 1), of(b, 0)]).dtype) == name
@@ -111,11 +112,13 @@ def test_a_python_number_takes_the_dtype_if_its_kind_allows():
         for number, result in zip((True, 2, 2.5), results, strict=True):
             assert with_scalar(DTYPES[name], number).name == result
             x = of(name, 1, 0)
+            for y in (x + number, number + x, x * number, number * x):
+                assert (str(y.dtype), str(array(y).dtype)) == (result, result)
             if result != "bool":
-                for y in (x + number, number + x, x - number, number - x, x * number, number * x):
+                for y in (x - number, number - x):
                     assert (str(y.dtype), str(array(y).dtype)) == (result, result)
-                assert str(tk.maximum(x, number).dtype) == str(tk.maximum(number, x).dtype) == result
-                assert str(tk.add(number, x).dtype) == result
+            assert str(tk.maximum(x, number).dtype) == str(tk.maximum(number, x).dtype) == result
+            assert str(tk.add(number, x).dtype) == result
             assert str(tk.where(of("bool", True, False), x, number).dtype) == result
             assert str(tk.where(of("bool", True, False), number, x).dtype) == result
             assert (x < number).dtype is tk.bool_
@@ -274,9 +277,11 @@ def test_integers_stay_integers():
 
 
 @pytest.mark.feature(165, 167)
-def test_booleans_have_logic_and_no_arithmetic():
+def test_booleans_have_logic_and_no_other_arithmetic():
     a, b = of("bool", True, True, False, False), of("bool", True, False, True, False)
     for apply in (
+        operator.add,
+        operator.mul,
         operator.and_,
         operator.or_,
         operator.xor,
@@ -297,9 +302,44 @@ def test_booleans_have_logic_and_no_arithmetic():
     assert (a + 1).tolist() == [2, 2, 1, 1]
     assert (a * 2.5).tolist() == [2.5, 2.5, 0.0, 0.0]
     assert (a.max().item(), a.min().item(), a.argmax().item(), b.argmax().item()) == (True, False, 0, 0)
-    for wrong in (lambda: a + b, lambda: -a, lambda: a * b, lambda: a // b, lambda: a**2):
+    for wrong in (lambda: a // b, lambda: a**2, lambda: a % b, lambda: a << b):
         with pytest.raises(DTypeError, match=r"^\w+: not defined for bool; it takes .*; cast first"):
             wrong()
+    for wrong in (lambda: a - b, lambda: a - True, lambda: True - a, lambda: tk.subtract(a, b)):
+        with pytest.raises(DTypeError, match=r"^sub: not defined for bool; .*; use a \^ b \(logical_xor\)"):
+            wrong()
+    with pytest.raises(DTypeError, match=r"^neg: not defined for bool; .*; use ~x \(logical_not\)"):
+        tk.negative(a)
+
+
+@pytest.mark.feature(167)
+@each_of("stack", ["Fuse(Numpy())", "Numpy()", "Fuse(Required())"])
+def test_sums_and_products_of_booleans_are_or_and_and(stack):
+    """At every level, and for the larger and the smaller of two as well."""
+    p, q = np.array([[True, True, False, False]]), np.array([[True], [False]])
+    calls = {
+        np.add: (operator.add, tk.add, lambda a, b: a.at[...].add(b)),
+        np.multiply: (operator.mul, tk.multiply, lambda a, b: a.at[...].multiply(b)),
+        np.maximum: (tk.maximum, tk.fmax, lambda a, b: a.maximum(b), lambda a, b: a.at[...].max(b)),
+        np.minimum: (tk.minimum, tk.fmin, lambda a, b: a.minimum(b), lambda a, b: a.at[...].min(b)),
+    }
+    a, b = (tk.tensor(x, backend=STACKS[stack]) for x in (np.broadcast_to(p, (2, 4)), q))
+    for ufunc, functions in calls.items():
+        expected = ufunc(p, q)
+        for function in functions:
+            for level in (function, tk.jit(function), tk.vmap(function)):
+                y = level(a, b)
+                assert y.dtype is tk.bool_
+                assert y.tolist() == expected.tolist()
+            for one in (True, False):
+                assert function(a, one).tolist() == ufunc(p | np.zeros((2, 1), bool), one).tolist()
+    x = tk.tensor([1.0, -2.0, -0.5, 6.0], backend=STACKS[stack])
+    chosen = tk.grad(lambda x: (((x > 0) + (x < -1)) * (x < 5)).where(x * x, 0.0).sum())
+    assert chosen(x).tolist() == tk.jit(chosen)(x).tolist() == [2.0, -4.0, 0.0, 0.0]
+    assert (abs(a).tolist(), abs(a).dtype) == (a.tolist(), tk.bool_)
+    assert (tk.add(True, True).item(), tk.clip(a, False, True).tolist()) == (True, a.tolist())
+    for result, dtype in ((a.sum(), "int32"), (tk.prod(a), "int32"), (a.max(), "bool"), (a.min(), "bool")):
+        assert result.dtype == dtype
 
 
 @pytest.mark.feature(167)

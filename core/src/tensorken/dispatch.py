@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tensorken.errors import DTypeError, ScalarRangeError, ShapeError, TensorkenError
 from tensorken.levels import lift, meet
 from tensorken.spec.dtype_rules import floating
-from tensorken.spec.dtypes import DType, float32, promote, with_scalar
+from tensorken.spec.dtypes import DType, bool_, float32, promote, with_scalar
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import Op, run
 from tensorken.spec.shapes import Shape, broadcast
@@ -129,6 +129,8 @@ def unary(op: Op, x: Value, params: tuple[Any, ...] = ()) -> Tensor:
     """`apply` for one operand: nothing has to meet."""
     dtype = op.dtypes.get((x.dtype,))
     if dtype is None:
+        if x.dtype is bool_ and op.of_bools is not None:
+            return op.of_bools(x)  # type: ignore[no-any-return]
         return apply(op, _as_floats(op, x), params)  # type: ignore[no-any-return]
     shape = x.shape
     if params:
@@ -170,6 +172,8 @@ def binary(op: Op, a: Any, b: Any) -> Tensor:
         a, b = a.broadcast_to(shape), b.broadcast_to(shape)
     result_dtype = op.dtypes.get((dtype, dtype))
     if result_dtype is None:
+        if dtype is bool_ and op.of_bools is not None:
+            return op.of_bools(a, b)  # type: ignore[no-any-return]
         return apply(op, _as_floats(op, a, b))  # type: ignore[no-any-return]
     interpreter = a.interpreter
     if interpreter is b.interpreter:

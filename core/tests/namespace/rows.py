@@ -49,7 +49,7 @@ def apart(dtype: str) -> str:
 
 
 BOOL = ("bool",)
-"""Bools are compared, chosen and counted, but neither added nor multiplied: they are cast first."""
+"""Bools have no arithmetic but `+` and `*`, which are or and and: they are cast first."""
 
 
 def common(*kinds: str) -> str:

@@ -110,14 +110,15 @@ FLOATING_OF_ONE = """acos acosh arccos arccosh arcsin arcsinh arctan arctanh asi
     degrees exp exp2 expm1 log log1p log2 log10 rad2deg radians sin sinc sinh sqrt tan tanh reciprocal""".split()
 EXACT_OF_TWO = """equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor bitwise_and
     bitwise_or bitwise_xor""".split()
-ARITHMETIC = """add subtract multiply floor_divide remainder mod fmod divmod left_shift
+ARITHMETIC = """subtract floor_divide remainder mod fmod divmod left_shift
     right_shift""".split()
 FLOATING_OF_TWO = "divide true_divide atan2 arctan2 hypot logaddexp".split()
 
 ELEMENTWISE = {
     **{name: Row(one()) for name in EXACT_OF_ONE},
     **{name: Row(one(), cast=floating, near=True) for name in FLOATING_OF_ONE},
-    **{name: Row(one(), refused=BOOL) for name in ("abs", "absolute", "negative", "square")},
+    **{name: Row(one()) for name in ("abs", "absolute")},
+    **{name: Row(one(), refused=BOOL) for name in ("negative", "square")},
     "positive": Row(one(), np.copy),
     "conj": Row(one(), np.copy),
     "real": Row(one(), np.copy),
@@ -126,9 +127,9 @@ ELEMENTWISE = {
     "around": Row(one(), rounded),
     "rint": Row(one(), rounded),
     "signbit": Row(one(), refused=WHOLE),
-    **{name: Row(several(2)) for name in EXACT_OF_TWO},
+    **{name: Row(several(2)) for name in (*EXACT_OF_TWO, "add", "multiply")},
     **{name: Row(several(2), refused=BOOL) for name in ARITHMETIC},
-    **{name: Row(several(2), signs=False, refused=BOOL) for name in ("maximum", "minimum", "fmax", "fmin")},
+    **{name: Row(several(2), signs=False) for name in ("maximum", "minimum", "fmax", "fmin")},
     **{name: Row(several(2), cast=floating, near=True) for name in FLOATING_OF_TWO},
     "stop_gradient": Row(one(), np.asarray),
     "relu": Row(one(), lambda x: np.maximum(x, 0), cast=floating, signs=False),

@@ -15,6 +15,7 @@ from tensorken.spec.derived.arrangement import EXTREME
 from tensorken.spec.dtype_rules import (
     bits_of,
     cast_to,
+    difference,
     float_of_bits,
     floating,
     indexed,
@@ -96,17 +97,29 @@ class Diffable(Derived[R]):
     def floor(self, x: R) -> R:
         """The largest whole number that is not above x; its derivative is 0."""
 
-    @elementwise(operator.add, lambda t, y, a, b: t, lambda t, y, a, b: t, dtype=numeric)
+    @elementwise(
+        operator.add,
+        lambda t, y, a, b: t,
+        lambda t, y, a, b: t,
+        dtype=numeric,
+        of_bools=lambda a, b: a | b,
+    )
     def add(self, a: R, b: R) -> R:
-        """a + b."""
+        """a + b; `+` of two bools is or, as in numpy."""
 
-    @elementwise(operator.sub, lambda t, y, a, b: t, lambda t, y, a, b: -t, dtype=numeric)
+    @elementwise(operator.sub, lambda t, y, a, b: t, lambda t, y, a, b: -t, dtype=difference)
     def sub(self, a: R, b: R) -> R:
         """a - b."""
 
-    @elementwise(operator.mul, lambda t, y, a, b: t * b, lambda t, y, a, b: t * a, dtype=numeric)
+    @elementwise(
+        operator.mul,
+        lambda t, y, a, b: t * b,
+        lambda t, y, a, b: t * a,
+        dtype=numeric,
+        of_bools=lambda a, b: a & b,
+    )
     def mul(self, a: R, b: R) -> R:
-        """a * b."""
+        """a * b; `*` of two bools is and, as in numpy."""
 
     @elementwise(
         scalar.div,

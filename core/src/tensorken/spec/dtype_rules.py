@@ -14,21 +14,25 @@ from tensorken.spec.dtypes import DTYPES, DType, Kind, bool_, float32, float64, 
 DTypeRule = Callable[..., DType]
 
 
-def _one_dtype(kinds: tuple[Kind, ...], dtypes: tuple[DType, ...]) -> DType:
+def _one_dtype(kinds: tuple[Kind, ...], dtypes: tuple[DType, ...], way_out: str = "") -> DType:
     first = dtypes[0]
     if any(dtype is not first for dtype in dtypes[1:]):
         raise DTypeError(f"operands need one dtype, got {' and '.join(map(str, dtypes))}; cast them first")
     if first.kind not in kinds:
         takes = ", ".join(name for name, dtype in DTYPES.items() if dtype.kind in kinds)
-        raise DTypeError(f"not defined for {first}; it takes {takes}; cast first (x.astype)")
+        instead = way_out if way_out and first is bool_ else "cast first (x.astype)"
+        raise DTypeError(f"not defined for {first}; it takes {takes}; {instead}")
     return first
 
 
-def of_kinds(*kinds: Kind, params: int = 0, result: DType | None = None) -> DTypeRule:
-    """Operands of one dtype, of these kinds; `params` params follow; the result has that dtype, or `result`."""
+def of_kinds(*kinds: Kind, params: int = 0, result: DType | None = None, for_bools: str = "") -> DTypeRule:
+    """Operands of one dtype, of these kinds; `params` params follow; the result has that dtype, or `result`.
+
+    Where bools are refused, `for_bools` is the way out that the error names.
+    """
 
     def rule(*args: Any) -> DType:
-        dtype = _one_dtype(kinds, args[: len(args) - params])
+        dtype = _one_dtype(kinds, args[: len(args) - params], for_bools)
         return result or dtype
 
     return rule
@@ -36,6 +40,8 @@ def of_kinds(*kinds: Kind, params: int = 0, result: DType | None = None) -> DTyp
 
 floating = of_kinds("float")
 numeric = of_kinds("int", "float")
+difference = of_kinds("int", "float", for_bools="use a ^ b (logical_xor), or cast first (x.astype)")
+negated = of_kinds("int", "float", for_bools="use ~x (logical_not), or cast first (x.astype)")
 float_to_bool = of_kinds("float", result=bool_)
 integer = of_kinds("int")
 anything = of_kinds("bool", "int", "float")

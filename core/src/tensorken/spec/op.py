@@ -115,6 +115,9 @@ class Op:
         None  # an elementwise op on Python numbers: its meaning in real arithmetic
     )
     elementwise: bool = False
+    of_bools: Callable[..., Any] | None = (
+        None  # (*operands) -> Tensor: what operators and functions give for bools, which the op does not take
+    )
     results: int | None = 1  # None: as many as the body returns, in a tuple
     mapped: bool = False  # body and rules are for one example: a batch maps them, instead of shifting params
     turns: int = 0  # of loops in the body, for each row or column of a matrix at least: see RawTensor.loop

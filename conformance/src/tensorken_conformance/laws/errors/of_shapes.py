@@ -96,8 +96,8 @@ mistakes(
 
 mistakes(
     "dtypes",
-    ("sum-of-two-bools", lambda o: o.bools + o.bools, DTypeError, "add:", "bool", "int32"),
-    ("negative-bools", lambda o: -o.bools, DTypeError, "neg:", "bool"),
+    ("difference-of-two-bools", lambda o: o.bools - o.bools, DTypeError, "sub:", "bool", "logical_xor"),
+    ("negative-bools", lambda o: -o.bools, DTypeError, "neg:", "bool", "logical_not"),
     ("matrix-product-of-bools", lambda o: o.bools @ o.bools, DTypeError, "matmul:", "bool"),
     ("bits-of-floats", lambda o: o.vector & o.vector, DTypeError, "bitwise_and:", "float32", "int32"),
     ("shift-of-floats", lambda o: o.vector << 1, DTypeError, "shift_left:", "float32"),

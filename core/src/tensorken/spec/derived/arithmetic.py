@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorken.spec import scalar
 from tensorken.spec.bodies import arithmetic, bits
-from tensorken.spec.dtype_rules import float_to_bool, floating, integer, numeric
+from tensorken.spec.dtype_rules import float_to_bool, floating, integer, negated, numeric
 from tensorken.spec.interpreter import Interpreter, R
 from tensorken.spec.op import OPS, elementwise
 
@@ -34,7 +34,7 @@ def _remainder_by_divisor(t: Any, y: Any, a: Any, b: Any) -> Any:
 class Arithmetic(Interpreter[R]):
     """Signs, extremes, rounding, remainders, neighbours, powers of integers."""
 
-    @elementwise(operator.neg, lambda t, y, x: -t, dtype=numeric, body=arithmetic.neg)
+    @elementwise(operator.neg, lambda t, y, x: -t, dtype=negated, body=arithmetic.neg)
     def neg(self, x: R) -> R:
         """-x."""
 
@@ -42,7 +42,13 @@ class Arithmetic(Interpreter[R]):
     def square(self, x: R) -> R:
         """x * x."""
 
-    @elementwise(operator.abs, lambda t, y, x: t * x.sign(), dtype=numeric, body=arithmetic.abs)
+    @elementwise(
+        operator.abs,
+        lambda t, y, x: t * x.sign(),
+        dtype=numeric,
+        body=arithmetic.abs,
+        of_bools=lambda x: x,
+    )
     def abs(self, x: R) -> R:
         """The absolute value of x; its derivative at 0 is 0."""
 
@@ -50,11 +56,23 @@ class Arithmetic(Interpreter[R]):
     def sign(self, x: R) -> R:
         """-1, 0 or 1 as x is negative, zero (of either sign) or positive; NaN stays."""
 
-    @elementwise(scalar.maximum, *_TO_CHOSEN, dtype=numeric, body=arithmetic.maximum)
+    @elementwise(
+        scalar.maximum,
+        *_TO_CHOSEN,
+        dtype=numeric,
+        body=arithmetic.maximum,
+        of_bools=lambda a, b: a | b,
+    )
     def maximum(self, a: R, b: R) -> R:
         """The larger of a and b; NaN if either is; a tie shares the derivative equally."""
 
-    @elementwise(scalar.minimum, *_TO_CHOSEN, dtype=numeric, body=arithmetic.minimum)
+    @elementwise(
+        scalar.minimum,
+        *_TO_CHOSEN,
+        dtype=numeric,
+        body=arithmetic.minimum,
+        of_bools=lambda a, b: a & b,
+    )
     def minimum(self, a: R, b: R) -> R:
         """The smaller of a and b; NaN if either is; a tie shares the derivative equally."""
 
