@@ -63,6 +63,40 @@ def stairs(x):
 '''
 
 
+EXIT, SKIP = "raise SystemExit(0)", "class Skipped(BaseException): ...\nraise Skipped"
+NEVER = "import time\nwhile True:\n    time.sleep(1)"
+WORKS = BACKEND.format(name="numpy", spec=">=1.0,<2")
+
+HOSTILE: list[tuple[str, str, str]] = [
+    # entry points (hostile.py is their module), its source, and the core that it needs
+    ("[tensorken.backends]\nnumpy = hostile", WORKS, ""),
+    ("[tensorken.backends]\nNumPy = hostile", WORKS, ">=1"),
+    (
+        "[tensorken.backends]\nnumpy = hostile\nreference = hostile\nwgpu = hostile\nstring = hostile",
+        WORKS,
+        "",
+    ),
+    ("[tensorken.backends]\nreference = hostile", WORKS, ""),
+    ("[tensorken.backends]\nnumpy = hostile\nNUMPY = hostile:other", WORKS, ""),
+    ("[tensorken.backends]\nnumpy = not a module", WORKS, ""),
+    ("[tensorken.backends]\nnumpy = hostile", WORKS, "<0.1"),
+    ("[tensorken.backends]\nnumpy = hostile", WORKS, ">=99"),
+    ("[tensorken.backends]\nnumpy = no_such_module", "", ""),
+    ("[tensorken.backends]\nnumpy = hostile", "1 / 0", ""),
+    ("[tensorken.backends]\nnumpy = hostile", EXIT, ""),
+    ("[tensorken.backends]\nnumpy = hostile", "import os\nos._exit(0)", ""),
+    ("[tensorken.backends]\nnumpy = hostile", NEVER, ""),
+    ("[tensorken.backends]\nnumpy = hostile", SKIP, ""),
+    ("[tensorken.backends]\nnumpy@tensorken-numpy = hostile\nnumpy,reference = hostile", WORKS, ""),
+    ("[tensorken.backends]\n = hostile\n\uff4eumpy = hostile\nnump\u0443 = hostile", WORKS, ""),
+    (f"[tensorken.backends]\n{'n' * 20_000} = hostile\nnone = hostile\ndefault = hostile", WORKS, ""),
+    ("[tensorken.commands]\ntrain = hostile:x\nbackends = hostile:x\ndoctor = hostile:x", EXIT, ""),
+    ("[tensorken.namespace]\ntensor = hostile:x\nprofile = hostile:x\njit = hostile:x", "x = None", ""),
+    ("[tensorken.plugins]\nnumpy = hostile\ntensorken-numpy = hostile", EXIT, ""),
+]
+"""Distributions that try to take the place of ours, or to keep ours from working."""
+
+
 def modules(package: Path) -> dict[str, bytes]:
     """The files of a package, by their names in a wheel."""
     files = (file for file in package.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
@@ -127,6 +161,12 @@ class Warehouse:
         points = f"[tensorken.backends]\n{name} = {module}\n"
         return self.wheel(f"dist-{name}", version, files, f"tensorken-core{needs}", entry_points=points)
 
+    def numpy(self) -> Path:
+        """The default backend, as far as its metadata go: it computes as reference does."""
+        files = {"fake_numpy.py": BACKEND.format(name="numpy", spec=">=1.0,<2").encode()}
+        points = "[tensorken.backends]\nnumpy = fake_numpy\n"
+        return self.wheel("tensorken-numpy", "1.0", files, "tensorken-core", entry_points=points)
+
     def ops(self) -> Path:
         points = "[tensorken.plugins]\nops = fake_ops\n"
         return self.wheel(
@@ -188,7 +228,9 @@ def place(environment: Place) -> Iterator[Place]:
         "--yes",
         "tensorken-core",
         "tensorken-reference",
+        "tensorken-numpy",
         *(f"dist-{n}" for n in ("ops", "toy", "other")),
+        *(f"hostile-{i}" for i in range(len(HOSTILE))),
     )
 
 
@@ -352,3 +394,62 @@ def test_a_plugin_brings_an_op_with_a_derivative_and_one_without(place: Place, w
         "[[6.0, 0.0, 0.0], [0.0, 15.0, 0.0], [0.0, 0.0, -4.5]]",
         "[0.0, 0.0, 0.0] [1.0, 2.5, -1.0]",
     ]
+
+
+CHOICES = """
+import os, sys
+import tensorken as tk
+from tensorken.registry import Registry
+from tensorken.selection import Selection
+
+def chosen(selection):
+    found = [str(selection.default_backend()), *selection.name_of(selection.resolve())]
+    for text in ("numpy", " NumPy", "numpy:cpu", "numpy:0", "numpy@tensorken-numpy", "numpy,reference", "reference"):
+        found += [text, *selection.name_of(selection.resolve(text))]
+        os.environ["TENSORKEN_BACKEND"] = text
+        found += [str(selection.use_backend(None).choice), *selection.name_of(selection.resolve())]
+        del os.environ["TENSORKEN_BACKEND"]
+        selection.use_backend(None)
+    return found
+"""
+
+
+def test_no_installation_changes_what_the_default_and_explicit_choices_mean(
+    place: Place, warehouse: Warehouse
+) -> None:
+    """Twenty hostile wheels, each alone and all together: the default and the names of ours mean what they meant."""
+    assert len(HOSTILE) == 20
+    wheels = [
+        warehouse.wheel(
+            f"hostile-{i}",
+            "1.0",
+            {"hostile.py": source.encode()},
+            f"tensorken-core{needs}",
+            entry_points=points,
+        )
+        for i, (points, source, needs) in enumerate(HOSTILE)
+    ]
+    place.install(*warehouse.core("1.4.2"), warehouse.reference(), warehouse.numpy())
+    before = "print(chosen(tk.registry.SELECTION))"
+    expected = place.execute(CHOICES + before)
+    assert expected.startswith("['numpy (the default: the first installed of numpy, ")
+    alone = f"""
+for wheel in {[str(wheel) for wheel in wheels]!r}:
+    registry = Registry([*sys.path, wheel])
+    assert sum(len(registry.records(group)) for group in ("backends", "plugins", "commands", "namespace")) > 2, wheel
+    print(chosen(Selection(registry)))
+"""
+    assert place.execute(CHOICES + alone).splitlines() == [expected.strip()] * len(wheels)
+    place.install(*wheels)
+    together = """
+x = tk.tensor([1.0, 2.0])
+assert tk.jit(lambda x: x @ x)(x).item() == 5.0 and x.backend == "numpy"
+"""
+    assert place.execute(CHOICES + before + together) == expected
+    data = json.loads(place.tensorken("backends", "--json"))
+    assert data["default"]["name"] == "numpy"
+    ours = [b for b in data["backends"] if b["distribution"].startswith("tensorken-")]
+    assert [(b["name"], b["status"]) for b in ours] == [("numpy", "available"), ("reference", "available")]
+    stranger = next(b for b in data["backends"] if b["distribution"] == "hostile-0")
+    assert stranger["status"] == "clash"
+    assert stranger["reason"] == "the name belongs to tensorken-numpy; write numpy@hostile-0 for this one"

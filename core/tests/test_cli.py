@@ -20,6 +20,7 @@ import pluggy
 import pytest
 
 import tensorken
+from tensorken.selection import DISTRIBUTIONS
 
 BACKEND = """
 from tensorken.plugin import BackendEntry, hookimpl
@@ -79,7 +80,8 @@ class Installation:
     def backend(self, name: str, version: str = "1.0", needs: str = "", more: str = "") -> None:
         module = f"fake_{name}"
         point = f"[tensorken.backends]\n{name} = {module}\n"
-        self.install(f"dist-{name}", point, version, needs, **{module: BACKEND.format(name=name, more=more)})
+        distribution = DISTRIBUTIONS.get(name, f"dist-{name}")
+        self.install(distribution, point, version, needs, **{module: BACKEND.format(name=name, more=more)})
 
     def commands(self) -> None:
         points = "\n".join(
@@ -141,7 +143,7 @@ def test_backends_are_listed_with_what_is_wrong_and_which_is_the_default(here: I
     here.install("bolt", "[tensorken.backends]\ntwin = b\nodd = not a module\n")
     assert lines(here.run("backends")) == [
         "name distribution version needs core status",
-        "numpy * dist-numpy 1.4.2 >=1.4,<2 available",
+        "numpy * tensorken-numpy 1.4.2 >=1.4,<2 available",
         "odd bolt 1.0 any broken: its entry point 'not a module' is no module or module:attribute; "
         "update it, pip install -U bolt",
         "old dist-old 0.3 <1 incompatible: it needs tensorken-core <1, this is 1.4.2; pip install -U dist-old",
@@ -162,11 +164,11 @@ def test_probing_loads_each_and_survives_what_does_not_load(here: Installation) 
     assert unprobed[1:4] == [
         "bad bad 1.0 any available",
         "exits exits 1.0 any available",
-        "numpy * dist-numpy 1.0 any available",
+        "numpy * tensorken-numpy 1.0 any available",
     ]
     assert probed[1].startswith("bad bad 1.0 any broken: RuntimeError: no luck; update it, ")
     assert probed[2].startswith("exits exits 1.0 any broken: it called sys.exit(4); ")
-    assert probed[3] == "numpy * dist-numpy 1.0 any loads; devices: cpu"
+    assert probed[3] == "numpy * tensorken-numpy 1.0 any loads; devices: cpu"
 
 
 def test_probing_tells_what_backends_say_of_their_devices(here: Installation) -> None:
@@ -201,7 +203,7 @@ def test_json_tells_the_same(here: Installation) -> None:
     assert (plain["schema"], plain["core"], plain["language"], plain["error"]) == (2, "1.4.2", "1.0", None)
     assert plain["backends"][1] == {
         "name": "numpy",
-        "distribution": "dist-numpy",
+        "distribution": "tensorken-numpy",
         "version": "1.0",
         "needs": ">=1,<2",
         "status": "available",
@@ -251,7 +253,7 @@ def test_a_healthy_installation_has_nothing_to_mend(here: Installation) -> None:
     assert told[0].startswith("Python 3.")
     assert told[2] == "core 1.4.2, language 1.0"
     assert told[3] == "variables TENSORKEN_BACKEND='numpy'"
-    assert "numpy dist-numpy 1.0 loads" in told
+    assert "numpy tensorken-numpy 1.0 loads" in told
     assert "report report 1.0 loads" in told
     assert "tool tool 1.0 loads" in told
     assert "report: fine" in told

@@ -93,7 +93,7 @@ class Site:
 
     def backend(self, name: str, distribution: str = "", facts: str = "fuse=False", **more: Any) -> Path:
         """Install a backend that works."""
-        distribution = distribution or f"dist-{name}"
+        distribution = distribution or DISTRIBUTIONS.get(name, f"dist-{name}")
         module = f"fake_{distribution.replace('-', '_').lower()}"
         sources = {module: PLUGIN.format(module=module, name=name, facts=facts), f"{module}_heavy": HEAVY}
         return self.install(distribution, {"backends": {name: module}}, **{**sources, **more})
@@ -697,7 +697,7 @@ def test_without_any_backend_the_error_says_what_to_install(site: Site) -> None:
 
 def test_one_name_never_falls_back(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.backend("reference")
-    site.install("bad", {"backends": {"numpy": "fake_bad"}}, fake_bad="raise RuntimeError('no')")
+    site.install("tensorken-numpy", {"backends": {"numpy": "fake_bad"}}, fake_bad="raise RuntimeError('no')")
     with pytest.raises(
         BackendError, match=r"RuntimeError: no; .*\n  chosen by the default: the first installed"
     ):
@@ -994,7 +994,7 @@ def test_generators_that_end_in_any_order_leave_the_choice_right(abc: Site) -> N
 
 def test_a_backend_may_create_tensors_while_it_loads(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """In two threads at once, each of which holds what the other asks for."""
-    site.backend("numpy", fake_dist_numpy_heavy="import time\ntime.sleep(0.05)\n" + HEAVY)
+    site.backend("numpy", fake_tensorken_numpy_heavy="import time\ntime.sleep(0.05)\n" + HEAVY)
     eager = "import host_under_test\nhost_under_test.selection.resolve()\n" + HEAVY
     site.backend("eager", fake_dist_eager_heavy="import time\ntime.sleep(0.02)\n" + eager)
     monkeypatch.setitem(sys.modules, "host_under_test", site)
@@ -1013,7 +1013,7 @@ def test_a_backend_may_create_tensors_while_it_loads(site: Site, monkeypatch: py
 
 def test_threads_that_ask_at_once_get_one_interpreter(site: Site) -> None:
     slow = "import time\n" + HEAVY + "        time.sleep(0.05)\n"
-    site.backend("numpy", fake_dist_numpy_heavy=slow)
+    site.backend("numpy", fake_tensorken_numpy_heavy=slow)
     found: list[Any] = []
     barrier = threading.Barrier(4)
 
@@ -1047,7 +1047,7 @@ def test_an_unknown_name_is_told_in_eight_lines(site: Site, monkeypatch: pytest.
     assert str(caught.value).splitlines() == [
         "unknown backend 'wgpv'",
         "  did you mean: wgpu",
-        "  installed: numpy (dist-numpy 1.0)",
+        "  installed: numpy (tensorken-numpy 1.0)",
         "  broken: bad (bad 0.3): RuntimeError: no luck; update it, pip install -U bad, or remove it, "
         "pip uninstall bad",
         "  to install: pip install tensorken-wgpu",
@@ -1360,3 +1360,45 @@ def test_tracing_tells_what_the_host_does(
     told = capsys.readouterr().err
     assert "tensorken: looked for plugins in " in told
     assert "tensorken: loaded backend 'toy' of dist-toy 1.0 in " in told
+
+
+# ---- names that belong to our own distributions --------------------------------------------------------------
+
+
+def test_a_name_of_ours_means_our_distribution_and_no_other(site: Site) -> None:
+    site.backend("numpy")
+    site.backend("numpy", "acme")
+    site.backend("reference", "acme-2")
+    assert site.status() == {"numpy@acme": "clash", "numpy": "available", "reference@acme-2": "clash"}
+    assert (
+        chosen_name(site)
+        == chosen_name(site, "numpy")
+        == chosen_name(site, "numpy@tensorken-numpy")
+        == "numpy"
+    )
+    assert chosen_name(site, "numpy@acme") == "numpy@acme"
+    with pytest.raises(
+        UnknownBackendError, match=r"(?s)installed: .*reference@acme-2.*pip install tensorken-ref"
+    ):
+        site.selection.resolve("reference")
+    assert chosen_name(site, "reference@acme-2") == "reference@acme-2"
+
+
+def test_the_default_passes_over_strangers_with_names_of_ours(site: Site) -> None:
+    site.backend("numpy", "acme")
+    with pytest.raises(
+        UnknownBackendError, match=r"choose by .* from numpy@acme \(acme 1\.0\), or pip install"
+    ):
+        site.selection.default_backend()
+    site.backend("reference")
+    assert site.selection.default_backend().name == chosen_name(site) == "reference"
+
+
+def test_a_name_for_users_of_ours_is_not_taken_by_a_stranger(site: Site) -> None:
+    site.install("acme", {"namespace": {"profile": "fake_acme:x"}}, fake_acme="x = 'acme'")
+    with pytest.raises(BackendError, match="the name belongs to tensorken-profile; uninstall this one"):
+        site.registry.named("profile")
+    site.install("tensorken-profile", {"namespace": {"profile": "fake_profile:x"}}, fake_profile="x = 'ours'")
+    site.registry.refresh()
+    assert site.registry.named("profile") == "ours"
+    assert site.registry.names() == ["profile"]

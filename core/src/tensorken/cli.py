@@ -18,14 +18,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from tensorken.discovery import suggested
+from tensorken.discovery import OURS, suggested
 from tensorken.errors import BackendError, TensorkenError
 from tensorken.plugin import SPEC_VERSION
 from tensorken.registry import REGISTRY, SELECTION, PluginRecord, core_version, told, traced
 from tensorken.selection import VARIABLES, Choice, near, normalized
 
-COMMANDS = {"train": "tensorken-nn", "conformance": "tensorken-conformance"}
-"""Where the subcommands that we know come from."""
+COMMANDS = OURS["commands"]
+"""The distributions of our own subcommands; no other distribution's is selected by these names alone."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

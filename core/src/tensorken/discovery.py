@@ -27,6 +27,23 @@ Group = Literal["backends", "plugins", "commands", "namespace"]
 Status = Literal["available", "broken", "incompatible", "clash"]
 
 CORE = "tensorken-core"
+
+OURS: dict[Group, dict[str, str]] = {
+    "backends": {name: f"tensorken-{name}" for name in ("numpy", "reference", "wgpu", "string")},
+    "commands": {
+        "train": "tensorken-nn",
+        "sample": "tensorken-nn",
+        "conformance": "tensorken-conformance",
+    },
+    "namespace": {"profile": "tensorken-profile"},
+    "plugins": {},
+}
+"""The names that belong to distributions of our own.
+
+A plugin of one of these names from another distribution is selected by `name@distribution` alone, so that installing
+a package changes neither the default nor what these names select.
+"""
+
 _VALUE = re.compile(r"[\w.]+\s*(:\s*[\w.]+\s*)?(\[.*\]\s*)?")
 _REQUIREMENT = re.compile(
     r"\s*(?P<name>[\w.-]+)\s*(\[[^\]]*\])?\s*(@[^;]*|\(?(?P<range>[^;)]*)\)?)\s*(;(?P<marker>.*))?"
@@ -38,8 +55,8 @@ class PluginRecord:
     """One entry point of one distribution, as its metadata describes it.
 
     `status` is "available" until something is known to be wrong: "broken", "incompatible" (it needs another
-    version of the core) or "clash" (two distributions bring one name: `name@distribution` selects).  `reason`
-    says what is wrong, and the way out.
+    version of the core) or "clash" (another distribution brings the name, or the name is in `OURS`:
+    `name@distribution` selects).  `reason` says what is wrong, and the way out.
     """
 
     name: str
@@ -49,7 +66,7 @@ class PluginRecord:
     status: Status = "available"
     reason: str = ""
     group: Group = field(default="backends", repr=False)
-    shared: bool = field(default=False, repr=False)  # whether another distribution brings the name, too
+    shared: bool = field(default=False, repr=False)  # whether its name alone does not select it
     entry_point: EntryPoint | None = field(default=None, repr=False, compare=False)  # None: not loadable
     origin: str = field(default="", repr=False, compare=False)  # where its metadata lies, if in a folder
 
@@ -60,7 +77,7 @@ class PluginRecord:
 
     @property
     def selector(self) -> str:
-        """What selects it: its name, or `name@distribution` where two distributions bring the name."""
+        """What selects it: its name, or `name@distribution` where the name alone does not."""
         return f"{self.name}@{self.distribution}" if self.shared else self.name
 
     @property
@@ -137,8 +154,12 @@ class Installation:
         self.problems.append(f"the metadata in {where} cannot be read: {told(error)}")
 
     def find(self, group: Group, name: str, distribution: str = "") -> list[PluginRecord]:
-        """The plugins that a name means; on a miss, the installation is read once more."""
-        wanted, owner = normalized(name), normalized(distribution)
+        """The plugins that a name means; on a miss, the installation is read once more.
+
+        A name in `OURS` without a distribution means the plugin of our own distribution, and no other.
+        """
+        wanted = normalized(name)
+        owner = normalized(distribution) or OURS[group].get(wanted, "")
 
         def matches(records: Iterable[PluginRecord]) -> list[PluginRecord]:
             return [r for r in records if r.name == wanted and owner in ("", normalized(r.distribution))]
@@ -244,20 +265,25 @@ def _compatibility(needs: str, core: str | None, distribution: str) -> tuple[Sta
 def _in_order(records: list[PluginRecord]) -> list[PluginRecord]:
     """Sorted, and with the clashes marked.  Plugins are not selected by name, so theirs may be alike."""
     ordered = sorted(records, key=lambda record: record.key)
-    for i, record in enumerate(ordered):
-        others = [r.distribution for r in ordered if r.name == record.name and r.key != record.key]
-        if others and record.group != "plugins":
-            record = replace(record, shared=True)
-            if record.status == "available":
-                way = (
-                    "uninstall one"
-                    if record.group == "namespace"
-                    else f"write {record.selector} for this one"
-                )
-                reason = f"{' and '.join(others)} brings it, too; {way}"
-                record = replace(record, status="clash", reason=reason)
-            ordered[i] = record
-    return ordered
+    return [record if record.group == "plugins" else _marked(record, ordered) for record in ordered]
+
+
+def _marked(record: PluginRecord, among: list[PluginRecord]) -> PluginRecord:
+    """A record, marked as a clash if its name belongs to us, or to nobody and another distribution brings it."""
+    name, distribution = record.key
+    owner = OURS[record.group].get(name)
+    others = [r.distribution for r in among if r.name == name and r.key != record.key]
+    if distribution == owner or not (owner or others):
+        return record
+    record = replace(record, shared=True)
+    if record.status != "available":
+        return record
+    if record.group != "namespace":
+        way = f"write {record.selector} for this one"
+    else:
+        way = "uninstall this one" if owner else "uninstall one"
+    cause = f"the name belongs to {owner}" if owner else f"{' and '.join(others)} brings it, too"
+    return replace(record, status="clash", reason=f"{cause}; {way}")
 
 
 # ---- names -------------------------------------------------------------------------------------------------

@@ -355,7 +355,8 @@ class Registry(Installation):
             BackendError: if the plugin is incompatible or broken, or two add the name.
         """
         if name not in self._objects:
-            for record in self.records("namespace"):
+            # Sorted, so that the one whose name alone selects it comes first.
+            for record in sorted(self.records("namespace"), key=lambda record: record.shared):
                 point = record.entry_point
                 if name == point.name if point else normalized(name) == record.name:
                     self._objects[name] = self._load_name(record)

@@ -1,8 +1,8 @@
 """Which backend is meant: by an argument, `use_backend`, the variable TENSORKEN_BACKEND, or by nobody at all.
 
 An explicit argument goes first, then `with use_backend` (this context only), then a plain `use_backend` (the
-process), then TENSORKEN_BACKEND, then the default: numpy if it is installed, else the next in a fixed order,
-so that installing a plugin never changes what programs use.
+process), then TENSORKEN_BACKEND, then the default: numpy if it is installed, else the next in a fixed order.
+The names in that order mean our own distributions, so that installing a plugin never changes what programs use.
 
 A choice is the name of an installed backend (`wgpu`; `wgpu:1` names a device, `wgpu@acme-wgpu` a
 distribution), several in the order of preference (`wgpu,numpy`), `module:attribute` for what is not
@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tensorken.discovery import did_you_mean, near, normalized, suggested
+from tensorken.discovery import OURS, did_you_mean, near, normalized, suggested
 from tensorken.errors import ArgumentError, BackendError, UnknownBackendError
 from tensorken.spec.raw import RawTensor
 
@@ -38,11 +38,11 @@ __all__ = [
     "normalized",
 ]
 
-DEFAULT_ORDER = ("numpy", "reference", "wgpu", "string")
-"""The backend that is used when nobody chooses is the first of these that is installed."""
+DISTRIBUTIONS = OURS["backends"]
+"""The distributions of our own backends; no other distribution's backend is selected by these names alone."""
 
-DISTRIBUTIONS = {name: f"tensorken-{name}" for name in DEFAULT_ORDER}
-"""Where the backends that we know come from."""
+DEFAULT_ORDER = tuple(DISTRIBUTIONS)
+"""The backend that is used when nobody chooses is the first of these that our own distribution has installed."""
 
 PREFIX = "TENSORKEN_"
 VARIABLES = {
@@ -254,11 +254,11 @@ class Selection:
         if not _is_unset(text):
             return text, f"TENSORKEN_BACKEND={text!r}"
         for look in (self.registry.records, lambda group: self.registry.refresh()[group]):
-            installed = {record.name for record in look("backends")}
+            installed = {record.name for record in look("backends") if not record.shared}
             for name in DEFAULT_ORDER:
                 if name in installed:
                     return name, f"the default: the first installed of {', '.join(DEFAULT_ORDER)}"
-        others = ", ".join(sorted(map(str, self.backends())))
+        others = ", ".join(sorted([f"{r.selector} ({r.distribution} {r.version})" for r in self.backends()]))
         raise UnknownBackendError(
             f"no backend was chosen, and none of {', '.join(DEFAULT_ORDER)} is installed; "
             + (f"choose by TENSORKEN_BACKEND or use_backend from {others}, or " if others else "")
@@ -359,7 +359,7 @@ class Selection:
         name = normalized(text.partition("@")[0].partition(":")[0])
         usable = [record for record in records if record.status in ("available", "clash")]
         likely = near(name, {*(record.name for record in records), *DISTRIBUTIONS})
-        missing = DISTRIBUTIONS.keys() - {record.name for record in records}
+        missing = DISTRIBUTIONS.keys() - {record.name for record in records if not record.shared}
         install = " ".join(DISTRIBUTIONS[candidate] for candidate in likely if candidate in missing)
         if self.registry.was_loaded(name):
             first = f"backend {text!r} is no longer installed; tensors made with it keep working"
