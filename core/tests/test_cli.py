@@ -171,6 +171,56 @@ def test_probing_loads_each_and_survives_what_does_not_load(here: Installation) 
     assert probed[3] == "numpy * tensorken-numpy 1.0 any loads; devices: cpu"
 
 
+ENDINGS = {
+    "exits": (
+        "import os; os._exit(5)",
+        "it ended its process (exit status 5) while it was loaded; update it, ",
+    ),
+    "hangs": ("import threading; threading.Event().wait()", "it was not loaded within 10 s; update it, pip "),
+    "leaves": ("import atexit, time; atexit.register(time.sleep, 60)", "no function with a name of "),
+    "asks": ("input()", "EOFError: EOF when reading a line; update it, "),
+    **(
+        {}
+        if sys.platform == "win32"
+        else {"dies": ("import os; os.abort()", "it ended its process (SIGABRT) ")}
+    ),
+}
+
+
+@pytest.mark.slow
+def test_probing_finds_plugins_that_end_the_process_or_never_return(here: Installation) -> None:
+    here.backend("numpy")
+    for name, (source, _) in ENDINGS.items():
+        here.install(name, f"[tensorken.backends]\n{name} = fake_{name}\n", **{f"fake_{name}": source})
+    told = lines(here.run("backends", "--probe", "--limit", "10"))
+    for name, (_, expected) in ENDINGS.items():
+        assert sum([line.startswith(name) and expected in line for line in told]) == 1
+    assert "tensorken: backend hangs (hangs) takes more than 5 s to load; it is given 10 s" in told
+    assert any([line.startswith("numpy") and "loads" in line for line in told])
+
+
+def test_the_doctor_finds_plugins_of_every_group_that_end_the_process(here: Installation) -> None:
+    here.backend("numpy")
+    for group in ("backends", "plugins", "namespace"):
+        points = f"[tensorken.{group}]\n{group} = fake_{group}:x\n"
+        here.install(f"dist-{group}", points, **{f"fake_{group}": "import os; os._exit(5)"})
+    mend = here.run("doctor").split("to mend:\n")[1]
+    assert [line.partition(";")[0] for line in lines(mend)] == [
+        f"{group} (dist-{group} 1.0): it ended its process (exit status 5) while it was loaded"
+        for group in ("backends", "plugins", "namespace")
+    ]
+
+
+@pytest.mark.parametrize("choice", ["ends", "ends,numpy", "os:abort", "sys:exit"])
+def test_the_doctor_survives_what_it_is_asked_about(here: Installation, choice: str) -> None:
+    here.backend("numpy")
+    here.install("ends", "[tensorken.backends]\nends = fake_ends\n", fake_ends="import os; os._exit(5)")
+    told = here.run("doctor", status=1, TENSORKEN_BACKEND=choice)
+    assert "in use: nothing\nto mend:\n" in told
+    assert ("backend 'sys:exit' cannot be loaded: it called sys.exit(None)" in told) == (choice == "sys:exit")
+    assert ("the backend in use cannot be loaded: it ended its process" in told) == (choice != "sys:exit")
+
+
 def test_probing_tells_what_backends_say_of_their_devices(here: Installation) -> None:
     here.backend(
         "gpu", more=", devices=('left', 'right'), facts=lambda d: {'driver': f'of {d}', 'memory': 80}"
@@ -379,7 +429,9 @@ def test_the_version_is_the_cores(here: Installation) -> None:
     assert here.run("--version").strip().startswith(f"tensorken-core 1.4.2, language 1.0, Python {python}")
 
 
-@pytest.mark.parametrize("arguments", [["--colour"], ["backends", "--colour"], ["doctor", "x"]])
+@pytest.mark.parametrize(
+    "arguments", [["--colour"], ["backends", "--colour"], ["doctor", "x"], ["doctor", "--limit", "-1"]]
+)
 def test_wrong_options_exit_with_2(here: Installation, arguments: list[str]) -> None:
     assert "usage: tensorken" in here.run(*arguments, status=2)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
+import subprocess
 import sys
 import textwrap
 import threading
@@ -17,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from packaging.specifiers import SpecifierSet
 
 import tensorken as tk
-from tensorken import discovery
+from tensorken import discovery, load_watch, registry
 from tensorken.discovery import PluginRecord, required_range
 from tensorken.errors import ArgumentError, BackendError, UnknownBackendError
 from tensorken.fuse import Fuse
@@ -319,6 +321,7 @@ CLAUSES = st.one_of(
 )
 
 
+@example("0.9a1.post1", [">0.9a1.dev3"])
 @given(VERSIONS, st.lists(CLAUSES, max_size=3))
 def test_ranges_of_versions_mean_what_they_mean_to_pip(version: str, clauses: list[str]) -> None:
     text = ",".join(clauses)
@@ -464,12 +467,101 @@ def test_a_module_whose_files_are_gone_is_to_be_installed_again(site: Site) -> N
         site.selection.resolve("bad")
 
 
-@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
-def test_interruptions_pass_and_leave_nothing_behind(site: Site, interruption: type[BaseException]) -> None:
-    site.backend("toy", facts=f"devices=lambda: (_ for _ in ()).throw({interruption.__name__}())")
-    with pytest.raises(interruption):
+def test_an_interruption_passes_and_leaves_nothing_behind(site: Site) -> None:
+    site.backend("toy", facts="devices=lambda: (_ for _ in ()).throw(KeyboardInterrupt())")
+    with pytest.raises(KeyboardInterrupt):
         site.selection.resolve("toy")
     assert site.status() == {"toy": "available"}
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ("bad", r"backend 'bad' of bad 1\.0 cannot be loaded: it called sys\.exit\(3\); update it"),
+        ("late", r"backend 'late' of dist-late 1\.0 cannot be loaded: it called sys\.exit\('x'\); update it"),
+        ("fake_bad:x", r"backend 'fake_bad:x' cannot be loaded: it called sys\.exit\(3\)"),
+        ("sys:exit", r"backend 'sys:exit' cannot be loaded: it called sys\.exit\(None\)"),
+    ],
+)
+def test_a_backend_that_exits_is_an_error_that_names_it(site: Site, choice: str, expected: str) -> None:
+    site.install("bad", {"backends": {"bad": "fake_bad"}}, fake_bad="exit(3)")
+    site.backend("late", facts="devices=lambda: exit('x')")
+    with pytest.raises(BackendError, match=expected):
+        site.selection.resolve(choice)
+    assert os._exit is load_watch._EXIT
+
+
+def test_an_error_whose_message_cannot_be_read_breaks_its_plugin_alone(site: Site) -> None:
+    source = "class Bad(Exception):\n    def __str__(self): 1 / 0\nraise Bad"
+    site.install("bad", {"backends": {"bad": "fake_bad"}}, fake_bad=source)
+    with pytest.raises(BackendError, match="Bad: its message cannot be read"):
+        site.selection.resolve("bad")
+
+
+ENDS = """
+import os, sys
+sys.path.insert(0, {folder!r})
+from tensorken.registry import Registry
+from tensorken.selection import Selection
+Selection(Registry([{folder!r}])).resolve({choice!r})
+"""
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ("bad", "tensorken: backend 'bad' of bad 1.0 ended this process by os._exit(7) while it was loaded"),
+        (
+            "fake_bad:x",
+            "tensorken: backend 'fake_bad:x' ended this process by os._exit(7) while it was loaded",
+        ),
+    ],
+)
+def test_a_backend_that_ends_the_process_is_named_on_stderr(site: Site, choice: str, expected: str) -> None:
+    site.install("bad", {"backends": {"bad": "fake_bad"}}, fake_bad="import os\nos._exit(7)")
+    program = ENDS.format(folder=str(site.folder), choice=choice)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=False)
+    assert (done.returncode, done.stderr.splitlines()) == (7, [expected])
+
+
+def test_a_child_of_a_plugin_that_loads_may_end_itself(site: Site, capfd: pytest.CaptureFixture[str]) -> None:
+    if not hasattr(os, "fork"):
+        pytest.skip("needs fork")
+    child = """
+        import os, threading, warnings
+        warnings.simplefilter("ignore")
+        process = os.fork()
+        if not process:
+            os._exit(3)
+        status = os.waitpid(process, 0)[1]
+        """
+    site.install("forks", {"backends": {"forks": "fake_forks"}}, fake_forks=child)
+    with pytest.raises(BackendError, match="no function with a name"):
+        site.selection.resolve("forks")
+    assert os.waitstatus_to_exitcode(sys.modules["fake_forks"].status) == 3
+    assert capfd.readouterr().err == ""
+
+
+def test_a_backend_that_takes_long_to_load_is_named_meanwhile(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plugin waits for the line that names it, and would wait for ever without one."""
+    monkeypatch.setattr(load_watch, "PATIENCE", 0.01)
+    lines: list[str] = []
+    monkeypatch.setattr(load_watch, "say", lines.append)
+    monkeypatch.setattr(sys, "said_for_a_test", lines, raising=False)
+    site.backend(
+        "slow",
+        fake_dist_slow_heavy="import sys, time\nwhile not sys.said_for_a_test: time.sleep(0.01)\n" + HEAVY,
+    )
+    assert site.selection.resolve("slow")
+    assert lines[0].startswith("tensorken: still loading backend 'slow' of dist-slow 1.0 after 0.01 s; ")
+
+
+def test_our_own_backends_are_loaded_without_a_watch(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "watched", lambda what: pytest.fail(what))
+    site.backend("numpy")
+    assert chosen_name(site) == "numpy"
 
 
 def test_a_plugin_that_exits_does_not_end_who_merely_looks(site: Site) -> None:
@@ -1342,7 +1434,8 @@ def test_a_broken_name_harms_no_other(
         tk.tool  # type: ignore[attr-defined]  # noqa: B018
     assert str(caught.value).startswith(f"tensorken.tool: {reason}")
     assert tk.good == 3  # type: ignore[attr-defined]
-    status = [(record.name, record.status) for record in site.registry.load_names()]
+    records = [site.registry.probe(record) for record in site.registry.records("namespace")]
+    status = [(record.name, record.status) for record in records]
     expected = "broken" if len(dists) == 1 else "clash"
     assert status == [("good", "available"), *[("tool", expected)] * len(dists)]
     assert [name for name, _ in inspect.getmembers(tk) if name in ("good", "tool")] == ["good"]

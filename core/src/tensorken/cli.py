@@ -13,14 +13,14 @@ import os
 import platform
 import sys
 import traceback
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from tensorken.discovery import OURS, suggested
+from tensorken.discovery import OURS, Group, suggested
 from tensorken.errors import BackendError, TensorkenError
 from tensorken.plugin import SPEC_VERSION
+from tensorken.probing import LIMIT, Probe, in_use, probed
 from tensorken.registry import REGISTRY, SELECTION, PluginRecord, core_version, told, traced
 from tensorken.selection import VARIABLES, Choice, near, normalized
 
@@ -80,24 +80,42 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="subcommand")
     backends = commands.add_parser("backends", help="list the installed backends; nothing is imported")
     backends.add_argument("--json", action="store_true", help="print JSON")
-    backends.add_argument("--probe", action="store_true", help="try to load each")
-    commands.add_parser("doctor", help="try everything, and say what is wrong and how to mend it")
+    backends.add_argument("--probe", action="store_true", help="try to load each, in a process of its own")
+    doctor = commands.add_parser("doctor", help="try everything, and say what is wrong and how to mend it")
+    for parser_of_one in (backends, doctor):
+        parser_of_one.add_argument(
+            "--limit",
+            type=_seconds,
+            default=LIMIT,
+            metavar="SECONDS",
+            help="what each has to load (%(default)g)",
+        )
     return parser
+
+
+def _seconds(text: str) -> float:
+    """A time for an option.
+
+    >>> _seconds("2.5")
+    2.5
+    """
+    seconds = float(text)
+    if not 0 < seconds < 1e6:
+        raise ValueError
+    return seconds
 
 
 # ---- tensorken backends ------------------------------------------------------------------------------------
 
 
 def _list_backends(options: argparse.Namespace) -> int:
-    records = [_probed(r) if options.probe else r for r in SELECTION.backends()]
-    loaded = [r for r in records if options.probe and r.status in ("available", "clash")]
-    devices = {record.key: list(REGISTRY.devices(record)) for record in loaded}
-    facts = {
-        record.key: {device: _facts(record, device) for device in devices[record.key]} for record in loaded
-    }
+    records = SELECTION.backends()
+    probes = probed(records, options.limit) if options.probe else []
+    records = [probe.record for probe in probes] or records
+    loaded = {probe.record.key: probe for probe in probes if probe.loads}
     chosen, why_not = _default()
     if options.json:
-        print(json.dumps(_as_data(records, devices, facts, chosen, why_not), indent=2))
+        print(json.dumps(_as_data(records, loaded, chosen, why_not), indent=2))
         return 0
     default = chosen.record.key if chosen and chosen.record else None
     rows = [
@@ -106,38 +124,29 @@ def _list_backends(options: argparse.Namespace) -> int:
             record.distribution,
             record.version,
             record.needs or "any",
-            _status(record, devices.get(record.key)),
+            _status(record, loaded.get(record.key)),
         )
         for record in records
     ]
     _print_table([("name", "distribution", "version", "needs core", "status"), *rows])
-    for record in loaded:
-        for number, (device, known) in enumerate(facts[record.key].items()):
+    for probe in loaded.values():
+        for number, (device, known) in enumerate(probe.facts.items()):
             if known:
-                _say(f"\n{record.selector}:{number} is {device}")
+                _say(f"\n{probe.record.selector}:{number} is {device}")
                 _print_table(known.items())
     _say(f"\n* default: {chosen}" if chosen else f"\nno default: {why_not}")
     return 0
 
 
-def _facts(record: PluginRecord, device: str) -> dict[str, str]:
-    """What a backend says of a device, or why it says nothing."""
-    try:
-        return REGISTRY.facts(record, device)
-    except BackendError as error:
-        return {"error": told(error)}
-
-
-def _status(record: PluginRecord, devices: Sequence[str] | None) -> str:
-    if devices is not None:
-        return f"loads; devices: {', '.join(devices)}"
+def _status(record: PluginRecord, probe: Probe | None) -> str:
+    if probe is not None:
+        return f"loads; devices: {', '.join(probe.devices)}"
     return f"{record.status}: {record.reason}" if record.reason else record.status
 
 
 def _as_data(
     records: Iterable[PluginRecord],
-    devices: Mapping[Any, list[str]],
-    facts: Mapping[Any, Mapping[str, Mapping[str, str]]],
+    loaded: Mapping[Any, Probe],
     chosen: Choice | None,
     why_not: str,
 ) -> dict[str, Any]:
@@ -151,7 +160,7 @@ def _as_data(
         "error": why_not or None,
         "backends": [
             {fact: getattr(record, fact) for fact in told_of_all}
-            | {"devices": devices.get(record.key), "facts": facts.get(record.key)}
+            | {fact: getattr(loaded.get(record.key), fact, None) for fact in ("devices", "facts")}
             for record in records
         ],
     }
@@ -165,47 +174,32 @@ def _default() -> tuple[Choice | None, str]:
         return None, str(error)
 
 
-def _probed(record: PluginRecord) -> PluginRecord:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return REGISTRY.probe(record)
-
-
 # ---- tensorken doctor --------------------------------------------------------------------------------------
 
 
-def _examine(_: argparse.Namespace) -> int:
+def _examine(options: argparse.Namespace) -> int:
     _say(f"Python     {platform.python_version()} ({platform.python_implementation()}), {sys.executable}")
     _say(f"platform   {platform.platform()}")
     _say(f"core       {core_version() or 'not installed, runs from a folder'}, language {SPEC_VERSION}")
     _say(f"variables  {', '.join(f'{v}={os.environ[v]!r}' for v in VARIABLES if v in os.environ) or 'none'}")
-    backends = [_probed(record) for record in SELECTION.backends()]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        plugins, names = REGISTRY.load_plugins(), REGISTRY.load_names()
-    commands = REGISTRY.records("commands")
-    found = {"backends": backends, "plugins": plugins, "names": names, "subcommands": commands}
+    titles: dict[Group, str] = {"backends": "backends", "plugins": "plugins", "namespace": "names"}
+    probes = {title: probed(REGISTRY.records(group), options.limit) for group, title in titles.items()}
+    found = {title: [probe.record for probe in rows] for title, rows in probes.items()}
+    found["subcommands"] = REGISTRY.records("commands")
     for title, records in found.items():
         _say(f"\n{title}" if records else f"\n{title}: none")
         _print_table(map(_examined, records))
-    _say("".join(f"\n  {line}" for line in REGISTRY.report_header()))
+    _say("".join(f"\n  {line}" for probe in chain(*probes.values()) for line in probe.header))
     notes = [f"nobody reads {v}{suggested(likely)}" for v, likely in SELECTION.unknown_variables().items()]
     notes += [f"{record}: {record.reason}" for record in chain(*found.values()) if record.reason]
     notes += REGISTRY.problems
-    status = 0
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            _say(f"in use: {SELECTION.current()}")
-            notes += [str(w.message) for w in caught if ": using " in str(w.message)]
-        except BackendError as error:
-            _say("in use: nothing")
-            notes.append(str(error))
-            status = 1
+    used = in_use(options.limit)
+    _say(f"in use: {used.choice or 'nothing'}")
+    notes += [*used.notes, *([used.error] if used.error else [])]
     _say("to mend:" if notes else "nothing to mend")
     for note in notes:
         _say(f"  {note}".replace("\n", "\n  "))
-    return status
+    return 0 if used.choice else 1
 
 
 def _examined(record: PluginRecord) -> tuple[str, ...]:

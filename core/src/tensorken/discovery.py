@@ -10,7 +10,6 @@ import contextlib
 import importlib
 import os
 import re
-import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tensorken.errors import TensorkenError
+from tensorken.load_watch import say
 from tensorken.versions import place_in_range
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ class Installation:
         """Distributions whose metadata could not be read."""
         self.lock = threading.RLock()
         """Held while something is found, loaded or chosen: one for all, as each may lead to another."""
+        self.path = path
         self._search: dict[str, Any] = {} if path is None else {"path": path}
         self._records: dict[Group, list[PluginRecord]] | None = None
         self._verdicts: dict[tuple[Group, str, str, str], tuple[Status, str]] = {}
@@ -127,7 +128,7 @@ class Installation:
             for (group, *wanted), verdict in self._verdicts.items():
                 for record in self._records[group]:
                     if [*record.key, record.version] == wanted and record.status in ("available", "clash"):
-                        self._mark(record, *verdict)
+                        self.mark(record, *verdict)
             return self._records
 
     def _distributions(self) -> Iterator[Distribution]:
@@ -171,8 +172,8 @@ class Installation:
         """The record as it is now; the same if it is no longer listed."""
         return next((r for r in self.records(record.group) if r.key == record.key), record)
 
-    def _mark(self, record: PluginRecord, status: Status, reason: str) -> None:
-        """Note what loading has shown; this holds until it is loaded again."""
+    def mark(self, record: PluginRecord, status: Status, reason: str) -> None:
+        """Note what loading has shown; this holds until it has been loaded."""
         self._verdicts[record.group, *record.key, record.version] = status, reason
         if self._records is not None:
             self._records[record.group] = [
@@ -180,7 +181,7 @@ class Installation:
                 for r in self._records[record.group]
             ]
 
-    def _unmark(self, record: PluginRecord) -> None:
+    def unmark(self, record: PluginRecord) -> None:
         """Forget what loading had shown, since it has succeeded."""
         if self._verdicts.pop((record.group, *record.key, record.version), None):
             self.refresh()
@@ -336,7 +337,12 @@ class IncompatibleError(PluginError):
 
 def told(error: BaseException) -> str:
     """An exception in one short line."""
-    lines = str(error).strip().splitlines() or [""]
+    if isinstance(error, SystemExit):
+        return f"it called sys.exit({error.code!r:.40})"
+    try:
+        lines = str(error).strip().splitlines() or [""]
+    except Exception:  # noqa: BLE001, an exception of a plugin's may be broken itself
+        lines = ["its message cannot be read"]
     line = lines[0] if len(lines[0]) <= 200 else f"{lines[0][:200]} ..."
     return (
         line
@@ -365,9 +371,11 @@ def traced() -> bool:
 
 
 @contextlib.contextmanager
-def timed(what: str) -> Iterator[None]:
-    """Tell how long a block took, if that is asked for."""
+def timed(what: str, before: str = "") -> Iterator[None]:
+    """Tell how long a block took, and before it what it is going to do, if that is asked for."""
     start = time.perf_counter()
+    if before and traced():
+        say(f"tensorken: {before}")
     yield
     if traced():
-        print(f"tensorken: {what} in {1000 * (time.perf_counter() - start):.1f} ms", file=sys.stderr)
+        say(f"tensorken: {what} in {1000 * (time.perf_counter() - start):.1f} ms")

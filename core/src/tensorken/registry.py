@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import pluggy
@@ -17,6 +17,8 @@ import pluggy
 from tensorken import plugin as hooks
 from tensorken.discovery import (
     CORE,
+    OURS,
+    Group,
     IncompatibleError,
     Installation,
     PluginError,
@@ -31,6 +33,7 @@ from tensorken.discovery import (
     way_out,
 )
 from tensorken.errors import BackendError, UnknownBackendError
+from tensorken.load_watch import say, watched
 from tensorken.plugin import SPEC_VERSION, BackendEntry
 from tensorken.programs.execution import FINDERS, Compiler, Run
 from tensorken.programs.program import Program
@@ -81,7 +84,7 @@ class Registry(Installation):
         self.hook = self._plugins.hook
         """The hooks of the plugins that are loaded."""
         if traced():
-            self._plugins.trace.root.setwriter(lambda line: print(line, end="", file=sys.stderr))
+            self._plugins.trace.root.setwriter(lambda line: say(line.removesuffix("\n")))
             self._plugins.enable_tracing()
 
     # ---- loading: exactly the one that is wanted -----------------------------------------------------------
@@ -95,16 +98,17 @@ class Registry(Installation):
             raise BackendError(f"{whose} cannot be loaded: {record.reason}")
         if record.status == "broken":
             importlib.invalidate_caches()  # the user may have mended it
+        ours = OURS[record.group].get(record.name) == normalized(record.distribution)
         try:
-            with timed(f"loaded {whose}"):
+            with timed(f"loaded {whose}", f"loading {whose}"), nullcontext() if ours else watched(whose):
                 yield
-        except (KeyboardInterrupt, SystemExit):
+        except KeyboardInterrupt:
             raise
         except BaseException as error:
             reason = "; ".join(filter(None, (told(error), way_out(error, record))))
-            self._mark(record, "incompatible" if isinstance(error, IncompatibleError) else "broken", reason)
+            self.mark(record, "incompatible" if isinstance(error, IncompatibleError) else "broken", reason)
             raise BackendError(f"{whose} cannot be loaded: {reason}") from error
-        self._unmark(record)
+        self.unmark(record)
 
     def _attempt(self, record: PluginRecord, load: Callable[[PluginRecord], object]) -> None:
         """Load what nobody has selected: a failure is noted and otherwise does not matter."""
@@ -112,9 +116,7 @@ class Registry(Installation):
             load(record)
         except BackendError as error:
             if self.current(record).status in ("available", "clash"):  # no device, say
-                self._mark(record, "broken", str(error))
-        except SystemExit as error:
-            self._mark(record, "broken", f"it called sys.exit({error.code!r}); {way_out(error, record)}")
+                self.mark(record, "broken", str(error))
 
     def _register(self, record: PluginRecord, examine: Callable[[Any], T]) -> T:
         """Import a plugin, hand it to pluggy, examine it, and add its ops to the table, or leave no trace."""
@@ -225,8 +227,16 @@ class Registry(Installation):
             return self._interpreters[key]
 
     def probe(self, record: PluginRecord) -> PluginRecord:
-        """Try to load a backend on its default device; its record afterwards."""
-        self._attempt(record, self.load)
+        """Try to load a plugin, a backend on its default device; its record afterwards."""
+        if record.group == "namespace" and record.status == "clash":  # which nothing selects
+            return record
+        loaders: dict[Group, Callable[[PluginRecord], object]] = {
+            "backends": self.load,
+            "plugins": self._load_plugin,
+            "commands": self.load_command,
+            "namespace": self._load_name,
+        }
+        self._attempt(record, loaders[record.group])
         return self.current(record)
 
     def load_attribute(self, text: str, device: str | None) -> RawTensor[Any] | None:
@@ -246,9 +256,10 @@ class Registry(Installation):
         with self.lock:
             if key not in self._attributes:
                 try:
-                    target = attribute_of(importlib.import_module(module), attribute, text)
-                    self._attributes[key], used = _made(target, device, text)
-                except (KeyboardInterrupt, SystemExit, UnknownBackendError):
+                    with watched(f"backend {text!r}"):
+                        target = attribute_of(importlib.import_module(module), attribute, text)
+                        self._attributes[key], used = _made(target, device, text)
+                except (KeyboardInterrupt, UnknownBackendError):
                     raise
                 except BaseException as error:
                     missing = error.name if isinstance(error, ModuleNotFoundError) else None
@@ -279,15 +290,14 @@ class Registry(Installation):
         Returns:
             Their records, whose `status` tells the broken ones.
         """
-
-        def load(record: PluginRecord) -> None:
-            with self._guarded(record):
-                self._register(record, lambda plugin: None)
-
         with self.lock:
             for record in self.records("plugins"):
-                self._attempt(record, load)
+                self._attempt(record, self._load_plugin)
             return self.records("plugins")
+
+    def _load_plugin(self, record: PluginRecord) -> None:
+        with self._guarded(record):
+            self._register(record, lambda plugin: None)
 
     def compiler(self) -> Compiler | None:
         """What asks the plugins that compile programs, which are loaded at the first call; None if there are none."""
@@ -368,13 +378,6 @@ class Registry(Installation):
             raise BackendError(record.reason)
         with self.lock, self._guarded(record):
             return _imported(record)
-
-    def load_names(self) -> list[PluginRecord]:
-        """Try to load what stands behind each name; the records, whose `status` tells the broken ones."""
-        for record in self.records("namespace"):
-            if record.status != "clash":
-                self._attempt(record, self._load_name)
-        return self.records("namespace")
 
     def loaded(self) -> list[RawTensor[Any]]:
         """The interpreters of the backends that are loaded."""

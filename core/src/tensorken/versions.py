@@ -70,8 +70,9 @@ def _fits(version: str, operator: str, bound: str) -> bool:
             return here >= there
         case "<":  # without the pre-releases of a final bound
             return here < there and not (here[:2] == there[:2] and there[2:] == _FINAL)
-        case _:  # without the post-releases of the bound, unless it is one
-            return here > there and not (here[:3] == there[:3] and there[3] < 0 <= here[3])
+        case _:  # without the post-releases of the bound, unless it is one; a development release has none
+            post_of_bound = here[:3] == there[:3] and there[3] < 0 <= here[3] and there[4] == float("inf")
+            return here > there and not post_of_bound
 
 
 def place_in_range(version: str, versions: str) -> Literal["below", "inside", "above"]:
