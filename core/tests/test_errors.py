@@ -191,7 +191,7 @@ DTYPES = [
     row(lambda: V.astype("float8"), DTypeError, "dtype:", "'float8' is unknown", "float32, float64"),
     row(lambda: tk.zeros(3, "complex64"), DTypeError, "dtype:", "'complex64'", "float32, float64"),
     row(lambda: V.astype(3), DTypeError, "dtype:", "<int>", "float32, float64"),
-    row(lambda: tk.tensor(np.array([1j])), DTypeError, "tensor:", "format 'Zd'", "float64", "convert it"),
+    row(lambda: tk.tensor(np.array([1j])), DTypeError, "tensor:", "ndarray", "complex128", "x.real"),
     row(lambda: tk.tensor(np.zeros(3, "uint8")), DTypeError, "tensor:", "format 'B'", "pass dtype="),
 ]
 
@@ -221,7 +221,7 @@ CREATION = [
     row(lambda: tk.tensor(["a"]), ArgumentError, "tensor:", "str", "nested lists"),
     row(lambda: tk.tensor({1, 2}), ArgumentError, "tensor:", "set", "nested lists"),
     row(lambda: tk.tensor(i for i in range(3)), ArgumentError, "tensor:", "generator", "nested lists"),
-    row(lambda: tk.tensor(np.array(["2020-01-01"], "M8[D]")), ArgumentError, "tensor:", "ndarray", "numbers"),
+    row(lambda: tk.tensor(np.array(["2020-01-01"], "M8[D]")), DTypeError, "tensor:", "datetime64[D]", "astype"),
     row(lambda: tk.new((2, 2), [1, 2, 3]), ShapeError, "new:", "(2, 2) needs 4 values", "got shape (3,)"),
     row(lambda: tk.zeros((2, -1)), ShapeError, "zeros:", "negative", "(2, -1)"),
     row(lambda: tk.ones(2.5), ArgumentError, "ones:", "must be ints", "2.5"),

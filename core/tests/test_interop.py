@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as npst
 import tensorken as tk
 from core.tests.each import each_of
 from tensorken import dlpack
-from tensorken.errors import ArgumentError, ConcretizationError, DTypeError, ExchangeError
+from tensorken.errors import ArgumentError, ConcretizationError, DTypeError, ExchangeError, TensorkenError
 
 DTYPES = ("bool", "int32", "int64", "float16", "float32", "float64")
 SHAPES = ((), (1,), (5,), (0,), (2, 3), (2, 0, 3), (1, 4, 1, 2))
@@ -362,6 +362,84 @@ def test_read_only_and_odd_arrays():
 
     equal(tk.tensor(OnlyArray()), a)
     assert tk.tensor(enum.IntEnum("E", "A B").B).item() == 2
+
+
+MASKED = np.ma.masked_array([0.0, 1.0, 2.0], mask=[False, True, False])
+LIKE = tk.tensor([1.0, 2.0, 3.0], dtype="float64")
+
+
+@each_of(
+    "use",
+    [
+        lambda a: tk.tensor(a),
+        lambda a: tk.tensor(a, dtype="float32"),
+        lambda a: tk.asarray(a),
+        lambda a: tk.tensor([a, a]),
+        lambda a: tk.tensor([[a], [LIKE]]),
+        lambda a: tk.new((3,), a),
+        lambda a: tk.from_dlpack(a),
+        lambda a: LIKE + a,
+        lambda a: a + LIKE,
+        lambda a: LIKE @ a,
+        lambda a: tk.less(LIKE, a),
+        lambda a: LIKE.at[...].set(a),
+        lambda a: LIKE[a.astype("int32")],
+        lambda a: LIKE[a > 1.0],
+        lambda a: LIKE.at[a.astype("int32")].add(1.0),
+        lambda a: tk.where(a > 1.0, LIKE, LIKE),
+        lambda a: tk.sin(a),
+        lambda a: tk.stack([LIKE, a]),
+        lambda a: tk.take(LIKE, a.astype("int64")),
+        lambda a: tk.jit(lambda tree: tree["a"] * 2.0)({"a": a}),
+        lambda a: tk.jit(lambda x: x * a)(LIKE),
+        lambda a: tk.grad(lambda x: x.sum())(a),
+        lambda a: tk.vmap(lambda x: x * 2.0)(a),
+        lambda a: tk.trace(lambda x: x * 2.0)(LIKE)(a),
+        lambda a: tk.scan(lambda carry, x: (carry + x, x), 0.0, a),
+    ],
+)
+def test_a_masked_array_is_refused_and_the_error_says_what_to_do(use):
+    """Also one that masks nothing: whether it does may change with the data."""
+    for masked in (MASKED, np.ma.masked_array([0.0, 1.0, 2.0])):
+        with pytest.raises(
+            TensorkenError, match=r"has a mask.* pass x\.filled\(value\), or x\.data and x\.mask as two"
+        ):
+            use(masked)
+    use(MASKED.filled(0.0))
+
+
+def test_a_masked_element_is_refused():
+    with pytest.raises(DTypeError, match=r"MaskedConstant has a mask"):
+        tk.tensor([1.0, np.ma.masked])
+
+
+@each_of(
+    ("odd", "way_out"),
+    [
+        (np.array([(1, 2.0)], dtype=[("a", int), ("b", float)]), r"pass each field by itself, x\['name'\]"),
+        (
+            np.array(["2020-01-01"], dtype="datetime64[D]"),
+            r"count the days or seconds with x\.astype\('int64'\)",
+        ),
+        (np.datetime64("2020-01-01"), "count the days or seconds"),
+        (np.timedelta64(3, "D"), "count the days or seconds"),
+        (np.array([1, None], dtype=object), r"convert its elements with x\.astype\('float64'\)"),
+        (np.array([1j]), r"pass x\.real and x\.imag"),
+        (np.array(["text"]), "encode the text as numbers"),
+        (np.array([b"text"]), "encode the text as numbers"),
+    ],
+)
+def test_arrays_that_hold_no_numbers_say_what_to_do(odd, way_out):
+    for use in (
+        lambda: tk.tensor(odd),
+        lambda: tk.tensor(odd, dtype="int32"),
+        lambda: tk.tensor([odd]),
+        lambda: tk.jit(lambda x: x)(odd),
+        lambda: LIKE + odd,
+        lambda: LIKE.at[0].set(odd),
+    ):
+        with pytest.raises(TypeError, match=rf"cannot make a tensor of \w+ of dtype .*; {way_out}"):
+            use()
 
 
 def test_wider_formats_are_read_with_a_dtype():

@@ -17,6 +17,18 @@ NUMBERS = {bool, int, float}
 
 # Buffer formats by kind and size: "l" is int32 on one platform and int64 on another.
 _KINDS = {"?": "bool", **dict.fromkeys("bhilqn", "int"), **dict.fromkeys("efd", "float")}
+_WAYS_OUT = {
+    "c": "there are no complex dtypes; pass x.real and x.imag",
+    "M": "count the days or seconds with x.astype('int64')",
+    "m": "count the days or seconds with x.astype('int64')",
+    "O": "convert its elements with x.astype('float64')",
+    "S": "encode the text as numbers",
+    "T": "encode the text as numbers",
+    "U": "encode the text as numbers",
+    "V": "pass each field by itself, x['name']",
+}
+"""What to do about arrays whose elements are no real numbers, by the kinds of numpy's dtypes."""
+
 _CONVERTED = (*_KINDS, *"BHILQN", BFLOAT16)
 
 
@@ -29,6 +41,12 @@ def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
         shape = _collect(data, values, ())
         return shape, *typed("tensor", values, dtype)
     keep: list[Any] = []
+    theirs = getattr(data, "dtype", None)
+    way_out = _WAYS_OUT.get(getattr(theirs, "kind", ""))
+    if way_out is not None and not isinstance(data, type):
+        raise DTypeError(
+            f"tensor: cannot make a tensor of {type(data).__name__} of dtype {theirs!s:.60}; {way_out}"
+        )
     view = strided_of(data, keep)
     if view is not None:
         return _from_buffer(view, dtype)

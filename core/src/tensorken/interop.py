@@ -124,9 +124,13 @@ def strided_of(x: Any, keep: list[Any]) -> memoryview | Strided | None:
     Args:
         x: anything: what has the buffer protocol, `__array_interface__`, `__dlpack__` or `__array__`.
         keep: takes what must live until the memory has been read.
+
+    Raises:
+        DTypeError: if it is a masked array.
     """
     if isinstance(x, Strided):
         return x
+    _refuse_masked("tensor", x)
     try:
         return memoryview(x)
     except (
@@ -146,13 +150,24 @@ def strided_of(x: Any, keep: list[Any]) -> memoryview | Strided | None:
     return strided_of(x.__array__(), keep) if hasattr(x, "__array__") else None
 
 
+def _refuse_masked(name: str, x: Any) -> None:
+    """Raise if an array has a mask, as numpy's masked arrays have, which no tensor keeps."""
+    if hasattr(x, "mask") and hasattr(x, "filled") and not isinstance(x, type):
+        raise DTypeError(
+            f"{name}: {type(x).__name__} has a mask, which a tensor cannot keep; pass x.filled(value), "
+            f"or x.data and x.mask as two tensors"
+        )
+
+
 def strided_of_dlpack(x: Any, keep: list[Any]) -> Strided:
     """The memory that an array offers through `__dlpack__`.
 
     Raises:
         ArgumentError: if it has no `__dlpack__`.
+        DTypeError: if it is a masked array.
         ExchangeError: if its memory cannot be read here.
     """
+    _refuse_masked("from_dlpack", x)
     if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
         raise ArgumentError(
             f"from_dlpack: need an array with __dlpack__ and __dlpack_device__, got {shown(x)}; see tk.asarray"
