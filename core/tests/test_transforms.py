@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.support import FUSED, STACKS, Counting, array, close, f64
 from tensorken.errors import GradientError, StructureError
 from tensorken.fuse import Fuse
@@ -209,6 +210,133 @@ def test_extra_results_of_an_inner_transform_keep_the_outer_derivative():
 
     assert tk.grad(f)(f64(2.0)).item() == 8 * 8.0
     assert tk.derivative(f)(f64(2.0)).item() == 8 * 8.0
+
+
+@pytest.mark.feature(84, 195)
+@each_of("wrap", [lambda f: f, tk.jit, lambda f: tk.vmap(f, axis_size=2, in_axes=None, out_axes=None)])
+@each_of("point", [[1.0, 2.0], [3.0]])
+def test_jacobians_and_hessians_have_extra_results(wrap, point):
+    def f(x):
+        hidden = x * 2.0
+        steps = tk.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 2.0, c[2]), (0, x, hidden))
+        return (hidden * hidden).sum() * x, {"hidden": hidden, "outside": outside, "steps": steps, "count": 3}
+
+    outside, x = f64(7.0), f64(point)
+    for transform in (tk.jacfwd, tk.jacrev, tk.hessian):
+        forward = (
+            f if transform is tk.jacfwd else lambda x: (f(x)[0], {**f(x)[1], "steps": (3, x * 8.0, x * 2.0)})
+        )
+        found, aux = wrap(transform(forward, has_aux=True))(x)
+        wanted = transform(lambda x: forward(x)[0])(x)  # noqa: B023
+        assert found.tolist() == wanted.tolist()
+        assert aux["hidden"].interpreter is x.interpreter
+        assert aux["hidden"].tolist() == (x * 2.0).tolist()
+        assert [float(aux["outside"]), int(aux["count"]), int(aux["steps"][0])] == [7.0, 3, 3]
+        assert [y.tolist() for y in aux["steps"][1:]] == [(x * 8.0).tolist(), (x * 2.0).tolist()]
+
+
+def test_a_jacobian_with_extra_results_needs_a_pair():
+    for transform in (tk.jacfwd, tk.jacrev, tk.hessian):
+        with pytest.raises(TypeError, match=r"has_aux=True needs a function that returns a pair"):
+            transform(cubes, has_aux=True)(f64([1.0, 2.0]))
+
+
+# ---- integers among the primals ----------------------------------------------------------------------------
+
+
+def scaled_rows(tree, mask):
+    """Floats, integers and bools in one tree."""
+    return tk.where(mask, tree["table"][tree["rows"]] * tree["count"], 0.0)
+
+
+def mixed_primals():
+    tree = {"table": f64([1.0, 2.0, 3.0]), "rows": tk.tensor([2, 0, 2]), "count": 2}
+    return tree, tk.tensor([True, True, False])
+
+
+@pytest.mark.feature(72, 73)
+@each_of("wrap", [lambda f: f, tk.jit, tk.checkpoint])
+def test_the_cotangent_of_an_integer_primal_is_none(wrap):
+    y, pull_back = tk.vjp(wrap(scaled_rows), *mixed_primals())
+    assert y.tolist() == [6.0, 2.0, 0.0]
+    tree, mask = pull_back(f64([1.0, 10.0, 100.0]))
+    assert mask is None
+    assert sorted(tree) == ["count", "rows", "table"]
+    assert (tree["count"], tree["rows"], tree["table"].tolist()) == (None, None, [20.0, 0.0, 2.0])
+
+
+@pytest.mark.feature(72, 73)
+@each_of("wrap", [lambda f: f, tk.jit])
+def test_the_tangent_of_an_integer_primal_is_none(wrap):
+    primals, f = mixed_primals(), wrap(scaled_rows)
+    tangents = {"table": f64([1.0, 10.0, 100.0]), "rows": None, "count": None}, None
+    y, t = tk.jvp(f, primals, tangents)
+    assert (y.tolist(), t.tolist()) == ([6.0, 2.0, 0.0], [200.0, 2.0, 0.0])
+    y, push_forward = tk.linearize(f, *primals)
+    assert (y.tolist(), push_forward(*tangents).tolist()) == ([6.0, 2.0, 0.0], [200.0, 2.0, 0.0])
+    jitted = tk.jit(lambda primals, t: tk.linearize(f, *primals)[1]({**tangents[0], "table": t}, None))
+    assert jitted(primals, tangents[0]["table"]).tolist() == [200.0, 2.0, 0.0]
+
+
+def test_integers_among_primals_pass_nested_transforms():
+    def slope(x, n):
+        return tk.vjp(lambda x, n: x**3 * n, x, n)[1](1.0)[0]
+
+    x, n = f64(2.0), tk.tensor(5)
+    assert slope(x, n).item() == 60.0
+    assert tk.grad(slope)(x, n).item() == 60.0
+    assert tk.jvp(slope, (x, n), (1.0, None))[1].item() == 60.0
+    assert tk.vmap(slope)(f64([1.0, 2.0]), tk.tensor([1, 5])).tolist() == [3.0, 60.0]
+
+
+def test_the_cotangent_of_an_integer_result_may_be_none():
+    _, pull_back = tk.vjp(lambda x: (x * x, x.argmax()), f64([1.0, 3.0]))
+    assert pull_back((f64([1.0, 1.0]), None))[0].tolist() == [2.0, 6.0]
+
+
+@each_of(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: tk.vjp(tk.square, 3),
+            GradientError,
+            r"^vjp: cannot differentiate int32 .* pass floats \(x.astype\('float32'\)\)$",
+        ),
+        (
+            lambda: tk.jvp(tk.multiply, (2.0, 3), (1.0, 1.0)),
+            GradientError,
+            r"^jvp: the primal at \[1\] is int32, whose tangent must be None; ",
+        ),
+        (
+            lambda: tk.jvp(tk.multiply, (2.0, 3), (1.0, tk.tensor(1))),
+            GradientError,
+            r"^jvp: the primal at \[1\] is int32, whose tangent must be None; ",
+        ),
+        (
+            lambda: tk.jvp(tk.multiply, (2.0, 3), (None, None)),
+            StructureError,
+            r"^jvp: tangents: at \[0\]: expected a leaf, got None",
+        ),
+        (
+            lambda: tk.jvp(tk.multiply, (2.0, 3), (1.0, (None,))),
+            StructureError,
+            r"^jvp: tangents: at \[1\]: expected a leaf, got a tuple of 1",
+        ),
+        (
+            lambda: tk.vjp(tk.multiply, 2.0, 3)[1](None),
+            StructureError,
+            r"^vjp: cotangent: at the top: expected a leaf, got None",
+        ),
+        (
+            lambda: tk.linearize(tk.multiply, 2.0, 3)[1](1.0),
+            StructureError,
+            r"^linearize: tangents: at the top: expected a tuple of 2",
+        ),
+    ],
+)
+def test_tangents_that_do_not_fit_integers_are_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
 
 
 @pytest.mark.feature(110, 141)

@@ -85,11 +85,66 @@ def variable(name: str, leaf: Any, index: int, structure: Any = None) -> Tensor:
     except ArgumentError as error:
         raise ArgumentError(f"{name}: argument leaf {index}: {error}") from None
     if x.dtype.kind != "float":
+        out_of = "" if name in ("jvp", "vjp", "linearize") else ", or leave the argument out of argnums"
         raise GradientError(
             f"{name}: cannot differentiate {x.dtype} of shape {x.shape} at {_path(structure, index)} of the arguments; "
-            f"pass floats (x.astype('float32')), or leave the argument out of argnums"
+            f"pass floats (x.astype('float32')){out_of}"
         )
     return x
+
+
+def primals_of(name: str, leaves: Sequence[Any], structure: tree.Structure) -> list[Tensor]:
+    """The leaves of the arguments as tensors; integers and bools may be among them, but not alone."""
+    values: list[Tensor] = []
+    for i, leaf in enumerate(leaves):
+        try:
+            values.append(as_tensor(leaf))
+        except ArgumentError as error:
+            raise ArgumentError(f"{name}: argument leaf {i}: {error}") from None
+    if values and not any([x.dtype.kind == "float" for x in values]):
+        variable(name, values[0], 0, structure)  # which raises
+    return values
+
+
+def floats_among(values: Sequence[Tensor]) -> list[int]:
+    """The places of the floating-point tensors: of those that have derivatives."""
+    return [i for i, x in enumerate(values) if x.dtype.kind == "float"]
+
+
+def directions_of(
+    name: str, what: str, structure: tree.Structure, values: Sequence[Tensor], given: Any
+) -> list[Tensor | None]:
+    """The leaves of tangents or cotangents, one for each value; None where None stands for an integer's.
+
+    Args:
+        name: the transform, for messages.
+        what: "tangents" of primals, in which an integer or bool must have None, or "cotangent" of results, in which it
+            may.
+        structure: the structure of the values.
+        values: what has these tangents or cotangents.
+        given: the tree of them.
+    """
+    leaves, own = tree.flatten(given)
+    if own != structure:
+        parts = tree.flatten_up_to(structure, given, f"{name}: {what}")
+        filled = [
+            _NONE if t is None and x.dtype.kind != "float" else t for x, t in zip(values, parts, strict=True)
+        ]
+        leaves, own = tree.flatten(tree.unflatten(structure, filled))
+        tree.check_same(structure, own, f"{name}: {what}")
+    found: list[Tensor | None] = []
+    for i, (x, t) in enumerate(zip(values, leaves, strict=True)):
+        if t is not _NONE and what == "tangents" and x.dtype.kind != "float":
+            raise GradientError(
+                f"{name}: the primal at {_path(structure, i)} is {x.dtype}, whose tangent must be None; "
+                f"pass None, or floats for both (x.astype('float32'))"
+            )
+        found.append(None if t is _NONE else matching(name, what.removesuffix("s"), x, t))
+    return found
+
+
+_NONE = object()
+"""Stands for a None that is as a leaf."""
 
 
 def _path(structure: Any, index: int) -> str:

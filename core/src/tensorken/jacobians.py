@@ -20,10 +20,10 @@ from tensorken.arguments import (
     places_of,
     variable,
 )
-from tensorken.batch import over_examples
+from tensorken.batch import Batch, over_examples
 from tensorken.spec.dtypes import int32
 from tensorken.tensor import Tensor
-from tensorken.transforms import grad, jvp, vjp
+from tensorken.transforms import dropped, grad, jvp, vjp
 
 __all__ = [
     "hessian",
@@ -33,12 +33,13 @@ __all__ = [
 ]
 
 
-def jacfwd(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
+def jacfwd(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[..., Any]:
     """The Jacobian of f by forward mode, one pass over all input elements: for few inputs and many outputs.
 
     Args:
         f: a function of pytrees of tensors.
         argnums: which positional argument to differentiate, or several: then each block is a tuple.
+        has_aux: whether f returns (result, anything else); then the function gives (Jacobian, aux).
 
     Returns:
         A function that gives, for each output and each input of the pytrees, a tensor of shape
@@ -50,6 +51,9 @@ def jacfwd(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
     >>> import tensorken as tk
     >>> tk.jacfwd(tk.square)(tk.tensor([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
+    >>> jacobian, aux = tk.jacfwd(lambda x: (x * x, x.sum()), has_aux=True)(tk.tensor([1.0, 2.0]))
+    >>> jacobian.tolist(), aux.item()
+    ([[2.0, 0.0], [0.0, 4.0]], 3.0)
     """
 
     @functools.wraps(check_function("jacfwd", f))
@@ -57,10 +61,13 @@ def jacfwd(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
         partial, inputs, structure = _over_chosen("jacfwd", f, argnums, arguments, keywords)
         primals = tree.unflatten(structure, inputs)
         out_structure: Any = None
+        aux: Any = None
 
         def push(*directions: Tensor) -> list[Tensor]:
-            nonlocal out_structure
-            pushed = jvp(partial, primals, tree.unflatten(structure, directions))[1]
+            nonlocal out_structure, aux
+            _, pushed, *rest = jvp(partial, primals, tree.unflatten(structure, directions), has_aux=has_aux)
+            if has_aux:
+                aux = _of_all_directions(rest[0], directions, inputs)
             outputs, out_structure = tree.flatten(pushed)
             return outputs
 
@@ -73,17 +80,19 @@ def jacfwd(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
                 for part, x in zip(_split(column, inputs), inputs, strict=True)
             ]
             blocks.append(over_inputs(tree.unflatten(structure, row), argnums))
-        return tree.unflatten(out_structure, blocks)
+        found = tree.unflatten(out_structure, blocks)
+        return (found, aux) if has_aux else found
 
     return jacobian
 
 
-def jacrev(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
+def jacrev(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[..., Any]:
     """The Jacobian of f by reverse mode, one pass over all output elements: for many inputs and few outputs.
 
     Args:
         f: a function of pytrees of tensors, whose results are floating-point.
         argnums: which positional argument to differentiate, or several: then each block is a tuple.
+        has_aux: whether f returns (result, anything else); then the function gives (Jacobian, aux).
 
     Returns:
         A function that gives, for each output and each input of the pytrees, a tensor of shape
@@ -100,7 +109,7 @@ def jacrev(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
     @functools.wraps(check_function("jacrev", f))
     def jacobian(*arguments: Any, **keywords: Any) -> Any:
         partial, inputs, structure = _over_chosen("jacrev", f, argnums, arguments, keywords)
-        result, pull_back = vjp(partial, *tree.unflatten(structure, inputs))
+        result, pull_back, *aux = vjp(partial, *tree.unflatten(structure, inputs), has_aux=has_aux)
         leaves, out_structure = tree.flatten(result)
         outputs = [variable("jacrev", y, k) for k, y in enumerate(leaves)]
 
@@ -113,13 +122,19 @@ def jacrev(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
         for k, y in enumerate(outputs):
             block = [part[k].reshape(y.shape + x.shape) for part, x in zip(parts, inputs, strict=True)]
             blocks.append(over_inputs(tree.unflatten(structure, block), argnums))
-        return tree.unflatten(out_structure, blocks)
+        found = tree.unflatten(out_structure, blocks)
+        return (found, *aux) if has_aux else found
 
     return jacobian
 
 
-def hessian(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
+def hessian(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[..., Any]:
     """The second derivatives of f, forward over reverse: tensors of shape `output.shape + input.shape * 2`.
+
+    Args:
+        f: a function of pytrees of tensors, whose results are floating-point.
+        argnums: which positional argument to differentiate, or several.
+        has_aux: whether f returns (result, anything else); then the function gives (Hessian, aux).
 
     Raises:
         GradientError: when called, if an argument is not floating-point.
@@ -128,7 +143,7 @@ def hessian(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
     >>> tk.hessian(lambda x: (x * x * x).sum())(tk.tensor([1.0, 2.0])).tolist()
     [[6.0, 0.0], [0.0, 12.0]]
     """
-    return jacfwd(jacrev(f, argnums), argnums)
+    return jacfwd(jacrev(f, argnums, has_aux=has_aux), argnums, has_aux=has_aux)
 
 
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -161,6 +176,15 @@ def _over_chosen(
     leaves, structure = tree.flatten(tuple([arguments[i] for i in places]))
     inputs = [variable(name, x, i, structure) for i, x in enumerate(leaves)]
     return partial_of(f, arguments, places, keywords), inputs, structure
+
+
+def _of_all_directions(aux: Any, directions: Sequence[Tensor], inputs: Sequence[Tensor]) -> Any:
+    """Extra results, which depend on no direction, outside of the batch of these, if there is one."""
+    levels = {x.interpreter for x in directions} - {x.interpreter for x in inputs}
+    for level in levels:
+        if isinstance(level, Batch):
+            aux = dropped(aux, level)
+    return aux
 
 
 def _over_basis(linear: Callable[..., list[Tensor]], like: list[Tensor]) -> list[Tensor]:

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorken import tree
-from tensorken.arguments import Function, check_function, matching, result_at, variable
+from tensorken.arguments import (
+    Function,
+    check_function,
+    directions_of,
+    floats_among,
+    primals_of,
+    result_at,
+)
 from tensorken.creation import as_tensor
 from tensorken.forward import pushed_through
 from tensorken.levels import Level, ground, raised, running
@@ -91,14 +98,14 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
 
     Args:
         f: a function of pytrees of tensors.
-        primals: its arguments, floating-point.
+        primals: its arguments, floating-point, and integers or bools among them.
 
     Returns:
         (result, push_forward), where `push_forward(*tangents)` takes a tangent for each primal, of its structure,
-        shapes and dtypes, and gives the tangent of the result: what `jvp` gives.
+        shapes and dtypes, None for that of an integer or bool, and gives the tangent of the result: what `jvp` gives.
 
     Raises:
-        GradientError: if a primal is not floating-point.
+        GradientError: if no primal is floating-point.
         StructureError, ShapeError: by push_forward, if the tangents do not match the primals.
 
     >>> import tensorken as tk
@@ -108,21 +115,23 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """
     check_function("linearize", f)
     arguments, structure = tree.flatten(primals)
-    values = [variable("linearize", x, i) for i, x in enumerate(arguments)]
+    values = primals_of("linearize", arguments, structure)
+    places = floats_among(values)
     inner = ground([x.interpreter for x in values] or [as_tensor(0.0).interpreter], "linearize")
     level: Linearize[Any] = Linearize(inner)
     with running(level):
-        variables = [Tensor(level, level.variable(raised(x, inner)), x.shape, x.dtype) for x in values]
+        variables = list(values)
+        for i in places:
+            x = values[i]
+            variables[i] = Tensor(level, level.variable(raised(x, inner)), x.shape, x.dtype)
         leaves, out_structure = tree.flatten(f(*tree.unflatten(structure, variables)))
         outputs = [result_at(level, y) for y in leaves]
     results = [Tensor(inner, y.representation.primal, y.shape, y.dtype) for y in outputs]
 
     def push_forward(*tangents: Any) -> Any:
         """The tangent of the result."""
-        given, given_structure = tree.flatten(tangents)
-        tree.check_same(structure, given_structure, "linearize: tangents")
-        pushes = [matching("linearize", "tangent", x, t) for x, t in zip(values, given, strict=True)]
-        found = level.push(dict(enumerate(pushes)))
+        given = directions_of("linearize", "tangents", structure, values, tangents)
+        found = level.push({k: t for k, i in enumerate(places) if (t := given[i]) is not None})
         pushed = [
             y.zeros_like() if (t := found.get(traced.representation.index)) is None else t
             for y, traced in zip(results, outputs, strict=True)

@@ -12,10 +12,12 @@ from tensorken.arguments import (
     Function,
     check_function,
     check_sequences,
-    matching,
+    directions_of,
+    floats_among,
     over_inputs,
     partial_of,
     places_of,
+    primals_of,
     result_at,
     variable,
 )
@@ -45,33 +47,36 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
 
     Args:
         f: a function of pytrees of tensors.
-        primals: its arguments.
-        tangents: one for each argument, of the same structure, shapes and dtypes.
+        primals: its arguments; floating-point, and integers or bools among them.
+        tangents: one for each argument, of the same structure, shapes and dtypes; None for that of an integer or bool.
         has_aux: whether f returns (result, anything else).
 
     Returns:
         (result, tangent of the result), and what else f returned if has_aux.
 
     Raises:
-        StructureError, ShapeError, GradientError: if the tangents do not match the primals.
+        StructureError, ShapeError: if the tangents do not match the primals.
+        GradientError: if they do not in dtype, or no primal is floating-point.
 
     >>> import tensorken as tk
     >>> y, t = tk.jvp(tk.square, (3.0,), (1.0,))
     >>> y.item(), t.item()
     (9.0, 6.0)
+    >>> y, t = tk.jvp(lambda x, n: x**n, (2.0, 3), (1.0, None))
+    >>> y.item(), t.item()
+    (8.0, 12.0)
     """
     check_function("jvp", f)
     check_sequences("jvp", primals, tangents)
     arguments, structure = tree.flatten(tuple(primals))
-    pushes, pushed_structure = tree.flatten(tuple(tangents))
-    tree.check_same(structure, pushed_structure, "jvp: tangents")
-    values = [variable("jvp", x, i) for i, x in enumerate(arguments)]
-    directions = [matching("jvp", "tangent", x, t) for x, t in zip(values, pushes, strict=True)]
-    inner = ground([x.interpreter for x in (*values, *directions)] or [as_tensor(0.0).interpreter], "jvp")
+    values = primals_of("jvp", arguments, structure)
+    directions = directions_of("jvp", "tangents", structure, values, tuple(tangents))
+    given = [*values, *[t for t in directions if t is not None]]
+    inner = ground([x.interpreter for x in given] or [as_tensor(0.0).interpreter], "jvp")
     level: Forward[Any] = Forward(inner)
     with running(level):
         duals = [
-            Tensor(level, Dual(raised(x, inner), raised(t, inner)), x.shape, x.dtype)
+            x if t is None else Tensor(level, Dual(raised(x, inner), raised(t, inner)), x.shape, x.dtype)
             for x, t in zip(values, directions, strict=True)
         ]
         result, aux = _split("jvp", f(*tree.unflatten(structure, duals)), has_aux)
@@ -86,7 +91,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
     ]
     _settle(inner, primals_out, tangents_out)
     pair = tree.unflatten(out_structure, primals_out), tree.unflatten(out_structure, tangents_out)
-    return (*pair, _dropped(aux, level)) if has_aux else pair
+    return (*pair, dropped(aux, level)) if has_aux else pair
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
@@ -95,35 +100,52 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     Returns:
         (result, pullback), and what else f returned if has_aux. The pullback takes a cotangent of the result's
         structure, shapes and dtypes, returns a tuple with one cotangent for each primal, and may be called again.
+        The cotangent of an integer or bool is None, the exact zero; that of an integer result may be.
 
     Raises:
-        GradientError: if a primal is not floating-point.
+        GradientError: if no primal is floating-point.
         StructureError, ShapeError: when the pullback is called, if the cotangent does not match the result.
 
     >>> import tensorken as tk
     >>> y, pull_back = tk.vjp(lambda a, b: a * b, 2.0, 5.0)
     >>> [t.item() for t in pull_back(1.0)]
     [5.0, 2.0]
+    >>> rows = tk.tensor([0, 0, 1])
+    >>> y, pull_back = tk.vjp(lambda table, rows: table[rows], tk.zeros(2), rows)
+    >>> table, of_rows = pull_back(tk.ones(3))
+    >>> table.tolist(), of_rows
+    ([2.0, 1.0], None)
     """
     check_function("vjp", f)
-    arguments, structure = _leaves(primals)
-    values = [variable("vjp", x, i) for i, x in enumerate(arguments)]
-    level, outputs, out_structure, aux = record("vjp", f, values, structure, has_aux)
+    leaves, structure = tree.flatten(primals)
+    values = primals_of("vjp", leaves, structure)
+    places = floats_among(values)
+    chosen = [values[i] for i in places]
+
+    def of_floats(*floats: Tensor) -> Any:
+        full: list[Any] = list(values)
+        for i, x in zip(places, floats, strict=True):
+            full[i] = x
+        return f(*tree.unflatten(structure, full))
+
+    level, outputs, out_structure, aux = record("vjp", of_floats, chosen, None, has_aux)
     inner = level.inner
     results = _primals_of(outputs, inner)
 
     def pull_back(cotangent: Any) -> tuple[Any, ...]:
         """The cotangents of the primals."""
-        given, given_structure = tree.flatten(cotangent)
-        tree.check_same(out_structure, given_structure, "vjp: cotangent")
-        seeds = [matching("vjp", "cotangent", y, t) for y, t in zip(results, given, strict=True)]
+        given = directions_of("vjp", "cotangent", out_structure, results, cotangent)
+        seeds = [y.zeros_like() if t is None else t for y, t in zip(results, given, strict=True)]
         found = pull(level, outputs, seeds, consume=False)
-        pulled = _cotangents_of(values, found, inner)
+        pulled = _cotangents_of(chosen, found, inner)
         _settle(inner, pulled)
-        return _arguments(structure, pulled)  # type: ignore[no-any-return]
+        full: list[Tensor | None] = [None] * len(values)
+        for i, t in zip(places, pulled, strict=True):
+            full[i] = t
+        return tree.unflatten(structure, full)  # type: ignore[no-any-return]
 
     result = tree.unflatten(out_structure, results)
-    return (result, pull_back, _dropped(aux, level)) if has_aux else (result, pull_back)
+    return (result, pull_back, dropped(aux, level)) if has_aux else (result, pull_back)
 
 
 # ---- gradients ---------------------------------------------------------------------------------------------
@@ -282,7 +304,7 @@ def _differentiated(
         _settle(inner, results, pulled)
         gradients = over_inputs(_arguments(structure, pulled), argnums)
         value = tree.unflatten(out_structure, results)
-        return ((value, _dropped(aux, level)) if has_aux else value), gradients
+        return ((value, dropped(aux, level)) if has_aux else value), gradients
 
     return differentiated
 
@@ -349,7 +371,7 @@ def _settle(inner: Interpreter[Any], *results: list[Tensor]) -> None:
                     inner.settle(x.representation)
 
 
-def _dropped(aux: Any, level: Any) -> Any:
+def dropped(aux: Any, level: Any) -> Any:
     """Extra results, one level down: their derivatives are not asked for."""
     inner = level.inner
 
