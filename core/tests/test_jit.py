@@ -9,6 +9,7 @@ import warnings
 import pytest
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.support import close
 from tensorken.errors import (
     ArgumentError,
@@ -163,8 +164,88 @@ def test_static_arguments_arrive_as_they_are():
         ArgumentError, match=r"jit: f: argument leaf 2 is a str, need a tensor.*static_argnums"
     ):
         tk.jit(f)(x, 3, "sin")
-    with pytest.raises(ArgumentError, match="static_argnums 5 does not fit a call with 3"):
-        tk.jit(f, static_argnums=5)(x, 3, "sin")
+    with pytest.raises(
+        ArgumentError, match="static_argnums 5 does not fit f, which has 3 positional parameters"
+    ):
+        tk.jit(f, static_argnums=5)
+    with pytest.raises(ArgumentError, match="static_argnums 5 does not fit a call with 1"):
+        tk.jit(lambda *xs: xs, static_argnums=5)(x)
+
+
+@each_of(
+    "which",
+    [
+        {"static_argnums": (1, 2)},
+        {"static_argnums": [-1, -2]},
+        {"static_argnames": ("times", "how")},
+        {"static_argnames": ["how", "times"]},
+        {"static_argnums": 1, "static_argnames": ("times", "how")},
+    ],
+)
+def test_static_arguments_may_be_given_by_place_or_by_name(which):
+    traced = []
+
+    def f(x, times=2, how="sin", *, scale=1.0):
+        traced.append((times, how))
+        return getattr(tk, how)(x) * times * scale
+
+    fast, x = tk.jit(f, **which), tk.tensor(0.5)
+    both = len(which) == 2  # then nothing is inferred: "how" is static by name alone
+    calls = [
+        lambda g: g(x, 3, how="cos"),
+        lambda g: g(x, times=3, how="sin"),
+        lambda g: g(x),
+        lambda g: g(x=x, times=4),
+    ]
+    calls += [] if both else [lambda g: g(x, 3, "cos"), lambda g: g(x, 3, "sin", scale=2.0)]
+    calls += [
+        lambda g: tk.grad(g)(x, times=3, how="cos"),
+        lambda g: tk.vmap(lambda x: g(x, how="cos"))(tk.ones(2)),
+    ]
+    for call in calls:
+        wanted = call(f).tolist()
+        traced.clear()
+        assert [call(fast).tolist() for _ in range(3)] == [wanted] * 3
+        assert len(traced) <= 1
+    assert fast(x, times=3, how="cos").item() != fast(x, times=3, how="sin").item() != fast(x, times=1).item()
+    if both:
+        with pytest.raises(ArgumentError, match="need a tensor"):
+            fast(x, 3, "cos")
+
+
+def test_static_names_of_a_function_that_takes_any():
+    fast = tk.jit(lambda x, *rest, **options: x * options["n"], static_argnames="n")
+    assert [fast(2.0, n=n).item() for n in (2, 3, 3)] == [4.0, 6.0, 6.0]
+    assert tk.jit(max, static_argnums=(0, -1))(2.0, 1.0).item() == 2.0  # written in C
+    with pytest.raises(
+        ArgumentError, match=r"jit: static_argnames 'm': named_f has no parameter 'm'; it has x, n$"
+    ):
+        tk.jit(named_f, static_argnames="m")
+    with pytest.raises(
+        ArgumentError, match=r"jit: static_argnums must be an int or several, got 'n'.*static_argnames"
+    ):
+        tk.jit(named_f, static_argnums="n")
+    with pytest.raises(
+        ArgumentError, match=r"jit: static_argnames must be a str or several, got 1.*static_argnums"
+    ):
+        tk.jit(named_f, static_argnames=1)
+
+
+def test_a_static_argument_by_name_that_varies_is_told():
+    f = tk.jit(lambda x, n=0: x, static_argnames="n")
+    for n in range(15):
+        f(1.0, n=n)
+    with pytest.warns(RetraceWarning, match=r"traced 16 times.*static argument n is another value, 15"):
+        f(1.0, n=15)
+    g = tk.jit(lambda x, n=0: x, static_argnames="n")
+    for n in range(15):
+        g(1.0, n=n)
+    with pytest.warns(RetraceWarning, match="static argument n is another value, 14, or given otherwise"):
+        g(1.0)
+
+
+def named_f(x, n):
+    return x * n
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from tensorken.control_flow import *
 from tensorken.creation import *
 from tensorken.custom import *
 from tensorken.debugging import *
+from tensorken.eager import *
 from tensorken.functions.arithmetic import *
 from tensorken.functions.broadcasting import *
 from tensorken.functions.constants import *

@@ -17,6 +17,7 @@ from tensorken.arguments import Argnums, Function, check_function, places_of
 from tensorken.calls import call
 from tensorken.creation import as_operand, as_tensor, tensor
 from tensorken.donation import Donated, give_away
+from tensorken.eager import jit_is_disabled
 from tensorken.errors import ArgumentError, RetraceWarning
 from tensorken.levels import ground
 from tensorken.packing import packing, unpacking
@@ -28,7 +29,7 @@ from tensorken.spec import op as ops
 from tensorken.spec.dtypes import DType, bool_, int32
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
-from tensorken.static_arguments import Static
+from tensorken.static_arguments import Fixed, Static, Statics
 from tensorken.tensor import Tensor
 from tensorken.tracing import traced
 from tensorken.transforms import TRANSFORMED
@@ -53,7 +54,7 @@ class Kind:
     """What arguments must have in common to be served by one program."""
 
     structure: tree.Structure
-    fixed: tuple[tuple[int, Static], ...]
+    fixed: Fixed
     base: Any
     types: tuple[tuple[Shape, DType], ...]
 
@@ -110,7 +111,13 @@ class Tracings:
             )
 
 
-def jit(f: Function, *, static_argnums: Argnums = (), donate_argnums: Argnums = ()) -> Callable[..., Any]:
+def jit(
+    f: Function,
+    *,
+    static_argnums: Argnums = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnums: Argnums = (),
+) -> Callable[..., Any]:
     """The same function, traced at its first call with arguments of given shapes and dtypes; then only its ops run.
 
     Numbers and arrays among the arguments become tensors.  Python code in f runs while it is traced and not again, so f
@@ -121,27 +128,37 @@ def jit(f: Function, *, static_argnums: Argnums = (), donate_argnums: Argnums = 
         f: a function of pytrees of tensors and numbers.
         static_argnums: the places of positional arguments that f gets as they are, which must be hashable; f is traced
             anew for each value of them.
+        static_argnames: the names of such arguments.  If only the places are given, or only the names, f's signature
+            tells the others, so that a static argument may be given by position or by name.
         donate_argnums: the places of positional arguments that are not used after the call, so that results may take
             their memory; their tensors are gone then, even if the call fails, and using one is an error.
 
     Raises:
-        ConcretizationError: when called, where f asks for a value of a tensor, as by `if x > 0`.
-        ArgumentError: when called, if an argument is no tensor, number or array and not static.
+        ArgumentError: if f has no such parameters; when called, if an argument is no tensor, number or array and not
+            static.
+        ConcretizationError: when called, where f asks for a value of a tensor, as by `if x > 0`; `tk.disable_jit` runs
+            f on values, to look at them.
 
     >>> import tensorken as tk
     >>> loss = tk.jit(lambda w, x: ((x @ w) ** 2).sum())
     >>> w, x = tk.ones(3), tk.ones((2, 3))
     >>> loss(w, x).item(), tk.grad(loss)(w, x).tolist()
     (18.0, [12.0, 12.0, 12.0])
+    >>> power = tk.jit(lambda x, n: x**n, static_argnames="n")
+    >>> power(2.0, 3).item(), power(2.0, n=3).item()
+    (8.0, 8.0)
     """
     check_function("jit", f)
+    statics = Statics.of(f, static_argnums, static_argnames)
     name = getattr(f, "__name__", "function")
     tracings = Tracings(name, getattr(inspect.unwrap(f), "__code__", None))
     programs = tracings.programs
-    plain = static_argnums == () and donate_argnums == ()
+    plain = not (statics.argnums or statics.names or donate_argnums != ())
 
     @functools.wraps(f)
     def jitted(*arguments: Any, **keywords: Any) -> Any:
+        if jit_is_disabled():
+            return _in_python(f, name, statics, arguments, keywords)
         recent = tracings.recent
         if recent is not None and not ops.watchers:
             given = recent.given(arguments, keywords)
@@ -154,7 +171,7 @@ def jit(f: Function, *, static_argnums: Argnums = (), donate_argnums: Argnums = 
                 found = None
             if found is not None and not ops.watchers:
                 return found.of(found.run([x.representation for x in arguments]))  # type: ignore[misc]
-        return _call(f, tracings, static_argnums, donate_argnums, arguments, keywords)
+        return _call(f, tracings, statics, donate_argnums, arguments, keywords)
 
     made: dict[Any, Callable[..., Any]] = {}
 
@@ -162,7 +179,7 @@ def jit(f: Function, *, static_argnums: Argnums = (), donate_argnums: Argnums = 
         if key not in made:
             transformed = transform(f)
             transformed.__name__ = f"{key[0]} of {name}"
-            made[key] = jit(transformed, static_argnums=static_argnums)
+            made[key] = jit(transformed, static_argnums=statics.argnums, static_argnames=[*statics.names])
         return made[key]
 
     jitted.__dict__[TRANSFORMED] = (jitted, once)
@@ -172,18 +189,16 @@ def jit(f: Function, *, static_argnums: Argnums = (), donate_argnums: Argnums = 
 def _call(
     f: Function,
     tracings: Tracings,
-    static_argnums: Argnums,
+    statics: Statics,
     donate_argnums: Argnums,
     arguments: tuple[Any, ...],
     keywords: dict[str, Any],
 ) -> Any:
     """A call with arguments of any kind."""
     name = tracings.name
-    static = _places("static_argnums", static_argnums, len(arguments))
     donated = _places("donate_argnums", donate_argnums, len(arguments))
-    fixed = tuple([(i, Static(arguments[i])) for i in sorted(static)])
-    varying = tuple([x for i, x in enumerate(arguments) if i not in static])
-    leaves, structure = tree.flatten((varying, keywords))
+    fixed, leaves, structure = _divided(statics, arguments, keywords)
+    static = [i for i, _ in fixed if isinstance(i, int)]
     xs = _tensors(name, leaves)
     base = (xs[0] if xs else as_tensor(0.0)).interpreter.base
     kind = Kind(structure, fixed, base, tuple([(x.shape, x.dtype) for x in xs]))
@@ -223,6 +238,50 @@ def _call(
             give_away([xs[i] for i in found.donated if xs[i] is leaves[i]], Donated(base, name))
         return found.of(run(given))
     return tree.unflatten(found.result, call(found.program, operands))
+
+
+def _divided(
+    statics: Statics, arguments: tuple[Any, ...], keywords: dict[str, Any]
+) -> tuple[Fixed, list[Any], tree.Structure]:
+    """The static arguments by place or name, and the leaves of the others with their structure."""
+    if not statics.argnums and not statics.names:
+        return (), *tree.flatten((arguments, keywords))
+    count = len(arguments)
+    argnums = [i for i in statics.argnums if not statics.optional or i < count]
+    given = argnums[0] if len(argnums) == 1 else tuple(argnums)
+    static = set(_places("static_argnums", given, count) if argnums else ())
+    named = sorted(statics.names.intersection(keywords))
+    fixed: Fixed = (
+        *[(i, Static(arguments[i])) for i in sorted(static)],
+        *[(n, Static(keywords[n])) for n in named],
+    )
+    varying = tuple([x for i, x in enumerate(arguments) if i not in static])
+    rest = {n: x for n, x in keywords.items() if n not in named}
+    return fixed, *tree.flatten((varying, rest))
+
+
+def _joined(fixed: Fixed, varying: Any) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call: the static ones among the others."""
+    positional, named = list(varying[0]), dict(varying[1])
+    for i, one in fixed:
+        if isinstance(i, str):
+            named[i] = one.value
+        else:
+            positional.insert(i, one.value)
+    return positional, named
+
+
+def _in_python(
+    f: Function, name: str, statics: Statics, arguments: tuple[Any, ...], keywords: dict[str, Any]
+) -> Any:
+    """What the call gives where jit is disabled: numbers become tensors all the same, and so do those of the result."""
+    fixed, leaves, structure = _divided(statics, arguments, keywords)
+    xs = _tensors(name, leaves)
+    positional, named = _joined(fixed, tree.unflatten(structure, xs))
+    base = (xs[0] if xs else as_tensor(0.0)).interpreter.base
+    return tree.map(
+        lambda y: y if isinstance(y, Tensor) else tensor(y, backend=base), f(*positional, **named)
+    )
 
 
 def _recent(name: str, kind: Kind, xs: Sequence[Tensor], found: Prepared) -> Recent:
@@ -272,7 +331,7 @@ def _tensors(name: str, leaves: Sequence[Any]) -> list[Tensor]:
         except ArgumentError as error:
             raise ArgumentError(
                 f"jit: {name}: argument leaf {i} is a {type(leaf).__name__}, need a tensor, number or array: {error}; "
-                f"name its argument in static_argnums to pass it as it is"
+                f"name its argument in static_argnames or static_argnums to pass it as it is"
             ) from None
     return xs
 
@@ -289,11 +348,8 @@ def _traced(f: Function, name: str, xs: Sequence[Tensor], kind: Kind, donated: S
     found: list[tree.Structure] = []
 
     def flat(*tensors: Tensor) -> list[Any]:
-        positional, named = tree.unflatten(kind.structure, tensors)
-        full = list(positional)
-        for i, value in kind.fixed:
-            full.insert(i, value.value)
-        outputs, result = tree.flatten(f(*full, **named))
+        positional, named = _joined(kind.fixed, tree.unflatten(kind.structure, tensors))
+        outputs, result = tree.flatten(f(*positional, **named))
         found.append(result)
         return outputs
 
@@ -313,7 +369,7 @@ def _traced(f: Function, name: str, xs: Sequence[Tensor], kind: Kind, donated: S
 
 def _parameters(f: Function, kind: Kind) -> tuple[str, ...]:
     """What the function calls its positional arguments, but for the static ones."""
-    static = {i for i, _ in kind.fixed}
+    static = {i for i, _ in kind.fixed if isinstance(i, int)}
     names = parameters_of(f, len(tree.unflatten(kind.structure, range(kind.structure.size))[0]) + len(static))
     return tuple([name for i, name in enumerate(names) if i not in static])
 
@@ -333,8 +389,11 @@ def _cause(last: Kind | None, kind: Kind, found: Prepared) -> str:
     if last.structure != kind.structure:
         return f"its arguments have the structure {kind.structure} after {last.structure}; keep to one"
     if last.fixed != kind.fixed:
-        i, new = next(new for old, new in zip(last.fixed, kind.fixed, strict=True) if old != new)
-        return f"static argument {i} is another value, {new.value!r:.60}; if it varies, leave it out of static_argnums"
+        i, new = next((one for one in kind.fixed if one not in last.fixed), last.fixed[-1])
+        return (
+            f"static argument {i} is another value, {new.value!r:.60}, or given otherwise; if it varies, let it not be "
+            f"static"
+        )
     for i, (before, after) in enumerate(zip(last.types, kind.types, strict=True)):
         if before != after:
             texts = [f"{dtype.name}{list(shape)}" for shape, dtype in (after, before)]

@@ -182,7 +182,7 @@ def _message(flaw: str, call: _Call) -> str:
         )
     at = "" if line is None else f"{made or ';'} at {line}"
     if call.program is not None:
-        at += "; without tk.jit it is told in which op"
+        at += "; within tk.disable_jit() it is told in which op"
     name = call.op.name if call.program is None else call.program.name
     return f"{name}: gives {flaw} for {shown}{within}{at}"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorken.donation import Donated, give_away
 from tensorken.programs.execution import Run
-from tensorken.static_arguments import Static
+from tensorken.static_arguments import Fixed, Static
 from tensorken.wrapper import Given
 
 _facts = attrgetter("interpreter", "_shape", "_dtype")
@@ -22,7 +22,7 @@ class Recent:
 
     Attributes:
         unpack: from the positional arguments that vary, and the keywords, to their leaves.
-        static: the places of the other arguments, and what they were.
+        static: the places or names of the other arguments, and what they were.
         facts: of each leaf the backend, the shape and the dtype.
         donated: the places of the leaves that were given away.
         gone: what such tensors live on afterwards; None if there are none.
@@ -31,7 +31,7 @@ class Recent:
     """
 
     unpack: Callable[[Any], list[Any] | None]
-    static: tuple[tuple[int, Static], ...]
+    static: Fixed
     facts: list[tuple[Any, ...]]
     donated: Sequence[int]
     gone: Donated | None
@@ -42,11 +42,14 @@ class Recent:
         """What `run` takes, if a call is like this one, whose donated tensors are gone from then on; else None."""
         varying: Sequence[Any] = arguments
         if self.static:
-            varying = list(arguments)
+            rest, keywords = list(arguments), dict(keywords)
             for i, value in reversed(self.static):
-                if i >= len(varying) or Static(varying.pop(i)) != value:
+                if isinstance(i, str):
+                    if i not in keywords or Static(keywords.pop(i)) != value:
+                        return None
+                elif i >= len(rest) or Static(rest.pop(i)) != value:
                     return None
-            varying = tuple(varying)
+            varying = tuple(rest)
         leaves = self.unpack((varying, keywords))
         if leaves is None:
             return None

@@ -143,26 +143,61 @@ def loop_body(
     has it so.
     """
     numbers = dict(given.numbers)
-    what, skipped = f"{loop.name}: the {loop.carried}", loop.counters
     while True:
         body = Body.of(loop.name, function, arguments, [*values, *rows], given.inner, values)
-        before, after = [tree.unflatten(one, range(one.size)) for one in (carry, body.result)]
-        after = after[0] if loop.stacks else after
-        if skipped:
-            before, after = before[skipped], after[skipped]
-        tree.check_same(tree.structure(before), tree.structure(after), f"{what} that the function returns")
-        changed = False
-        for i, (x, v) in enumerate(zip(values, body.outputs, strict=False)):
-            if i in numbers and x.dtype is not v.dtype and with_scalar(v.dtype, numbers[i]) is v.dtype:
-                values[i] = made(numbers.pop(i), v.dtype, x.interpreter.base)
-                changed = True
-        if not changed:
+        after = tree.unflatten(body.result, range(body.result.size))
+        check_structure(loop, carry, tree.structure(after[0] if loop.stacks else after))
+        if not numbers_as(values, body.outputs, numbers):
             break
-    paths = [path for path, _ in tree.flatten_with_path(tree.unflatten(carry, values))[0]]
-    for path, x, v in zip(paths, values, body.outputs, strict=False):
-        own = path.removeprefix(f"[{skipped}]") if skipped else path
-        _check_kind(f"{what}{own and f' at {own}'}", x, v)
+    check_kinds(loop, carry, values, body.outputs)
     return body
+
+
+def check_structure(loop: Loop, carry: Any, found: Any) -> None:
+    """Raise a StructureError if a step returns a carry of another structure."""
+    skipped = loop.counters
+    before, after = [tree.unflatten(one, range(one.size)) for one in (carry, found)]
+    if skipped:
+        before, after = before[skipped], after[skipped]
+    what = f"{loop.name}: the {loop.carried} that the function returns"
+    tree.check_same(tree.structure(before), tree.structure(after), what)
+
+
+def numbers_as(values: list[Tensor], found: Sequence[Any], numbers: dict[int, Any]) -> bool:
+    """Give values that came as Python numbers the dtypes that a step returns, if their kind allows; whether any has.
+
+    Args:
+        values: the first carry, which is changed.
+        found: what the step returns, anything with dtypes.
+        numbers: the places of the numbers, of which those with new dtypes are dropped.
+    """
+    changed = False
+    for i, (x, v) in enumerate(zip(values, found, strict=False)):
+        if i in numbers and x.dtype is not v.dtype and with_scalar(v.dtype, numbers[i]) is v.dtype:
+            values[i] = made(numbers.pop(i), v.dtype, x.interpreter.base)
+            changed = True
+    return changed
+
+
+def check_kinds(loop: Loop, carry: Any, values: Sequence[Tensor], found: Sequence[Any]) -> None:
+    """Raise a ShapeError or DTypeError if a step returns a carry of other shapes or dtypes."""
+    skipped = loop.counters
+    paths = [path for path, _ in tree.flatten_with_path(tree.unflatten(carry, values))[0]]
+    for path, x, v in zip(paths, values, found, strict=False):
+        own = path.removeprefix(f"[{skipped}]") if skipped else path
+        _check_kind(f"{loop.name}: the {loop.carried}{own and f' at {own}'}", x, v)
+
+
+def check_condition(name: str, found: Sequence[Any]) -> None:
+    """Raise a ShapeError unless a condition gave one bool of shape ()."""
+    kinds = [(v.dtype.name, v.shape) for v in found]
+    if kinds == [("bool", ())]:
+        return
+    came = " and ".join([f"{dtype} {shape}" for dtype, shape in kinds]) or "nothing"
+    way_out = (
+        "compare it, as by != 0" if [shape for _, shape in kinds] == [()] else "reduce it by tk.all or tk.any"
+    )
+    raise ShapeError(f"{name}: cond_fun gave {came}, need one bool of shape (); {way_out}")
 
 
 def _check_kind(what: str, expected: Any, got: Any) -> None:

@@ -9,6 +9,8 @@ from tensorken.arguments import Function, check_function
 from tensorken.calls import applied
 from tensorken.control_flow.bodies import Body, Given, check_alike, with_inputs_of_all
 from tensorken.control_flow.branches import COND
+from tensorken.control_flow.in_python import cond_in_python
+from tensorken.eager import jit_is_disabled
 from tensorken.errors import ShapeError
 from tensorken.spec.dtypes import bool_
 
@@ -50,6 +52,10 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     if predicate.dtype is not bool_:
         predicate = predicate != 0
     branches = (true_fun, false_fun)
+    if jit_is_disabled():
+        found = cond_in_python(predicate, branches, given, structure)
+        if found is not None:
+            return found[0]
     bodies = [Body.of("cond", f, structure, xs, given.inner, (), chosen=True) for f in branches]
     tree.check_same(bodies[0].result, bodies[1].result, "cond: the result of false_fun, beside true_fun's")
     wanted = [

@@ -14,14 +14,17 @@ from tensorken.control_flow.bodies import (
     Given,
     Loop,
     base_of,
+    check_condition,
     loop_body,
     made,
     with_inputs_of_all,
 )
+from tensorken.control_flow.in_python import scan_in_python, while_in_python
 from tensorken.control_flow.roles import CARRY, CONSTANT
 from tensorken.control_flow.scans import SCAN
 from tensorken.control_flow.whiles import WHILE
 from tensorken.creation import as_tensor
+from tensorken.eager import jit_is_disabled
 from tensorken.errors import ArgumentError, ShapeError
 from tensorken.programs.program import Variable
 from tensorken.spec.dtypes import DType, int32, int64
@@ -93,6 +96,9 @@ def _scan(loop: Loop, f: Function, init: Any, xs: Any, length: int | None, rever
             )
         return result
 
+    if steps and jit_is_disabled():
+        first = tree.structure(init), tree.structure(xs)
+        return scan_in_python(loop, step, given, *first, steps, bool(reverse))
     body = loop_body(loop, step, structure, given, values, rows, tree.structure(init))
     captured, program = body.captured, body.program
     if not program.inputs:  # an op needs an operand, to know where to run
@@ -184,19 +190,15 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
 def _while(loop: Loop, cond_fun: Function, body_fun: Function, leaves: list[Any], structure: Any) -> Any:
     name = loop.name
     given = Given.of(name, leaves)
+    if jit_is_disabled():
+        found = while_in_python(loop, cond_fun, body_fun, given, structure)
+        if found is not None:
+            return tree.unflatten(structure, found)
     values = given.tensors
     alone = tree.structure((tree.unflatten(structure, leaves),))
     body = loop_body(loop, body_fun, alone, given, values, [], structure)
     condition = Body.of(name, cond_fun, alone, values, given.inner, ())
-    found = [(v.dtype.name, v.shape) for v in condition.outputs]
-    if found != [("bool", ())]:
-        came = " and ".join([f"{dtype} {shape}" for dtype, shape in found]) or "nothing"
-        way_out = (
-            "compare it, as by != 0"
-            if [shape for _, shape in found] == [()]
-            else "reduce it by tk.all or tk.any"
-        )
-        raise ShapeError(f"{name}: cond_fun gave {came}, need one bool of shape (); {way_out}")
+    check_condition(name, condition.outputs)
     captured = [*condition.captured, *body.captured]
     programs = with_inputs_of_all([condition, body])
     roles = (*[CONSTANT] * len(captured), *[CARRY] * len(values))
