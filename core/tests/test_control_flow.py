@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.support import FUSED, STACKS, Counting, Strict, array, close, f64, peak_of
 from tensorken.calls import halves_of
 from tensorken.errors import ArgumentError, DTypeError, GradientError, ShapeError, StructureError
@@ -535,6 +536,86 @@ def test_newtons_iteration_gives_jaxs_numbers(backend):
 def test_second_derivatives_in_forward_mode():
     second = tk.derivative(tk.derivative(lambda a: newton(a)[0]))
     assert second(f64(4.0)).item() == pytest.approx(-1 / 32, rel=1e-5)
+
+
+SHARED = f64([1.0, 2.0, 3.0, 4.0])
+
+
+def grow(x: Any, *kept: Any) -> Any:
+    """A loop whose number of steps differs between examples, and that hands its other carries through."""
+    return tk.while_loop(lambda c: c[0] < 9, lambda c: (c[0] * 2, *c[1:]), (x, *kept))
+
+
+PASSED: dict[
+    str, Callable[[Any], tuple[Any, Any]]
+] = {  # from an example to what it changes, and what it hands through
+    "while_loop": lambda x: grow(x, SHARED),
+    "while_loop with as many steps for each": lambda x: tk.while_loop(
+        lambda c: c[2] < 3, lambda c: (c[0] * 2, c[1], c[2] + 1), (x, SHARED, 0)
+    )[:2],
+    "fori_loop to a bound of each": lambda x: tk.fori_loop(
+        0, x.astype("int32"), lambda i, c: (c[0] + i, c[1]), (x, SHARED)
+    ),
+    "scan": lambda x: tk.scan(lambda c, _: ((c[0] * 2, c[1]), None), (x, SHARED), length=3)[0],
+    "scan of a swap": lambda x: tk.scan(
+        lambda c, _: ((c[0] * 2, c[2], c[1]), None), (x, SHARED, SHARED), length=3
+    )[0][:2],
+    "what a scan stacks": lambda x: (
+        x * 2,
+        tk.scan(lambda c, _: (c, c[1][0]), (x, SHARED), length=4)[1] * SHARED,
+    ),
+    "cond": lambda x: tk.cond(x > 2, lambda x, s: (x, s), lambda x, s: (-x, s), x, SHARED),
+    "while_loop in cond": lambda x: tk.cond(x > 2, grow, lambda x, s: (-x, s), x, SHARED),
+    "cond in while_loop": lambda x: tk.while_loop(
+        lambda c: c[0] < 9,
+        lambda c: tk.cond(c[0] > 4, lambda a, s: (a * 2, s), lambda a, s: (a + 1, s), *c),
+        (x, SHARED),
+    ),
+    "while_loop in scan": lambda x: tk.scan(lambda c, _: (grow(*c), None), (x, SHARED), length=2)[0],
+    "scan in while_loop": lambda x: tk.while_loop(
+        lambda c: c[0] < 9,
+        lambda c: tk.scan(lambda c, _: ((c[0] + 1, c[1]), None), c, length=2)[0],
+        (x, SHARED),
+    ),
+    "jit in while_loop": lambda x: tk.while_loop(
+        lambda c: c[0] < 9, tk.jit(lambda c: (c[0] + 1, c[1])), (x, SHARED)
+    ),
+    "jvp of while_loop": lambda x: (
+        tk.jvp(grow, (x, SHARED), (tk.ones_like(x), SHARED))[1][0],
+        tk.jvp(grow, (x, SHARED), (tk.ones_like(x), SHARED))[0][1],
+    ),
+}
+
+
+@each_of("name", PASSED)
+def test_what_a_loop_or_choice_hands_through_has_no_examples(name):
+    f = PASSED[name]
+    xs = f64([1.0, 4.0, 3.0])
+    wanted = [f(x) for x in xs]
+    for g in (f, tk.jit(f)):
+        for mapped in (tk.vmap(g, out_axes=(0, None)), tk.jit(tk.vmap(g, out_axes=(0, None)))):
+            changed, shared = mapped(xs)
+            assert shared.tolist() == wanted[0][1].tolist()
+            close(changed, tk.stack([y for y, _ in wanted]))
+        close(tk.vmap(g)(xs)[1], tk.stack([y for _, y in wanted]))
+
+
+@each_of(
+    "f",
+    [
+        lambda x: tk.while_loop(lambda c: c[0] < 9, lambda c: (c[0] * 2, c[2], c[1]), (x, SHARED, -SHARED))[
+            1
+        ],
+        lambda x: tk.while_loop(lambda c: c[0] < 9, lambda c: (c[0] * 2, c[1] + 1), (x, SHARED))[1],
+        lambda x: tk.cond(x > 2, lambda a, b: a, lambda a, b: b, SHARED, -SHARED),
+        lambda x: tk.scan(lambda c, _: ((c[1], c[0]), None), (x, SHARED[0]), length=2)[0][1],
+    ],
+)
+def test_what_differs_between_examples_has_them(f):
+    xs = f64([1.0, 4.0, 3.0])
+    close(tk.vmap(f)(xs), tk.stack([f(x) for x in xs]))
+    with pytest.raises(ArgumentError, match="differs between the examples"):
+        tk.vmap(f, out_axes=None)(xs)
 
 
 def test_reverse_mode_of_a_while_loop_offers_what_works():

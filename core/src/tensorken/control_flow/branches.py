@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tensorken.calls import CALL, Halves, applied, batched_program, halves_of, pushed_program
-from tensorken.control_flow.roles import selected
+from tensorken.control_flow.roles import passed_through, selected
 from tensorken.programs.execution import prepared
 from tensorken.programs.program import Program, Variable
 from tensorken.spec.dtypes import DType, bool_
@@ -44,12 +44,11 @@ class _Conds:
 
     def batch(self, size: int, batched: Flags, params: Any) -> tuple[Op, Any, Flags, Flags]:
         own = batched[1:]
-        everywhere = (True,) * len(params[0].outputs)
         if batched[0]:
-            selection = params[0].once(
+            selection, pattern = params[0].once(
                 ("select", params[1], size, own), lambda: _selection(params, size, own)
             )
-            return CALL, (selection,), batched, everywhere
+            return CALL, (selection,), batched, pattern
         union = _union([batched_program(branch, size, own)[1] for branch in params])
         over = tuple([batched_program(branch, size, own, union)[0] for branch in params])
         return COND, over, batched, union
@@ -65,17 +64,25 @@ def _union(patterns: Sequence[Flags]) -> Flags:
     return tuple([any(ones) for ones in zip(*patterns, strict=True)])
 
 
-def _selection(branches: Branches, size: int, batched: Flags) -> Program:
-    """Both branches for all examples, each of which takes from the one that its predicate tells."""
-    everywhere = (True,) * len(branches[0].outputs)
-    over = [batched_program(branch, size, batched, everywhere)[0] for branch in branches]
+def _selection(branches: Branches, size: int, batched: Flags) -> tuple[Program, Flags]:
+    """Both branches for all examples, each of which takes from the one that its predicate tells.
+
+    Returns:
+        The program, and which of its results are batched: all but operands without examples that both branches return.
+    """
+    same = [
+        a if a == b else None for a, b in zip(*[passed_through(branch) for branch in branches], strict=True)
+    ]
+    pattern = tuple([place is None or batched[place] for place in same])
+    over = [batched_program(branch, size, batched, pattern)[0] for branch in branches]
 
     def both(predicate: Tensor, *xs: Tensor) -> list[Tensor]:
-        pairs = zip(*[branch.on(xs) for branch in over], strict=True)
-        return [selected(predicate, a, b) for a, b in pairs]
+        pairs = zip(same, *[branch.on(xs) for branch in over], strict=True)
+        return [selected(predicate, a, b) if place is None else xs[place] for place, a, b in pairs]
 
     like = [Variable((size,), bool_), *over[0].inputs]
-    return traced(both, like, branches[0].backend, f"{branches[0].name} or {branches[1].name}")
+    name = f"{branches[0].name} or {branches[1].name}"
+    return traced(both, like, branches[0].backend, name), pattern
 
 
 # ---- reverse mode ------------------------------------------------------------------------------------------

@@ -78,6 +78,28 @@ def reached(program: Program, active: Flags, least: Flags) -> Flags:
     return tuple([v in found or one for v, one in zip(program.outputs, least, strict=True)])
 
 
+def passed_through(program: Program) -> tuple[int | None, ...]:
+    """For each output the place of the input that it is in any case; None where it may be another value."""
+    return program.once("passed through", lambda: _passed_through(program))
+
+
+def _passed_through(program: Program) -> tuple[int | None, ...]:
+    places: dict[Any, int] = {v: i for i, v in enumerate(program.inputs)}
+    for equation in program.equations:
+        if equation.op.whole is None:
+            continue
+        parts = equation.op.whole.parts(equation.params)
+        operands = equation.operands[1:] if parts.chooses else equation.operands
+        inner = [passed_through(one) for one in parts.programs[parts.tests :]]
+        for k, v in enumerate(equation.results):
+            place, *others = {found[k] for found in inner}
+            if others or place is None or operands[place] not in places:
+                continue
+            if not parts.repeats or (place, k) in parts.carries:
+                places[v] = places[operands[place]]
+    return tuple([places.get(v) for v in program.outputs])
+
+
 def selected(each: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """For each example a or b."""
     condition = each.reshape((*each.shape, *[1] * (a.ndim - 1))).broadcast_to(a.shape)

@@ -15,6 +15,7 @@ from tensorken.control_flow.roles import (
     chosen_by,
     fixed_among,
     pairs,
+    passed_through,
     reached,
     roles_at,
     selected,
@@ -83,8 +84,14 @@ class _Whiles:
             _all_carries(body),
         )
         holds, (each,) = batched_program(condition, size, wanted)
-        if each:
-            pattern = (True,) * len(body.outputs)
+        if each:  # then all carries differ between examples, but for those that no step changes
+            going_in = carries(range(len(inputs)), inputs)
+            pattern = tuple(
+                [
+                    one or place != own
+                    for one, place, own in zip(pattern, passed_through(body), going_in, strict=True)
+                ]
+            )
             wanted = with_carries(wanted, inputs, pattern)
             holds, over = body.once(
                 ("while", condition, size, wanted),
@@ -110,8 +117,12 @@ def _all_carries(body: Program) -> Roles:
 def _while_any(
     condition: Program, body: Program, inputs: Roles, size: int, batched: Flags
 ) -> tuple[Program, Program]:
-    """Condition and body of a loop that runs while it does for some example; what has ended stays as it is."""
-    step, _ = batched_program(body, size, batched, (True,) * len(body.outputs))
+    """Condition and body of a loop that runs while it does for some example; what has ended stays as it is.
+
+    Carries that are not batched are those that no step changes.
+    """
+    pattern = carries(batched, inputs)
+    step, _ = batched_program(body, size, batched, tuple(pattern))
     holds, _ = batched_program(condition, size, batched, (True,))
 
     def any_holds(*values: Tensor) -> list[Tensor]:
@@ -121,7 +132,10 @@ def _while_any(
     def chosen(*values: Tensor) -> list[Tensor]:
         (each,) = holds.on(values)
         old = carries(values, inputs)
-        return [selected(each, y, x) for y, x in zip(step.on(values), old, strict=True)]
+        return [
+            selected(each, y, x) if one else x
+            for y, x, one in zip(step.on(values), old, pattern, strict=True)
+        ]
 
     like, backend = step.inputs, body.backend
     return (
