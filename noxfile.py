@@ -13,6 +13,7 @@ import nox
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))  # nox loads this file by its path
 
+from tools import array_api as public_suite  # noqa: E402
 from tools.workspace import distributions  # noqa: E402
 
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
@@ -61,11 +62,11 @@ def editable(*, extras: bool = True) -> list[str]:
     return ["--no-build-isolation", *(argument for folder in folders for argument in ("--editable", folder))]
 
 
-def revision() -> int:
-    """A number that each commit has for itself; 0 where there is no git."""
-    asked = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+def head(checkout: Path) -> str:
+    """The commit that a checkout is at; empty where there is no git."""
+    asked = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
     git = subprocess.run(asked, capture_output=True, text=True, check=False) if shutil.which("git") else None
-    return int(git.stdout[:8], 16) if git and git.returncode == 0 else 0
+    return git.stdout.strip() if git and git.returncode == 0 else ""
 
 
 def install_workspace(session: nox.Session, *groups: str, extras: bool = True) -> None:
@@ -97,7 +98,7 @@ def tests(session: nox.Session) -> None:
         test(session, "own", *LIMITS, *PARALLEL, "-m", "not deep", "--hypothesis-profile=some")
     if session.python == NEWEST:
         quick = [*PARALLEL, "-m", "not slow and not deep", "--hypothesis-profile=few"]
-        test(session, f"foreign:{revision()}", *LIMITS, *quick)
+        test(session, f"foreign:{int(head(ROOT)[:8] or '0', 16)}", *LIMITS, *quick)
     elif session.python != PYTHONS[0]:
         sources = [str(folder / "src") for folder in distributions()]  # docstrings; it imports all modules
         test(session, "own", *LIMITS, *sources)
@@ -224,12 +225,19 @@ def array_api(session: nox.Session) -> None:
             f"no array-api-tests in {suite}; set ARRAY_API_TESTS_DIR to a checkout, made by "
             f"git clone --recurse-submodules https://github.com/data-apis/array-api-tests"
         )
-    install_workspace(session, "test")
+    wanted = public_suite.revision()
+    found = head(suite) if (suite / ".git").exists() else ""
+    if found and found != wanted:
+        session.error(
+            f"{suite} is at {found}; git checkout --recurse-submodules {wanted}, of which docs/array-api.md tells"
+        )
+    install_workspace(session, extras=False)  # not `test`, whose array-api-stubs hide those of the suite
     session.install("-r", str(suite / "requirements.txt"))
     expected = Path(session.create_tmp(), "xfails.txt").resolve()
     session.run("python", "-m", "tools.array_api", str(expected))
     module = {"PYTHONPATH": str(ROOT), "ARRAY_API_TESTS_MODULE": "tools.array_api_module"}
-    options = ["--disable-deadline", "--disable-extension", "fft", "--xfails-file", str(expected)]
+    options = ["-p", "tools.array_api", "--xfails-file", str(expected)]
+    options += ["--disable-deadline", "--disable-extension", "fft"]
     session.chdir(suite)
     session.run(
         "python", "-m", "pytest", "array_api_tests", *options, *session.posargs, env={**module, **ONE_THREAD}

@@ -22,7 +22,22 @@ def pytest_addoption(parser):
 
 TESTS = """
 import os
+from dataclasses import dataclass
 from importlib import import_module
+
+import pytest
+
+@dataclass
+class Case:
+    is_complex: bool
+
+@pytest.mark.parametrize("case", [Case(True), Case(False)])
+def test_unary(case):
+    assert not case.is_complex
+
+@pytest.mark.parametrize("name", ["fft-fft", "linalg-inv"])
+def test_has_names(name):
+    assert name == "linalg-inv"
 
 def test_the_module(request):
     import tensorken
@@ -47,6 +62,8 @@ def run_session(folder: Path) -> Any:
         "nox",
         "--no-venv",
         "--no-install",
+        "--envdir",  # what is not an environment must not lie where the session's own belongs
+        str(folder / "environments"),
         "--noxfile",
         str(ROOT / "noxfile.py"),
     ]
@@ -65,7 +82,20 @@ def test_the_session_hands_the_suite_our_module_and_what_must_fail(tmp_path):
     (folder / "test_stand_in.py").write_text(TESTS, encoding="utf-8")
     done = run_session(tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 passed" in done.stdout
+    assert "4 passed" in done.stdout
+
+
+@pytest.mark.slow
+def test_another_revision_than_that_of_the_page_is_refused(tmp_path):
+    (tmp_path / "array_api_tests").mkdir()
+    (tmp_path / "requirements.txt").write_text("", encoding="utf-8")
+    author = ["-c", "user.name=a", "-c", "user.email=a@b.example", "-c", "commit.gpgsign=false"]
+    for command in (["init", "-q"], [*author, "commit", "-q", "--allow-empty", "-m", "later"]):
+        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    done = run_session(tmp_path)
+    assert done.returncode != 0
+    said = "".join((done.stdout + done.stderr).split())
+    assert f"gitcheckout--recurse-submodules{array_api.revision()},ofwhich" in said
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Training: the recipe works, learns the digits, and goes on from anywhere with the same bits."""
+"""Training: the recipe works, learns the digits, and goes on with the same bits, on one machine."""
 
 from __future__ import annotations
 

@@ -302,7 +302,7 @@ class Program:
         return page(self)
 
     def to_python(self) -> str:
-        '''The source of a module with a function of this program's name: the same bits on the same backend.
+        '''The source of a module with a function of this program's name: the same bits on one backend of one machine.
 
         Small constants stand in it as numbers, large ones below the functions in base64.  Functions with derivative
         rules of their own are written without these.

@@ -1,4 +1,7 @@
-"""Random numbers from keys: no state anywhere, the same bits on every backend and under every transform.
+"""Random numbers from keys: no state anywhere, the same numbers on every backend and under every transform.
+
+Keys, bits, integers and uniform numbers from [0, 1) are the same to the bit on every machine; what a distribution
+computes from them, as with a logarithm, is rounded as the backend rounds its functions.
 
 Names, arguments and defaults are those of `jax.random`; the numbers are our own, see docs/random.md.
 
