@@ -30,6 +30,13 @@ _NOTHING = -_MODERATE - 105.0
 _CLEARLY_BELOW = 1.0
 """How far the results of a row are below 0 at least, where the error of the logarithm, as that of exp, is no matter."""
 
+_CLEAR_OF_ZERO: dict[Any, float] = {
+    np.dtype("float16"): 2.0**-6,
+    np.dtype("float32"): 1.0,
+    np.dtype("float64"): 1.0,
+}
+"""Results of `logsumexp` this far from 0, or of such maxima, may have the absolute error of a sum of rounded powers."""
+
 _CLEAR = 1.0 + 2.0**-20
 """A sum of powers, of which the largest is 1, that is so far from 1 that its logarithm has all digits of float32."""
 
@@ -169,10 +176,54 @@ def _log_softmax(x: Array, axes: Sizes) -> Array:
 
 
 def logsumexp(x: Array, axes: Sizes) -> Array:
-    """log(sum(exp(x)))."""
+    """log(sum(exp(x))), row by row; where elements of a row do not lie next to each other, they are copied first."""
     if x.size == 0:
-        y: Array = np.log(np.add.reduce(x, axes, keepdims=True))
-        return y
+        empty: Array = np.log(np.add.reduce(x, axes, keepdims=True))
+        return empty
+    if not axes:
+        return _logsumexp(x, axes)
+    y = np.empty([1 if i in axes else n for i, n in enumerate(x.shape)], x.dtype)
+    kept = [i for i in range(x.ndim) if i not in axes]
+    logsumexp_of_rows(x.transpose([*kept, *axes]), tuple(range(len(kept), x.ndim)), y)
+    return y
+
+
+def logsumexp_of_rows(x: Array, axes: Sizes, y: Array) -> None:
+    """log(sum(exp(x))) along the last axes, into y, which is row-major.
+
+    Block by block, narrow floats in float32: the errors of the powers and of their sum are small beside a result, or a
+    maximum, that is clear of 0.  The other rows, and those with infinities and NaN, are computed exactly, all at once.
+    """
+    length = math.prod(x.shape[axes[0] :])
+    xs, ys = x.reshape(-1, length), y.reshape(-1)
+    clear, wide = _CLEAR_OF_ZERO[x.dtype], x.dtype == np.float64
+    step = max(1, min(len(xs), _BLOCK // length))
+    scratch = np.empty((step, length), np.float64 if wide else np.float32)
+    for start in range(0, len(xs), step):
+        own = xs[start : start + step]
+        a = powers = scratch[: len(own)]
+        if x.dtype == np.float16:
+            np.copyto(powers, own)
+        else:
+            a = own
+        top: Any = 0.0
+        if _is_moderate(a):
+            np.exp(a, powers)
+        else:
+            top = np.maximum.reduce(a, 1)
+            np.subtract(a, top[:, None], powers)
+            np.exp(powers, powers)
+        total = add_up(powers, (1,)).reshape(-1) if wide else wide_sum_of_rows(powers)
+        found = np.log(total) + top
+        ys[start : start + step] = found
+        good = np.isfinite(found) & (total >= _SMALLEST_SUM)
+        good &= (np.abs(found) >= clear) | (np.abs(top) >= clear)
+        if not good.all():
+            rows = np.flatnonzero(~good)
+            ys[start + rows] = _logsumexp(own[rows], (1,)).reshape(-1)
+
+
+def _logsumexp(x: Array, axes: Sizes) -> Array:
     top, difference, lost = _below_top(x, axes)
     y = top + _log_of_sum(difference, lost, axes)
     return y.astype(x.dtype, copy=False)

@@ -109,7 +109,9 @@ def sum_of_rows(rows: Array) -> Array:
 def wide_sum_of_rows(rows: Array) -> Array:
     """The sum of each row of a matrix of float32, in float64 but for pieces of at most SHORT elements."""
     count, length = rows.shape
-    width = _width(length, SHORT) if rows.size >= MANY and length > SHORT else 0
+    width = 0
+    if rows.size >= MANY and length >= LEAST:
+        width = length if length <= SHORT else _width(length, SHORT)
     if width:
         rows = np.dot(rows.reshape(-1, width), _ones(width, rows.dtype)).reshape(count, length // width)
     total: Array = np.add.reduce(rows, 1, np.float64)

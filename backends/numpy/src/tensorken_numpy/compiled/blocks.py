@@ -28,7 +28,7 @@ from tensorken_numpy.compiled.writing import (
     write_where,
 )
 from tensorken_numpy.contraction import Array, Sizes
-from tensorken_numpy.exponential_sums import log_softmax_of_rows, softmax_of_rows
+from tensorken_numpy.exponential_sums import log_softmax_of_rows, logsumexp_of_rows, softmax_of_rows
 from tensorken_numpy.limits import FEW, slow_on_numbers
 from tensorken_numpy.sums import MANY
 
@@ -45,7 +45,11 @@ _REDUCE: dict[str, Any] = {
     "min": np.minimum.reduce,
 }
 
-_OF_ROWS: dict[str, Any] = {"softmax": softmax_of_rows, "log_softmax": log_softmax_of_rows}
+_OF_ROWS: dict[str, Any] = {
+    "softmax": softmax_of_rows,
+    "log_softmax": log_softmax_of_rows,
+    "logsumexp": logsumexp_of_rows,
+}
 
 
 def write_group(emitter: Emitter, group: Group) -> None:

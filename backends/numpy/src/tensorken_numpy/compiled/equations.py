@@ -27,7 +27,12 @@ from tensorken_numpy.compiled.writing import (
     write_sum_of,
     write_where,
 )
-from tensorken_numpy.exponential_sums import in_rows, log_softmax_of_rows, softmax_of_rows
+from tensorken_numpy.exponential_sums import (
+    in_rows,
+    log_softmax_of_rows,
+    logsumexp_of_rows,
+    softmax_of_rows,
+)
 from tensorken_numpy.limits import FEW
 
 if TYPE_CHECKING:
@@ -276,6 +281,10 @@ def _log_softmax(emitter: Emitter, equation: Equation) -> None:
     _rows(emitter, equation, log_softmax_of_rows)
 
 
+def _logsumexp(emitter: Emitter, equation: Equation) -> None:
+    _rows(emitter, equation, logsumexp_of_rows)
+
+
 def _rows(emitter: Emitter, equation: Equation, function: Callable[..., None]) -> None:
     (v,), (x,), (axes,) = equation.results, equation.operands, equation.params
     value = emitter.full(x)
@@ -330,6 +339,6 @@ _WRITERS: dict[str, Callable[[Emitter, Equation], None]] = {
     for name in (
         "expand", "permute", "reshape", "flip", "crop", "pad", "concatenate", "gather", "sum", "prod", "max", "min",
         "cumsum", "cumprod", "fused_multiply_add", "scatter_add",
-        "softmax", "log_softmax",
+        "softmax", "log_softmax", "logsumexp",
     )
 }  # fmt: skip

@@ -1,0 +1,91 @@
+"""The logarithm of a sum of powers goes by rows, block by block, and rows of every kind come out right in one array."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from core.tests.each import each_of
+from core.tests.support import peak_of
+from tensorken_numpy.backend import Numpy
+from tensorken_numpy.exponential_sums import _BLOCK
+
+RAW = Numpy()
+LENGTH = 40
+
+
+def rows(dtype: str) -> Any:
+    """Rows whose powers overflow, vanish or do neither; with infinities and NaN; with results near 0."""
+    rng = np.random.default_rng(0)
+    kinds: list[Any] = [
+        rng.normal(0, 1, LENGTH),
+        rng.normal(0, 30, LENGTH),
+        rng.normal(-300, 1, LENGTH),
+        rng.normal(300, 1, LENGTH),
+        np.full(LENGTH, -math.log(LENGTH)),
+        [-1e-3, *[-60.0] * (LENGTH - 1)],
+        [0.0, *[-80.0] * (LENGTH - 1)],
+        [*[-math.inf] * (LENGTH - 1), 1.25],
+        np.full(LENGTH, -math.inf),
+        [math.inf, *[0.0] * (LENGTH - 1)],
+        [math.inf, -math.inf] * (LENGTH // 2),
+        [math.nan, *[0.0] * (LENGTH - 1)],
+        [math.nan, math.inf] * (LENGTH // 2),
+    ]
+    return np.array(kinds).astype(dtype)
+
+
+def exact(row: Any) -> float:
+    """In Python's floats, with nothing lost where the result is small."""
+    values = [float(v) for v in row]
+    if any(v != v for v in values):
+        return math.nan
+    top = max(values)
+    if math.isinf(top):
+        return top
+    rest = sorted(values)[:-1]
+    return top + math.log1p(math.fsum([math.exp(v - top) for v in rest]))
+
+
+def check(x: Any, found: Any, axis: int) -> None:
+    table = np.moveaxis(x, axis, -1).reshape(-1, x.shape[axis])
+    eps, least = float(np.finfo(x.dtype).eps), float(np.finfo(x.dtype).smallest_subnormal)
+    for row, y in zip(table, found.reshape(-1), strict=True):
+        want = exact(row)
+        if math.isnan(want) or math.isinf(want):
+            np.testing.assert_equal(float(y), want)
+        else:
+            top = max(float(v) for v in row)
+            assert abs(float(y) - want) <= 4 * eps * max(abs(want), abs(top)) + least, (float(y), want)
+
+
+@each_of(("dtype", "count"), [(dtype, n) for dtype in ("float16", "float32", "float64") for n in (1, 3, 200)])
+def test_rows_of_every_kind(dtype: str, count: int) -> None:
+    """Alone in their block, beside each other, and in many blocks; along the last axis, the first, and two axes."""
+    given = rows(dtype)
+    for row in given:
+        x = np.array([row] * count)
+        check(x, RAW.logsumexp(x, (1,)), 1)
+    x = np.concatenate([given] * count)
+    assert count < 200 or x.size > 3 * _BLOCK
+    found = RAW.logsumexp(x, (1,))
+    assert (found.shape, found.dtype) == ((len(x), 1), x.dtype)
+    check(x, found, 1)
+    for other in (np.asfortranarray(x), np.flip(np.flip(x).copy())):
+        check(other, RAW.logsumexp(other, (1,)), 1)
+    across = np.array(x.T, order="C")
+    check(across, RAW.logsumexp(across, (0,)), 0)
+    cube = x.reshape(-1, 1, 5, 8)
+    found = RAW.logsumexp(cube, (2, 3))
+    assert found.shape == (len(x), 1, 1, 1)
+    check(x, found, 1)
+    np.testing.assert_array_equal(RAW.logsumexp(x, ()), x)
+
+
+def test_it_needs_no_memory_of_the_size_of_its_operand() -> None:
+    x = np.zeros((500, 4000), np.float32)
+    for special in (0.0, 200.0, -np.inf):
+        x[7, 7] = special
+        assert peak_of(lambda: RAW.logsumexp(x, (1,))) < x.nbytes / 4
