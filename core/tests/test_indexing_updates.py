@@ -323,6 +323,17 @@ def test_products_with_zeros_have_their_derivatives():
     assert tk.grad(f, 1)(x, f64([1.0, math.inf, 0.0])).tolist() == [math.inf, 2.0, 3.0]
 
 
+@each_of("change", CHANGES)
+def test_a_compiled_change_is_the_same(change):
+    """Where a place is named twice, which a program that is being compiled cannot look up."""
+    f = lambda x, v: getattr(x.at[:, [0, 2, 2]], change)(v)  # noqa: E731
+    x, v = f64([[1.0, 5.0, 3.0], [2.0, 0.5, -4.0]]), f64([[2.0, 4.0, -8.0], [2.0, 1.0, -2.0]])
+    assert tk.jit(f)(x, v).tolist() == f(x, v).tolist()
+    gradient = tk.grad(lambda x, v: f(x, v).sum(), (0, 1))
+    for compiled, expected in zip(tk.jit(gradient)(x, v), gradient(x, v), strict=True):
+        assert compiled.tolist() == expected.tolist()
+
+
 @pytest.mark.feature(171)
 @pytest.mark.parametrize("change", ["max", "min"])
 def test_ties_share_equally(change):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from tensorken.errors import ConcretizationError
 from tensorken.programs.passes.common_subexpressions import exactly, same
 from tensorken.programs.passes.constants import SMALL, know_different
 from tensorken.programs.passes.elements import know
@@ -67,6 +68,12 @@ class Writer(RawTensor[Variable]):
 
     def number(self, x: Variable) -> bool | int | float | None:
         return x.value if isinstance(x, Literal) else None
+
+    def ravel(self, x: Variable) -> Any:
+        """Not known while a program is written, as bodies that would look at values must see."""
+        raise ConcretizationError(
+            f"a program is being written, in which {x.dtype} {x.shape} has no value yet"
+        )
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Variable:
         return Literal(shape, dtype, float(value) if dtype.kind == "float" else value)

@@ -1,0 +1,181 @@
+"""Ties: derivatives are wrong only where elements are equal, or lie on a limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorken as tk
+from tensorken.functions import statistics
+from tensorken.indexing import repeats, updates
+from tensorken.spec.bodies import arrangement
+from tensorken.spec.op import OPS
+from tensorken_conformance.faults.changes import attribute, rules
+from tensorken_conformance.faults.fault import Course, fault
+
+LAW = "derivatives.ties"
+
+
+@fault(LAW, "median-of-even", "median-of-two", "quantile", "percentile")
+def equal_neighbours_are_the_lower() -> Course:
+    """A quantile between two equal elements is the lower one, and has no derivative by the upper one."""
+    right = statistics._between
+
+    def between(low: Any, high: Any, part: Any) -> Any:
+        return low.eq(high).where(low, right(low, high, part))
+
+    with attribute(statistics, "_between", between):
+        yield None
+
+
+@fault(LAW, "quantile-by-share")
+def shares_have_no_slope() -> Course:
+    """A quantile has no derivative by a share that is a tensor."""
+    right = statistics._at_shares
+
+    def at_shares(ordered: Any, shares: Any, method: str) -> Any:
+        return right(ordered, tk.stop_gradient(shares), method)
+
+    with attribute(statistics, "_at_shares", at_shares):
+        yield None
+
+
+def _all_to_first(t: Any, y: Any, a: Any, b: Any) -> Any:
+    return a.eq(y).where(t, 0.0)
+
+
+def _rest_to_second(t: Any, y: Any, a: Any, b: Any) -> Any:
+    return a.eq(y).where(0.0, t)
+
+
+@fault(LAW, "maximum", "fmax", "clip", "maximum-broadcast")
+def first_of_two_has_all() -> Course:
+    """The derivative of maximum goes to its first operand where both are equal, in both modes."""
+    both = (_all_to_first, _rest_to_second)
+    with rules("maximum", jvp=both, vjp=both):
+        yield None
+
+
+@fault(LAW, "minimum", "fmin")
+def each_of_two_has_all() -> Course:
+    """The derivative of minimum goes to each of two equal operands in full, in both modes."""
+    both = (_all_to_first, lambda t, y, a, b: b.eq(y).where(t, 0.0))
+    with rules("minimum", jvp=both, vjp=both):
+        yield None
+
+
+@fault(LAW, "clip", "clip-from-above")
+def flat_at_the_upper_limit() -> Course:
+    """Where minimum is of two equal operands its derivative by the first is 0, so clip is flat at its upper limit."""
+    both = (
+        lambda t, y, a, b: (a < b).where(t, 0.0),
+        lambda t, y, a, b: (a < b).where(0.0, t),
+    )
+    with rules("minimum", jvp=both, vjp=both):
+        yield None
+
+
+def _weights_of_last(y: Any, x: Any, axes: Any) -> Any:
+    hits = x.eq(y.expand(x.shape)).astype(x.dtype)
+    axis = axes[-1] if axes else 0
+    behind = hits.flip((axis,)).cumsum(axis).flip((axis,))
+    return (behind <= 1.0).where(hits, 0.0)
+
+
+@fault(LAW, "min", "min-of-two", "min-over-all", "range")
+def last_minimum_has_all() -> Course:
+    """The derivative of min goes to the last of several equal elements along an axis, in both modes."""
+    push = (lambda t, y, x, axes: (t * _weights_of_last(y, x, axes)).sum(axes, keepdims=True),)
+    pull = (lambda t, y, x, axes: t.expand(x.shape) * _weights_of_last(y, x, axes),)
+    with rules("min", jvp=push, vjp=pull):
+        yield None
+
+
+@fault(LAW, "max-over-all")
+def shares_of_the_last_axis_alone() -> Course:
+    """The derivative of max over several axes is shared among equal elements of the last of these axes alone."""
+
+    def weights(y: Any, x: Any, axes: Any) -> Any:
+        hits = x.eq(y.expand(x.shape)).astype(x.dtype)
+        total = hits.sum(axes[-1:], keepdims=True).maximum(1.0)
+        return hits / total.expand(x.shape)
+
+    push = (lambda t, y, x, axes: (t * weights(y, x, axes)).sum(axes, keepdims=True),)
+    pull = (lambda t, y, x, axes: t.expand(x.shape) * weights(y, x, axes),)
+    with rules("max", jvp=push, vjp=pull):
+        yield None
+
+
+def _backwards(x: Any, axis: int) -> Any:
+    """The places that sort an axis, equal elements from the last to the first."""
+    return (x.shape[axis] - 1) - x.flip((axis,)).apply(OPS["argsort"], axis)
+
+
+@fault(LAW, "sort", "sort-descending", "median", "quantile-at-an-element")
+def equal_elements_change_places() -> Course:
+    """The derivative of sort takes equal elements from the last to the first, in both modes."""
+
+    def push(t: Any, y: Any, x: Any, axis: int) -> Any:
+        return arrangement.take_along(t, _backwards(x, axis), axis)
+
+    def pull(t: Any, y: Any, x: Any, axis: int) -> Any:
+        places = arrangement.flat_places(_backwards(x, axis), x.shape[axis], axis)
+        return t.reshape((t.size,)).scatter_add(places, 0, t.size).reshape(x.shape)
+
+    with rules("sort", jvp=(push,), vjp=(pull,)):
+        yield None
+
+
+@fault(LAW, "abs", "absolute-norm")
+def magnitude_rises_at_zero() -> Course:
+    """The derivative of abs at 0 is 1, in both modes."""
+
+    def rule(t: Any, y: Any, x: Any) -> Any:
+        return (x < 0.0).where(-t, t)
+
+    with rules("abs", jvp=(rule,), vjp=(rule,)):
+        yield None
+
+
+@fault(LAW, "relu")
+def half_a_slope_at_zero() -> Course:
+    """The derivative of relu at 0 is a half, as that of maximum, in both modes."""
+
+    def rule(t: Any, y: Any, x: Any) -> Any:
+        return (x > 0.0).where(t, x.eq(0.0).where(t * 0.5, 0.0))
+
+    with rules("relu", jvp=(rule,), vjp=(rule,)):
+        yield None
+
+
+@fault(LAW, "at-max")
+def written_value_has_all() -> Course:
+    """Where `x.at[i].max(v)` meets an equal element the derivative goes to the value that is written."""
+    right = repeats.extreme
+
+    def extreme(name: str, x: Any, values: Any, places: Any, axis: int) -> Any:
+        if name == "maximum":
+            old = x.gather(places, axis)
+            x = x - tk.stop_gradient(x.zeros_like())
+            lower = values.eq(old).astype(x.dtype).scatter_add(places, axis, x.shape[axis])
+            x = (lower > 0.0).where(tk.stop_gradient(x), x)
+            values = values.eq(old).where(values * 2.0 - tk.stop_gradient(values), values)
+        return right(name, x, values, places, axis)
+
+    with attribute(updates, "extreme", extreme):
+        yield None
+
+
+@fault(LAW, "where-not-smaller", "where-larger")
+def condition_forgets_equality() -> Course:
+    """The derivative of where, whose condition came from a comparison, is a half on both sides of equal operands."""
+    _, yes, no = OPS["where"].vjp
+    assert yes is not None and no is not None
+
+    def first(t: Any, y: Any, c: Any, a: Any, b: Any) -> Any:
+        return a.eq(b).where(t * 0.5, yes(t, y, c, a, b))
+
+    def second(t: Any, y: Any, c: Any, a: Any, b: Any) -> Any:
+        return a.eq(b).where(t * 0.5, no(t, y, c, a, b))
+
+    with rules("where", jvp=(None, first, second), vjp=(None, first, second)):
+        yield None

@@ -1,0 +1,357 @@
+"""derivatives.ties: derivatives of functions that select, average or clip, where elements are equal.
+
+There the functions have corners.  Where a derivative exists along each axis all the same, or where both sides are
+equally near, it is the central difference; where several elements are equally good and one is chosen, the derivative
+goes to the one that is chosen.  docs/numerics.md has the table of both.
+"""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import tensorken as tk
+from tensorken.errors import RetraceWarning
+from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.shapes import Shape
+from tensorken.tensor import Tensor
+from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.law import law
+from tensorken_conformance.laws.derivatives.situations import main_dtype, needed, tensors
+from tensorken_conformance.subject import Array, Subject
+
+Rule = Callable[..., Sequence[Array]]
+"""`(w, *operands) -> gradients` of the sum of w times the result, by each operand."""
+
+STEP = 1.0 / 16.0
+"""Of central differences: drawn elements are equal, or further apart; all is exact in float32."""
+
+TOLERANCE = 2.0**-10
+"""How far a gradient may be off: shares of a third are rounded, and a wrong share is off by much more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """A function, and its gradient where elements are equal.
+
+    Attributes:
+        call: `(namespace, *operands)`: the function in the words of tensorken, numpy and JAX.
+        rule: the gradient by convention; None: central differences of the function on numpy.
+        shapes: of the operands.
+        values: from which elements are drawn, again and again.
+        numpy: the function on numpy arrays, where `call` does not read so.
+    """
+
+    call: Callable[..., Any]
+    rule: Rule | None = None
+    shapes: tuple[Shape, ...] = ((4, 5),)
+    values: tuple[float, ...] = (-1.0, 0.0, 1.0)
+    numpy: Callable[..., Array] | None = None
+
+    def draw(self, rng: random.Random) -> list[Array]:
+        """Operands, in float64."""
+        return [
+            np.array([rng.choice(self.values) for _ in range(int(np.prod(shape)))]).reshape(shape)
+            for shape in self.shapes
+        ]
+
+    def value(self, *operands: Array) -> Array:
+        """The function on numpy."""
+        return np.asarray(self.call(np, *operands) if self.numpy is None else self.numpy(*operands))
+
+    def gradients(self, w: Array, operands: Sequence[Array]) -> list[Array]:
+        """Of the sum of w times the result, by each operand."""
+        if self.rule is not None:
+            return [np.asarray(g, np.float64) for g in self.rule(w, *operands)]
+        return [self._differences(w, operands, i) for i in range(len(operands))]
+
+    def _differences(self, w: Array, operands: Sequence[Array], place: int) -> Array:
+        found = np.zeros_like(operands[place])
+        for at in np.ndindex(found.shape):
+            ends = []
+            for step in (STEP, -STEP):
+                moved = [x.copy() for x in operands]
+                moved[place][at] += step
+                ends.append(float((w * self.value(*moved)).sum()))
+            found[at] = (ends[0] - ends[1]) / (2.0 * STEP)
+        return found
+
+
+# ---- conventions ---------------------------------------------------------------------------------------------
+
+
+def _shared(extreme: Callable[..., Array], axis: int | None = 1) -> Rule:
+    """All elements that are the extreme have an equal share."""
+
+    def rule(w: Array, x: Array) -> list[Array]:
+        hits = x == extreme(x, axis=axis, keepdims=True)
+        share = hits / hits.sum(axis=axis, keepdims=True)
+        return [share * (w if axis is None else np.expand_dims(w, axis))]
+
+    return rule
+
+
+def _first(place: Callable[..., Array]) -> Rule:
+    """The first of the extremes has all."""
+    return lambda w, x: [w[:, None] * (np.arange(x.shape[1]) == place(x, axis=1)[:, None])]
+
+
+def _ordered(weights: Callable[[int], Array], descending: bool = False) -> Rule:
+    """A linear function of the sorted rows: equal elements keep their order."""
+
+    def rule(w: Array, x: Array) -> list[Array]:
+        order = np.argsort(-x if descending else x, axis=1, kind="stable")
+        gradient = np.zeros_like(x)
+        np.put_along_axis(gradient, order, w.reshape(len(x), -1) @ weights(x.shape[1]), 1)
+        return [gradient]
+
+    return rule
+
+
+def _quantiles(*shares: float, method: str = "linear") -> Callable[[int], Array]:
+    """For each share, how much each element of a sorted row counts."""
+
+    def weights(n: int) -> Array:
+        found = np.zeros((len(shares), n))
+        for row, share in zip(found, shares, strict=True):
+            place = share * (n - 1)
+            below, above = int(np.floor(place)), int(np.ceil(place))
+            part = place - below
+            if part:
+                part = {"lower": 0.0, "higher": 1.0, "midpoint": 0.5, "nearest": round(place) - below}.get(
+                    method, part
+                )
+            row[below] += 1.0 - part
+            row[above] += part
+        return found
+
+    return weights
+
+
+def _by_shares(w: Array, x: Array, q: Array) -> list[Array]:
+    """Of a quantile by both: between two elements its slope by q is their distance, at an element 0."""
+    by_q = np.zeros_like(q)
+    ordered, place = np.sort(x, axis=1), q * (x.shape[1] - 1)
+    below, above = np.floor(place).astype(int), np.ceil(place).astype(int)
+    for i in range(len(q)):
+        by_q[i] = (w[i] * (ordered[:, above[i]] - ordered[:, below[i]])).sum() * (x.shape[1] - 1)
+    return [*_ordered(_quantiles(*q.tolist()))(w.T, x), by_q]
+
+
+def _replaced_by_larger(x: Array, v: Array) -> Array:
+    y = x.copy()
+    y[:, [0, 3]] = np.maximum(y[:, [0, 3]], v)
+    return y
+
+
+def _replaced_by_smaller(x: Array, v: Array) -> Array:
+    y = x.copy()
+    y[:, [0, 3]] = np.minimum(y[:, [0, 3]], v)
+    return y
+
+
+def _running_maximum(x: Any) -> Any:
+    start = x[:, 0]
+    _, ys = tk.scan(lambda m, row: (tk.maximum(m, row),) * 2, start, x.T)
+    return ys
+
+
+def _running_rule(w: Array, x: Array) -> list[Array]:
+    """Of each two that are equal, what went before and the new element, each has a half of what is left."""
+    gradient = np.zeros_like(x)
+    share = np.zeros((len(x), x.shape[1]))
+    share[:, 0] = 1.0
+    top = x[:, 0]
+    for j in range(x.shape[1]):
+        new = x[:, j]
+        mine = np.where(new > top, 1.0, np.where(new == top, 0.5, 0.0))
+        share = share * (1.0 - mine)[:, None]
+        share[:, j] += mine
+        top = np.maximum(top, new)
+        gradient += share * w[j][:, None]
+    return [gradient]
+
+
+WIDE = (-2.0, -1.0, 0.0, 1.0, 2.0)
+TWO: tuple[Shape, ...] = ((4, 5), (4, 5))
+PAIRS: tuple[Shape, ...] = ((6, 2),)
+
+TIES: dict[str, Tie] = {
+    # two operands
+    "maximum": Tie(lambda xp, a, b: xp.maximum(a, b), None, TWO),
+    "minimum": Tie(lambda xp, a, b: xp.minimum(a, b), None, TWO),
+    "fmax": Tie(lambda xp, a, b: xp.fmax(a, b), None, TWO),
+    "fmin": Tie(lambda xp, a, b: xp.fmin(a, b), None, TWO),
+    "maximum-of-a-number": Tie(lambda xp, a: xp.maximum(a, 1.0)),
+    "maximum-broadcast": Tie(lambda xp, a, b: xp.maximum(a, b), None, ((4, 1), (1, 3))),
+    "clip": Tie(lambda xp, x: xp.clip(x, -1.0, 1.0), values=WIDE),
+    "clip-from-below": Tie(lambda xp, x: xp.clip(x, -1.0, None), values=WIDE),
+    "clip-from-above": Tie(lambda xp, x: xp.clip(x, None, 1.0), values=WIDE),
+    "clip-by-tensors": Tie(
+        lambda xp, x, low, above: xp.clip(x, low, low + above + 3.0), None, (*TWO, (4, 5)), WIDE
+    ),
+    "where-larger": Tie(
+        lambda xp, a, b: xp.where(a > b, a, b), lambda w, a, b: [w * (a > b), w * (a <= b)], TWO
+    ),
+    "where-not-smaller": Tie(
+        lambda xp, a, b: xp.where(a >= b, a, b), lambda w, a, b: [w * (a >= b), w * (a < b)], TWO
+    ),
+    "where-by-sign": Tie(
+        lambda xp, x: xp.where(x > 0.0, x, x * 3.0), lambda w, x: [w * np.where(x > 0.0, 1.0, 3.0)]
+    ),
+    # one operand
+    "abs": Tie(lambda xp, x: xp.abs(x)),
+    "relu": Tie(lambda xp, x: xp.relu(x), lambda w, x: [w * (x > 0.0)], numpy=lambda x: np.maximum(x, 0.0)),
+    "absolute-norm": Tie(lambda xp, x: xp.linalg.vector_norm(x, axis=1, ord=1)),
+    "spread-of-equals": Tie(lambda xp, x: xp.std(x, axis=1), values=(1.0,)),
+    # reductions
+    "max": Tie(lambda xp, x: xp.max(x, axis=1), _shared(np.max)),
+    "min": Tie(lambda xp, x: xp.min(x, axis=1), _shared(np.min)),
+    "max-over-all": Tie(lambda xp, x: xp.max(x), _shared(np.max, None)),
+    "min-over-all": Tie(lambda xp, x: xp.min(x), _shared(np.min, None)),
+    "max-of-two": Tie(lambda xp, x: xp.max(x, axis=1), None, PAIRS),
+    "min-of-two": Tie(lambda xp, x: xp.min(x, axis=1), None, PAIRS),
+    "range-of-two": Tie(lambda xp, x: xp.ptp(x, axis=1), None, PAIRS),
+    "range": Tie(
+        lambda xp, x: xp.ptp(x, axis=1),
+        lambda w, x: [_shared(np.max)(w, x)[0] - _shared(np.min)(w, x)[0]],
+    ),
+    "largest-norm-of-two": Tie(
+        lambda xp, x: xp.linalg.vector_norm(x, axis=1, ord=float("inf")), None, PAIRS, (-1.0, 1.0)
+    ),
+    "element-at-argmax": Tie(
+        lambda xp, x: xp.take_along_axis(x, xp.argmax(x, axis=1, keepdims=True), 1)[:, 0],
+        _first(np.argmax),
+    ),
+    "element-at-argmin": Tie(
+        lambda xp, x: xp.take_along_axis(x, xp.argmin(x, axis=1, keepdims=True), 1)[:, 0],
+        _first(np.argmin),
+    ),
+    # order
+    "sort": Tie(lambda xp, x: xp.sort(x, axis=1), _ordered(np.eye)),
+    "sort-descending": Tie(
+        lambda xp, x: xp.sort(x, axis=1, descending=True),
+        _ordered(np.eye, descending=True),
+        numpy=lambda x: np.sort(x, axis=1)[:, ::-1],
+    ),
+    "elements-by-argsort": Tie(
+        lambda xp, x: xp.take_along_axis(x, xp.argsort(x, axis=1, stable=True), 1), _ordered(np.eye)
+    ),
+    "topk": Tie(
+        lambda xp, x: xp.topk(x, 2).values,
+        _ordered(lambda n: np.eye(n)[:2], descending=True),
+        numpy=lambda x: np.sort(x, axis=1)[:, :-3:-1],
+    ),
+    "topk-smallest": Tie(
+        lambda xp, x: xp.topk(x, 2, largest=False).values,
+        _ordered(lambda n: np.eye(n)[:2]),
+        numpy=lambda x: np.sort(x, axis=1)[:, :2],
+    ),
+    "median": Tie(lambda xp, x: xp.median(x, axis=1), _ordered(_quantiles(0.5))),
+    "median-of-even": Tie(lambda xp, x: xp.median(x, axis=1), _ordered(_quantiles(0.5)), ((4, 6),)),
+    "median-of-two": Tie(lambda xp, x: xp.median(x, axis=1), None, PAIRS),
+    "quantile": Tie(lambda xp, x: xp.quantile(x, 0.375, axis=1), _ordered(_quantiles(0.375))),
+    "quantile-at-an-element": Tie(lambda xp, x: xp.quantile(x, 0.25, axis=1), _ordered(_quantiles(0.25))),
+    "percentile": Tie(lambda xp, x: xp.percentile(x, 62.5, axis=1), _ordered(_quantiles(0.625))),
+    "quantiles": Tie(
+        lambda xp, x: xp.quantile(x, xp.asarray([0.125, 0.5, 0.9375]), axis=1).T,
+        _ordered(_quantiles(0.125, 0.5, 0.9375)),
+    ),
+    **{
+        f"quantile-{method}": Tie(
+            lambda xp, x, method=method: xp.quantile(x, 0.4375, axis=1, method=method),
+            _ordered(_quantiles(0.4375, method=method)),
+        )
+        for method in ("lower", "higher", "nearest", "midpoint")
+    },
+    "quantile-by-share": Tie(
+        lambda xp, x, q: xp.quantile(x, q, axis=1), _by_shares, ((8, 5), (6,)), (0.0, 0.25, 0.375, 0.625, 1.0)
+    ),
+    # updates and loops
+    "at-max": Tie(lambda xp, x, v: x.at[:, [0, 3]].max(v), None, ((4, 5), (4, 2)), numpy=_replaced_by_larger),
+    "at-min": Tie(
+        lambda xp, x, v: x.at[:, [0, 3]].min(v), None, ((4, 5), (4, 2)), numpy=_replaced_by_smaller
+    ),
+    "running-maximum": Tie(
+        lambda xp, x: _running_maximum(x),
+        _running_rule,
+        numpy=lambda x: np.maximum.accumulate(x, axis=1).T,
+    ),
+}
+"""Functions by what they are called in reports."""
+
+
+# ---- the law -------------------------------------------------------------------------------------------------
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Each function; a deep run draws its operands again."""
+    dtype = main_dtype(subject)
+    if dtype is None:
+        return
+    for name in TIES:
+        if subject.depth != "smoke" or name == "median":
+            for number in range(8 if subject.depth == "deep" else 1):
+                yield Case("derivatives.ties", name, dtype.name, detail=str(number))
+
+
+@law("derivatives.ties", cases, level=3, needs=needed)
+def ties(subject: Subject, case: Case) -> None:
+    """At ties derivatives are central differences, or go to the element that is chosen: in both modes, jit and vmap."""
+    dtype, tie, rng = DTYPES[case.dtype], TIES[case.op], subject.random(case)
+    xs = tie.draw(rng)
+    value = tie.value(*xs)
+    w = np.array([rng.choice((1.0, 2.0, 3.0, -1.0)) for _ in range(value.size)]).reshape(value.shape)
+    (weights,) = tensors(subject.stack, [w], dtype)
+    at = tuple(range(len(xs)))
+
+    def loss(*operands: Tensor) -> Tensor:
+        result: Tensor = (tie.call(_Words(operands[0]), *operands) * weights).sum()
+        return result
+
+    gradient = tk.grad(loss, at)
+    operands = _made(subject, xs, dtype)
+    found = subject.read(tie.call(_Words(operands[0]), *operands))
+    _agree(f"{case.op}: value", found, value, xs)
+    expected = tie.gradients(w, xs)
+    for mode, transformed in (("reverse mode", gradient), ("forward mode", tk.jacfwd(loss, at))):
+        for got, wanted in zip(transformed(*operands), expected, strict=True):
+            _agree(f"{case.op} in {mode}", subject.read(got), wanted, xs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RetraceWarning)  # each row is a function of its own
+        compiled = tk.jit(gradient)(*operands)
+    for got, wanted in zip(compiled, expected, strict=True):
+        _agree(f"{case.op} in jit(grad)", subject.read(got), wanted, xs)
+    others = [np.flip(x, -1) for x in xs]
+    batches = _made(subject, [np.stack(pair) for pair in zip(xs, others, strict=True)], dtype)
+    for got, *both in zip(tk.vmap(gradient)(*batches), expected, tie.gradients(w, others), strict=True):
+        _agree(f"{case.op} in vmap(grad)", subject.read(got), np.stack(both), xs)
+
+
+class _Words:
+    """The namespace, in which `asarray` makes a tensor beside the operands."""
+
+    def __init__(self, beside: Tensor) -> None:
+        self._beside = beside
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(tk, name)
+
+    def asarray(self, values: list[float]) -> Tensor:
+        x = self._beside
+        return x.constant(values, x.dtype, (len(values),))
+
+
+def _made(subject: Subject, xs: Sequence[Array], dtype: DType) -> list[Tensor]:
+    return tensors(subject.stack, xs, dtype)
+
+
+def _agree(what: str, got: Array, wanted: Array, xs: Sequence[Array]) -> None:
+    if got.shape != wanted.shape or not np.allclose(got, wanted, rtol=TOLERANCE, atol=TOLERANCE):
+        at = ", ".join(str(x.tolist()) for x in xs)
+        raise Failure(f"{what}: expected {wanted.tolist()} at {at}, got {got.tolist()}")
