@@ -113,10 +113,7 @@ class Trace(Level[Variable]):
         body: Any = op.body
         inner = traced(lambda *xs: body(*xs, *params), operands, self, op.name)
         if any([x.interpreter.below is not None for x in inner.constants.values()]):
-            raise ArgumentError(
-                f"{op.name}: the function used a tensor of an enclosing transform that is not among its arguments; "
-                f"pass it as an argument"
-            )
+            raise ClosureError(op.name)
         return replace(
             op,
             params=("program",),
@@ -126,6 +123,16 @@ class Trace(Level[Variable]):
             saves={},
             dtypes={},
         ), (inner,)
+
+
+class ClosureError(ArgumentError):
+    """A user's function closes over a tensor of an enclosing transform, where it cannot."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name}: the function used a tensor of an enclosing transform that is not among its arguments; "
+            f"pass it as an argument"
+        )
 
 
 def traced(
@@ -153,6 +160,20 @@ def _traced(inner: Interpreter[Any], _: Op, __: Sequence[Any], params: tuple[Any
         outputs = tuple([result_at(level, y).representation for y in ys])
     equations = _numbered(level.equations)
     return Program(inputs, outputs, equations, level.constants, name=name, backend=inner.base)
+
+
+def closure_converted(
+    function: Callable[..., Any], like: Sequence[Any], inner: Interpreter[Any], name: str
+) -> tuple[Program, list[Tensor]]:
+    """The program of a function, with the tensors of enclosing transforms that it closes over as its first inputs.
+
+    Returns:
+        The program, and those tensors.
+    """
+    program = traced(function, like, inner, name)
+    above = {v: x for v, x in program.constants.items() if x.interpreter.below is not None}
+    constants = {v: x for v, x in program.constants.items() if v not in above}
+    return program.changed(inputs=(*above, *program.inputs), constants=constants), list(above.values())
 
 
 TRACING = Op(

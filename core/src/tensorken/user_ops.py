@@ -16,6 +16,7 @@ from tensorken.levels import ground, meet, raised, running, standing_on
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import Op, run
 from tensorken.tensor import Tensor
+from tensorken.tracing import ClosureError
 from tensorken.transforms import pull, record
 
 STATIC = (bool, int, str, bytes, type(None))
@@ -171,10 +172,7 @@ def at_level(name: str, interpreter: Interpreter[Any], y: Any) -> Tensor:
             return Tensor(interpreter, raised(x, interpreter), x.shape, x.dtype)
     except EscapedTensorError:
         pass
-    raise ArgumentError(
-        f"{name}: the function used a tensor of an enclosing transform that is not among its arguments; "
-        f"pass it as an argument"
-    )
+    raise ClosureError(name)
 
 
 def user_op(
