@@ -8,10 +8,12 @@ had none; a header is quickly written, and tensors give their elements in order.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 import struct
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,15 +23,21 @@ import safetensors
 import tensorken as tk
 from tensorken import Tensor, tree
 from tensorken.errors import ArgumentError, ScalarRangeError, TensorkenError
-from tensorken.programs.files import little_endian
+from tensorken.programs.files import checksum, little_endian
 from tensorken.spec.dtypes import DTYPES, DType, check_scalar
 from tensorken_nn.files import read, reading, replacing
 from tensorken_nn.module import named_parameters
 
-__all__ = ["CheckpointError", "load", "metadata", "save"]
+__all__ = ["CheckpointError", "UncheckedWarning", "load", "metadata", "save"]
 
 METADATA = "__metadata__"
 """The place in the header of what is told beside the tensors; no tensor may have this name."""
+
+CHECKSUM = "tensorken.checksum"
+"""The name, among the metadata, of the checksum of all elements, names, dtypes, shapes and texts."""
+
+UNKNOWN = f"sha256:{'0' * 64}"
+"""What stands in the place of the checksum until the elements are written."""
 
 CODES = {"bool": "BOOL", "int32": "I32", "int64": "I64", "float16": "F16", "float32": "F32", "float64": "F64"}
 """What dtypes are called in the header."""
@@ -48,6 +56,10 @@ class CheckpointError(TensorkenError, ValueError):
     """A file is no checkpoint, or not one of the tree that is wanted."""
 
 
+class UncheckedWarning(UserWarning):
+    """A checkpoint has no checksum, so that damage to its elements would not be seen."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """What the header says of a leaf."""
@@ -62,7 +74,8 @@ class Entry:
 def save(path: str | os.PathLike[str], tree: Any, metadata: Mapping[str, str] | None = None) -> None:
     """Write a tree into a safetensors file; a process that is killed meanwhile leaves the file that was there.
 
-    The elements of each leaf stand under the dotted name of its place, row-major.
+    The elements of each leaf stand under the dotted name of its place, row-major. A checksum of everything is among the
+    metadata, by which `load` sees damage.
 
     Args:
         path: of the file; its folder is there.
@@ -86,7 +99,8 @@ def save(path: str | os.PathLike[str], tree: Any, metadata: Mapping[str, str] | 
     entries = {name: _entry("save", name, leaf) for name, leaf in leaves.items()}
     if METADATA in leaves:
         raise ArgumentError(f"save: no leaf may be called {METADATA}, as the metadata are; rename its key")
-    header: dict[str, Any] = {METADATA: _texts(metadata)} if metadata else {}
+    texts = _texts(metadata or {})
+    header: dict[str, Any] = {METADATA: {CHECKSUM: UNKNOWN, **texts}}
     # The widest elements stand first, so that all of them are aligned for those who map the file into memory.
     names = sorted(leaves, key=lambda name: -_dtype(entries[name]).itemsize)
     start = 0
@@ -100,10 +114,15 @@ def save(path: str | os.PathLike[str], tree: Any, metadata: Mapping[str, str] | 
     except UnicodeEncodeError as error:
         raise ArgumentError(f"save: a name or a text of the metadata is no Unicode: {error}") from None
     text += b" " * (-len(text) % 8)
+    digests: dict[str, str] = {}
     with replacing(path) as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for name in names:
-            file.write(_elements(leaves[name], _dtype(entries[name])))
+            elements = _elements(leaves[name], _dtype(entries[name]))
+            digests[name] = hashlib.sha256(elements).hexdigest()
+            file.write(elements)
+        file.seek(8 + text.index(UNKNOWN.encode()))  # the checksum is the first of the texts
+        file.write(_checksum(texts, entries, digests).encode())
 
 
 def load(path: str | os.PathLike[str], like: Any) -> Any:
@@ -121,6 +140,9 @@ def load(path: str | os.PathLike[str], like: Any) -> Any:
         FileError: if the file cannot be read.
         ArgumentError: if a leaf of `like` is neither a tensor nor a number.
 
+    Warns:
+        UncheckedWarning: if the file has no checksum, as those of other libraries and of earlier versions have none.
+
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "model.safetensors")
@@ -129,11 +151,14 @@ def load(path: str | os.PathLike[str], like: Any) -> Any:
     'reference'
     """
     wanted = {name: (leaf, _entry("load", name, leaf)) for name, leaf in named_parameters(like).items()}
+    data = read(path)
     try:
-        rows = dict(safetensors.deserialize(read(path)))  # type: ignore[no-untyped-call]
+        rows = dict(safetensors.deserialize(data))  # type: ignore[no-untyped-call]
     except safetensors.SafetensorError as error:
         raise _damaged(path, error) from None
     found = {name: Entry(row["dtype"], tuple(row["shape"])) for name, row in rows.items()}
+    texts = _texts_of(path, data[8 : 8 + int.from_bytes(data[:8], "little")])
+    _check(path, texts, found, {name: row["data"] for name, row in rows.items()})
     differences = [
         f"it has no {name}, {entry}" if name not in found else f"{name} is {found[name]}, need {entry}"
         for name, (_, entry) in wanted.items()
@@ -160,14 +185,45 @@ def metadata(path: str | os.PathLike[str]) -> dict[str, str]:
     with reading(path) as file:
         size = int.from_bytes(file.read(8), "little")
         text = file.read(size) if size <= LARGEST_HEADER else b""
+    return {name: text for name, text in _texts_of(path, text).items() if name != CHECKSUM}
+
+
+def _texts_of(path: str | os.PathLike[str], header: bytes) -> dict[str, str]:
+    """The metadata in a header, the checksum among them."""
     try:
-        header = json.loads(text)
+        content = json.loads(header)
     except (ValueError, RecursionError) as error:
         raise _damaged(path, error) from None
-    texts = header.get(METADATA, {}) if isinstance(header, dict) else None
+    texts = content.get(METADATA, {}) if isinstance(content, dict) else None
     if not isinstance(texts, dict) or not all([isinstance(value, str) for value in texts.values()]):
         raise _damaged(path, "the metadata are no texts")
     return texts
+
+
+def _checksum(texts: Mapping[str, str], entries: Mapping[str, Entry], digests: Mapping[str, str]) -> str:
+    """Of the texts, and of each leaf's name, dtype, shape and elements, in whatever order they stand in the file."""
+    leaves = {name: [entry.code, list(entry.shape), digests[name]] for name, entry in entries.items()}
+    return checksum({"metadata": dict(texts), "leaves": leaves})
+
+
+def _check(
+    path: str | os.PathLike[str],
+    texts: Mapping[str, str],
+    entries: Mapping[str, Entry],
+    elements: Mapping[str, bytes],
+) -> None:
+    """Raise a CheckpointError if what a file holds is not what its checksum was made of."""
+    own = {name: text for name, text in texts.items() if name != CHECKSUM}
+    if CHECKSUM not in texts:
+        warnings.warn(
+            f"{path} has no checksum, so damage to its numbers cannot be seen; save it again to give it one",
+            UncheckedWarning,
+            stacklevel=3,
+        )
+    elif texts[CHECKSUM] != _checksum(
+        own, entries, {name: hashlib.sha256(data).hexdigest() for name, data in elements.items()}
+    ):
+        raise _damaged(path, "what it holds differs from its checksum")
 
 
 def _fits(found: Entry | None, wanted: Entry, leaf: Any) -> bool:
@@ -191,6 +247,8 @@ def _texts(metadata: Mapping[Any, Any]) -> dict[str, str]:
             raise ArgumentError(
                 f"save: metadata are texts by their names, got {name!r}: {text!r:.40}; use json.dumps"
             )
+    if CHECKSUM in metadata:
+        raise ArgumentError(f"save: {CHECKSUM} is the checksum's place among the metadata; use another name")
     return dict(metadata)
 
 
