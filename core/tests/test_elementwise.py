@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import array as arrays_of_python
 import itertools
 import math
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -204,6 +207,69 @@ def test_errors_of_comparisons_bear_their_names(name: str, call: Any) -> None:
     if name != "pow":
         with pytest.raises(ArgumentError, match=rf"^{name}: cannot combine a tensor with dict"):
             call(f64([1.0, 2.0]), {})
+
+
+# ---- operands of other kinds -------------------------------------------------------------------------------
+
+REFLECTED = {
+    "__radd__": lambda x, y: x + y,
+    "__rsub__": lambda x, y: x - y,
+    "__rmul__": lambda x, y: x * y,
+    "__rmatmul__": lambda x, y: x @ y,
+    "__rtruediv__": lambda x, y: x / y,
+    "__rfloordiv__": lambda x, y: x // y,
+    "__rmod__": lambda x, y: x % y,
+    "__rdivmod__": divmod,
+    "__rpow__": lambda x, y: x**y,
+    "__rand__": lambda x, y: x & y,
+    "__ror__": lambda x, y: x | y,
+    "__rxor__": lambda x, y: x ^ y,
+    "__rlshift__": lambda x, y: x << y,
+    "__rrshift__": lambda x, y: x >> y,
+    "__gt__": lambda x, y: x < y,
+    "__lt__": lambda x, y: x > y,
+    "__ge__": lambda x, y: x <= y,
+    "__le__": lambda x, y: x >= y,
+    "__eq__": lambda x, y: x == y,
+    "__ne__": lambda x, y: x != y,
+}
+
+
+def foreign(answer: Any, **more: Any) -> Any:
+    """An operand with all reflected operators, which give (their name, the tensor), or what `answer` is."""
+    methods = {name: lambda self, x, name=name: (name, x) if answer is None else answer for name in REFLECTED}
+    return type("Foreign", (), {**methods, "__hash__": None, **more})()
+
+
+def as_array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
+    return np.asarray([3.0, 4.0])
+
+
+@each_of("name", REFLECTED)
+def test_an_operand_of_another_kind_is_asked(name: str) -> None:
+    x = tk.tensor([1, 2])
+    for other in (foreign(None), foreign(None, __array_ufunc__=None, __array__=as_array)):
+        assert REFLECTED[name](x, other) == (name, x)
+    with pytest.raises(
+        ArgumentError, match=r"^\w+: cannot combine a tensor with Foreign: .* give numbers, nested"
+    ):
+        REFLECTED[name](x, foreign(NotImplemented))
+
+
+def test_an_array_of_another_library_is_combined_all_the_same() -> None:
+    x = f64([1.0, 2.0])
+    for other in (
+        foreign(None, __array__=as_array),
+        np.asarray([3.0, 4.0]),
+        arrays_of_python.array("d", [3.0, 4.0]),
+        [3.0, 4.0],
+    ):
+        assert (x * other).tolist() == [3.0, 8.0]
+        assert (x < other).tolist() == [True, True]
+    assert (x * np.float64(2.0)).tolist() == [2.0, 4.0]
+    for other in ("a", b"a", Fraction(1, 2), Decimal(2)):
+        with pytest.raises(ArgumentError, match=r"^mul: cannot combine a tensor with"):
+            tk.tensor(3) * other
 
 
 # ---- angles ------------------------------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tensorken.dispatch import Value, binary, unary, with_operand
 from tensorken.errors import DTypeError, TensorkenError
@@ -16,6 +17,51 @@ if TYPE_CHECKING:
 EXP, LOG, SIN, COS, NEG = (OPS[name] for name in ("exp", "log", "sin", "cos", "neg"))
 ADD, SUB, MUL, DIV, POW, EQ, LT = (OPS[name] for name in ("add", "sub", "mul", "div", "pow", "eq", "lt"))
 INTEGER_POW = OPS["integer_pow"]
+
+
+F = TypeVar("F", bound=Callable[[Any, Any], Any])
+
+
+def or_reflected(name: str) -> Callable[[F], F]:
+    """A decorator of operators: an operand that is no array, and has the reflected operator, is asked first.
+
+    As in numpy, an operand whose class has `__array_ufunc__ = None` is no array either.  If the reflected operator
+    gives NotImplemented, the operator itself says why the operands do not go together.
+    """
+
+    def decorated(method: F) -> F:
+        @functools.wraps(method)
+        def operator(self: Any, other: Any) -> Any:
+            if type(other) not in OWN and not isinstance(other, Value) and not _is_data(other):
+                reflected = getattr(type(other), name, None)
+                found = NotImplemented if reflected is None else reflected(other, self)
+                if found is not NotImplemented:
+                    return found
+            return method(self, other)
+
+        return operator  # type: ignore[return-value]
+
+    return decorated
+
+
+OWN = frozenset({bool, int, float, complex, str, bytes, list, tuple, dict, set, type(None)})
+"""Common types of operands that no tensor has to ask."""
+
+
+def _is_data(x: Any) -> bool:
+    """Whether a tensor can be made of it, as of a sequence, a number or another library's array."""
+    kind = type(x)
+    if getattr(kind, "__array_ufunc__", x) is None:
+        return False
+    if isinstance(x, str | bytes | list | tuple | int | float):
+        return True
+    if any([hasattr(kind, name) for name in ("__array__", "__array_interface__", "__dlpack__")]):
+        return True
+    try:
+        memoryview(x)
+    except (TypeError, ValueError, BufferError):
+        return False
+    return True
 
 
 class Operators(Value):
@@ -98,12 +144,14 @@ class Operators(Value):
 
     __abs__ = abs
 
+    @or_reflected("__radd__")
     def __add__(self, other: Any) -> Tensor:
         return binary(ADD, self, other)
 
     def __radd__(self, other: Any) -> Tensor:
         return binary(ADD, self, other)
 
+    @or_reflected("__rsub__")
     def __sub__(self, other: Any) -> Tensor:
         return binary(SUB, self, other)
 
@@ -111,12 +159,14 @@ class Operators(Value):
         a, b = with_operand(SUB, self, other)
         return binary(SUB, b, a)
 
+    @or_reflected("__rmul__")
     def __mul__(self, other: Any) -> Tensor:
         return binary(MUL, self, other)
 
     def __rmul__(self, other: Any) -> Tensor:
         return binary(MUL, self, other)
 
+    @or_reflected("__rtruediv__")
     def __truediv__(self, other: Any) -> Tensor:
         a, b = (self, other) if isinstance(other, Value) else with_operand(DIV, self, other)
         return _divided(a, b)
@@ -125,6 +175,7 @@ class Operators(Value):
         a, b = with_operand(DIV, self, other)
         return _divided(b, a)
 
+    @or_reflected("__rpow__")
     def __pow__(self, other: Any) -> Tensor:
         if type(other) is int and (other == 2 or self.dtype.kind == "int"):
             return _integer_power(self, other)
@@ -135,6 +186,7 @@ class Operators(Value):
         a, b = with_operand(POW, self, other)
         return _power(b, a)
 
+    @or_reflected("__rfloordiv__")
     def __floordiv__(self, other: Any) -> Tensor:
         op = OPS["floor_divide"]
         a, b = (self, other) if isinstance(other, Value) else with_operand(op, self, other)
@@ -145,6 +197,7 @@ class Operators(Value):
         quotient: Tensor = b // a
         return quotient
 
+    @or_reflected("__rmod__")
     def __mod__(self, other: Any) -> Tensor:
         return binary(OPS["remainder"], self, other)
 
@@ -152,18 +205,22 @@ class Operators(Value):
         a, b = with_operand(OPS["remainder"], self, other)
         return binary(OPS["remainder"], b, a)
 
+    @or_reflected("__rdivmod__")
     def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
         return self // other, self % other
 
     def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
         return other // self, other % self
 
+    @or_reflected("__rand__")
     def __and__(self, other: Any) -> Tensor:
         return _logical(self, other, "bitwise_and", lambda a, b: a.where(b, False))
 
+    @or_reflected("__ror__")
     def __or__(self, other: Any) -> Tensor:
         return _logical(self, other, "bitwise_or", lambda a, b: a.where(True, b))
 
+    @or_reflected("__rxor__")
     def __xor__(self, other: Any) -> Tensor:
         return _logical(self, other, "bitwise_xor", lambda a, b: ~a.eq(b))
 
@@ -174,9 +231,11 @@ class Operators(Value):
             return binary(EQ, self, False)
         return binary(OPS["bitwise_xor"], self, -1)
 
+    @or_reflected("__rlshift__")
     def __lshift__(self, other: Any) -> Tensor:
         return binary(OPS["shift_left"], self, other)
 
+    @or_reflected("__rrshift__")
     def __rshift__(self, other: Any) -> Tensor:
         """The bits moved down, the sign coming in, as in numpy."""
         negative = self < 0
@@ -201,24 +260,30 @@ class Operators(Value):
         """
         return binary(EQ, self, other)
 
+    @or_reflected("__eq__")
     def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
         return NotImplemented if other is None or isinstance(other, str) else binary(EQ, self, other)
 
+    @or_reflected("__ne__")
     def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
         return NotImplemented if other is None or isinstance(other, str) else ~binary(EQ, self, other)
 
+    @or_reflected("__gt__")
     def __lt__(self, other: Any) -> Tensor:
         return binary(LT, self, other)
 
+    @or_reflected("__lt__")
     def __gt__(self, other: Any) -> Tensor:
         return _greater("greater", self, other)
 
+    @or_reflected("__ge__")
     def __le__(self, other: Any) -> Tensor:
         try:
             return binary(LT, self, other).where(True, self.eq(other))
         except TensorkenError as error:
             raise renamed(error, LT.name, "less_equal") from None
 
+    @or_reflected("__le__")
     def __ge__(self, other: Any) -> Tensor:
         return _greater("greater_equal", self, other).where(True, self.eq(other))
 

@@ -12,6 +12,7 @@ from tensorken.errors import ArgumentError, ConcretizationError, ImmutableError,
 from tensorken.levels import lift, lower
 from tensorken.methods import Methods
 from tensorken.normalization import Axis, axes_of, axis_of, filled_in, pairs_of, sizes_of
+from tensorken.operators import or_reflected
 from tensorken.spec.dtypes import DType, as_dtype, bool_, check_scalar, int32
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import OPS, Op
@@ -337,6 +338,7 @@ class Tensor(Methods):
             check_offered("astype", base, dtype)
         return unary(CAST, self, (dtype,))
 
+    @or_reflected("__rmatmul__")
     def __matmul__(self, other: Any) -> Tensor:
         from tensorken.functions.products import matmul
 

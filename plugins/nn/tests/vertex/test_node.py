@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import tensorken as tk
+from core.tests.each import each_of
 from tensorken.errors import ArgumentError, GradientError, ShapeError
-from tensorken_nn.vertex import Vertex, add, exp
+from tensorken_nn.vertex import Matrix, Vector, Vertex, add, exp
 
 LONG = 100_000
 
@@ -238,3 +239,45 @@ def test_vertices_of_tensors_can_be_traced(backend: str) -> None:
     wanted = tk.value_and_grad(lambda w: ((2.0 * w * x + 1.0) @ x) ** 2)(w)
     for found in (step(w, x), tk.jit(step)(w, x)):
         assert [t.tolist() for t in found] == [pytest.approx(t.tolist(), rel=1e-14) for t in wanted]
+
+
+@each_of(
+    "combine",
+    [
+        lambda x, v: x + v,
+        lambda x, v: x - v,
+        lambda x, v: x * v,
+        lambda x, v: x / v,
+        lambda x, v: x**v,
+        lambda x, v: x % v,
+        lambda x, v: (
+            tk.stack([x, x]).T @ v if isinstance(x, tk.Tensor) else Vertex(tk.stack([x.value] * 2).T) @ v
+        ),
+    ],
+)
+def test_a_tensor_may_stand_on_the_left_of_a_vertex(combine: Any) -> None:
+    x, value = tk.tensor([2.0, 5.0], "float64"), tk.tensor([3.0, 0.7], "float64")
+    v, w = Vertex(value), Vertex(value)
+    found, wanted = combine(x, v), combine(Vertex(x), w)
+    assert type(found) is Vertex
+    assert found.value.tolist() == wanted.value.tolist()
+    found.backward(found.value)
+    wanted.backward(wanted.value)
+    assert v.grad.tolist() == w.grad.tolist()
+
+
+def test_a_tensor_may_stand_on_the_left_of_vectors_and_matrices_and_in_comparisons() -> None:
+    x = tk.tensor(2.0)
+    assert [y.value.item() for y in x * Vector([1.0, 3.0])] == [2.0, 6.0]
+    assert [[y.value.item() for y in row] for row in (x - Matrix([[1.0, 3.0]])).rows] == [[1.0, -1.0]]
+    v = Vertex(3.0)
+    assert [bool(y) for y in (x < v, x <= v, x > v, x >= v, x == v, x != v)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        True,
+    ]
+    with pytest.raises(ArgumentError, match="cannot combine a tensor with Vertex"):
+        _ = x // v
