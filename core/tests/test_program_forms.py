@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.examples import examples
 from core.tests.known_programs import BIG, REAL, Layer, X, bits, block, softplus
 from core.tests.programs import on, programs
@@ -98,6 +99,37 @@ def test_a_program_that_is_run_twice_is_shown_once():
     text = str(tk.trace(lambda x: inner(x) + inner(x))(2.0))
     assert text.count("mul(a, a)") == 1
     assert text.count("call(x, program=<lambda>_2)") == 2
+
+
+@each_of(
+    ("function", "shown"),
+    [
+        (
+            lambda x: tk.scan(lambda c, y: (c + y, c), x, tk.ones(3), reverse=True),
+            "inputs=('carry', 0), outputs=('carry', 0), length=3, reverse=True)",
+        ),
+        (
+            lambda x: tk.while_loop(lambda c: c < 3, lambda c: c + 1, x),
+            "while_loop(x, condition=<lambda>_2, body=<lambda>_3, inputs=('carry',))",
+        ),
+        (lambda x: tk.cond(x > 0, tk.sin, tk.cos, x), "if_true=sin, if_false=cos)"),
+        (lambda x: tk.linalg.svd(x.reshape((1, 1))), ", full_matrices=True)"),
+        (lambda x: tk.expand_dims(x, 0).sum(0), "sum(a, axes=(0,))"),
+    ],
+)
+def test_params_are_shown_by_their_names(function, shown):
+    program = tk.trace(function)(1.0)
+    assert shown in " ".join(str(program).split())
+    assert "data=" not in str(program)
+    for op in {e.op for p in within(program) for e in p.equations}:
+        assert len(set(op.names or op.params)) == len(op.params)
+
+
+def test_each_op_calls_its_params_by_different_names():
+    for op in OPS.values():
+        names = op.names or op.params
+        assert len(set(names)) == len(names) == len(op.params), op
+        assert "data" not in names, op
 
 
 def test_long_lines_go_on_below():

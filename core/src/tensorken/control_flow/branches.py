@@ -183,6 +183,7 @@ COND = Op(
     shape=lambda *args: tuple([v.shape for v in args[-1].outputs]),
     dtype=lambda *args: tuple([v.dtype for v in args[-1].outputs]),
     params=("program", "program"),
+    names=("if_true", "if_false"),
     body=_cond,
     results=None,
     whole=_Conds(),

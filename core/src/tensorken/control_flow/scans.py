@@ -277,6 +277,7 @@ SCAN = Op(
     shape=_shapes_of_scan,
     dtype=_dtypes_of_scan,
     params=("program", "data", "data", "size", "data"),
+    names=("program", "inputs", "outputs", "length", "reverse"),
     body=_scan,
     results=None,
     whole=_Scans(),

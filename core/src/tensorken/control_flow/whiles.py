@@ -150,6 +150,7 @@ WHILE = Op(
     shape=lambda *args: tuple([v.shape for v in args[-2].outputs]),
     dtype=lambda *args: tuple([v.dtype for v in args[-2].outputs]),
     params=("program", "program", "data"),
+    names=("condition", "body", "inputs"),
     body=_while,
     results=None,
     whole=_Whiles(),

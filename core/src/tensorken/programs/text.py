@@ -122,9 +122,11 @@ def application(equation: Equation, names: Names, called: Mapping[Program, str])
 
 
 def params(equation: Equation, called: Mapping[Program, str]) -> list[str]:
-    """The params as `axes=(0,)`; of a program its title."""
-    pairs = zip(equation.op.params, equation.params, strict=True)
-    return [f"{kind}={called[p] if isinstance(p, Program) else param_text(p)}" for kind, p in pairs]
+    """The params by their names, as `axes=(0,)`; of a program its title."""
+    op = equation.op
+    names = op.names if len(op.names) == len(op.params) else op.params
+    pairs = zip(names, equation.params, strict=True)
+    return [f"{name}={called[p] if isinstance(p, Program) else param_text(p)}" for name, p in pairs]
 
 
 def param_text(param: Any) -> str:

@@ -7,6 +7,7 @@ operators, so they can be differentiated, batched and traced again, and this mod
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -103,6 +104,9 @@ class Op:
     params: tuple[
         str, ...
     ] = ()  # the kind of each: axes axis shape order pads limits size dtype data program
+    names: tuple[
+        str, ...
+    ] = ()  # of the params, where programs are shown; () if they are called as their kinds
     roles: tuple[str, ...] = ()  # of each operand: data, condition or indices; () if all are data
     jvp: tuple[Rule | None, ...] = ()  # one rule an operand: push its tangent forward
     vjp: tuple[Rule | None, ...] = ()  # one rule an operand: pull the cotangent back to it
@@ -265,6 +269,8 @@ def primitive(
     """Declare a method of the language as an op; its call arrives at `interpret`."""
 
     def define(method: Method) -> Method:
+        if arity is not None and facts.get("params"):
+            facts["names"] = tuple(inspect.signature(method).parameters)[-len(facts["params"]) :]
         op = register(Op(method.__name__, arity, shape, dtype, method=True, **facts))
 
         @functools.wraps(method)
