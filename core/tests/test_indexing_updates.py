@@ -409,6 +409,27 @@ def test_a_batch_is_a_loop(axes, change):
 
 @pytest.mark.feature(170)
 @pytest.mark.parametrize("change", CHANGES)
+@each_of("places", [[0], [1, 3], [2, 2, -2], [[0, 1], [1, 0]]])
+@each_of("given", [True, False])
+def test_constant_places_under_jit(given, places, change):
+    """A backend without the op gets its body, which asks whether a place repeats."""
+    x, v = f64(np.arange(8.0).reshape(4, 2) - 3.0), f64(np.arange(8.0).reshape(2, 2, 2) + 0.5)
+
+    def f(x, v):
+        changed = getattr((x if given else f64(np.ones((4, 2)))).at[np.array(places)], change)(v[0, 0])
+        return changed + v.sum()
+
+    np.testing.assert_array_equal(array(tk.jit(f)(x, v)), array(f(x, v)))
+    compiled, eager = (
+        tk.jit(tk.grad(lambda *xs: (f(*xs) ** 2).sum(), (0, 1))),
+        tk.grad(lambda *xs: (f(*xs) ** 2).sum(), (0, 1)),
+    )
+    for got, wanted in zip(compiled(x, v), eager(x, v), strict=True):
+        np.testing.assert_allclose(array(got), array(wanted), rtol=1e-13)
+
+
+@pytest.mark.feature(170)
+@pytest.mark.parametrize("change", CHANGES)
 def test_shapes_are_known_without_values(change):
     string = String()
     x, i = tk.symbol("X", (4, 3), backend=string), tk.symbol("i", (5,), "int32", backend=string)

@@ -6,6 +6,7 @@ is the new program.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -70,10 +71,19 @@ class Writer(RawTensor[Variable]):
         return x.value if isinstance(x, Literal) else None
 
     def ravel(self, x: Variable) -> Any:
-        """Not known while a program is written, as bodies that would look at values must see."""
-        raise ConcretizationError(
-            f"a program is being written, in which {x.dtype} {x.shape} has no value yet"
-        )
+        """The elements, where they are known; a body may ask for them to write less.
+
+        Raises:
+            ConcretizationError: where they are not.
+        """
+        if isinstance(x, Literal):
+            return [x.value] * math.prod(x.shape)
+        known = self.constants.get(x)
+        if known is None:
+            raise ConcretizationError(
+                f"this {x.dtype} of shape {x.shape} has no value while a program is optimised"
+            )
+        return self.backend.ravel(known.representation)
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Variable:
         return Literal(shape, dtype, float(value) if dtype.kind == "float" else value)
