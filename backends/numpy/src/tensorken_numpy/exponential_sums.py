@@ -225,8 +225,8 @@ def logsumexp_of_rows(x: Array, axes: Sizes, y: Array) -> None:
 
 def _logsumexp(x: Array, axes: Sizes) -> Array:
     top, difference, lost = _below_top(x, axes)
-    y = top + _log_of_sum(difference, lost, axes)
-    return y.astype(x.dtype, copy=False)
+    y: Array = (top + _log_of_sum(difference, lost, axes)).astype(x.dtype, copy=False)
+    return y
 
 
 def _below_top(x: Array, axes: Sizes) -> tuple[Array, Array, Array | None]:

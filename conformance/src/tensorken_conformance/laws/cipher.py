@@ -31,6 +31,7 @@ MASK = 0xFFFFFFFF
 
 SHAPES: dict[str, Shape] = {
     "one": (2,),
+    "pair": (2, 2),
     "small": (3, 2),
     "cube": (3, 4, 2),
     "empty": (0, 2),
@@ -86,6 +87,8 @@ def operands_of(subject: Subject, case: Case) -> tuple[Array, Array]:
         key, counter = rng.choice(words(0, MASK, 1, 1 << 31, MASK >> 1), (2, *shape))
     if case.detail == "one-key":
         key = np.array(np.broadcast_to(key[:1], shape))
+    if case.detail == "equal-words":
+        key = np.array(np.broadcast_to(key[..., :1], shape))
     return shapes.fitted(case.shape, key) if case.detail == "view" else key, counter
 
 
@@ -102,7 +105,7 @@ def cases(subject: Subject) -> Iterator[Case]:
             yield Case("values.cipher", "threefry2x32", "int32", "one", "", f"{what}-bit-{bit}")
     for values in exact.VALUES:
         for shape in SHAPES:
-            for detail in ("", "one-key"):
+            for detail in ("", "one-key", "equal-words"):
                 yield Case("values.cipher", "threefry2x32", "int32", shape, values, detail)
         for shape in (*shapes.SHAPES, *shapes.VIEWS):
             kind = shapes.class_of(shape)
@@ -112,14 +115,19 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 @law("values.cipher", cases, level=2, needs=exact.needs_of)
 def cipher(subject: Subject, case: Case) -> None:
-    """Threefry-2x32 with 20 rounds gives the answers published for it, and those of its definition in integers."""
+    """Threefry-2x32 with 20 rounds gives the answers published for it, and those of its definition in integers.
+
+    Keys may be views: one key for all counters, words that are one word, repeated.
+    """
     key, counter = operands_of(subject, case)
     expected = np.frombuffer(answers(key.tobytes(), counter.tobytes()), "int32").reshape(key.shape)
     shape = case.shape if case.detail == "view" else ""
     if case.detail in KNOWN and expected.tobytes() != words(*KNOWN[case.detail][4:]).tobytes():
         raise AssertionError(f"threefry: the definition does not give the known answer {case.detail!r}")
-    operands = [shapes.operand(subject, shape, key, int32), subject.tensor(counter, int32)]
-    y = subject.run(OPS["threefry2x32"], operands, ())
+    keys = shapes.operand(subject, shape, key, int32)
+    if case.detail == "equal-words":  # each word once
+        keys = subject.run(OPS["expand"], [subject.tensor(key[..., :1], int32)], (key.shape,))
+    y = subject.run(OPS["threefry2x32"], [keys, subject.tensor(counter, int32)], ())
     script = functools.partial(
         exact.script_of, subject, [("threefry2x32", ())], [key, counter], expected, shape
     )

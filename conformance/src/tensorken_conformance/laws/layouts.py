@@ -1,0 +1,302 @@
+"""values.layouts: what an op gives depends on the numbers of its operands, and not on how these lie."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import tensorken
+from tensorken.dispatch import apply
+from tensorken.errors import RetraceWarning
+from tensorken.spec.dtypes import DTYPES, DType, int32
+from tensorken.spec.op import OPS, Op
+from tensorken.tensor import Tensor
+from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.law import law
+from tensorken_conformance.laws import elementwise, read_back
+from tensorken_conformance.operands import layouts, points
+from tensorken_conformance.operands.layouts import LAYOUTS
+from tensorken_conformance.oracles import elementwise as oracle, exact, ulp
+from tensorken_conformance.oracles.rounding import FORMATS
+from tensorken_conformance.subject import Array, Subject
+
+ID = "values.layouts"
+
+FEW, MANY = 1, 9
+"""How often the numbers stand beside themselves along the last axis: below and above what backends call many."""
+
+COUNT = 13
+"""How many numbers an operand has."""
+
+EXACTLY: dict[str, tuple[Any, ...]] = {
+    "sort": (1,),
+    "argsort": (0,),
+    "concatenate": (1,),
+    "gather": (0,),
+    "scatter_add": (1, COUNT),
+    "max": ((1,),),
+    "min": ((0,),),
+    "argmax": (1,),
+    "argmin": (0,),
+}
+"""Ops that are not elementwise and do not round, with params for matrices."""
+
+INDICES = ("gather", "scatter_add")
+"""Those whose second operand has indices."""
+
+BESIDE = ("row", "column", "transposed", "reversed", "window", "stepped", "reversed-row", "reversed-column")
+"""How the other operands lie in turn, where all lie otherwise."""
+
+
+# ---- cases -----------------------------------------------------------------------------------------------------
+
+
+def _dtypes(subject: Subject, op: Op) -> list[DType]:
+    if op.elementwise:
+        return [dtype for dtype in subject.dtypes() if elementwise.takes(subject, op, dtype)]
+    if op.name == "cast":
+        return subject.dtypes()
+    beside = (int32,) if op.name in INDICES else ()
+    arity = 2 if op.name == "concatenate" else 1
+    return exact.dtypes_for(subject, op, EXACTLY[op.name], arity, beside)
+
+
+def _ops() -> list[Op]:
+    plain = [op for op in OPS.values() if op.elementwise and not op.params]
+    return [*plain, OPS["cast"], *[OPS[name] for name in EXACTLY]]
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Each op and dtype on each layout; the detail of a cast is the dtype of the result."""
+    for op in _ops():
+        dtypes = _dtypes(subject, op)
+        if subject.depth == "smoke":
+            dtypes = sorted(dtypes, key=lambda dtype: dtype.name != "float32")[:1]
+        for dtype in dtypes:
+            for layout in ("one",) if subject.depth == "smoke" else LAYOUTS:
+                if layout == "whole" or not _makes(subject, layout, dtype):
+                    continue
+                if op.name == "cast":
+                    for target in _targets(subject, dtype):
+                        yield Case(ID, op.name, dtype.name, layout, "special", target.name)
+                    continue
+                yield Case(ID, op.name, dtype.name, layout, "special")
+                if subject.depth == "deep" or (op.elementwise and dtype.name in ("float32", "int32")):
+                    yield Case(ID, op.name, dtype.name, layout, "special", "many")
+
+
+def _targets(subject: Subject, dtype: DType) -> list[DType]:
+    """To what a dtype is cast: all in a deep run, else the next two."""
+    found = subject.dtypes()
+    place = found.index(dtype)
+    return found if subject.depth == "deep" else [found[(place + i) % len(found)] for i in (1, 2)]
+
+
+def _makes(subject: Subject, layout: str, dtype: DType) -> bool:
+    return all([subject.capabilities.why_not(op, dtype.name) is None for op in layouts.movements(layout)])
+
+
+def _needs(case: Case) -> tuple[str, ...]:
+    return (read_back.need(case.dtype), *layouts.needs(case.shape, case.dtype))
+
+
+# ---- numbers ---------------------------------------------------------------------------------------------------
+
+
+def numbers(subject: Subject, op: Op, dtype: DType) -> Array:
+    """COUNT numbers for an op: those at which a shortcut for one number may be wrong, and some of its domain."""
+    rng = random.Random(f"{subject.seed} {op.name} {dtype.name} layouts")
+    if dtype.kind == "bool":
+        return np.array([False, True] * COUNT)[:COUNT]
+    if dtype.kind == "int":
+        bits = 8 * dtype.itemsize
+        low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+        some: list[Any] = [0, 1, -1, 2, -3, 7, bits - 1, bits, low, high]
+        some += [rng.randint(low, high) for _ in range(COUNT - len(some))]
+        return np.array(some, dtype.name)
+    form = FORMATS[dtype]
+    inf = float("inf")
+    some = [0.5, 2.0, -1.0, 0.0, -0.0, inf, -inf, float("nan"), 1.0, -3.0, form.max]
+    some += [points.ordinary(op, form, rng) for _ in range(COUNT - len(some))]
+    with np.errstate(over="ignore", under="ignore"):
+        return np.array(some).astype(dtype.name)
+
+
+def operand_dtypes(op: Op, dtype: DType) -> tuple[DType, ...]:
+    """The dtypes of the operands."""
+    if op.elementwise:
+        return elementwise.operand_dtypes(op, dtype)
+    return (dtype, dtype) if op.name == "concatenate" else (dtype,)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Operands as they lie, and their values.
+
+    Attributes:
+        lies: for each operand the name of its layout.
+        values: for each operand a matrix.
+    """
+
+    lies: tuple[str, ...]
+    values: tuple[Array, ...]
+
+
+def rounds(subject: Subject, case: Case) -> Iterator[list[Round]]:
+    """For each combination of layouts the operands to try, each number in turn where one is repeated everywhere."""
+    op, dtype = OPS[case.op], DTYPES[case.dtype]
+    dtypes = operand_dtypes(op, dtype)
+    some = [numbers(subject, op, d) for d in dtypes]
+    width = MANY if case.detail == "many" else FEW
+    other = BESIDE[(list(LAYOUTS).index(case.shape) + 1) % len(BESIDE)]
+    arity = len(dtypes)
+    combined = [
+        *[tuple([case.shape if i == k else "whole" for i in range(arity)]) for k in range(arity)],
+        (case.shape,) * arity,
+        *[tuple([case.shape if i == k else other for i in range(arity)]) for k in range(arity)],
+    ]
+    for lies in dict.fromkeys(combined):
+        singles = any([len(LAYOUTS[name].repeats) == 2 for name in lies])
+        yield [
+            Round(lies, _values(lies, [np.roll(x, -turn) for x in some], width))
+            for turn in range(COUNT if singles else 1)
+        ]
+
+
+def _values(lies: Sequence[str], some: Sequence[Array], width: int) -> tuple[Array, ...]:
+    """Matrices in which each number of an operand stands beside each of the others."""
+    along: dict[tuple[int, ...], int] = {
+        (0,): 1,
+        (1,): 0,
+    }  # the axis along which the numbers of an operand change
+    fixed = [along[r] for name in lies if (r := LAYOUTS[name].repeats) in along]
+    found = []
+    for i, (name, x) in enumerate(zip(lies, some, strict=True)):
+        axis = along.get(LAYOUTS[name].repeats, 1 - fixed[0] if fixed else i % 2)
+        turned = np.roll(x, -3 * i)
+        matrix = np.repeat(turned[:, None], COUNT, 1) if axis == 0 else np.repeat(turned[None], COUNT, 0)
+        found.append(layouts.fitted(name, np.tile(matrix, (1, width))))
+    return tuple(found)
+
+
+# ---- the law ---------------------------------------------------------------------------------------------------
+
+
+@law(ID, cases, level=2, needs=_needs)
+def check_layouts(subject: Subject, case: Case) -> None:
+    """An op gives the same for the same numbers, however its operands lie: repeated, as one number, or as any view.
+
+    The same is to the bit what it gives for plain operands; where that differs, it may be what values.elementwise
+    allows.  Each operand in turn lies so, then all do, then the others lie otherwise; on the backend itself, as a user
+    has it, and in a compiled program.  Beside ordinary numbers these are zeros, infinities, NaN, the ends of the
+    format, and those for which implementations have shortcuts: 1, -1, 2, 0.5.
+    """
+    op = OPS[case.op]
+    dtypes = operand_dtypes(op, DTYPES[case.dtype])
+    params, beside = _params(subject, case)
+    for some in rounds(subject, case):
+        plain = []
+        for one in some:
+            operands = [subject.tensor(x, d) for x, d in zip(one.values, dtypes, strict=True)]
+            plain.append(subject.read(subject.run(op, [*operands, *beside(subject.witness)], params)))
+        places = [subject.witness] if subject.stack is subject.witness else [subject.witness, subject.stack]
+        for place in places:
+            way = "" if place is subject.witness else " as a user has it"
+            for one, want in zip(some, plain, strict=True):
+                operands = [
+                    layouts.laid(subject, name, x, d, place)
+                    for name, x, d in zip(one.lies, one.values, dtypes, strict=True)
+                ]
+                got = subject.read(subject.run(op, [*operands, *beside(place)], params))
+                _agree(subject, case, one, got, want, way)
+        for one, got, want in zip(some, _compiled(subject, op, dtypes, some, case), plain, strict=True):
+            _agree(subject, case, one, got, want, " compiled")
+
+
+def _params(subject: Subject, case: Case) -> tuple[tuple[Any, ...], Any]:
+    """The params of an op, and what gives the operands that are the same in each round: indices."""
+    if case.op == "cast":
+        return (DTYPES[case.detail],), lambda place: []
+    if case.op not in INDICES:
+        return EXACTLY.get(case.op, ()), lambda place: []
+    width = COUNT * (MANY if case.detail == "many" else FEW)
+    indices = np.arange(width if case.op == "scatter_add" else COUNT) * 5 % COUNT
+    return EXACTLY[case.op], lambda place: [subject.tensor(indices.astype("int32"), int32, place)]
+
+
+def _compiled(
+    subject: Subject, op: Op, dtypes: Sequence[DType], some: Sequence[Round], case: Case
+) -> list[Array]:
+    """The results of one program for all rounds; where a number stands in it, the program has a result for each."""
+    params, beside = _params(subject, case)
+    arity, fixed = len(dtypes), beside(subject.stack)
+    written = [i for i, name in enumerate(some[0].lies) if name == "number"]
+    steps = [LAYOUTS[name].source(x)[1] for name, x in zip(some[0].lies, some[0].values, strict=True)]
+    together = some if written else some[:1]
+
+    def program(*given: Tensor) -> list[Tensor]:
+        found = []
+        for turn, one in enumerate(together):
+            own = given[arity * turn : arity * (turn + 1)]
+            operands = [
+                x.scalar(one.values[i].item(0)) if i in written else layouts.moved(x, steps[i])
+                for i, x in enumerate(own)
+            ]
+            found.append(apply(op, [*operands, *given[arity * len(together) :]], params))
+        return found
+
+    def sources(one: Round) -> list[Tensor]:
+        found = []
+        for i, (name, x, d) in enumerate(zip(one.lies, one.values, dtypes, strict=True)):
+            array = x if i in written else LAYOUTS[name].source(x)[0]
+            found.append(subject.tensor(array, d, subject.stack))
+        return found
+
+    run = tensorken.jit(program)
+    calls = [[x for one in some for x in sources(one)]] if written else [sources(one) for one in some]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RetraceWarning)  # each case has programs of its own
+        return [subject.read(y) for given in calls for y in run(*given, *fixed)]
+
+
+def _agree(subject: Subject, case: Case, one: Round, got: Array, want: Array, way: str) -> None:
+    """Compare with what plain operands give; what differs, with what is right."""
+    op, dtype = OPS[case.op], DTYPES[case.dtype]
+    lies = ", ".join(one.lies)
+    if got.shape != want.shape or got.dtype != want.dtype:
+        raise Failure(
+            f"{op.name} of {case.dtype} ({lies}){way}: expected {want.dtype} {want.shape}, got {got.dtype} {got.shape}"
+        )
+    differ = exact.differing(got, want)
+    if differ is None:
+        return
+    columns = tuple([x[differ] for x in one.values]) if got.shape == one.values[0].shape else ()
+    bad, right = np.ones(int(differ.sum()), bool), want[differ]
+    if op.elementwise:
+        bad, right = _wrong(subject, op, dtype, columns, got[differ], right)
+    if bad.any():
+        place = int(np.argmax(bad))
+        point = ", ".join([elementwise.shown(column[place]) for column in columns])
+        raise Failure(
+            f"{op.name}({point}) of {case.dtype} matrices that lie as {lies}{way}: "
+            f"expected {elementwise.shown(right[place])}, got {elementwise.shown(got[differ][place])}",
+            worst=f"{op.name}({point})",
+        )
+
+
+def _wrong(
+    subject: Subject, op: Op, dtype: DType, columns: tuple[Array, ...], got: Array, want: Array
+) -> tuple[Array, Array]:
+    """Where results are not allowed, and what is right."""
+    bound = elementwise.allowed(subject, op, dtype, 2)
+    try:
+        expected = oracle.expected(op, dtype, columns)
+    except LookupError:
+        return ulp.distance(got, want) > bound, want
+    pool = elementwise.Pool(op, dtype, columns, expected)
+    return elementwise.distances(subject, pool, got, expected, columns, bound) > bound, expected
