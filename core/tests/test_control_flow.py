@@ -702,7 +702,7 @@ REFUSED: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     ),
     "a negative length": (
         ArgumentError,
-        r"scan: length must be an int that is not negative, got -1",
+        r"scan: length must not be negative, got -1",
         lambda: tk.scan(lambda c, x: (c, c), 0.0, length=-1),
     ),
     "xs without an axis": (

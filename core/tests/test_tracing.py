@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
 import pytest
 
 import tensorken as tk
+from core.tests.each import each_of
 from tensorken.errors import (
     ArgumentError,
     ConcretizationError,
@@ -172,6 +174,163 @@ def test_data_dependent_control_flow_is_one_clear_error():
     with pytest.raises(ConcretizationError, match=r"tk\.fori_loop"):
         tk.trace(lambda x: sum(range(int(x)), x))(1.0)
     assert tk.trace(lambda x: -x)(1.0)(2.0).item() == -2.0
+
+
+def clipped(x, low, high=2.0):
+    return x if low < x.sum() else high
+
+
+def of_trees(params, *rest, scale=1.0):
+    return params if (params["w"][0] * rest[1] * scale).sum() > 0 else rest
+
+
+def keeps(carry, row):
+    return (carry if carry["n"] > row else {"n": row}), None
+
+
+W = {"w": [np.ones(2), np.ones(3)]}
+
+UNKNOWN = {
+    "jit": (
+        lambda: tk.jit(clipped)(1.0, 0.0),
+        "jit: this bool of shape () has no value while clipped is traced, as it "
+        "depends on the arguments x and low (at ",
+        "static_argnames=['x', 'low']",
+    ),
+    "one argument": (
+        lambda: tk.jit(lambda x, n: x if n > 0 else -x)(1.0, 2),
+        "while <lambda> is traced, as it depends on the argument n (at ",
+        "or make it static: tk.jit(f, static_argnames='n')",
+    ),
+    "an argument beside a static one": (
+        lambda: tk.jit(clipped, static_argnums=0)(np.float32(1), 0.0),
+        "on the argument low (at ",
+        "static_argnames='low'",
+    ),
+    "a part of an argument": (
+        lambda: tk.jit(of_trees)(W, 1.0, 2.0, scale=3.0),
+        'on the arguments params["w"][0], rest_1 and scale (at',
+        "tk.while_loop",
+    ),
+    "a tensor with axes": (
+        lambda: tk.jit(lambda x: x if tk.all(x) else -x)(tk.ones(2)),
+        "the argument x (at",
+        "while_loop",
+    ),
+    "many arguments": (
+        lambda: tk.jit(lambda *xs: int(sum(xs)))(1, 2, 3, 4),
+        "on the arguments xs_0, xs_1 and 2 more (at",
+        "tk.while_loop",
+    ),
+    "trace": (
+        lambda: tk.trace(clipped)(1.0, 0.0),
+        "trace: this bool of shape () has no value while clipped is traced, as it "
+        "depends on the arguments x and low (at",
+        "tk.while_loop",
+    ),
+    "a derivative within": (
+        lambda: tk.jit(lambda x, n: tk.grad(lambda y: y if y * n > 0 else -y)(x))(1.0, 2.0),
+        "on the arguments x and n (at",
+        "static_argnames=['x', 'n']",
+    ),
+    "a constant": (
+        lambda: tk.jit(lambda x: x if tk.random.normal(tk.random.key(0)) < 9 and x < 3 else -x)(1.0),
+        "argument x",
+        "static_argnames='x'",
+    ),
+    "scan": (
+        lambda: tk.scan(keeps, {"n": 0.0}, tk.ones(3)),
+        "scan: this bool of shape () has no value while keeps is traced, "
+        'as it depends on the arguments carry["n"] and row (at',
+        "tk.while_loop",
+    ),
+    "while_loop": (
+        lambda: tk.while_loop(lambda c: c < 3, lambda c: c + 1 if c > 1 else c + 2, 0),
+        "while_loop: ",
+        "argument c ",
+    ),
+    "the condition": (
+        lambda: tk.while_loop(lambda state: 0 < state < 3, lambda c: c, 0),
+        "while_loop: ",
+        "argument state ",
+    ),
+    "fori_loop, i": (
+        lambda: tk.fori_loop(0, 3, lambda i, v: v if i > 1 else -v, 0),
+        "fori_loop: ",
+        "argument i ",
+    ),
+    "fori_loop": (
+        lambda: tk.fori_loop(0, 3, lambda i, v: v if v["a"] > 1 else {"a": i}, {"a": 0}),
+        "fori_loop: ",
+        'argument v["a"] ',
+    ),
+    "fori_loop to a traced bound": (
+        lambda: tk.jit(lambda n: tk.fori_loop(0, n, lambda i, v: v if v * i > 1 else -v, 0))(3),
+        "fori_loop: ",
+        "arguments i and v ",
+    ),
+    "cond": (lambda: tk.cond(True, lambda y: y if y > 1 else -y, lambda y: y, 0), "cond: ", "argument y "),
+    "an outer argument": (
+        lambda: tk.jit(lambda n: tk.scan(lambda c, _: (c if n > 0 else -c, None), 1, length=2))(3),
+        "jit: ",
+        "argument n ",
+        "static_argnames='n'",
+    ),
+    "checkpoint": (
+        lambda: tk.jit(tk.checkpoint(lambda x: x if x > 0 else -x))(1.0),
+        "jit: ",
+        "while <lambda> is traced",
+    ),
+}
+
+
+@each_of("name", UNKNOWN)
+def test_an_unknown_value_names_the_arguments_that_it_depends_on(name):
+    call, *words = UNKNOWN[name]
+    with pytest.raises(ConcretizationError) as caught:
+        call()
+    message = str(caught.value)
+    for word in words:
+        assert word in message
+    static = "static_argnames" in words[-1]
+    assert ("static_argnames" in message) is static
+    assert "\n" not in message
+
+
+SIZES = {
+    "zeros": tk.zeros,
+    "full": lambda n: tk.full((2, n), 1.0),
+    "arange": tk.arange,
+    "linspace": lambda n: tk.linspace(0.0, 1.0, n),
+    "eye": tk.eye,
+    "tri": lambda n: tk.tri(3, k=n),
+    "reshape": lambda n: tk.ones(6).reshape((n, -1)),
+    "sum": lambda n: tk.ones((2, 3)).sum(n),
+    "moveaxis": lambda n: tk.moveaxis(tk.ones((2, 3)), n, 0),
+    "repeat": lambda n: tk.repeat(tk.ones(3), n),
+    "pad": lambda n: tk.pad(tk.ones(3), n),
+    "split": lambda n: tk.split(tk.ones(3), [n]),
+    "roll": lambda n: tk.roll(tk.ones(3), n),
+    "topk": lambda n: tk.topk(tk.ones(3), n),
+    "one_hot": lambda n: tk.one_hot(tk.tensor([1]), n),
+    "delete": lambda n: tk.delete(tk.ones(3), [n]),
+    "normal": lambda n: tk.random.normal(tk.random.key(1), (n,)),
+    "matrix_power": lambda n: tk.linalg.matrix_power(tk.ones((2, 2)), n),
+    "scan": lambda n: tk.scan(lambda c, _: (c, None), 1.0, length=n),
+}
+
+
+@each_of("name", SIZES)
+def test_a_size_that_is_not_known_names_the_argument(name):
+    with pytest.raises(
+        ConcretizationError, match=rf"^{name}: jit: .*on the argument n .*static_argnames=\'n\'\)$"
+    ):
+        tk.jit(lambda n: SIZES[name](n))(1)
+    tk.jit(lambda n: SIZES[name](n), static_argnames="n")(1)
+    with pytest.raises(
+        ConcretizationError, match=rf"^{name}: vmap: this value differs between the 2 examples"
+    ):
+        tk.vmap(SIZES[name])(tk.tensor([1, 1]))
 
 
 def test_an_argument_that_is_no_tensor_is_one_clear_error():

@@ -22,7 +22,7 @@ from tensorken.errors import ArgumentError, RetraceWarning
 from tensorken.levels import ground
 from tensorken.packing import packing, unpacking
 from tensorken.programs.execution import Run, prepared
-from tensorken.programs.names import parameters_of
+from tensorken.programs.names import labels_of, parameters_of
 from tensorken.programs.program import Program
 from tensorken.recent_calls import Recent
 from tensorken.spec import op as ops
@@ -31,7 +31,7 @@ from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
 from tensorken.static_arguments import Fixed, Static, Statics
 from tensorken.tensor import Tensor
-from tensorken.tracing import traced
+from tensorken.tracing import Source, traced
 from tensorken.transforms import TRANSFORMED
 from tensorken.wrapper import Given
 
@@ -353,14 +353,16 @@ def _traced(f: Function, name: str, xs: Sequence[Tensor], kind: Kind, donated: S
         found.append(result)
         return outputs
 
-    program = traced(flat, xs, inner, name)
+    parameters = _parameters(f, kind)
+    source = Source("jit", name, lambda: labels_of(kind.structure, parameters), static=_names_of(f))
+    program = traced(flat, xs, inner, name, source)
     above = {v: x for v, x in program.constants.items() if not isinstance(x.interpreter, RawTensor)}
     program = program.changed(
         inputs=(*program.inputs, *above),
         constants={v: x for v, x in program.constants.items() if v not in above},
         donated=frozenset(donated),
         arguments=None if above else kind.structure,
-        parameters=_parameters(f, kind),
+        parameters=parameters,
     )
     types = [(v.shape, v.dtype) for v in program.outputs]
     result = tree.LEAF if found[0] == tree.LEAF else found[0]
@@ -372,6 +374,14 @@ def _parameters(f: Function, kind: Kind) -> tuple[str, ...]:
     static = {i for i, _ in kind.fixed if isinstance(i, int)}
     names = parameters_of(f, len(tree.unflatten(kind.structure, range(kind.structure.size))[0]) + len(static))
     return tuple([name for i, name in enumerate(names) if i not in static])
+
+
+def _names_of(f: Function) -> frozenset[str]:
+    """The names of the function's parameters; none if it does not tell."""
+    try:
+        return frozenset(inspect.signature(f).parameters)
+    except (TypeError, ValueError):  # some that are written in C
+        return frozenset()
 
 
 def _keep(programs: dict[Any, Prepared], key: Any, found: Prepared) -> None:

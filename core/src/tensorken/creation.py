@@ -12,6 +12,7 @@ from tensorken.buffers import NUMBERS, flat_of, unpacked
 from tensorken.errors import (
     ArgumentError,
     BackendError,
+    ConcretizationError,
     DTypeError,
     ExchangeError,
     ScalarRangeError,
@@ -273,6 +274,8 @@ def shape_of(name: str, shape: ShapeLike) -> Shape:
     """The sizes of a shape, which are ints and not negative."""
     try:
         sizes = tuple(map(operator.index, shape if isinstance(shape, Sequence) else (shape,)))
+    except ConcretizationError as error:
+        raise error.at(name) from None
     except TypeError:
         raise ArgumentError(f"{name}: the sizes of a shape must be ints, got {shown(shape)}") from None
     if min(sizes, default=0) < 0:

@@ -163,6 +163,10 @@ class ConcretizationError(TensorkenError, TypeError):
     tensorken.errors.ConcretizationError: the string backend has no values, only the expression x...
     """
 
+    def at(self, name: str) -> ConcretizationError:
+        """The same error, in the words of the function that asked for the value."""
+        return ConcretizationError(f"{name}: {self}")
+
 
 class NonFiniteError(TensorkenError, FloatingPointError):
     """An op made a NaN, or an infinity, of operands without; raised where `debug_nans` is on.

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.errors import ArgumentError, AxisError, ShapeError, TensorkenError
+from tensorken.errors import ArgumentError, AxisError, ConcretizationError, ShapeError, TensorkenError
 from tensorken.spec.shapes import Axes, Shape, normalize_axes, normalize_axis, shown
 
 Axis = int | Sequence[int] | None
@@ -42,6 +42,8 @@ def integer_of(name: str, what: str, value: Any) -> int:
     """An int; `what` says in an error for what it stands."""
     try:
         return operator.index(value)
+    except ConcretizationError as error:
+        raise error.at(name) from None
     except TypeError:
         raise ArgumentError(f"{name}: {what} must be an int, got {shown(value)}") from None
 
@@ -50,6 +52,8 @@ def pairs_of(name: str, pairs: Sequence[Sequence[int]]) -> tuple[tuple[int, int]
     """One pair of ints for each axis."""
     try:
         return tuple([(operator.index(first), operator.index(second)) for first, second in pairs])
+    except ConcretizationError as error:
+        raise error.at(name) from None
     except (TypeError, ValueError):
         raise ArgumentError(f"{name}: need one pair of ints for each axis, got {shown(pairs)}") from None
 
@@ -59,6 +63,8 @@ def sizes_of(name: str, shape: tuple[Any, ...]) -> Shape:
     sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
     try:
         return tuple(map(operator.index, sizes))
+    except ConcretizationError as error:
+        raise error.at(name) from None
     except TypeError:
         raise ArgumentError(f"{name}: the sizes of a shape must be ints, got {shown(sizes)}") from None
 

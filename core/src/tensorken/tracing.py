@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tensorken import tree
@@ -15,7 +15,7 @@ from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, ConcretizationError
 from tensorken.levels import Level, ground, lift, running
 from tensorken.origin import users_line
-from tensorken.programs.names import parameters_of
+from tensorken.programs.names import labels_of, parameters_of
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec import op as ops
 from tensorken.spec.dtypes import DType
@@ -33,6 +33,23 @@ _KEEP_THE_NUMBER = frozenset(OPS[name] for name in ("reshape", "expand", "permut
 """Ops that make of a tensor of equal elements another one of the same number."""
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a traced function came from, for messages.
+
+    Attributes:
+        transform: the function that the user called.
+        name: the name of the traced function.
+        labels: what the traced function calls its inputs; fewer than these where that is not known.
+        static: the names of arguments that can be made static.
+    """
+
+    transform: str = "trace"
+    name: str = "the function"
+    labels: Callable[[], Sequence[str]] = list
+    static: frozenset[str] = frozenset()
+
+
 class Trace(Level[Variable]):
     """Writes down ops as equations; of the values it knows shapes and dtypes alone.
 
@@ -45,8 +62,16 @@ class Trace(Level[Variable]):
     chosen = False
     """Whether it traces a branch, so that what may take long, or for ever, must not run before the choice."""
 
-    def __init__(self, inner: Interpreter[Any]) -> None:
+    def __init__(
+        self, inner: Interpreter[Any], inputs: Sequence[Variable] = (), source: Source | None = None
+    ) -> None:
         super().__init__(inner)
+        self.source = source or Source()
+        self._inputs = inputs
+        self._behind = {
+            v: 1 << i for i, v in enumerate(inputs)
+        }  # the inputs that a value depends on, a bit each
+        self._looked_at = 0  # how many equations that has been found for
         self.equations: list[Equation] = []
         self.constants: dict[Variable, Tensor] = {}
         self._captured: dict[int, Variable] = {}
@@ -81,12 +106,39 @@ class Trace(Level[Variable]):
         constant = self.constants.get(x)
         if constant is not None:
             return lift(constant.representation, constant.interpreter, self.inner)
-        line = users_line()
-        raise ConcretizationError(
-            f"{self.transform}: this {x.dtype.name} of shape {x.shape} has no value while the function is traced"
-            f"{'' if line is None else f' (at {line})'}; choose by tk.where or tk.cond, and loop by tk.scan, "
-            f"tk.fori_loop or tk.while_loop, or under tk.jit name the argument in static_argnums"
+        raise self._unknown_value(x)
+
+    def _unknown_value(self, x: Variable) -> ConcretizationError:
+        """The error of who asks for a value: it names the arguments that the value depends on."""
+        source, line, depends = self.source, users_line(), ""
+        way_out = "choose by tk.where or tk.cond, and loop by tk.scan, tk.fori_loop or tk.while_loop"
+        behind = self._arguments_behind(x)
+        names = [*behind]
+        if names:
+            shown = names[:3] if len(names) <= 3 else [*names[:2], f"{len(names) - 2} more"]
+            listed = " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+            depends = f", as it depends on the argument{'' if len(names) == 1 else 's'} {listed}"
+            if source.static.issuperset(names) and all([v.shape == () for v in behind.values()]):
+                static, them = (names[0], "it") if len(names) == 1 else (names, "them")
+                way_out += f", or make {them} static: tk.jit(f, static_argnames={static!r})"
+        return ConcretizationError(
+            f"{source.transform}: this {x.dtype.name} of shape {x.shape} has no value while {source.name} is traced"
+            f"{depends}{'' if line is None else f' (at {line})'}; {way_out}"
         )
+
+    def _arguments_behind(self, x: Variable) -> dict[str, Variable]:
+        """What the function calls the inputs that a value depends on; none where that is not known."""
+        behind = self._behind
+        for equation in self.equations[self._looked_at :]:
+            found = 0
+            for v in equation.operands:
+                found |= behind.get(v, 0)
+            if found:
+                behind.update(dict.fromkeys(equation.results, found))
+        self._looked_at = len(self.equations)
+        inputs = behind.get(x, 0)
+        labels = zip(self.source.labels(), self._inputs, strict=False) if inputs else ()
+        return {label: v for i, (label, v) in enumerate(labels) if inputs >> i & 1}
 
     def interpret(self, op: Op, operands: Sequence[Variable], params: tuple[Any, ...]) -> Any:
         if self.closed:
@@ -111,7 +163,8 @@ class Trace(Level[Variable]):
     ) -> tuple[Op, tuple[Any, ...]]:
         """An op with a body and rules of a user's: the program that its body is, beside its rules."""
         body: Any = op.body
-        inner = traced(lambda *xs: body(*xs, *params), operands, self, op.name)
+        source = Source(self.source.transform, op.name)
+        inner = traced(lambda *xs: body(*xs, *params), operands, self, op.name, source)
         if any([x.interpreter.below is not None for x in inner.constants.values()]):
             raise ClosureError(op.name)
         return replace(
@@ -136,7 +189,11 @@ class ClosureError(ArgumentError):
 
 
 def traced(
-    function: Callable[..., Any], like: Sequence[Any], inner: Interpreter[Any], name: str = "program"
+    function: Callable[..., Any],
+    like: Sequence[Any],
+    inner: Interpreter[Any],
+    name: str = "program",
+    source: Source | None = None,
 ) -> Program:
     """The program of a function from tensors to a sequence of tensors.
 
@@ -145,16 +202,17 @@ def traced(
         like: anything with a shape and a dtype, one for each argument.
         inner: the level that the function stands on: what it uses from there or from below becomes a constant.
         name: of the program.
+        source: where the function came from, for messages.
     """
     if ops.watchers:
-        return ops.shown(_traced, inner, TRACING, (), (function, like, name))  # type: ignore[no-any-return]
-    return _traced(inner, TRACING, (), (function, like, name))
+        return ops.shown(_traced, inner, TRACING, (), (function, like, source, name))  # type: ignore[no-any-return]
+    return _traced(inner, TRACING, (), (function, like, source, name))
 
 
 def _traced(inner: Interpreter[Any], _: Op, __: Sequence[Any], params: tuple[Any, ...]) -> Program:
-    function, like, name = params
-    level = Trace(inner)
+    function, like, source, name = params
     inputs = tuple([Variable(x.shape, x.dtype) for x in like])
+    level = Trace(inner, inputs, source)
     with running(level), _in_scope(0):
         ys = function(*[Tensor(level, v, v.shape, v.dtype) for v in inputs])
         outputs = tuple([result_at(level, y).representation for y in ys])
@@ -181,7 +239,7 @@ TRACING = Op(
     0,
     shape=lambda *args: (),
     dtype=lambda *args: (),
-    params=("data", "data", "data"),
+    params=("data", "data", "data", "data"),
     results=0,
 )
 """The tracing of a function, as who watches sees it; no interpreter meets it."""
@@ -249,10 +307,10 @@ def trace(f: Function) -> Callable[..., Program]:
             found.append(result)
             return outputs
 
-        program = traced(flat, xs, inner, getattr(f, "__name__", "program"))
-        return program.changed(
-            arguments=structure, result=found[0], parameters=parameters_of(f, len(arguments))
-        )
+        name, parameters = getattr(f, "__name__", "program"), parameters_of(f, len(arguments))
+        source = Source("trace", name, lambda: labels_of(structure, parameters))
+        program = traced(flat, xs, inner, name, source)
+        return program.changed(arguments=structure, result=found[0], parameters=parameters)
 
     if isinstance(f, Tensor):
         raise ArgumentError(

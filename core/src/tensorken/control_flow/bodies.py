@@ -11,11 +11,12 @@ from tensorken.arguments import Function
 from tensorken.creation import as_tensor, tensor
 from tensorken.errors import ArgumentError, DTypeError, ShapeError
 from tensorken.levels import ground
+from tensorken.programs.names import labels_of, parameters_of
 from tensorken.programs.program import Program, Variable
 from tensorken.spec.dtypes import DType, with_scalar
 from tensorken.spec.interpreter import Interpreter
 from tensorken.tensor import Tensor
-from tensorken.tracing import Trace, traced
+from tensorken.tracing import Source, Trace, traced
 
 NUMBERS = (bool, int, float)
 
@@ -83,11 +84,13 @@ class Body:
         wanted: Sequence[Any],
         *,
         chosen: bool = False,
+        counters: int = 0,
     ) -> Body:
         """Trace a function; its results that are Python numbers take the dtypes wanted, if their kind allows.
 
         Args:
             chosen: whether it is a branch, in which loops and choices wait until it is taken.
+            counters: how much of a loop's own the first argument has in front, for messages.
         """
         results: list[Any] = []
         numbers: set[int] = set()
@@ -105,10 +108,26 @@ class Body:
                     leaves[i] = made(leaf, dtype, inner.base)
             return leaves
 
-        program = traced(flat, like, inner, getattr(function, "__name__", name))
+        own = getattr(function, "__name__", name)
+        source = Source(name, own, lambda: _labels(function, arguments, counters))
+        program = traced(flat, like, inner, own, source)
         captured = list(program.constants.values())
         program = program.changed(inputs=(*program.constants, *program.inputs), constants={})
         return cls(program, captured, results[0], numbers)
+
+
+def _labels(function: Function, arguments: tree.Structure, counters: int) -> list[str]:
+    """What a function calls the leaves of its arguments; that of a `fori_loop` takes i and the value."""
+    positional = tree.unflatten(arguments, range(arguments.size))
+    names = parameters_of(function, 2 if counters else len(positional))
+    if not counters or len(names) < 2:
+        return labels_of(tree.structure((positional, {})), names)
+    found = []
+    for path, _ in tree.flatten_with_path(positional[0])[0]:
+        place, _, rest = path.removeprefix("[").partition("]")
+        own = {0: names[0], counters: names[1]}
+        found.append(f"{own.get(int(place), 'the upper bound')}{rest}")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +163,8 @@ def loop_body(
     """
     numbers = dict(given.numbers)
     while True:
-        body = Body.of(loop.name, function, arguments, [*values, *rows], given.inner, values)
+        like = [*values, *rows]
+        body = Body.of(loop.name, function, arguments, like, given.inner, values, counters=loop.counters)
         after = tree.unflatten(body.result, range(body.result.size))
         check_structure(loop, carry, tree.structure(after[0] if loop.stacks else after))
         if not numbers_as(values, body.outputs, numbers):

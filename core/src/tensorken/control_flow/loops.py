@@ -26,10 +26,10 @@ from tensorken.control_flow.whiles import WHILE
 from tensorken.creation import as_tensor
 from tensorken.eager import jit_is_disabled
 from tensorken.errors import ArgumentError, ShapeError
+from tensorken.normalization import integer_of
 from tensorken.programs.program import Variable
 from tensorken.spec.dtypes import DType, int32, int64
 from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import shown
 from tensorken.tensor import Tensor
 
 __all__ = [
@@ -174,14 +174,14 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     base = base_of((lower, upper, init_val))
     i, end = [x.astype(dtype) if isinstance(x, Tensor) else made(x, dtype, base) for x in (first, last)]
     leaves, structure = tree.flatten((i, end, init_val))
-    result = _while(
-        Loop("fori_loop", counters=2),
-        lambda carry: carry[0] < carry[1],
-        lambda carry: (carry[0] + 1, carry[1], body_fun(carry[0], carry[2])),
-        leaves,
-        structure,
-    )
-    return result[2]
+
+    @functools.wraps(body_fun)
+    def advanced(carry: Any) -> Any:
+        i, end, value = carry
+        return i + 1, end, body_fun(i, value)
+
+    loop = Loop("fori_loop", counters=2)
+    return _while(loop, lambda carry: carry[0] < carry[1], advanced, leaves, structure)[2]
 
 
 # ---- pieces ------------------------------------------------------------------------------------------------
@@ -207,8 +207,10 @@ def _while(loop: Loop, cond_fun: Function, body_fun: Function, leaves: list[Any]
 
 
 def _number_of_steps(slices: Sequence[Tensor], length: Any) -> int:
-    if length is not None and (type(length) is not int or length < 0):
-        raise ArgumentError(f"scan: length must be an int that is not negative, got {shown(length)}")
+    if length is not None:
+        length = integer_of("scan", "length", length)
+        if length < 0:
+            raise ArgumentError(f"scan: length must not be negative, got {length}; 0 is no step")
     found = length
     for i, x in enumerate(slices):
         if x.ndim == 0:

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from tensorken.creation import as_tensor
-from tensorken.errors import ArgumentError, AxisError, ShapeError
+from tensorken.errors import ArgumentError, AxisError, ConcretizationError, ShapeError
 from tensorken.functions.constants import full
 from tensorken.normalization import axis_of
 from tensorken.spec.bodies.arrangement import iota
@@ -237,6 +237,8 @@ def _matrices(name: str, x: Any) -> Tensor:
 def _offset(name: str, k: Any) -> int:
     try:
         return operator.index(k)
+    except ConcretizationError as error:
+        raise error.at(name) from None
     except TypeError:
         raise ArgumentError(
             f"{name}: the place of the diagonal must be an int, got {shown(k)}; 0 is the main one"
@@ -246,6 +248,8 @@ def _offset(name: str, k: Any) -> int:
 def _sizes(name: str, n: Any, m: Any) -> tuple[int, int]:
     try:
         sizes = operator.index(n), operator.index(m)
+    except ConcretizationError as error:
+        raise error.at(name) from None
     except TypeError:
         raise ArgumentError(
             f"{name}: the numbers of rows and columns must be ints, got {shown((n, m))}"

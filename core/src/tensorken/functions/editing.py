@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorken.creation import as_operand, as_tensor
-from tensorken.errors import IndexingError, ShapeError
+from tensorken.errors import ConcretizationError, IndexingError, ShapeError
 from tensorken.functions.joining import concatenate
 from tensorken.functions.repeating import slices_at
 from tensorken.functions.shaping import moveaxis
@@ -129,6 +129,8 @@ def _places(name: str, obj: Any, n: int, end: int) -> list[int]:
     for i in given:
         try:
             at = operator.index(i)
+        except ConcretizationError as error:
+            raise error.at(name) from None
         except TypeError:
             raise IndexingError(
                 f"{name}: need ints, a slice or a mask of one axis, got {shown(obj)}"

@@ -14,7 +14,7 @@ from typing import Any
 
 from tensorken.creation import as_tensor
 from tensorken.dispatch import apply
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken.errors import ArgumentError, ConcretizationError, ShapeError
 from tensorken.functions.broadcasting import atleast_1d, atleast_2d, atleast_3d
 from tensorken.functions.operands import promoted
 from tensorken.functions.shaping import expand_dims
@@ -288,6 +288,8 @@ def _split(name: str, x: Any, indices_or_sections: Any, axis: int, equal: bool) 
     else:
         try:
             cuts = [operator.index(i) for i in indices_or_sections]
+        except ConcretizationError as error:
+            raise error.at(name) from None
         except TypeError:
             raise ArgumentError(
                 f"{name}: need a number of parts or a sequence of places, got {shown(indices_or_sections)}"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorken.creation import pair_of_operands, tensor
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken.errors import ArgumentError, ConcretizationError, ShapeError
 from tensorken.functions.operands import a_tensor_of
 from tensorken.functions.shaping import moveaxis
 from tensorken.normalization import axis_of
@@ -199,6 +199,8 @@ def _number(name: str, what: str, value: Any) -> Any:
     """A finite int or float."""
     try:
         found = value if isinstance(value, float) else operator.index(value)
+    except ConcretizationError as error:
+        raise error.at(name) from None
     except TypeError:
         found = float(value) if hasattr(value, "__float__") else math.nan
     if not math.isfinite(found):
@@ -211,6 +213,8 @@ def _count(name: str, num: Any, endpoint: Any) -> int:
         raise ArgumentError(f"{name}: endpoint must be True or False, got {shown(endpoint)}; write dtype=...")
     try:
         count = operator.index(num)
+    except ConcretizationError as error:
+        raise error.at(name) from None
     except TypeError:
         raise ArgumentError(f"{name}: num must be an int, got {shown(num)}") from None
     if count < 0:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tensorken.creation import as_operand, as_tensor
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken.errors import ArgumentError, ConcretizationError, ShapeError
 from tensorken.normalization import axis_of
 from tensorken.spec.dtypes import int32, int64
 from tensorken.spec.shapes import Pairs, shown
@@ -204,6 +204,8 @@ def _is_zero(value: Any) -> bool:
 def _as_int(value: Any) -> int:
     try:
         return operator.index(value)
+    except ConcretizationError as error:
+        raise error.at("pad") from None
     except TypeError:
         raise ArgumentError(f"pad: widths must be ints, got {shown(value)}") from None
 
@@ -222,6 +224,8 @@ def _counts(name: str, given: Any) -> list[int]:
     several = _entries(given)
     try:
         counts = [operator.index(count) for count in ([given] if several is None else several)]
+    except ConcretizationError as error:
+        raise error.at(name) from None
     except TypeError:
         raise ArgumentError(f"{name}: repetitions must be ints, got {shown(given)}") from None
     if min(counts, default=0) < 0:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from tensorken.creation import as_tensor
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken.errors import ArgumentError, ConcretizationError, ShapeError
 from tensorken.functions import diagonals
 from tensorken.functions.operands import promoted
 from tensorken.functions.products import matmul
@@ -74,6 +74,8 @@ def matrix_power(x: Any, n: int) -> Tensor:
     """
     try:
         count = operator.index(n)
+    except ConcretizationError as error:
+        raise error.at("matrix_power") from None
     except TypeError:
         raise ArgumentError(f"matrix_power: the exponent must be an int, got {shown(n)}; round it") from None
     given = as_tensor(x)

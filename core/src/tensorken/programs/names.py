@@ -60,11 +60,14 @@ def root(label: str) -> str:
 
 def labels(program: Program) -> list[str]:
     """What the function calls the inputs; fewer than the inputs, or none, where that is not known."""
-    if program.arguments is None:
-        return []
-    positional, named = tree.unflatten(program.arguments, range(program.arguments.size))
-    found = [""] * program.arguments.size
-    names = parameters(program)
+    return [] if program.arguments is None else labels_of(program.arguments, program.parameters)
+
+
+def labels_of(arguments: tree.Structure, known: Sequence[str]) -> list[str]:
+    """What a function calls the leaves of its arguments, `x` or `params["b"]`, by the names of its parameters."""
+    positional, named = tree.unflatten(arguments, range(arguments.size))
+    found = [""] * arguments.size
+    names = _distinct(arguments, known)
     for name, argument in [*zip(names, positional, strict=True), *named.items()]:
         for path, place in tree.flatten_with_path(argument)[0]:
             found[place] = f"{name}{path}"
@@ -74,9 +77,14 @@ def labels(program: Program) -> list[str]:
 def parameters(program: Program) -> list[str]:
     """The names of the positional arguments, each an identifier that no keyword argument has."""
     assert program.arguments is not None
-    positional, named = tree.unflatten(program.arguments, range(program.arguments.size))
+    return _distinct(program.arguments, program.parameters)
+
+
+def _distinct(arguments: tree.Structure, known: Sequence[str]) -> list[str]:
+    """The names of the positional arguments, each an identifier that no keyword argument has."""
+    positional, named = tree.unflatten(arguments, range(arguments.size))
     found: list[str] = []
-    known = (*program.parameters, *[f"argument_{i}" for i in range(len(program.parameters), len(positional))])
+    known = (*known, *[f"argument_{i}" for i in range(len(known), len(positional))])
     for name in known[: len(positional)]:
         while name in found or name in named:
             name = f"{name}_"

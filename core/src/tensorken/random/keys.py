@@ -7,7 +7,7 @@ import operator
 from typing import Any
 
 from tensorken.creation import tensor
-from tensorken.errors import ArgumentError, DTypeError, ScalarRangeError, ShapeError
+from tensorken.errors import ArgumentError, ConcretizationError, DTypeError, ScalarRangeError, ShapeError
 from tensorken.random.bits import Purpose, blocks, checked, counter_of, encipher, logically_down, shape_of
 from tensorken.spec.dtypes import int32, int64, wrap_integer
 from tensorken.spec.shapes import shown
@@ -39,6 +39,8 @@ def key(seed: Any, *, backend: Any = None, device: str | None = None) -> Tensor:
         return _of_tensor(seed if backend is None and device is None else seed.to(backend, device))
     try:
         value = operator.index(seed)
+    except ConcretizationError as error:
+        raise error.at("key") from None
     except TypeError:
         raise ArgumentError(f"key: the seed must be an int, got {shown(seed)}; give one, as key(0)") from None
     if not -(1 << 63) <= value < 1 << 64:
@@ -119,6 +121,8 @@ def fold_in(key: Tensor, data: Any) -> Tensor:
     else:
         try:
             value = operator.index(data)
+        except ConcretizationError as error:
+            raise error.at("fold_in") from None
         except TypeError:
             raise ArgumentError(
                 f"fold_in: data must be an int, got {shown(data)}; number what it is"

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.errors import AxisError, ShapeError
+from tensorken.errors import AxisError, ConcretizationError, ShapeError
 
 Shape = tuple[int, ...]
 Axes = tuple[int, ...]
@@ -197,6 +197,8 @@ def normalize_axis(axis: Any, rank: int, shape: Shape) -> int:
         if isinstance(axis, bool):
             raise TypeError
         axis = operator.index(axis)
+    except ConcretizationError:
+        raise
     except TypeError:
         raise AxisError(f"an axis must be an int, got {shown(axis)} for shape {shape}") from None
     if not -rank <= axis < rank:
