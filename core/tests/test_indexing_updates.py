@@ -393,6 +393,9 @@ def test_a_batch_is_a_loop(axes, change):
     ):
         got = tk.vmap(f, axes)(*arguments)
         np.testing.assert_allclose(array(got), np.stack([array(f(*e)) for e in examples]), rtol=1e-13)
+        compiled = tk.jit(tk.vmap(f, axes))(*arguments)
+        assert compiled.shape == got.shape
+        np.testing.assert_allclose(array(compiled), array(got), rtol=1e-13)
         gradient = tk.grad(lambda x, v, i: (f(x, i, v) ** 2).sum(), (0, 1))  # noqa: B023
         batched = tk.vmap(lambda x, i, v: gradient(x, v, i), axes)(*arguments)  # noqa: B023
         single = [gradient(x, v, i) for x, i, v in examples]

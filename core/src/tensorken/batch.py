@@ -263,8 +263,14 @@ def _over_examples(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
             for t, flag in zip(pulled, flags, strict=True)
         ]
 
+    def shape(*args: Any) -> Any:
+        one = [s[1:] if flag else s for s, flag in zip(args[:count], flags, strict=True)]
+        found = op.shape(*one, *args[count:])
+        return (size, *found) if op.results == 1 else tuple([(size, *s) for s in found])
+
     return replace(
         op,
+        shape=op.shape if op.results is None else shape,
         body=body,
         jvp_all=push if op.jvp_all is not None else None,
         vjp_all=pull if op.vjp_all is not None else None,
