@@ -373,6 +373,22 @@ def test_what_the_backend_lacks_is_expanded_above_it():
     assert (x @ x).item() == 5.25
 
 
+def test_a_sum_of_products_less_itself_is_zero():
+    """A sum on the right is one number, which is rounded, as it is written."""
+    rng = np.random.default_rng(0)
+    a, b, c, d = (tk.tensor(rng.normal(size=64)) for _ in range(4))
+
+    def check(f):
+        x, y = f(), f()
+        assert not np.asarray(x - x).any()
+        assert not np.asarray(x - y).any()
+        assert not np.asarray(tk.jit(lambda *_: f() - f())(x)).any()
+
+    check(lambda: a * b + c * d)
+    check(lambda: a * b - c)
+    check(lambda: (a * b + c * d).sum(0, keepdims=True))
+
+
 def test_a_hundred_axes():
     """More than numpy has; other backends may have as many as they like."""
     tracker = Fuse(ShapeTracker(Nothing()))

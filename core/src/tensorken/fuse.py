@@ -237,7 +237,8 @@ class Fuse(Wrapper[Held[R]]):
         if (
             p is not None
             and q is not None
-            and len(p.terms) + len(q.terms) <= LIMIT
+            and len(q.terms) == 1  # more are one number, rounded, as they are written: x - x is 0
+            and len(p.terms) < LIMIT
             and (p.full, p.axes, p.shown) == (q.full, q.axes, q.shown)
         ):
             right = q.terms if op is _ADD else tuple([(not plus, *rest) for plus, *rest in q.terms])

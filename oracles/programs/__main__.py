@@ -1,0 +1,38 @@
+"""Runs the programs of many seeds, and prints each that fails as a small one: `python -m oracles.programs 0 5000`."""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import time
+from collections.abc import Sequence
+
+from oracles.programs.drawing import drawn
+from oracles.programs.judging import WAYS, examined
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Examine the seeds from the first up to, and without, the last; 1 if any disagreement is left."""
+    parser = argparse.ArgumentParser(prog="python -m oracles.programs", description=__doc__)
+    parser.add_argument("first", type=int)
+    parser.add_argument("last", type=int)
+    parser.add_argument("--ways", default=",".join(WAYS), help=f"some of {', '.join(WAYS)}")
+    parser.add_argument("--step", type=int, default=1, help="take every n-th seed")
+    chosen = parser.parse_args(arguments)
+    began, wrong = time.monotonic(), 0
+    kinds: collections.Counter[str] = collections.Counter()
+    for number, seed in enumerate(range(chosen.first, chosen.last, chosen.step), 1):
+        draft = drawn(seed)
+        kinds.update(step.row for step in draft.steps)
+        found = examined(draft, seed, tuple(chosen.ways.split(",")))
+        if found is not None:
+            wrong += 1
+            print(f"---- seed {seed}: {found}", flush=True)
+        if number % 100 == 0:
+            print(f"{number} programs, {time.monotonic() - began:.0f} s, {wrong} disagree", flush=True)
+    print(f"{sum(kinds.values())} steps of {len(kinds)} kinds; {wrong} programs disagree")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,292 @@
+"""Draft: a program while it is drawn; each step runs at once, so that shapes and dtypes are known to the next."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import tensorken as tk
+from oracles.programs.program import Array, Leaf, Program, Step
+
+Shape = tuple[int, ...]
+
+DTYPES = ("float32", "float64", "int32", "bool", "float16", "int64")
+FLOATS = ("float32", "float64", "float16")
+INTS = ("int32", "int64")
+SHAPES: tuple[Shape, ...] = (
+    *((3,), (2, 3), (3, 3), (2, 3), (3, 3), (4,), (2, 2, 3), (3, 4), ()),
+    *((1,), (3, 1), (1, 3), (2, 1, 3), (0,), (2, 0), (0, 3), (1, 2, 1, 2), (7,), (4, 4)),
+)
+LARGEST = 96
+"""How many elements a value has at most."""
+
+SPECIAL = {
+    "float16": (0.0, -0.0, np.inf, -np.inf, np.nan, 6e-8, -3e-6, 65504.0, -65504.0, 1.0, 2048.0, 6.1e-5),
+    "float32": (
+        0.0,
+        -0.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1e-45,
+        -1e-40,
+        3.4028235e38,
+        -3e38,
+        1.0,
+        1.1754944e-38,
+        1e19,
+    ),
+    "float64": (
+        0.0,
+        -0.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        5e-324,
+        -1e-310,
+        1.7976931348623157e308,
+        -1e308,
+        1.0,
+        1e154,
+        2.3e-308,
+    ),
+    "int32": (0, 1, -1, 2**31 - 1, -(2**31), 2, 33, -7),
+    "int64": (0, 1, -1, 2**63 - 1, -(2**63), 2**31, -(2**31) - 1, 65),
+}
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value that steps can use: its name and what it is.
+
+    Attributes:
+        name: in the program.
+        shape: its shape.
+        dtype: the name of its dtype.
+        fine: whether it is finite and of moderate size.
+    """
+
+    name: str
+    shape: Shape
+    dtype: str
+    fine: bool
+
+    @property
+    def ndim(self) -> int:
+        """How many axes it has."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        return int(np.prod(self.shape, dtype=int))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Refused(Exception):
+    """Tensorken raised an error for a step; it is the last of the program."""
+
+
+class Draft:
+    """A program while it is drawn.
+
+    Args:
+        seed: of all that is drawn.
+        smooth: draw float64 and steps with derivatives alone, with operands from their domains.
+    """
+
+    def __init__(self, seed: int, smooth: bool) -> None:
+        self.random = random.Random(f"program {seed}")
+        self.smooth = smooth
+        self.leaves: list[Leaf] = []
+        self.steps: list[Step] = []
+        self.values: list[Value] = []
+        self.found: dict[str, Any] = {}
+        self.error: Exception | None = None
+        self.bound = 0
+
+    @property
+    def program(self) -> Program:
+        """What has been drawn."""
+        return Program(tuple(self.leaves), tuple(self.steps))
+
+    # ---- decisions -----------------------------------------------------------------------------------------
+
+    def choice(self, options: Sequence[Any]) -> Any:
+        """One of these."""
+        return options[self.random.randrange(len(options))]
+
+    def chance(self, p: float) -> bool:
+        """True with this probability."""
+        return self.random.random() < p
+
+    def below(self, n: int) -> int:
+        """A number from 0 up to, and without, n."""
+        return self.random.randrange(n) if n > 0 else 0
+
+    def axis(self, x: Value, negative: bool = True) -> int:
+        """One of the axes of a value that has some."""
+        axis = self.below(x.ndim)
+        return axis - x.ndim if negative and self.chance(0.4) else axis
+
+    def axes(self, x: Value) -> str:
+        """One axis, several, or None, as an argument."""
+        if not x.ndim or self.chance(0.25):
+            return "None"
+        if self.chance(0.6):
+            return str(self.axis(x))
+        chosen = sorted(self.random.sample(range(x.ndim), self.random.randint(1, x.ndim)))
+        return str(tuple(chosen))
+
+    def name(self) -> str:
+        """A new name for an argument of a function within an expression."""
+        self.bound += 1
+        return f"v{self.bound}"
+
+    # ---- values --------------------------------------------------------------------------------------------
+
+    def numbers(self, shape: Shape, dtype: str) -> Array:
+        """Numbers for a leaf: of a grid with ties, without ties, or special ones among them."""
+        count, rng = int(np.prod(shape, dtype=int)), self.random
+        if dtype == "bool":
+            return np.array([rng.random() < 0.5 for _ in range(count)], dtype).reshape(shape)
+        style = rng.random()
+        if dtype in INTS:
+            small = [rng.randint(-4, 9) for _ in range(count)]
+            if style < 0.15:
+                small = [rng.choice(SPECIAL[dtype]) for _ in range(count)]
+            return np.array(small, dtype).reshape(shape)
+        if self.smooth:
+            found = [round(rng.uniform(-2.0, 2.0), 3) for _ in range(count)]
+            if style < 0.15:  # whole numbers, zeros and ties among them
+                found = [float(rng.randint(-2, 2)) for _ in range(count)]
+            return np.array(found, dtype).reshape(shape)
+        if style < 0.35:
+            found = [rng.choice((-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)) for _ in range(count)]
+        else:
+            found = [round(rng.gauss(0.0, 1.5), 3) for _ in range(count)]
+        if style > 0.8:
+            found = [rng.choice(SPECIAL[dtype]) if rng.random() < 0.5 else x for x in found]
+        with np.errstate(over="ignore"):
+            return np.array(found, dtype).reshape(shape)
+
+    def leaf(self, shape: Shape, dtype: str) -> Value:
+        """A new input."""
+        leaf = Leaf(self._name(), self.numbers(shape, dtype))
+        self.leaves.append(leaf)
+        self.found[leaf.name] = tk.tensor(leaf.values)
+        return self._noted(leaf.name)
+
+    def _name(self) -> str:
+        return f"x{len(self.found)}"
+
+    def _noted(self, name: str) -> Value:
+        x = self.found[name]
+        array = np.asarray(x)
+        fine = array.dtype.kind == "b" or bool((np.abs(array.astype("float64")) < 1e4).all())
+        value = Value(name, tuple(x.shape), str(x.dtype), fine)
+        self.values.append(value)
+        return value
+
+    def dtype(self, options: Sequence[str]) -> str:
+        """A dtype, rather one that a recent value has."""
+        if self.smooth and "float64" in options:
+            return "float64"
+        seen = [x.dtype for x in self.values[-6:] if x.dtype in options]
+        return str(self.choice(seen) if seen and self.chance(0.75) else self.choice(options))
+
+    def pick(
+        self,
+        dtypes: Sequence[str] = DTYPES,
+        fits: Callable[[Value], bool] | None = None,
+        shape: Shape | None = None,
+        shapes: Sequence[Shape] = SHAPES,
+        fine: bool = False,
+    ) -> Value:
+        """An earlier value that fits, or a new leaf; it lies in any way.
+
+        Args:
+            dtypes: which it may have.
+            fits: what else is asked of it.
+            shape: the shape that it must have.
+            shapes: of new leaves, if no shape is asked for.
+            fine: take only what is finite and moderate.
+        """
+        if self.smooth:
+            dtypes = [name for name in dtypes if name == "float64"] or dtypes
+
+        def right(x: Value) -> bool:
+            if x.dtype not in dtypes or (shape is not None and x.shape != shape) or x.size > LARGEST // 2:
+                return False
+            if not x.fine and (fine or self.smooth or self.random.random() < 0.6):
+                return False
+            return fits is None or fits(x)
+
+        found = [x for x in reversed(self.values) if right(x)] if self.chance(0.85) else []
+        if found:
+            return found[min(self.below(len(found)), self.below(len(found)))]
+        while True:
+            given = self.choice(shapes) if shape is None else shape
+            new = self.leaf(given, self.choice(dtypes) if shape is not None else self.dtype(dtypes))
+            if fine and not new.fine:
+                continue
+            if fits is None or fits(new):
+                return self.lying(new) if self.chance(0.5) else new
+
+    def lying(self, x: Value) -> Value:
+        """The same number of axes and elements, seen otherwise: flipped, transposed, cropped or expanded and back."""
+        if not x.ndim:
+            return x
+        n = x.shape[-1]
+        options = [
+            f"xp.flip({x}, {self.axis(x)})",
+            f"{x}[..., ::-1]",
+            f"xp.roll({x}, 1, {self.axis(x)})[::-1]",
+        ]
+        options.append(f"xp.concatenate([{x}, {x}], -1)[..., {n // 2}:{n // 2 + n}]")
+        options.append(f"xp.concatenate([{x}, {x}], -1)[..., ::2]")
+        if x.ndim > 1:
+            options += [f"xp.reshape({x}, {x.shape[::-1]}).T", f"xp.reshape({x}, {x.shape[::-1]}).T[::-1]"]
+        if n and x.ndim < 4:
+            options.append(f"xp.broadcast_to({x}[..., :1], {x.shape})")
+            options.append(f"xp.broadcast_to({x}[0], {x.shape})" if x.shape[0] else f"{x}[::2]")
+        before = len(self.steps)
+        self.add("lying", self.choice(options), True)
+        return self.values[-1] if len(self.steps) > before and self.values[-1].shape == x.shape else x
+
+    # ---- steps ---------------------------------------------------------------------------------------------
+
+    def add(self, row: str, text: str, exact: bool) -> bool:
+        """Run a step and write it down, unless its result is too large; whether it was written.
+
+        Raises:
+            Refused: if Tensorken does.
+        """
+        step = Step(row, ("?",), text, exact)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                (result,) = step(tk, self.found)
+                results = tuple(result) if isinstance(result, tuple | list) else (result,)
+            except Exception as error:  # what it raises is judged
+                self.steps.append(Step(row, (self._name(),), text, exact))
+                self.error = error
+                raise Refused from error
+        if not results or len(results) > 6 or any(x.size > LARGEST or x.ndim > 5 for x in results):
+            return False
+        if isinstance(result, list | tuple) and len(results) == 1:
+            text = f"{text}[0]"
+        names = []
+        for x in results:
+            names.append(self._name())
+            self.found[names[-1]] = x
+            self._noted(names[-1])
+        self.steps.append(Step(row, tuple(names), text, exact))
+        return True

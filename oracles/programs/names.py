@@ -1,0 +1,82 @@
+"""JAX's functions under Tensorken's names, with Tensorken's order of arguments."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.linalg
+import jax.scipy.special
+
+jax.config.update("jax_enable_x64", True)
+
+QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+EXACT = "--xla_allow_excess_precision=false"  # float16 is rounded after each op
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICK} {EXACT}"
+
+ROOMS = (jnp, jax, jax.lax, jax.nn, jax.scipy.special)
+
+
+class Linalg:
+    """`jnp.linalg`, and `solve_triangular`."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(jax.scipy.linalg if name == "solve_triangular" else jnp.linalg, name)
+
+
+class JaxNames:
+    """What a program calls, by JAX."""
+
+    linalg = Linalg()
+    cond = staticmethod(jax.lax.cond)
+    norm = staticmethod(jnp.linalg.norm)
+    fix = staticmethod(jnp.trunc)
+    concat = staticmethod(jnp.concatenate)
+
+    def __getattr__(self, name: str) -> Any:
+        for room in ROOMS:
+            if hasattr(room, name):
+                return getattr(room, name)
+        raise AttributeError(name)
+
+    @staticmethod
+    def topk(x: Any, k: int) -> Any:
+        """The largest k along the last axis, and their places."""
+        return jax.lax.top_k(x, k)
+
+    @staticmethod
+    def sort(x: Any, axis: int = -1, descending: bool = False) -> Any:
+        """A sort; the order of equal elements, which their derivatives show, is stable in both directions."""
+        if not descending:
+            return jnp.sort(x, axis=axis)
+        return jnp.take_along_axis(x, jnp.argsort(x, axis=axis, descending=True, stable=True), axis=axis)
+
+    @staticmethod
+    def quantile(x: Any, q: Any, axis: Any = None) -> Any:
+        """A quantile at one place or a list of them."""
+        return jnp.quantile(x, jnp.asarray(q, x.dtype), axis)
+
+    @staticmethod
+    def percentile(x: Any, q: Any, axis: Any = None) -> Any:
+        """A quantile in percents."""
+        return jnp.percentile(x, jnp.asarray(q, x.dtype), axis)
+
+    @staticmethod
+    def unstack(x: Any, axis: int = 0) -> Any:
+        """The slices along an axis."""
+        return tuple(jnp.moveaxis(x, axis, 0))
+
+    @staticmethod
+    def checkpoint(f: Any) -> Any:
+        """A function whose derivative computes its values again."""
+        return jax.checkpoint(f)
+
+    @staticmethod
+    def stop_gradient(x: Any) -> Any:
+        """A constant."""
+        return jax.lax.stop_gradient(x)
+
+
+NAMES = JaxNames()

@@ -1,0 +1,71 @@
+"""Shrinking: a program that fails as a smaller one that fails as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from oracles.programs.program import Array, Program
+
+TRIES = 120
+"""How many programs are tried at most."""
+
+
+def shrunk(program: Program, values: Mapping[str, Array], fails: Callable[[Program], bool]) -> Program:
+    """A small program that fails.
+
+    Args:
+        program: one that does.
+        values: of all its names.
+        fails: whether another one does.
+    """
+    tries, progress = 0, True
+    while progress and tries < TRIES:
+        progress = False
+        for candidate in smaller(program, values):
+            tries += 1
+            if fails(candidate):
+                program, progress = candidate, True
+                break
+            if tries >= TRIES:
+                break
+    return program
+
+
+def smaller(program: Program, values: Mapping[str, Array]) -> Iterator[Program]:
+    """Programs that do less, those that do much less first."""
+    for step in program.steps:
+        if len(program.steps) > 1:
+            yield program.only([step], values)
+    for step in reversed(program.steps):
+        found = program.needed([step])
+        if len(found.steps) < len(program.steps):
+            yield found
+    for step in program.steps:
+        if len(program.steps) > 1:
+            yield program.only([other for other in program.steps if other is not step], values)
+    for leaf in program.leaves:
+        for simple in simpler(leaf.values):
+            leaves = tuple(replace(one, values=simple) if one is leaf else one for one in program.leaves)
+            yield Program(leaves, program.steps)
+
+
+def simpler(values: Array) -> Iterator[Array]:
+    """Numbers that are easier to read, of the same shape."""
+    with np.errstate(all="ignore"):
+        options = [
+            np.ones_like(values),
+            np.arange(1, values.size + 1).reshape(values.shape),
+            np.round(values),
+        ]
+        for option in options:
+            found = np.asarray(option).astype(values.dtype)
+            if length(found) < length(values):
+                yield found
+
+
+def length(values: Array) -> int:
+    """How long it takes to read them."""
+    return len(str(np.unique(values).tolist()))
