@@ -15,8 +15,9 @@ from tensorken.spec.shapes import Shape
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
 from tensorken_conformance.operands import shapes
+from tensorken_conformance.operands.chains import moved
 from tensorken_conformance.oracles import exact
-from tensorken_conformance.subject import Array, Subject
+from tensorken_conformance.subject import Subject
 
 MOVEMENTS = ("reshape", "permute", "expand", "flip", "pad", "crop")
 
@@ -132,28 +133,6 @@ def variants(op: str, shape: Shape) -> Variants:
 
 
 # ---- the law -----------------------------------------------------------------------------------------------
-
-
-def moved(op: str, values: Array, params: tuple[Any, ...]) -> Array:
-    """What a movement makes of an array, by numpy's own indexing."""
-    (what,) = params
-    if op == "reshape":
-        return values.reshape(what)
-    if op == "permute":
-        return values.transpose(what)
-    if op == "expand":
-        return np.broadcast_to(values, what)
-    if op == "flip":
-        return np.flip(values, what)
-    if op == "crop":
-        return values[tuple([slice(start, end) for start, end in what])]
-    result = np.zeros(
-        [before + n + after for n, (before, after) in zip(values.shape, what, strict=True)], values.dtype
-    )
-    result[tuple([slice(before, before + n) for n, (before, _) in zip(values.shape, what, strict=True)])] = (
-        values
-    )
-    return result
 
 
 def cases(subject: Subject) -> Iterator[Case]:

@@ -72,6 +72,9 @@ def read_back(subject: Subject, case: Case) -> None:
         return
     values = numbers(subject, case, dtype, int(np.prod(shape, dtype=int))).reshape(shape)
     if case.op == "sequence":
+        for value in pool(subject, dtype) if shape == (1,) else ():  # one after the other, equal ones too
+            x = subject.wrap(place.new(shape, [value], dtype), shape, dtype)
+            _compare(subject, f"sequence of {value}", x, np.array([value], dtype.name))
         x = subject.wrap(place.new(shape, values.reshape(-1).tolist(), dtype), shape, dtype)
     else:
         x = subject.tensor(values, dtype)

@@ -1,0 +1,384 @@
+"""Recompiling: a compiled program serves another function, other arguments, or a later call, for which it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tensorken.control_flow.branches import COND
+from tensorken.control_flow.roles import CARRY
+from tensorken.control_flow.scans import SCAN
+from tensorken.programs.program import Equation, Literal, Program
+from tensorken.tensor import Tensor
+from tensorken_conformance.faults.fault import fault
+from tensorken_conformance.subject import Array
+from tensorken_numpy.backend import Numpy
+
+Run = Callable[[Sequence[Array]], Sequence[Array]]
+
+LAW = "programs.recompiled"
+
+
+# ---- caches with too little in their keys ------------------------------------------------------------------
+
+
+def _key(program: Program, *without: str) -> tuple[Any, ...]:
+    """All that tells one program from another, but for what is left out."""
+    places: dict[Any, int] = {}
+
+    def kind(v: Any) -> tuple[Any, ...]:
+        dtype = None if "dtypes" in without else v.dtype
+        return (len(v.shape) if "sizes" in without else v.shape, dtype)
+
+    def value(v: Any) -> tuple[Any, ...]:
+        if isinstance(v, Literal):
+            if "literals" in without:
+                return kind(v)
+            return (*kind(v), v.value, "signs" in without or np.signbit(float(v.value)))
+        if v in program.constants and "constants" not in without:
+            return (*kind(v), np.asarray(program.constants[v].representation).tobytes())
+        return kind(v) if "wiring" in without else (*kind(v), places.setdefault(v, len(places)))
+
+    def params(equation: Equation) -> Any:
+        if "params" in without:
+            return tuple([kind(v) for v in equation.results])
+        return tuple([_key(p, *without) if isinstance(p, Program) else repr(p) for p in equation.params])
+
+    inputs = tuple([value(v) for v in program.inputs])
+    steps = tuple(
+        [
+            (
+                e.op.name,
+                params(e),
+                tuple([value(v) for v in e.operands]),
+                tuple([value(v) for v in e.results]),
+            )
+            for e in program.equations
+        ]
+    )
+    outputs = tuple([kind(v) if "outputs" in without else value(v) for v in program.outputs])
+    return inputs, steps, outputs
+
+
+class _Keyed(Numpy):
+    """Keeps the first program of a key, and takes what the key leaves out from there."""
+
+    without: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self.known: dict[Any, Program] = {}
+
+    def compile(self, program: Program) -> Run | None:
+        first = self.known.setdefault(_key(program, *self.without), program)
+        return super().compile(program if first is program else self.mixed(program, first))
+
+    def mixed(self, program: Program, first: Program) -> Program:
+        """The program with what its key leaves out as it is in the first."""
+        same: dict[Any, Any] = dict(zip(first.inputs, program.inputs, strict=True))
+        for old, new in zip(first.equations, program.equations, strict=True):
+            same |= dict(zip(old.results, new.results, strict=True))
+        same |= dict(zip(first.constants, program.constants, strict=True))
+        equations = [
+            self.changed(new, old, same) for old, new in zip(first.equations, program.equations, strict=True)
+        ]
+        return program.changed(equations=tuple(equations))
+
+    def changed(self, new: Equation, old: Equation, same: dict[Any, Any]) -> Equation:
+        """An equation with what the key leaves out."""
+        return new
+
+
+@fault(LAW)
+class RecompiledWithoutDtypes(_Keyed):
+    """A compiled program rounds to the dtypes of the first function with the same equations."""
+
+    without = ("dtypes",)
+
+    def compile(self, program: Program) -> Run | None:
+        first = self.known.setdefault(_key(program, "dtypes"), program)
+        run = Numpy.compile(self, program)
+        if run is None or first is program:
+            return run
+        kinds = [(np.dtype(v.dtype.name), np.dtype(w.dtype.name)) for v, w in _pairs(first, program)]
+        return lambda xs: [
+            np.asarray(y.astype(old).astype(new)) for y, (old, new) in zip(run(xs), kinds, strict=True)
+        ]
+
+
+def _pairs(first: Program, program: Program) -> list[tuple[Any, Any]]:
+    return list(zip(first.outputs, program.outputs, strict=True))
+
+
+@fault(LAW)
+class RecompiledWithoutSizes(_Keyed):
+    """A compiled program has the numbers, such as the divisor of a mean, of the first of other sizes."""
+
+    without = ("sizes", "literals", "params")
+
+    def changed(self, new: Equation, old: Equation, same: dict[Any, Any]) -> Equation:
+        operands = [
+            Literal(v.shape, v.dtype, w.value) if isinstance(v, Literal) and isinstance(w, Literal) else v
+            for v, w in zip(new.operands, old.operands, strict=True)
+        ]
+        return replace(new, operands=tuple(operands))
+
+
+@fault(LAW)
+class RecompiledWithoutConstants(_Keyed):
+    """A compiled program has the captured tensors of the first with the same equations."""
+
+    without = ("constants",)
+
+    def mixed(self, program: Program, first: Program) -> Program:
+        kept: dict[Any, Tensor] = dict(zip(program.constants, first.constants.values(), strict=True))
+        return program.changed(constants=kept)
+
+
+@fault(LAW)
+class RecompiledWithoutParams(_Keyed):
+    """A compiled program has the axes and other params of the first whose values have the same shapes."""
+
+    without = ("params",)
+
+    def changed(self, new: Equation, old: Equation, same: dict[Any, Any]) -> Equation:
+        return new if any(isinstance(p, Program) for p in new.params) else replace(new, params=old.params)
+
+
+@fault(LAW)
+class RecompiledWithoutStatics(_Keyed):
+    """A compiled program has the numbers of the first that differs in nothing else, as with another static argument."""
+
+    without = ("literals",)
+    changed = RecompiledWithoutSizes.changed
+
+
+@fault(LAW)
+class RecompiledByEqualNumbers(_Keyed):
+    """A compiled program has the zeros of the first whose numbers are equal, of either sign."""
+
+    without = ("signs",)
+    changed = RecompiledWithoutSizes.changed
+
+
+@fault(LAW)
+class RecompiledWithoutWiring(_Keyed):
+    """A compiled program has its operands where the first with the same ops, shapes and dtypes has them."""
+
+    without = ("wiring", "constants")
+
+    def changed(self, new: Equation, old: Equation, same: dict[Any, Any]) -> Equation:
+        operands = [
+            v if isinstance(v, Literal) or w not in same else same[w]
+            for v, w in zip(new.operands, old.operands, strict=True)
+        ]
+        return replace(new, operands=tuple(operands))
+
+
+@fault(LAW)
+class RecompiledWithoutOutputs(_Keyed):
+    """A compiled program gives the values that the first with the same equations gives, in its order."""
+
+    without = ("outputs",)
+
+    def mixed(self, program: Program, first: Program) -> Program:
+        same: dict[Any, Any] = dict(zip(first.inputs, program.inputs, strict=True))
+        for old, new in zip(first.equations, program.equations, strict=True):
+            same |= dict(zip(old.results, new.results, strict=True))
+        return program.changed(
+            outputs=tuple([same.get(v, w) for v, w in zip(first.outputs, program.outputs, strict=True)])
+        )
+
+
+@fault(LAW)
+class FifthProgramInPlaceOfFirst(Numpy):
+    """Of programs with the same inputs and outputs four are kept, and the fifth runs where the first is called."""
+
+    def __init__(self) -> None:
+        self.slots: dict[Any, list[Any]] = {}
+
+    def compile(self, program: Program) -> Run | None:
+        run = super().compile(program)
+        if run is None:
+            return None
+        values = (program.inputs, program.outputs)
+        key = tuple([tuple([(v.shape, v.dtype) for v in some]) for some in values])
+        slots = self.slots.setdefault(key, [])
+        slots.append(run)
+        place = (len(slots) - 1) % 4
+        slots[place] = run
+        return lambda xs: slots[place](xs)
+
+
+@fault(LAW)
+class CompiledForFirstLayout(Numpy):
+    """A compiled program reads permuted operands in the order of memory, if those of the first call are plain."""
+
+    def compile(self, program: Program) -> Run | None:
+        run = super().compile(program)
+        if run is None:
+            return None
+        first: list[bool] = []
+
+        def call(xs: Sequence[Array]) -> Sequence[Array]:
+            if not first:
+                first.extend([x.flags.c_contiguous for x in xs])
+            return run(
+                [x.ravel("K").reshape(x.shape) if plain else x for x, plain in zip(xs, first, strict=True)]
+            )
+
+        return call
+
+
+@fault(LAW)
+class PackedByAddress(Numpy):
+    """A compiled program keeps a copy of its second operand for as long as the next lies at the same address."""
+
+    def compile(self, program: Program) -> Run | None:
+        run = super().compile(program)
+        if run is None or len(program.inputs) < 2:
+            return run
+        packed: dict[Any, Array] = {}
+
+        def call(xs: Sequence[Array]) -> Sequence[Array]:
+            key = (xs[1].ctypes.data, xs[1].shape, xs[1].strides)
+            if key not in packed:
+                packed.clear()
+                packed[key] = np.array(xs[1])
+            return run([xs[0], packed[key], *xs[2:]])
+
+        return call
+
+
+# ---- memory ------------------------------------------------------------------------------------------------
+
+
+@fault(LAW)
+class TwoBuffersInTurn(Numpy):
+    """A compiled program gives its results in two buffers in turn, so that the third call overwrites the first's."""
+
+    def compile(self, program: Program) -> Run | None:
+        run = super().compile(program)
+        if run is None:
+            return None
+        turns: list[list[Array]] = []
+
+        def call(xs: Sequence[Array]) -> Sequence[Array]:
+            ys = [np.array(y) for y in run(xs)]
+            turns.append(ys)
+            if len(turns) > 2:
+                for kept, y in zip(turns[-3], ys, strict=True):
+                    kept[...] = y
+                turns[-1] = turns.pop(0)
+            return turns[-1]
+
+        return call
+
+
+@fault(LAW)
+class SecondOfTwoTheSameIsWritten(Numpy):
+    """A compiled program that is given one array twice writes its first result into it."""
+
+    def compile(self, program: Program) -> Run | None:
+        run = super().compile(program)
+        if run is None:
+            return None
+
+        def call(xs: Sequence[Array]) -> Sequence[Array]:
+            ys = run(xs)
+            twice = len(xs) == 2 and xs[0] is xs[1] and xs[0].flags.writeable
+            if twice and ys[0].shape == xs[0].shape and ys[0].dtype == xs[0].dtype:
+                xs[0][...] = ys[0]
+            return ys
+
+        return call
+
+
+@fault(LAW)
+class LargeInputIsWritten(Numpy):
+    """A compiled program gives a result of 1024 elements or more in the memory of an operand of its kind."""
+
+    def compile(self, program: Program) -> Run | None:
+        run = super().compile(program)
+        if run is None or program.donated:
+            return run
+
+        def call(xs: Sequence[Array]) -> Sequence[Array]:
+            ys = [np.array(y) for y in run(xs)]
+            for x in xs:
+                if x.size >= 1024 and x.flags.writeable and (x.shape, x.dtype) == (ys[0].shape, ys[0].dtype):
+                    x[...] = ys[0]
+                    ys[0] = x
+                    break
+            return ys
+
+        return call
+
+
+@fault(LAW)
+class PassedOnInOneBuffer(Numpy):
+    """A compiled program gives a copy of an operand that is a result in memory which the next call writes again."""
+
+    def compile(self, program: Program) -> Run | None:
+        run = super().compile(program)
+        places = [i for i, v in enumerate(program.outputs) if v in program.inputs]
+        if run is None or not places:
+            return run
+        buffers: dict[int, Array] = {}
+
+        def call(xs: Sequence[Array]) -> Sequence[Array]:
+            ys = list(run(xs))
+            for i in places:
+                buffer = buffers.setdefault(i, np.empty_like(ys[i]))
+                buffer[...] = ys[i]
+                ys[i] = buffer
+            return ys
+
+        return call
+
+
+# ---- loops and branches ------------------------------------------------------------------------------------
+
+
+@fault(LAW)
+class CarriesOneAfterTheOther(Numpy):
+    """A compiled scan writes its first carry before what the second becomes is computed of it."""
+
+    def compile(self, program: Program) -> Run | None:
+        equations = [_one_after_the_other(e) if e.op is SCAN else e for e in program.equations]
+        return super().compile(program.changed(equations=tuple(equations)))
+
+
+def _one_after_the_other(equation: Equation) -> Equation:
+    body, going_in, coming_out, *rest = equation.params
+    before = next((v for v, role in zip(body.inputs, going_in, strict=True) if role == CARRY), None)
+    after = next((v for v, role in zip(body.outputs, coming_out, strict=True) if role == CARRY), None)
+    done = after in body.inputs
+    steps = []
+    for step in body.equations:
+        operands = [after if done and v is before else v for v in step.operands]
+        steps.append(replace(step, operands=tuple(operands)))
+        done = done or after in step.results
+    outputs = [after if v is before else v for v in body.outputs]
+    changed = body.changed(equations=tuple(steps), outputs=tuple(outputs))
+    return replace(equation, params=(changed, going_in, coming_out, *rest))
+
+
+@fault(LAW)
+class BranchOfTheFirstCall(Numpy):
+    """A compiled program that chooses a branch by an operand takes the one that it took at first."""
+
+    def compile(self, program: Program) -> Run | None:
+        run = super().compile(program)
+        chosen = {e.operands[0] for e in program.equations if e.op is COND}
+        places = [i for i, v in enumerate(program.inputs) if v in chosen]
+        if run is None or not places:
+            return run
+        first: dict[int, Array] = {}
+
+        def call(xs: Sequence[Array]) -> Sequence[Array]:
+            return run([first.setdefault(i, x) if i in places else x for i, x in enumerate(xs)])
+
+        return call

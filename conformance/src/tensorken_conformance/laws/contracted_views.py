@@ -1,0 +1,125 @@
+"""values.contracted-views: sums of products of views of views are those of plain operands."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+
+import tensorken as tk
+from tensorken.spec.dtypes import DTYPES
+from tensorken.spec.op import OPS
+from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.law import law
+from tensorken_conformance.operands import chains, reductions
+from tensorken_conformance.oracles import exact
+from tensorken_conformance.oracles.bounds import FORMATS, Arithmetic
+from tensorken_conformance.subject import Array, Subject
+
+ID = "values.contracted-views"
+
+RAW = "fused_multiply_add"
+
+Shape = tuple[int, ...]
+
+PATTERNS: dict[str, dict[str, tuple[Shape, Shape, tuple[int, ...]]]] = {
+    RAW: {
+        "square": ((4, 4, 1), (1, 4, 4), (1,)),
+        "square-last": ((4, 1, 4), (1, 4, 4), (2,)),
+        "square-first": ((4, 4, 1), (4, 1, 4), (0,)),
+        "square-swapped": ((1, 4, 4), (4, 4, 1), (1,)),
+        "matrix-vector": ((4, 5), (1, 5), (1,)),
+        "vector-matrix": ((5, 1), (5, 4), (0,)),
+        "batched": ((3, 3, 3, 1), (3, 1, 3, 3), (2,)),
+        "two-batches": ((2, 2, 3, 4, 1), (2, 2, 1, 4, 3), (3,)),
+        "two-inner": ((3, 2, 2, 1), (1, 2, 2, 3), (1, 2)),
+        "all": ((3, 3), (3, 3), (0, 1)),
+        "long-inner": ((2, 67, 1), (1, 67, 3), (1,)),
+        "zero-inner": ((2, 3, 0, 1), (2, 1, 0, 3), (2,)),
+        "outer": ((4, 1), (1, 4), ()),
+    },
+    "matmul": {
+        "square": ((4, 4), (4, 4), (1,)),
+        "batched": ((3, 3, 3), (3, 3, 3), (2,)),
+        "matrix-vector": ((4, 5), (5,), (1,)),
+        "shared": ((3, 4, 4), (4, 4), (2,)),
+    },
+}
+"""The shapes of two operands and the axes that are contracted; axes have equal sizes where they can."""
+
+FEW = ("square",)
+"""The patterns of the quick run."""
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Each op, dtype and pattern; a case tries all chains of either operand, and of both."""
+    for op, patterns in PATTERNS.items():
+        for dtype in reductions.dtypes_of(subject, ("int", "float")):
+            if dtype.kind == "float" and not Arithmetic(subject.capabilities, dtype.name).faithful:
+                continue
+            for name in patterns if subject.depth != "smoke" else FEW:
+                yield Case(ID, op, dtype.name, name)
+
+
+def numbers(subject: Subject, case: Case, which: str, shape: Shape, count: int) -> Array:
+    """Numbers of ints over the whole range; of floats whole ones, so that sums of so many products are exact."""
+    rng = np.random.default_rng([subject.seed, zlib.crc32(f"{case.id} {which}".encode())])
+    if DTYPES[case.dtype].kind == "int":
+        ends = np.iinfo(case.dtype)
+        return np.asarray(rng.integers(ends.min, ends.max, shape, case.dtype))
+    largest = int((2 ** FORMATS[case.dtype].precision / max(count, 1)) ** 0.5)
+    whole = rng.integers(1, largest, shape, endpoint=True) * rng.choice([-1, 1], shape)
+    return np.asarray(whole.astype(case.dtype))
+
+
+def need(case: Case) -> tuple[str, ...]:
+    """Reading back, the movements by which operands are made, and products of plain ones."""
+    plain = Case("values.contractions", RAW, case.dtype, "matrices", "small-integers").id
+    return (*chains.needs(case.dtype), plain)
+
+
+@law(ID, cases, level=2, needs=need)
+def contracted_views(subject: Subject, case: Case) -> None:
+    """A contraction of operands that were moved, once or twice, in any way, is that of plain ones.
+
+    Operands are made as for values.views, the first, the second, or both.  Nothing is rounded: floats are whole numbers
+    so small that no sum of products needs more digits than the format, and ints wrap.
+    """
+    shape_a, shape_b, axes = PATTERNS[case.op][case.shape]
+    dtype = DTYPES[case.dtype]
+    place = subject.witness if case.op == RAW else subject.stack
+    count = int(np.prod([shape_a[i] for i in axes], dtype=int))
+    a, b = numbers(subject, case, "a", shape_a, count), numbers(subject, case, "b", shape_b, count)
+    firsts, seconds = [chains.possible(subject, case.dtype, len(s)) for s in (shape_a, shape_b)]
+    pairs = [(first, "plain") for first in firsts] + [("plain", second) for second in seconds]
+    pairs += [(name, name) for name in firsts if name in seconds]
+    pairs += [*zip(list(firsts)[1:], list(seconds), strict=False)]
+    for first, second in dict.fromkeys(pairs):
+        x, y = chains.fitted(firsts[first], a), chains.fitted(seconds[second], b)
+        tensors = [
+            chains.lying(subject, firsts[first], x, dtype, place),
+            chains.lying(subject, seconds[second], y, dtype, place),
+        ]
+        with np.errstate(over="ignore"):
+            if case.op == RAW:
+                expected = (
+                    np.asarray(np.add.reduce(x * y, axes, dtype.name, keepdims=True)) if axes else x * y
+                )
+                result = subject.run(OPS[RAW], tensors, (axes,))
+            else:
+                left, right = x[..., :, :, None], (y if y.ndim > 1 else y[:, None])[..., None, :, :]
+                expected = np.add.reduce(left * right, -2, dtype.name)
+                expected = expected if y.ndim > 1 else expected[..., 0]
+                result = tk.matmul(*tensors)
+        says = f"{case.op} of {case.dtype} {shape_a}, {first}, and {shape_b}, {second}"
+        _agree(subject.read(result), expected, f"{says}, over {axes}")
+
+
+def _agree(got: Array, expected: Array, says: str) -> None:
+    """Compare results, zeros of either sign being equal: one of a sum may be taken times a repeated factor."""
+    if got.shape != expected.shape or got.dtype != expected.dtype:
+        raise Failure(f"{says}: expected {expected.dtype} {expected.shape}, got {got.dtype} {got.shape}")
+    places = got != expected
+    if places.any():
+        raise Failure(f"{says}: {exact.told(got, expected, places)}")

@@ -1,0 +1,147 @@
+"""values.overlapping: operands of one call that share memory, or are one tensor, are read as any others."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorken.spec.dtypes import DTYPES, DType
+from tensorken.spec.op import OPS, Op
+from tensorken.tensor import Tensor
+from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.law import law
+from tensorken_conformance.operands import chains
+from tensorken_conformance.oracles import exact
+from tensorken_conformance.subject import Array, Subject
+
+ID = "values.overlapping"
+
+SIZE = 4
+"""How many rows and columns operands have: as many, so that a transposed one has the same shape."""
+
+VIEWS: dict[str, tuple[tuple[str, Any], ...]] = {
+    "itself": (),
+    "flipped": (("flip", ((0, 1),)),),
+    "flipped rows": (("flip", ((0,),)),),
+    "transposed": (("permute", ((1, 0),)),),
+    "shifted": (("crop", (((1, SIZE + 1), (0, SIZE)),)),),
+    "first row": (("crop", (((0, 1), (0, SIZE)),)), ("expand", ((SIZE, SIZE),))),
+}
+"""The movements by which an operand is made of what the other is made of."""
+
+OTHERS = ("where", "concatenate", "fused_multiply_add", "gather", "scatter_add")
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Each op of several operands in each dtype; a case tries all pairs of views of one tensor."""
+    nondeterministic = subject.capabilities.nondeterministic
+    for op in OPS.values():
+        pairwise = op.elementwise and op.arity == 2
+        if not (pairwise or op.name in OTHERS) or op.name in nondeterministic:
+            continue
+        for dtype in _dtypes(subject, op):
+            yield Case(ID, op.name, dtype.name)
+
+
+def _dtypes(subject: Subject, op: Op) -> list[DType]:
+    if op.name in ("gather", "scatter_add"):
+        return [d for d in subject.dtypes() if d.name == "int32"]
+    if op.name == "where":
+        return (
+            exact.dtypes_for(subject, OPS["maximum"], operands=2)
+            if "bool" in subject.capabilities.dtypes
+            else []
+        )
+    if op.name == "concatenate":
+        return exact.dtypes_for(subject, op, (0,))
+    return exact.dtypes_for(subject, op, ((0,),) if op.name == "fused_multiply_add" else (), operands=2)
+
+
+def values_of(subject: Subject, case: Case) -> Array:
+    """Rows for two operands that overlap in all but one; of floats with numbers that are not equal to themselves."""
+    rng = np.random.default_rng([subject.seed, zlib.crc32(case.id.encode())])
+    shape, kind = (SIZE + 1, SIZE), DTYPES[case.dtype].kind
+    if kind == "bool":
+        return np.asarray(rng.random(shape) < 0.5)
+    whole = rng.permutation(np.arange(1, 1 + (SIZE + 1) * SIZE)).reshape(shape)
+    if case.op in ("gather", "scatter_add"):
+        return (whole % SIZE).astype(case.dtype)
+    if kind == "int":
+        return (whole % 7 + (case.op == "floor_divide")).astype(case.dtype)
+    values = np.asarray(whole / 4).astype(case.dtype)
+    if case.op != "fused_multiply_add":
+        values[1, :] = rng.permutation(np.array([np.nan, np.inf, 0.0, -np.inf], case.dtype))
+    return values
+
+
+def needs(case: Case) -> tuple[str, ...]:
+    """Reading back, and the movements by which operands are made."""
+    return chains.needs(case.dtype)
+
+
+@law(ID, cases, level=2, needs=needs)
+def overlapping(subject: Subject, case: Case) -> None:
+    """An op gives the same bits for operands that share memory, or are one tensor, as for operands that do not.
+
+    Of one tensor each operand is the whole, or is flipped, transposed, moved by a row, or one row repeated.  What is
+    expected is what the backend itself gives for operands made likewise of tensors of their own.
+    """
+    values, dtype, op = values_of(subject, case), DTYPES[case.dtype], OPS[case.op]
+    condition = np.arange(SIZE * SIZE).reshape(SIZE, SIZE) % 3 > 0
+    for first, second in _pairs(subject, case):
+        base = subject.tensor(values, dtype)
+        together = [_made(subject, first, base), _made(subject, second, base)]
+        if first == second:
+            together[1] = together[0]
+        alone = [_made(subject, name, subject.tensor(values, dtype)) for name in (first, second)]
+        chosen = [subject.tensor(condition, DTYPES["bool"])] if case.op == "where" else []
+        found, right = [_applied(subject, op, [*chosen, *operands]) for operands in (together, alone)]
+        for y, z in zip(found, right, strict=True):
+            got, expected = subject.read(y), subject.read(z)
+            places = exact.differing(got, expected)
+            if places is not None:
+                words = f"{case.op} of {case.dtype} operands of one tensor, {first} and {second}"
+                raise Failure(f"{words}: {exact.told(got, expected, places)}, as of two tensors")
+
+
+def _pairs(subject: Subject, case: Case) -> list[tuple[str, str]]:
+    """Names of views for the first operand and the second."""
+    able = [
+        name
+        for name, steps in VIEWS.items()
+        if not any(subject.capabilities.why_not(op, case.dtype) for op, _ in steps)
+    ]
+    if subject.depth == "smoke":
+        able = able[:2]
+    return (
+        [("itself", name) for name in able]
+        + [(name, "itself") for name in able[1:]]
+        + [(n, n) for n in able[1:]]
+    )
+
+
+def _made(subject: Subject, name: str, base: Tensor) -> Tensor:
+    """A view of a tensor that has a row more than operands have; all but that row, if it is the tensor itself."""
+    if name != "shifted":
+        base = subject.run(OPS["crop"], [base], (((0, SIZE), (0, SIZE)),))
+    for op, params in VIEWS[name]:
+        base = subject.run(OPS[op], [base], params)
+    return base
+
+
+def _applied(subject: Subject, op: Op, operands: Sequence[Tensor]) -> list[Tensor]:
+    """What an op gives for the operands, which it may take in several shapes."""
+    if op.name == "concatenate":
+        return [subject.run(op, operands, (0,))]
+    if op.name == "fused_multiply_add":
+        a, b = operands
+        left = subject.run(OPS["reshape"], [a], ((SIZE, SIZE, 1),))
+        right = subject.run(OPS["reshape"], [b], ((1, SIZE, SIZE),))
+        return [subject.run(op, operands, ((0, 1),)), subject.run(op, [left, right], ((1,),))]
+    if op.name in ("gather", "scatter_add"):
+        x, indices = [subject.run(OPS["reshape"], [x], ((SIZE * SIZE,),)) for x in operands]
+        return [subject.run(op, [x, indices], (0,) if op.name == "gather" else (0, SIZE))]
+    return [subject.run(op, operands)]

@@ -1,0 +1,88 @@
+"""programs.recompiled: a function under jit serves one kind of arguments after another, and many functions in turn."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tensorken.errors import RetraceWarning
+from tensorken.spec.dtypes import DTYPES
+from tensorken.tensor import Tensor
+from tensorken_conformance.case import Case, Failure
+from tensorken_conformance.law import law
+from tensorken_conformance.laws.lifetime import situations
+from tensorken_conformance.operands import chains
+from tensorken_conformance.oracles import exact
+from tensorken_conformance.programs.variations import VARIATIONS, Call, Numbers
+from tensorken_conformance.subject import Subject
+
+ID = "programs.recompiled"
+
+QUICK = ("dtypes", "sizes")
+"""Those of the quick run."""
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """What varies, in a dtype of each kind, in the deep run in all."""
+    numeric = [dtype for dtype in situations.dtypes(subject) if dtype.kind != "bool"]
+    for name, (_, ops) in VARIATIONS.items():
+        if subject.depth == "smoke" and name not in QUICK:
+            continue
+        for dtype in numeric:
+            needed = ("add", "sub", "mul", "sum", *ops)
+            if any(subject.capabilities.why_not(op, dtype.name) for op in needed):
+                continue
+            if dtype.kind == "float" or name != "gradients":
+                yield Case(ID, name, dtype.name)
+            if name == "dtypes" or subject.depth == "smoke":
+                break
+
+
+@law(ID, cases, level=4, needs=situations.needs, stage=3)
+def recompiled(subject: Subject, case: Case) -> None:
+    """Compiled functions that are called in turn, each for several kinds of arguments, give what they give alone.
+
+    Calls differ in one thing: dtypes, sizes, static arguments, numbers or tensors that are captured, axes, which
+    operand goes where, the order of results, how operands lie, or only the numbers.  They are made in one order, in the
+    reverse, and once more; in the end the first results and all operands are the same as before.
+    """
+    dtype = DTYPES[case.dtype]
+    calls = VARIATIONS[case.op][0](subject, dtype, Numbers(subject, case))
+    kept: list[tuple[Call, list[Tensor]]] = []
+    for turn, order in enumerate((calls, calls[::-1], calls)):
+        for call in order:
+            kept.append((call, _called(subject, case, call, f"call {turn + 1}")))
+    for call, results in kept:
+        _agree(subject, case, call, results, "read again after the other calls")
+
+
+def _called(subject: Subject, case: Case, call: Call, says: str) -> list[Tensor]:
+    """The results of a call, which are right; and its operands are as before."""
+    arrays = list(call.operands)
+    dtypes = [DTYPES[x.dtype.name] for x in arrays]
+    first = chains.lying(subject, call.chain, arrays[0], dtypes[0], subject.stack)
+    rest = zip(arrays[1:], dtypes[1:], strict=True)
+    xs = [first, *[first if call.same else subject.tensor(x, d, subject.stack) for x, d in rest]]
+    view = first.flip((0,)) if call.donated else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RetraceWarning)  # to be traced for many kinds is what this is about
+        found = call.run(*xs, *call.statics)
+    results = [*found] if isinstance(found, tuple | list) else [found]
+    _agree(subject, case, call, results, says)
+    for i, (x, values) in enumerate(zip(xs, arrays, strict=True)):
+        if view is not None and not i:
+            x, values = view, np.flip(values, 0)
+        exact.agree(
+            subject, x, np.array(values), f"{case.op}, {call.says}: operand {i} has changed after {says}"
+        )
+    return results
+
+
+def _agree(subject: Subject, case: Case, call: Call, results: Sequence[Tensor], says: str) -> None:
+    words = f"{case.op} in turn, {call.says}, {says}"
+    if len(results) != len(call.expected):
+        raise Failure(f"{words}: expected {len(call.expected)} results, got {len(results)}")
+    for i, (y, right) in enumerate(zip(results, call.expected, strict=True)):
+        exact.agree(subject, y, right, f"{words}: result {i}")

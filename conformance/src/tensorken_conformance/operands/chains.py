@@ -1,0 +1,165 @@
+"""Chains: operands made by one movement after another, so that they lie in memory in every way."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from tensorken.spec.dtypes import DType
+from tensorken.spec.op import OPS
+from tensorken.spec.raw import RawTensor
+from tensorken.tensor import Tensor
+from tensorken_conformance.case import Case
+from tensorken_conformance.subject import Array, Subject
+
+Step = tuple[str, tuple[int, ...]]
+"""A movement, and the axes that it is about: the order of a permute, those that are flipped, cropped or expanded.
+
+The axis of `drop` is one more than there are: it is cropped to one element and then left out, as of a column.
+"""
+
+Chain = tuple[Step, ...]
+
+
+@functools.cache
+def chains(rank: int) -> dict[str, Chain]:
+    """The ways in which an operand of some rank is made, by their names."""
+    axes = tuple(range(rank))
+    found: dict[str, Chain] = {"plain": ()}
+    if not rank:
+        return found
+    last = rank - 1
+    found |= {f"flip-{axis}": (("flip", (axis,)),) for axis in axes}
+    found |= {f"crop-{axis}": (("crop", (axis,)),) for axis in axes}
+    found |= {f"expand-{axis}": (("expand", (axis,)),) for axis in axes}
+    found |= {"drop": (("drop", ()),), "flip-twice": (("flip", (last,)), ("flip", axes))}
+    if rank > 1:
+        rotated, swapped = (*axes[1:], 0), (*axes[:-2], last, last - 1)
+        permute: Step = ("permute", axes[::-1])
+        found |= {
+            "flip-all": (("flip", axes),),
+            "crop-all": (("crop", axes),),
+            "permute-reversed": (permute,),
+            "permute-crop": (permute, ("crop", axes)),
+            "permute-flip": (permute, ("flip", (last,))),
+            "flip-permute": (("flip", (last,)), permute),
+            "expand-permute": (("expand", (0,)), permute),
+            "expand-flip": (("expand", (0,)), ("flip", (last,))),
+            "drop-permute": (("drop", ()), permute),
+        }
+        if rank > 2:
+            found |= {
+                "permute-rotated": (("permute", rotated),),
+                "permute-swapped": (("permute", swapped),),
+                "permute-permute": (permute, ("permute", rotated)),
+            }
+        if rank > 3:
+            found["permute-first"] = (("permute", (1, 0, *axes[2:])),)
+    return found
+
+
+def moved(op: str, values: Array, params: tuple[Any, ...]) -> Array:
+    """What a movement makes of an array, by numpy's own indexing."""
+    (what,) = params
+    if op == "reshape":
+        return values.reshape(what)
+    if op == "permute":
+        return values.transpose(what)
+    if op == "expand":
+        return np.broadcast_to(values, what)
+    if op == "flip":
+        return np.flip(values, what)
+    if op == "crop":
+        return values[tuple([slice(start, end) for start, end in what])]
+    result = np.zeros(
+        [before + n + after for n, (before, after) in zip(values.shape, what, strict=True)], values.dtype
+    )
+    result[tuple([slice(before, before + n) for n, (before, _) in zip(values.shape, what, strict=True)])] = (
+        values
+    )
+    return result
+
+
+Made = tuple[Array, list[tuple[str, tuple[Any, ...]]]]
+"""The values of a plain operand, and the ops with params by which it becomes another."""
+
+
+def origin(chain: Chain, values: Array) -> Made:
+    """What an operand with these values (fitted) is made of, by which ops."""
+    ops: list[tuple[str, tuple[Any, ...]]] = []
+    for step, axes in reversed(chain):
+        if step == "permute":
+            ops.append(("permute", (axes,)))
+            values = values.transpose(np.argsort(axes))
+        elif step == "flip":
+            ops.append(("flip", (axes,)))
+            values = np.flip(values, axes)
+        elif step == "expand":
+            ops.append(("expand", (values.shape,)))
+            values = values[(slice(None),) * axes[0] + (slice(0, 1),)] if values.size else values
+        else:
+            if step == "drop":
+                ops.append(("reshape", (values.shape,)))
+                values, axes = values[..., None], (values.ndim,)
+            limits = tuple([(1, 1 + n) if i in axes else (0, n) for i, n in enumerate(values.shape)])
+            ops.append(("crop", (limits,)))
+            values = _surrounded(values, limits, axes)
+    return values, ops[::-1]
+
+
+def _surrounded(values: Array, limits: tuple[tuple[int, int], ...], axes: tuple[int, ...]) -> Array:
+    """Values between others, so that reading beside them is seen."""
+    shape = [n + 3 if i in axes else n for i, n in enumerate(values.shape)]
+    source = np.resize(np.flip(values), shape) if values.size else np.zeros(shape, values.dtype)
+    source[tuple([slice(*pair) for pair in limits])] = values
+    return source
+
+
+def fitted(chain: Chain, values: Array) -> Array:
+    """Values that an operand made so can have: an expanded one repeats itself."""
+    if not any(step == "expand" for step, _ in chain):
+        return values
+    found, ops = origin(chain, values)
+    for op, params in ops:
+        found = moved(op, found, params)
+    return np.array(found)
+
+
+def lying(
+    subject: Subject,
+    chain: Chain,
+    values: Array,
+    dtype: DType,
+    place: RawTensor[Any] | None = None,
+) -> Tensor:
+    """A tensor with these values (fitted), made by the movements of a chain; on the witness if no place is named."""
+    source, ops = origin(chain, values)
+    x = subject.tensor(source, dtype, place)
+    for op, params in ops:
+        x = subject.run(OPS[op], [x], params)
+    return x
+
+
+def possible(subject: Subject, dtype: str, rank: int) -> dict[str, Chain]:
+    """The chains of a rank without movements that the backend declares to refuse; in the quick run four of them."""
+    names = {"drop": ("crop", "reshape")}
+    found = {
+        name: chain
+        for name, chain in chains(rank).items()
+        if not any(
+            subject.capabilities.why_not(op, dtype) for step, _ in chain for op in names.get(step, (step,))
+        )
+    }
+    if subject.depth == "smoke":
+        few = ("plain", "flip-0", "permute-reversed", "crop-all")
+        return {name: chain for name, chain in found.items() if name in few}
+    return found
+
+
+def needs(dtype: str) -> tuple[str, ...]:
+    """The ids of the cases without which operands cannot be made so."""
+    ops = ("reshape", "permute", "expand", "flip", "crop")
+    made = [Case("values.movement", op, dtype, "small").id for op in ops]
+    return (Case("values.read-back", "new", dtype, "small").id, *made)
