@@ -135,15 +135,19 @@ def test_the_header_says_what_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_a_failing_command_fails_and_an_unknown_configuration_is_a_line(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_failing_command_fails() -> None:
     with pytest.raises(subprocess.CalledProcessError) as failed:
         in_configuration("own", sys.executable, "-c", "raise SystemExit(3)")
     assert failed.value.returncode == 3
+
+
+def test_an_unknown_configuration_is_a_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "others")
     with pytest.raises(SystemExit, match="2"):
-        configurations.main(["others", "pytest"])
-    assert "others: not a configuration of this processor" in capsys.readouterr().err
+        configurations.main(["own", sys.executable, "--version"])
+    assert "error: others: not a configuration of this processor" in capsys.readouterr().err
 
 
 def test_the_variable_decides() -> None:
