@@ -30,6 +30,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 QUICKLY = {"wgpu"}  # the backends of which the kit examines a sample by default: kernels take long to compile
 PARALLEL = ["--numprocesses=auto", "--dist=loadscope", "--max-worker-restart=0"]
+QUICK = [*PARALLEL, "-m", "not slow and not deep", "--hypothesis-profile=few"]
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # an exception from a signal may be swallowed
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
 
@@ -97,8 +98,7 @@ def tests(session: nox.Session) -> None:
     if session.python == PYTHONS[0]:
         test(session, "own", *LIMITS, *PARALLEL, "-m", "not deep", "--hypothesis-profile=some")
     if session.python == NEWEST:
-        quick = [*PARALLEL, "-m", "not slow and not deep", "--hypothesis-profile=few"]
-        test(session, f"foreign:{int(head(ROOT)[:8] or '0', 16)}", *LIMITS, *quick)
+        test(session, f"foreign:{int(head(ROOT)[:8] or '0', 16)}", *LIMITS, *QUICK)
     elif session.python != PYTHONS[0]:
         sources = [str(folder / "src") for folder in distributions()]  # docstrings; it imports all modules
         test(session, "own", *LIMITS, *sources)
@@ -110,6 +110,9 @@ def deep(session: nox.Session) -> None:
     install_workspace(session, "test")
     chosen = ["-m", "deep or hypothesis", "--hypothesis-profile=many"]
     test(session, "any", "--timeout=3600", *PARALLEL, *chosen, *session.posargs)
+    if not session.posargs:
+        session.install(*requirements("places"))
+        session.run("python", "-m", "tools.places", "any", *LIMITS, *QUICK, env=ONE_THREAD)
 
 
 @nox.session(venv_backend="none")

@@ -1,0 +1,119 @@
+"""Runs tests where the workspace may lie: `python -m tools.places [PLACE [PYTEST'S ARGUMENTS]]`.
+
+A place says what installs the workspace, whether its path has a space, and whether the tests may write to it.  The
+tests run in a copy: `nox` makes the environment of the session `tests` there, and pytest runs in it.  Where nothing may
+be written, root lets the user nobody run them, anybody else takes their own permission away.  `any` is another place
+each day, unless the environment variable TEST_PLACE names one; without a place all are listed.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from tools.readme import copy_workspace
+
+VARIABLE = "TEST_PLACE"
+
+PLACES: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "virtualenv": frozenset({"virtualenv"}),
+        "uv": frozenset({"uv"}),
+        "virtualenv,space,unwritable": frozenset({"virtualenv", "space", "unwritable"}),
+        "uv,space,unwritable": frozenset({"uv", "space", "unwritable"}),
+    }
+)
+"""What installs the workspace, whether its path has a space, and whether it may be written to."""
+
+
+def possible() -> list[str]:
+    """The places that this machine has: with uv where it is, without writing where permissions forbid it."""
+    python = Path(sys.executable).resolve()
+    closed = [folder for folder in python.parents if not folder.stat().st_mode & 0o001]
+    lacking = {"unwritable"} if sys.platform == "win32" or (os.geteuid() == 0 and closed) else set()
+    if not shutil.which("uv") and importlib.util.find_spec("uv") is None:
+        lacking.add("uv")
+    return [name for name, facts in PLACES.items() if not facts & lacking]
+
+
+def choose(name: str) -> str:
+    """A place by its name, or today's.
+
+    Raises:
+        ValueError: there is no such place here.
+    """
+    places = possible()
+    name = os.environ.get(VARIABLE) or name
+    if name == "any":
+        return places[datetime.datetime.now(datetime.UTC).date().toordinal() % len(places)]
+    if name not in places:
+        raise ValueError(f"{name}: not a place of this machine, which has {'; '.join(places)}")
+    return name
+
+
+def without_writing(workspace: Path, home: Path) -> dict[str, Any]:
+    """Take the permission to write away; returns what `subprocess.run` is told for a user who has none."""
+    if os.geteuid() == 0:  # whom permissions do not stop
+        import pwd
+
+        nobody = pwd.getpwnam("nobody")
+        os.chown(home, nobody.pw_uid, nobody.pw_gid)
+        return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    for path in [workspace, *workspace.rglob("*")]:
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode & ~0o222)
+    return {}
+
+
+def run(place: str, arguments: list[str]) -> int:
+    """Run pytest in a place, with these arguments; returns its exit status."""
+    facts = PLACES[place]
+    with tempfile.TemporaryDirectory(prefix="tensorken-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)
+        home, workspace = Path(folder, "home"), Path(folder, "a copy" if "space" in facts else "copy")
+        home.mkdir()
+        copy_workspace(workspace)
+        session = f"tests-{sys.version_info.major}.{sys.version_info.minor}"
+        nox = [sys.executable, "-m", "nox", "--noxfile", str(workspace / "noxfile.py"), "--session", session]
+        installer = "uv" if "uv" in facts else "virtualenv"
+        subprocess.run([*nox, "--install-only", "--force-venv-backend", installer], check=True)
+        (environment,) = workspace.glob(".nox/tests-*")
+        python = environment.joinpath(
+            *(("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python"))
+        )
+        user = without_writing(workspace, home) if "unwritable" in facts else {}
+        print(f"place: {place}: {workspace}", flush=True)
+        settings = {**os.environ, "HOME": str(home), "USERPROFILE": str(home), VARIABLE: place}
+        command = [str(python), "-m", "pytest", *arguments]
+        try:
+            return subprocess.run(command, cwd=workspace, env=settings, check=False, **user).returncode
+        except PermissionError:
+            raise SystemExit(
+                f"tools.places: other users may not run {python.resolve()}: start another Python"
+            ) from None
+
+
+def main(arguments: list[str]) -> int:
+    """What the docstring above describes; returns an exit status."""
+    if not arguments:
+        print(*possible(), sep="\n")
+        return 0
+    try:
+        place = choose(arguments[0])
+    except ValueError as error:
+        print(f"tools.places: {error}", file=sys.stderr)
+        return 2
+    return run(place, arguments[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
