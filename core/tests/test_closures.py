@@ -110,8 +110,13 @@ def check(call: Call, outer: str, inner: str, derivatives: Any) -> None:
 
 @each_of(("call", "inner"), [(call, inner) for call in CHECKPOINTED for inner in NESTINGS])
 def test_a_checkpoint_that_closes_over_values_is_the_function_itself(call, inner):
-    few = call is not checkpointed
-    check(call, "plain", inner, ("grad", "jvp", "third") if few else DERIVATIVES)
+    check(call, "plain", inner, ("grad", "third") if call is checkpointed else ("grad",))
+
+
+@pytest.mark.deep
+@each_of(("call", "inner"), [(call, inner) for call in CHECKPOINTED for inner in NESTINGS])
+def test_each_derivative_of_a_checkpoint_that_closes_over_values(call, inner):
+    check(call, "plain", inner, DERIVATIVES)
 
 
 @pytest.mark.deep
@@ -170,3 +175,173 @@ def test_a_checkpoint_that_closes_over_values_and_asks_for_one_says_so():
         tk.grad(f)(f64(1.0))
     assert "\n" not in str(caught.value)
     assert tk.grad(lambda x: tk.checkpoint(lambda y: y * 3.0 if y > 0.0 else y)(x))(f64(1.0)).item() == 3.0
+
+
+# ---- custom rules --------------------------------------------------------------------------------------------
+
+
+def by_jvp(x, c):
+    f = tk.custom_jvp(lambda x: plain(x, c))
+    f.defjvp(lambda p, t: (f(*p), t[0] * (tk.cos(p[0] * c) * c * c + 2.0 * p[0])))
+    return f(x)
+
+
+def by_jvp_of_the_function(x, c):
+    f = tk.custom_jvp(lambda x: plain(x, c))
+    f.defjvp(lambda p, t: tk.jvp(lambda x: plain(x, c), p, t))
+    return f(x)
+
+
+def by_jvps(x, c):
+    f = tk.custom_jvp(lambda x, n: plain(x, c) * n)
+    f.defjvps(lambda t, y, x, n: t * (tk.cos(x * c) * c * c + 2.0 * x) * n, None)
+    return f(x, 1.0)
+
+
+def by_vjp(x, c):
+    f = tk.custom_vjp(lambda x: plain(x, c))
+    f.defvjp(
+        lambda x: (f(x), (x, c * c)), lambda r, t: (t * (tk.cos(r[0] * c) * r[1] + 2.0 * r[0]) * (c / c),)
+    )
+    return f(x)
+
+
+def by_vjp_backward_alone(x, c):
+    f = tk.custom_vjp(lambda x, c: plain(x, c))
+    f.defvjp(lambda x, k: (plain(x, k), x), lambda x, t: (t * (tk.cos(x * c) * c * c + 2.0 * x), None))
+    return f(x, c)
+
+
+def by_both_inside_each_other(x, c):
+    inner = tk.custom_jvp(lambda y: tk.sin(y * c))
+    inner.defjvp(lambda p, t: (inner(*p), t[0] * tk.cos(p[0] * c) * c))
+    outer = tk.custom_vjp(lambda x: inner(x) * c + x * x)
+    outer.defvjp(lambda x: (outer(x), x), lambda x, t: (tk.vjp(lambda x: inner(x) * c + x * x, x)[1](t)[0],))
+    return outer(x)
+
+
+def under_a_checkpoint(x, c):
+    return tk.checkpoint(lambda x: by_jvp(x, c))(x)
+
+
+RULED = [
+    by_jvp,
+    by_jvp_of_the_function,
+    by_jvps,
+    by_vjp,
+    by_vjp_backward_alone,
+    by_both_inside_each_other,
+    under_a_checkpoint,
+]
+
+DERIVATIVES_BY_X: dict[str, Callable[[Call], Any]] = {
+    "value": lambda f: f(f64(X), f64(C)),
+    "grad": lambda f: tk.grad(f)(f64(X), f64(C)),
+    "jvp": lambda f: tk.jvp(lambda x: f(x, f64(C)), (f64(X),), (f64(0.7),)),
+    "linearize": lambda f: tk.linearize(lambda x: f(x, f64(C)), f64(X))[1](f64(0.7)),
+    "jit of grad": lambda f: tk.jit(tk.grad(f))(f64(X), f64(C)),
+    "vmap of grad": lambda f: tk.vmap(tk.grad(f))(f64(XS), f64(XS[::-1].copy())),
+    "second": lambda f: tk.grad(tk.grad(f))(f64(X), f64(C)),
+    "forward over reverse": lambda f: tk.vmap(lambda x, c: tk.derivative(tk.grad(f))(x, c))(f64(XS), f64(XS)),
+    "third": lambda f: tk.grad(tk.grad(tk.grad(f)))(f64(X), f64(C)),
+    "third, forward in the middle": lambda f: tk.grad(tk.derivative(tk.grad(f)))(f64(X), f64(C)),
+}
+
+NESTINGS_BY_X: dict[str, Callable[[Call], Call]] = {
+    **{
+        name: nesting
+        for name, nesting in NESTINGS.items()
+        if name not in ("cond", "fori_loop", "jvp inside", "linearize inside")
+    },
+    "cond": lambda f: lambda x, c: tk.cond(c > 0.0, lambda x: f(x, c * 2.0), lambda x: x, x),
+    "fori_loop": lambda f: lambda x, c: tk.fori_loop(0, 2, lambda i, h: f(h, c * 0.5) * 0.5, x),
+    "jit inside": lambda f: lambda x, c: tk.jit(lambda x: f(x, tk.sin(c)))(x),
+    "stop_gradient": lambda f: lambda x, c: f(x, tk.stop_gradient(x) * c),
+}
+
+
+@functools.cache
+def expected_by_x(outer: str, inner: str, derivative: str) -> Any:
+    return DERIVATIVES_BY_X[derivative](NESTINGS_BY_X[outer](NESTINGS_BY_X[inner](plain)))
+
+
+def check_by_x(call: Call, outer: str, inner: str, derivatives: Any) -> None:
+    nested = NESTINGS_BY_X[outer](NESTINGS_BY_X[inner](call))
+    for name in derivatives:
+        try:
+            same(DERIVATIVES_BY_X[name](nested), expected_by_x(outer, inner, name))
+        except Exception as error:
+            error.add_note(f"derivative {name}")
+            raise
+
+
+@each_of(("call", "inner"), [(call, inner) for call in (by_jvp, by_vjp) for inner in NESTINGS_BY_X])
+def test_a_custom_rule_that_closes_over_values_is_right(call, inner):
+    check_by_x(call, "plain", inner, ("grad", "second"))
+
+
+@each_of("call", RULED)
+def test_each_way_to_close_over_values_in_each_derivative(call):
+    check_by_x(call, "jit", "vmap", ("grad", "third"))
+    check_by_x(call, "plain", "plain", DERIVATIVES_BY_X)
+
+
+@pytest.mark.deep
+@each_of(("call", "inner"), [(call, inner) for call in RULED for inner in NESTINGS_BY_X])
+def test_each_rule_in_each_nesting(call, inner):
+    check_by_x(call, "plain", inner, DERIVATIVES_BY_X)
+
+
+@pytest.mark.deep
+@each_of(
+    ("outer", "inner"),
+    [(outer, inner) for outer in NESTINGS_BY_X for inner in NESTINGS_BY_X if outer != "plain"],
+)
+def test_custom_rules_in_each_nesting_in_each(outer, inner):
+    for call in (by_jvp, by_vjp):
+        check_by_x(call, outer, inner, ("value", "grad", "jvp", "third"))
+
+
+REFUSED: dict[str, Call] = {
+    "the function": lambda x, c: by_vjp(x, c),
+    "the function alone": lambda x, c: by_jvp(f64(2.0), c) * x,
+    "the rule": lambda x, c: by_vjp_backward_alone(x, c),
+    "in a loop": lambda x, c: tk.scan(lambda h, u: (by_jvp(h, c) * u, None), x, f64(XS))[0],
+    "in jit": lambda x, c: tk.jit(by_jvp)(x, c),
+    "in vmap": lambda x, c: tk.vmap(by_vjp)(x * f64(XS), c * f64(XS)).sum(),
+    "in checkpoint": lambda x, c: tk.checkpoint(by_jvp)(x, c),
+}
+
+
+@each_of("case", REFUSED)
+def test_a_custom_rule_that_closes_over_what_is_differentiated_is_refused(case):
+    f = REFUSED[case]
+    for derivative in (
+        lambda: tk.grad(f, (0, 1))(f64(X), f64(C)),
+        lambda: tk.jvp(f, (f64(X), f64(C)), (f64(1.0), f64(1.0))),
+        lambda: tk.linearize(f, f64(X), f64(C))[1](f64(1.0), f64(1.0)),
+        lambda: tk.jit(tk.grad(f, (0, 1)))(f64(X), f64(C)),
+    ):
+        with pytest.raises(
+            tk.errors.GradientError, match="closes over a tensor that is differentiated"
+        ) as caught:
+            derivative()
+        assert "\n" not in str(caught.value)
+    assert f(f64(X), f64(C)).shape == ()
+
+
+def test_what_a_rule_alone_closes_over_may_be_differentiated_where_no_argument_is():
+    f = lambda c: by_vjp_backward_alone(f64(X), tk.stop_gradient(c)) + by_rule_alone(f64(X), c) * c  # noqa: E731
+    assert tk.grad(f)(f64(C)).item() == tk.sin(f64(X)).item()
+
+
+def by_rule_alone(x, c):
+    f = tk.custom_jvp(lambda x: tk.sin(x))
+    f.defjvp(lambda p, t: (f(*p), t[0] * c))
+    return f(x)
+
+
+def test_adjoints_of_a_program_refuse_it_too():
+    program = tk.trace(by_jvp)(f64(X), f64(C))
+    with pytest.raises(tk.errors.GradientError, match="closes over"):
+        program.adjoints(inputs=1)

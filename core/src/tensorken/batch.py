@@ -241,6 +241,28 @@ def _over_examples(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
         ys = mapped(one, (xs, flags))
         return ys[0] if op.results == 1 else tuple(ys)
 
+    def primal(active: Any, xs: Any, params: Any) -> Any:
+        counts: list[int] = []
+
+        def one(values: Any) -> Any:
+            ys, kept = op.primal_all(active, values, params)  # type: ignore[misc]
+            counts.append(len(ys))
+            return [*ys, *kept]
+
+        results = mapped(one, (xs, flags))
+        return results[: counts[0]], results[counts[0] :]
+
+    def both(tangents: Any, xs: Any, params: Any) -> Any:
+        counts: list[int] = []
+
+        def one(ts: Any, values: Any) -> Any:
+            ys, pushed = op.jvp_both(ts, values, params)  # type: ignore[misc]
+            counts.append(len(ys))
+            return [*ys, *pushed]
+
+        results = mapped(one, (tangents, flags), (xs, flags))
+        return results[: counts[0]], results[counts[0] :]
+
     def push(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
         everywhere = [True] * len(ys)
         return mapped(
@@ -250,10 +272,10 @@ def _over_examples(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
             (xs, flags),
         )
 
-    def pull(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+    def pull(cotangents: Any, ys: Any, xs: Any, params: Any, *active: Any) -> Any:
         everywhere = [True] * len(ys)
         pulled = mapped(
-            lambda ts, y, x: op.vjp_all(ts, y, x, params),  # type: ignore[misc]
+            lambda ts, y, x: op.vjp_all(ts, y, x, params, *active),  # type: ignore[misc]
             (cotangents, everywhere),
             (ys, everywhere),
             (xs, flags),
@@ -272,6 +294,8 @@ def _over_examples(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
         op,
         shape=op.shape if op.results is None else shape,
         body=body,
+        primal_all=primal if op.primal_all is not None else None,
+        jvp_both=both if op.jvp_both is not None else None,
         jvp_all=push if op.jvp_all is not None else None,
         vjp_all=pull if op.vjp_all is not None else None,
         saves={},

@@ -12,6 +12,7 @@ from tensorken.levels import ground, lift
 from tensorken.programs.execution import prepared
 from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken.programs.program import Equation, Literal, Program, Variable
+from tensorken.reverse import transposing
 from tensorken.spec.op import OPS, Op, Parts, run
 from tensorken.tensor import Tensor
 from tensorken.tracing import Trace, traced
@@ -68,7 +69,8 @@ class _Calls:
 
     def record(self, active: tuple[bool, ...], params: tuple[Any, ...]) -> tuple[Op, Any, int]:
         (program,) = params
-        forward, op = program.once(("record", active), lambda: recorded_program(program, active))
+        key = ("record", active, transposing.get())
+        forward, op = program.once(key, lambda: recorded_program(program, active))
         return op, (forward,), len(program.outputs)
 
     def batch(
@@ -196,6 +198,7 @@ def halves_of(
     if seeds is None:
         seeds = [i for i, v in enumerate(program.outputs) if v.dtype.kind == "float"]
     reached: list[int] = []
+    linear = transposing.get()
 
     def joint(*values: Tensor) -> list[Tensor]:
         if not wanted:
@@ -207,7 +210,7 @@ def halves_of(
                 xs[i] = x
             return program.on(xs)
 
-        level, ys, *_ = record("vjp", function, [values[i] for i in wanted], None, False)
+        level, ys, *_ = record("vjp", function, [values[i] for i in wanted], None, False, linear)
         found = pull(level, [ys[i] for i in seeds], list(values[len(inputs) :]), consume=True)
         places = sorted([i for i in found if i < len(wanted)])
         reached[:] = [wanted[i] for i in places]

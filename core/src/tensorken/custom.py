@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken import tree
-from tensorken.arguments import Argnums, check_function, matching, places_of
+from tensorken.arguments import Argnums, check_function, matching
+from tensorken.closures import FUNCTION, Facts, Functions, Kind, Part
 from tensorken.creation import as_tensor
 from tensorken.dispatch import apply
 from tensorken.errors import ArgumentError, GradientError, ShapeError
-from tensorken.reverse import Reverse
+from tensorken.levels import meet
+from tensorken.programs.program import Program
+from tensorken.ruled_ops import (
+    Rules,
+    by_position,
+    closed_over,
+    name_of,
+    static_places,
+    with_static,
+    without_static,
+)
 from tensorken.spec.dtype_rules import floating
-from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import Op
 from tensorken.tensor import Tensor
-from tensorken.tracing import Trace
-from tensorken.user_ops import (
-    STATIC,
-    Arguments,
-    Result,
-    added,
-    at_level,
-    call,
-    pulled_through,
-    pushed_through,
-    transposed,
-    user_op,
-    zeros_for_none,
-)
+from tensorken.user_ops import STATIC, Result, at_level, call, transposed, zeros_for_none
 
 __all__ = [
     "custom_jvp",
     "custom_vjp",
     "elementwise",
 ]
+
+RULE, FORWARD, BACKWARD = "rule", "forward", "backward"
+"""What the parts of rules are called."""
 
 
 def elementwise(
@@ -58,7 +57,7 @@ def elementwise(
     >>> tk.grad(softplus)(0.0).item(), tk.grad(tk.grad(softplus))(0.0).item()
     (0.5, 0.25)
     """
-    name = _name_of(f)
+    name = name_of(f)
 
     def body(x: Tensor) -> Tensor:
         y = at_level(name, x.interpreter, f(x))
@@ -84,16 +83,19 @@ class custom_jvp:
     """A function whose pushforward is given by hand: a decorator, with `defjvp` or `defjvps` for the rule.
 
     Reverse mode transposes the rule, which is linear in the tangents, so one rule serves all modes, and vmap; higher
-    orders differentiate it.
+    orders differentiate it.  As in JAX, the result that the rule gives is the result wherever the function is
+    differentiated, and what higher orders differentiate.
+
+    The function and the rule may close over tensors of enclosing transforms, except over what is differentiated
+    there: the rule knows the derivatives of arguments alone.
 
     Args:
-        f: a function of pytrees of tensors; no derivative is taken through it.  It gets what it needs of enclosing
-            transforms as arguments, not by a closure.
+        f: a function of pytrees of tensors; no derivative is taken through it.
         nondiff_argnums: the places of arguments that are no tensors, such as functions; the rule gets them first.
 
     Raises:
-        GradientError: when differentiated without a rule.
-        ArgumentError: when called inside a transform, if f uses a tensor of that transform that is no argument.
+        GradientError: when differentiated without a rule, or by a tensor that f or the rule closes over.
+        StructureError, ShapeError, DTypeError: if the rule's result differs from f's in structure, shape or dtype.
         StructureError: if the rule's tangent differs from the result in its structure.
 
     >>> import tensorken as tk
@@ -112,15 +114,37 @@ class custom_jvp:
             self, check_function("custom_jvp", f)
         )  # first, as f may be one of these itself
         self._function = f
-        self._static = _static_places(nondiff_argnums)
+        self._static = static_places(nondiff_argnums)
         self._rule: Callable[..., Any] | None = None
+        self._symbolic_zeros = False
+        self._known: dict[Kind, Facts] = {}
 
-    def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def defjvp(self, rule: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Set the rule `(primals, tangents) -> (result, tangent of the result)`, with tuples of all arguments.
 
         Arguments of nondiff_argnums come before the two; the tangent of what is no tensor is None.
+
+        Args:
+            rule: the rule.
+            symbolic_zeros: whether the tangent of a tensor that is not differentiated is None, an exact zero, and not
+                a tensor of zeros; the rule may give None for a tangent, too.  A rule that closes over tensors of
+                enclosing transforms gets tensors of zeros in any case.
+
+        >>> import tensorken as tk
+        >>> @tk.custom_jvp
+        ... def scaled(x, n):
+        ...     return x * n
+        >>> def push_forward(primals, tangents):
+        ...     (x, n), (dx, dn) = primals, tangents
+        ...     assert dn is None, "not differentiable by n"
+        ...     return scaled(x, n), dx * n
+        >>> _ = scaled.defjvp(push_forward, symbolic_zeros=True)
+        >>> tk.grad(scaled)(2.0, 3.0).item()
+        3.0
         """
         self._rule = check_function("custom_jvp.defjvp", rule)
+        self._symbolic_zeros = symbolic_zeros
+        self._known.clear()
         return rule
 
     def defjvps(self, *rules: Callable[..., Any] | None) -> None:
@@ -131,10 +155,10 @@ class custom_jvp:
 
         def rule(*given: Any) -> tuple[Any, Any]:
             *static, primals, tangents = given
-            y = self(*_with_static(self._static, static, primals))
+            y = self(*with_static(self._static, static, primals))
             if len(rules) != len(primals):
                 raise ArgumentError(
-                    f"{_name_of(self._function)}: custom_jvp has {len(rules)} rules by defjvps for {len(primals)} "
+                    f"{name_of(self._function)}: custom_jvp has {len(rules)} rules by defjvps for {len(primals)} "
                     f"arguments; give it one for each, None for zero"
                 )
             total: Any = None
@@ -146,53 +170,99 @@ class custom_jvp:
                 total = tree.map(lambda y: y.zeros_like() if isinstance(y, Tensor) else y, y)
             return y, total
 
-        self._rule = rule
+        self.defjvp(rule)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        name = _name_of(self._function)
-        positional = _positional(self._function, arguments, keywords)
-        static, given, tensors = _without_static(name, self._static, positional)
+        name = name_of(self._function)
+        positional = by_position(self._function, arguments, keywords)
+        static, given, tensors = without_static(name, self._static, positional)
         if not tensors:
             return self._function(*positional)
-        result = Result(name)
+        result, count = Result(name), len(tensors)
 
-        def body(xs: list[Tensor]) -> list[Tensor]:
-            return result.taken_apart(
-                self._function(*_with_static(self._static, static, given.filled(xs))), xs[0].interpreter
-            )
+        def function(*xs: Tensor) -> list[Tensor]:
+            value = self._function(*with_static(self._static, static, given.filled(xs)))
+            return result.taken_apart(value, xs[0].interpreter)
 
-        def push(tangents: list[Tensor | None], ys: list[Tensor], xs: list[Tensor]) -> list[Tensor]:
+        def rule(xs: Sequence[Tensor], tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
+            """The results and their tangents."""
             if self._rule is None:
                 raise GradientError(f"{name}: custom_jvp has no rule; give it one by {name}.defjvp(rule)")
-            pushes = given.filled(zeros_for_none(tangents, xs), rest=False)
-            pair = self._rule(*static, given.filled(xs), pushes)
+            pushes = tangents if self._symbolic_zeros else zeros_for_none(tangents, xs)
+            pair = self._rule(*static, given.filled(xs), given.filled(pushes, rest=False))
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise ArgumentError(
                     f"{name}: the rule of a custom_jvp returns (result, tangent), got {type(pair).__name__}"
                 )
-            return result.matching("the tangent of the result", pair[1], ys)
+            like = function(*xs) if functions.facts is None else functions.facts.outputs
+            level = meet([x.interpreter for x in (*xs, *tangents) if x is not None], name)
+            ys = result.alike("the result of the rule", pair[0], like, level)
+            return [*ys, *result.matching("the tangent of the result", pair[1], ys, self._symbolic_zeros)]
 
-        def pull(cotangents: list[Tensor | None], ys: list[Tensor], xs: list[Tensor]) -> list[Tensor | None]:
-            return transposed(lambda *tangents: push(list(tangents), ys, xs), xs, cotangents)
+        def both(tangents: Sequence[Tensor | None], operands: Sequence[Tensor]) -> Any:
+            xs, captured = operands[:count], operands[count:]
+            if RULE in functions.converted:
+                found = functions.run(RULE, captured, *xs, *_floats(zeros_for_none(tangents[:count], xs)))
+            else:
+                found = rule(xs, tangents[:count])
+            return found[: result.count], found[result.count :]
 
-        op = user_op(name, body, push, pull)
-        return result.put_together(call(op, tensors))
+        def traced_rule(*values: Tensor) -> list[Tensor | None]:
+            xs, rest = values[:count], iter(values[count:])
+            return rule(xs, [next(rest) if x.dtype.kind == "float" else x.zeros_like() for x in xs])
+
+        functions = Functions(name, {FUNCTION: function, RULE: traced_rule})
+        parts: list[Part] = [(RULE, traced_rule, lambda programs: [*tensors, *_floats(tensors)])]
+        functions, captured = closed_over(self._known, self, functions, given, static, tensors, result, parts)
+
+        def primal(active: Sequence[bool], operands: list[Tensor]) -> Any:
+            zeros = [x.zeros_like() if one else None for x, one in zip(operands, active, strict=True)]
+            return both(zeros, operands)[0], []
+
+        def pull(
+            cotangents: list[Tensor | None],
+            ys: list[Tensor],
+            operands: list[Tensor],
+            active: Sequence[bool],
+        ) -> list[Tensor | None]:
+            places = [i for i in range(count) if active[i]]
+
+            def linear(*tangents: Tensor) -> list[Tensor | None]:
+                full: list[Tensor | None] = [None] * len(operands)
+                for i, t in zip(places, tangents, strict=True):
+                    full[i] = t
+                pushed: list[Tensor | None] = both(full, operands)[1]
+                return pushed
+
+            found: list[Tensor | None] = [None] * len(operands)
+            pulled = transposed(linear, [operands[i] for i in places], cotangents)
+            for i, t in zip(places, pulled, strict=True):
+                found[i] = t
+            return found
+
+        rules = Rules(lambda tangents, ys, operands: both(tangents, operands)[1], pull, primal, both)
+        op = rules.op(functions, count, linear_body=True)
+        return result.put_together(call(op, [*tensors, *captured]))
 
 
 class custom_vjp:
     """A function whose pullback is given by hand: a decorator, with `defvjp` for the two halves of the rule.
 
     Forward mode transposes the pullback, which is linear in the cotangent, so one rule serves all modes, and vmap;
-    higher orders differentiate it.
+    higher orders differentiate it.  As in JAX, the result that the forward half gives is the result wherever the
+    function is differentiated, and what higher orders differentiate.
+
+    The function and both halves may close over tensors of enclosing transforms, except over what is differentiated
+    there: the rule knows the derivatives of arguments alone.
 
     Args:
-        f: a function of pytrees of tensors; no derivative is taken through it.  It gets what it needs of enclosing
-            transforms as arguments, not by a closure.
+        f: a function of pytrees of tensors; no derivative is taken through it.
         nondiff_argnums: the places of arguments that are no tensors, such as functions; `backward` gets them first.
 
     Raises:
-        GradientError: when differentiated without a rule.
-        ArgumentError: when called inside a transform, if f uses a tensor of that transform that is no argument.
+        GradientError: when differentiated without a rule, or by a tensor that f or the rule closes over.
+        StructureError, ShapeError, DTypeError: if the result of `forward` differs from f's in structure, shape or
+            dtype.
         StructureError, ShapeError: if a cotangent of the rule differs from its argument.
 
     >>> import tensorken as tk
@@ -213,9 +283,10 @@ class custom_vjp:
             self, check_function("custom_vjp", f)
         )  # first, as f may be one of these itself
         self._function = f
-        self._static = _static_places(nondiff_argnums)
+        self._static = static_places(nondiff_argnums)
         self._forward: Callable[..., Any] | None = None
         self._backward: Callable[..., Any] | None = None
+        self._known: dict[Kind, Facts] = {}
 
     def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
         """Set the rule.
@@ -226,21 +297,24 @@ class custom_vjp:
         """
         self._forward = check_function("custom_vjp.defvjp", forward)
         self._backward = check_function("custom_vjp.defvjp", backward)
+        self._known.clear()
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        name = _name_of(self._function)
-        positional = _positional(self._function, arguments, keywords)
-        static, given, tensors = _without_static(name, self._static, positional)
+        name = name_of(self._function)
+        positional = by_position(self._function, arguments, keywords)
+        static, given, tensors = without_static(name, self._static, positional)
         if not tensors:
             return self._function(*positional)
-        result, residuals = Result(name), Result(name, static=(*STATIC, float))
-        # Under reverse mode the residuals are further results of the op, so that the forward half runs once.
-        recorded = self._forward is not None and any([_is_recorded(x.interpreter) for x in tensors])
+        result, residuals, count = Result(name), Result(name, static=(*STATIC, float)), len(tensors)
 
         def full(xs: Sequence[Tensor]) -> list[Any]:
-            return _with_static(self._static, static, given.filled(xs))
+            return with_static(self._static, static, given.filled(xs))
 
-        def halves(xs: Sequence[Tensor]) -> tuple[Any, Any]:
+        def function(*xs: Tensor) -> list[Tensor]:
+            return result.taken_apart(self._function(*full(xs)), xs[0].interpreter)
+
+        def forward(*xs: Tensor) -> list[Tensor]:
+            """The results and the residuals."""
             if self._forward is None:
                 raise GradientError(
                     f"{name}: custom_vjp has no rule; give it one by {name}.defvjp(forward, backward)"
@@ -250,89 +324,61 @@ class custom_vjp:
                 raise ArgumentError(
                     f"{name}: the forward half of a custom_vjp returns (result, residuals), got {type(pair).__name__}"
                 )
-            return pair
+            like = function(*xs) if functions.facts is None else functions.facts.outputs
+            level = xs[0].interpreter
+            ys = result.alike("the result of the forward half", pair[0], like, level)
+            return [*ys, *residuals.taken_apart(pair[1], level)]
 
-        def body(xs: list[Tensor]) -> list[Tensor]:
-            interpreter = xs[0].interpreter
-            if not recorded:
-                return result.taken_apart(self._function(*full(xs)), interpreter)
-            y, kept = halves(xs)
-            return [*result.taken_apart(y, interpreter), *residuals.taken_apart(kept, interpreter)]
-
-        def residuals_of(*xs: Tensor) -> list[Any]:
-            return residuals.tensors(halves(xs)[1])
-
-        def pull(cotangents: list[Tensor | None], ys: list[Tensor], xs: list[Tensor]) -> list[Tensor | None]:
-            count = result.count
-            kept = ys[count:] if recorded else residuals_of(*xs)
-            t = result.put_together(zeros_for_none(cotangents[:count], ys[:count]))
+        def backward(*values: Tensor) -> list[Tensor | None]:
+            """The cotangents of the operands, from these, the residuals, and the cotangents of the results."""
             assert self._backward is not None
-            pulled = given.cotangents(name, self._backward(*static, residuals.put_together(kept), t), xs)
-            return added(pulled, pulled_through(residuals_of, xs, cotangents[count:]))
+            xs, kept = values[:count], values[count : len(values) - result.count]
+            t = result.put_together(values[len(values) - result.count :])
+            return given.cotangents(name, self._backward(*static, residuals.put_together(kept), t), xs)
 
-        def push(tangents: list[Tensor | None], ys: list[Tensor], xs: list[Tensor]) -> list[Tensor | None]:
-            count = result.count
+        def like_backward(programs: dict[str, Program]) -> Sequence[Any]:
+            ys = programs[FORWARD].outputs
+            return [*tensors, *ys[result.count :], *ys[: result.count]]
+
+        functions = Functions(name, {FUNCTION: function, FORWARD: forward, BACKWARD: backward})
+        parts: list[Part] = [
+            (FORWARD, forward, lambda programs: tensors),
+            (BACKWARD, backward, like_backward),
+        ]
+        functions, captured = closed_over(self._known, self, functions, given, static, tensors, result, parts)
+
+        def primal(active: Sequence[bool], operands: list[Tensor]) -> Any:
+            found = functions.run(FORWARD, operands[count:], *operands[:count])
+            return found[: result.count], found[result.count :]
+
+        def pull(
+            cotangents: list[Tensor | None],
+            ys: list[Tensor],
+            operands: list[Tensor],
+            active: Sequence[bool],
+        ) -> list[Tensor | None]:
+            xs, captured = operands[:count], operands[count:]
+            ts = zeros_for_none(cotangents[: result.count], ys[: result.count])
+            pulled = functions.run(BACKWARD, captured, *xs, *ys[result.count :], *ts)
+            return [*pulled, *[None] * len(captured)]
+
+        def push(
+            tangents: list[Tensor | None], ys: list[Tensor], operands: list[Tensor]
+        ) -> list[Tensor | None]:
+            active = [t is not None for t in tangents]
 
             def linear(*cotangents: Tensor) -> list[Tensor | None]:
-                return pull([*cotangents, *[None] * (len(ys) - count)], ys, xs)
+                return pull(list(cotangents), ys, operands, active)
 
-            pushed = transposed(linear, ys[:count], tangents)
-            return [*pushed, *pushed_through(residuals_of, xs, tangents)] if recorded else pushed
+            return transposed(linear, ys[: result.count], tangents)
 
-        op = user_op(name, body, push, pull)
-        return result.put_together(call(op, tensors)[: result.count])
+        def both(tangents: list[Tensor | None], operands: list[Tensor]) -> Any:
+            ys, kept = primal([t is not None for t in tangents], operands)
+            return ys, push(tangents, [*ys, *kept], operands)
 
-
-# ---- pieces ------------------------------------------------------------------------------------------------
-
-
-def _is_recorded(interpreter: Interpreter[Any]) -> bool:
-    """Whether what is done at a level comes before a Reverse; a program that is being traced is none of those below."""
-    for level in (interpreter, *reversed(interpreter.foundation)):
-        if isinstance(level, Reverse | Trace):
-            return isinstance(level, Reverse)
-    return False
+        op = Rules(push, pull, primal, both).op(functions, count)
+        return result.put_together(call(op, [*tensors, *captured]))
 
 
-def _name_of(f: Any) -> str:
-    return str(getattr(f, "__name__", type(f).__name__)).strip("<>")
-
-
-def _static_places(argnums: Argnums) -> tuple[int, ...]:
-    return (argnums,) if isinstance(argnums, int) else tuple(argnums)
-
-
-def _positional(
-    f: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
-) -> tuple[Any, ...]:
-    """The arguments of a call by position, defaults filled in."""
-    try:
-        signature = inspect.signature(f)
-    except ValueError:  # some functions written in C
-        return arguments
-    bound = signature.bind(*arguments, **keywords)
-    bound.apply_defaults()
-    if bound.kwargs:
-        raise ArgumentError(
-            f"{_name_of(f)}: a custom rule knows arguments by position, so {', '.join(bound.kwargs)} cannot be "
-            f"keyword-only; make them positional"
-        )
-    return bound.args
-
-
-def _without_static(
-    name: str, argnums: tuple[int, ...], arguments: tuple[Any, ...]
-) -> tuple[list[Any], Arguments, list[Tensor]]:
-    """The arguments of nondiff_argnums, and the others, their tensors apart."""
-    places = places_of(name, argnums, len(arguments)) if argnums else ()
-    rest = tuple([x for i, x in enumerate(arguments) if i not in places])
-    return [arguments[i] for i in places], *Arguments.of(name, rest)
-
-
-def _with_static(argnums: tuple[int, ...], static: Sequence[Any], rest: Sequence[Any]) -> list[Any]:
-    """The inverse of `_without_static`."""
-    full = list(rest)
-    count = len(static) + len(rest)
-    for place, x in sorted(zip([i % count for i in argnums], static, strict=True), key=lambda pair: pair[0]):
-        full.insert(place, x)
-    return full
+def _floats(xs: Sequence[Tensor]) -> list[Tensor]:
+    return [x for x in xs if x.dtype.kind == "float"]

@@ -38,6 +38,10 @@ class Forward(Level[Dual[R]]):
             raise self.refuse(op.name)
         inner = self.inner
         primals = [x.primal for x in operands]
+        if op.jvp_both is not None and any([x.tangent is not None for x in operands]):
+            given = [None if x.tangent is None else Tensor(inner, x.tangent) for x in operands]
+            ys, tangents = op.jvp_both(given, [Tensor(inner, p) for p in primals], params)
+            return self._duals([y.representation for y in ys], tangents)
         if op.whole is not None and any([x.tangent is not None for x in operands]):
             return self._push_whole(op.whole, operands, primals, params)
         y = run(inner, op, primals, params)
@@ -81,10 +85,16 @@ class Forward(Level[Dual[R]]):
             given = [None if x.tangent is None else Tensor(inner, x.tangent) for x in operands]
             ys, xs = [Tensor(inner, r) for r in results], [Tensor(inner, p) for p in primals]
             tangents = pushed_through(op, given, ys, xs, params)
-        duals = [
-            Dual(r, None if t is None else self._at_inner(t)) for r, t in zip(results, tangents, strict=True)
-        ]
-        return duals[0] if op.results == 1 else tuple(duals)
+        duals = self._duals(results, tangents)
+        return duals[0] if op.results == 1 else duals
+
+    def _duals(self, results: Sequence[R], tangents: Sequence[Tensor | None]) -> tuple[Dual[R], ...]:
+        return tuple(
+            [
+                Dual(y, None if t is None else self._at_inner(t))
+                for y, t in zip(results, tangents, strict=True)
+            ]
+        )
 
     def _at_inner(self, tangent: Tensor) -> R:
         """A rule's result as a representation of the level below; it may have been built from constants alone."""

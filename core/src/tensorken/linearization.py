@@ -67,6 +67,13 @@ class Linearize(Level[Traced[R]]):
             raise self.refuse(op.name)
         primals = [x.primal for x in operands]
         parents = [x.index for x in operands]
+        if op.primal_all is not None and any([parent is not None for parent in parents]):
+            xs = [Tensor(self.inner, p) for p in primals]
+            ys, kept = op.primal_all(tuple([parent is not None for parent in parents]), xs, params)
+            places = [next(self._places) for _ in ys]
+            results = [y.representation for y in (*ys, *kept)]
+            self.steps.append(Step(op, parents, primals, places, results, params))
+            return tuple([Traced(y.representation, place) for y, place in zip(ys, places, strict=True)])
         y = run(self.inner, op, primals, params)
         results = [y] if op.results == 1 else list(y)
         if op.differentiable and any([parent is not None for parent in parents]):
@@ -87,7 +94,8 @@ class Linearize(Level[Traced[R]]):
             xs = [Tensor(inner, x) for x in step.primals]
             ys = [Tensor(inner, y) for y in step.results]
             pushed = pushed_through(step.op, given, ys, xs, step.params)
-            tangents.update([(i, t) for i, t in zip(step.places, pushed, strict=True) if t is not None])
+            # a rule that gets more than the results gives the tangents of these alone
+            tangents.update([(i, t) for i, t in zip(step.places, pushed, strict=False) if t is not None])
         return tangents
 
 

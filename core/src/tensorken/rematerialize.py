@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic
 
-from tensorken.arguments import Function, check_function
+from tensorken.arguments import Function, check_function, result_at
 from tensorken.creation import as_tensor
 from tensorken.errors import EscapedTensorError
-from tensorken.levels import ground
+from tensorken.levels import Level, ground, raised, running
+from tensorken.spec.interpreter import R
+from tensorken.spec.op import Op, run
 from tensorken.tensor import Tensor
 from tensorken.tracing import ClosureError, closure_converted, scope
-from tensorken.user_ops import Arguments, Result, at_level, call, pulled_through, pushed_through, user_op
+from tensorken.user_ops import (
+    Arguments,
+    Result,
+    at_level,
+    call,
+    pulled_through,
+    pushed_through,
+    results_and_tangents,
+    user_op,
+)
 
 __all__ = [
     "checkpoint",
@@ -74,14 +86,73 @@ def checkpoint(f: Function) -> Callable[..., Any]:
 def _run_again(name: str, flat: Callable[..., list[Any]], operands: Sequence[Tensor]) -> list[Tensor]:
     """A function's results, of which reverse mode keeps the operands alone."""
 
-    def pull(cotangents: Any, _: Any, xs: Any) -> Any:
+    def primal(active: Sequence[bool], xs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        return _run_again(name, functools.partial(_primals, flat, active), xs), []
+
+    def pull(cotangents: Any, _: Any, xs: Any, active: Any) -> Any:
         with scope():  # or a program that computes this would keep what is inside after all
-            return pulled_through(flat, xs, cotangents)
+            return pulled_through(flat, xs, cotangents, active)
 
     op = user_op(
         name,
         lambda xs: [at_level(name, xs[0].interpreter, y) for y in flat(*xs)],
         lambda tangents, _, xs: pushed_through(flat, xs, tangents),
         pull,
+        primal=primal,
+        both=lambda tangents, xs: results_and_tangents(flat, xs, tangents),
     )
     return call(op, operands)
+
+
+# ---- results where they are differentiated -------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Flagged(Generic[R]):
+    """A value of the level below, and whether it has a derivative."""
+
+    value: R
+    active: bool
+
+
+class Primal(Level[Flagged[R]]):
+    """Computes what a derivative's levels compute beside the derivative: custom rules give other results there."""
+
+    transform = "checkpoint"
+    way_out = "return it from the function"
+
+    def lift(self, x: R) -> Flagged[R]:
+        return Flagged(x, False)
+
+    def lower(self, x: Flagged[R]) -> R:
+        return x.value
+
+    def interpret(self, op: Op, operands: Sequence[Flagged[R]], params: tuple[Any, ...]) -> Any:
+        if self.closed:
+            raise self.refuse(op.name)
+        inner, values = self.inner, [x.value for x in operands]
+        flags = tuple([x.active for x in operands])
+        active = op.differentiable and any(flags)
+        if active and op.primal_all is not None:
+            ys, _ = op.primal_all(flags, [Tensor(inner, x) for x in values], params)
+            return tuple([Flagged(y.representation, True) for y in ys])
+        count: int | None = None
+        if active and op.whole is not None:
+            op, params, count = op.whole.record(flags, params)
+        results = run(inner, op, values, params)
+        if op.results == 1:
+            return Flagged(results, active)
+        return tuple([Flagged(y, active) for y in results[:count]])
+
+
+def _primals(flat: Callable[..., list[Any]], active: Sequence[bool], *xs: Tensor) -> list[Tensor]:
+    """The results of a function where these operands have derivatives."""
+    inner = ground([x.interpreter for x in xs], "checkpoint")
+    level: Primal[Any] = Primal(inner)
+    with running(level):
+        flagged = [
+            Tensor(level, Flagged(raised(x, inner), one), x.shape, x.dtype)
+            for x, one in zip(xs, active, strict=True)
+        ]
+        ys = [result_at(level, y) for y in flat(*flagged)]
+    return [Tensor(inner, y.representation.value, y.shape, y.dtype) for y in ys]

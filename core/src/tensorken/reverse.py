@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Generic
 
@@ -50,10 +51,16 @@ NOTHING, OUTLINE, VALUE = 0, 1, 2
 _ROLES = {"data": float32, "condition": bool_, "indices": int32}
 
 
+transposing: ContextVar[bool] = ContextVar("tensorken_transposing", default=False)
+"""Whether the op with programs that is being recorded belongs to a linear function, which is transposed."""
+
+
 class Reverse(Level[Traced[R]]):
     """Computes at once, and records what the VJP rules will need."""
 
     transform = "vjp"
+    linear = False
+    """Whether it transposes a linear function, as the rule of a custom_jvp."""
 
     def __init__(self, inner: Interpreter[Any]) -> None:
         super().__init__(inner)
@@ -77,6 +84,8 @@ class Reverse(Level[Traced[R]]):
             return self._record_whole(op, op.whole, operands, params)
         inner = self.inner
         primals = [x.primal for x in operands]
+        if op.primal_all is not None and any([x.index is not None for x in operands]):
+            return self._record_primals(op, operands, primals, params)
         y = run(inner, op, primals, params)
         places = [x.index for x in operands]
         active = tuple([place is not None for place in places])
@@ -113,6 +122,21 @@ class Reverse(Level[Traced[R]]):
         first = self._place_of(record)
         return tuple([Traced(y, first + i) for i, y in enumerate(ys)])
 
+    def _record_primals(
+        self, op: Op, operands: Sequence[Traced[R]], primals: list[R], params: tuple[Any, ...]
+    ) -> tuple[Traced[R], ...]:
+        """An op whose results are others where it is differentiated, with more that its rules get."""
+        if self.linear and op.linear_body:
+            assert op.body is not None
+            results = op.body(*[Tensor(self, x) for x in operands], *params)
+            return tuple([raised(y, self) for y in results])
+        places = [x.index for x in operands]
+        assert op.primal_all is not None
+        active = tuple([place is not None for place in places])
+        ys, kept = op.primal_all(active, [Tensor(self.inner, p) for p in primals], params)
+        results = [y.representation for y in (*ys, *kept)]
+        return self._record_results(op, places, (VALUE,), primals, results, params)[: len(ys)]
+
     def _record_whole(
         self, op: Op, whole: Whole, operands: Sequence[Traced[R]], params: tuple[Any, ...]
     ) -> tuple[Traced[R], ...]:
@@ -121,7 +145,11 @@ class Reverse(Level[Traced[R]]):
         count: int | None = None
         needs: tuple[int, ...] = ()
         if any([place is not None for place in places]):
-            op, params, count = whole.record(tuple([place is not None for place in places]), params)
+            token = transposing.set(self.linear)
+            try:
+                op, params, count = whole.record(tuple([place is not None for place in places]), params)
+            finally:
+                transposing.reset(token)
             needs = (VALUE,)
         primals = [x.primal for x in operands]
         return self._record_results(op, places, needs, primals, run(self.inner, op, primals, params), params)[
@@ -171,7 +199,10 @@ class Reverse(Level[Traced[R]]):
             return [None] * len(parents)
         assert op.vjp_all is not None
         values = [Tensor(self.inner, x) for x in kept]
-        pulled: Sequence[Tensor | None] = op.vjp_all(given, values[:results], values[results:], params)
+        active = (tuple([parent is not None for parent in parents]),) if op.tells_active else ()
+        pulled: Sequence[Tensor | None] = op.vjp_all(
+            given, values[:results], values[results:], params, *active
+        )
         return pulled
 
     def at_inner(self, x: Tensor) -> Tensor:

@@ -322,12 +322,13 @@ def _arguments(structure: Any, leaves: list[Tensor]) -> Any:
 
 
 def record(
-    name: str, f: Function, values: list[Tensor], structure: Any, has_aux: bool
+    name: str, f: Function, values: list[Tensor], structure: Any, has_aux: bool, linear: bool = False
 ) -> tuple[Reverse[Any], list[Tensor], Any, Any]:
-    """Run f on a fresh tape; the level, and f's results there."""
+    """Run f, which is perhaps linear and to be transposed, on a fresh tape; the level, and f's results there."""
     inner = ground([x.interpreter for x in values] or [as_tensor(0.0).interpreter], name)
     level: Reverse[Any] = Reverse(inner)
     level.transform = name
+    level.linear = linear
     with running(level):
         variables = [Tensor(level, level.variable(raised(x, inner)), x.shape, x.dtype) for x in values]
         result, aux = _split(name, f(*_arguments(structure, variables)), has_aux)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,9 +11,17 @@ from tensorken import tree
 from tensorken.arguments import matching, result_at
 from tensorken.creation import as_operand, as_tensor, tensor
 from tensorken.dispatch import at_one_level
-from tensorken.errors import ArgumentError, EscapedTensorError, StructureError, TensorkenError
+from tensorken.errors import (
+    ArgumentError,
+    DTypeError,
+    EscapedTensorError,
+    ShapeError,
+    StructureError,
+    TensorkenError,
+)
 from tensorken.forward import Dual, Forward
 from tensorken.levels import ground, meet, raised, running, standing_on
+from tensorken.spec.dtypes import with_scalar
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import Op, run
 from tensorken.tensor import Tensor
@@ -21,6 +30,9 @@ from tensorken.transforms import pull, record
 
 STATIC = (bool, int, str, bytes, type(None))
 """Kinds of arguments that reach the user's function as they are; floats and arrays become tensors."""
+
+Active = Sequence[bool]
+"""Which operands have derivatives."""
 
 
 @dataclass(slots=True)
@@ -83,7 +95,7 @@ class Arguments:
         given = [
             t
             for structure, own in zip(self.structure_of_each, pulled, strict=True)
-            for t in _up_to(structure, own, name)
+            for t in _up_to(structure, own, f"{name}: the cotangent of an argument")
         ]
         found: list[Tensor | None] = []
         for place, x in zip(self.places, xs, strict=True):
@@ -98,8 +110,8 @@ class Arguments:
         return [tree.structure(argument) for argument in whole]
 
 
-def _up_to(structure: Any, value: Any, name: str) -> list[Any]:
-    """The leaves of a cotangent; a None stands for as many zeros as its part of the argument has leaves."""
+def _up_to(structure: Any, value: Any, what: str) -> list[Any]:
+    """The leaves of a tangent or cotangent; a None stands for as many zeros as its part of the structure has leaves."""
     leaves, prefix = tree.flatten(value, is_leaf=lambda x: x is None)
     try:
         parts = tree.flatten_up_to(prefix, tree.unflatten(structure, range(structure.size)))
@@ -108,7 +120,7 @@ def _up_to(structure: Any, value: Any, name: str) -> list[Any]:
             return [t for t, count in zip(leaves, counts, strict=True) for t in [t] * count]
     except StructureError:
         pass
-    tree.check_same(structure, tree.structure(value), f"{name}: the cotangent of an argument")
+    tree.check_same(structure, tree.structure(value), what)
     return []
 
 
@@ -144,12 +156,61 @@ class Result:
         """The number of tensors."""
         return sum([leaf is None for leaf in self.leaves])
 
-    def matching(self, what: str, tangent: Any, ys: Sequence[Tensor]) -> list[Tensor]:
-        """The tensors of something that must have the structure, shapes and dtypes of the result."""
-        leaves, structure = tree.flatten(tangent)
-        tree.check_same(self.structure, structure, f"{self.name}: {what}")
+    def matching(
+        self, what: str, tangent: Any, ys: Sequence[Tensor], none: bool = False
+    ) -> list[Tensor | None]:
+        """The tensors of something that must have the structure, shapes and dtypes of the result.
+
+        Args:
+            what: it is, for messages.
+            tangent: the thing.
+            ys: the tensors of the result.
+            none: whether None may stand for zeros.
+        """
+        if none:
+            leaves = _up_to(self.structure, tangent, f"{self.name}: {what}")
+        else:
+            leaves = self._leaves(what, tangent)
         tensors = [t for t, own in zip(leaves, self.leaves, strict=True) if own is None]
-        return [matching(self.name, what, y, t) for y, t in zip(ys, tensors, strict=True)]
+        return [
+            None if t is None and none else matching(self.name, what, y, t)
+            for y, t in zip(ys, tensors, strict=True)
+        ]
+
+    def alike(
+        self, what: str, value: Any, like: Sequence[Any], interpreter: Interpreter[Any]
+    ) -> list[Tensor]:
+        """The tensors, at the level of an interpreter, of what must be like the result.
+
+        Args:
+            what: it is, for messages.
+            value: the thing; numbers in it take the dtypes.
+            like: anything with the shapes and dtypes of the tensors of the result.
+            interpreter: what the tensors are brought to.
+
+        Raises:
+            StructureError, ShapeError, DTypeError: if it has another structure, shape or dtype.
+        """
+        tensors = [t for t, own in zip(self._leaves(what, value), self.leaves, strict=True) if own is None]
+        found = []
+        for leaf, v in zip(tensors, like, strict=True):
+            if type(leaf) in (bool, int, float) and with_scalar(v.dtype, leaf) is v.dtype:
+                leaf = tensor(leaf, v.dtype, backend=interpreter.base)
+            y = at_level(self.name, interpreter, leaf)
+            if y.shape != v.shape or y.dtype is not v.dtype:
+                error = ShapeError if y.shape != v.shape else DTypeError
+                raise error(
+                    f"{self.name}: {what} is {y.dtype.name} {y.shape}, and that of the function {v.dtype.name} "
+                    f"{v.shape}; make both the same (x.astype, x.reshape)"
+                )
+            found.append(y)
+        return found
+
+    def _leaves(self, what: str, value: Any) -> list[Any]:
+        """The leaves of something that must have the structure of the result."""
+        leaves, structure = tree.flatten(value)
+        tree.check_same(self.structure, structure, f"{self.name}: {what}")
+        return leaves
 
     def put_together(self, tensors: Sequence[Any]) -> Any:
         """The inverse: a result with these tensors."""
@@ -179,7 +240,13 @@ def user_op(
     name: str,
     body: Callable[[list[Tensor]], list[Tensor]],
     push: Callable[[list[Tensor | None], list[Tensor], list[Tensor]], Sequence[Tensor | None]],
-    pull: Callable[[list[Tensor | None], list[Tensor], list[Tensor]], Sequence[Tensor | None]],
+    pull: Callable[..., Sequence[Tensor | None]],
+    *,
+    primal: Callable[[Active, list[Tensor]], tuple[list[Tensor], list[Tensor]]] | None = None,
+    both: Callable[[list[Tensor | None], list[Tensor]], tuple[list[Tensor], Sequence[Tensor | None]]]
+    | None = None,
+    linear_body: bool = False,
+    reaching: int | None = None,
 ) -> Op:
     """An op with as many results as its body returns.
 
@@ -187,9 +254,15 @@ def user_op(
         name: for messages.
         body: from the operands to the results.
         push: from tangents of the operands, results and operands to the tangents of the results.
-        pull: from cotangents of the results, results and operands to the cotangents of the operands.
+        pull: from cotangents of the results, results and operands, and which of these have derivatives, to the
+            cotangents of the operands.
+        primal: from which operands have derivatives, and the operands, to the results where these are differentiated,
+            and to what `push` and `pull` get after the results; None: the body.
+        both: from tangents of the operands, and the operands, to the results and their tangents; beside `primal`.
+        linear_body: whether the body itself is transposed where a linear function of the op is.
+        reaching: how many of the operands, the first ones, the results may depend on; None: all.
 
-    Both are called only where something is given, and what they give for what is not floating-point is dropped.
+    Both rules are called only where something is given, and what they give for what is not floating-point is dropped.
     """
 
     def run_body(*operands: Tensor) -> tuple[Tensor, ...]:
@@ -198,8 +271,8 @@ def user_op(
     def run_push(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
         return run_rule(push, tangents, ys, ys, xs)
 
-    def run_pull(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-        return run_rule(pull, cotangents, xs, ys, xs)
+    def run_pull(cotangents: Any, ys: Any, xs: Any, params: Any, active: Any) -> Any:
+        return run_rule(lambda *groups: pull(*groups, active), cotangents, xs, ys, xs)
 
     def run_rule(
         rule: Callable[..., Any], given: Any, targets: Any, ys: Any, xs: Any
@@ -208,7 +281,16 @@ def user_op(
             return [None] * len(targets)
         level = meet([x.interpreter for x in (*given, *ys, *xs) if x is not None], name)
         found = _run_on(level, name, rule, list(given), list(ys), list(xs))
-        return [t if x.dtype.kind == "float" else None for t, x in zip(found, targets, strict=True)]
+        return _of_floats(found, targets)
+
+    def run_primal(active: Any, xs: Any, params: Any) -> Any:
+        assert primal is not None
+        return _run_on(xs[0].interpreter, name, functools.partial(primal, active), list(xs))
+
+    def run_both(tangents: Any, xs: Any, params: Any) -> Any:
+        assert both is not None
+        ys, pushed = _run_on(xs[0].interpreter, name, both, list(tangents), list(xs))
+        return ys, _of_floats(pushed, ys)
 
     return Op(
         name,
@@ -217,6 +299,11 @@ def user_op(
         dtype=_unknown,
         jvp_all=run_push,
         vjp_all=run_pull,
+        tells_active=True,
+        primal_all=None if primal is None else run_primal,
+        jvp_both=None if both is None else run_both,
+        linear_body=linear_body,
+        reaching=reaching,
         body=run_body,
         results=None,
         mapped=True,
@@ -233,6 +320,11 @@ def _run_on(level: Interpreter[Any], name: str, function: Callable[..., Any], *g
             if hint not in str(error):
                 error.args = (f"{name}: {error}; {hint}",)
             raise
+
+
+def _of_floats(found: Sequence[Tensor | None], targets: Sequence[Tensor]) -> list[Tensor | None]:
+    """Tangents or cotangents of the tensors that have any; a rule may give those of the first ones alone."""
+    return [t if x.dtype.kind == "float" else None for t, x in zip(found, targets, strict=False)]
 
 
 def _unknown(*args: Any) -> Any:
@@ -279,10 +371,22 @@ def results_and_tangents(
 
 
 def pulled_through(
-    function: Callable[..., Sequence[Any]], xs: Sequence[Tensor], cotangents: Sequence[Tensor | None]
+    function: Callable[..., Sequence[Any]],
+    xs: Sequence[Tensor],
+    cotangents: Sequence[Tensor | None],
+    active: Active | None = None,
+    linear: bool = False,
 ) -> list[Tensor | None]:
-    """The cotangents of the operands, from those of the function's results."""
-    places = [i for i, x in enumerate(xs) if x.dtype.kind == "float"]
+    """The cotangents of the operands, from those of the function's results.
+
+    Args:
+        function: of the operands.
+        xs: the operands.
+        cotangents: of the results.
+        active: which operands have derivatives; None for all.
+        linear: whether the function is linear.
+    """
+    places = [i for i, x in enumerate(xs) if x.dtype.kind == "float" and (active is None or active[i])]
     pulled: list[Tensor | None] = [None] * len(xs)
     given: list[Tensor] = []
 
@@ -295,7 +399,7 @@ def pulled_through(
         return [y for y, t in pairs if y is not None and t is not None]
 
     if places and any([t is not None for t in cotangents]):
-        level, ys, *_ = record("vjp", reached, [xs[i] for i in places], None, False)
+        level, ys, *_ = record("vjp", reached, [xs[i] for i in places], None, False, linear)
         found = pull(level, ys, given, consume=True)
         for i, place in enumerate(places):
             pulled[place] = found.get(i)
@@ -308,7 +412,7 @@ def transposed(
     cotangents: Sequence[Tensor | None],
 ) -> list[Tensor | None]:
     """What a linear function of tensors like the operands, run backwards, makes of cotangents of its results."""
-    return pulled_through(linear, [x.zeros_like() for x in operands], cotangents)
+    return pulled_through(linear, [x.zeros_like() for x in operands], cotangents, linear=True)
 
 
 def added(first: Sequence[Tensor | None], second: Sequence[Tensor | None]) -> list[Tensor | None]:

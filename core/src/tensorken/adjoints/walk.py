@@ -156,7 +156,11 @@ class Walk:
         ys = [self._tensor(v) for v in equation.results]
         xs = [self._tensor(v) for v in equation.operands]
         if op.vjp_all is not None:
-            pulled = op.vjp_all(given, ys, xs, params)
+            active = tuple([v in self.active for v in equation.operands])
+            if op.primal_all is not None:
+                primals, kept = op.primal_all(active, xs, params)
+                ys = [*primals, *kept]
+            pulled = op.vjp_all(given, ys, xs, params, *((active,) if op.tells_active else ()))
         else:
             pulled = [
                 rule(given[0], *ys, *xs, *params) if rule is not None and v in self.active else None
@@ -192,7 +196,7 @@ def _dependent(program: Program, given: Iterable[Variable]) -> set[Variable]:
         if op.whole is None and op.vjp_all is None:
             on = [v for v, rule in zip(equation.operands, op.vjp, strict=False) if rule is not None]
         else:
-            on = list(equation.operands)
+            on = list(equation.operands[: op.reaching])
         if not found.isdisjoint(on):
             found.update([v for v in equation.results if v.dtype.kind == "float"])
     return found

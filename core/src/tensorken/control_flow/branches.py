@@ -10,6 +10,7 @@ from tensorken.calls import CALL, Halves, applied, batched_program, halves_of, p
 from tensorken.control_flow.roles import passed_through, selected
 from tensorken.programs.execution import prepared
 from tensorken.programs.program import Program, Variable
+from tensorken.reverse import transposing
 from tensorken.spec.dtypes import DType, bool_
 from tensorken.spec.op import Op, Parts
 from tensorken.spec.shapes import Shape
@@ -39,7 +40,8 @@ class _Conds:
         return COND, pushed, (False, *own), union
 
     def record(self, active: Flags, params: Any) -> tuple[Op, Any, int]:
-        op, recorded = params[0].once(("record cond", params[1], active), lambda: _recorded(params, active))
+        key = ("record cond", params[1], active, transposing.get())
+        op, recorded = params[0].once(key, lambda: _recorded(params, active))
         return op, recorded, len(params[0].outputs)
 
     def batch(self, size: int, batched: Flags, params: Any) -> tuple[Op, Any, Flags, Flags]:

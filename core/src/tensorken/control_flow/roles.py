@@ -73,7 +73,7 @@ def reached(program: Program, active: Flags, least: Flags) -> Flags:
     """Which outputs may have a derivative with respect to the active inputs."""
     found = {v for v in chosen_by(program.inputs, active) if v.dtype.kind == "float"}
     for equation in program.equations:
-        if equation.op.differentiable and not found.isdisjoint(equation.operands):
+        if equation.op.differentiable and not found.isdisjoint(equation.operands[: equation.op.reaching]):
             found.update([v for v in equation.results if v.dtype.kind == "float"])
     return tuple([v in found or one for v, one in zip(program.outputs, least, strict=True)])
 

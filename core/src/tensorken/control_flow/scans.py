@@ -23,6 +23,7 @@ from tensorken.control_flow.roles import (
 )
 from tensorken.programs.execution import prepared
 from tensorken.programs.program import Variable
+from tensorken.reverse import transposing
 from tensorken.spec.op import OPS, Op, Parts, run
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
@@ -156,7 +157,8 @@ class _Scans:
         return SCAN, (pushed, *roles, length, reverse), wanted, pattern
 
     def record(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, int]:
-        op, recorded = params[0].once(("record", active, params[1:]), lambda: _recorded_scan(params, active))
+        key = ("record", active, params[1:], transposing.get())
+        op, recorded = params[0].once(key, lambda: _recorded_scan(params, active))
         return op, recorded, len(params[2])
 
     def batch(self, size: int, batched: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:

@@ -114,6 +114,20 @@ class Op:
     vjp_all: Callable[..., Any] | None = (
         None  # (cotangents, ys, xs, params) -> the cotangents of the operands
     )
+    tells_active: bool = False  # `vjp_all` gets besides, at the end, which operands have derivatives
+    primal_all: Callable[..., Any] | None = (
+        None  # (active, xs, params) -> (ys, what the rules get after these):
+    )
+    # the results where the op is differentiated; None: those of the op itself
+    jvp_both: Callable[..., Any] | None = (
+        None  # (tangents, xs, params) -> (ys, tangents), beside `primal_all`
+    )
+    reaching: int | None = (
+        None  # how many of the operands, the first ones, the results may depend on; None: all
+    )
+    linear_body: bool = (
+        False  # what transposes a linear function of it looks into the body, and takes no rule
+    )
     body: Callable[..., Any] | None = None  # (*operands, *params) -> Tensor: the op in terms of others
     scalar: Callable[..., Any] | None = (
         None  # an elementwise op on Python numbers: its meaning in real arithmetic
