@@ -70,6 +70,7 @@ def test_every_function_elsewhere_is_no_function_of_arrays() -> None:
                 "control_flow.loops",
                 "custom",
                 "debugging",
+                "eager",
                 "jacobians",
                 "linearization",
                 "namespace",

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tensorken.errors import DTypeError, ScalarRangeError, ShapeError, TensorkenError
+from tensorken.errors import ArgumentError, DTypeError, ScalarRangeError, ShapeError, TensorkenError
 from tensorken.levels import lift, meet
 from tensorken.spec.dtype_rules import floating
 from tensorken.spec.dtypes import DType, bool_, float32, promote, with_scalar
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import Op, run
-from tensorken.spec.shapes import Shape, broadcast
+from tensorken.spec.shapes import Shape, broadcast, shown
 
 if TYPE_CHECKING:
     from tensorken.tensor import Tensor
@@ -33,10 +33,15 @@ class Value:
     def __init__(
         self,
         interpreter: Interpreter[Any],
-        representation: Any,
+        representation: Any = None,
         shape: Shape | None = None,
         dtype: DType | None = None,
     ) -> None:
+        if shape is None and not isinstance(interpreter, Interpreter):
+            raise ArgumentError(
+                f"{type(self).__name__}: need an interpreter and a representation, got {shown(interpreter)}; "
+                f"tk.tensor(data) makes a tensor of numbers, tk.zeros(shape) one of a shape"
+            )
         self.interpreter = interpreter
         self.representation = representation
         self._shape = shape

@@ -2,15 +2,52 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from tensorken.errors import ArgumentError, AxisError, ConcretizationError, ShapeError, TensorkenError
 from tensorken.spec.shapes import Axes, Shape, normalize_axes, normalize_axis, shown
 
 Axis = int | Sequence[int] | None
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+OTHER_NAMES = {
+    "dim": "axis",
+    "dims": "axis",
+    "keepdim": "keepdims",
+    "out": None,
+}
+"""What other libraries call arguments, and what these are called here; None for what nothing here takes."""
+
+
+def with_numpys_names(f: F) -> F:
+    """A decorator: an argument under the name that it has in another library is an error that says the name here."""
+
+    @functools.wraps(f)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        try:
+            return f(*arguments, **keywords)
+        except TypeError as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:  # raised within f
+                raise
+            known = inspect.signature(f).parameters
+            for name in keywords:
+                here = OTHER_NAMES.get(name)
+                if name in OTHER_NAMES and name not in known and (here is None or here in known):
+                    way_out = (
+                        f"tensors are immutable: use the result, and tk.{f.__name__} instead of numpy.{f.__name__}"
+                        if here is None
+                        else f"it is {here} here"
+                    )
+                    raise ArgumentError(f"{f.__name__}: there is no argument {name}; {way_out}") from None
+            raise
+
+    return call  # type: ignore[return-value]
 
 
 def axis_of(name: str, shape: Shape, axis: int) -> int:

@@ -11,7 +11,7 @@ from tensorken.dispatch import apply, unary
 from tensorken.errors import ArgumentError, ConcretizationError, ImmutableError, ShapeError
 from tensorken.levels import lift, lower
 from tensorken.methods import Methods
-from tensorken.normalization import Axis, axes_of, axis_of, filled_in, pairs_of, sizes_of
+from tensorken.normalization import Axis, axes_of, axis_of, filled_in, pairs_of, sizes_of, with_numpys_names
 from tensorken.operators import or_reflected
 from tensorken.spec.dtypes import DType, as_dtype, bool_, check_scalar, int32
 from tensorken.spec.interpreter import Interpreter
@@ -351,18 +351,22 @@ class Tensor(Methods):
 
     # ---- reductions ------------------------------------------------------------------------------------------
 
+    @with_numpys_names
     def sum(self, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
         """The sum over axes, all by default; of bool in int32, unless a dtype is given."""
         return _reduce(SUM, self.summand(dtype), axis, keepdims)
 
+    @with_numpys_names
     def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """The maximum over axes, all by default."""
         return _reduce(MAX, self, axis, keepdims)
 
+    @with_numpys_names
     def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """The minimum over axes, all by default."""
         return _reduce(OPS["min"], self, axis, keepdims)
 
+    @with_numpys_names
     def prod(self, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
         """The product over axes, all by default; of bool in int32, unless a dtype is given."""
         return _reduce(OPS["prod"], self.summand(dtype), axis, keepdims)
@@ -469,6 +473,7 @@ class Tensor(Methods):
                 f"from the last axis on, sizes must be equal or 1"
             ) from None
 
+    @with_numpys_names
     def flip(self, axis: Axis = None) -> Tensor:
         """The elements in reverse order along axes, all by default."""
         axes = axes_of("flip", self.shape, axis)

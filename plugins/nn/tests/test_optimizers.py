@@ -158,6 +158,30 @@ def test_gradients_of_another_structure_are_refused(optimizer: nn.Optimizer) -> 
         optimizer.update(parameters, {"v": tk.zeros(2)}, optimizer.init(parameters))
 
 
+@pytest.mark.parametrize("optimizer", EVERY, ids=IDS)
+def test_arguments_of_another_kind_are_refused(optimizer: nn.Optimizer) -> None:
+    x = tk.ones(2)
+    state = optimizer.init(x)
+    name, kind = type(optimizer).__name__, type(state).__name__
+    for wrong in (x, None, optimizer.init, (0, x)):
+        message = rf"^{name}: update\(parameters, gradients, state\) needs an? {kind}, as init\(parameters\) makes one"
+        with pytest.raises(ArgumentError, match=message):
+            optimizer.update(x, x, wrong)
+    for gradient in (1.0, [1.0, 2.0], None):
+        with pytest.raises(
+            ArgumentError, match=r"^update: a gradient is a \w+, need a tensor; call update\(parameters"
+        ):
+            optimizer.update(x, gradient, state)
+    with pytest.raises(StructureError, match=r"^update: the gradients"):
+        optimizer.update([x], state, optimizer.init([x]))
+
+
+def test_parameters_are_tensors() -> None:
+    x, sgd = tk.ones(2), nn.SGD(0.1)
+    with pytest.raises(ArgumentError, match=r"^update: a parameter is a float, need a tensor"):
+        sgd.update([x, 1.0], [x, x], sgd.init([x, x]))
+
+
 def test_gradients_of_another_shape_are_refused() -> None:
     """They would broadcast, and so would the parameters then."""
     parameters = {"w": tk.zeros(2)}

@@ -127,8 +127,14 @@ def load(path: str | Path) -> Report:
     """
     try:
         text = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ReportError(f"{path}: {error}") from error
+    except FileNotFoundError as error:
+        raise ReportError(
+            f"{path}: there is no such file; `tensorken conformance run --json FILE` writes a report"
+        ) from error
+    except OSError as error:
+        raise ReportError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ReportError(f"{path}: no report of `tensorken conformance run --json FILE`") from error
     return from_json(text, str(path))
 
 

@@ -18,7 +18,7 @@ from tensorken.errors import ArgumentError, ConcretizationError, ShapeError
 from tensorken.functions.broadcasting import atleast_1d, atleast_2d, atleast_3d
 from tensorken.functions.operands import promoted
 from tensorken.functions.shaping import expand_dims
-from tensorken.normalization import axis_of
+from tensorken.normalization import axis_of, with_numpys_names
 from tensorken.spec.op import OPS
 from tensorken.spec.shapes import shown
 from tensorken.tensor import Tensor
@@ -42,6 +42,7 @@ __all__ = [
 # ---- joining -----------------------------------------------------------------------------------------------
 
 
+@with_numpys_names
 def concatenate(tensors: Sequence[Any], axis: int | None = 0, dtype: Any = None) -> Tensor:
     """Tensors one after the other along an axis; their other sizes agree.
 
@@ -75,6 +76,7 @@ def concat(tensors: Sequence[Any], axis: int | None = 0) -> Tensor:
     return _joined("concat", promoted("concat", tensors), axis)
 
 
+@with_numpys_names
 def stack(tensors: Sequence[Any], axis: int = 0, dtype: Any = None) -> Tensor:
     """Tensors of one shape along a new axis.
 
@@ -153,6 +155,7 @@ def column_stack(tensors: Sequence[Any]) -> Tensor:
 # ---- cutting -----------------------------------------------------------------------------------------------
 
 
+@with_numpys_names
 def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """The tensor cut along an axis into equal parts, or before each of several places.
 
@@ -231,6 +234,7 @@ def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     return _split("dsplit", x, indices_or_sections, 2, equal=True)
 
 
+@with_numpys_names
 def unstack(x: Any, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, which is then gone: the inverse of `tk.stack`.
 

@@ -21,7 +21,7 @@ from tensorken.levels import meet
 from tensorken.normalization import axis_of
 from tensorken.spec.dtypes import bool_
 from tensorken.spec.op import OPS
-from tensorken.spec.shapes import Axes, shown
+from tensorken.spec.shapes import Axes, Shape, shown
 from tensorken.tensor import Tensor
 
 __all__ = [
@@ -67,7 +67,7 @@ def matmul(a: Any, b: Any) -> Tensor:
     if a.shape[-1] != inner:
         raise ShapeError(
             f"matmul: inner sizes differ, {a.shape} @ {b.shape}: axis -1 of the first has {a.shape[-1]}, "
-            f"axis {-2 if b.ndim > 1 else -1} of the second has {inner}; transpose one"
+            f"axis {-2 if b.ndim > 1 else -1} of the second has {inner}; {_transposed(a.shape, b.shape)}"
         )
     rows, columns = a, b
     if b.ndim > 1:
@@ -81,6 +81,20 @@ def matmul(a: Any, b: Any) -> Tensor:
         raise ShapeError(
             f"matmul: the batch axes of {a.shape} @ {b.shape} do not broadcast; need equal sizes, or 1"
         ) from None
+
+
+def _transposed(a: Shape, b: Shape) -> str:
+    """Which operand of a matrix product has to be transposed for the inner sizes to agree, if that helps."""
+    found = [
+        text
+        for text, last, inner in (
+            ("a.mT @ b", a[-2:-1], b[-2:][:1]),
+            ("a @ b.mT", a[-1:], b[-1:] if len(b) > 1 else ()),
+            ("a.mT @ b.mT", a[-2:-1], b[-1:] if len(b) > 1 else ()),
+        )
+        if last and last == inner
+    ]
+    return f"{found[0]} would fit" if found else "they must be equal"
 
 
 def dot(a: Any, b: Any) -> Tensor:
@@ -103,7 +117,7 @@ def dot(a: Any, b: Any) -> Tensor:
     inner = max(b.ndim - 2, 0)
     if a.shape[-1] != b.shape[inner]:
         raise ShapeError(
-            f"dot: sizes differ, axis -1 of {a.shape} and axis {inner - b.ndim} of {b.shape}; transpose one"
+            f"dot: sizes differ, axis -1 of {a.shape} and axis {inner - b.ndim} of {b.shape}; they must be equal"
         )
     return _contracted(a, b, (a.ndim - 1,), (inner,))
 
@@ -123,7 +137,8 @@ def inner(a: Any, b: Any) -> Tensor:
         return binary(MUL, a, b)
     if a.shape[-1] != b.shape[-1]:
         raise ShapeError(
-            f"inner: the last sizes differ, {a.shape[-1]} of {a.shape} and {b.shape[-1]} of {b.shape}; transpose one"
+            f"inner: the last sizes differ, {a.shape[-1]} of {a.shape} and {b.shape[-1]} of {b.shape}; "
+            f"they must be equal"
         )
     return _contracted(a, b, (a.ndim - 1,), (b.ndim - 1,))
 

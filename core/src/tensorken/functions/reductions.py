@@ -15,7 +15,7 @@ from typing import Any
 
 from tensorken.creation import as_tensor
 from tensorken.dispatch import unary
-from tensorken.normalization import Axis, axes_of, axis_of
+from tensorken.normalization import Axis, axes_of, axis_of, with_numpys_names
 from tensorken.operators import floating_of
 from tensorken.spec.dtypes import bool_, float16, float32, int32
 from tensorken.spec.op import OPS
@@ -44,6 +44,7 @@ __all__ = [
 # ---- sums and products -------------------------------------------------------------------------------------
 
 
+@with_numpys_names
 def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum over axes, all by default; 0 of no elements.
 
@@ -57,6 +58,7 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None)
     return as_tensor(x).sum(axis, keepdims, dtype=dtype)
 
 
+@with_numpys_names
 def prod(x: Any, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """The product over axes, all by default; 1 of no elements; the derivative is right where factors are 0, too.
 
@@ -72,6 +74,7 @@ def prod(x: Any, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None
     return as_tensor(x).prod(axis, keepdims, dtype=dtype)
 
 
+@with_numpys_names
 def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The arithmetic mean over axes, all by default; of ints and bools in float32; NaN of no elements.
 
@@ -91,6 +94,7 @@ def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
 # ---- extremes ----------------------------------------------------------------------------------------------
 
 
+@with_numpys_names
 def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The maximum over axes, all by default; NaN propagates; ties share the derivative equally.
 
@@ -104,6 +108,7 @@ def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return as_tensor(x).max(axis, keepdims)
 
 
+@with_numpys_names
 def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The minimum over axes, all by default; NaN propagates; ties share the derivative equally.
 
@@ -132,6 +137,7 @@ def ptp(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return result
 
 
+@with_numpys_names
 def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The int32 index of the first maximum along an axis, or in the flat tensor; a NaN counts as the maximum.
 
@@ -145,6 +151,7 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     return _place("argmax", as_tensor(x), axis, keepdims)
 
 
+@with_numpys_names
 def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The int32 index of the first minimum along an axis, or in the flat tensor; a NaN counts as the minimum.
 
@@ -171,6 +178,7 @@ def _place(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
 # ---- truth -------------------------------------------------------------------------------------------------
 
 
+@with_numpys_names
 def any(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Whether any element along axes, all by default, is not 0 (NaN is not); False of no elements; as bool.
 
@@ -184,6 +192,7 @@ def any(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return truths.max(axes_of("any", truths.shape, axis), keepdims)
 
 
+@with_numpys_names
 def all(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Whether no element along axes, all by default, is 0 (NaN is not); True of no elements; as bool.
 
@@ -196,6 +205,7 @@ def all(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return truths.min(axes, keepdims) if truths.size else ~any(truths, axes, keepdims)
 
 
+@with_numpys_names
 def count_nonzero(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """How many elements along axes, all by default, are not 0 (NaN is not), as int32.
 
@@ -210,6 +220,7 @@ def count_nonzero(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
 # ---- softmax -----------------------------------------------------------------------------------------------
 
 
+@with_numpys_names
 def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """log(sum(exp(x))) over axes, all by default, without overflow; -inf where all are -inf.
 
@@ -225,6 +236,7 @@ def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return result if keepdims else result.reshape(tuple([n for i, n in enumerate(x.shape) if i not in axes]))
 
 
+@with_numpys_names
 def softmax(x: Any, axis: Axis = -1) -> Tensor:
     """exp(x) / sum(exp(x)) along axes, without overflow; infinite maxima share the whole.
 
@@ -237,6 +249,7 @@ def softmax(x: Any, axis: Axis = -1) -> Tensor:
     return result
 
 
+@with_numpys_names
 def log_softmax(x: Any, axis: Axis = -1) -> Tensor:
     """log(softmax(x)) along axes, without its rounding to 0 and to 1.
 

@@ -8,7 +8,7 @@ from typing import Any
 from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, AxisError
 from tensorken.functions.shaping import swapaxes
-from tensorken.normalization import Axis, axis_of, integer_of, ordered_axes_of
+from tensorken.normalization import Axis, axis_of, integer_of, ordered_axes_of, with_numpys_names
 from tensorken.spec.shapes import shown
 from tensorken.tensor import Tensor
 
@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 
+@with_numpys_names
 def flip(x: Any, axis: Axis = None) -> Tensor:
     """The elements in reverse order along axes, all by default.
 
@@ -83,6 +84,7 @@ def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     return turned if turns == 1 else turned.flip(places[1])
 
 
+@with_numpys_names
 def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Tensor:
     """The elements moved on by `shift` places along axes; those that leave at the end come back at the start.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorken.creation import as_operand, as_tensor
 from tensorken.errors import ArgumentError, ConcretizationError, ShapeError
-from tensorken.normalization import axis_of
+from tensorken.normalization import axis_of, with_numpys_names
 from tensorken.spec.dtypes import int32, int64
 from tensorken.spec.shapes import Pairs, shown
 from tensorken.tensor import Tensor
@@ -47,6 +47,7 @@ def tile(x: Any, repetitions: int | Sequence[int]) -> Tensor:
     return whole.reshape(tuple([count * n for count, n in pairs]))
 
 
+@with_numpys_names
 def repeat(x: Any, repeats: int | Sequence[int] | Tensor, axis: int | None = None) -> Tensor:
     """Each element, or each slice along an axis, several times in a row.
 

@@ -13,7 +13,7 @@ from tensorken.creation import as_operand, as_tensor
 from tensorken.dispatch import unary
 from tensorken.errors import ArgumentError, AxisError, ShapeError
 from tensorken.functions.operands import first, promoted
-from tensorken.normalization import axis_of, integer_of
+from tensorken.normalization import axis_of, integer_of, with_numpys_names
 from tensorken.spec.dtypes import bool_
 from tensorken.spec.op import OPS
 from tensorken.tensor import Tensor
@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 
+@with_numpys_names
 def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """The running sum along an axis, or over the flat tensor.
 
@@ -40,6 +41,7 @@ def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     return _running("cumsum", as_tensor(x), axis, dtype)
 
 
+@with_numpys_names
 def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """The running product along an axis, or over the flat tensor; its derivative is right at zeros, too.
 

@@ -8,7 +8,15 @@ from typing import Any
 from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, DTypeError, ShapeError
 from tensorken.indexing import checked, indices_beside, slices
-from tensorken.normalization import Axis, axes_of, axis_of, filled_in, ordered_axes_of, sizes_of
+from tensorken.normalization import (
+    Axis,
+    axes_of,
+    axis_of,
+    filled_in,
+    ordered_axes_of,
+    sizes_of,
+    with_numpys_names,
+)
 from tensorken.spec.shapes import shown
 from tensorken.tensor import Tensor
 
@@ -161,6 +169,7 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
     return moveaxis(x, axis, start - 1 if axis < start else start)
 
 
+@with_numpys_names
 def expand_dims(x: Any, axis: int | Sequence[int] = 0) -> Tensor:
     """New axes of size 1 at these places of the result.
 
@@ -178,6 +187,7 @@ def expand_dims(x: Any, axis: int | Sequence[int] = 0) -> Tensor:
     return old.reshape(tuple([1 if i in axes else next(sizes) for i in range(old.ndim + count)]))
 
 
+@with_numpys_names
 def squeeze(x: Any, axis: Axis = None) -> Tensor:
     """Without axes of size 1: all of them, or the given ones, which must have size 1.
 

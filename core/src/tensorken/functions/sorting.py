@@ -13,7 +13,7 @@ from tensorken.creation import as_tensor
 from tensorken.dispatch import unary
 from tensorken.errors import ArgumentError, DTypeError, ShapeError
 from tensorken.indexing import checked, indices_beside
-from tensorken.normalization import axis_of, integer_of
+from tensorken.normalization import axis_of, integer_of, with_numpys_names
 from tensorken.spec import shapes
 from tensorken.spec.bodies.arrangement import take_along
 from tensorken.spec.op import OPS
@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 
+@with_numpys_names
 def sort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements in order along an axis, or of the flat tensor; differentiable.
 
@@ -45,6 +46,7 @@ def sort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: boo
     return unary(OPS["sort"], y, (along,))
 
 
+@with_numpys_names
 def argsort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The int32 indices that bring the axis, or the flat tensor, into order.
 
@@ -70,6 +72,7 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
+@with_numpys_names
 def topk(x: Any, k: int, axis: int = -1, *, largest: bool = True) -> TopK:
     """The k largest elements along an axis in descending order, and their int32 places; differentiable.
 

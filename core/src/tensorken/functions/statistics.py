@@ -16,7 +16,7 @@ from tensorken.errors import ArgumentError, DTypeError, ShapeError
 from tensorken.functions.operands import first
 from tensorken.functions.reductions import mean
 from tensorken.indexing.checks import bounds
-from tensorken.normalization import Axis, axes_of
+from tensorken.normalization import Axis, axes_of, with_numpys_names
 from tensorken.operators import floating_of
 from tensorken.spec.dtypes import bool_, float16, float32, int32
 from tensorken.spec.shapes import Axes, Shape, shown
@@ -64,6 +64,7 @@ def average(x: Any, axis: Axis = None, weights: Any = None, keepdims: bool = Fal
     return result
 
 
+@with_numpys_names
 def var(
     x: Any,
     axis: Axis = None,
@@ -91,6 +92,7 @@ def var(
     return _variance("var", as_tensor(x), axis, correction, keepdims, ddof)
 
 
+@with_numpys_names
 def std(
     x: Any,
     axis: Axis = None,
@@ -133,6 +135,7 @@ def _variance(
 _METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
+@with_numpys_names
 def median(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The value in the middle of the order over axes, all by default, or the mean of the two there.
 
@@ -146,6 +149,7 @@ def median(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return _quantiles("median", x, 0.5, axis, keepdims, "linear")
 
 
+@with_numpys_names
 def quantile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: str = "linear") -> Tensor:
     """The value below which the share q of the elements over axes, all by default, lies.
 

@@ -9,7 +9,7 @@ from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, ShapeError
 from tensorken.functions.derivatives import stop_gradient
 from tensorken.linalg.operands import applied, matrices, square
-from tensorken.normalization import Axis, axes_of, axis_of
+from tensorken.normalization import Axis, axes_of, axis_of, with_numpys_names
 from tensorken.operators import floating_of
 from tensorken.spec.bodies.matrices import size
 from tensorken.spec.shapes import Axes, shown
@@ -25,6 +25,7 @@ __all__ = [
 INF = math.inf
 
 
+@with_numpys_names
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The norm of vectors or matrices, as numpy has it.
 

@@ -23,12 +23,23 @@ def matrices(name: str, x: Any) -> Tensor:
     return found
 
 
+OTHERWISE = {
+    "solve": "tk.linalg.lstsq solves others in the sense of least squares",
+    "inv": "tk.linalg.pinv inverts others",
+    "eigh": "tk.linalg.svd decomposes others",
+    "eigvalsh": "tk.linalg.svdvals is for others",
+    "cond": "leave p out, or give 2 or -2, for others",
+}
+"""What to call for matrices that are not square."""
+
+
 def square(name: str, x: Any) -> Tensor:
     """Floating-point square matrices."""
     found = matrices(name, x)
     if found.shape[-1] != found.shape[-2]:
         raise ShapeError(
-            f"{name}: need square matrices, the last two sizes equal, got shape {found.shape}; crop or pad first"
+            f"{name}: need square matrices, the last two sizes equal, got shape {found.shape}; "
+            f"{OTHERWISE.get(name, 'give as many rows as columns')}"
         )
     return found
 

@@ -37,7 +37,9 @@ def matrices(x: Shape) -> Shape:
 def square(x: Shape) -> Shape:
     """Square matrices."""
     if len(x) < 2 or x[-1] != x[-2]:
-        raise ShapeError(f"need square matrices, the last two sizes equal, got shape {x}; crop or pad first")
+        raise ShapeError(
+            f"need square matrices, the last two sizes equal, got shape {x}; give as many rows as columns"
+        )
     return x
 
 

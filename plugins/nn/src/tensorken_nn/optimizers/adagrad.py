@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tensorken import Tensor, tree
 from tensorken_nn.optimizers.decay import Mask, decays
-from tensorken_nn.optimizers.optimizer import check_not_negative, each, number
+from tensorken_nn.optimizers.optimizer import check_not_negative, check_state, each, number
 from tensorken_nn.precision import widened
 from tensorken_nn.scalars import Scalar
 from tensorken_nn.schedules import Schedule, value
@@ -69,8 +69,10 @@ class Adagrad:
         """The parameters and the state after a step.
 
         Raises:
+            ArgumentError: if the state is none of this optimiser's, or a gradient no tensor.
             StructureError, ShapeError: if the gradients are not of the parameters' structure and shapes.
         """
+        check_state(self, state, AdagradState)
         step = state.step + 1
         scalars = (value(self.learning_rate, number(step, parameters)),)
         decay = decays(self.weight_decay, self.mask, parameters)

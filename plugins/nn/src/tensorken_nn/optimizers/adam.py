@@ -8,7 +8,14 @@ from typing import Any, ClassVar, NamedTuple
 
 from tensorken import Tensor
 from tensorken_nn.optimizers.decay import Mask, decays
-from tensorken_nn.optimizers.optimizer import check_fractions, check_not_negative, each, number, zeros
+from tensorken_nn.optimizers.optimizer import (
+    check_fractions,
+    check_not_negative,
+    check_state,
+    each,
+    number,
+    zeros,
+)
 from tensorken_nn.scalars import Scalar, sqrt
 from tensorken_nn.schedules import Schedule, value
 
@@ -71,8 +78,10 @@ class Adam:
         """The parameters and the state after a step.
 
         Raises:
+            ArgumentError: if the state is none of this optimiser's, or a gradient no tensor.
             StructureError, ShapeError: if the gradients are not of the parameters' structure and shapes.
         """
+        check_state(self, state, AdamState)
         step = state.step + 1
         now = number(step, parameters)
         rate = value(self.learning_rate, now)

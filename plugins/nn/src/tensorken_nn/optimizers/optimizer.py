@@ -76,6 +76,11 @@ def each(
     leaves, structure = tree.flatten(parameters)
     slopes = tree.flatten_up_to(structure, gradients, "update: the gradients")
     for p, g in zip(leaves, slopes, strict=True):
+        if not isinstance(p, Tensor) or not isinstance(g, Tensor):
+            what, x = ("gradient", g) if isinstance(p, Tensor) else ("parameter", p)
+            raise ArgumentError(
+                f"update: a {what} is a {type(x).__name__}, need a tensor; call update(parameters, gradients, state)"
+            )
         if g.shape != p.shape:
             raise ShapeError(f"update: a gradient has shape {g.shape}, need {p.shape}, that of its parameter")
     others = [
@@ -97,6 +102,29 @@ def each(
     return tuple(
         [tree.unflatten(structure, list(c)) if u else None for c, u in zip(columns, used, strict=True)]
     )
+
+
+def check_state(optimizer: Optimizer, state: Any, kind: type) -> None:
+    """Refuse what is no state of an optimiser.
+
+    Raises:
+        ArgumentError: if the state is of another kind.
+
+    >>> from tensorken_nn import Adam
+    >>> Adam(0.1).update(tk.ones(2), tk.ones(2), tk.ones(2))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken.errors.ArgumentError: Adam: update(parameters, gradients, state) needs an AdamState, ... got a Tensor
+    """
+    if not isinstance(state, kind):
+        name, came = type(optimizer).__name__, type(state).__name__
+        raise ArgumentError(
+            f"{name}: update(parameters, gradients, state) needs {_a(kind.__name__)}, as init(parameters) makes one, "
+            f"got {_a(came)}"
+        )
+
+
+def _a(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
 
 
 def check_not_negative(name: str, **values: Any) -> None:

@@ -7,7 +7,14 @@ from typing import Any, NamedTuple
 
 from tensorken import Tensor
 from tensorken_nn.optimizers.decay import Mask, decays
-from tensorken_nn.optimizers.optimizer import check_fractions, check_not_negative, each, number, zeros
+from tensorken_nn.optimizers.optimizer import (
+    check_fractions,
+    check_not_negative,
+    check_state,
+    each,
+    number,
+    zeros,
+)
 from tensorken_nn.scalars import Scalar
 from tensorken_nn.schedules import Schedule, value
 
@@ -81,8 +88,10 @@ class RMSProp:
         """The parameters and the state after a step.
 
         Raises:
+            ArgumentError: if the state is none of this optimiser's, or a gradient no tensor.
             StructureError, ShapeError: if the gradients are not of the parameters' structure and shapes.
         """
+        check_state(self, state, RMSPropState)
         step = state.step + 1
         scalars = (value(self.learning_rate, number(step, parameters)),)
         decay = decays(self.weight_decay, self.mask, parameters)

@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 from tensorken import Tensor
 from tensorken.errors import ArgumentError
 from tensorken_nn.optimizers.decay import Mask, decays
-from tensorken_nn.optimizers.optimizer import check_fractions, check_not_negative, each, number, zeros
+from tensorken_nn.optimizers.optimizer import (
+    check_fractions,
+    check_not_negative,
+    check_state,
+    each,
+    number,
+    zeros,
+)
 from tensorken_nn.scalars import Scalar, until
 from tensorken_nn.schedules import Schedule, value
 
@@ -73,8 +80,10 @@ class SGD:
         """The parameters and the state after a step.
 
         Raises:
+            ArgumentError: if the state is none of this optimiser's, or a gradient no tensor.
             StructureError, ShapeError: if the gradients are not of the parameters' structure and shapes.
         """
+        check_state(self, state, SGDState)
         step = state.step + 1
         now = number(step, parameters)
         scalars = value(self.learning_rate, now), until(1, now, 1.0, 1.0 - self.dampening)
