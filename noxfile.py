@@ -106,11 +106,15 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def deep(session: nox.Session) -> None:
-    """Run the tests that `tests` leaves out and 25 times as many examples, as another processor would; for a night."""
-    install_workspace(session, "test")
+    """Run the tests that `tests` leaves out and 25 times as many examples, as another processor would; for a night.
+
+    2,000 random programs are compared with JAX.
+    """
+    install_workspace(session, "test", "jax")
     chosen = ["-m", "deep or hypothesis", "--hypothesis-profile=many"]
     test(session, "any", "--timeout=3600", *PARALLEL, *chosen, *session.posargs)
     if not session.posargs:
+        compare_with_jax(session, "-m", "deep", "--timeout=3600")
         session.install(*requirements("places"))
         session.run("python", "-m", "tools.places", "any", *LIMITS, *QUICK, env=ONE_THREAD)
 
@@ -191,10 +195,15 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session
 def jax(session: nox.Session) -> None:
-    """Compare values and derivatives with JAX's; the arguments go to pytest."""
+    """Compare values, derivatives and 20 random programs with JAX's; the arguments go to pytest."""
     install_workspace(session, "test", "jax", extras=False)
+    compare_with_jax(session, *(session.posargs or ["-m", "not deep"]))
+
+
+def compare_with_jax(session: nox.Session, *arguments: str) -> None:
+    """Run `oracles/`, in an environment that has JAX."""
     quickly = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}  # it compiles for seconds what runs once
-    session.run("pytest", "oracles", "--numprocesses=auto", *session.posargs, env={**quickly, **ONE_THREAD})
+    session.run("pytest", "oracles", "--numprocesses=auto", *arguments, env={**quickly, **ONE_THREAD})
 
 
 @nox.session

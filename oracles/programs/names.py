@@ -42,6 +42,11 @@ class JaxNames:
         raise AttributeError(name)
 
     @staticmethod
+    def abs(x: Any) -> Any:
+        """The absolute value, with the derivative 0 at 0, as that of `sign`; JAX's is 1 there."""
+        return jnp.where(x == 0, jnp.zeros_like(x), jnp.abs(jnp.where(x == 0, jnp.ones_like(x), x)))
+
+    @staticmethod
     def topk(x: Any, k: int) -> Any:
         """The largest k along the last axis, and their places."""
         return jax.lax.top_k(x, k)
