@@ -10,6 +10,10 @@ from tensorken.spec.dtypes import DType
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
 from tensorken_conformance.programs.draft import LARGEST, SHAPES, Draft
+from tensorken_conformance.programs.program import Step
+
+ROOM = 20
+"""Up to how many nodes of a program leaves are followed by a movement of their own."""
 
 
 def operand(
@@ -21,7 +25,32 @@ def operand(
         found = draft.pick(lambda x: x.dtype is dtype and (shape is None or x.shape == shape), wild)
     if found is not None:
         return found
-    return draft.leaf(draft.choice(SHAPES) if shape is None else shape, dtype, domain, wild)
+    return lying(draft, draft.choice(SHAPES) if shape is None else shape, dtype, domain, wild)
+
+
+def lying(draft: Draft, shape: Shape, dtype: DType, domain: Any = (-2.0, 2.0), wild: bool = False) -> int:
+    """A new leaf of this shape, or one of another and a movement that gives it this shape.
+
+    So the operand of what follows may be transposed, flipped, expanded, cropped or strided.
+    """
+    if not shape or len(draft.nodes) > ROOM or not draft.chance(3):
+        return draft.leaf(shape, dtype, domain, wild)
+    *lead, last = shape
+    axis = draft.draw(len(shape))
+    repeated = tuple([1 if i == axis else n for i, n in enumerate(shape)])
+    given, text, ops = draft.choice(
+        [
+            (shape, "{0}[::-1]", ("flip",)),
+            (shape[::-1], f"{{0}}.permute({tuple(range(len(shape)))[::-1]})", ("permute",)),
+            (repeated, f"{{0}}.broadcast_to({shape})", ("expand",)),
+            ((*lead, last + 1), "{0}[..., 1:]", ("crop",)),
+            ((*lead, 2 * last), "{0}[..., ::-2]", ("flip", "crop", "reshape")),
+        ]
+    )
+    place = draft.leaf(given, dtype, domain, wild)
+    if draft.add(Step(text, (place,), ops), keep=True):
+        return len(draft.nodes) - 1
+    return draft.leaf(shape, dtype, domain, wild)
 
 
 def beside(draft: Draft, x: Tensor, dtype: DType, domain: Any, same: bool) -> int:
@@ -37,7 +66,7 @@ def beside(draft: Draft, x: Tensor, dtype: DType, domain: Any, same: bool) -> in
     shape = x.shape[cut:] if cut < 2 else (*x.shape[:-1], 1)
     if cut == 3 and 1 in x.shape:  # long where x is not
         shape = tuple([3 if n == 1 else 1 for n in x.shape])
-    return draft.leaf(shape, dtype, domain)
+    return lying(draft, shape, dtype, domain)
 
 
 def _broadcasts(a: Shape, b: Shape) -> bool:
