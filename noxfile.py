@@ -106,15 +106,12 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def deep(session: nox.Session) -> None:
-    """Run the tests that `tests` leaves out and 25 times as many examples, as another processor would; for a night.
-
-    2,000 random programs are compared with JAX.
-    """
+    """Run the tests that `tests` leaves out and 25 times as many examples, as another processor would; for a night."""
     install_workspace(session, "test", "jax")
     chosen = ["-m", "deep or hypothesis", "--hypothesis-profile=many"]
     test(session, "any", "--timeout=3600", *PARALLEL, *chosen, *session.posargs)
     if not session.posargs:
-        compare_with_jax(session, "-m", "deep", "--timeout=3600")
+        compare_with_jax(session, "-m", "deep", "--timeout=3600")  # 2,000 random programs
         session.install(*requirements("places"))
         session.run("python", "-m", "tools.places", "any", *LIMITS, *QUICK, env=ONE_THREAD)
 
