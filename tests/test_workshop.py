@@ -28,9 +28,10 @@ def text(*path: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def listed_by_nox() -> dict[str, str]:
+def listed_by_nox(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The sessions that `nox -l` lists, with their descriptions."""
-    command = [sys.executable, "-m", "nox", "--noxfile", str(ROOT / "noxfile.py"), "--list"]
+    elsewhere = ["--envdir", str(tmp_path_factory.mktemp("nox"))]  # the source may belong to somebody else
+    command = [sys.executable, "-m", "nox", "--noxfile", str(ROOT / "noxfile.py"), *elsewhere, "--list"]
     listed = subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
     return dict(re.findall(r"^[*-] (\S+) -> (.*)$", listed, re.MULTILINE))
 
