@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +95,7 @@ class _Blocks:
             )
         )
         self.last = {v: i for i, e in enumerate(self.equations) for v in e.operands}
+        self.made = {v: i for i, e in enumerate(self.equations) for v in e.results}
         self.base: dict[Variable, Variable] = {}
         for e in self.equations:
             if e.op.name == "expand":
@@ -106,6 +108,9 @@ class _Blocks:
         self._indices: dict[tuple[bool, ...], str] = {}
         self._free: dict[tuple[Sizes, np.dtype[Any]], list[tuple[str, Any]]] = {}
         self._slot: dict[Variable, tuple[str, Any]] = {}
+        self._sharing: dict[
+            str, list[Variable]
+        ] = {}  # for each slot that is taken, by its name, the values in it
         self._places: list[Any] = []
         self._full: dict[Any, str] = {}
 
@@ -169,19 +174,43 @@ class _Blocks:
         for v in self.needed:
             emitter.values[v] = emitter.values[self.base.get(v, v)]
 
-    def _read_before(self, v: Variable) -> list[Variable]:
-        """The operands from outside of which nothing is read in a block any more when this value of it is written."""
+    @functools.cached_property
+    def _replaceable(self) -> dict[Any, list[tuple[int, bool, Variable]]]:
+        """The values from outside whose memory is free once this group has read them, by what it can be used for.
+
+        Each with the place of its last reader, and whether no other value of the group is in its memory; those that are
+        read last come first.
+        """
         owner = self.emitter.lifetimes.owner
-        place = next(i for i, e in enumerate(self.equations) if v in e.results)
-        found = []
-        for x in self.given:
-            readers = [w for w in (x, *self.base) if self.base.get(w, w) is x]
-            last = max([self.last.get(w, -1) for w in readers])
-            if last < place or (
-                last == place and readers == [x] and self._safe_in_place(x, self.equations[place])
-            ):
-                found.append(x)
-        return [x for x in found if all([y is x or owner(y) is not owner(x) for y in self.given])]
+        owners = Counter([owner(x) for x in self.given])
+        last = {x: self.last.get(x, -1) for x in self.given if owners[owner(x)] == 1}
+        alone = dict.fromkeys(last, True)
+        for v, x in self.base.items():
+            if x in last:
+                last[x] = max(last[x], self.last.get(v, -1))
+                alone[x] = False
+        found: dict[Any, list[tuple[int, bool, Variable]]] = {}
+        for x, place in last.items():
+            facts = self.emitter.dying(x)
+            if facts is not None:
+                found.setdefault(facts, []).append((place, alone[x], x))
+        for some in found.values():
+            some.sort(key=lambda one: -one[0])
+        return found
+
+    def _read_before(self, v: Variable) -> list[Variable]:
+        """An operand from outside of which nothing is read in a block any more when this value of it is written."""
+        escapes = self.emitter.lifetimes.owner(v) in self.emitter.lifetimes.escaping
+        some = self._replaceable.get((self.emitter.small[v], _dtype(v), escapes), [])
+        place = self.made[v]
+        for i in range(len(some) - 1, -1, -1):
+            last, alone, x = some[i]
+            if last > place:
+                break
+            if last < place or (alone and self._safe_in_place(x, self.equations[place])):
+                del some[i]
+                return [x]
+        return []
 
     def _safe_in_place(self, x: Variable, equation: Equation) -> bool:
         """Whether an operand of this equation may be overwritten with its result."""
@@ -296,8 +325,17 @@ class _Blocks:
 
     def _last_of(self, v: Variable) -> int:
         """The place of the last equation that reads this value, or what shares its array."""
-        slot = self._slot[v]
-        return max([self.last.get(w, -1) for w, own in self._slot.items() if own is slot])
+        return max([self.last.get(w, -1) for w in self._sharing[self._slot[v][0]]])
+
+    def _hold(self, v: Variable, slot: tuple[str, Any]) -> None:
+        """Let a value be in a slot, beside those that are there."""
+        self._slot[v] = slot
+        self._sharing.setdefault(slot[0], []).append(v)
+
+    def _empty(self, slot: tuple[str, Any]) -> None:
+        """Let no value be in a slot any more."""
+        for v in self._sharing.pop(slot[0]):
+            del self._slot[v]
 
     def _write(self, i: int, equation: Equation) -> None:
         (v,) = equation.results
@@ -314,24 +352,22 @@ class _Blocks:
             slot = self._slot.get(operand)
             if slot is None:  # went with one that shared its array
                 continue
-            owners = [w for w, own in self._slot.items() if own is slot]
-            if any([w in equation.results for w in owners]):
+            if any([w in equation.results for w in self._sharing[slot[0]]]):
                 continue
-            for w in owners:
-                del self._slot[w]
+            self._empty(slot)
             self._release(slot)
 
     def _same(self, v: Variable, operand: Variable) -> None:
         self.names[v] = self.names[operand] if not is_literal(operand) else self._operand(operand)
         if operand in self._slot:
-            self._slot[v] = self._slot[operand]
+            self._hold(v, self._slot[operand])
 
     def _target(self, v: Variable) -> str:
         """Where the result of a block is written."""
         if v in self.names:
             return self.names[v]
         slot = self._scratch(self._merged(self.emitter.small[v]), _dtype(v))
-        self._slot[v] = slot
+        self._hold(v, slot)
         self.names[v] = slot[0]
         return slot[0]
 
@@ -383,9 +419,8 @@ class _Blocks:
                 )
             ):
                 slot = self._slot[operand]
-                for w in [w for w, own in self._slot.items() if own is slot]:
-                    del self._slot[w]
-                self._slot[v] = slot
+                self._empty(slot)
+                self._hold(v, slot)
                 self.names[v] = slot[0]
                 return
 

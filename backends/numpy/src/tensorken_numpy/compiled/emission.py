@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from tensorken.programs.program import Equation, Program, Variable
 
 
+Facts: TypeAlias = "tuple[Sizes, np.dtype[Any]]"
+"""The shape and dtype of an array."""
+
+
 class Emitter:
     """Writes the function of one program for inputs of given layouts."""
 
@@ -45,10 +49,15 @@ class Emitter:
         self.step = 0
         self._residents: dict[Variable, list[Place]] = {}
         self._locals: dict[Variable, list[str]] = {}
+        self._ends: dict[
+            int, dict[Variable, None]
+        ] = {}  # after which unit the places and names are let go, of whom
         self._scalars: dict[Variable, str] = {}
         self._views: dict[Any, Value] = {}
         self._bound: dict[Any, str] = {}
         self._donors: dict[Variable, str] = {}
+        self._donors_of: dict[Variable, list[Variable]] = {}  # by whose memory it is
+        self._given_up: dict[Facts, list[Variable]] = {}  # the donors that nothing needs any more
         self._taken_over: list[str] = []
         self._empty = self.source.bound(np.empty)
 
@@ -66,6 +75,8 @@ class Emitter:
             layout = layouts.strided(x.shape, x.strides, x.dtype)
             self.values[v] = self._as_small(Value(name, layout))
         self._donors = dict(self._donated(names))
+        for v in self._donors:
+            self._give_up(v, self.lifetimes.last.get(self.lifetimes.owner(v), -1))
         start = len(source.lines)
         for step, unit in enumerate(self.units):
             self.step = step
@@ -247,22 +258,47 @@ class Emitter:
         found = self.values[v] = self.view(laid, laid.layout.transpose(back), f".transpose({back})")
         return found
 
+    def _give_up(self, v: Variable, last: int) -> None:
+        """Let results have the memory of a donated input after its last use."""
+        owner = self.lifetimes.owner(v)
+        if owner in self.lifetimes.escaping:
+            return
+        if last >= self.step:
+            self._ends.setdefault(last, {})[owner] = None
+            self._donors_of.setdefault(owner, []).append(v)
+        else:
+            layout = self.values[v].layout
+            self._given_up.setdefault((layout.shape, layout.dtype), []).append(v)
+
+    def dying(self, v: Variable) -> tuple[Sizes, np.dtype[Any], bool] | None:
+        """The shape and dtype of the memory that is free once this value is read, and whether it is a donated input's.
+
+        None if other units need it, or it is not laid out in row-major order.
+        """
+        owner, value = self.lifetimes.owner(v), self.values.get(v)
+        if value is None or self.lifetimes.last.get(owner, -1) != self.step:
+            return None
+        if v in self._donors:
+            return (value.shape, value.dtype, True) if owner not in self.lifetimes.escaping else None
+        if value.place is None or value.place not in self._residents.get(owner, ()) or not value.contiguous:
+            return None
+        return value.shape, value.dtype, False
+
     def _taken_from_donor(self, layout: Array, instead: Sequence[Variable]) -> Value | None:
         """An array that a donated input has, if nothing needs that any more; what is only sure while it runs."""
-        for v, name in self._donors.items():
-            owner, own = self.lifetimes.owner(v), self.values[v].layout
-            last = self.lifetimes.last.get(owner, -1)
-            if (
-                owner not in self.lifetimes.escaping
-                and (last < self.step or (last == self.step and v in instead))
-                and (own.shape, own.dtype) == (layout.shape, layout.dtype)
-            ):
-                del self._donors[v]
-                taken = self.source.fresh()
-                self._taken_over.append(f"    {taken} = {self.source.bound(mine)}({name})")
-                empty = f"{self._empty}({own.shape}, {self.source.bound(own.dtype)})"
-                return Value(self.source.assign(f"{empty} if {taken} is None else {taken}"), layout)
-        return None
+        facts = (layout.shape, layout.dtype)
+        found = next((v for v in instead if self.dying(v) == (*facts, True)), None)
+        given_up = self._given_up.get(facts, [])
+        while found is None and given_up:
+            v = given_up.pop()
+            found = v if v in self._donors else None
+        if found is None:
+            return None
+        name = self._donors.pop(found)
+        taken = self.source.fresh()
+        self._taken_over.append(f"    {taken} = {self.source.bound(mine)}({name})")
+        empty = f"{self._empty}({layout.shape}, {self.source.bound(layout.dtype)})"
+        return Value(self.source.assign(f"{empty} if {taken} is None else {taken}"), layout)
 
     def _handed_out(self, layout: Array) -> Value:
         """An array that nobody else has."""
@@ -276,7 +312,7 @@ class Emitter:
         """A place of the memory, until its owner dies; without an owner until it is freed."""
         place = self.planner.take(layout.nbytes)
         if owner is not None:
-            self._residents.setdefault(owner, []).append(place)
+            self._reside(owner, place)
         return self._planned(layout, place, place.offset)
 
     def _taken(self, v: Variable, layout: Array, instead: Sequence[Variable]) -> Value | None:
@@ -295,17 +331,28 @@ class Emitter:
                 )
             ):
                 self._residents[owner].remove(value.place)
-                self._residents.setdefault(self.lifetimes.owner(v), []).append(value.place)
+                self._reside(self.lifetimes.owner(v), value.place)
                 return value
         return None
 
+    def _reside(self, owner: Variable, place: Place) -> None:
+        """Let a value have a place of the memory until it dies."""
+        self._residents.setdefault(owner, []).append(place)
+        self._end(owner)
+
+    def _end(self, owner: Variable) -> None:
+        """Note that a value has something that is let go after its last use."""
+        self._ends.setdefault(max(self.lifetimes.last[owner], self.step), {})[owner] = None
+
     def _free(self) -> None:
-        for owner in [v for v in self._residents if self.lifetimes.last[v] <= self.step]:
-            for place in self._residents.pop(owner):
+        """Let go of what the values have whose last use this was."""
+        for owner in self._ends.pop(self.step, ()):
+            for place in self._residents.pop(owner, ()):
                 self.planner.free(place)
-        for owner in [v for v in self._locals if self.lifetimes.last[v] <= self.step]:
-            names = self._locals.pop(owner)
-            if owner not in self.lifetimes.escaping:
+            for v in self._donors_of.pop(owner, ()):
+                self._give_up(v, -1)
+            names = self._locals.pop(owner, ())
+            if names and owner not in self.lifetimes.escaping:
                 self.source.line(f"{' = '.join(names)} = None")
 
     def made(self, v: Variable, name: str, shape: Sizes) -> None:
@@ -316,7 +363,9 @@ class Emitter:
 
     def drop_later(self, v: Variable, name: str) -> None:
         """Have a local name let go of its array when the value dies."""
-        self._locals.setdefault(self.lifetimes.owner(v), []).append(name)
+        owner = self.lifetimes.owner(v)
+        self._locals.setdefault(owner, []).append(name)
+        self._end(owner)
 
     def reshaped(self, value: Value, shape: Sizes, owner: Variable) -> Value:
         """The value in another shape, copied if it must be."""
