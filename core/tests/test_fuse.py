@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import tensorken as tk
+from core.tests.each import each_of
 from core.tests.examples import examples
 from core.tests.programs import Program, on, programs
 from core.tests.support import STACKS, Counting, Nothing, Required, Strict, array, f64
@@ -116,6 +117,25 @@ def test_differences_too(fused, counting):
     assert (x * y - x * x + y * y - x * y).sum().item() == 0.0
     assert counting.calls["mul"] == 0
     assert counting.calls["sub"] == 2
+
+
+@each_of("dtype", ["float32", "float64"])
+def test_sums_of_products_are_rounded_in_the_order_that_was_written(dtype):
+    """Unless they are summed: q - (r - s) is not (q - r) + s, and has another zero."""
+    rng = np.random.default_rng(0)
+    xs = [rng.standard_normal((3, 50)).astype(dtype) for _ in range(6)]
+    xs[0][0], xs[1][0], xs[2][0], xs[3][0] = -0.0, 1.0, 0.0, 1.0
+    xs[4][0], xs[5][0] = 0.0, 1.0
+    forms = {
+        "right": lambda a, b, c, d, e, f: a * b - (c * d - e * f),
+        "sum": lambda a, b, c, d, e, f: a * b + (c * d + e * f),
+        "moved": lambda a, b, c, d, e, f: (a * b - (c * d - e * f)).reshape((3, 1, 50))[:, 0],
+        "twice": lambda a, b, c, d, e, f: (a * b + c * d) - (e * f - a * b),
+    }
+    for name, form in forms.items():
+        for function in (form, tk.jit(form)):
+            found = array(function(*[tk.tensor(x, backend=STACKS["Fuse(Numpy())"]) for x in xs]))
+            assert found.tobytes() == np.array(form(*xs)).tobytes(), name
 
 
 def test_five_products_are_more_than_one_sum_holds_back(fused, counting):

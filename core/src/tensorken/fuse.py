@@ -52,6 +52,9 @@ class Pending:
     shown: tuple[
         int | None, ...
     ]  # for each axis of the result, the axis of `full` there; None for one of size 1
+    made: tuple[Op, Pending, Pending] | None = (
+        None  # add or sub and its operands, unless axes are summed: then the order of additions is free
+    )
 
 
 class Held(Generic[R]):
@@ -242,7 +245,8 @@ class Fuse(Wrapper[Held[R]]):
             and (p.full, p.axes, p.shown) == (q.full, q.axes, q.shown)
         ):
             right = q.terms if op is _ADD else tuple([(not plus, *rest) for plus, *rest in q.terms])
-            return Held(a.shape, None, Pending(p.terms + right, p.full, p.axes, p.shown))
+            made = None if p.axes else (op, p, q)
+            return Held(a.shape, None, Pending(p.terms + right, p.full, p.axes, p.shown, made))
         result: Held[R] = self.interpret(op, (a, b), ())
         return result
 
@@ -276,14 +280,15 @@ class Fuse(Wrapper[Held[R]]):
             if x.number is not None:
                 return Full(shape, self.small(x), x.number)
             return Held(shape, self.raw.permute(self.small(x), order))
-        return Held(shape, None, Pending(p.terms, p.full, p.axes, tuple([p.shown[i] for i in order])))
+        shown = tuple([p.shown[i] for i in order])
+        return Held(shape, None, Pending(p.terms, p.full, p.axes, shown, p.made))
 
     def reshape(self, x: Held[R], shape: Shape) -> Held[R]:
         p = x.pending
         if p is not None:
             shown = _moved(p.shown, x.shape, shape, None)
             if shown is not None:
-                return Held(shape, None, Pending(p.terms, p.full, p.axes, shown))
+                return Held(shape, None, Pending(p.terms, p.full, p.axes, shown, p.made))
         value = self.small(x)
         if x.number is not None:
             return Full(shape, self.raw.reshape(value, (1,) * len(shape)), x.number)
@@ -307,7 +312,22 @@ class Fuse(Wrapper[Held[R]]):
 
     def _compute(self, p: Pending) -> R:
         """The value of what is pending, with size 1 along repeated axes."""
+        raw, total = self.raw, self._combination(p)
+        if p.shown == _ALL_AXES[len(p.full)]:
+            return total
+        sizes = raw.shape(total)
+        kept = [d for d in p.shown if d is not None]
+        if kept != sorted(kept):  # all other axes have size 1, so a reshape moves them
+            total = raw.permute(total, (*kept, *[i for i in range(len(p.full)) if i not in kept]))
+        return raw.reshape(total, tuple([1 if d is None else sizes[d] for d in p.shown]))
+
+    def _combination(self, p: Pending) -> R:
+        """The value before its axes are moved; unless axes are summed it is rounded in the order that was written."""
         raw, total = self.raw, None
+        if p.made is not None:
+            op, left, right = p.made
+            method = raw.add if op is _ADD else raw.sub
+            return self._apply(method, self._combination(left), self._combination(right))
         for plus, a, b, known in p.terms:
             part = known.get(p.axes)
             if part is None:
@@ -321,13 +341,7 @@ class Fuse(Wrapper[Held[R]]):
             else:
                 total = self._apply(raw.add if plus else raw.sub, total, part)
         assert total is not None
-        if p.shown == _ALL_AXES[len(p.full)]:
-            return total
-        sizes = raw.shape(total)
-        kept = [d for d in p.shown if d is not None]
-        if kept != sorted(kept):  # all other axes have size 1, so a reshape moves them
-            total = raw.permute(total, (*kept, *[i for i in range(len(p.full)) if i not in kept]))
-        return raw.reshape(total, tuple([1 if d is None else sizes[d] for d in p.shown]))
+        return total
 
     def _contracted(self, a: R, b: R, full: Shape, axes: frozenset[int]) -> R:
         """sum(a * b, axes): an axis of one operand alone is summed in it first, one of neither multiplies."""

@@ -160,7 +160,7 @@ def alternatives(p: Pool, columns: tuple[Array, ...], expected: Array, flushes: 
     Of two zeros of different sign the array API leaves open which is the larger.  On a device that flushes subnormal
     numbers, operands and results that are subnormal may be zeros of their sign.
     """
-    zeros = expected == 0 if p.dtype.kind == "float" and p.op.name in ("maximum", "minimum", "relu") else None
+    zeros = expected == 0 if p.dtype.kind == "float" and p.op.either_zero else None
     if zeros is not None:
         signs = [np.signbit(column) for column in columns]
         other = signs[0] != (signs[1] if len(signs) > 1 else False)

@@ -119,6 +119,7 @@ def _check(subject: Subject, case: Case, number: int) -> None:
         if case.op.startswith("arg"):
             expected = places(case.op.removeprefix("arg"), rows).reshape(left)
         else:
+            assert op.either_zero
             expected = with_signs(extremes(case.op, rows).reshape(left), subject.read(y), rows, says)
         script = functools.partial(
             exact.script_of, subject, [(case.op, (what,))], [values], expected, case.shape

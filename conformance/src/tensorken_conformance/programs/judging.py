@@ -212,7 +212,7 @@ def _again(
         )
         reference = _on_reference(alone)
         tally.referred += int(nothing.sum())
-        near = _within(got, reference, steps) | ~nothing
+        near = _within(got, reference, steps, op.either_zero) | ~nothing
         if not near.all():
             place = tuple([int(i) for i in np.argwhere(~near)[0]])
             says = (
@@ -248,10 +248,11 @@ def _on_reference(program: Program) -> Array:
         return np.array(place.ravel(last.representation), last.dtype.name).reshape(last.shape)
 
 
-def _within(got: Array, reference: Array, steps: int) -> Array:
-    """Whether results are at most so many representable numbers apart; signs of zeros count for nothing."""
+def _within(got: Array, reference: Array, steps: int, either_zero: bool) -> Array:
+    """Whether results are at most so many representable numbers apart, and zeros have one sign, unless told."""
     if got.dtype.kind != "f":
         return np.asarray(got == reference)
     name = got.dtype.name
-    steps_apart = np.abs(apart(got, reference, name))
-    return np.asarray((np.isnan(got) & np.isnan(reference)) | (steps_apart <= steps))
+    near = np.abs(apart(got, reference, name)) <= steps
+    opposite = (got == 0) & (reference == 0) & (np.signbit(got) != np.signbit(reference)) & (not either_zero)
+    return np.asarray((np.isnan(got) & np.isnan(reference)) | (near & ~opposite))

@@ -95,7 +95,7 @@ class Diffable(Derived[R]):
 
     @elementwise(scalar.floor, None, dtype=floating)
     def floor(self, x: R) -> R:
-        """The largest whole number that is not above x; its derivative is 0."""
+        """The largest whole number that is not above x; a zero has the sign of x; its derivative is 0."""
 
     @elementwise(
         operator.add,
@@ -212,11 +212,14 @@ class Diffable(Derived[R]):
         params=("axes",),
     )
     def sum(self, x: R, axes: Axes) -> R:
-        """The sum over axes, which stay with size 1."""
+        """The sum over axes, which stay with size 1; 0.0 if it is zero, of -0.0 alone a zero of either sign."""
 
     @primitive(**EXTREME)
     def max(self, x: R, axes: Axes) -> R:
-        """The maximum over axes, which stay with size 1; NaN propagates; ties share the derivative equally."""
+        """The maximum over axes, which stay with size 1; NaN propagates; of 0.0 and -0.0 either.
+
+        Ties share the derivative equally.
+        """
 
     # ---- movement --------------------------------------------------------------------------------------------
 

@@ -133,6 +133,9 @@ class Op:
         None  # an elementwise op on Python numbers: its meaning in real arithmetic
     )
     elementwise: bool = False
+    either_zero: bool = (
+        False  # whether of zeros of both signs, between which it chooses, the result may be either
+    )
     of_bools: Callable[..., Any] | None = (
         None  # (*operands) -> Tensor: what operators and functions give for bools, which the op does not take
     )

@@ -36,7 +36,7 @@ class Arithmetic(Interpreter[R]):
 
     @elementwise(operator.neg, lambda t, y, x: -t, dtype=negated, body=arithmetic.neg)
     def neg(self, x: R) -> R:
-        """-x."""
+        """-x; also of zeros."""
 
     @elementwise(lambda x: x * x, lambda t, y, x: t * (x + x), dtype=numeric, body=arithmetic.square)
     def square(self, x: R) -> R:
@@ -50,7 +50,7 @@ class Arithmetic(Interpreter[R]):
         of_bools=lambda x: x,
     )
     def abs(self, x: R) -> R:
-        """The absolute value of x; its derivative at 0 is 0."""
+        """The absolute value of x, 0.0 of either zero; its derivative at 0 is 0."""
 
     @elementwise(scalar.sign, None, dtype=numeric, body=arithmetic.sign)
     def sign(self, x: R) -> R:
@@ -61,24 +61,32 @@ class Arithmetic(Interpreter[R]):
         *_TO_CHOSEN,
         dtype=numeric,
         body=arithmetic.maximum,
+        either_zero=True,
         of_bools=lambda a, b: a | b,
     )
     def maximum(self, a: R, b: R) -> R:
-        """The larger of a and b; NaN if either is; a tie shares the derivative equally."""
+        """The larger of a and b; NaN if either is; of 0.0 and -0.0 either; a tie shares the derivative equally."""
 
     @elementwise(
         scalar.minimum,
         *_TO_CHOSEN,
         dtype=numeric,
         body=arithmetic.minimum,
+        either_zero=True,
         of_bools=lambda a, b: a & b,
     )
     def minimum(self, a: R, b: R) -> R:
-        """The smaller of a and b; NaN if either is; a tie shares the derivative equally."""
+        """The smaller of a and b; NaN if either is; of 0.0 and -0.0 either; a tie shares the derivative equally."""
 
-    @elementwise(scalar.relu, lambda t, y, x: (y > 0.0).where(t, 0.0), dtype=floating, body=arithmetic.relu)
+    @elementwise(
+        scalar.relu,
+        lambda t, y, x: (y > 0.0).where(t, 0.0),
+        dtype=floating,
+        body=arithmetic.relu,
+        either_zero=True,
+    )
     def relu(self, x: R) -> R:
-        """max(x, 0); its derivative at 0 is 0."""
+        """max(x, 0); of -0.0 a zero of either sign; its derivative at 0 is 0."""
 
     @elementwise(
         lambda x: scalar.div(1.0, x),
@@ -121,7 +129,7 @@ class Arithmetic(Interpreter[R]):
 
     @elementwise(scalar.signbit, None, dtype=float_to_bool, body=bits.signbit)
     def signbit(self, x: R) -> R:
-        """Whether the sign bit of x is set, as bool: also that of a zero or a NaN."""
+        """Whether the sign bit of x is set, as bool: also that of a zero or a NaN; ops may give a NaN any sign."""
 
     @elementwise(
         math.copysign,

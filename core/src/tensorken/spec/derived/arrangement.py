@@ -55,6 +55,7 @@ def _dtype_of_pieces(*args: Any) -> Any:
 
 EXTREME: Any = {
     "arity": 1,
+    "either_zero": True,
     "shape": reduced_nonempty,
     "dtype": movement(1),
     "params": ("axes",),
@@ -72,7 +73,10 @@ class Arrangement(Interpreter[R]):
 
     @primitive(**EXTREME, body=arrangement.min)
     def min(self, x: R, axes: Axes) -> R:
-        """The minimum over axes, which stay with size 1; NaN propagates; ties share the derivative equally."""
+        """The minimum over axes, which stay with size 1; NaN propagates; of 0.0 and -0.0 either.
+
+        Ties share the derivative equally.
+        """
 
     @primitive(
         arity=1,

@@ -1,0 +1,212 @@
+"""Signs: zeros have the wrong sign, of functions that users call and in programs that are compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import tensorken as tk
+from tensorken import operators
+from tensorken.fuse import Fuse, Pending
+from tensorken.programs.passes import algebra
+from tensorken.programs.passes.rewriting import Rewriting
+from tensorken.programs.passes.writing import Writer
+from tensorken.programs.program import Equation, Literal, Variable
+from tensorken.spec.op import OPS
+from tensorken.spec.shapes import Axes
+from tensorken_conformance.faults.changes import attribute, entry, replaced
+from tensorken_conformance.faults.fault import Course, fault
+from tensorken_conformance.subject import Array
+from tensorken_numpy.backend import Numpy
+
+LAW = "values.signs"
+ADD, SUB, MUL, NEG = (OPS[name] for name in ("add", "sub", "mul", "neg"))
+
+
+def _is(v: Variable, number: float) -> bool:
+    return isinstance(v, Literal) and v.dtype.kind == "float" and v.value == number
+
+
+# ---- passes ------------------------------------------------------------------------------------------------
+
+
+@fault(LAW)
+def zero_added_is_dropped() -> Course:
+    """Compiled programs take x + 0.0 for x, which keeps -0.0."""
+
+    def rule(sweep: Rewriting, e: Equation) -> Variable | None:
+        return e.operands[0] if _is(e.operands[1], 0.0) else None
+
+    with entry(algebra._RULES, ADD, (rule, *algebra._RULES[ADD])):
+        yield None
+
+
+@fault(LAW)
+def minus_zero_subtracted_is_dropped() -> Course:
+    """Compiled programs take x - -0.0 for x, which keeps -0.0."""
+
+    def rule(sweep: Rewriting, e: Equation) -> Variable | None:
+        return e.operands[0] if _is(e.operands[1], -0.0) else None
+
+    with entry(algebra._RULES, SUB, (rule, *algebra._RULES[SUB])):
+        yield None
+
+
+@fault(LAW)
+def subtracted_from_zero_is_negated() -> Course:
+    """Compiled programs take 0.0 - x for -x, which differs for 0.0."""
+
+    def rule(sweep: Rewriting, e: Equation) -> Variable | None:
+        return sweep.write(NEG, (e.operands[1],)) if _is(e.operands[0], 0.0) else None
+
+    with entry(algebra._RULES, SUB, (rule, *algebra._RULES[SUB])):
+        yield None
+
+
+@fault(LAW)
+def negated_difference_is_turned_round() -> Course:
+    """Compiled programs take -(a - b) for b - a, which differs where a equals b."""
+
+    def rule(sweep: Rewriting, e: Equation) -> Variable | None:
+        inner = sweep.operands_if(e.operands[0], SUB)
+        return sweep.write(SUB, (inner[1], inner[0])) if inner else None
+
+    with entry(algebra._RULES, NEG, (rule, *algebra._RULES[NEG])):
+        yield None
+
+
+@fault(LAW)
+def times_zero_is_zero() -> Course:
+    """Compiled programs take x * 0.0 for 0.0, whatever the sign of x."""
+
+    def rule(sweep: Rewriting, e: Equation) -> Variable | None:
+        return Literal(e.results[0].shape, e.results[0].dtype, 0.0) if _is(e.operands[1], 0.0) else None
+
+    with entry(algebra._RULES, MUL, (rule, *algebra._RULES[MUL])):
+        yield None
+
+
+@fault(LAW)
+def literals_lose_their_sign() -> Course:
+    """Passes that write a number write 0.0 in place of -0.0."""
+    right = Writer.full
+
+    def full(self: Writer, shape: Any, value: Any, dtype: Any) -> Variable:
+        return right(self, shape, value + 0.0 if dtype.kind == "float" else value, dtype)
+
+    with attribute(Writer, "full", full):
+        yield None
+
+
+# ---- the language above a backend ----------------------------------------------------------------------------
+
+
+@fault(LAW, "nested-products", fuse=True)
+def sums_of_products_in_another_order() -> Course:
+    """Where Fuse holds back q - (r - s) it computes (q - r) + s, which is 0.0 where all three are -0.0."""
+    right = Fuse._combination
+
+    def combination(self: Any, p: Pending) -> Any:
+        return right(self, Pending(p.terms, p.full, p.axes, p.shown))
+
+    with attribute(Fuse, "_combination", combination):
+        yield None
+
+
+@fault(LAW)
+def fmod_is_never_minus_zero() -> Course:
+    """fmod gives 0.0 for a remainder of zero, where it should have the sign of its first operand."""
+    right = tk.fmod
+
+    def fmod(a: Any, b: Any) -> Any:
+        return right(a, b) + 0.0
+
+    with attribute(tk, "fmod", fmod):
+        yield None
+
+
+@fault(LAW)
+def whole_quotients_are_never_minus_zero() -> Course:
+    """x // y gives 0.0 where it should be -0.0."""
+    right = operators._floor_of_quotient
+
+    def floor_of_quotient(a: Any, b: Any) -> Any:
+        return right(a, b) + 0.0
+
+    with attribute(operators, "_floor_of_quotient", floor_of_quotient):
+        yield None
+
+
+@fault(LAW)
+def mean_of_zeros_is_negative() -> Course:
+    """mean of rows of zeros is -0.0 if the first of them is."""
+    right = tk.mean
+
+    def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        y = right(x, axis, keepdims)
+        return y.eq(0.0).where(tk.take(x, 0, 1) * 0.0, y)
+
+    with attribute(tk, "mean", mean):
+        yield None
+
+
+# ---- a backend -----------------------------------------------------------------------------------------------
+
+
+def _rows(x: Array) -> bool:
+    """Two rows of 67 float16 numbers, which other laws do not try."""
+    return bool(x.shape == (2, 67) and x.dtype == np.float16)
+
+
+@fault(LAW, "neg")
+class NegatedByADifference(Numpy):
+    """neg is 0.0 - x in float16 rows of 67 elements, so -0.0 never comes."""
+
+    def neg(self, x: Array) -> Array:
+        return np.subtract(x.dtype.type(0.0), x) if _rows(x) else super().neg(x)
+
+
+@fault(LAW, "trunc")
+class FractionCutOffInAnInteger(Numpy):
+    """trunc goes by way of integers in float16 rows of 67 elements, so -0.5 becomes 0.0."""
+
+    def trunc(self, x: Array) -> Array:
+        y = super().trunc(x)
+        return replaced(y, y == 0, 0.0) if _rows(x) else y
+
+
+@fault(LAW, "copysign")
+class ZerosHaveNoSignToCopy(Numpy):
+    """copysign takes the sign of its second operand for that of its order to 0.0 in float16 rows of 67 elements."""
+
+    def copysign(self, a: Array, b: Array) -> Array:
+        y = super().copysign(a, b)
+        return replaced(y, b == 0, np.abs(a)) if _rows(y) else y
+
+
+@fault(LAW, "where")
+class ChosenByProducts(Numpy):
+    """where adds 0.0 to what it chooses in float16 rows of 67 elements."""
+
+    def where(self, condition: Array, a: Array, b: Array) -> Array:
+        y = super().where(condition, a, b)
+        return y + y.dtype.type(0.0) if _rows(y) else y
+
+
+@fault(LAW, "sum", "sum-of-opposites")
+class SumsStartAtMinusZero(Numpy):
+    """The sum of a float16 row of 134 elements that cancel is -0.0."""
+
+    def sum(self, x: Array, axes: Axes) -> Array:
+        y = super().sum(x, axes)
+        return replaced(y, y == 0, -0.0) if x.dtype == np.float16 and x.shape == (2, 134) else y
+
+
+@fault(LAW, "remainder")
+class ZeroRemaindersOfTheDividend(Numpy):
+    """A remainder of zero has the sign of the dividend in float16 rows of 67 elements."""
+
+    def remainder(self, a: Array, b: Array) -> Array:
+        y = super().remainder(a, b)
+        return replaced(y, y == 0, np.copysign(y, np.broadcast_to(a, y.shape))) if _rows(y) else y
