@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import dataclasses
 import json
 import random
+import re
 import struct
 import sys
 from collections import OrderedDict, defaultdict
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -307,6 +310,120 @@ def test_what_contradicts_itself_is_an_error_even_with_a_right_checksum(name):
             messages.append(str(error))
     assert len(messages) > 100
     assert all("\n" not in message for message in messages)
+
+
+def loops_of(path: tuple[Any, ...], value: Any, name: str = "loops") -> dict[str, Any]:
+    """The file of loops, with another entry at a place."""
+    content: dict[str, Any] = json.loads(written(REAL[name][0]))
+    holder: Any = content
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = value
+    return content
+
+
+def _equation_of(op: str) -> tuple[Any, ...]:
+    content = json.loads(written(REAL["loops"][0]))
+    found = [
+        (("programs", i, "equations", j), equation)
+        for i, program in enumerate(content["programs"])
+        for j, equation in enumerate(program["equations"])
+        if equation["op"] == op
+    ]
+    return found[0][0]
+
+
+CODE = "True) or __import__('sys').exit(3) or (0"
+
+
+@pytest.mark.parametrize(
+    ("op", "place", "value", "message"),
+    [
+        ("scan", ("params", 4), CODE, "reverse|comes first|kind"),
+        ("scan", ("params", 3), CODE, "kind size"),
+        ("scan", ("params", 3), True, "kind size"),
+        ("scan", ("params", 3), 7, "there are no 7 slices along axis 0"),
+        ("scan", ("params", 1, 0), CODE, "has the role"),
+        ("scan", ("params", 1, 0), 5, "along axis 5"),
+        ("scan", ("params", 1, 0), True, "has the role True"),
+        ("scan", ("params", 1), ["carry"], "need one role for each"),
+        ("scan", ("params", 2, 0), "constant", "has the role 'constant'"),
+        ("scan", ("params", 2, 0), 0, "carries before and after a step differ"),
+        ("scan", ("params", 1, 1), "constant", "carries before and after"),
+        ("scan", ("params", 1, 2), "constant", "a step takes"),
+        ("scan", ("params", 0), {"program": 0}, "roles|role|step|takes"),
+        ("while_loop", ("params", 2, 0), 0, "has the role 0"),
+        ("while_loop", ("params", 2, 1), "constant", "carries before and after"),
+        ("while_loop", ("params", 0), {"program": 0}, "condition|differ"),
+        ("cond", ("params", 0), {"program": 2}, "differ"),
+        ("cond", ("operands",), [0], "differ|bool"),
+        ("sum", ("params", 0), ["0); import os; (0"], "kind axes"),
+        ("sum", ("params", 0), [1, 0], "kind axes"),
+        ("sum", ("params", 0), [True], "kind axes"),
+        ("crop", ("params", 0), [[0, 1, 2]], "kind limits"),
+        ("reshape", ("params", 0), [{"float": "0x1p+0"}], "kind shape"),
+    ],
+)
+def test_params_of_another_kind_are_refused(op: str, place: Any, value: Any, message: str) -> None:
+    told = refusal(with_checksum(loops_of((*_equation_of(op), *place), value)))
+    assert re.search(message, told), told
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("programs", -1, "parameters", 0), "x=__import__('os')"),
+        (("programs", -1, "parameters", 0), "x # y"),
+        (("programs", -1, "parameters", 0), "class"),
+        (("programs", -1, "parameters", 0), 3),
+        (("programs", -1, "name"), ["f"]),
+        (("files", 0), {"list": []}),
+        (("programs", -1, "values", 0), ["float32", [2**40, 2**40]]),
+        (("programs", -1, "values", 0), ["float32", [1] * 65]),
+        (("programs", -1, "values", 0), ["int32", [], 2**40]),
+    ],
+)
+def test_entries_of_another_kind_are_refused(path: Any, value: Any) -> None:
+    refusal(with_checksum(loops_of(path, value)))
+
+
+def test_no_text_of_a_file_becomes_code() -> None:
+    """Names, files and keys are written as what they are, or not at all."""
+    code = "a.py\n    raise SystemExit(3)\n    #"
+    content = loops_of(("files",), [code, code, code])
+    for program in content["programs"]:
+        program["name"] = "f():\n    raise SystemExit(3)\ndef g"
+    program = read(with_checksum(content), "program.tk", FUSED, _make)
+    source = program.to_python()
+    module = ast.parse(source)
+    assert {type(node) for node in module.body} <= {
+        ast.Expr,
+        ast.Import,
+        ast.ImportFrom,
+        ast.FunctionDef,
+        ast.Assign,
+    }
+    assert not [node for node in ast.walk(module) if isinstance(node, ast.Raise)]
+    assert "\n    raise" not in str(program)
+    _, arguments, _ = REAL["loops"]
+    names: dict[str, Any] = {}
+    exec(compile(source, "module", "exec"), names)
+    function = names[next(name for name in names if name.startswith("f_raise_SystemExit_3_def_g"))]
+    assert callable(function) and arguments
+
+
+def test_a_class_is_looked_up_without_asking_its_module() -> None:
+    """A module may import what it is asked for and lacks."""
+    module = ModuleType("asks")
+    module.__getattr__ = lambda name: pytest.fail(f"asked for {name}")  # type: ignore[method-assign]
+    text = json.dumps(json.loads(written(REAL["named"][0]))).replace(
+        f"{known_programs.__name__}:Pair", "asks:Pair"
+    )
+    sys.modules["asks"] = module
+    try:
+        assert "needs the class Pair of asks" in refusal(with_checksum(json.loads(text)))
+    finally:
+        del sys.modules["asks"]
 
 
 def test_a_file_without_a_checksum_may_be_changed_by_hand():

@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorken.batch import over_shared_examples
 from tensorken.dispatch import at_one_level
+from tensorken.errors import ProgramError
 from tensorken.levels import ground, lift
 from tensorken.programs.execution import prepared
 from tensorken.programs.passes.dead_code import without_dead_code
@@ -79,11 +80,20 @@ class _Calls:
         program, pattern = batched_program(params[0], size, batched)
         return CALL, (program,), batched, pattern
 
+    def check(self, operands: Sequence[Any], params: tuple[Any, ...]) -> None:
+        check_alike("call: the operands and the inputs", operands, params[0].inputs)
+
     def parts(self, params: tuple[Any, ...]) -> Parts:
         return Parts(params, (True,) * len(params[0].inputs))
 
     def joined(self, params: Any, programs: Any, inputs: Any, outputs: Any) -> tuple[Any, ...]:
         return (*programs,)
+
+
+def check_alike(what: str, given: Sequence[Any], needed: Sequence[Any]) -> None:
+    """Raise a ProgramError unless values have the shapes and dtypes of others."""
+    if [(v.shape, v.dtype) for v in given] != [(v.shape, v.dtype) for v in needed]:
+        raise ProgramError(f"{what} differ in number, shape or dtype")
 
 
 # ---- programs made of a program, each once -----------------------------------------------------------------

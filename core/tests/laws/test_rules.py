@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import random
+from collections import Counter
 
 import pytest
 
 import tensorken as tk
 from core.tests.laws.operands import SAMPLES, draw, dtypes_of, over, role_of, takes
-from core.tests.support import STACKS, Counting, Strict, array
+from core.tests.support import FUSED, STACKS, Counting, Strict, array
 from tensorken.errors import DTypeError, ShapeError
+from tensorken.programs.checks import KINDS
 from tensorken.spec.dtypes import DTYPES, bool_, int32, int64
-from tensorken.spec.op import OPS, Op, register
+from tensorken.spec.op import OPS, Op, register, run
 from tensorken.spec.raw import RawTensor
 from tensorken.tensor import apply
 from tensorken_numpy.backend import Numpy
@@ -214,3 +217,56 @@ def test_a_backend_that_lacks_a_required_op_says_so():
     ):
         tk.exp(x)
     assert tk.sin(x).tolist() == [0.0, 0.0]
+
+
+def _changed(sample, rng):
+    """A sample whose shapes or params may no longer fit one another."""
+    shapes, params = [list(shape) for shape in sample[0]], list(sample[1])
+    for _ in range(rng.choice((1, 1, 2))):
+        shape = rng.choice(shapes) if shapes else []
+        match rng.randrange(5):
+            case 0 if shape:
+                shape[rng.randrange(len(shape))] = rng.randrange(4)
+            case 1:
+                shape.insert(rng.randrange(len(shape) + 1), rng.randrange(4))
+            case 2 if shape:
+                del shape[rng.randrange(len(shape))]
+            case 3 if params:
+                i = rng.randrange(len(params))
+                params[i] = _other(params[i], rng)
+            case _:
+                shapes = [list(shape) if rng.random() < 0.5 else other for other in shapes]
+    return tuple([tuple(shape) for shape in shapes]), tuple(params)
+
+
+def _other(param, rng):
+    """Another param of its kind."""
+    if isinstance(param, tuple):
+        return tuple([_other(p, rng) for p in param[: len(param) - rng.randrange(2)]])
+    return rng.randrange(4) if type(param) is int else param
+
+
+def test_what_the_rules_accept_an_op_computes():
+    """A rule that takes operands that the op cannot compute with brings a program in a file to an error of numpy's."""
+    rng = random.Random(0)
+    accepted: Counter[str] = Counter()
+    for op, sample in SAMPLES * 12:
+        shapes, params = _changed(sample, rng)
+        if not all([KINDS[kind](param) for kind, param in zip(op.params, params, strict=True)]):
+            continue
+        dtype = next(d for d in dtypes_of(op) if d.kind != "float" or d.itemsize > 2)
+        dtypes = [bool_ if role_of(op, i) == "condition" else dtype for i in range(len(shapes))]
+        dtypes = [int32 if role_of(op, i) == "indices" else d for i, d in enumerate(dtypes)]
+        try:
+            facts = op.shape(*shapes, *params), op.dtype(*dtypes, *params)
+        except (ShapeError, DTypeError):
+            continue
+        if any([i == "indices" for i in op.roles]) and 0 in (shapes[0][params[0]], params[-1]):
+            continue  # there is no place that an index could name
+        accepted[op.name] += 1
+        operands = [tk.zeros(shape, d, backend=FUSED) for shape, d in zip(shapes, dtypes, strict=True)]
+        results = run(FUSED, op, [x.representation for x in operands], params)
+        expected = [facts] if op.results == 1 else list(zip(*facts, strict=True))
+        found = [(FUSED.shape(y), FUSED.dtype(y)) for y in ([results] if op.results == 1 else results)]
+        assert found == expected, (op, shapes, params)
+    assert accepted.keys() == {op.name for op, _ in SAMPLES}

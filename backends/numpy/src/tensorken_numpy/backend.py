@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorken.errors import IndexingError
 from tensorken.spec.capabilities import Capabilities
 from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.shapes import Axes, Pairs, Shape
@@ -37,6 +38,11 @@ _ULP: dict[str, int] = {
     "*": 2,
 }
 """The largest errors that were measured, with the vector instructions of several generations of processors."""
+
+
+_OUTSIDE = (
+    "{}: an index is not in [0, {}), as of a program that was damaged; take indices modulo the size before"
+)
 
 
 class Numpy(Factorizations):
@@ -338,11 +344,17 @@ class Numpy(Factorizations):
     # ---- indexing --------------------------------------------------------------------------------------------
 
     def gather(self, x: Array, indices: Array, axis: int) -> Array:
-        return np.take(x, indices, axis)
+        try:
+            return np.take(x, indices, axis)
+        except IndexError:
+            raise IndexingError(_OUTSIDE.format("gather", x.shape[axis])) from None
 
     def scatter_add(self, x: Array, indices: Array, axis: int, size: int) -> Array:
         y = np.zeros((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
-        quiet.run(special.add_at, y, x, indices, axis)
+        try:
+            quiet.run(special.add_at, y, x, indices, axis)
+        except IndexError:
+            raise IndexingError(_OUTSIDE.format("scatter_add", size)) from None
         return y
 
     # ---- programs --------------------------------------------------------------------------------------------

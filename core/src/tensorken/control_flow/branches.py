@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tensorken.calls import CALL, Halves, applied, batched_program, halves_of, pushed_program
+from tensorken.calls import CALL, Halves, applied, batched_program, check_alike, halves_of, pushed_program
 from tensorken.control_flow.roles import passed_through, selected
 from tensorken.programs.execution import prepared
 from tensorken.programs.program import Program, Variable
@@ -54,6 +54,12 @@ class _Conds:
         union = _union([batched_program(branch, size, own)[1] for branch in params])
         over = tuple([batched_program(branch, size, own, union)[0] for branch in params])
         return COND, over, batched, union
+
+    def check(self, operands: Sequence[Any], params: Branches) -> None:
+        check_alike("cond: the predicate and one bool", operands[:1], [Variable((), bool_)])
+        for branch in params:
+            check_alike("cond: the operands and the inputs of a branch", operands[1:], branch.inputs)
+        check_alike("cond: the results of the branches", params[0].outputs, params[1].outputs)
 
     def parts(self, params: Branches) -> Parts:
         return Parts(params, (True,) * len(params[0].inputs), chooses=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tensorken.calls import check_alike
+from tensorken.errors import ProgramError
 from tensorken.programs.program import Program
 from tensorken.tensor import Tensor
 
@@ -37,6 +39,49 @@ def fixed_among(inputs: Roles) -> Flags:
 def pairs(inputs: Roles, outputs: Roles) -> tuple[tuple[int, int], ...]:
     """For each carry its places among the inputs and outputs of a step."""
     return tuple(zip(carries(range(len(inputs)), inputs), carries(range(len(outputs)), outputs), strict=True))
+
+
+def check_loop(
+    name: str,
+    operands: Sequence[Any],
+    inputs: Roles,
+    program: Program,
+    outputs: Roles,
+    length: int | None = None,
+) -> None:
+    """Raise a ProgramError unless a step of a loop takes what the roles make of the operands.
+
+    Args:
+        operands: of the loop; they have a shape and a dtype.
+        program: the step, from a value for each of the roles `inputs` to one for each of the roles `outputs`.
+        length: the number of steps; None: slices are no roles.
+    """
+    for roles, values in ((inputs, operands), (inputs, program.inputs), (outputs, program.outputs)):
+        if type(roles) is not tuple or len(roles) != len(values):
+            raise ProgramError(f"{name}: need one role for each of {len(values)} values, got {roles!r:.40}")
+        for role in roles:
+            if role not in (CONSTANT, CARRY) and not (type(role) is int and role >= 0 and length is not None):
+                raise ProgramError(f"{name}: a value has the role {role!r:.40}")
+    if not operands:
+        raise ProgramError(f"{name}: a loop needs an operand at least")
+    if CONSTANT in outputs:
+        raise ProgramError(f"{name}: a result of a step has the role {CONSTANT!r}")
+    check_alike(
+        f"{name}: carries before and after a step",
+        carries(program.inputs, inputs),
+        carries(program.outputs, outputs),
+    )
+    for x, v, role in zip(operands, program.inputs, inputs, strict=True):
+        shape = x.shape
+        if isinstance(role, int):
+            if role >= len(shape) or shape[role] != length:
+                raise ProgramError(f"{name}: there are no {length} slices along axis {role} of shape {shape}")
+            shape = (*shape[:role], *shape[role + 1 :])
+        if (shape, x.dtype) != (v.shape, v.dtype):
+            raise ProgramError(f"{name}: a step takes {v!r}, the operand gives {x.dtype.name} {shape}")
+    for v, role in zip(program.outputs, outputs, strict=True):
+        if isinstance(role, int) and role > len(v.shape):
+            raise ProgramError(f"{name}: values of shape {v.shape} cannot be stacked along axis {role}")
 
 
 def roles_at(places: Sequence[int | None], roles: Roles) -> Roles:

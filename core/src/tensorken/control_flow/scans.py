@@ -14,6 +14,7 @@ from tensorken.control_flow.roles import (
     Role,
     Roles,
     carries,
+    check_loop,
     chosen_by,
     fixed_among,
     pairs,
@@ -21,6 +22,7 @@ from tensorken.control_flow.roles import (
     roles_at,
     spread,
 )
+from tensorken.errors import ProgramError
 from tensorken.programs.execution import prepared
 from tensorken.programs.program import Variable
 from tensorken.reverse import transposing
@@ -168,6 +170,12 @@ class _Scans:
         )
         roles = _behind_examples(inputs, wanted), _behind_examples(outputs, pattern)
         return SCAN, (over, *roles, length, reverse), wanted, pattern
+
+    def check(self, operands: Sequence[Any], params: tuple[Any, ...]) -> None:
+        program, inputs, outputs, length, reverse = params
+        check_loop("scan", operands, inputs, program, outputs, length)
+        if type(reverse) is not bool:
+            raise ProgramError(f"scan: the last slice comes first or it does not, got {reverse!r:.40}")
 
     def parts(self, params: tuple[Any, ...]) -> Parts:
         program, inputs, outputs, _, _ = params

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tensorken.calls import batched_program, pushed_program
+from tensorken.calls import batched_program, check_alike, pushed_program
 from tensorken.control_flow.roles import (
     CARRY,
     Flags,
     Roles,
     carries,
+    check_loop,
     chosen_by,
     fixed_among,
     pairs,
@@ -25,6 +26,7 @@ from tensorken.control_flow.roles import (
 from tensorken.errors import GradientError
 from tensorken.programs.execution import prepared
 from tensorken.programs.program import Program, Variable
+from tensorken.spec.dtypes import bool_
 from tensorken.spec.op import Op, Parts
 from tensorken.tensor import Tensor
 from tensorken.tracing import traced
@@ -98,6 +100,14 @@ class _Whiles:
                 lambda: _while_any(condition, body, inputs, size, wanted),
             )
         return WHILE, (holds, over, inputs), wanted, pattern
+
+    def check(self, operands: Sequence[Any], params: tuple[Any, ...]) -> None:
+        condition, body, inputs = params
+        check_loop("while_loop", operands, inputs, body, _all_carries(body))
+        check_alike("while_loop: the inputs of condition and body", condition.inputs, body.inputs)
+        check_alike(
+            "while_loop: the condition's results and one bool", condition.outputs, [Variable((), bool_)]
+        )
 
     def parts(self, params: tuple[Any, ...]) -> Parts:
         *programs, inputs = params

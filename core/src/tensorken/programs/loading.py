@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import keyword
 import math
 import struct
 from collections.abc import Callable, Sequence
@@ -13,12 +14,17 @@ from typing import Any
 from tensorken import tree
 from tensorken.errors import ProgramError
 from tensorken.origin import Origin
+from tensorken.programs.checks import check_equation
 from tensorken.programs.files import FORMAT, VERSION, checksum, little_endian, with_programs
+from tensorken.programs.names import printable
 from tensorken.programs.plain import float_of, structure_of, value_of
 from tensorken.programs.program import Equation, Literal, Program, Variable
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.op import OPS, Op
+from tensorken.spec.dtypes import DTYPES, DType, check_scalar
+from tensorken.spec.op import OPS
 from tensorken.tensor import Tensor
+
+MOST_AXES = 64
+"""So many axes can an array of numpy's have."""
 
 Make = Callable[[tuple[int, ...], Any, DType], Tensor]
 """From shape, elements and dtype to a tensor."""
@@ -39,11 +45,11 @@ def read(data: bytes, where: str, backend: Any, make: Make) -> Program:
     try:
         return _Reader(_content(data), backend, make).last()
     except ProgramError as error:
-        raise ProgramError(f"load: {where}: {error}") from None
+        raise ProgramError(f"load: {where}: {printable(str(error)):.300}") from None
     except RecursionError:
         raise ProgramError(f"load: {where}: the file is damaged: it is nested too deep") from None
     except Exception as error:  # noqa: BLE001 - whatever a rule makes of facts that contradict one another
-        told = " ".join(str(error).split())
+        told = printable(" ".join(str(error).split()))
         raise ProgramError(
             f"load: {where}: the file is damaged: {type(error).__name__}: {told:.120}"
         ) from None
@@ -87,7 +93,7 @@ class _Reader:
             "the file", content, ("format", "version", "files", "constants", "programs"), ("checksum",)
         )
         self.backend = backend
-        self.files = [str(file) for file in content["files"]]
+        self.files = [_text(file) for file in content["files"]]
         self.constants = [self._constant(row, make) for row in content["constants"]]
         self.programs: list[Program] = []
         self.ops = OPS | with_programs()
@@ -125,6 +131,8 @@ class _Reader:
         if name not in DTYPES or not all([type(n) is int and n >= 0 for n in sizes]) or len(literal) > 1:
             raise ProgramError(f"the file is damaged: no value is {row!r:.60}")
         dtype, shape = DTYPES[name], tuple(sizes)
+        if len(shape) > MOST_AXES or math.prod([n or 1 for n in shape]) * dtype.itemsize >= 2**63:
+            raise ProgramError(f"the file is damaged: no machine holds a value of {dtype.name} {shape!s:.60}")
         if not literal:
             return Variable(shape, dtype)
         value: Any = literal[0]
@@ -132,6 +140,7 @@ class _Reader:
         if type(value) is not kinds[dtype.kind]:
             raise ProgramError(f"the file is damaged: {value!r:.40} is no {dtype.name}")
         number: Any = float_of(str(value)) if dtype.kind == "float" else value
+        check_scalar(number, dtype)
         return Literal(shape, dtype, number)
 
     def _at(self, place: Any) -> Program:
@@ -194,8 +203,8 @@ class _Reader:
             constants,
             structures["arguments"],
             structures["result"],
-            tuple([str(name) for name in row["parameters"]]),
-            str(row["name"]),
+            tuple([_parameter(name) for name in row["parameters"]]),
+            _text(row["name"]),
             self.backend,
             frozenset([_index(place, inputs) for place in row.get("donated", ())]),
         )
@@ -214,7 +223,7 @@ class _Reader:
             )
         operands = use(row["operands"])
         params = tuple([value_of(p, self._at) for p in row.get("params", ())])
-        _check_params(op, operands, params)
+        check_equation(op, operands, params)
         shapes = op.shape(*[v.shape for v in operands], *params)
         dtypes = op.dtype(*[v.dtype for v in operands], *params)
         results = define(row["results"])
@@ -231,18 +240,20 @@ class _Reader:
         return Equation(op, operands, params, results, origin, scope)
 
 
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise ProgramError(f"the file is damaged: {value!r:.40} is no text")
+    return value
+
+
+def _parameter(value: Any) -> str:
+    """What a function calls an argument."""
+    if not _text(value).isidentifier() or keyword.iskeyword(value):
+        raise ProgramError(f"the file is damaged: {value!r:.40} is no name of a parameter")
+    return str(value)
+
+
 def _index(place: Any, values: Sequence[Any]) -> int:
     if type(place) is not int or not 0 <= place < len(values):
         raise ProgramError(f"the file is damaged: {place!r:.20} is no place among {len(values)}")
     return place
-
-
-def _check_params(op: Op, operands: Sequence[Variable], params: Sequence[Any]) -> None:
-    """Raise unless there are as many operands and params as the op takes, programs where it takes programs."""
-    kinds = [kind == "program" for kind in op.params]
-    if (op.arity not in (None, len(operands))) or [isinstance(p, Program) for p in params] != kinds:
-        raise ProgramError(f"the file is damaged: {op.name} has other operands or params than it takes")
-    if op.name == "call" and op.params == ("program",):
-        given = [(v.shape, v.dtype) for v in operands]
-        if given != [(v.shape, v.dtype) for v in params[0].inputs]:
-            raise ProgramError("the file is damaged: a call gives its program other values than this takes")

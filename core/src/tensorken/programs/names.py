@@ -136,8 +136,19 @@ def called_last(program: Program) -> list[Program]:
     return order[::-1]
 
 
+def printable(text: str) -> str:
+    r"""A text on one line: what a console or a source file would take for more than a letter is spelled out.
+
+    >>> printable("a\nb")
+    'a\\nb'
+    """
+    if text.isprintable():
+        return text
+    return "".join([c if c.isprintable() else ascii(c)[1:-1] for c in text])
+
+
 def titles(
-    programs: Sequence[Program], spell: Callable[[str], str] = str, avoid: Iterable[str] = ()
+    programs: Sequence[Program], spell: Callable[[str], str] = printable, avoid: Iterable[str] = ()
 ) -> dict[Program, str]:
     """What to call each of several programs: its own name, with a number where two have the same."""
     found: dict[Program, str] = {}

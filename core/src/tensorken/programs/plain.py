@@ -8,6 +8,7 @@ import struct
 import sys
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from tensorken import tree
@@ -157,6 +158,7 @@ def structure_of(data: Any, program_at: Callable[[Any], Program]) -> tree.Struct
     found = tree.Structure(tuple(nodes), sum([node is None for node in nodes]))
     if tree.structure(tree.unflatten(found, range(found.size))) != found:
         raise ProgramError(f"the structure {found!s:.60} contradicts itself")
+    hash(found)  # as a function that is compiled will ask
     return found
 
 
@@ -188,5 +190,7 @@ def _class_at(name: str) -> type | None:
     module, _, path = name.partition(":")
     found: Any = sys.modules.get(module)
     for part in path.split("."):
-        found = getattr(found, part, None)
+        if not isinstance(found, ModuleType | type):
+            return None
+        found = vars(found).get(part)  # getattr would ask the module, which may import what it lacks
     return found if isinstance(found, type) else None

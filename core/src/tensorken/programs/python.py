@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import base64
+import builtins
+import keyword
 import math
 import re
 import struct
@@ -11,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any
 
+from tensorken import tree
 from tensorken.errors import ProgramError
 from tensorken.programs.bodies import with_bodies
 from tensorken.programs.files import elements_of
@@ -60,6 +63,9 @@ OVER_AXES = ("sum", "max", "min", "prod", "flip")
 IMPORTED = ("tk", "OPS")
 """Names that an argument of the function must not have."""
 
+RESERVED = ("base64", "functools", "struct", "CONSTANTS", "elements_of", "carry", "both", "ys", "slice")
+"""Names that the module uses besides, for itself or within an expression."""
+
 _VALUES = f'''
 @functools.cache
 def elements_of(name):
@@ -78,7 +84,7 @@ def source(program: Program) -> str:
     program = with_bodies(program)
     program = _flat_where_needed(program)
     programs = [program, *[p for p in within(program) if p is not program]]
-    avoid = {root(label) for label in labels(program)}
+    avoid = {*IMPORTED, *RESERVED, *[root(label) for label in labels(program)]}
     functions = _Functions(titles(programs, identifier, avoid))
     flat = [p if p is program else p.changed(arguments=None, result=None) for p in programs]
     called = dict(zip(flat, [functions.called[p] for p in programs], strict=True))
@@ -100,7 +106,9 @@ def source(program: Program) -> str:
 def identifier(name: str) -> str:
     """A name that a function can have: `jvp_of_f` for `jvp of f`."""
     found = re.sub(r"\W+", "_", name.strip("<>"), flags=re.ASCII).strip("_")
-    return "function" if found in ("", "lambda") else found if not found[0].isdigit() else f"f{found}"
+    if found in ("", "lambda"):
+        return "function"
+    return f"f{found}" if found[0].isdigit() else f"{found}_" if keyword.iskeyword(found) else found
 
 
 def _kinds(programs: Sequence[Program]) -> dict[Program, str]:
@@ -124,7 +132,11 @@ def _kinds(programs: Sequence[Program]) -> dict[Program, str]:
 def _flat_where_needed(program: Program) -> Program:
     """The program, its arguments or its result flat if they cannot be written as Python has them."""
     arguments, result = program.arguments, program.result
-    known = all([_is_path(label) and root(label) not in IMPORTED for label in labels(program)])
+    avoided = (*IMPORTED, *RESERVED)
+    known = all([_is_path(label) and root(label) not in avoided for label in labels(program)])
+    if arguments is not None:
+        _, named = tree.unflatten(arguments, range(arguments.size))
+        known = known and all([_is_name(name) for name in (*parameters(program), *named)])
     for node in arguments.nodes if arguments is not None else ():
         kind = None if node is None else node[0].kind
         if not (kind in (None, *BUILT_IN) or hasattr(kind, "_fields") or is_dataclass(kind)):
@@ -147,10 +159,16 @@ def _is_literal(value: Any) -> bool:
         return False
 
 
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and not keyword.iskeyword(text)
+
+
 def _is_path(label: str) -> bool:
     """Whether a path reads as an expression: names, attributes, and subscripts that are literals."""
     try:
         node: ast.AST = ast.parse(label, mode="eval").body
+        if ast.get_source_segment(label, node) != label:  # there are blanks, brackets or a comment around it
+            return False
         while not isinstance(node, ast.Name):
             if isinstance(node, ast.Subscript):
                 ast.literal_eval(node.slice)
@@ -170,8 +188,7 @@ class _Functions:
         self.large: list[tuple[str, str, str]] = []
 
     def lines(self, program: Program, title: str, above: str) -> Iterator[str]:
-        reserved = ("base64", "functools", "struct", "CONSTANTS", "elements_of", "carry", "both", "ys")
-        names = Names(program, {*reserved, *self.called.values()})
+        names = Names(program, {*RESERVED, *self.called.values()})
         anchor = names[program.inputs[0]] if program.inputs else None
         if above:
             yield above
@@ -196,7 +213,7 @@ class _Functions:
             given = self._given(operands, names, anchor)
             write = WITH_PROGRAMS.get(op.name, _call) if op.whole is not None else _call
             return write([self.called[p] for p in programs], given, equation.params)
-        params = [f"tk.{_attribute(p)}" if isinstance(p, DType) else repr(p) for p in equation.params]
+        params = [_param(p) for p in equation.params]
         if op.name in OPERATORS and operands[0].dtype.kind != "bool":
             sides = [names[v] for v in operands]  # of a literal its number
             if not all([not isinstance(v, Literal) or _is_plain(v) for v in operands]):
@@ -265,18 +282,18 @@ def _scan(programs: Sequence[str], given: Sequence[str], params: Sequence[Any]) 
             initial.append(x)
         else:
             operands.append(f"x[{len(slices)}]")
-            slices.append(x if role == 0 else f"tk.moveaxis({x}, {role}, 0)")
+            slices.append(x if role == 0 else f"tk.moveaxis({x}, {_param(role)}, 0)")
     carried = [f"ys[{i}]" for i, role in enumerate(outputs) if role == "carry"]
     stacked = [f"ys[{i}]" for i, role in enumerate(outputs) if role != "carry"]
     grouped = f"({_tuple(carried)}, {_tuple(stacked)})"
     step = f"lambda carry, x: (lambda ys: {grouped})({programs[0]}({', '.join(operands)}))"
-    rest = f"{_tuple(initial)}, {_tuple(slices)}, length={length}, reverse={reverse}"
+    rest = f"{_tuple(initial)}, {_tuple(slices)}, length={_param(length)}, reverse={_param(reverse)}"
     places = {"carry": iter(range(len(outputs))), "stack": iter(range(len(outputs)))}
     results: list[str] = []
     for role in outputs:
         place = next(places["carry" if role == "carry" else "stack"])
         found = f"both[{0 if role == 'carry' else 1}][{place}]"
-        results.append(found if role in ("carry", 0) else f"tk.moveaxis({found}, 0, {role})")
+        results.append(found if role in ("carry", 0) else f"tk.moveaxis({found}, 0, {_param(role)})")
     return f"(lambda both: {_tuple(results)})(tk.scan({step}, {rest}))"
 
 
@@ -321,6 +338,39 @@ def _number(value: bool | int | float) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return f"{'-' if math.copysign(1.0, value) < 0 else ''}tk.{'nan' if math.isnan(value) else 'inf'}"
     return repr(value)
+
+
+def _param(value: Any) -> str:
+    """A param as Python has it.
+
+    Raises:
+        ProgramError: if it is of a kind that has no form.
+    """
+    match value:
+        case DType():
+            return f"tk.{_attribute(value)}"
+        case None | bool() | str() | bytes():
+            return repr(value)
+        case int():
+            return repr(int(value))
+        case float():
+            return _number(float(value))
+        case tuple() if type(value) is tuple:
+            return _tuple([_param(v) for v in value])
+        case list():
+            return f"[{', '.join([_param(v) for v in value])}]"
+        case dict():
+            return f"{{{', '.join([f'{_param(k)}: {_param(v)}' for k, v in value.items()])}}}"
+        case slice():
+            return f"slice({_param(value.start)}, {_param(value.stop)}, {_param(value.step)})"
+        case range():
+            return repr(value)
+    name = str(getattr(value, "__name__", ""))
+    if isinstance(value, type) and getattr(builtins, name, None) is value:
+        return name
+    raise ProgramError(
+        f"to_python: a param of the kind {type(value).__name__} has no form in Python: {value!r:.60}"
+    )
 
 
 def _attribute(dtype: DType) -> str:

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from tensorken.errors import TensorkenError
-from tensorken.programs.names import Names, folded, titles, within
+from tensorken.programs.names import Names, folded, printable, titles, within
 from tensorken.programs.program import Equation, Program, Variable
 from tensorken.spec.dtypes import DType
 from tensorken.spec.raw import RawTensor
@@ -52,7 +52,7 @@ def summary(program: Program) -> str:
         "output": len(program.outputs),
     }
     shown = [f"{n} {what}{'' if n == 1 else 's'}" for what, n in counts.items() if n or what != "constant"]
-    return f"<Program {program.name}: {', '.join(shown)}>"
+    return f"<Program {printable(program.name)}: {', '.join(shown)}>"
 
 
 def _lines(program: Program, called: Mapping[Program, str], remarks: Remarks | None) -> Iterator[str]:
@@ -109,7 +109,7 @@ def _columns(rows: Sequence[Row]) -> Iterator[str]:
 def place_of(equation: Equation) -> str:
     """`model.py:12`, the line that led to an equation, and its scope if that is not the program's own."""
     origin = equation.origin
-    where = "" if origin is None else f"{PurePath(origin.file).name}:{origin.line}"
+    where = "" if origin is None else f"{printable(PurePath(origin.file).name)}:{origin.line}"
     if equation.scope:
         where = f"{where}, scope {equation.scope}" if where else f"scope {equation.scope}"
     return where

@@ -76,6 +76,9 @@ class Whole(Protocol):
         More operands than the batched ones may be told: their values are repeated for each example.
         """
 
+    def check(self, operands: Sequence[Any], params: tuple[Any, ...]) -> None:
+        """Raise a ProgramError unless the programs take these operands, which have a shape and a dtype."""
+
     def parts(self, params: tuple[Any, ...]) -> Parts:
         """The programs, for passes that change them."""
 

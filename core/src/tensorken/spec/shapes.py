@@ -129,6 +129,8 @@ def multiplied(a: Shape, b: Shape, axes: Axes) -> Shape:
 def concatenated(*args: object) -> Shape:
     """Concatenate: shapes agree but for the axis, along which sizes add up."""
     *shapes, axis = args
+    if not shapes:
+        raise ShapeError("there is nothing to join; give one operand at least")
     first = shapes[0]
     assert isinstance(axis, int) and isinstance(first, tuple)
     check_axes(first, (axis,))

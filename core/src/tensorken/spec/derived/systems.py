@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorken.errors import ShapeError
 from tensorken.spec.bodies import factorizations, spectral
 from tensorken.spec.bodies.matrices import lower_triangle, upper_triangle
 from tensorken.spec.derived.matrices import dominant, matrices, square, system, wide_floating
@@ -112,6 +113,8 @@ def _pull_pseudoinverse(t: Any, y: Any, x: Any, rtol: Any) -> Any:
 
 def _transposed(x: Shape, rtol: Shape) -> Shape:
     *batch, m, n = matrices(x)
+    if rtol != tuple(batch):
+        raise ShapeError(f"need one rtol for each matrix of shape {x}, got shape {rtol}; broadcast it first")
     return (*batch, n, m)
 
 
@@ -136,7 +139,7 @@ class Systems(Interpreter[R]):
         arity=2,
         shape=system,
         dtype=wide_floating(params=1),
-        params=("data",),
+        params=("flag",),
         jvp_all=_push_substituted,
         vjp_all=_pull_substituted,
         body=factorizations.triangular_solve,
