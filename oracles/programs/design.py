@@ -78,13 +78,13 @@ def sums_infinities(step: Step, operands: Operands, results: Sequence[Array]) ->
 
 RULES = (
     Rule(
-        ("reference", "JAX"),
+        ("reference", "JAX", "jit", "vmap"),
         "where a sum or a product overflows on the way, infinities and NaN depend on the order of the terms",
         may_overflow,
         one_not_finite,
     ),
     Rule(
-        ("reference", "JAX"),
+        ("reference", "JAX", "jit", "vmap"),
         "a factor that does not vary along the axes of a sum is taken out of it, an infinite one too",
         sums_infinities,
         none_finite,

@@ -277,6 +277,7 @@ def compared(
     found: list[Any],
     wanted: list[Array],
     allowed: Callable[[], dict[str, Array]],
+    examples: list[Mapping[str, Array]],
 ) -> Iterator[Disagreement]:
     """Ends of a whole program against what eager evaluation gave."""
     makers = {name: step for step in program.steps for name in step.names}
@@ -288,6 +289,13 @@ def compared(
         off = apart(f, w, False)
         if off.any():
             off &= beyond(f, w, allowed()[name])
+        if off.any():
+            kind = "vmap" if "vmap" in way else "jit"
+            for leaves in examples:
+                values = {key: numpy_of(x) for key, x in evaluated(program, leaves).items()}
+                for step in program.needed([makers[name]]).steps:
+                    operands = {key: values[key] for key in step.operands}
+                    off &= ~by_design(kind, step, operands, f, w)
         if off.any():
             yield Disagreement(way, makers[name], described(f, w, off))
 
@@ -309,7 +317,8 @@ def jitted(program: Program, leaves: Mapping[str, Array], rng: random.Random) ->
             known.update(zip(step.names, step(tk, known), strict=True))
         return [known[name] for name in ends]
 
-    wanted = [numpy_of(x) for x in (lambda v: [v[name] for name in ends])(evaluated(program, leaves))]
+    eager = program.run(tk, values)
+    wanted = [numpy_of(eager[name]) for name in ends]
     try:
         compiled = tk.jit(run)
         compiled(*[tk.flip(values[name]) for name in given])
@@ -319,7 +328,13 @@ def jitted(program: Program, leaves: Mapping[str, Array], rng: random.Random) ->
         yield Disagreement(f"jit from step {cut}", None, says)
         return
     yield from compared(
-        f"jit from step {cut}", program, ends, found, wanted, lambda: room_of_program(program, leaves, ends)
+        f"jit from step {cut}",
+        program,
+        ends,
+        found,
+        wanted,
+        lambda: room_of_program(program, leaves, ends),
+        [leaves],
     )
 
 
@@ -355,7 +370,7 @@ def batched(program: Program, leaves: Mapping[str, Array], rng: random.Random) -
     ]
     ends = program.ends
     try:
-        loop = [[numpy_of(evaluated(program, leaves)[name]) for name in ends] for leaves in examples]
+        each = [evaluated(program, example) for example in examples]
     except (
         tk.errors.TensorkenError
     ):  # some numbers are refused where they are seen, such as those of singular matrices
@@ -381,13 +396,13 @@ def batched(program: Program, leaves: Mapping[str, Array], rng: random.Random) -
     except Exception as error:  # noqa: BLE001 -- whatever it raises is judged
         yield Disagreement(way, None, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
         return
-    wanted = [np.stack([row[k] for row in loop]) for k in range(len(ends))]
+    wanted = [np.stack([numpy_of(values[name]) for values in each]) for name in ends]
 
     def allowed() -> dict[str, Array]:
         rooms = [room_of_program(program, example, ends) for example in examples]
         return {name: np.stack([r[name] for r in rooms]) for name in ends}
 
-    yield from compared(way, program, ends, found, wanted, allowed)
+    yield from compared(way, program, ends, found, wanted, allowed, examples)
 
 
 def differentiated(
