@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -17,6 +18,7 @@ import pytest
 
 import tensorken as tk
 from tensorken.errors import BackendError
+from tensorken.programs.passes.pipeline import PASSES
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = (
@@ -183,3 +185,15 @@ def test_a_process_of_its_own_is_measured() -> None:
     assert -0.1 < figures["first"] < 60.0  # where a clock ticks slowly, nothing may be seen
     assert figures["peak"] is None or 10e6 < figures["peak"] < 2e9
     assert told[1] == ["nothing is not installed", "{}"]
+
+
+def test_growth_is_told_for_each_stage() -> None:
+    command = [sys.executable, ROOT / "benchmarks" / "growth.py", "--sizes", "40,80"]
+    lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    heads = [line for line in lines if line and not line.startswith(" ")]
+    assert len(heads) >= 4 and all(line.endswith(" equations") for line in heads)
+    stages = [line[2:34].rstrip() for line in lines if line.startswith("  ")]
+    assert {"trace", "schedule", "lifetimes", "emission and memory", "Python's compiler"} <= set(stages)
+    passes = [name for name in stages if name.startswith("pass ")]
+    assert len(passes) == len(heads) * len(PASSES)
+    assert all(re.search(r" ms +(-|-?\d+\.\d\d)$", line) for line in lines if line.startswith("  "))

@@ -13,14 +13,14 @@ from tensorken.spec.raw import RawTensor
 from tensorken_numpy.compiled import layouts
 from tensorken_numpy.compiled.emission import Emitter
 from tensorken_numpy.compiled.memory import memory
-from tensorken_numpy.compiled.schedule import REDUCTIONS, ROWS, schedule
+from tensorken_numpy.compiled.schedule import REDUCTIONS, ROWS, Unit, schedule
 from tensorken_numpy.compiled.smallness import is_literal, small_shapes
 from tensorken_numpy.compiled.templates import template
 from tensorken_numpy.compiled.values import OF
-from tensorken_numpy.contraction import Array
+from tensorken_numpy.contraction import Array, Sizes
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Equation, Program
+    from tensorken.programs.program import Equation, Program, Variable
 
 LAYOUTS = 8
 """For how many layouts of its inputs a program has functions; inputs laid out otherwise are copied first."""
@@ -84,10 +84,7 @@ class _Function:
     """The function for inputs of one layout, and its instances that are not running."""
 
     def __init__(self, program: Program, backend: RawTensor[Array], inputs: Sequence[Array]) -> None:
-        kept = [layouts.small(layouts.strided(x.shape, x.strides, x.dtype)).shape for x in inputs]
-        constants = {v: _kept(x, backend) for v, x in program.constants.items()}
-        small = small_shapes(program, kept, constants)
-        units = schedule(program, small, lambda equation: _groupable(equation, backend))
+        small, units = planned(program, backend, inputs)
         emitter = Emitter(backend, program, units, small)
         emitter.write(inputs)
         self.size = emitter.planner.size
@@ -101,6 +98,16 @@ class _Function:
         context = contextvars.Context()
         context.run(np.seterr, all="ignore")
         return context.run, self.source.instance(self.code, memory(self.size))
+
+
+def planned(
+    program: Program, backend: RawTensor[Array], inputs: Sequence[Array]
+) -> tuple[dict[Variable, Sizes], list[Unit]]:
+    """The shapes that values are kept in, and what runs together in what order, for inputs laid out as these."""
+    kept = [layouts.small(layouts.strided(x.shape, x.strides, x.dtype)).shape for x in inputs]
+    constants = {v: _kept(x, backend) for v, x in program.constants.items()}
+    small = small_shapes(program, kept, constants)
+    return small, schedule(program, small, lambda equation: _groupable(equation, backend))
 
 
 def _kept(x: Any, backend: Any) -> tuple[int, ...]:
