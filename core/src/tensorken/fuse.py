@@ -312,23 +312,10 @@ class Fuse(Wrapper[Held[R]]):
 
     def _compute(self, p: Pending) -> R:
         """The value of what is pending, with size 1 along repeated axes."""
-        raw, total = self.raw, self._combination(p)
-        if p.shown == _ALL_AXES[len(p.full)]:
-            return total
-        sizes = raw.shape(total)
-        kept = [d for d in p.shown if d is not None]
-        if kept != sorted(kept):  # all other axes have size 1, so a reshape moves them
-            total = raw.permute(total, (*kept, *[i for i in range(len(p.full)) if i not in kept]))
-        return raw.reshape(total, tuple([1 if d is None else sizes[d] for d in p.shown]))
-
-    def _combination(self, p: Pending) -> R:
-        """The value before its axes are moved; unless axes are summed it is rounded in the order that was written."""
-        raw, total = self.raw, None
+        raw, total, terms = self.raw, None, p.terms
         if p.made is not None:
-            op, left, right = p.made
-            method = raw.add if op is _ADD else raw.sub
-            return self._apply(method, self._combination(left), self._combination(right))
-        for plus, a, b, known in p.terms:
+            total, terms = self._as_written(p), ()
+        for plus, a, b, known in terms:
             part = known.get(p.axes)
             if part is None:
                 if b is None:
@@ -341,7 +328,25 @@ class Fuse(Wrapper[Held[R]]):
             else:
                 total = self._apply(raw.add if plus else raw.sub, total, part)
         assert total is not None
-        return total
+        if p.shown == _ALL_AXES[len(p.full)]:
+            return total
+        sizes = raw.shape(total)
+        kept = [d for d in p.shown if d is not None]
+        if kept != sorted(kept):  # all other axes have size 1, so a reshape moves them
+            total = raw.permute(total, (*kept, *[i for i in range(len(p.full)) if i not in kept]))
+        return raw.reshape(total, tuple([1 if d is None else sizes[d] for d in p.shown]))
+
+    def _as_written(self, p: Pending) -> R:
+        """The value before its axes are moved, where no axes are summed: rounded in the order that was written."""
+        if p.made is None:
+            ((_, a, b, known),) = p.terms
+            part = known.get(_NO_AXES)
+            if part is None:
+                part = known[_NO_AXES] = a if b is None else self._apply(self.raw.mul, a, b)
+            return part
+        op, left, right = p.made
+        method = self.raw.add if op is _ADD else self.raw.sub
+        return self._apply(method, self._as_written(left), self._as_written(right))
 
     def _contracted(self, a: R, b: R, full: Shape, axes: frozenset[int]) -> R:
         """sum(a * b, axes): an axis of one operand alone is summed in it first, one of neither multiplies."""

@@ -105,12 +105,12 @@ def literals_lose_their_sign() -> Course:
 @fault(LAW, "nested-products", fuse=True)
 def sums_of_products_in_another_order() -> Course:
     """Where Fuse holds back q - (r - s) it computes (q - r) + s, which is 0.0 where all three are -0.0."""
-    right = Fuse._combination
+    right = Fuse._compute
 
-    def combination(self: Any, p: Pending) -> Any:
+    def compute(self: Any, p: Pending) -> Any:
         return right(self, Pending(p.terms, p.full, p.axes, p.shown))
 
-    with attribute(Fuse, "_combination", combination):
+    with attribute(Fuse, "_compute", compute):
         yield None
 
 
