@@ -345,3 +345,46 @@ def test_adjoints_of_a_program_refuse_it_too():
     program = tk.trace(by_jvp)(f64(X), f64(C))
     with pytest.raises(tk.errors.GradientError, match="closes over"):
         program.adjoints(inputs=1)
+
+
+def test_what_a_function_closes_over_and_does_not_use_is_no_matter():
+    """It runs again when the transform of such a tensor has returned."""
+
+    def f(wrap):
+        def g(x):
+            return wrap(lambda y: (tk.stop_gradient(x), x * 2.0, tk.sin(y))[2])(x)
+
+        return g
+
+    def ruled(h):
+        own = tk.custom_vjp(h)
+        own.defvjp(lambda y: (own(y), (h(y), y)[1]), lambda y, t: (h(y) * 0.0 + t * tk.cos(y),))
+        return own
+
+    for wrap in (tk.checkpoint, ruled):
+        assert tk.grad(tk.grad(f(wrap)))(f64(0.5)).item() == pytest.approx(-np.sin(0.5), rel=1e-14)
+
+
+def test_what_a_rule_inside_a_checkpoint_closes_over_alone_is_found():
+    """The checkpoint's own value does not need it, only its derivative does."""
+
+    def inside(y, c):
+        by_jvp = tk.custom_jvp(tk.sin)
+        by_jvp.defjvp(lambda p, t: (by_jvp(*p), t[0] * tk.cos(p[0]) * c))
+        by_vjp = tk.custom_vjp(tk.sin)
+        by_vjp.defvjp(lambda x: (by_vjp(x), x), lambda x, t: (t * tk.cos(x) * c,))
+        return by_jvp(y) + by_vjp(y)
+
+    block = tk.checkpoint(lambda y: inside(y, tk.stop_gradient(kept[0])))  # made outside of all transforms
+    kept = []
+
+    def f(x):
+        kept[:] = [x]
+        return block(x)
+
+    expected = 2.0 * np.cos(0.5) * 0.5
+    assert tk.grad(f)(f64(0.5)).item() == pytest.approx(expected)
+    assert tk.jvp(f, (f64(0.5),), (f64(1.0),))[1].item() == pytest.approx(expected)
+    assert tk.vmap(tk.grad(f))(f64([0.5])).tolist() == pytest.approx([expected])
+    g = lambda x: tk.checkpoint(lambda y: inside(y, tk.stop_gradient(x)))(x)  # noqa: E731
+    assert tk.grad(g)(f64(0.5)).item() == pytest.approx(expected)

@@ -13,8 +13,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensorken.errors import ArgumentError, ConcretizationError
-from tensorken.levels import Level
+from tensorken.errors import ArgumentError, ConcretizationError, EscapedTensorError
+from tensorken.levels import ClosureError, Level
 from tensorken.programs.program import Program, Variable
 from tensorken.spec.interpreter import Interpreter
 from tensorken.static_arguments import Static
@@ -190,8 +190,10 @@ def close(
     like: Sequence[Tensor],
     facts: Callable[[tuple[Variable, ...]], Facts],
     parts: Sequence[Part],
+    *,
+    convert: bool,
 ) -> list[Tensor]:
-    """Find out what a function and the parts of its rule close over, and convert those that do.
+    """Find out what a function and the parts of its rule close over, and convert them if that is something.
 
     Args:
         owner: what the user calls.
@@ -201,6 +203,7 @@ def close(
         like: the operands of the function.
         facts: from the outputs of the traced function to what is known of it.
         parts: of the rule.
+        convert: whether they are converted in any case.
 
     Returns:
         What they all close over.
@@ -217,7 +220,7 @@ def close(
         programs[FUNCTION] = program
         functions.facts = facts(program.outputs)
         functions.of_function = len(captured)
-        if captured:
+        if captured or convert:
             functions.converted[FUNCTION] = _converted(program, slice(0, len(captured)))
     tracing = _Tracing(owner, kind, functions)
     token = _tracings.set((*_tracings.get(), tracing))
@@ -242,11 +245,11 @@ def close(
             first = second
     finally:
         _tracings.reset(token)
-    if captured:
+    if captured or convert:
         place = functions.of_function
         for part, (program, own, given) in first.items():
             stop = place + len(own)
-            takes_all = tracing.called
+            takes_all = bool(captured) and tracing.called
             functions.converted[part] = Converted(program, slice(place, stop), takes_all, given)
             place = stop
         for part in functions.converted:
@@ -285,6 +288,8 @@ def _traced_parts(
 
         try:
             program, own = closure_converted(flat, [*slots, *like(programs)], level, name)
+        except (ClosureError, EscapedTensorError):  # what encloses this call must be traced itself
+            raise
         except Exception:  # noqa: BLE001, a rule that fails is run again where it is needed, and fails there
             break
         finally:

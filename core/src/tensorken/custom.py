@@ -12,7 +12,7 @@ from tensorken.closures import FUNCTION, Facts, Functions, Kind, Part
 from tensorken.creation import as_tensor
 from tensorken.dispatch import apply
 from tensorken.errors import ArgumentError, GradientError, ShapeError
-from tensorken.levels import meet
+from tensorken.levels import inside_a_transform, meet
 from tensorken.programs.program import Program
 from tensorken.ruled_ops import (
     Rules,
@@ -117,7 +117,7 @@ class custom_jvp:
         self._static = static_places(nondiff_argnums)
         self._rule: Callable[..., Any] | None = None
         self._symbolic_zeros = False
-        self._known: dict[Kind, Facts] = {}
+        self._known: dict[Kind, Facts] | None = None if inside_a_transform() else {}
 
     def defjvp(self, rule: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Set the rule `(primals, tangents) -> (result, tangent of the result)`, with tuples of all arguments.
@@ -144,7 +144,8 @@ class custom_jvp:
         """
         self._rule = check_function("custom_jvp.defjvp", rule)
         self._symbolic_zeros = symbolic_zeros
-        self._known.clear()
+        if self._known:
+            self._known.clear()
         return rule
 
     def defjvps(self, *rules: Callable[..., Any] | None) -> None:
@@ -201,7 +202,7 @@ class custom_jvp:
 
         def both(tangents: Sequence[Tensor | None], operands: Sequence[Tensor]) -> Any:
             xs, captured = operands[:count], operands[count:]
-            if RULE in functions.converted:
+            if RULE in functions.converted and (captured or not self._symbolic_zeros):
                 found = functions.run(RULE, captured, *xs, *_floats(zeros_for_none(tangents[:count], xs)))
             else:
                 found = rule(xs, tangents[:count])
@@ -286,7 +287,7 @@ class custom_vjp:
         self._static = static_places(nondiff_argnums)
         self._forward: Callable[..., Any] | None = None
         self._backward: Callable[..., Any] | None = None
-        self._known: dict[Kind, Facts] = {}
+        self._known: dict[Kind, Facts] | None = None if inside_a_transform() else {}
 
     def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
         """Set the rule.
@@ -297,7 +298,8 @@ class custom_vjp:
         """
         self._forward = check_function("custom_vjp.defvjp", forward)
         self._backward = check_function("custom_vjp.defvjp", backward)
-        self._known.clear()
+        if self._known:
+            self._known.clear()
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         name = name_of(self._function)

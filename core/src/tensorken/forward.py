@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic
 
 from tensorken.dispatch import at_one_level
-from tensorken.errors import ArgumentError
-from tensorken.levels import Level, lift, meet
+from tensorken.levels import ClosureError, Level, lift, meet
 from tensorken.spec.interpreter import R
 from tensorken.spec.op import Op, Whole, run
 from tensorken.tensor import Tensor
@@ -102,10 +101,7 @@ class Forward(Level[Dual[R]]):
         if tangent.interpreter is inner:
             return tangent.representation  # type: ignore[no-any-return]
         if meet((tangent.interpreter, inner), self.transform) is not inner:
-            raise ArgumentError(
-                f"{self.transform}: a derivative rule used a tensor of an enclosing transform that is not among the "
-                f"arguments of its function; pass it as an argument"
-            )
+            raise ClosureError(self.transform, "a derivative rule")
         return lift(tangent.representation, tangent.interpreter, inner)  # type: ignore[no-any-return]
 
 

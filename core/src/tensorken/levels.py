@@ -6,11 +6,21 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from tensorken.errors import EscapedTensorError, MixedBackendError
+from tensorken.errors import ArgumentError, EscapedTensorError, MixedBackendError
 from tensorken.spec.diffable import Diffable
 from tensorken.spec.dtypes import DType
 from tensorken.spec.interpreter import Interpreter, R
 from tensorken.spec.shapes import Shape
+
+
+class ClosureError(ArgumentError):
+    """A user's function closes over a tensor of an enclosing transform, where it cannot."""
+
+    def __init__(self, name: str, what: str = "the function") -> None:
+        super().__init__(
+            f"{name}: {what} used a tensor of an enclosing transform that is not among its arguments; "
+            f"pass it as an argument"
+        )
 
 
 class Level(Diffable[R]):
@@ -63,6 +73,11 @@ class Level(Diffable[R]):
 
 
 _running: ContextVar[Level[Any] | None] = ContextVar("tensorken_running_level", default=None)
+
+
+def inside_a_transform() -> bool:
+    """Whether a function of a transform is running, so that what is made now may close over its tensors."""
+    return _running.get() is not None
 
 
 class running:

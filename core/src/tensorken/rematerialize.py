@@ -9,12 +9,12 @@ from typing import Any, Generic
 
 from tensorken.arguments import Function, check_function, result_at
 from tensorken.creation import as_tensor
-from tensorken.errors import EscapedTensorError
-from tensorken.levels import Level, ground, raised, running
+from tensorken.errors import ConcretizationError, EscapedTensorError
+from tensorken.levels import ClosureError, Level, ground, inside_a_transform, raised, running
 from tensorken.spec.interpreter import R
 from tensorken.spec.op import Op, run
 from tensorken.tensor import Tensor
-from tensorken.tracing import ClosureError, closure_converted, scope
+from tensorken.tracing import closure_converted, scope
 from tensorken.user_ops import (
     Arguments,
     Result,
@@ -54,6 +54,7 @@ def checkpoint(f: Function) -> Callable[..., Any]:
     2.0
     """
     name = getattr(f, "__name__", "checkpoint")
+    may_close_over_tensors = inside_a_transform()
 
     @functools.wraps(check_function("checkpoint", f))
     def checkpointed(*arguments: Any, **keywords: Any) -> Any:
@@ -66,19 +67,32 @@ def checkpoint(f: Function) -> Callable[..., Any]:
             return result.tensors(f(*positional, **named))
 
         if level.below is None:  # no enclosing transform
-            return (
-                result.put_together(_run_again(name, flat, tensors)) if tensors else f(*arguments, **keywords)
-            )
+            if not tensors:
+                return f(*arguments, **keywords)
+            return result.put_together(_run_again(name, flat, tensors))
+
+        def direct() -> list[Tensor]:
+            return _run_again(name, flat, tensors)
+
+        def converted() -> list[Tensor]:
+            """... with what f closes over as further operands."""
+            program, captured = closure_converted(flat, tensors, level, name)
+            operands = [*captured, *tensors]
+            if not operands:
+                return list(program.on([]))
+            return _run_again(name, lambda *xs: list(program.on(xs)), operands)
+
+        first, second = (converted, direct) if may_close_over_tensors or not tensors else (direct, converted)
+        refused = (ClosureError, EscapedTensorError, ConcretizationError)
         try:
-            if tensors:
-                return result.put_together(_run_again(name, flat, tensors))
-        except (ClosureError, EscapedTensorError):
-            pass
-        program, captured = closure_converted(flat, tensors, level, name)
-        operands = [*captured, *tensors]
-        if not operands:
-            return result.put_together(program.on([]))
-        return result.put_together(_run_again(name, lambda *xs: list(program.on(xs)), operands))
+            return result.put_together(first())
+        except refused as error:
+            if not tensors:
+                raise
+            try:
+                return result.put_together(second())
+            except refused as other:  # it both closes over tensors and asks for values
+                raise (other if isinstance(other, ConcretizationError) else error) from None
 
     return checkpointed
 

@@ -90,7 +90,7 @@ class Rules:
 
 
 def closed_over(
-    known: dict[Kind, Facts],
+    known: dict[Kind, Facts] | None,
     owner: object,
     functions: Functions,
     given: Arguments,
@@ -102,7 +102,8 @@ def closed_over(
     """The functions of a call, those converted that close over tensors of enclosing transforms; and these tensors.
 
     Args:
-        known: the kinds of arguments for which the functions are known to close over nothing, which may grow.
+        known: the kinds of arguments for which the functions are known to close over nothing, which may grow; None if
+            they may close over other tensors at each call, so that they are converted in any case.
         owner: what the user calls.
         functions: of the call.
         given: the arguments.
@@ -116,7 +117,7 @@ def closed_over(
         return functions, []
     others = [leaf for i, leaf in enumerate(given.leaves) if i not in given.places]
     kind = Kind.of((given.structure, tuple(given.places)), [*static, *others], tensors)
-    facts = known.get(kind) if kind.simple else None
+    facts = known.get(kind) if known is not None and kind.simple else None
     if facts is not None:
         functions.facts = facts
         result.structure, result.leaves = facts.structure, facts.leaves
@@ -131,8 +132,8 @@ def closed_over(
     def facts_of(outputs: tuple[Variable, ...]) -> Facts:
         return Facts(result.structure, result.leaves, outputs)
 
-    captured = close(owner, kind, level, functions, tensors, facts_of, parts)
-    if functions.facts is not None and not captured and kind.simple:
+    captured = close(owner, kind, level, functions, tensors, facts_of, parts, convert=known is None)
+    if known is not None and functions.facts is not None and not captured and kind.simple:
         if len(known) >= KEPT:
             known.clear()
         known[kind] = functions.facts

@@ -13,7 +13,7 @@ from tensorken import tree
 from tensorken.arguments import Function, check_function, result_at
 from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, ConcretizationError
-from tensorken.levels import Level, ground, lift, running
+from tensorken.levels import ClosureError, Level, ground, lift, running
 from tensorken.origin import users_line
 from tensorken.programs.names import labels_of, parameters_of
 from tensorken.programs.program import Equation, Literal, Program, Variable
@@ -176,16 +176,6 @@ class Trace(Level[Variable]):
             saves={},
             dtypes={},
         ), (inner,)
-
-
-class ClosureError(ArgumentError):
-    """A user's function closes over a tensor of an enclosing transform, where it cannot."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"{name}: the function used a tensor of an enclosing transform that is not among its arguments; "
-            f"pass it as an argument"
-        )
 
 
 def traced(

@@ -20,12 +20,11 @@ from tensorken.errors import (
     TensorkenError,
 )
 from tensorken.forward import Dual, Forward
-from tensorken.levels import ground, meet, raised, running, standing_on
+from tensorken.levels import ClosureError, ground, meet, raised, running, standing_on
 from tensorken.spec.dtypes import with_scalar
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import Op, run
 from tensorken.tensor import Tensor
-from tensorken.tracing import ClosureError
 from tensorken.transforms import pull, record
 
 STATIC = (bool, int, str, bytes, type(None))
