@@ -89,6 +89,28 @@ def _ruled_back_residual(g: Function) -> Function:
     return f
 
 
+def _closing_forward(g: Function) -> Function:
+    """Function and rule close over a value that varies with the argument, but for derivatives."""
+
+    def of(x: Tensor) -> Tensor:
+        factor = tk.stop_gradient(tk.cos(x))
+        f = tk.custom_jvp(lambda y: g(y) * factor)
+        f.defjvp(lambda primals, tangents: (f(*primals), tk.jvp(g, primals, tangents)[1] * factor))
+        return f(x)
+
+    return of
+
+
+def _closing_back(g: Function) -> Function:
+    def of(x: Tensor) -> Tensor:
+        factor = tk.stop_gradient(tk.cos(x))
+        f = tk.custom_vjp(lambda y: g(y) * factor)
+        f.defvjp(lambda y: (f(y), y), lambda y, t: tk.vjp(g, y)[1](t * factor))
+        return f(x)
+
+    return of
+
+
 def _checkpointed(g: Function) -> Function:
     f = tk.checkpoint(lambda x, places, factor: {"y": g(x) * factor, "taken": places + 1})
     return lambda x: f(x, tk.tensor(PLACES[1]), 0.9)["y"]
@@ -153,6 +175,18 @@ TRANSFORMS: dict[str, tuple[Callable[[Function], Function], Callable[[Function],
     "custom_jvp": (_ruled_forward, lambda g: g),
     "custom_vjp": (_ruled_back, lambda g: lambda x: g(x) * 0.7),
     "custom_vjp with residuals": (_ruled_back_residual, lambda g: lambda x: tk.tanh(g(x))),
+    "checkpoint that closes over its argument": (
+        lambda g: lambda x: tk.checkpoint(lambda y: g(y * x) * tk.sin(x))(tk.cos(x)),
+        lambda g: lambda x: g(tk.cos(x) * x) * tk.sin(x),
+    ),
+    "custom_jvp that closes over a value": (
+        _closing_forward,
+        lambda g: lambda x: g(x) * tk.stop_gradient(tk.cos(x)),
+    ),
+    "custom_vjp that closes over a value": (
+        _closing_back,
+        lambda g: lambda x: g(x) * tk.stop_gradient(tk.cos(x)),
+    ),
     "vmap": (
         lambda g: lambda x: tk.vmap(lambda c: g(x * c))(f64(ROWS)).sum(0),
         lambda g: lambda x: _looped(lambda c: g(x * c), f64(ROWS)).sum(0),
