@@ -505,8 +505,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: V @ OTHER, MixedBackendError, "matmul: .* move one with x.to"),
     *[(lambda name=name: getattr(tk, name)(E, E), DTypeError, rf"{name}: not defined for bool, got shapes \(3,\)")
       for name in PRODUCTS],
-    (lambda: tk.dot(M, M), ShapeError,
-     r"dot: sizes differ, axis -1 of \(2, 3\) and axis -2 of \(2, 3\); they must be equal"),
+    (lambda: tk.dot(M, M), ShapeError, r"dot: sizes differ, axis -1 of \(2, 3\) and axis -2 of \(2, 3\); they must"),
     (lambda: tk.dot(M, tk.ones(2)), ShapeError, r"dot: sizes differ, axis -1 of \(2, 3\) and axis -1 of \(2,\)"),
     (lambda: tk.inner(M, tk.ones(2)), ShapeError, r"inner: the last sizes differ, 3 of \(2, 3\) and 2 of \(2,\)"),
     (lambda: tk.vdot(M, V), ShapeError, r"vdot: 6 elements of shape \(2, 3\) and 3 of \(3,\)"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -711,3 +713,53 @@ def test_shapes_that_do_not_end_in_that_of_the_logits_are_refused() -> None:
         tk.random.categorical(KEY, logits, 2)
     with pytest.raises(ShapeError, match=r"^argmax: no elements to reduce"):
         tk.random.categorical(KEY, tk.zeros((3, 0), backend=FUSED))
+
+
+# ---- printing ----------------------------------------------------------------------------------------------
+
+
+@each_of("seed", [0, 5, -1, 2**63, 2**64 - 1])
+def test_a_key_prints_as_the_call_that_makes_it(seed: int) -> None:
+    key = tk.random.key(seed)
+    assert repr(key) == str(key) == f"{key}" == f"key({seed % 2**64})"
+    for other in (
+        *tk.random.split(key),
+        tk.random.fold_in(key, 7),
+        copy.deepcopy(key),
+        pickle.loads(pickle.dumps(key)),
+    ):
+        again = eval(repr(other), {"key": tk.random.key})
+        assert again.tolist() == other.tolist()
+    assert repr(pickle.loads(pickle.dumps(key))) == repr(key)
+
+
+def test_arrays_of_keys_print_as_keys() -> None:
+    keys = tk.random.split(tk.random.key(0), (2, 3))
+    rows = [f"[{' '.join(repr(key) for key in row)}]" for row in keys]
+    assert repr(keys) == f"[{' '.join(rows)}]"
+    assert repr(keys[1]) == rows[1]
+    assert repr(tk.random.split(tk.random.key(0), 9)).count("key(") == 6
+    assert repr(tk.random.split(tk.random.key(0), 0)) == "[]"
+
+
+def test_what_is_made_of_a_key_is_a_plain_tensor() -> None:
+    key = tk.random.key(3)
+    made = [
+        *[
+            key + 1,
+            key[0],
+            key[1:],
+            key.reshape((1, 2)),
+            key == key,
+            tk.stack([key, key]),
+            tk.concatenate([key, key]),
+        ],
+        *[tk.random.bits(key, (2,)), tk.random.randint(key, (2,), 0, 9), tk.random.normal(key, (2,))],
+        *[tk.random.permutation(key, 2), tk.jit(tk.random.split)(key), tk.random.split(key)[:, 0]],
+    ]
+    assert [type(x) for x in made] == [tk.Tensor] * len(made)
+    assert f"{key:d}" == "[0 3]"
+    assert "key(" not in repr(tk.symbol("k"))
+    shown: list[str] = []
+    tk.jit(lambda key: shown.append(repr(tk.random.fold_in(key, 1))) or key)(key)
+    assert shown[0].endswith("inside trace>")

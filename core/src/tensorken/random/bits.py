@@ -120,7 +120,9 @@ def checked(name: str, key: Any) -> Tensor:
             f"{name}: need a key, int32 of shape (2,), got {key.dtype} of shape {key.shape}; "
             f"make one with tk.random.key(seed)"
         )
-    return key
+    return Tensor(
+        key.interpreter, key.representation, key.shape, key.dtype
+    )  # what is drawn with it is no key
 
 
 def shape_of(name: str, shape: Any) -> Shape:

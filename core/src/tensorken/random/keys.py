@@ -7,11 +7,84 @@ import operator
 from typing import Any
 
 from tensorken.creation import tensor
-from tensorken.errors import ArgumentError, ConcretizationError, DTypeError, ScalarRangeError, ShapeError
+from tensorken.errors import (
+    ArgumentError,
+    ConcretizationError,
+    DTypeError,
+    EscapedTensorError,
+    ScalarRangeError,
+    ShapeError,
+)
 from tensorken.random.bits import Purpose, blocks, checked, counter_of, encipher, logically_down, shape_of
 from tensorken.spec.dtypes import int32, int64, wrap_integer
 from tensorken.spec.shapes import shown
 from tensorken.tensor import Tensor
+
+
+class Key(Tensor):
+    """A key, or an array of keys: a tensor of int32 that prints as the calls of `key` that make it.
+
+    What functions and transforms make of one is a plain tensor, but for its rows.
+
+    >>> import tensorken as tk
+    >>> tk.random.key(5)
+    key(5)
+    >>> print(tk.random.split(tk.random.key(0)))
+    [key(7857214580345155695) key(6363071046409496484)]
+    """
+
+    __slots__ = ()
+    __hash__ = Tensor.__hash__
+
+    def __new__(cls, *facts: Any) -> Tensor:  # type: ignore[misc]
+        """A plain tensor, which ops make by the type of their operands."""
+        return Tensor(*facts)
+
+    @staticmethod
+    def of(x: Tensor) -> Key:
+        """The same values, as keys along the last axis, which has size 2."""
+        key: Key = object.__new__(Key)
+        Tensor.__init__(key, x.interpreter, x.representation, x.shape, x.dtype)
+        return key
+
+    def __getitem__(self, index: Any) -> Tensor:
+        found = super().__getitem__(index)
+        is_row = isinstance(index, int | slice) and self.ndim > 1
+        return Key.of(found) if is_row else found
+
+    def __repr__(self) -> str:
+        return self._text() or super().__repr__()
+
+    def __str__(self) -> str:
+        return self._text() or super().__str__()
+
+    def __format__(self, spec: str) -> str:
+        return super().__format__(spec) if spec else str(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, super().__reduce__()
+
+    def _text(self) -> str | None:
+        """Each key as the call that makes it, of many the first and last; None where the values are not known."""
+        if self.interpreter.below is not None:
+            return None
+        try:
+            words = [int(word) % (1 << 32) for word in self.flat()]
+        except (ConcretizationError, EscapedTensorError):
+            return None
+        rows = [f"key({high << 32 | low})" for high, low in zip(words[::2], words[1::2], strict=True)]
+        for size in self.shape[-2::-1]:
+            groups = [rows[i : i + size] for i in range(0, len(rows), size)] if size else []
+            rows = [f"[{' '.join(_few(group))}]" for group in groups]
+        return rows[0] if rows else "[]"
+
+
+def _few(shown: list[str]) -> list[str]:
+    return shown if len(shown) <= 6 else [*shown[:3], "...", *shown[-3:]]
+
+
+def _unpickled(make: Any, facts: tuple[Any, ...]) -> Key:
+    return Key.of(make(*facts))
 
 
 def key(seed: Any, *, backend: Any = None, device: str | None = None) -> Tensor:
@@ -36,7 +109,7 @@ def key(seed: Any, *, backend: Any = None, device: str | None = None) -> Tensor:
     ([0, 5], [-1, -1])
     """
     if isinstance(seed, Tensor):
-        return _of_tensor(seed if backend is None and device is None else seed.to(backend, device))
+        return Key.of(_of_tensor(seed if backend is None and device is None else seed.to(backend, device)))
     try:
         value = operator.index(seed)
     except ConcretizationError as error:
@@ -49,7 +122,9 @@ def key(seed: Any, *, backend: Any = None, device: str | None = None) -> Tensor:
             f"key: the seed must be from -2**63 to 2**64 - 1, got {what}; take it modulo 2**64"
         )
     halves = divmod(value % (1 << 64), 1 << 32)
-    return tensor([wrap_integer(half, int32) for half in halves], int32, backend=backend, device=device)
+    return Key.of(
+        tensor([wrap_integer(half, int32) for half in halves], int32, backend=backend, device=device)
+    )
 
 
 def _of_tensor(seed: Tensor) -> Tensor:
@@ -90,7 +165,7 @@ def split(key: Tensor, num: Any = 2) -> Tensor:
     (5,)
     """
     key, sizes = checked("split", key), shape_of("split", num)
-    return blocks(key, math.prod(sizes), Purpose.SPLIT).reshape((*sizes, 2))
+    return Key.of(blocks(key, math.prod(sizes), Purpose.SPLIT).reshape((*sizes, 2)))
 
 
 def fold_in(key: Tensor, data: Any) -> Tensor:
@@ -132,4 +207,4 @@ def fold_in(key: Tensor, data: Any) -> Tensor:
                 f"fold_in: data must be from -2**31 to 2**32 - 1, got {value}; fold in its parts one by one"
             )
         counter = key.constant([empty, wrap_integer(value, int32)], int32, (2,))
-    return encipher(key, counter.reshape((1, 2))).reshape((2,))
+    return Key.of(encipher(key, counter.reshape((1, 2))).reshape((2,)))
