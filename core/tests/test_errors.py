@@ -39,6 +39,7 @@ from tensorken.errors import (
     UnknownBackendError,
 )
 from tensorken.fuse import Fuse
+from tensorken.names_elsewhere import METHODS, MODULE, RANDOM
 from tensorken_numpy.backend import Numpy
 from tensorken_string.backend import String
 
@@ -492,3 +493,45 @@ def test_an_error_in_the_middle_leaves_everything_usable():
             tk.jvp(tk.grad(f), (V,), (V,))
     next_call_works()
     assert array(V).tolist() == [1.0, 2.0, 3.0]
+
+
+# ---- names of other libraries ------------------------------------------------------------------------------
+
+
+@each_of(
+    ("call", "message"),
+    [
+        (lambda: tk.cat, r"^module 'tensorken' has no attribute 'cat'; use tk\.concatenate\(xs, axis\)$"),
+        (
+            lambda: tk.random.PRNGKey,
+            r"^module 'tensorken.random' has no attribute 'PRNGKey'; use tk\.random\.key\(seed\)$",
+        ),
+        (lambda: V.detach(), r"^a tensor has no attribute 'detach'; use tk\.stop_gradient\(x\)$"),
+        (lambda: V.softmax(), r"^a tensor has no attribute 'softmax'; use tk\.softmax\(x\)$"),
+        (lambda: tk.no_such_name, "^module 'tensorken' has no attribute 'no_such_name'$"),
+        (lambda: tk.random.no_such_name, "^module 'tensorken.random' has no attribute 'no_such_name'$"),
+        (lambda: V.no_such_name, "^a tensor has no attribute 'no_such_name'$"),
+        (lambda: V._no_such_name, "^a tensor has no attribute '_no_such_name'$"),
+    ],
+)
+def test_an_unknown_name_says_what_is_used_here(call, message):
+    with pytest.raises(AttributeError, match=message):
+        call()
+
+
+def test_the_names_of_other_libraries_are_not_here_and_what_is_used_is():
+    known = {"tk": tk, "x": V, "f": lambda x: x, "v": V, "seed": 0, "numpy": np}
+    for where, table in ((tk, MODULE), (tk.Tensor, METHODS), (tk.random, RANDOM)):
+        for name, here in table.items():
+            assert not hasattr(where, name), name
+            for used in re.findall(r"\b(?:tk|x|numpy)(?:\.[a-z]\w*)+", here, re.IGNORECASE):
+                assert eval(used, known) is not None, used
+
+
+def test_an_error_within_a_property_is_not_hidden():
+    class Broken(Numpy):
+        def shape(self, x):
+            return x.no_such_shape
+
+    with pytest.raises(AttributeError, match="'no_such_shape'"):
+        _ = tk.Tensor(Broken(), np.ones(2)).shape

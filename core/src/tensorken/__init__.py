@@ -88,6 +88,7 @@ else:
         """What is looked up where it is asked for: the version, as reading metadata takes time, and plugins' names."""
         from tensorken.discovery import core_version
         from tensorken.errors import BackendError
+        from tensorken.names_elsewhere import MODULE, missing
         from tensorken.registry import REGISTRY
 
         if name == "__version__":
@@ -99,6 +100,9 @@ else:
                 pass
             except BackendError as error:
                 raise AttributeError(f"tensorken.{name}: {error}") from error
+        known = missing("module 'tensorken'", name, MODULE)
+        if known is not None:
+            raise known
         raise AttributeError(
             f"module 'tensorken' has no attribute {name!r}", name=name, obj=__import__(__name__)
         )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorken import display, indexing, interop
 from tensorken.dispatch import apply, unary
 from tensorken.errors import ArgumentError, ConcretizationError, ImmutableError, ShapeError
 from tensorken.levels import lift, lower
 from tensorken.methods import Methods
+from tensorken.names_elsewhere import METHODS, missing
 from tensorken.normalization import Axis, axes_of, axis_of, filled_in, pairs_of, sizes_of, with_numpys_names
 from tensorken.operators import or_reflected
 from tensorken.spec.dtypes import DType, as_dtype, bool_, check_scalar, int32
@@ -555,6 +558,20 @@ class Tensor(Methods):
         if isinstance(base, RawTensor):
             base.realize(value)
         return self
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The error for an unknown name: it says what is used here, if another library has such a name."""
+            own = inspect.getattr_static(type(self), name, None)
+            if isinstance(own, property):  # which raised an AttributeError of its own: raise that
+                return own.fget(self)
+            error = missing("a tensor", name, METHODS)
+            if error is not None:
+                raise error
+            function = None if name.startswith("_") else vars(sys.modules["tensorken"]).get(name)
+            here = f"; use tk.{name}(x)" if inspect.isfunction(function) else ""
+            raise AttributeError(f"a tensor has no attribute {name!r}{here}", name=name, obj=self)
 
     def __getitem__(self, key: Any) -> Tensor:
         return indexing.get(self, key)

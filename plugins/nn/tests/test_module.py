@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -142,3 +144,16 @@ def test_a_module_is_told_by_its_shapes() -> None:
         "  Function(relu),",
         ")",
     ]
+
+
+def test_an_unknown_name_says_what_is_used_here() -> None:
+    with pytest.raises(
+        AttributeError, match=r"tensorken_nn' has no attribute 'MSELoss'; use nn\.squared_error"
+    ):
+        attrgetter("MSELoss")(nn)
+    with pytest.raises(AttributeError, match=r"^module 'tensorken_nn' has no attribute 'no_such_name'$"):
+        attrgetter("no_such_name")(nn)
+    for name, here in nn._ELSEWHERE.items():
+        assert not hasattr(nn, name)
+        if used := re.match(r"nn\.(\w+)", here):
+            assert hasattr(nn, used[1])

@@ -12,6 +12,9 @@ Names, arguments and defaults are those of `jax.random`; the numbers are our own
 [-0.5226 -1.0168 0.6327]
 """
 
+import sys as _sys
+import typing as _typing
+
 from tensorken.random.bits import bits
 from tensorken.random.choices import categorical, choice, permutation
 from tensorken.random.distributions import (
@@ -24,6 +27,18 @@ from tensorken.random.distributions import (
 )
 from tensorken.random.integers import randint
 from tensorken.random.keys import fold_in, key, split
+
+if not _typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """The error for an unknown name: it says what is used here, if another library has such a name."""
+        from tensorken.names_elsewhere import RANDOM, missing
+
+        error = missing("module 'tensorken.random'", name, RANDOM)
+        raise error or AttributeError(
+            f"module 'tensorken.random' has no attribute {name!r}", name=name, obj=_sys.modules[__name__]
+        )
+
 
 __all__ = [
     "bernoulli",

@@ -10,6 +10,8 @@ So everything that the core does to functions and trees, it does to networks: de
 [3.0]
 """
 
+import typing as _typing
+
 from tensorken_nn import checkpoints
 from tensorken_nn.accumulation import accumulate
 from tensorken_nn.activations import (
@@ -106,6 +108,43 @@ from tensorken_nn.schedules import cosine, join, linear, staircase, warmup
 from tensorken_nn.tables import Table, read_csv
 from tensorken_nn.text import Vocabulary, read_text
 from tensorken_nn.training import Learner, Progress, Record, Shown, Task, fit, gradient_step
+
+_ELSEWHERE: _typing.Final = {
+    "BCEWithLogitsLoss": "nn.binary_cross_entropy_with_logits(logits, labels)",
+    "BatchNorm1d": "nn.BatchNorm",
+    "BatchNorm2d": "nn.BatchNorm",
+    "Conv": "nn.Conv2d",
+    "CrossEntropyLoss": "nn.cross_entropy(logits, labels)",
+    "Dense": "nn.Linear",
+    "GELU": "nn.gelu, a function",
+    "HuberLoss": "nn.huber(predictions, targets)",
+    "L1Loss": "nn.l1(predictions, targets)",
+    "MSELoss": "nn.squared_error(predictions, targets)",
+    "MaxPool": "nn.MaxPool2d",
+    "Parameter": "a field of a Module that holds a tensor",
+    "ReLU": "nn.relu, a function",
+    "SiLU": "nn.silu, a function",
+    "Sigmoid": "nn.sigmoid, a function",
+    "Softmax": "nn.softmax, a function",
+    "Tanh": "nn.tanh, a function",
+    "binary_cross_entropy": "nn.binary_cross_entropy_with_logits(logits, labels)",
+    "functional": "nn itself, which has the functions",
+    "huber_loss": "nn.huber(predictions, targets)",
+    "l1_loss": "nn.l1(predictions, targets)",
+    "mse": "nn.squared_error(predictions, targets)",
+    "mse_loss": "nn.squared_error(predictions, targets)",
+    "optim": "nn itself, which has the optimisers",
+    "softmax_cross_entropy": "nn.cross_entropy(logits, labels)",
+}
+"""What other libraries call what is here."""
+
+if not _typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """The error for an unknown name: it says what is used here, if another library has such a name."""
+        here = f"; use {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+        raise AttributeError(f"module 'tensorken_nn' has no attribute {name!r}{here}")
+
 
 __all__ = [
     "GPT",
