@@ -48,7 +48,7 @@ def nested(d: Draft, names: Sequence[str], ndim: int, depth: int) -> str:
     alone = body(d, [v], ndim, depth)
     options = [
         f"xp.jit(lambda {v}: {inside})({a})",
-        f"xp.checkpoint(lambda {v}: {alone})({a})",
+        f"xp.checkpoint(lambda {v}: {inside})({a})",
         f"xp.cond(xp.sum({a}) > 0, lambda {v}: {inside}, lambda {v}: {v} * 0.5, {a})",
         f"xp.fori_loop(0, 2, lambda i, {v}: {inside}, {a})",
         f"xp.scan(lambda {v}, _: ({inside}, None), {a}, None, length=2)[0]",
@@ -67,7 +67,9 @@ def nested(d: Draft, names: Sequence[str], ndim: int, depth: int) -> str:
 def state(d: Draft, some: bool = True, fits: Callable[[Value], bool] | None = None) -> Value:
     """An operand of a loop."""
     return d.pick(
-        WIDE, lambda x: (not some or x.size > 0) and x.size < 20 and (fits is None or fits(x)), fine=True
+        (*WIDE, "float16") if d.chance(0.15) else WIDE,
+        lambda x: (not some or x.size > 0) and x.size < 20 and (fits is None or fits(x)),
+        fine=True,
     )
 
 
@@ -269,8 +271,8 @@ def _rows() -> Iterator[Row]:
         "jit within jit": "xp.jit(lambda {v}: xp.jit(lambda {v}: {f})({v}) + {y})({x})",
         "jit of grad": "xp.jit(xp.grad(lambda {v}: xp.sum({f})))({x})",
         "grad of jit": "xp.grad(xp.jit(lambda {v}: xp.sum({f})))({x})",
-        "checkpoint": "xp.checkpoint(lambda {v}: {g})({x})",
-        "grad of checkpoint": "xp.grad(lambda {v}: xp.sum(xp.checkpoint(lambda {v}: {g})({v})))({x})",
+        "checkpoint": "xp.checkpoint(lambda {v}: {f})({x})",
+        "grad of checkpoint": "xp.grad(lambda {v}: xp.sum(xp.checkpoint(lambda {v}: {f})({v})))({x})",
         "custom_jvp": "with_jvp(xp, lambda {v}: xp.sin({v}), lambda {v}: 2.0 * xp.cos({v}))({x})",
         "custom_vjp": "with_vjp(xp, lambda {v}: xp.tanh({v}), lambda {v}: 0.5 * {v})({x})",
         "grad of custom_jvp": (
@@ -287,6 +289,16 @@ def _rows() -> Iterator[Row]:
         "stop_gradient": "xp.stop_gradient({x}) * {y} + {x}",
     }.items():
         yield Row(name, of_one(text))
+    for name, text in {  # JAX refuses those of values that are differentiated
+        "custom_jvp of a closure": (
+            "with_jvp(xp, lambda {v}: xp.sin({v}) * {y}, lambda {v}: 2.0 * xp.cos({v}) + {y})({x})"
+        ),
+        "grad of a custom_vjp of a closure": (
+            "xp.grad(lambda {v}: xp.sum("
+            "with_vjp(xp, lambda {v}: xp.sin({v}) * {y}, lambda {v}: {v} * {y})({g})))({x})"
+        ),
+    }.items():
+        yield Row(name, of_one(text), smooth=False)
     yield Row("scan", _scan, weight=2.0)
     yield Row("scan of trees", _scan_tree, weight=2.0)
     yield Row("scan that passes", _scan_passes)
