@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -66,13 +69,62 @@ class CrashesAtAll(Small):
         os._exit(9)
 
 
-class Hangs(Small):
-    """Takes for ever at one case."""
+class At(Small):
+    """Does something at one case."""
 
     def full(self, shape: Any, value: Any, dtype: Any) -> Any:
         if shape == (7,) and dtype.name == "float32":
-            time.sleep(1000)
+            self.do()
         return super().full(shape, value, dtype)
+
+    def do(self) -> None:
+        """What is done."""
+
+
+class Hangs(At):
+    """Waits for ever."""
+
+    def do(self) -> None:
+        lock = threading.Lock()
+        with lock:
+            lock.acquire()
+
+
+class Spins(At):
+    """Computes for ever."""
+
+    def do(self) -> None:
+        while True:
+            pass
+
+
+class SpinsOnce(At):
+    """Computes for ever, unless there is a file that it left before."""
+
+    def do(self) -> None:
+        if not Path("spun").exists():
+            Path("spun").touch()
+            while True:
+                pass
+
+
+class Sleeps(At):
+    """Waits for longer than it may compute."""
+
+    def do(self) -> None:
+        if not Path("slept").exists():
+            Path("slept").touch()
+            time.sleep(1.6)
+
+
+class Stopped(At):
+    """Is kept from running, as by a busy machine, for longer than it may compute."""
+
+    def do(self) -> None:
+        if not Path("stopped").exists():
+            Path("stopped").touch()
+            subprocess.Popen(["/bin/sh", "-c", f"sleep 1.6; kill -CONT {os.getpid()}"])
+            os.kill(os.getpid(), signal.SIGSTOP)
 
 
 class Slow(Small):

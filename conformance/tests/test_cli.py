@@ -17,7 +17,9 @@ from conformance.tests import fake_backends
 from conformance.tests.sample_reports import FAILED, report
 from tensorken.spec.op import OPS
 from tensorken_conformance import check, cli
+from tensorken_conformance.case import Case, Result
 from tensorken_conformance.cli import main
+from tensorken_conformance.report.journal import load_either
 from tensorken_conformance.report.serial import load, to_json
 from tensorken_conformance.running.loading import load as load_subject
 
@@ -233,6 +235,76 @@ def test_an_interrupted_run_reports_what_it_has(tmp_path: Path) -> None:
         (True, {"TERM": "dumb"}, False),
     ],
 )
+def started(folder: Path, *options: str) -> subprocess.Popen[bytes]:
+    """A run of a backend that takes its time, as soon as it has begun."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
+    run = subprocess.Popen(
+        [*COMMAND, "run", f"{fake_backends.PLACE}:Slow", "--select", "values.read-back/full", "--in-process"]
+        + [*options],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    while not (folder / "begun").exists() and run.poll() is None:
+        time.sleep(0.05)
+    return run
+
+
+def test_a_killed_run_leaves_its_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = started(tmp_path, "--json", "report.json")
+    journal = tmp_path / "report.jsonl"
+    while journal.read_text().count("\n") < 3:
+        time.sleep(0.05)
+    run.kill()
+    run.communicate()
+    assert not (tmp_path / "report.json").exists()
+    text = journal.read_text()
+    journal.write_text(text + '{"case": "values.read-b')  # what is written when it is killed may not be whole
+    assert main(["matrix", str(journal)]) == 0
+    assert "fake_backends" in capsys.readouterr().out
+    found = load_either(journal)
+    assert len(found.results) == text.count("\n") - 1
+    assert found.header.partial == "killed"
+    assert {result.case.law for result in found.results} == {"values.read-back"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows ends a process at once")
+def test_a_terminated_run_reports_what_it_has(tmp_path: Path) -> None:
+    run = started(tmp_path, "--json", "report.json", "--results", "results.jsonl")
+    while (tmp_path / "results.jsonl").read_text().count("\n") < 3:
+        time.sleep(0.05)
+    run.terminate()
+    out, _ = run.communicate()
+    assert run.returncode == 130, out
+    found = load(tmp_path / "report.json")
+    assert found.header.partial == "interrupted"
+    kept = [result.case for result in load_either(tmp_path / "results.jsonl").results]
+    assert len(kept) >= len(found.results) - 1  # it may have been interrupted before the last was written
+    assert kept == [result.case for result in found.results][: len(kept)]
+    assert not (tmp_path / "report.jsonl").exists()
+
+
+def test_results_need_a_file(tmp_path: Path) -> None:
+    assert main(["run", RIGHT, *QUICK, "--results", "-"]) == 2
+    assert main(["run", RIGHT, *QUICK, "--results", str(tmp_path)]) == 2
+
+
+def test_a_whole_run_leaves_the_report_alone(tmp_path: Path) -> None:
+    assert main(["run", RIGHT, *QUICK, "--json", str(tmp_path / "report.json")]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_progress_is_told_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = cli.Progress(every=0.0)
+    progress.tell(Result(Case("values.sums", "sum"), "passed", 1))
+    progress.tell(Result(Case("values.sums", "sum"), "failed", 1))
+    progress.end()
+    out, err = capsys.readouterr()
+    assert err.splitlines() == ["1 cases, 0 bad; values.sums", "2 cases, 1 bad; values.sums"]
+    assert out == ""
+
+
 def test_colours(
     is_a_terminal: bool, variables: dict[str, str], colours: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections import deque
 from itertools import groupby
 from pathlib import Path
@@ -133,15 +134,50 @@ def test_crashes_without_end_end_the_run(monkeypatch: pytest.MonkeyPatch) -> Non
     assert account(found.results).passed == 0
 
 
-def test_a_hang_is_the_result_of_one_case_and_says_where(right: Run) -> None:
-    found = examine("Hangs", limit=6.0)  # a busy machine needs some of them to begin
+def test_a_deadlock_is_the_result_of_one_case_and_says_where(right: Run) -> None:
+    found = examine("Hangs", limit=1.0)
     hang = bad(found)["values.read-back/full/float32/prime"]
-    assert hang.says.startswith("hang: no result within 6 s")
+    assert hang.says.startswith("hang: no result within 2 s of waiting, in ")
+    assert hang.says.endswith(", twice")
     assert "fake_backends.py" in hang.says or runner.os.name == "nt"
-    assert hang.seconds >= 6.0
+    assert hang.seconds >= 2.0
     [of_law] = make(found).by_law
-    assert of_law.seconds >= 6.0
+    assert of_law.seconds >= 2.0
     assert not [r for r in bad(found).values() if r.case.op != "full"]
+    assert {r.case.id for r in found.results} >= {r.case.id for r in right.results if r.case.op != "full"}
+
+
+def test_a_case_that_computes_for_ever_is_found() -> None:
+    found = examine("Spins", limit=1.0)
+    hang = bad(found)["values.read-back/full/float32/prime"]
+    assert hang.says.startswith("hang: no result within 1 s of computing")
+    assert hang.says.endswith(", twice")
+
+
+def test_a_case_that_hangs_is_tried_again_alone(
+    right: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where the backend leaves its file
+    found = examine("SpinsOnce", limit=1.0, workers=2)
+    assert (tmp_path / "spun").exists()
+    assert without_times(found) == without_times(right)
+
+
+@pytest.mark.parametrize(
+    "backend",
+    ["Sleeps", pytest.param("Stopped", marks=pytest.mark.skipif(os.name == "nt", reason="no SIGSTOP"))],
+)
+def test_a_process_that_is_kept_from_running_does_not_count_as_hanging(
+    backend: str, right: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    again: list[Any] = []
+    bury = runner._Crew._bury
+    monkeypatch.setattr(runner._Crew, "_bury", lambda *args: (again.append(args), bury(*args)))
+    found = examine(backend, limit=1.0)
+    assert list(tmp_path.iterdir())
+    assert without_times(found) == without_times(right)
+    assert not again
 
 
 def test_a_law_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import os
+import signal
 import sys
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensorken_conformance.running.runner import Options, RunError, run
 
 if TYPE_CHECKING:
+    from tensorken_conformance.case import Result
+    from tensorken_conformance.report.journal import Journal
     from tensorken_conformance.report.model import Report
 
 WRONG = 1
@@ -70,7 +76,16 @@ def _parser() -> argparse.ArgumentParser:
         "--workers", type=_positive, metavar="N", help="how many processes; default: processors, up to 8"
     )
     own.add_argument(
-        "--limit", type=_seconds, default=120.0, metavar="SECONDS", help="for one case; default: 120"
+        "--limit",
+        type=_seconds,
+        default=120.0,
+        metavar="SECONDS",
+        help="of computing, for one case; default: 120",
+    )
+    own.add_argument(
+        "--results",
+        metavar="FILE",
+        help="write each result as it comes, a line of JSON; a killed run leaves it",
     )
     for form in FORMS:
         own.add_argument(f"--{form}", metavar="FILE", help=f"write {_WHAT[form]}; - is stdout")
@@ -183,21 +198,26 @@ def _pair(text: str) -> tuple[str, Any]:
 
 def _run(options: argparse.Namespace) -> int:
     files = {form: getattr(options, form) for form in FORMS if getattr(options, form) is not None}
-    _check_files(list(files.values()))
+    journal = _journal(options.results, files)
     progress = Progress()
-    found = run(
-        Options(
-            options.backend,
-            options.seed,
-            options.depth or "default",
-            tuple(options.select),
-            options.workers,
-            options.limit,
-            dict(options.backend_option),
-            options.in_process,
-        ),
-        progress.tell,
+
+    def tell(result: Result) -> None:
+        progress.tell(result)
+        if journal is not None:
+            journal.tell(result)
+
+    wanted = Options(
+        options.backend,
+        options.seed,
+        options.depth or "default",
+        tuple(options.select),
+        options.workers,
+        options.limit,
+        dict(options.backend_option),
+        options.in_process,
     )
+    with _interrupted_by_termination():
+        found = run(wanted, tell, lambda found: None if journal is None else journal.begin(found))
     progress.end()
     from tensorken_conformance.report.model import make
     from tensorken_conformance.report.terminal import to_text
@@ -208,7 +228,42 @@ def _run(options: argparse.Namespace) -> int:
     say(to_text(report, colours(out), matrix=not options.brief), out)
     for form, file in files.items():
         write(file, rendered(report, form, file))
+    if journal is not None:
+        journal.close(keep=options.results is not None)
     return INTERRUPTED if found.partial else report.status
+
+
+@contextlib.contextmanager
+def _interrupted_by_termination() -> Iterator[None]:
+    """Let a request to terminate end a run as Ctrl-C does, with a report of what was found so far."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # where Python takes no signals
+        return
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    former = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)
+
+
+def _journal(path: str | None, files: dict[str, str]) -> Journal | None:
+    """Where results go as they come: into the file that is named, or beside the report for machines.
+
+    Raises:
+        RunError: if it, or another file, cannot be written.
+    """
+    from tensorken_conformance.report.journal import Journal
+
+    beside = files.get("json", "-")
+    if path == "-":
+        raise RunError("--results - has no place to write to; name a file")
+    path = path or (None if beside == "-" else f"{beside}l")
+    _check_files([*files.values(), *([path] if path else [])])
+    return Journal(path) if path else None
 
 
 def rendered(report: Report, form: str, file: str) -> str:
@@ -235,24 +290,33 @@ def rendered(report: Report, form: str, file: str) -> str:
 
 
 class Progress:
-    """A line on stderr that says how far the run is, if someone looks at it."""
+    """Says on stderr how far the run is: in a line that changes in a terminal, elsewhere in a line now and then.
 
-    def __init__(self) -> None:
-        self._shows = sys.stderr is not None and sys.stderr.isatty()
+    Args:
+        every: seconds between two lines where nobody looks at a terminal.
+    """
+
+    def __init__(self, every: float = 30.0) -> None:
+        self._terminal = sys.stderr is not None and sys.stderr.isatty()
         self._count = self._bad = 0
+        self._every, self._last = every, time.monotonic()
 
-    def tell(self, result: Any) -> None:
+    def tell(self, result: Result) -> None:
         """Count a result."""
         self._count += 1
         self._bad += result.status in ("failed", "crashed")
-        if self._shows and (self._count % 50 == 0 or self._bad):
-            text = f"{self._count} cases, {self._bad} bad; {result.case.law}"
-            sys.stderr.write(f"\r{ascii_only(text):<78.78}")
+        text = ascii_only(f"{self._count} cases, {self._bad} bad; {result.case.law}")
+        if self._terminal and (self._count % 50 == 0 or self._bad):
+            sys.stderr.write(f"\r{text:<78.78}")
+            sys.stderr.flush()
+        elif sys.stderr is not None and not self._terminal and time.monotonic() - self._last >= self._every:
+            self._last = time.monotonic()
+            sys.stderr.write(f"{text}\n")
             sys.stderr.flush()
 
     def end(self) -> None:
         """Clear the line."""
-        if self._shows:
+        if self._terminal:
             sys.stderr.write(f"\r{'':<78}\r")
 
 
@@ -307,10 +371,11 @@ def _missing(options: argparse.Namespace) -> int:
 
 def _diff(options: argparse.Namespace) -> int:
     from tensorken_conformance.report.diff import compare
-    from tensorken_conformance.report.serial import ReportError, load
+    from tensorken_conformance.report.journal import load_either
+    from tensorken_conformance.report.serial import ReportError
 
     try:
-        found = compare(load(options.old), load(options.new), slower=options.slower)
+        found = compare(load_either(options.old), load_either(options.new), slower=options.slower)
     except ReportError as error:
         raise RunError(str(error)) from error
     say(found.text)
@@ -318,12 +383,13 @@ def _diff(options: argparse.Namespace) -> int:
 
 
 def _matrix(options: argparse.Namespace) -> int:
+    from tensorken_conformance.report.journal import load_either
     from tensorken_conformance.report.matrix import to_markdown, to_page, to_text
-    from tensorken_conformance.report.serial import ReportError, load_all
+    from tensorken_conformance.report.serial import ReportError
 
     _check_files([file for file in (options.markdown, options.html) if file])
     try:
-        reports = load_all(options.reports)
+        reports = [load_either(path) for path in options.reports]
     except ReportError as error:
         raise RunError(str(error)) from error
     if options.markdown:

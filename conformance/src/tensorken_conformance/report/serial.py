@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from importlib import resources
 from pathlib import Path
@@ -58,10 +58,10 @@ def as_data(report: Report) -> dict[str, Any]:
     """A report as lists, dictionaries, numbers and text."""
     return {
         "schema": SCHEMA,
-        "header": _plain(asdict(report.header)),
+        "header": plain(asdict(report.header)),
         "claim": report.claim,
         "status": report.status,
-        "capabilities": _plain(asdict(report.capabilities)),
+        "capabilities": plain(asdict(report.capabilities)),
         "counts": _counts(report.counts),
         "laws": [
             {
@@ -91,7 +91,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "dtype": cell.dtype,
         "status": cell.status,
         "counts": _counts(cell.counts),
-        "ulp": _plain(cell.ulp),
+        "ulp": plain(cell.ulp),
         "worst": cell.worst,
         "limit": cell.limit,
         "seconds": round(cell.seconds, 6),
@@ -100,19 +100,19 @@ def _cell(cell: Cell) -> dict[str, Any]:
 
 
 def _result(result: Result) -> dict[str, Any]:
-    data: dict[str, Any] = _plain(result.as_data())
+    data: dict[str, Any] = plain(result.as_data())
     data["seconds"] = round(data["seconds"], 6)
     return data
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The value in JSON's terms; infinities and NaN are text, since JSON has no such numbers."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
+        return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
 
 
@@ -170,12 +170,17 @@ def _from_data(data: Mapping[str, Any]) -> Report:
         Header(**_known(Header, header)),
         Capabilities(**_known(Capabilities, as_tuples(data["capabilities"]))),
         {law["id"]: law["says"] for law in data["laws"]},
-        [Result.from_data(_known(Result, _numbers(result))) for result in data["results"]],
+        [result_from(result) for result in data["results"]],
         tuple(data["ops"]),
         tuple(data["problems"]),
         tuple(data["timed"]),
         tuple(data.get("remarks", ())),
     )
+
+
+def result_from(data: Mapping[str, Any]) -> Result:
+    """The result that a report, or a line of a journal, has."""
+    return Result.from_data(_known(Result, _numbers(data)))
 
 
 def _known(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,12 +193,3 @@ def _numbers(result: Mapping[str, Any]) -> dict[str, Any]:
     figures = {name: float(value) for name, value in result.get("figures", {}).items()}
     ulp = result.get("ulp")
     return {**result, "figures": figures, "ulp": None if ulp is None else float(ulp)}
-
-
-def load_all(paths: Iterable[str]) -> list[Report]:
-    """The reports in several files.
-
-    Raises:
-        ReportError: if one of them is none.
-    """
-    return [load(path) for path in paths]

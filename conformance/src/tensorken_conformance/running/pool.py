@@ -1,8 +1,12 @@
-"""Pool: worker processes that do tasks, several at a time; one that dies or hangs is told and replaced."""
+"""Pool: worker processes that do tasks, several at a time; one that dies or hangs is told and replaced.
+
+A task whose worker hangs may be done once more in the end, alone, before that is told.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import queue
@@ -13,8 +17,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from tensorken_conformance.running.stopwatch import POLL, Stopwatch
+
 BEGINNING = 120.0
-"""Seconds in which a worker must have begun with its first case: it imports, and lists the cases."""
+"""Seconds that a worker may compute before it begins with its first case: it imports, and lists the cases."""
+
+
+ENDING = 10.0
+"""Seconds in which a process that tells no more must have ended by itself, so that its exit status can be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +35,15 @@ class Task:
         data: what it is told.
         done: called with what came of it.
         died: called with the case that was running, and how the worker ended, if it did.
-        limit: seconds that it may go without telling anything, from the worker's first case on.
+        limit: seconds that it may compute without telling anything, from the worker's first case on.
+        twice: whether it is done once more, alone, before it counts as hanging.
     """
 
     data: dict[str, Any]
     done: Callable[[dict[str, Any]], None]
     died: Callable[[str, str], None]
     limit: float
+    twice: bool = True
 
 
 class Worker:
@@ -58,22 +70,39 @@ class Worker:
             self._lines.put(line)
         self._lines.put("")
 
-    def do(self, task: Task) -> bool:
-        """Have a task done; whether the worker outlived it."""
+    def do(self, task: Task, hung: Callable[[], None] | None = None) -> bool:
+        """Have a task done; whether the worker outlived it.
+
+        Args:
+            task: what to do.
+            hung: called in place of the task's `died`, if it is given and the worker hangs.
+        """
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):  # its end is noticed below
             self._process.stdin.write(json.dumps(task.data) + "\n")
             self._process.stdin.flush()
         running = ""
+        watch = Stopwatch(self._process.pid)
         while True:
             limit = task.limit if self._has_begun else max(task.limit, BEGINNING)
             try:
-                line = self._lines.get(timeout=limit)
+                line = self._lines.get(timeout=POLL)
             except queue.Empty:
+                watch.look()
+                reason = watch.verdict(limit)
+                if not reason:
+                    continue
                 self.end()
-                task.died(running, f"hang: no result within {limit:g} s")
+                if hung is None or not task.twice:
+                    task.died(running, f"hang: {reason}")
+                else:
+                    hung()
                 return False
+            watch.look()
+            watch.restart()
             if not line:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(ENDING)
                 self.end()
                 task.died(running, f"crash: exit status {self._process.returncode}")
                 return False
@@ -106,6 +135,7 @@ def do_all(tasks: Iterable[Task], module: str, workers: int) -> None:
         workers: how many processes.
     """
     waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
+    again: list[Task] = []
     lock = threading.Lock()
     for task in tasks:
         waiting.put(_locked(task, lock))
@@ -116,7 +146,7 @@ def do_all(tasks: Iterable[Task], module: str, workers: int) -> None:
             while True:
                 task = waiting.get_nowait()
                 worker = worker or Worker(module)
-                if not worker.do(task):
+                if not worker.do(task, functools.partial(again.append, task)):
                     worker = None
         except queue.Empty:
             return
@@ -129,6 +159,12 @@ def do_all(tasks: Iterable[Task], module: str, workers: int) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+    for task in again:
+        alone = Worker(module)
+        try:
+            alone.do(task)
+        finally:
+            alone.end()
 
 
 def _locked(task: Task, lock: threading.Lock) -> Task:
@@ -142,4 +178,4 @@ def _locked(task: Task, lock: threading.Lock) -> Task:
         with lock:
             task.died(case, reason)
 
-    return Task(task.data, done, died, task.limit)
+    return Task(task.data, done, died, task.limit, task.twice)

@@ -84,8 +84,17 @@ class Process:
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
 
-    def obituary(self, limit: float) -> str:
-        """Why the worker tells no more; it is gone afterwards."""
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._process.pid
+
+    def obituary(self, hangs: str) -> str:
+        """Why the worker tells no more; it is gone afterwards.
+
+        Args:
+            hangs: why it counts as hanging if it still runs.
+        """
         code = self._wait(0.5)
         if code is None:
             if sys.platform != "win32":
@@ -93,7 +102,7 @@ class Process:
                 self._wait(1.0)
             self.end()
             place = last_frame(self._said)
-            return f"hang: no result within {limit:g} s{place and f', {place}'}"
+            return f"hang: {hangs}{place and f', {place}'}"
         self.end()
         words = last_words(self._said)
         how = f"signal {-code} ({_signal_name(-code)})" if code < 0 else f"exit status {code}"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tensorken_conformance.case import Case, Result, script_of
 from tensorken_conformance.running.process import Process, Start
+from tensorken_conformance.running.stopwatch import POLL, Stopwatch
 
 if TYPE_CHECKING:
     from tensorken_conformance.subject import Depth
@@ -38,6 +40,12 @@ A_HANG = 10
 LAW_LIMIT = 20
 """How many times as long as for one case a law may take in all, unless the run is a deep one."""
 
+BEGINNING = 120.0
+"""Seconds that a worker may compute before it says what it is, if the limit for a case is less: it imports."""
+
+TOLD = "twice"
+"""What the report of a hang ends with: the case was tried again, alone."""
+
 REST = "enumeration"
 """What a result is about that stands for cases which did not run."""
 
@@ -58,7 +66,7 @@ class Options:
         depth: how many cases there are.
         select: the ids or groups of the laws, or beginnings of ids of cases; none: all.
         workers: how many processes; None: as many as there are processors, at most 8, and one at the depth `smoke`.
-        limit: seconds that a worker may take for one case.
+        limit: seconds that a worker may compute for one case; it may wait for twice as long.
         options: for what makes the backend, as in `loading.load`.
         in_process: whether to do without worker processes, for a debugger.
     """
@@ -74,7 +82,7 @@ class Options:
 
     @property
     def law_limit(self) -> float:
-        """Seconds that the workers may take for one law."""
+        """Seconds that the workers may compute and wait for one law."""
         return float("inf") if self.depth == "deep" else LAW_LIMIT * self.limit
 
 
@@ -92,6 +100,7 @@ class Run:
         problems: what is wrong with that list.
         seconds: how long it took.
         partial: why cases are missing, such as `interrupted`; empty if none are.
+        begun: called with the run when it is known what is to be examined.
     """
 
     options: Options
@@ -103,12 +112,14 @@ class Run:
     problems: list[str] = field(default_factory=list)
     seconds: float = 0.0
     partial: str = ""
+    begun: Callable[[Run], None] = field(default=lambda found: None, repr=False)
 
     def take(self, hello: Mapping[str, Any]) -> None:
         """Note what `worker.introduction` says."""
         self.laws, self.problems = hello["laws"], hello["problems"]
         self.capabilities, self.about = as_tuples(hello["capabilities"]), hello["about"]
         self.expectations = hello["expectations"]
+        self.begun(self)
 
 
 def as_tuples(declared: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,30 +137,35 @@ class Job:
         level: the lowest of theirs.
         strikes: how often it crashed, by op; by the empty name, if it was at no case.
         without: the ops that were given up, and why.
+        rest: what comes after this job, which is one case that is tried again alone.
     """
 
     law: str
     part: int
     parts: int
     skip: int = 0
+    rest: Job | None = None
     total: int | None = None
     level: int = 0
     strikes: Counter[str] = field(default_factory=Counter)
     without: dict[str, str] = field(default_factory=dict)
 
 
-def run(options: Options, tell: Tell = lambda result: None) -> Run:
+def run(
+    options: Options, tell: Tell = lambda result: None, begun: Callable[[Run], None] = lambda found: None
+) -> Run:
     """Examine a backend.  Ctrl-C ends that early, with what was found so far.
 
     Args:
         options: what to examine, and how.
         tell: called with each result as it comes.
+        begun: called with the run before that, when it is known what is to be examined.
 
     Raises:
         RunError: if there is no such backend, or no such law.
     """
     began = time.perf_counter()
-    found = Run(options)
+    found = Run(options, begun=begun)
     if options.in_process:
         from tensorken_conformance.running.debugging import examine_here
 
@@ -183,7 +199,10 @@ class _Member:
         self.process, self.job = process, job
         self.part = -1  # of the last job
         self.case, self.level, self.place = "", 0, 0  # what it is examining
-        self.heard = self.began = time.monotonic()
+        self.heard = time.monotonic()
+        self.ready = False  # whether it has told anything
+        self.watch = Stopwatch(process.pid)
+        self.before = 0.0  # what the watch showed when it began with the job
         self.failed = 0  # how many of the failed cases it knows
 
 
@@ -197,6 +216,7 @@ class _Crew:
         self._failed: list[str] = []
         self._places: dict[str, int] = {}  # of cases among those of their law
         self._taken: dict[str, float] = {}  # seconds by law
+        self._again: deque[Job] = deque()  # cases that hung, to be tried again
         self._crashes = 0
 
     # ---- starting ------------------------------------------------------------------------------------------
@@ -208,13 +228,13 @@ class _Crew:
             RunError: if there is no such backend, or no such law.
         """
         first = self._hire(None)
-        _, hello = self._listen(self._options.limit)
+        hello, hangs = self._hello(first)
         if hello is not None and "laws" in hello:
             self._found.take(hello)
             return True
         if hello is not None and hello["usage"]:
             raise RunError(hello["refused"])
-        reason = hello["refused"] if hello else first.process.obituary(self._options.limit)
+        reason = hello["refused"] if hello else first.process.obituary(hangs)
         case = Case("host.load", "load")
         self._note(Result(case, "crashed" if hello is None else "failed", 0, reason))
         return False
@@ -227,15 +247,20 @@ class _Crew:
         self._members.append(member)
         return member
 
-    def _listen(self, seconds: float) -> tuple[_Member | None, dict[str, Any] | None]:
-        """What is told next, by whom; by nobody if it takes too long."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            try:
-                return self._heard.get(timeout=min(left, 0.5))  # on Windows, Ctrl-C waits for the end of this
-            except queue.Empty:
-                continue
-        return None, None
+    def _hello(self, first: _Member) -> tuple[dict[str, Any] | None, str]:
+        """What the first worker says of itself; None if it died, or hangs for the reason beside it."""
+        while True:
+            with contextlib.suppress(queue.Empty):
+                _, hello = self._heard.get(timeout=POLL)
+                first.ready = True
+                return hello, ""
+            first.watch.look()
+            if reason := first.watch.verdict(self._limit(first)):
+                return None, reason
+
+    def _limit(self, member: _Member) -> float:
+        """Seconds that a worker may compute without telling anything."""
+        return self._options.limit if member.ready else max(self._options.limit, BEGINNING)
 
     # ---- a stage -------------------------------------------------------------------------------------------
 
@@ -256,21 +281,43 @@ class _Crew:
             busy = [member for member in self._members if member.job is not None]
             if not busy:
                 return
-            deadline = min(member.heard for member in busy) + self._options.limit
-            member, message = self._listen(max(deadline - time.monotonic(), 0.01))
-            if member is None:
-                for late in busy:
-                    if time.monotonic() - late.heard >= self._options.limit:
-                        self._bury(late, jobs)
-            elif member not in self._members:
-                pass  # it was stopped meanwhile
-            elif message is None:
-                self._bury(member, jobs)
+            try:
+                member, message = self._heard.get(
+                    timeout=POLL
+                )  # on Windows, Ctrl-C waits for the end of this
+            except queue.Empty:
+                pass
             else:
-                self._hear(member, message, jobs)
+                if member not in self._members:
+                    pass  # it was stopped meanwhile
+                elif message is None:
+                    self._bury(member, jobs, "it tells no more")
+                else:
+                    self._hear(member, message, jobs)
+            self._look_at(busy, jobs)
+
+    def _look_at(self, busy: Sequence[_Member], jobs: deque[Job]) -> None:
+        """Find those that hang; none does that has told something which has not been heard yet."""
+        for member in busy:
+            if member in self._members and member.watch.due:
+                member.watch.look()
+        if self._heard.empty():
+            for member in busy:
+                reason = member.watch.verdict(self._limit(member))
+                if reason and member in self._members and member.job is not None:
+                    self._bury(member, jobs, reason)
 
     def _assign(self, jobs: deque[Job], count: int, known: int) -> None:
-        """Give jobs to those that have none, and hire more if there is work for them."""
+        """Give jobs to those that have none, and hire more if there is work for them.
+
+        A case that hung comes first, when all have done what they are at, in a process that is at nothing else.
+        """
+        if self._again:
+            if not any(member.job is not None for member in self._members):
+                job = self._again.popleft()
+                self._dismiss(keep=0)
+                self._give(self._hire(job), job, known)
+            return
         while jobs:
             idle = next((member for member in self._members if member.job is None), None)
             if idle is None and len(self._members) >= count:
@@ -281,18 +328,25 @@ class _Crew:
                     job, jobs, "the backend crashed or hung so often in this run that it was given up"
                 )
                 continue
-            member = idle or self._hire(job)
-            member.job, member.part, member.case = job, job.part, ""
-            member.heard = member.began = time.monotonic()
-            news, member.failed = self._failed[member.failed : known], known
-            member.process.send(
-                law=job.law,
-                part=job.part,
-                parts=job.parts,
-                skip=job.skip,
-                without=list(job.without),
-                failed=news,
-            )
+            self._give(idle or self._hire(job), job, known)
+
+    def _give(self, member: _Member, job: Job, known: int) -> None:
+        """Give a job to a worker."""
+        member.job, member.part, member.case = job, job.part, ""
+        member.heard = time.monotonic()
+        member.watch.look()
+        member.watch.restart()
+        member.before = member.watch.total
+        news, member.failed = self._failed[member.failed : known], known
+        member.process.send(
+            law=job.law,
+            part=job.part,
+            parts=job.parts,
+            skip=job.skip,
+            count=1 if job.rest else None,
+            without=list(job.without),
+            failed=news,
+        )
 
     def _next(self, jobs: deque[Job], idle: _Member | None) -> Job:
         """Take a job for a worker: of the part that it has been at, else of one that no other worker is at."""
@@ -304,8 +358,9 @@ class _Crew:
         return job
 
     def _hear(self, member: _Member, message: dict[str, Any], jobs: deque[Job]) -> None:
-        job, now = member.job, time.monotonic()
-        member.heard = now
+        job, member.ready = member.job, True
+        member.heard = time.monotonic()
+        member.watch.restart()
         if job is None:  # it has said what it is
             return
         if "unlisted" in message:
@@ -319,21 +374,35 @@ class _Crew:
         if "result" in message:
             job.skip, member.case = message["place"] + 1, ""
             self._note(Result.from_data(message["result"]))
-        taken = self._taken.get(job.law, 0.0) + now - member.began
+        taken = self._taken.get(job.law, 0.0) + member.watch.total - member.before
         if "done" in message:
             self._taken[job.law], member.job = taken, None
+            if job.rest is not None:
+                jobs.appendleft(job.rest)
         elif taken > self._options.law_limit:
             reason = f"time limit: the law took more than {self._options.law_limit:g} s in all"
             self._end_law(job, jobs, f"{reason}; the rest of its cases did not run")
 
-    def _bury(self, member: _Member, jobs: deque[Job]) -> None:
-        """A worker died, or hangs: note the case that it was at, and have another one do the rest."""
-        job, reason = member.job, member.process.obituary(self._options.limit)
-        seconds = time.monotonic() - member.heard
+    def _bury(self, member: _Member, jobs: deque[Job], hangs: str) -> None:
+        """A worker died, or hangs: note the case that it was at, and have another one do the rest.
+
+        A case that hangs for the first time is tried again, alone, before it counts.
+        """
+        job, reason = member.job, member.process.obituary(hangs)
+        hung = reason.startswith("hang")
         self._members.remove(member)
         if job is None:
             return
-        self._crashes += A_HANG if reason.startswith("hang") else 1
+        if hung and member.case and job.rest is None:
+            job.skip = member.place + 1
+            self._again.append(
+                replace(job, skip=member.place, rest=job, strikes=Counter(), without=dict(job.without))
+            )
+            return
+        reason += f", {TOLD}" if hung and job.rest else ""
+        seconds = time.monotonic() - member.heard
+        job = job.rest or job
+        self._crashes += A_HANG if hung else 1
         op = ""
         if member.case:
             case = Case.parse(member.case)
@@ -341,7 +410,7 @@ class _Crew:
             options = self._options
             script = script_of(case, options.backend, options.seed, options.depth)
             self._note(Result(case, "crashed", member.level, reason, script, seconds=seconds))
-        job.strikes[op] += 2 if reason.startswith("hang") else 1
+        job.strikes[op] += 2 if hung else 1
         if job.strikes[op] < STRIKES:
             jobs.appendleft(job)
         elif op:
@@ -364,8 +433,9 @@ class _Crew:
 
     def _end_law(self, job: Job, jobs: deque[Job], reason: str) -> None:
         """End all work on the law of a job, and count the rest of it as crashed, once."""
-        for other in [other for other in jobs if other.law == job.law]:
-            jobs.remove(other)
+        for waiting in (jobs, self._again):
+            for other in [other for other in waiting if other.law == job.law]:
+                waiting.remove(other)
         for member in list(self._members):
             if member.job is not None and member.job.law == job.law:
                 member.process.end()

@@ -70,7 +70,7 @@ def serve(jobs: IO[str], results: IO[str]) -> None:
         except BaseException as error:  # noqa: BLE001, whatever comes of listing the cases is a result
             tell(unlisted=_cut(f"its cases cannot be listed: {type(error).__name__}: {error}"))
             continue
-        todo = list(enumerate(cases))[job["skip"] :]
+        todo = list(enumerate(cases))[job["skip"] :][: job["count"]]
         left: dict[str, list[str]] = {op: [] for op in job["without"]}
         for _, (_, case) in todo:
             if case.op in left:

@@ -27,8 +27,8 @@ PORTION = 0.05
 NARROW = 0.01
 """In how many cells of its ops a fault may show that is not crude."""
 
-LIMIT = 20.0
-"""Seconds that a case may take on a faulty backend before that counts as hanging."""
+LIMIT = 10.0
+"""Seconds that a case may compute on a faulty backend before that counts as hanging: it is one of its faults."""
 
 SLOW = 30.0
 """The same where the deepest cases are examined, and for mutants, which stop by themselves sooner."""
@@ -175,7 +175,7 @@ class _Tally:
                 self._tell(f"caught {fault.id}: {case}: {says}")
 
         data = {"kind": "fault", "id": fault.id, "seed": seed, "likely": finders().get(fault.id, "")}
-        return Task(data, lambda found: note(found["case"], found["says"]), note, LIMIT)
+        return Task(data, lambda found: note(found["case"], found["says"]), note, LIMIT, twice=False)
 
     def share_tasks(self) -> list[Task]:
         """For each fault in ops, in how many of their cells it shows."""
