@@ -40,8 +40,8 @@ def of_kinds(*kinds: Kind, params: int = 0, result: DType | None = None, for_boo
 
 floating = of_kinds("float")
 numeric = of_kinds("int", "float")
-difference = of_kinds("int", "float", for_bools="use a ^ b (logical_xor), or cast first (x.astype)")
-negated = of_kinds("int", "float", for_bools="use ~x (logical_not), or cast first (x.astype)")
+difference = of_kinds("int", "float", for_bools="cast first (x.astype), or use a ^ b (logical_xor)")
+negated = of_kinds("int", "float", for_bools="cast first (x.astype), or use ~x (logical_not)")
 float_to_bool = of_kinds("float", result=bool_)
 integer = of_kinds("int")
 anything = of_kinds("bool", "int", "float")
