@@ -306,7 +306,9 @@ def test_booleans_have_logic_and_no_other_arithmetic():
         with pytest.raises(DTypeError, match=r"^\w+: not defined for bool; it takes .*; cast first"):
             wrong()
     for wrong in (lambda: a - b, lambda: a - True, lambda: True - a, lambda: tk.subtract(a, b)):
-        with pytest.raises(DTypeError, match=r"^sub: not defined for bool; .*, or use a \^ b \(logical_xor\)"):
+        with pytest.raises(
+            DTypeError, match=r"^sub: not defined for bool; .*, or use a \^ b \(logical_xor\)"
+        ):
             wrong()
     with pytest.raises(DTypeError, match=r"^neg: not defined for bool; .*, or use ~x \(logical_not\)"):
         tk.negative(a)
