@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -47,9 +48,10 @@ os.environ.setdefault("UV_COMPILE_BYTECODE", "1")  # pip compiles what it instal
 
 # pyenv puts on the PATH only those of its interpreters that are switched on; the others are present too.
 pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-os.environ["PATH"] = os.pathsep.join(
-    [os.environ["PATH"], *map(str, sorted(pyenv.glob("3.*/bin"), reverse=True))]
-)
+with contextlib.suppress(PermissionError):  # it may be another user's
+    os.environ["PATH"] = os.pathsep.join(
+        [os.environ["PATH"], *map(str, sorted(pyenv.glob("3.*/bin"), reverse=True))]
+    )
 
 
 def requirements(*groups: str) -> list[str]:

@@ -59,7 +59,9 @@ def test_nothing_can_be_written_where_that_is_taken_away(tmp_path: Path) -> None
         (workspace / "folder" / "file", False),
         (home / "new", True),
     ):
-        done = subprocess.run(["touch", str(path)], check=False, stderr=subprocess.DEVNULL, **user)
+        done = subprocess.run(
+            ["sh", "-c", 'echo >> "$0"', str(path)], check=False, stderr=subprocess.DEVNULL, **user
+        )
         assert (done.returncode == 0) == may, path
     for path in (workspace, workspace / "folder"):
         path.chmod(0o755)
