@@ -45,6 +45,7 @@ class Tie:
         shapes: of the operands.
         values: from which elements are drawn, again and again.
         numpy: the function on numpy arrays, where `call` does not read so.
+        last: what the last operand is, where it is not drawn.
     """
 
     call: Callable[..., Any]
@@ -52,13 +53,15 @@ class Tie:
     shapes: tuple[Shape, ...] = ((4, 5),)
     values: tuple[float, ...] = (-1.0, 0.0, 1.0)
     numpy: Callable[..., Array] | None = None
+    last: tuple[float, ...] = ()
 
     def draw(self, rng: random.Random) -> list[Array]:
         """Operands, in float64."""
-        return [
+        drawn = [
             np.array([rng.choice(self.values) for _ in range(int(np.prod(shape)))]).reshape(shape)
             for shape in self.shapes
         ]
+        return [*drawn[:-1], np.array(self.last)] if self.last else drawn
 
     def value(self, *operands: Array) -> Array:
         """The function on numpy."""
@@ -270,7 +273,11 @@ TIES: dict[str, Tie] = {
         for method in ("lower", "higher", "nearest", "midpoint")
     },
     "quantile-by-share": Tie(
-        lambda xp, x, q: xp.quantile(x, q, axis=1), _by_shares, ((8, 5), (6,)), (0.0, 0.25, 0.375, 0.625, 1.0)
+        lambda xp, x, q: xp.quantile(x, q, axis=1),
+        _by_shares,
+        ((8, 5), (6,)),
+        (0.0, 1.0, 2.0),
+        last=(0.0, 0.25, 0.375, 0.625, 0.875, 1.0),
     ),
     # updates and loops
     "at-max": Tie(lambda xp, x, v: x.at[:, [0, 3]].max(v), None, ((4, 5), (4, 2)), numpy=_replaced_by_larger),
