@@ -302,6 +302,10 @@ def test_quantiles_at_shares_that_are_not_known() -> None:
     )
     assert tk.grad(tk.quantile, 1)(x, f64(0.75)).item() == 4.0
     assert tk.grad(tk.quantile, 1)(x, f64(0.5)).item() == 0.0  # a corner, as JAX has it
+    assert tk.quantile(tk.tensor([1.0, 2.0]), np.float64(0.5)).dtype is tk.float32
+    assert tk.quantile(tk.tensor([1.0, 2.0]), np.array([0.5, 1.0], "float32")).tolist() == [1.5, 2.0]
+    assert tk.quantile([1, 2, 4], tk.tensor(1)).item() == 4.0
+    assert tk.percentile(tk.tensor([1.0, 2.0], "float16"), tk.tensor([50.0], "float16")).tolist() == [1.5]
     assert tk.quantile(f64([inf, 1.0]), f64([0.0, 0.5, 1.0])).tolist() == [1.0, inf, inf]
     assert tk.quantile(tk.ones((2, 0)), tk.tensor([0.1, 0.2]), 1).shape == (2, 2)
     with pytest.raises(ArgumentError, match=r"^quantile: q must be from 0 to 1, got tensor"):

@@ -57,7 +57,7 @@ __all__ = [
 
 
 def add(a: Any, b: Any) -> Tensor:
-    """a + b, elementwise; the shapes broadcast.
+    """a + b, elementwise; of bools or, as in numpy; the shapes broadcast.
 
     >>> import tensorken as tk
     >>> print(tk.add([1.0, 2.0], 0.5))
@@ -67,7 +67,7 @@ def add(a: Any, b: Any) -> Tensor:
 
 
 def subtract(a: Any, b: Any) -> Tensor:
-    """a - b, elementwise; the shapes broadcast.
+    """a - b, elementwise; not defined for two bools, as in numpy; the shapes broadcast.
 
     >>> import tensorken as tk
     >>> print(tk.subtract([3.0, 4.0], 1.0))
@@ -77,7 +77,7 @@ def subtract(a: Any, b: Any) -> Tensor:
 
 
 def multiply(a: Any, b: Any) -> Tensor:
-    """a * b, elementwise; the shapes broadcast.
+    """a * b, elementwise; of bools and, as in numpy; the shapes broadcast.
 
     >>> import tensorken as tk
     >>> print(tk.multiply([3.0, 4.0], [2.0, 0.5]))
@@ -168,7 +168,7 @@ def power(a: Any, b: Any) -> Tensor:
 
 
 def negative(x: Any) -> Tensor:
-    """-x, elementwise.
+    """-x, elementwise; not defined for bools, as in numpy.
 
     >>> import tensorken as tk
     >>> print(tk.negative([1.0, -2.0]))
@@ -263,6 +263,8 @@ def sign(x: Any) -> Tensor:
 def maximum(a: Any, b: Any) -> Tensor:
     """The larger of a and b, elementwise; NaN if either is; a tie shares the derivative equally.
 
+    Of 0.0 and -0.0 the result may be either; of bools it is or.
+
     >>> import tensorken as tk
     >>> print(tk.maximum([1.0, 5.0], 3.0))
     [3 5]
@@ -272,6 +274,8 @@ def maximum(a: Any, b: Any) -> Tensor:
 
 def minimum(a: Any, b: Any) -> Tensor:
     """The smaller of a and b, elementwise; NaN if either is; a tie shares the derivative equally.
+
+    Of 0.0 and -0.0 the result may be either; of bools it is and.
 
     >>> import tensorken as tk
     >>> print(tk.minimum([1.0, 5.0], 3.0))
@@ -283,6 +287,8 @@ def minimum(a: Any, b: Any) -> Tensor:
 def fmax(a: Any, b: Any) -> Tensor:
     """The larger of a and b, elementwise; the other if one is NaN; the shapes broadcast.
 
+    A tie shares the derivative equally; of 0.0 and -0.0 the result may be either.
+
     >>> import tensorken as tk
     >>> print(tk.fmax([1.0, float("nan")], 0.5))
     [1 0.5]
@@ -292,6 +298,8 @@ def fmax(a: Any, b: Any) -> Tensor:
 
 def fmin(a: Any, b: Any) -> Tensor:
     """The smaller of a and b, elementwise; the other if one is NaN; the shapes broadcast.
+
+    A tie shares the derivative equally; of 0.0 and -0.0 the result may be either.
 
     >>> import tensorken as tk
     >>> print(tk.fmin([1.0, float("nan")], 0.5))

@@ -192,7 +192,7 @@ def _quantiles(name: str, x: Any, q: Any, axis: Axis, keepdims: bool, method: st
         raise ArgumentError(f"{name}: method must be one of {', '.join(_METHODS)}, got {shown(method)}")
     y = floating_of(first(name, x, q))
     shares: Any = None
-    if isinstance(q, Tensor) or hasattr(q, "__array__"):
+    if hasattr(q, "__array__") and not isinstance(q, float):  # numpy's float64 is a Python float
         y, shares = _shares(name, y, as_operand(name, q, y), whole)
     else:
         _check_numbers(name, q, whole)
@@ -204,8 +204,8 @@ def _quantiles(name: str, x: Any, q: Any, axis: Axis, keepdims: bool, method: st
         rows = _at_shares(ordered, shares.reshape((1, shares.size)), method)
         return rows.permute((1, 0)).reshape((*shares.shape, *shape))
     if not isinstance(q, Sequence):
-        return _at_share(ordered, q / whole, method).reshape(shape)
-    results = [_at_share(ordered, share / whole, method).reshape((1, *shape)) for share in q]
+        return _at_share(ordered, float(q) / whole, method).reshape(shape)
+    results = [_at_share(ordered, float(share) / whole, method).reshape((1, *shape)) for share in q]
     return results[0].concatenate(*results[1:], axis=0) if results else y.constant([], y.dtype, (0, *shape))
 
 
