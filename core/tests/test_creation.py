@@ -387,6 +387,11 @@ V = tk.tensor([1.0, 2.0, 3.0], backend=FUSED)
 
 # fmt: off
 MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: tk.zeros((2**70,)), ShapeError, r"zeros: no machine holds \(1180.*less than 2\*\*60 elements"),
+    (lambda: tk.zeros((2**40, 0, 2**40)), ShapeError, "zeros: no machine holds"),
+    (lambda: tk.ones((1,) * 65), ShapeError, "ones: no machine holds .* at most 64 axes"),
+    (lambda: tk.new((0, 2**70), []), ShapeError, "new: no machine holds"),
+    (lambda: tk.arange(2**70), ScalarRangeError, "arange: .* does not fit int32"),
     (lambda: tk.zeros((2, -1)), ShapeError, r"zeros: sizes must not be negative, got \(2, -1\)"),
     (lambda: tk.empty(1.5), ArgumentError, "empty: the sizes of a shape must be ints, got 1.5"),
     (lambda: tk.ones_like(V, shape=(-1,)), ShapeError, "ones_like: sizes must not be negative"),
@@ -395,7 +400,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: tk.full(2, object()), ArgumentError, "full: the value must be one number or tensor"),
     (lambda: tk.arange("3"), ArgumentError, "arange: start, stop and step must be finite numbers, got '3'"),
     (lambda: tk.arange(0, math.inf), ArgumentError, "arange: start, stop and step must be finite numbers, got inf"),
-    (lambda: tk.arange(0, 2**40, 2**39), ScalarRangeError, "tensor: .* does not fit int32.*int64"),
+    (lambda: tk.arange(0, 2**40, 2**39), ScalarRangeError, "arange: .* does not fit int32.*int64"),
     (lambda: tk.linspace(0, 1, 5, "float64"), ArgumentError, "linspace: endpoint must be True or False, got 'float64'"),
     (lambda: tk.linspace(0, 1, 2.5), ArgumentError, "linspace: num must be an int, got 2.5"),
     (lambda: tk.linspace(0, 1, -2), ShapeError, "linspace: num must not be negative, got -2"),

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorken.creation import pair_of_operands, tensor
-from tensorken.errors import ArgumentError, ConcretizationError, ShapeError
+from tensorken.errors import ArgumentError, ConcretizationError, ScalarRangeError, ShapeError
 from tensorken.functions.operands import a_tensor_of
 from tensorken.functions.shaping import moveaxis
 from tensorken.normalization import axis_of
 from tensorken.operators import floating_of
-from tensorken.spec.dtypes import as_dtype, float32, of_scalar
+from tensorken.spec.dtypes import as_dtype, check_scalar, float32, of_scalar
 from tensorken.spec.shapes import shown
 from tensorken.tensor import Scalar, Tensor
 
@@ -64,6 +64,11 @@ def arange(
     found = of_scalar(start + stop + step) if dtype is None else as_dtype(dtype)
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
         values: Sequence[Any] = range(start, stop, step)
+        try:
+            for n in (values[0], values[-1]) if values else ():  # before all of them are made
+                check_scalar(n, found)
+        except ScalarRangeError as error:
+            raise ScalarRangeError(f"arange: {error}") from None
     else:
         count = max(0, math.ceil((stop - start) / step))
         values = [start + i * step for i in range(count)]

@@ -21,10 +21,8 @@ from tensorken.programs.plain import float_of, structure_of, value_of
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.dtypes import DTYPES, DType, check_scalar
 from tensorken.spec.op import OPS
+from tensorken.spec.shapes import MOST_AXES, MOST_ELEMENTS
 from tensorken.tensor import Tensor
-
-MOST_AXES = 64
-"""So many axes can an array of numpy's have."""
 
 Make = Callable[[tuple[int, ...], Any, DType], Tensor]
 """From shape, elements and dtype to a tensor."""
@@ -131,7 +129,7 @@ class _Reader:
         if name not in DTYPES or not all([type(n) is int and n >= 0 for n in sizes]) or len(literal) > 1:
             raise ProgramError(f"the file is damaged: no value is {row!r:.60}")
         dtype, shape = DTYPES[name], tuple(sizes)
-        if len(shape) > MOST_AXES or math.prod([n or 1 for n in shape]) * dtype.itemsize >= 2**63:
+        if len(shape) > MOST_AXES or math.prod([n or 1 for n in shape]) >= MOST_ELEMENTS:
             raise ProgramError(f"the file is damaged: no machine holds a value of {dtype.name} {shape!s:.60}")
         if not literal:
             return Variable(shape, dtype)

@@ -16,6 +16,12 @@ Shape = tuple[int, ...]
 Axes = tuple[int, ...]
 Pairs = tuple[tuple[int, int], ...]
 
+MOST_AXES = 64
+"""So many axes can an array of numpy's have."""
+
+MOST_ELEMENTS = 2**60
+"""An address tells fewer elements of eight bytes apart."""
+
 
 def same(first: Shape, *rest: Shape) -> Shape:
     """Elementwise ops: all operands have one shape."""

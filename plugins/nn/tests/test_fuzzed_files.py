@@ -1,0 +1,176 @@
+"""Checkpoints, JSON tensors and tables that are damaged at random: refused in one line, or read as what they hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import struct
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorken as tk
+import tensorken_nn as nn
+from core.tests.fuzzing import damaged_bytes, damaged_json, outcomes
+from tensorken import Tensor, tree
+from tensorken.errors import TensorkenError
+from tensorken_nn import checkpoints
+from tensorken_nn.checkpoints import CHECKSUM, METADATA, UncheckedWarning
+
+DEEP = int(os.environ.get("FUZZED_FILES", 1_000_000))
+"""How many files the deep test damages."""
+
+Reader = Callable[[Path], Any]
+
+
+def facts(value: Any) -> Any:
+    """What tells a result from others."""
+    leaves = [*tree.leaves(value), str(tree.structure(value))]
+    return [
+        np.asarray(x).tobytes() + str((x.shape, x.dtype)).encode() if isinstance(x, Tensor) else x
+        for x in leaves
+    ]
+
+
+def saved() -> dict[str, Any]:
+    """A tree with every kind of leaf."""
+    return {
+        "weight": tk.tensor([[0.5, -1.0, 2.0], [3.0, 0.25, -0.0]]),
+        "half": tk.tensor([1.5, -2.0], "float16"),
+        "long": tk.tensor([2**40, -1], "int64"),
+        "mask": tk.tensor([True, False, True]),
+        "empty": tk.zeros((0, 3)),
+        "step": 7,
+        "rate": 0.1,
+        "done": False,
+    }
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "file"
+
+
+def attempt_with(
+    file: Path, samples: list[tuple[bytes, Reader]], json_of: bool
+) -> Callable[[random.Random], str]:
+    """Damage one of the samples, and read it."""
+    expected: list[Any] = []
+    for data, read in samples:
+        file.write_bytes(data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UncheckedWarning)
+            expected.append(facts(read(file)))
+
+    def attempt(rng: random.Random) -> str:
+        place = rng.randrange(len(samples))
+        data, read = samples[place]
+        try:
+            damaged = _damaged(data, rng, json_of)
+        except (ValueError, UnicodeError):  # JSON that Python does not write
+            return "unwritten"
+        file.write_bytes(damaged)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UncheckedWarning)
+                found = facts(read(file))
+        except TensorkenError as error:
+            told = str(error)
+        else:
+            return "same" if found == expected[place] else "different"
+        assert "\n" not in told and len(told) < 600, told
+        return "refused"
+
+    return attempt
+
+
+def _damaged(data: bytes, rng: random.Random, json_of: bool) -> bytes:
+    if not json_of or rng.random() < 0.4:
+        return damaged_bytes(data, rng)
+    if data[:1] == b"{":
+        return json.dumps(damaged_json(data.decode(), rng)).encode()
+    size = int.from_bytes(data[:8], "little")
+    header = json.dumps(damaged_json(data[8 : 8 + size].decode(), rng)).encode()
+    return struct.pack("<Q", len(header)) + header + data[8 + size :]
+
+
+def checkpoint_samples(file: Path) -> list[tuple[bytes, Reader]]:
+    """A checkpoint with its checksum, one without, and what is told beside it."""
+    whole = saved()
+    checkpoints.save(file, whole, {"job": "digits", "settings": '{"rate": 0.1}'})
+    data = file.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    del header[METADATA][CHECKSUM]
+    text = json.dumps(header).encode()
+    unchecked = struct.pack("<Q", len(text)) + text + data[8 + size :]
+    like = tree.map(lambda x: x * 0 if isinstance(x, Tensor) and x.dtype.kind != "bool" else x, whole)
+
+    def load(path: Path) -> Any:
+        return checkpoints.load(path, like)
+
+    return [(data, load), (unchecked, load), (data, checkpoints.metadata)]
+
+
+def json_samples(file: Path) -> list[tuple[bytes, Reader]]:
+    """Tensors of floats, of whole numbers, with and without a dtype."""
+    found: list[tuple[bytes, Reader]] = []
+    for x in (
+        tk.tensor([[1.5, -2.0], [1e-30, 3.0]]),
+        tk.tensor([1, 2, 3]),
+        tk.zeros((2, 0)),
+        tk.tensor(0.25),
+    ):
+        nn.save_json(file, x)
+        found.append((file.read_bytes(), nn.load_json))
+        found.append((file.read_bytes(), lambda path: nn.load_json(path, "float64")))
+    return found
+
+
+TABLES = (
+    "length,width,kind\n5.5,2,lily\n1,0.5,rose\n6,2,lily\n",
+    "1,2,3\n4,5,6\n",
+    '"a ""b""",c\r\n1e3, -0.5\r\n\r\n2,3\r\n',
+    "ä;ö\n1;2\n",
+)
+
+
+def table_samples() -> list[tuple[bytes, Reader]]:
+    def table(path: Path) -> Any:
+        read = nn.read_csv(path)
+        return read.inputs, read.targets, read.columns, read.classes
+
+    def classes(path: Path) -> Any:
+        read = nn.read_csv(path, labels=True)
+        return read.inputs, read.targets, read.columns, read.classes
+
+    numbers = [(text.encode(), table) for text in TABLES[1:3]]
+    return [*numbers, (TABLES[0].encode(), classes), (TABLES[3].encode(), nn.read_text)]
+
+
+def tally(file: Path, seeds: range) -> dict[str, Counter[str]]:
+    """The outcomes for each kind of file."""
+    found = {
+        "checkpoints": outcomes(attempt_with(file, checkpoint_samples(file), True), seeds),
+        "JSON": outcomes(attempt_with(file, json_samples(file), True), seeds),
+        "tables": outcomes(attempt_with(file, table_samples(), False), seeds),
+    }
+    print({kind: dict(counts) for kind, counts in found.items()})
+    return found
+
+
+def test_damaged_files_are_refused_or_read(file: Path) -> None:
+    for kind, counts in tally(file, range(500)).items():
+        assert min(counts["refused"], counts["same"]) > 10, kind
+        assert counts.total() == 500
+
+
+@pytest.mark.deep
+def test_a_million_damaged_files_are_refused_or_read(file: Path) -> None:
+    tally(file, range(10_000, 10_000 + DEEP // 3))
