@@ -249,6 +249,8 @@ CREATION = [
     row(lambda: tk.sum(M, dim=0), ArgumentError, "sum:", "no argument dim", "axis"),
     row(lambda: M.mean(axis=0, keepdim=True), ArgumentError, "mean:", "no argument keepdim", "keepdims"),
     row(lambda: tk.stack([V, V], dim=1), ArgumentError, "stack:", "no argument dim", "axis"),
+    row(lambda: tk.concatenate(V, V), ArgumentError, "concatenate:", "one list", r"concatenate([a, b], 0)"),
+    row(lambda: tk.stack(V, V), ArgumentError, "stack:", "one list", r"stack([a, b], 0)"),
     row(lambda: np.sum(M), ArgumentError, "sum:", "no argument out", "immutable", "tk.sum instead of numpy.sum"),
     row(lambda: V + "a", ArgumentError, "add:", "cannot combine", "str"),
     row(lambda: V * None, ArgumentError, "mul:", "cannot combine", "NoneType"),

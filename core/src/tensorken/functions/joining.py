@@ -94,6 +94,7 @@ def stack(tensors: Sequence[Any], axis: int = 0, dtype: Any = None) -> Tensor:
             raise ShapeError(
                 f"stack: tensors need one shape, got {pieces[0].shape} and {piece.shape}; reshape one"
             )
+    _check_axis("stack", axis)
     place = axis_of("stack", (*pieces[0].shape, 1), axis)
     return _joined("stack", [expand_dims(piece, place) for piece in pieces], place, dtype)
 
@@ -255,6 +256,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def _joined(name: str, pieces: list[Tensor], axis: int | None, dtype: Any = None) -> Tensor:
+    _check_axis(name, axis)
     if axis is None:
         pieces, axis = [x.reshape((x.size,)) for x in pieces], 0
     place = axis_of(name, pieces[0].shape, axis)
@@ -267,6 +269,12 @@ def _joined(name: str, pieces: list[Tensor], axis: int | None, dtype: Any = None
     except ShapeError as error:
         raise ShapeError(f"{name}: {str(error).removeprefix('concatenate: ')}") from None
     return result
+
+
+def _check_axis(name: str, axis: Any) -> None:
+    """Refuse a tensor or a list in the place of the axis, as where the tensors are not given in one list."""
+    if (isinstance(axis, Tensor) and axis.shape) or isinstance(axis, list | tuple):
+        raise ArgumentError(f"{name}: the tensors go into one list, then comes the axis: {name}([a, b], 0)")
 
 
 def _cut(x: Tensor, axis: int, start: int, end: int) -> Tensor:
