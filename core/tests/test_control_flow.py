@@ -600,6 +600,14 @@ def test_what_a_loop_or_choice_hands_through_has_no_examples(name):
         close(tk.vmap(g)(xs)[1], tk.stack([y for _, y in wanted]))
 
 
+@each_of("name", PASSED)
+def test_there_may_be_no_examples(name):
+    f = PASSED[name]
+    for g in (tk.vmap(f, out_axes=(0, None)), tk.jit(tk.vmap(f, out_axes=(0, None)))):
+        changed, shared = g(tk.zeros((0,), "float64"))
+        assert (changed.shape, shared.tolist()) == ((0,), f(f64(3.0))[1].tolist())
+
+
 @each_of(
     "f",
     [

@@ -137,7 +137,7 @@ def _while_any(
 
     def any_holds(*values: Tensor) -> list[Tensor]:
         (each,) = holds.on(values)
-        return [each.astype("int32").max(0) > 0] if size else [each.scalar(False).reshape(())]
+        return [each.astype("int32").max(0) > 0] if size else [each.constant([False], bool_, ())]
 
     def chosen(*values: Tensor) -> list[Tensor]:
         (each,) = holds.on(values)
