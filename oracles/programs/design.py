@@ -116,6 +116,7 @@ RULES = (
 
 REFUSED_BY_JAX = {
     "can't apply forward-mode autodiff (jvp) to a custom_vjp function": "here a rule of either kind has both modes",
+    "Differentiation rule for 'custom_lin' not implemented": "the same, where a derivative is taken of that refusal",
     "scatter_mul gradients are only implemented if": "here products at places that repeat have derivatives",
 }
 """What JAX says where it has no derivative, and Tensorken has one."""

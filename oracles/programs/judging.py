@@ -192,12 +192,16 @@ def room_of_step(step: Step, operands: Mapping[str, Array], place: int) -> Array
         numpy_of(step(tk, tensors({k: moved(x, rng) for k, x in operands.items()}))[place])
         for _ in range(MOVED)
     ]
-    found = room(wanted, others)
-    if wanted.dtype.kind == "f" and wanted.size and any(mark in step.text for mark in COMPOSED):
-        with np.errstate(all="ignore"):
-            finite = np.abs(np.where(np.isfinite(wanted), wanted, 0.0).astype("float64"))
-        found = found + SPREAD * float(np.finfo(wanted.dtype).eps) * max(1.0, float(finite.max()))
-    return found
+    return room(wanted, others) + composed(step, wanted)
+
+
+def composed(step: Step, wanted: Array) -> float:
+    """How far results of a step of many ops may be off, since its intermediate results are rounded."""
+    if wanted.dtype.kind != "f" or not wanted.size or not any(mark in step.text for mark in COMPOSED):
+        return 0.0
+    with np.errstate(all="ignore"):
+        finite = np.abs(np.where(np.isfinite(wanted), wanted, 0.0).astype("float64"))
+    return SPREAD * float(np.finfo(wanted.dtype).eps) * max(1.0, float(finite.max()))
 
 
 def numpy_of(x: Any) -> Array:
@@ -238,7 +242,7 @@ def on_jax(
     given = {name: jax.numpy.asarray(x) for name, x in values.items()}
     try:
         results = jax.jit(run)(given)
-    except TypeError:  # it refuses some at the end of a trace only
+    except (TypeError, NotImplementedError):  # it refuses some at the end of a trace only
         refused.clear()
         results = run(given)
 
@@ -273,7 +277,11 @@ def room_of_program(program: Program, leaves: Mapping[str, Array], ends: tuple[s
             for name, x in zip(step.names, step(tk, operands), strict=True):
                 found[name] = tk.tensor(moved(numpy_of(x), rng))
         runs.append({name: numpy_of(found[name]) for name in ends})
-    return {name: room(base[name], [run[name] for run in runs]) for name in ends}
+    makers = {name: step for step in program.steps for name in step.names}
+    return {
+        name: room(base[name], [run[name] for run in runs]) + composed(makers[name], base[name])
+        for name in ends
+    }
 
 
 def compared(
@@ -433,10 +441,12 @@ def differentiated(
         return
     try:
         theirs = orders_of_jax(program, leaves, modes)(xs, ts)
-    except (NotImplementedError, TypeError) as error:
-        if any(says in str(error) for says in REFUSED_BY_JAX):
-            return
-        raise
+    except Exception as error:  # noqa: BLE001 -- whatever it raises is judged
+        if not any(says in str(error) for says in REFUSED_BY_JAX):
+            yield Disagreement(
+                way, None, f"JAX: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            )
+        return
     others: list[list[list[Array]]] = []
     for order, (values, wanted) in enumerate(zip(found, theirs, strict=True)):
         scale = max([1.0, *(float(np.nanmax(np.abs(w))) for w in wanted if w.size and np.isfinite(w).any())])

@@ -154,7 +154,7 @@ def _rows() -> Iterator[Row]:
     yield Row("logsumexp", reduced("logsumexp", FLOATS, nonempty=True))
     for name in ("var", "std"):
         yield Row(name, spread(name))
-    yield Row("median", reduced("median", ("float32", "float64"), nonempty=True))
+    yield Row("median", along("median", ("float32", "float64"), nonempty=True))
     yield Row("quantile", quantile("quantile", 1.0))
     yield Row("percentile", quantile("percentile", 100.0))
     for name in ("cumsum", "cumprod"):
