@@ -77,7 +77,7 @@ def expm1(x: Any) -> Tensor:
     """e**x - 1, accurate for small x, elementwise.
 
     >>> import tensorken as tk
-    >>> print(tk.expm1([0.0, 1e-30]))
+    >>> print(f"{tk.expm1([0.0, 1e-30]):.3g}")
     [0 1e-30]
     """
     return as_tensor(x).expm1()
@@ -107,8 +107,8 @@ def hypot(a: Any, b: Any) -> Tensor:
     """sqrt(a**2 + b**2), without overflow, elementwise; its derivative at the origin is 0.
 
     >>> import tensorken as tk
-    >>> tk.hypot(3e30, 4e30).item() == tk.tensor(5e30).item()
-    True
+    >>> print(f"{tk.hypot(3e30, 4e30):.3g}")
+    5e+30
     """
     return of_two(OPS["hypot"], a, b)
 
@@ -160,7 +160,7 @@ def log1p(x: Any) -> Tensor:
     """log(1 + x), accurate for small x, elementwise; -inf at -1, NaN below.
 
     >>> import tensorken as tk
-    >>> print(tk.log1p([0.0, 1e-30]))
+    >>> print(f"{tk.log1p([0.0, 1e-30]):.3g}")
     [0 1e-30]
     """
     return as_tensor(x).log1p()
