@@ -385,6 +385,18 @@ BROKEN = {
         "RuntimeError: out of order; update it",
     ),
     "base exception": ("class Skipped(BaseException): pass\nraise Skipped('not here')", "Skipped: not here"),
+    "stop iteration": ("raise StopIteration('x')", "StopIteration: x; update it"),
+    "imports itself": ("import fake_bad\nfake_bad.x", "AttributeError: .*fake_bad.* has no attribute 'x'"),
+    "endless recursion": ("def f(): f()\nf()", "RecursionError: maximum recursion depth exceeded"),
+    "no module": ("import sys\nsys.modules[__name__] = None", "cannot be loaded: "),
+    "devices of another kind": (
+        PLUGIN.format(module="x", name="bad", facts="devices=[1, 2]"),
+        "AttributeError",
+    ),
+    "ops of another kind": (
+        PLUGIN.format(module="x", name="bad", facts="") + "\n@hookimpl\ndef tensorken_ops(): return [3]\n",
+        r"its tensorken_ops\(\) gives 3, which is no Op",
+    ),
     "no hook": ("x = 1", "no function with a name of tensorken_backend"),
     "not marked": ("def tensorken_backend(): ...", "is marked @hookimpl"),
     "misspelt hook": (

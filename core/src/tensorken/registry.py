@@ -104,10 +104,12 @@ class Registry(Installation):
                 yield
         except KeyboardInterrupt:
             raise
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001, a plugin may raise anything
             reason = "; ".join(filter(None, (told(error), way_out(error, record))))
             self.mark(record, "incompatible" if isinstance(error, IncompatibleError) else "broken", reason)
-            raise BackendError(f"{whose} cannot be loaded: {reason}") from error
+            # contextlib takes a RuntimeError that a StopIteration caused for that StopIteration itself.
+            cause = PluginError("StopIteration") if isinstance(error, StopIteration) else error
+            raise BackendError(f"{whose} cannot be loaded: {reason}") from cause
         self.unmark(record)
 
     def _attempt(self, record: PluginRecord, load: Callable[[PluginRecord], object]) -> None:

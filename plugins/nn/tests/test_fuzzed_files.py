@@ -19,9 +19,10 @@ import tensorken as tk
 import tensorken_nn as nn
 from core.tests.fuzzing import damaged_bytes, damaged_json, outcomes
 from tensorken import Tensor, tree
-from tensorken.errors import TensorkenError
-from tensorken_nn import checkpoints
+from tensorken.errors import ArgumentError, TensorkenError
+from tensorken_nn import checkpoints, folder
 from tensorken_nn.checkpoints import CHECKSUM, METADATA, UncheckedWarning
+from tensorken_nn.runs import Recorded
 
 DEEP = int(os.environ.get("FUZZED_FILES", 1_000_000))
 """How many files the deep test damages."""
@@ -169,6 +170,38 @@ def test_damaged_files_are_refused_or_read(file: Path) -> None:
     for kind, counts in tally(file, range(500)).items():
         assert min(counts["refused"], counts["same"]) > 10, kind
         assert counts.total() == 500
+
+
+def test_what_a_checkpoint_tells_of_its_training_is_checked(file: Path) -> None:
+    """With a right checksum, as a stranger would write it."""
+    texts = Recorded("digits", {"rate": 0.1}, {"rows": 3}, 7, {"loss": 0.5}, None).texts()
+    refused = 0
+    for name in texts:
+        for strange in ("", "[", "3", "-1", "null", '"x"', "[1]", '{"a": "b"}', "true", "[" * 100_000):
+            checkpoints.save(file, {}, {**texts, name: strange})
+            try:
+                recorded = Recorded.of(file)
+            except ArgumentError:
+                refused += 1
+            else:
+                assert type(recorded.job) is str and type(recorded.step) is int
+                assert all([type(value) is float for value in recorded.sums.values()])
+    assert refused > 40
+    checkpoints.save(file, {}, {**texts, "step": '"x"'})
+    with pytest.raises(ArgumentError, match="is not from `tensorken train`: it does not tell of which job"):
+        Recorded.of(file)
+    checkpoints.save(file, {}, texts)
+    assert Recorded.of(file) == Recorded("digits", {"rate": 0.1}, {"rows": 3}, 7, {"loss": 0.5}, None)
+
+
+def test_records_of_a_damaged_file_are_records(file: Path) -> None:
+    whole = b"".join([b'{"step": %d, "epoch": 1, "loss": 0.5, "best": null}\n' % i for i in range(20)])
+    rng = random.Random(0)
+    for _ in range(500):
+        file.write_bytes(damaged_bytes(whole, rng))
+        for record in folder.read(file):
+            assert type(record.pop("step")) is int
+            assert all([value is None or type(value) in (int, float) for value in record.values()])
 
 
 @pytest.mark.deep

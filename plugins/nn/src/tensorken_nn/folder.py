@@ -69,11 +69,15 @@ def replace(file: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 
 def read(file: Path) -> Iterator[dict[str, Any]]:
-    """The records of a file of JSON lines; a last line that was not written to its end is none."""
-    for line in file.read_text(encoding="ascii").splitlines() if file.exists() else ():
+    """The records of a file of JSON lines: a step and figures, up to a line that is none, as one half written."""
+    for line in file.read_bytes().splitlines() if file.exists() else ():
         try:
             record = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(record, dict) or type(record.get("step")) is not int:
+            return
+        if not all([value is None or type(value) in (int, float) for value in record.values()]):
             return
         yield record
 

@@ -32,6 +32,20 @@ class Recorded:
         """As the metadata of a checkpoint."""
         return {name: json.dumps(getattr(self, name)) for name in self.__slots__}
 
+    def checked(self) -> Recorded:
+        """This, if each entry is of its kind.
+
+        Raises:
+            ValueError: if one is not.
+        """
+        mappings = self.settings, self.facts, self.sums
+        numbers = [self.step, *([] if self.patience is None else [self.patience])]
+        fits = type(self.job) is str and all([isinstance(mapping, dict) for mapping in mappings])
+        fits = fits and all([type(number) is int and number >= 0 for number in numbers])
+        if not fits or not all([type(value) in (int, float) for value in self.sums.values()]):
+            raise ValueError("an entry is of another kind")
+        return self
+
     @classmethod
     def of(cls, file: Path) -> Recorded:
         """What the checkpoint in a file tells.
@@ -42,8 +56,8 @@ class Recorded:
         """
         texts = checkpoints.metadata(file)
         try:
-            return cls(**{name: json.loads(texts[name]) for name in cls.__slots__})
-        except (KeyError, ValueError):
+            return cls(**{name: json.loads(texts[name]) for name in cls.__slots__}).checked()
+        except (KeyError, ValueError, RecursionError):
             raise ArgumentError(
                 f"{file} is not from `tensorken train`: it does not tell of which job; give the checkpoint of one"
             ) from None
