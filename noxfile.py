@@ -114,6 +114,12 @@ def deep(session: nox.Session) -> None:
     test(session, "any", "--timeout=3600", *PARALLEL, *chosen, *session.posargs)
     if not session.posargs:
         compare_with_jax(session, "-m", "deep", "--timeout=3600")  # 2,000 random programs
+        printed = [
+            "tests/test_pages.py",
+            "tests/test_readme.py",
+            *(str(folder / "src") for folder in distributions()),
+        ]
+        test(session, "own", *LIMITS, *PARALLEL, "-p", "tools.last_digits", "-m", "not slow", *printed)
         session.install(*requirements("places"))
         session.run("python", "-m", "tools.places", "any", *LIMITS, *QUICK, env=ONE_THREAD)
 
