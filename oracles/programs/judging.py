@@ -62,13 +62,15 @@ class Disagreement:
 # ---- comparing -------------------------------------------------------------------------------------------------
 
 
-def apart(found: Array, wanted: Array, exact: bool) -> Array:
-    """Where two arrays of one shape and dtype differ by more than a few units."""
+def apart(found: Array, wanted: Array, exact: bool, signs: bool = False) -> Array:
+    """Where two arrays of one shape and dtype differ by more than a few units; or in the signs of zeros, if asked."""
     if wanted.dtype.kind != "f":
         return np.asarray(found != wanted)
     info = np.finfo(wanted.dtype)
     with np.errstate(all="ignore"):
         same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
+        if signs:
+            same &= (found != 0) | (np.signbit(found) == np.signbit(wanted))
         if not exact:
             a, b = found.astype("float64"), wanted.astype("float64")
             room = UNITS * (float(info.eps) * np.abs(b) + float(info.smallest_subnormal))
@@ -149,7 +151,7 @@ def alone(
             if wrong := of_kind(f, w):
                 yield Disagreement(way, step, wrong)
                 break
-            off = apart(f, w, step.exact)
+            off = apart(f, w, step.exact, signs=step.exact and way != "JAX")
             if off.any() and not step.exact:
                 off &= beyond(f, w, room_of_step(step, operands, step.names.index(name)))
             if off.any() and not step.exact and way == "JAX" and w.dtype in ("float16", "float32"):
@@ -300,8 +302,9 @@ def compared(
             yield Disagreement(way, makers[name], wrong)
             continue
         f = numpy_of(f)
-        off = apart(f, w, False)
-        if off.any():
+        exact = all(step.exact for step in program.needed([makers[name]]).steps)
+        off = apart(f, w, exact, signs=exact)
+        if off.any() and not exact:
             off &= beyond(f, w, allowed()[name])
         if off.any():
             kind = "vmap" if "vmap" in way else "jit"
