@@ -405,7 +405,8 @@ def test_exponential_and_gumbel_numbers_are_finite_and_of_the_upper_bits(dtype: 
     e = -np.log1p(-u)
     np.testing.assert_array_max_ulp(array(tk.random.exponential(KEY, (2000,), dtype)), e.astype(dtype), 4)
     g = array(tk.random.gumbel(KEY, (2000,), dtype))
-    assert np.abs(g - -np.log(e)).max() < 8 * np.finfo(dtype).eps
+    # The exponential number is off by 4 units at most, its logarithm by 2 of its own.
+    assert (np.abs(g - -np.log(e)) <= (4 + 2 * np.abs(g)) * np.finfo(dtype).eps).all()
     for key, end in ((chosen(ONES, ONES), 1), (chosen(0, 0), -1)):
         x, y = (draw(key, (), dtype).item() for draw in (tk.random.exponential, tk.random.gumbel))
         assert 0.0 < x < inf and math.isfinite(y)
