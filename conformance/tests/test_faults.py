@@ -19,8 +19,8 @@ from tensorken_numpy.backend import Numpy
 
 FAMILIES = {
     *("accuracy", "specials", "promotion", "broadcasting", "strides", "reductions", "thresholds", "aliasing"),
-    *("staleness", "failing", "chance", "rules", "programs", "hosting", "symbols"),
-    *("printing", "ties", "layouts", "views", "overlapping", "extents", "recompiling", "signs"),
+    *("staleness", "failing", "chance", "rules", "programs", "hosting", "symbols", "printing", "ties"),
+    *("layouts", "views", "overlapping", "extents", "recompiling", "signs", "closures"),
 }
 
 DEADLY = {
