@@ -172,7 +172,7 @@ class Draft:
             found = [rng.choice((-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)) for _ in range(count)]
         else:
             found = [round(rng.gauss(0.0, 1.5), 3) for _ in range(count)]
-        if style > 0.8:
+        if style > 0.68:
             found = [rng.choice(SPECIAL[dtype]) if rng.random() < 0.5 else x for x in found]
         with np.errstate(over="ignore"):
             return np.array(found, dtype).reshape(shape)

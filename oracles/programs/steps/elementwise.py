@@ -170,7 +170,7 @@ def _power_of_number(d: Draft) -> str:
             if d.chance(0.6)
             else f"(xp.abs({x}) + 0.5) ** {d.choice((0.5, -1.5))}"
         )
-    return f"{x} ** {d.choice((2, 3, 0.5, -1, 0, 1, -2, 1.5))}"
+    return f"{x} ** {d.choice((2, 3, 0.5, 0.5, -1, 0, 1, -2, 1.5))}"
 
 
 def _int_power(d: Draft) -> str:
