@@ -385,8 +385,10 @@ def _names_of(f: Function) -> frozenset[str]:
 
 
 def _keep(programs: dict[Any, Prepared], key: Any, found: Prepared) -> None:
-    while len(programs) >= KEPT and key not in programs:
-        programs.pop(next(iter(programs)), None)
+    if len(programs) >= KEPT and key not in programs:
+        keys = [*programs]  # at once: while an iterator goes on, other threads may keep programs
+        for oldest in keys[: len(keys) - KEPT + 1]:
+            programs.pop(oldest, None)
     programs[key] = found
 
 

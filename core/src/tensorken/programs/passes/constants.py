@@ -172,13 +172,14 @@ def _of_numbers(equation: Equation, backend: RawTensor[Any]) -> Literal:
     literals = [v for v in equation.operands if isinstance(v, Literal)]
     known = _numbers.setdefault(backend, {})
     key = equation.op, repr(equation.params), *[(v.dtype, exact(v.value)) for v in literals]
-    if key not in known:
+    number = known.get(key)
+    if number is None:
         operands: list[Any] = [backend.full((), v.value, v.dtype) for v in literals]
         (value,) = backend.ravel(run(backend, equation.op, operands, equation.params))
         if len(known) >= REMEMBERED:
-            known.clear()
-        known[key] = _number(value)
-    return Literal(result.shape, result.dtype, known[key])
+            known.clear()  # also what another thread has just found, so nothing is read from there afterwards
+        number = known[key] = _number(value)
+    return Literal(result.shape, result.dtype, number)
 
 
 def _uniform(x: Tensor, v: Variable) -> Literal | None:

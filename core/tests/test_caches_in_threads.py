@@ -1,0 +1,70 @@
+"""Caches that several threads fill and empty: none fails since another thread has just emptied it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tensorken as tk
+from tensorken import compilation
+from tensorken.programs.passes import constants
+from tensorken.programs.passes.constants import with_constants_folded
+from tensorken_numpy.backend import Numpy
+
+
+class EmptiedOnceAsked(dict[Any, Any]):
+    """A cache that another thread empties right after this one has been told that something is in it."""
+
+    def __contains__(self, key: object) -> bool:
+        found = super().__contains__(key)
+        self.clear()
+        return found
+
+
+def test_a_number_is_folded_also_if_the_cache_is_emptied_meanwhile() -> None:
+    backend = Numpy()
+    program = tk.trace(lambda x: x + tk.sin(x.scalar(2.0)))(tk.ones(3))
+    first = with_constants_folded(program, backend)
+    constants._numbers[backend] = EmptiedOnceAsked(constants._numbers[backend])
+    assert str(with_constants_folded(program, backend)) == str(first)
+
+
+def together(count: int, run: Callable[[int], None]) -> None:
+    """Run a function in several threads that begin at once, and raise what one of them raises."""
+    begin, errors = threading.Barrier(count), []
+
+    def body(number: int) -> None:
+        begin.wait()
+        try:
+            run(number)
+        except Exception as error:  # noqa: BLE001, whatever it is, the test raises it
+            errors.append(error)
+
+    threads = [threading.Thread(target=body, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def test_threads_trace_one_function_for_more_kinds_than_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where threads run at once, as in Python 3.13t, an iterator over the kept programs would fail here."""
+    monkeypatch.setattr(compilation, "KEPT", 4)
+    double = tk.jit(lambda x: (x * 2.0).sum())
+    kept: dict[Any, Any] = {}
+
+    def run(number: int) -> None:
+        for k in range(12):
+            size = 1 + (k * 7 + number) % 11
+            assert double(tk.ones(size)).item() == 2.0 * size
+        for k in range(2000):
+            compilation._keep(kept, (number, k), k)  # type: ignore[arg-type]
+
+    with pytest.warns(tk.errors.RetraceWarning):
+        together(4, run)
+    assert len(kept) <= 8
