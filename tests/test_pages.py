@@ -49,7 +49,9 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         assert place.exists(), target
         text = place.read_text(encoding="utf-8") if place.is_file() else ""
         headings = [
-            line.lstrip("# ").lower().replace(" ", "-") for line in text.splitlines() if line[:1] == "#"
+            line.lstrip("# ").lower().replace("`", "").replace(" ", "-")
+            for line in text.splitlines()
+            if line[:1] == "#"
         ]
         assert not heading or heading in headings, target
 
