@@ -27,6 +27,7 @@ from core.tests.support import FUSED
 from tensorken.errors import ProgramError
 from tensorken.programs.files import checksum, written
 from tensorken.programs.loading import read
+from tensorken.programs.names import within
 from tensorken.programs.program import Literal, Program
 from tensorken.spec.op import OPS, Op
 from tensorken.tensor import Tensor
@@ -385,6 +386,17 @@ def test_params_of_another_kind_are_refused(op: str, place: Any, value: Any, mes
 )
 def test_entries_of_another_kind_are_refused(path: Any, value: Any) -> None:
     refusal(with_checksum(loops_of(path, value)))
+
+
+def test_inputs_are_given_away_by_the_last_program_alone() -> None:
+    """The passes change the inputs of the others."""
+    content = loops_of(("programs", 5, "donated"), [1, 2])
+    content["programs"][-1]["donated"] = [0]
+    program = read(with_checksum(content), "program.tk", FUSED, _make)
+    assert [one.donated for one in within(program)][:1] == [{0}]
+    assert not any([one.donated for one in within(program)[1:]])
+    _, arguments, keywords = REAL["loops"]
+    assert bits(program(*arguments, **keywords)) == bits(REAL["loops"][0](*arguments, **keywords))
 
 
 def test_no_text_of_a_file_becomes_code() -> None:
