@@ -1,0 +1,121 @@
+"""Loops: the role of a value in a loop or a choice is taken for another: carried, constant, handed through, batched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensorken.control_flow import branches, roles, scans, whiles
+from tensorken.tensor import Tensor
+from tensorken_conformance.faults.changes import attribute
+from tensorken_conformance.faults.fault import Course, fault
+
+LAW = "programs.loops"
+
+
+@fault(LAW)
+def carries_reached_later_have_no_derivative() -> Course:
+    """Reverse mode finds the carries that a scan's operands reach in one step or two, and no later ones."""
+    right = roles.spread
+
+    def spread(make: Callable[..., Any], flags: Any, inputs: Any, outputs: Any) -> Any:
+        def made(flags: Any) -> Any:
+            return make(
+                flags, roles.with_carries([False] * len(outputs), outputs, roles.carries(flags, inputs))
+            )
+
+        program, pattern = made(flags)
+        wider = roles.with_carries(flags, inputs, roles.carries(pattern, outputs))
+        same, pattern = made(wider)
+        if same is not program:  # the flags are part of a program that is made for them
+            return right(make, flags, inputs, outputs)
+        return program, wider, roles.with_carries(pattern, outputs, roles.carries(wider, inputs))
+
+    with attribute(scans, "spread", spread):
+        yield None
+
+
+@fault(LAW)
+def first_carry_is_constant() -> Course:
+    """What a step of a scan computes of its first carry alone is computed once, before the loop."""
+    right = roles.fixed_among
+
+    def fixed_among(inputs: Any) -> Any:
+        flags = list(right(inputs))
+        if roles.CARRY in inputs:
+            flags[inputs.index(roles.CARRY)] = True
+        return tuple(flags)
+
+    with attribute(scans, "fixed_among", fixed_among):
+        yield None
+
+
+@fault(LAW)
+def carries_change_places() -> Course:
+    """The carries of a scan of three or more are taken to come out of a step in the reverse order."""
+    right = roles.pairs
+
+    def pairs(inputs: Any, outputs: Any) -> Any:
+        found = right(inputs, outputs)
+        going_in, coming_out = zip(*found, strict=True) if found else ((), ())
+        return tuple(zip(going_in, coming_out[::-1], strict=True)) if len(found) > 2 else found
+
+    with attribute(scans, "pairs", pairs):
+        yield None
+
+
+@fault(LAW)
+def exchanged_is_handed_through() -> Course:
+    """An input that a branch gives back in another place counts as handed through in that place, in a batch."""
+    right = roles.passed_through
+
+    def passed_through(program: Any) -> Any:
+        return tuple([None if place is None else k for k, place in enumerate(right(program))])
+
+    with attribute(branches, "passed_through", passed_through):
+        yield None
+
+
+@fault(LAW)
+def first_example_chooses() -> Course:
+    """All examples of a batch take the branch of the first."""
+    right = roles.selected
+
+    def selected(each: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        return right(each[:1].broadcast_to(each.shape), a, b)
+
+    with attribute(branches, "selected", selected):
+        yield None
+
+
+@fault(LAW)
+def ended_examples_go_on() -> Course:
+    """An example whose while_loop has ended takes steps while another one does."""
+    with attribute(whiles, "selected", lambda each, a, b: a):
+        yield None
+
+
+@fault(LAW)
+def tangents_are_pushed_forwards() -> Course:
+    """Forward mode takes the slices of a reversed scan from the first to the last."""
+    right = scans._Scans.push
+
+    def push(self: Any, active: Any, params: Any) -> Any:
+        op, (*rest, _), wanted, pattern = right(self, active, params)
+        return op, (*rest, False), wanted, pattern
+
+    with attribute(scans._Scans, "push", push):
+        yield None
+
+
+@fault(LAW)
+def batches_are_scanned_forwards() -> Course:
+    """vmap takes the slices of a reversed scan from the first to the last."""
+    right = scans._Scans.batch
+
+    def batch(self: Any, size: int, batched: Any, params: Any) -> Any:
+        op, (*rest, _), wanted, pattern = right(self, size, batched, params)
+        return op, (*rest, False), wanted, pattern
+
+    with attribute(scans._Scans, "batch", batch):
+        yield None
