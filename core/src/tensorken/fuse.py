@@ -52,9 +52,6 @@ class Pending:
     shown: tuple[
         int | None, ...
     ]  # for each axis of the result, the axis of `full` there; None for one of size 1
-    made: tuple[Op, Pending, Pending] | None = (
-        None  # add or sub and its operands, unless axes are summed: then the order of additions is free
-    )
 
 
 class Held(Generic[R]):
@@ -240,13 +237,12 @@ class Fuse(Wrapper[Held[R]]):
         if (
             p is not None
             and q is not None
-            and len(q.terms) == 1  # more are one number, rounded, as they are written: x - x is 0
+            and len(q.terms) == 1  # a sum on the right is computed first, as it is written: x - x is 0
             and len(p.terms) < LIMIT
             and (p.full, p.axes, p.shown) == (q.full, q.axes, q.shown)
         ):
             right = q.terms if op is _ADD else tuple([(not plus, *rest) for plus, *rest in q.terms])
-            made = None if p.axes else (op, p, q)
-            return Held(a.shape, None, Pending(p.terms + right, p.full, p.axes, p.shown, made))
+            return Held(a.shape, None, Pending(p.terms + right, p.full, p.axes, p.shown))
         result: Held[R] = self.interpret(op, (a, b), ())
         return result
 
@@ -280,15 +276,14 @@ class Fuse(Wrapper[Held[R]]):
             if x.number is not None:
                 return Full(shape, self.small(x), x.number)
             return Held(shape, self.raw.permute(self.small(x), order))
-        shown = tuple([p.shown[i] for i in order])
-        return Held(shape, None, Pending(p.terms, p.full, p.axes, shown, p.made))
+        return Held(shape, None, Pending(p.terms, p.full, p.axes, tuple([p.shown[i] for i in order])))
 
     def reshape(self, x: Held[R], shape: Shape) -> Held[R]:
         p = x.pending
         if p is not None:
             shown = _moved(p.shown, x.shape, shape, None)
             if shown is not None:
-                return Held(shape, None, Pending(p.terms, p.full, p.axes, shown, p.made))
+                return Held(shape, None, Pending(p.terms, p.full, p.axes, shown))
         value = self.small(x)
         if x.number is not None:
             return Full(shape, self.raw.reshape(value, (1,) * len(shape)), x.number)
@@ -312,10 +307,8 @@ class Fuse(Wrapper[Held[R]]):
 
     def _compute(self, p: Pending) -> R:
         """The value of what is pending, with size 1 along repeated axes."""
-        raw, total, terms = self.raw, None, p.terms
-        if p.made is not None:
-            total, terms = self._as_written(p), ()
-        for plus, a, b, known in terms:
+        raw, total = self.raw, None
+        for plus, a, b, known in p.terms:
             part = known.get(p.axes)
             if part is None:
                 if b is None:
@@ -335,18 +328,6 @@ class Fuse(Wrapper[Held[R]]):
         if kept != sorted(kept):  # all other axes have size 1, so a reshape moves them
             total = raw.permute(total, (*kept, *[i for i in range(len(p.full)) if i not in kept]))
         return raw.reshape(total, tuple([1 if d is None else sizes[d] for d in p.shown]))
-
-    def _as_written(self, p: Pending) -> R:
-        """The value before its axes are moved, where no axes are summed: rounded in the order that was written."""
-        if p.made is None:
-            ((_, a, b, known),) = p.terms
-            part = known.get(_NO_AXES)
-            if part is None:
-                part = known[_NO_AXES] = a if b is None else self._apply(self.raw.mul, a, b)
-            return part
-        op, left, right = p.made
-        method = self.raw.add if op is _ADD else self.raw.sub
-        return self._apply(method, self._as_written(left), self._as_written(right))
 
     def _contracted(self, a: R, b: R, full: Shape, axes: frozenset[int]) -> R:
         """sum(a * b, axes): an axis of one operand alone is summed in it first, one of neither multiplies."""

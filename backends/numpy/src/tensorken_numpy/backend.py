@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorken.errors import IndexingError
+from tensorken.errors import IndexingError, ShapeError
 from tensorken.spec.capabilities import Capabilities
 from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.shapes import Axes, Pairs, Shape
+from tensorken.spec.shapes import MOST_AXES, Axes, Pairs, Shape
 from tensorken_numpy import ciphers, exponential_sums, special
 from tensorken_numpy.compiled.program import compiled
 from tensorken_numpy.contraction import Array, contract
@@ -55,12 +55,14 @@ class Numpy(Factorizations):
     # ---- create, inspect -------------------------------------------------------------------------------------
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Array:
+        _check_axes("new", shape)
         if type(data) is range:
             numbers: Array = np.arange(data.start, data.stop, data.step, dtype=_OF[dtype])
             return numbers.reshape(shape)
         return quiet.run(np.array, data, _OF[dtype]).reshape(shape)
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Array:
+        _check_axes("full", shape)
         return quiet.run(np.full, shape, value, _OF[dtype])
 
     def shape(self, x: Array) -> Shape:
@@ -319,6 +321,7 @@ class Numpy(Factorizations):
     # ---- movement --------------------------------------------------------------------------------------------
 
     def reshape(self, x: Array, shape: Shape) -> Array:
+        _check_axes("reshape", shape)
         return x.reshape(shape)
 
     def permute(self, x: Array, order: Axes) -> Array:
@@ -364,6 +367,13 @@ class Numpy(Factorizations):
         if any([getattr(type(self), name, None) is not getattr(Numpy, name, None) for name in names]):
             return None  # a subclass has a method of its own, which the compiled program would pass by
         return compiled(program, self)
+
+
+def _check_axes(name: str, shape: Shape) -> None:
+    if len(shape) > MOST_AXES:
+        raise ShapeError(
+            f"{name}: numpy has arrays of at most {MOST_AXES} axes, got {len(shape)}; use fewer axes, or another backend"
+        )
 
 
 def _cast(x: Array, dtype: Any) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 
 import tensorken as tk
 from tensorken import operators
-from tensorken.fuse import Fuse, Pending
+from tensorken.fuse import Fuse, Held, Pending
 from tensorken.programs.passes import algebra
 from tensorken.programs.passes.rewriting import Rewriting
 from tensorken.programs.passes.writing import Writer
@@ -105,12 +105,16 @@ def literals_lose_their_sign() -> Course:
 @fault(LAW, "nested-products", fuse=True)
 def sums_of_products_in_another_order() -> Course:
     """Where Fuse holds back q - (r - s) it computes (q - r) + s, which is 0.0 where all three are -0.0."""
-    right = Fuse._compute
+    right = Fuse._combined
 
-    def compute(self: Any, p: Pending) -> Any:
-        return right(self, Pending(p.terms, p.full, p.axes, p.shown))
+    def combined(self: Any, op: Any, a: Any, b: Any) -> Any:
+        p, q = a.pending, b.pending
+        if p is None or q is None or (p.full, p.axes, p.shown) != (q.full, frozenset(), q.shown):
+            return right(self, op, a, b)
+        terms = q.terms if op is OPS["add"] else tuple([(not plus, *rest) for plus, *rest in q.terms])
+        return Held(a.shape, None, Pending(p.terms + terms, p.full, p.axes, p.shown))
 
-    with attribute(Fuse, "_compute", compute):
+    with attribute(Fuse, "_combined", combined):
         yield None
 
 

@@ -17,10 +17,10 @@ Axes = tuple[int, ...]
 Pairs = tuple[tuple[int, int], ...]
 
 MOST_AXES = 64
-"""So many axes can an array of numpy's have."""
+"""The largest number of axes of a numpy array; other backends may have more."""
 
 MOST_ELEMENTS = 2**60
-"""An address tells fewer elements of eight bytes apart."""
+"""More elements of eight bytes than 64-bit addresses reach, with room to spare."""
 
 
 def same(first: Shape, *rest: Shape) -> Shape:
