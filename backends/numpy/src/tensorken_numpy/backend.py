@@ -372,7 +372,7 @@ class Numpy(Factorizations):
 def _check_axes(name: str, shape: Shape) -> None:
     if len(shape) > MOST_AXES:
         raise ShapeError(
-            f"{name}: numpy has arrays of at most {MOST_AXES} axes, got {len(shape)}; use fewer axes, or another backend"
+            f"{name}: numpy has arrays of at most {MOST_AXES} axes, got {len(shape)}; use fewer, or another backend"
         )
 
 
