@@ -53,7 +53,7 @@ def together(count: int, run: Callable[[int], None]) -> None:
 
 
 def test_threads_trace_one_function_for_more_kinds_than_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where threads run at once, as in Python 3.13t, an iterator over the kept programs would fail here."""
+    """The programs that a function keeps stay few, and each call gets its own, while several threads trace it."""
     monkeypatch.setattr(compilation, "KEPT", 4)
     double = tk.jit(lambda x: (x * 2.0).sum())
     kept: dict[Any, Any] = {}
