@@ -225,16 +225,6 @@ def test_an_interrupted_run_reports_what_it_has(tmp_path: Path) -> None:
     assert partial.header.level is None
 
 
-@pytest.mark.parametrize(
-    ("is_a_terminal", "variables", "colours"),
-    [
-        (True, {}, True),
-        (False, {}, False),
-        (True, {"NO_COLOR": "1"}, False),
-        (True, {"NO_COLOR": ""}, True),
-        (True, {"TERM": "dumb"}, False),
-    ],
-)
 def started(folder: Path, *options: str) -> subprocess.Popen[bytes]:
     """A run of a backend that takes its time, as soon as it has begun."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
@@ -305,6 +295,16 @@ def test_progress_is_told_where_there_is_no_terminal(capsys: pytest.CaptureFixtu
     assert out == ""
 
 
+@pytest.mark.parametrize(
+    ("is_a_terminal", "variables", "colours"),
+    [
+        (True, {}, True),
+        (False, {}, False),
+        (True, {"NO_COLOR": "1"}, False),
+        (True, {"NO_COLOR": ""}, True),
+        (True, {"TERM": "dumb"}, False),
+    ],
+)
 def test_colours(
     is_a_terminal: bool, variables: dict[str, str], colours: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

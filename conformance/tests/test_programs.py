@@ -309,7 +309,7 @@ def test_nothing_is_stored_where_a_run_takes_place(tmp_path: Path) -> None:
     script = (
         "from tensorken_conformance.running.examine import examine_all\n"
         "from tensorken_conformance.subject import Subject\n"
-        "print([r.status for r in examine_all(Subject.select('numpy', 0, 'smoke'), ['programs'])])"
+        "print({r.status for r in examine_all(Subject.select('numpy', 0, 'smoke'), ['programs'])})"
     )
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     run = subprocess.run(
@@ -320,7 +320,7 @@ def test_nothing_is_stored_where_a_run_takes_place(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert run.stdout.strip() == str(["passed"] * 3), run.stderr
+    assert run.stdout.strip() == str({"passed"}), run.stderr
     assert list(tmp_path.iterdir()) == []
 
 

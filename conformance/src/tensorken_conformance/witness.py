@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tensorken.programs.passes.inner_programs import inner_programs
+from tensorken.programs.program import Program
 from tensorken.spec.dtypes import DType
 from tensorken.spec.op import Op, run
 from tensorken.spec.raw import RawTensor
@@ -85,5 +87,21 @@ class Witness(RawTensor[Any]):
     def realize(self, x: Any) -> Any:
         return self.backend.realize(x)
 
-    def compile(self, program: Any) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
-        return self.backend.compile(program)
+    def compile(self, program: Program) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
+        compiled = self.backend.compile(program)
+        if compiled is None:
+            return None
+
+        def noted(values: Sequence[Any]) -> Sequence[Any]:
+            try:
+                return compiled(values)
+            except NotImplementedError:  # of one of these ops, which the backend runs by itself
+                self.missing.update([op.name for op in _ops_of(program)])
+                raise
+
+        return noted
+
+
+def _ops_of(program: Program) -> set[Op]:
+    """The ops of a program, and of the programs that it runs."""
+    return set(program.ops).union(*map(_ops_of, inner_programs(program)))

@@ -63,9 +63,9 @@ class DTypeError(OperandError, TypeError):
     """The op is not defined for this dtype, or the dtype is unknown.
 
     >>> import tensorken as tk
-    >>> tk.tensor([True]) * tk.tensor([True])  # doctest: +ELLIPSIS
+    >>> tk.tensor([True]) - tk.tensor([True])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    tensorken.errors.DTypeError: mul: not defined for bool...
+    tensorken.errors.DTypeError: sub: not defined for bool...
     """
 
 

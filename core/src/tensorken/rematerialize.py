@@ -76,7 +76,7 @@ def checkpoint(f: Function) -> Callable[..., Any]:
 
         def converted() -> list[Tensor]:
             """... with what f closes over as further operands."""
-            program, captured = closure_converted(flat, tensors, level, name)
+            program, captured = closure_converted(flat, tensors, level, name, "checkpoint")
             operands = [*captured, *tensors]
             if not operands:
                 return list(program.on([]))

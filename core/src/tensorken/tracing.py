@@ -211,14 +211,23 @@ def _traced(inner: Interpreter[Any], _: Op, __: Sequence[Any], params: tuple[Any
 
 
 def closure_converted(
-    function: Callable[..., Any], like: Sequence[Any], inner: Interpreter[Any], name: str
+    function: Callable[..., Any],
+    like: Sequence[Any],
+    inner: Interpreter[Any],
+    name: str,
+    transform: str = "trace",
 ) -> tuple[Program, list[Tensor]]:
     """The program of a function, with the tensors of enclosing transforms that it closes over as its first inputs.
+
+    Args:
+        transform: the function that the user called, for messages; within a trace they name what traces.
 
     Returns:
         The program, and those tensors.
     """
-    program = traced(function, like, inner, name)
+    traces = [level for level in (*inner.foundation, inner) if isinstance(level, Trace)]
+    source = Source(traces[-1].source.transform if traces else transform, name)
+    program = traced(function, like, inner, name, source)
     above = {v: x for v, x in program.constants.items() if x.interpreter.below is not None}
     constants = {v: x for v, x in program.constants.items() if v not in above}
     return program.changed(inputs=(*above, *program.inputs), constants=constants), list(above.values())

@@ -86,7 +86,8 @@ def cases(subject: Subject) -> Iterator[Case]:
                         yield Case(ID, op.name, dtype.name, layout, "special", target.name)
                     continue
                 yield Case(ID, op.name, dtype.name, layout, "special")
-                if subject.depth == "deep" or (op.elementwise and dtype.name in ("float32", "int32")):
+                often = subject.depth != "smoke" and op.elementwise and dtype.name in ("float32", "int32")
+                if subject.depth == "deep" or often:
                     yield Case(ID, op.name, dtype.name, layout, "special", "many")
 
 

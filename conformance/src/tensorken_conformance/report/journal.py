@@ -70,8 +70,8 @@ def load_either(path: str | Path) -> Report:
             if not isinstance(first, dict) or "journal" not in first:
                 return load(path)
             results = [*_results(file)]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ReportError(f"{path}: {error}") from error
+    except (OSError, UnicodeDecodeError):
+        return load(path)  # which says what is wrong
     if first["journal"] != FORM:
         raise ReportError(f"{path}: a journal of form {first['journal']!r}, this kit reads {FORM}")
     try:

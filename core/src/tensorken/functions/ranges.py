@@ -51,6 +51,7 @@ def arange(
 
     Raises:
         ArgumentError: if a number is not finite, or the step is 0.
+        ScalarRangeError: if a number does not fit the dtype.
 
     >>> import tensorken as tk
     >>> tk.arange(3).tolist(), tk.arange(1.0, 2.0, 0.25).tolist()

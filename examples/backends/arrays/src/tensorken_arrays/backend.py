@@ -11,13 +11,13 @@ from tensorken.spec.raw import RawTensor
 
 OF = {getattr(xp, name): dtype for name, dtype in DTYPES.items() if name != "float16"}
 BITS = {xp.float32: np.int32, xp.float64: np.int64, xp.int32: np.float32, xp.int64: np.float64}
-NAMED = "sub:subtract mul:multiply div:divide eq:equal exp log sin cos sqrt floor add pow where floor_divide"
+NAMED = "sub:subtract mul:multiply div:divide eq:equal exp log sin cos sqrt floor add plain_pow:pow where floor_divide"
 A = Any
 
 
 # fmt: off
 class Arrays(RawTensor[Any]):
-    """The required ops in the words of the standard, or of numpy where it has none; all others have bodies."""
+    """The required ops in the words of the standard, or of numpy; `pow` guards against its square root for 0.5."""
 
     capabilities = Capabilities(dtypes=tuple(map(str, OF.values())), shares_memory=True)
     def new(self, shape: A, data: A, dtype: A) -> A: return xp.asarray(np.array(data, dtype.name).reshape(shape))
@@ -36,6 +36,7 @@ class Arrays(RawTensor[Any]):
     def gather(self, x: A, indices: A, axis: A) -> A: return xp.take(x, indices, axis=axis)
     def to_bits(self, x: A) -> A: return xp.asarray(np.array(x).view(BITS[x.dtype]))
     from_bits = to_bits
+    def pow(self, a: A, b: A) -> A: return self.plain_pow(xp.where((b == 0.5) & (0.5 * a == a), xp.abs(a), a), b)
     def shift_left(self, a: A, b: A) -> A: return self.shifted(xp.bitwise_left_shift, a, b)
     def shift_right(self, a: A, b: A) -> A: return self.shifted(xp.bitwise_right_shift, a, b)
     def shifted(self, shift: A, a: A, b: A) -> A:  # shifts the bare bits; by a negative amount or all, it gives 0
@@ -53,7 +54,6 @@ class Arrays(RawTensor[Any]):
         y = np.zeros((*x.shape[:axis], size, *x.shape[axis + 1:]), np.array(x).dtype)
         np.add.at(y, (*[slice(None)] * axis, np.array(indices)), np.array(x))
         return xp.asarray(y)
-
 
 for name in [*NAMED.split(), "bitwise_and", "bitwise_or", "bitwise_xor"]:
     call = np.errstate(all="ignore")(getattr(xp, name.rpartition(":")[2]))
