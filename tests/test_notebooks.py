@@ -134,6 +134,11 @@ def test_a_kernel_goes_on_after_errors_and_interruptions() -> None:
     asyncio.run(_survive())
 
 
+def printed(outputs: list[Any]) -> str:
+    """The text that a cell printed, which a kernel on a busy machine may send in several outputs."""
+    return "".join([output.get("text", "") for output in outputs])
+
+
 async def _survive() -> None:
     from nbclient import NotebookClient
 
@@ -158,12 +163,9 @@ async def _survive() -> None:
         for name, (source, kind) in FAILURES.items():
             (error,) = await run(source)
             assert error.get("ename") == kind, (name, error)
-            (right,) = await run(CHECK)
-            assert right.get("text") == "right\n", (name, right)
+            assert printed(await run(CHECK)) == "right\n", name
         for source, seconds in ((TRAINING, 0.0), (TRAINING, 0.1), (TRACING, 0.0)):
-            begun, error = await run(source, interrupt_after=seconds)
-            assert (begun.text, error.ename) == ("begun\n", "KeyboardInterrupt"), (source, error)
-            (right,) = await run(CHECK)
-            assert right.get("text") == "right\n", (source, right)
-        (begun,) = await run(TRACED_AGAIN)
-        assert begun.get("text") == "begun\n", begun
+            *begun, error = await run(source, interrupt_after=seconds)
+            assert (printed(begun), error.ename) == ("begun\n", "KeyboardInterrupt"), (source, error)
+            assert printed(await run(CHECK)) == "right\n", source
+        assert printed(await run(TRACED_AGAIN)) == "begun\n"
