@@ -8,6 +8,7 @@ Theory and Approximation Practice", chapter 16).  Run `python -m tools.coefficie
 from __future__ import annotations
 
 import struct
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
@@ -204,14 +205,14 @@ def render() -> str:
             parts.append(
                 f'{name}: dict[DType, tuple[float, float]] = {{\n{"".join(pairs)}}}\n"""{remark}"""\n'
             )
-        parts.append(RULE.format("polynomials, the highest power first"))
+        parts += [RULE.format("polynomials, the highest power first"), "# fmt: off\n"]
         for row in rows():
             lines = [f"{row.name}: dict[DType, tuple[float, ...]] = {{\n"]
             for dtype in PRECISION:
-                lines.append(f"    {dtype}: (\n")
-                lines += [f"        {c},\n" for c in fitted(row, dtype)]
-                lines.append("    ),\n")
+                numbers = textwrap.fill(", ".join(fitted(row, dtype)), 100)
+                lines.append(f"    {dtype}: (\n{textwrap.indent(numbers, ' ' * 8)},\n    ),\n")
             parts.append("".join(lines) + f'}}\n"""{row.formula}"""\n')
+        parts.append("# fmt: on\n")
     return "\n".join(parts)
 
 
