@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,25 @@ for name in [name for name in os.environ if name.startswith("TENSORKEN_")]:
 # Ctrl-C must interrupt: a shell starts background jobs with the signal ignored, and their children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that chooses a share of the tests."""
+    help_ = "run the tests of share K of N alone; a test's id says which share it is in"
+    parser.addoption("--share", metavar="K/N", help=help_)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests that are not in the chosen share."""
+    if not (share := config.getoption("--share")):
+        return
+    number, _, count = share.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and int(number) < int(count)):
+        raise pytest.UsageError(f"--share: need K/N with 0 <= K < N, got {share!r}")
+    others = [item for item in items if zlib.crc32(item.nodeid.encode()) % int(count) != int(number)]
+    config.hook.pytest_deselected(items=others)
+    left_out = {id(item) for item in others}
+    items[:] = [item for item in items if id(item) not in left_out]
 
 
 def pytest_report_header() -> str:

@@ -29,9 +29,9 @@ WITH_EXTRAS = {
 }  # by the folder's name: what an environment with everything adds to a distribution
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-QUICKLY = {"wgpu"}  # the backends of which the kit examines a sample by default: kernels take long to compile
 PARALLEL = ["--numprocesses=auto", "--dist=loadscope", "--max-worker-restart=0"]
 QUICK = [*PARALLEL, "-m", "not slow and not deep", "--hypothesis-profile=few"]
+SHARES = 5  # of the quick tests, how many on the newest Python; each commit runs one of them
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # an exception from a signal may be swallowed
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
 
@@ -92,7 +92,7 @@ def demo(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """Run all tests but the deep on Python 3.11, the quick ones on the newest, as another processor would."""
+    """Run all tests but the nightly ones on Python 3.11, and a fifth of the quick ones on the newest Python."""
     install_workspace(session, "test")
     if session.posargs:
         test(session, "own", *LIMITS, *session.posargs)
@@ -100,28 +100,37 @@ def tests(session: nox.Session) -> None:
     if session.python == PYTHONS[0]:
         test(session, "own", *LIMITS, *PARALLEL, "-m", "not deep", "--hypothesis-profile=some")
     if session.python == NEWEST:
-        test(session, f"foreign:{int(head(ROOT)[:8] or '0', 16)}", *LIMITS, *QUICK)
+        number = int(head(ROOT)[:8] or "0", 16)  # another configuration and share for each commit
+        test(session, f"foreign:{number}", *LIMITS, *QUICK, f"--share={number % SHARES}/{SHARES}")
     elif session.python != PYTHONS[0]:
         sources = [str(folder / "src") for folder in distributions()]  # docstrings; it imports all modules
         test(session, "own", *LIMITS, *sources)
 
 
-@nox.session
-def deep(session: nox.Session) -> None:
-    """Run the tests that `tests` leaves out and 25 times as many examples, as another processor would; for a night."""
-    install_workspace(session, "test", "jax")
+@nox.session(python=PYTHONS)
+def nightly(session: nox.Session) -> None:
+    """Run what the checks of a commit leave out: everything, on every backend and Python; takes hours."""
+    install_workspace(session, "test", *(["jax"] if session.python == PYTHONS[0] else []))
+    if session.posargs:
+        test(session, "any", "--timeout=3600", *session.posargs)
+        return
+    if session.python != PYTHONS[0]:
+        test(session, "any", "--timeout=600", *PARALLEL, "-m", "not deep", "--hypothesis-profile=some")
+        return
     chosen = ["-m", "deep or hypothesis", "--hypothesis-profile=many"]
-    test(session, "any", "--timeout=3600", *PARALLEL, *chosen, *session.posargs)
-    if not session.posargs:
-        compare_with_jax(session, "-m", "deep", "--timeout=3600")  # 2,000 random programs
-        printed = [
-            "tests/test_pages.py",
-            "tests/test_readme.py",
-            *(str(folder / "src") for folder in distributions()),
-        ]
-        test(session, "own", *LIMITS, *PARALLEL, "-p", "tools.last_digits", "-m", "not slow", *printed)
-        session.install(*requirements("places"))
-        session.run("python", "-m", "tools.places", "any", *LIMITS, *QUICK, env=ONE_THREAD)
+    test(session, "any", "--timeout=3600", *PARALLEL, *chosen)
+    compare_with_jax(session, "--timeout=3600")
+    printed = [
+        "tests/test_pages.py",
+        "tests/test_readme.py",
+        *(str(folder / "src") for folder in distributions()),
+    ]
+    test(session, "own", *LIMITS, *PARALLEL, "-p", "tools.last_digits", "-m", "not slow", *printed)
+    session.install(*requirements("places"))
+    session.run("python", "-m", "tools.places", "any", *LIMITS, *QUICK, env=ONE_THREAD)
+    for name in FIRST_PARTY:
+        examine(session, name)
+    session.run("tensorken", "conformance", "selftest", "--deep", "--seeds=20", env=ONE_THREAD)
 
 
 @nox.session(venv_backend="none")
@@ -221,16 +230,21 @@ def torch(session: nox.Session) -> None:
 
 @nox.session
 def conformance(session: nox.Session) -> None:
-    """Hold our own backends to the laws, and the kit to its power of detection; reports go into reports/."""
+    """Run the kit's smoke cases on our backends, and its selftest; `-- NAME` runs all cases on one backend."""
     install_workspace(session, extras=False)
-    reports = ROOT / "reports"
-    reports.mkdir(exist_ok=True)
     for name in session.posargs or FIRST_PARTY:
-        files = [f"--{kind}={reports / name}.{kind}" for kind in ("json", "html")]
-        depth = ["--smoke", f"--workers={os.cpu_count()}"] if name in QUICKLY and not session.posargs else []
-        session.run("tensorken", "conformance", "run", name, *depth, *files, env=ONE_THREAD)
+        examine(session, name, *([] if session.posargs else ["--smoke"]))
     if not session.posargs:
         session.run("tensorken", "conformance", "selftest", env=ONE_THREAD)
+
+
+def examine(session: nox.Session, backend: str, *options: str) -> None:
+    """Run the conformance kit on a backend; the reports go into reports/."""
+    reports = ROOT / "reports"
+    reports.mkdir(exist_ok=True)
+    files = [f"--{form}={reports / backend}.{form}" for form in ("json", "html")]
+    workers = f"--workers={os.cpu_count()}"
+    session.run("tensorken", "conformance", "run", backend, workers, *options, *files, env=ONE_THREAD)
 
 
 @nox.session(name="array-api")

@@ -1,4 +1,4 @@
-"""Random programs in every way that there is, against one another and JAX: 20 of them, in the session `deep` 2,000."""
+"""Random programs, run in every way and compared with JAX: 20 of them, in the session `nightly` 2,000."""
 
 from __future__ import annotations
 

@@ -244,3 +244,18 @@ def test_blocks_and_their_commands_are_found() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="the script is for a POSIX shell")
 def test_the_ci_script_is_sound() -> None:
     subprocess.run(["bash", "-n", str(ROOT / ".ci" / "run")], check=True)
+
+
+def test_shares_hold_each_test_once() -> None:
+    listed = [sys.executable, "-m", "pytest", "tests/test_workshop.py", "--collect-only", "-q"]
+    listed += ["-p", "no:cacheprovider", "-k", "not test_shares"]
+
+    def collected(*options: str) -> list[str]:
+        done = subprocess.run([*listed, *options], cwd=ROOT, capture_output=True, text=True, check=False)
+        return [line for line in done.stdout.splitlines() if "::" in line]
+
+    shares = [collected(f"--share={k}/3") for k in range(3)]
+    assert all(shares)
+    assert sorted([test for share in shares for test in share]) == sorted(collected())
+    wrong = subprocess.run([*listed, "--share=3/3"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert wrong.returncode == 4 and "need K/N with 0 <= K < N, got '3/3'" in wrong.stderr

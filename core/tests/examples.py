@@ -9,5 +9,5 @@ USUAL = 100
 
 
 def examples(count: int) -> int:
-    """So many on a desk, fewer in `nox -s tests`, more in `nox -s deep`; at least 5."""
+    """So many on a desk, fewer in `nox -s tests`, more in `nox -s nightly`; at least 5."""
     return max(5, count * settings.default.max_examples // USUAL)
