@@ -19,13 +19,13 @@ import tensorken_nn
 import tensorken_nn.checkpoints
 import tensorken_nn.initializers
 import tensorken_profile
-from tensorken.dispatch import Value
 from tensorken.errors import DTypeError
 from tensorken.registry import REGISTRY
 from tensorken.spec.dtypes import DTYPES, DType
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.raw import RawTensor
 from tensorken.tensor import Tensor
+from tensorken.value import Value
 from tools.rooms import Room, names_of, rooms
 
 FIRST = """
@@ -155,7 +155,9 @@ def tensor_members() -> dict[str, list[str]]:
             members["attributes"].append(name)
         elif name in Value.__slots__:
             continue  # the class tells of these itself
-        elif (own_docstring(member) is None or not inspect.isfunction(member)) and hasattr(tensorken, name):
+        elif member is getattr(tensorken, name, None) or (
+            own_docstring(member) is None and hasattr(tensorken, name)
+        ):
             members["functions"].append(name)
         else:
             members["methods"].append(name)
@@ -164,6 +166,7 @@ def tensor_members() -> dict[str, list[str]]:
 
 def own_docstring(member: Any) -> str | None:
     """The docstring of a member itself, not of its class."""
+    member = member.__func__ if isinstance(member, staticmethod) else member
     return member.__doc__ if inspect.isfunction(member) or isinstance(member, property) else None
 
 

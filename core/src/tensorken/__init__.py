@@ -10,6 +10,7 @@ import typing as _typing
 from tensorken import (
     errors as errors,
     linalg as linalg,
+    methods as _methods,  # noqa: F401, which attaches them to Tensor
     programs as programs,
     random as random,
     testing as testing,

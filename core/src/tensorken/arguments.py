@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken import tree
-from tensorken.creation import as_tensor, tensor
 from tensorken.errors import ArgumentError, GradientError, ShapeError, StructureError
 from tensorken.levels import meet, raised
 from tensorken.spec.dtypes import DType
+from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import Op
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 Function = Callable[..., Any]
 Argnums = int | Sequence[int]
@@ -158,7 +158,7 @@ def _path(structure: Any, index: int) -> str:
 def result_at(level: Any, y: Any) -> Tensor:
     """A leaf of f's result at the level; a number becomes a tensor of the level's backend."""
     try:
-        result = y if isinstance(y, Tensor) else tensor(y, backend=level.base)
+        result = y if isinstance(y, Tensor) else Interpreter.coerce(y, None, level.base)
     except ArgumentError as error:
         raise ArgumentError(f"{level.transform}: the function's result: {error}") from None
     if result.interpreter is level:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import struct
 import sys
 from typing import Any
 
-from tensorken.errors import ArgumentError, DTypeError, ScalarRangeError, ShapeError
+from tensorken.errors import ArgumentError, DTypeError
 from tensorken.interop import strided_of
-from tensorken.spec.dtypes import DTYPES, DType, bool_, check_scalar, float16, float32, int32
+from tensorken.nested import collect, typed
+from tensorken.spec.dtypes import DTYPES, DType, float16
 from tensorken.spec.shapes import Shape
 from tensorken.strided import BFLOAT16, Strided, widened
-
-NUMBERS = {bool, int, float}
 
 # Buffer formats by kind and size: "l" is int32 on one platform and int64 on another.
 _KINDS = {"?": "bool", **dict.fromkeys("bhilqn", "int"), **dict.fromkeys("efd", "float")}
@@ -38,7 +36,7 @@ def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
         return (), *typed("tensor", [data], dtype)
     if isinstance(data, list | tuple | range):
         values: list[Any] = []
-        shape = _collect(data, values, ())
+        shape = collect(data, values, flat_of)
         return shape, *typed("tensor", values, dtype)
     keep: list[Any] = []
     theirs = getattr(data, "dtype", None)
@@ -55,55 +53,6 @@ def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
     raise ArgumentError(
         f"tensor: cannot make a tensor of {type(data).__name__}; give numbers, nested lists of them, or a buffer"
     )
-
-
-def _collect(data: Any, values: list[Any], path: tuple[int, ...]) -> Shape:
-    """Append the numbers of nested sequences to `values`; their shape, which must be the same along each axis."""
-    if not isinstance(data, list | tuple | range):
-        if isinstance(data, int | float):
-            values.append(data)
-            return ()
-        shape, flat, _ = flat_of(data, None)
-        values.extend(flat if isinstance(flat, list) else flat.tolist())
-        return shape
-    if set(map(type, data)) <= NUMBERS and data:  # the innermost sequence, nearly always
-        values.extend(data)
-        return (len(data),)
-    shapes = [_collect(item, values, (*path, i)) for i, item in enumerate(data)]
-    for i, shape in enumerate(shapes):
-        if shape != shapes[0]:
-            place = "".join([f"[{k}]" for k in (*path, i)])
-            first = "".join([f"[{k}]" for k in (*path, 0)])
-            raise ShapeError(
-                f"tensor: ragged: data{place} has shape {shape}, data{first} has {shapes[0]}; "
-                f"pad the rows to one length"
-            )
-    return (len(shapes), *(shapes[0] if shapes else ()))
-
-
-def typed(name: str, values: list[Any], dtype: DType | None) -> tuple[list[Any], DType]:
-    """Numbers as bool, int or float, as their dtype demands; without one it follows from their types."""
-    kinds = set(map(type, values))
-    if dtype is None:
-        whole_kinds = [issubclass(kind, int) for kind in kinds]
-        dtype = bool_ if kinds == {bool} else int32 if kinds and all(whole_kinds) else float32
-    if dtype is bool_:
-        return [bool(value) for value in values], dtype
-    try:
-        if dtype.kind == "int":
-            values = whole = values if kinds == {int} else [int(value) for value in values]
-        else:
-            whole = [] if kinds == {float} else [value for value in values if isinstance(value, int)]
-    except (ValueError, OverflowError):
-        odd = next(value for value in values if isinstance(value, float) and not math.isfinite(value))
-        raise ScalarRangeError(f"{name}: {odd} does not fit {dtype}; use a floating-point dtype") from None
-    if whole:
-        try:
-            check_scalar(max(whole), dtype)
-            check_scalar(min(whole), dtype)
-        except ScalarRangeError as error:
-            raise ScalarRangeError(f"{name}: {error}") from None
-    return values, dtype
 
 
 def unpacked(data: bytes, dtype: DType) -> Any:

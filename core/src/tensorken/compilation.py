@@ -15,7 +15,8 @@ from weakref import WeakKeyDictionary
 from tensorken import tree
 from tensorken.arguments import Argnums, Function, check_function, places_of
 from tensorken.calls import call
-from tensorken.creation import as_operand, as_tensor, tensor
+from tensorken.coercion import as_operand
+from tensorken.creation import tensor
 from tensorken.donation import Donated, give_away
 from tensorken.eager import jit_is_disabled
 from tensorken.errors import ArgumentError, RetraceWarning
@@ -30,7 +31,7 @@ from tensorken.spec.dtypes import DType, bool_, int32
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
 from tensorken.static_arguments import Fixed, Static, Statics
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 from tensorken.tracing import Source, traced
 from tensorken.transforms import TRANSFORMED
 from tensorken.wrapper import Given

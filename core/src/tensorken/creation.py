@@ -8,22 +8,25 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.buffers import NUMBERS, flat_of, unpacked
+from tensorken.buffers import flat_of, unpacked
+from tensorken.coercion import as_operand as as_operand, check_offered
+from tensorken.dispatch import apply
 from tensorken.errors import (
     ArgumentError,
     BackendError,
     ConcretizationError,
-    DTypeError,
     ExchangeError,
-    ScalarRangeError,
     ShapeError,
 )
-from tensorken.levels import lower
+from tensorken.levels import lower, meet
+from tensorken.nested import NUMBERS
 from tensorken.registry import name_of, resolve
-from tensorken.spec.dtypes import DType, as_dtype, check_scalar, float32, promote, with_scalar
+from tensorken.spec.dtypes import DType, as_dtype, float32, promote
+from tensorken.spec.interpreter import Interpreter
+from tensorken.spec.op import OPS
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import MOST_ELEMENTS, Shape, shown
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor as as_tensor
 
 __all__ = [
     "array",
@@ -199,55 +202,6 @@ def symbol(
 # ---- what other modules need -------------------------------------------------------------------------------
 
 
-def as_tensor(data: Any) -> Tensor:
-    """A tensor as it is; anything else by `tensor`."""
-    return data if isinstance(data, Tensor) else tensor(data)
-
-
-def as_operand(op_name: str, data: Any, beside: Tensor) -> Tensor:
-    """Data as an operand beside a tensor, on its backend; a Python number takes its dtype if the kind allows."""
-    if isinstance(data, Tensor):
-        return data
-    if type(data) in (bool, int, float):
-        dtype = with_scalar(beside.dtype, data)
-        base = beside.interpreter.base
-        try:
-            check_scalar(data, dtype)
-        except ScalarRangeError as error:
-            raise ScalarRangeError(f"{op_name}: {error}") from None
-        check_offered(op_name, base, dtype)
-        return Tensor(base, base.full((), data, dtype), (), dtype)  # type: ignore[attr-defined]
-    try:
-        return tensor(data, backend=beside.interpreter.base)
-    except (ArgumentError, DTypeError) as error:
-        raise ArgumentError(
-            f"{op_name}: cannot combine a tensor with {type(data).__name__}: {error}"
-        ) from None
-
-
-def check_offered(op_name: str, interpreter: Any, dtype: DType) -> None:
-    """Raise DTypeError if a backend declares which dtypes it has, and this is none of them."""
-    if not isinstance(interpreter, RawTensor):  # it has no values, so it has all dtypes
-        return
-    declared = interpreter.capabilities.dtypes
-    if declared and dtype.name not in declared:
-        name = name_of(interpreter)[0]
-        known = repr(interpreter) if name == type(interpreter).__name__.lower() else name
-        raise DTypeError(f"{op_name}: the backend {known} has no {dtype}; use one of {', '.join(declared)}")
-
-
-def pair_of_operands(op_name: str, a: Any, b: Any, beside: Tensor) -> tuple[Tensor, Tensor]:
-    """Two operands of one dtype; numbers take the other's dtype, or their own kind's default beside each other."""
-    if isinstance(a, Tensor):
-        b = as_operand(op_name, b, a)
-    elif isinstance(b, Tensor):
-        a = as_operand(op_name, a, b)
-    else:
-        a, b = as_operand(op_name, a, beside), as_operand(op_name, b, beside)
-    dtype = promote(a.dtype, b.dtype)
-    return a.astype(dtype), b.astype(dtype)
-
-
 def move(x: Tensor, backend: Any, device: str | None) -> Tensor:
     """The same values on another backend."""
     interpreter = resolve(backend, device)
@@ -292,6 +246,29 @@ def _holds_tensor(data: Any) -> bool:
 
 
 def _stacked(data: Any, dtype: DType | None, backend: Any, device: str | None) -> Tensor:
-    from tensorken.functions.joining import stack
+    """Data among which there are tensors, one after the other along a new first axis."""
+    pieces = [tensor(x, dtype, backend=backend, device=device) for x in data]
+    meet([piece.interpreter for piece in pieces], "stack")
+    common, shape = pieces[0].dtype, pieces[0].shape
+    for piece in pieces:
+        if piece.shape != shape:
+            raise ShapeError(f"stack: tensors need one shape, got {shape} and {piece.shape}; reshape one")
+        common = promote(common, piece.dtype)
+    rows = [piece.astype(common).reshape((1, *shape)) for piece in pieces]
+    result: Tensor = apply(OPS["concatenate"], rows, (0,))
+    return result
 
-    return stack([tensor(x, dtype, backend=backend, device=device) for x in data])
+
+def _name_of(interpreter: Any) -> str:
+    """The name under which a backend was selected; as it shows itself where it has none but its class's."""
+    name = name_of(interpreter)[0]
+    return repr(interpreter) if name == type(interpreter).__name__.lower() else name
+
+
+def _coerced(data: Any, dtype: Any = None, interpreter: Any = None) -> Tensor:
+    return tensor(data, dtype, backend=interpreter)
+
+
+Interpreter.coerce = staticmethod(_coerced)
+Interpreter.default = staticmethod(resolve)
+Interpreter.name_of = staticmethod(_name_of)

@@ -9,7 +9,6 @@ from typing import Any
 from tensorken import tree
 from tensorken.arguments import Argnums, check_function, matching
 from tensorken.closures import FUNCTION, Facts, Functions, Kind, Part
-from tensorken.creation import as_tensor
 from tensorken.dispatch import apply
 from tensorken.errors import ArgumentError, GradientError, ShapeError
 from tensorken.levels import inside_a_transform, meet
@@ -25,7 +24,7 @@ from tensorken.ruled_ops import (
 )
 from tensorken.spec.dtype_rules import floating
 from tensorken.spec.op import Op
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 from tensorken.user_ops import STATIC, Result, at_level, call, transposed, zeros_for_none
 
 __all__ = [

@@ -2,98 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tensorken.errors import ArgumentError, DTypeError, ScalarRangeError, ShapeError, TensorkenError
+from tensorken.coercion import operand_of
+from tensorken.errors import DTypeError, ScalarRangeError, ShapeError, TensorkenError
 from tensorken.levels import lift, meet
 from tensorken.spec.dtype_rules import floating
-from tensorken.spec.dtypes import DType, bool_, float32, promote, with_scalar
+from tensorken.spec.dtypes import bool_, float32, promote, with_scalar
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import Op, run
-from tensorken.spec.shapes import Shape, broadcast, shown
-
-if TYPE_CHECKING:
-    from tensorken.tensor import Tensor
-
-
-class Value:
-    """What ops act upon: an interpreter, and what that keeps for the value.
-
-    Attributes:
-        interpreter: what gives the ops their meaning for this value, a backend or a level of a transform.
-        representation: what that interpreter keeps.
-    """
-
-    __slots__ = ("__weakref__", "_dtype", "_shape", "interpreter", "representation")
-    __array_ufunc__ = None  # numpy arrays leave mixed operators to us
-    __hash__ = object.__hash__
-
-    def __init__(
-        self,
-        interpreter: Interpreter[Any],
-        representation: Any = None,
-        shape: Shape | None = None,
-        dtype: DType | None = None,
-    ) -> None:
-        if shape is None and not isinstance(interpreter, Interpreter):
-            raise ArgumentError(
-                f"{type(self).__name__}: need an interpreter and a representation, got {shown(interpreter)}; "
-                f"tk.tensor(data) makes a tensor of numbers, tk.zeros(shape) one of a shape"
-            )
-        self.interpreter = interpreter
-        self.representation = representation
-        self._shape = shape
-        self._dtype = dtype
-
-    # ---- what it is ------------------------------------------------------------------------------------------
-
-    @property
-    def shape(self) -> Shape:
-        """The size along each axis.
-
-        >>> import tensorken as tk
-        >>> tk.zeros((2, 3)).shape
-        (2, 3)
-        """
-        shape = self._shape
-        if shape is None:
-            shape = self._shape = self.interpreter.shape(self.representation)
-        return shape
-
-    @property
-    def dtype(self) -> DType:
-        """The type of the elements.
-
-        >>> import tensorken as tk
-        >>> tk.tensor([1.0, 2.0]).dtype
-        tensorken.float32
-        """
-        dtype = self._dtype
-        if dtype is None:
-            dtype = self._dtype = self.interpreter.dtype(self.representation)
-        return dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes.
-
-        >>> import tensorken as tk
-        >>> tk.zeros((2, 3)).ndim
-        2
-        """
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements.
-
-        >>> import tensorken as tk
-        >>> tk.zeros((2, 3)).size
-        6
-        """
-        return math.prod(self.shape)
+from tensorken.spec.shapes import broadcast
+from tensorken.value import V, Value
 
 
 def apply(op: Op, operands: Sequence[Value], params: tuple[Any, ...] = ()) -> Any:
@@ -130,7 +50,7 @@ def at_one_level(op: Op, operands: Sequence[Value]) -> tuple[Interpreter[Any], l
     return interpreter, [lift(x.representation, x.interpreter, interpreter) for x in operands]
 
 
-def unary(op: Op, x: Value, params: tuple[Any, ...] = ()) -> Tensor:
+def unary(op: Op, x: V, params: tuple[Any, ...] = ()) -> V:
     """`apply` for one operand: nothing has to meet."""
     dtype = op.dtypes.get((x.dtype,))
     if dtype is None:
@@ -145,10 +65,10 @@ def unary(op: Op, x: Value, params: tuple[Any, ...] = ()) -> Tensor:
             raise type(error)(f"{op.name}: {error}") from None
     interpreter = x.interpreter
     result = run(interpreter, op, (x.representation,), params)
-    return type(x)(interpreter, result, shape, dtype)  # type: ignore[return-value]
+    return type(x)(interpreter, result, shape, dtype)
 
 
-def binary(op: Op, a: Any, b: Any) -> Tensor:
+def binary(op: Op, a: V, b: Any) -> V:
     """`apply` for an elementwise op on two operands, promoted to one dtype and broadcast to one shape first."""
     if not isinstance(b, Value):
         a, b = with_operand(op, a, b)
@@ -186,8 +106,7 @@ def binary(op: Op, a: Any, b: Any) -> Tensor:
     else:
         interpreter, operands = at_one_level(op, (a, b))
     result = run(interpreter, op, operands, ())
-    tensor: type[Tensor] = type(a)
-    return tensor(interpreter, result, shape, result_dtype)
+    return type(a)(interpreter, result, shape, result_dtype)
 
 
 def _as_floats(op: Op, *operands: Any) -> Sequence[Value]:
@@ -197,7 +116,7 @@ def _as_floats(op: Op, *operands: Any) -> Sequence[Value]:
     return operands
 
 
-def with_operand(op: Op, a: Any, b: Any) -> tuple[Tensor, Tensor]:
+def with_operand(op: Op, a: V, b: Any) -> tuple[V, V]:
     """The tensor and a number or array beside it; a number becomes one `full` of the backend."""
     if type(b) in (bool, int, float):
         dtype = a.dtype
@@ -208,6 +127,4 @@ def with_operand(op: Op, a: Any, b: Any) -> tuple[Tensor, Tensor]:
             return a, a.scalar(b)
         except ScalarRangeError as error:
             raise ScalarRangeError(f"{op.name}: {error}") from None
-    from tensorken.creation import as_operand
-
-    return a, as_operand(op.name, b, a)
+    return a, operand_of(op.name, b, a)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tensorken.dlpack import CPU, READABLE, exported, imported
 from tensorken.errors import (
@@ -23,10 +23,7 @@ from tensorken.levels import Level
 from tensorken.spec.dtypes import float16
 from tensorken.spec.shapes import shown
 from tensorken.strided import Strided, of_interface
-
-if TYPE_CHECKING:
-    from tensorken.tensor import Tensor
-
+from tensorken.tensor import Tensor
 
 # ---- out ---------------------------------------------------------------------------------------------------
 

@@ -16,13 +16,12 @@ from tensorken.arguments import (
     primals_of,
     result_at,
 )
-from tensorken.creation import as_tensor
 from tensorken.forward import pushed_through
 from tensorken.levels import Level, ground, raised, running
 from tensorken.reverse import Traced
 from tensorken.spec.interpreter import Interpreter, R
 from tensorken.spec.op import Op, run
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "linearize",

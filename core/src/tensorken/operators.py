@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Self, TypeVar
 
-from tensorken.dispatch import Value, binary, unary, with_operand
+from tensorken.dispatch import binary, unary, with_operand
 from tensorken.errors import DTypeError, TensorkenError
 from tensorken.spec.dtypes import bool_, float32
 from tensorken.spec.op import OPS
-
-if TYPE_CHECKING:
-    from tensorken.tensor import Tensor
+from tensorken.value import V, Value
 
 EXP, LOG, SIN, COS, NEG = (OPS[name] for name in ("exp", "log", "sin", "cos", "neg"))
 ADD, SUB, MUL, DIV, POW, EQ, LT = (OPS[name] for name in ("add", "sub", "mul", "div", "pow", "eq", "lt"))
@@ -70,188 +68,194 @@ class Operators(Value):
     __slots__ = ()
     __hash__ = object.__hash__  # __eq__ below is elementwise
 
-    def exp(self) -> Tensor:
+    def exp(self) -> Self:
         return unary(EXP, self)
 
-    def log(self) -> Tensor:
+    def log(self) -> Self:
         return unary(LOG, self)
 
-    def sin(self) -> Tensor:
+    def sin(self) -> Self:
         return unary(SIN, self)
 
-    def cos(self) -> Tensor:
+    def cos(self) -> Self:
         return unary(COS, self)
 
-    def tan(self) -> Tensor:
+    def tan(self) -> Self:
         return unary(OPS["tan"], self)
 
-    def tanh(self) -> Tensor:
+    def tanh(self) -> Self:
         return unary(OPS["tanh"], self)
 
-    def sqrt(self) -> Tensor:
+    def sqrt(self) -> Self:
         return unary(OPS["sqrt"], self)
 
-    def floor(self) -> Tensor:
-        x: Any = self
-        return unary(OPS["floor"], self) if self.dtype.kind == "float" else x
+    def floor(self) -> Self:
+        return unary(OPS["floor"], self) if self.dtype.kind == "float" else self
 
-    def round(self, decimals: int = 0) -> Tensor:
+    def round(self, decimals: int = 0) -> Self:
         """The nearest number with so many decimals, half-way the even one; of ints and bools themselves."""
-        x: Any = self
+        x = self
         if x.dtype.kind != "float":
             if decimals < 0:
                 raise DTypeError(
                     f"round: {x.dtype} to {decimals} decimals; cast it to a float first (x.astype)"
                 )
-            return x  # type: ignore[no-any-return]
+            return x
         scale = 10.0 ** abs(decimals)
         if decimals > 0:
             return unary(OPS["round"], x * scale) / scale
         return unary(OPS["round"], x / scale) * scale if decimals else unary(OPS["round"], x)
 
-    def __round__(self, decimals: int | None = None) -> Tensor:
+    def __round__(self, decimals: int | None = None) -> Self:
         return self.round(decimals or 0)
 
-    def sigmoid(self) -> Tensor:
+    def sigmoid(self) -> Self:
         return unary(OPS["sigmoid"], self)
 
-    def relu(self) -> Tensor:
+    def relu(self) -> Self:
         return unary(OPS["relu"], self)
 
-    def log1p(self) -> Tensor:
+    def log1p(self) -> Self:
         return unary(OPS["log1p"], self)
 
-    def expm1(self) -> Tensor:
+    def expm1(self) -> Self:
         return unary(OPS["expm1"], self)
 
-    def sign(self) -> Tensor:
+    def sign(self) -> Self:
         return unary(OPS["sign"], self)
 
-    def abs(self) -> Tensor:
+    def abs(self) -> Self:
         return unary(OPS["abs"], self)
 
-    def square(self) -> Tensor:
+    def square(self) -> Self:
         return unary(OPS["square"], self)
 
-    def reciprocal(self) -> Tensor:
+    def reciprocal(self) -> Self:
         return unary(OPS["reciprocal"], self)
 
-    def __neg__(self) -> Tensor:
+    def __neg__(self) -> Self:
         return unary(NEG, self)
 
-    def __pos__(self) -> Tensor:
-        return self  # type: ignore[return-value]
+    def __pos__(self) -> Self:
+        return self
 
     __abs__ = abs
 
     @or_reflected("__radd__")
-    def __add__(self, other: Any) -> Tensor:
+    def __add__(self, other: Any) -> Self:
         return binary(ADD, self, other)
 
-    def __radd__(self, other: Any) -> Tensor:
+    def __radd__(self, other: Any) -> Self:
         return binary(ADD, self, other)
 
     @or_reflected("__rsub__")
-    def __sub__(self, other: Any) -> Tensor:
+    def __sub__(self, other: Any) -> Self:
         return binary(SUB, self, other)
 
-    def __rsub__(self, other: Any) -> Tensor:
+    def __rsub__(self, other: Any) -> Self:
         a, b = with_operand(SUB, self, other)
         return binary(SUB, b, a)
 
     @or_reflected("__rmul__")
-    def __mul__(self, other: Any) -> Tensor:
+    def __mul__(self, other: Any) -> Self:
         return binary(MUL, self, other)
 
-    def __rmul__(self, other: Any) -> Tensor:
+    def __rmul__(self, other: Any) -> Self:
         return binary(MUL, self, other)
 
     @or_reflected("__rtruediv__")
-    def __truediv__(self, other: Any) -> Tensor:
+    def __truediv__(self, other: Any) -> Self:
         a, b = (self, other) if isinstance(other, Value) else with_operand(DIV, self, other)
-        return _divided(a, b)
+        result: Self = _divided(a, b)
+        return result
 
-    def __rtruediv__(self, other: Any) -> Tensor:
+    def __rtruediv__(self, other: Any) -> Self:
         a, b = with_operand(DIV, self, other)
-        return _divided(b, a)
+        result: Self = _divided(b, a)
+        return result
 
     @or_reflected("__rpow__")
-    def __pow__(self, other: Any) -> Tensor:
+    def __pow__(self, other: Any) -> Self:
+        result: Self
         if type(other) is int and (other == 2 or self.dtype.kind == "int"):
-            return _integer_power(self, other)
-        a, b = (self, other) if isinstance(other, Value) else with_operand(POW, self, other)
-        return _power(a, b)
+            result = _integer_power(self, other)
+        else:
+            result = _power(*((self, other) if isinstance(other, Value) else with_operand(POW, self, other)))
+        return result
 
-    def __rpow__(self, other: Any) -> Tensor:
+    def __rpow__(self, other: Any) -> Self:
         a, b = with_operand(POW, self, other)
-        return _power(b, a)
+        result: Self = _power(b, a)
+        return result
 
     @or_reflected("__rfloordiv__")
-    def __floordiv__(self, other: Any) -> Tensor:
+    def __floordiv__(self, other: Any) -> Self:
         op = OPS["floor_divide"]
         a, b = (self, other) if isinstance(other, Value) else with_operand(op, self, other)
         return _floor_of_quotient(a, b) if "float" in (a.dtype.kind, b.dtype.kind) else binary(op, a, b)
 
-    def __rfloordiv__(self, other: Any) -> Tensor:
+    def __rfloordiv__(self, other: Any) -> Self:
         a, b = with_operand(OPS["floor_divide"], self, other)
-        quotient: Tensor = b // a
-        return quotient
+        return b // a
 
     @or_reflected("__rmod__")
-    def __mod__(self, other: Any) -> Tensor:
+    def __mod__(self, other: Any) -> Self:
         return binary(OPS["remainder"], self, other)
 
-    def __rmod__(self, other: Any) -> Tensor:
+    def __rmod__(self, other: Any) -> Self:
         a, b = with_operand(OPS["remainder"], self, other)
         return binary(OPS["remainder"], b, a)
 
     @or_reflected("__rdivmod__")
-    def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+    def __divmod__(self, other: Any) -> tuple[Self, Self]:
         return self // other, self % other
 
-    def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+    def __rdivmod__(self, other: Any) -> tuple[Self, Self]:
         return other // self, other % self
 
     @or_reflected("__rand__")
-    def __and__(self, other: Any) -> Tensor:
-        return _logical(self, other, "bitwise_and", lambda a, b: a.where(b, False))
+    def __and__(self, other: Any) -> Self:
+        result: Self = _logical(self, other, "bitwise_and", lambda a, b: a.where(b, False))
+        return result
 
     @or_reflected("__ror__")
-    def __or__(self, other: Any) -> Tensor:
-        return _logical(self, other, "bitwise_or", lambda a, b: a.where(True, b))
+    def __or__(self, other: Any) -> Self:
+        result: Self = _logical(self, other, "bitwise_or", lambda a, b: a.where(True, b))
+        return result
 
     @or_reflected("__rxor__")
-    def __xor__(self, other: Any) -> Tensor:
-        return _logical(self, other, "bitwise_xor", lambda a, b: ~a.eq(b))
+    def __xor__(self, other: Any) -> Self:
+        result: Self = _logical(self, other, "bitwise_xor", lambda a, b: ~a.eq(b))
+        return result
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
-    def __invert__(self) -> Tensor:
+    def __invert__(self) -> Self:
         if self.dtype is bool_:
             return binary(EQ, self, False)
         return binary(OPS["bitwise_xor"], self, -1)
 
     @or_reflected("__rlshift__")
-    def __lshift__(self, other: Any) -> Tensor:
+    def __lshift__(self, other: Any) -> Self:
         return binary(OPS["shift_left"], self, other)
 
     @or_reflected("__rrshift__")
-    def __rshift__(self, other: Any) -> Tensor:
+    def __rshift__(self, other: Any) -> Self:
         """The bits moved down, the sign coming in, as in numpy."""
         negative = self < 0
         return negative.where(
             ~binary(OPS["shift_right"], ~self, other), binary(OPS["shift_right"], self, other)
         )
 
-    def __rlshift__(self, other: Any) -> Tensor:
+    def __rlshift__(self, other: Any) -> Self:
         a, b = with_operand(OPS["shift_left"], self, other)
         return b << a
 
-    def __rrshift__(self, other: Any) -> Tensor:
+    def __rrshift__(self, other: Any) -> Self:
         a, b = with_operand(OPS["shift_right"], self, other)
         return b >> a
 
-    def eq(self, other: Any) -> Tensor:
+    def eq(self, other: Any) -> Self:
         """Elementwise equality, as bool.
 
         >>> import tensorken as tk
@@ -261,36 +265,38 @@ class Operators(Value):
         return binary(EQ, self, other)
 
     @or_reflected("__eq__")
-    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
+    def __eq__(self, other: Any) -> Self:  # type: ignore[override]
         return NotImplemented if other is None or isinstance(other, str) else binary(EQ, self, other)
 
     @or_reflected("__ne__")
-    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
+    def __ne__(self, other: Any) -> Self:  # type: ignore[override]
         return NotImplemented if other is None or isinstance(other, str) else ~binary(EQ, self, other)
 
     @or_reflected("__gt__")
-    def __lt__(self, other: Any) -> Tensor:
+    def __lt__(self, other: Any) -> Self:
         return binary(LT, self, other)
 
     @or_reflected("__lt__")
-    def __gt__(self, other: Any) -> Tensor:
-        return _greater("greater", self, other)
+    def __gt__(self, other: Any) -> Self:
+        result: Self = _greater("greater", self, other)
+        return result
 
     @or_reflected("__ge__")
-    def __le__(self, other: Any) -> Tensor:
+    def __le__(self, other: Any) -> Self:
         try:
             return binary(LT, self, other).where(True, self.eq(other))
         except TensorkenError as error:
             raise renamed(error, LT.name, "less_equal") from None
 
     @or_reflected("__le__")
-    def __ge__(self, other: Any) -> Tensor:
-        return _greater("greater_equal", self, other).where(True, self.eq(other))
+    def __ge__(self, other: Any) -> Self:
+        result: Self = _greater("greater_equal", self, other).where(True, self.eq(other))
+        return result
 
-    def maximum(self, other: Any) -> Tensor:
+    def maximum(self, other: Any) -> Self:
         return binary(OPS["maximum"], self, other)
 
-    def minimum(self, other: Any) -> Tensor:
+    def minimum(self, other: Any) -> Self:
         return binary(OPS["minimum"], self, other)
 
 
@@ -300,7 +306,7 @@ def renamed(error: TensorkenError, inner: str, name: str) -> TensorkenError:
     return type(error)(name + message.removeprefix(inner)) if message.startswith(f"{inner}:") else error
 
 
-def _greater(name: str, a: Any, b: Any) -> Tensor:
+def _greater(name: str, a: Any, b: Any) -> Any:
     """Whether b is less than a."""
     try:
         x, y = (a, b) if isinstance(b, Value) else with_operand(LT, a, b)
@@ -309,30 +315,28 @@ def _greater(name: str, a: Any, b: Any) -> Tensor:
         raise renamed(error, LT.name, name) from None
 
 
-def floating_of(x: Any) -> Tensor:
+def floating_of(x: V) -> V:
     """x in float32 if it is not floating-point."""
-    result: Tensor = x if x.dtype.kind == "float" else x.astype(float32)
-    return result
+    return x if x.dtype.kind == "float" else x.astype(float32)
 
 
-def _divided(a: Any, b: Any) -> Tensor:
+def _divided(a: Any, b: Any) -> Any:
     """a / b; in float32 if neither is a float."""
     if a.dtype.kind != "float" and b.dtype.kind != "float":
         a, b = a.astype(float32), b.astype(float32)
     return binary(DIV, a, b)
 
 
-def _floor_of_quotient(a: Any, b: Any) -> Tensor:
+def _floor_of_quotient(a: Any, b: Any) -> Any:
     """floor(a / b) of floats: one less where a / b was rounded up to a whole number, which the remainder tells."""
-    quotient: Any = _divided(a, b)
-    rest: Any = binary(OPS["remainder"], a, b)
-    whole: Any = quotient.floor()
+    quotient = _divided(a, b)
+    rest = binary(OPS["remainder"], a, b)
+    whole = quotient.floor()
     rounded_up = whole.eq(quotient) & ((rest / b > 0.5) | rest.eq(b))
-    result: Tensor = (rest.eq(rest) | b.eq(0)).where(rounded_up.where(whole - 1.0, whole), float("nan"))
-    return result
+    return (rest.eq(rest) | b.eq(0)).where(rounded_up.where(whole - 1.0, whole), float("nan"))
 
 
-def _power(a: Any, b: Any) -> Tensor:
+def _power(a: Any, b: Any) -> Any:
     """a**b, among integers wrapped as their products are."""
     if "float" in (a.dtype.kind, b.dtype.kind):
         return binary(POW, a, b)
@@ -342,16 +346,15 @@ def _power(a: Any, b: Any) -> Tensor:
         raise renamed(error, INTEGER_POW.name, POW.name) from None
 
 
-def _integer_power(x: Any, exponent: int) -> Tensor:
+def _integer_power(x: Any, exponent: int) -> Any:
     """x multiplied by itself, by repeated squaring."""
     if exponent == 2:
-        squared: Tensor = x.square()
-        return squared
+        return x.square()
     if exponent < 0:
         raise DTypeError(
             f"pow: {x.dtype} to the negative power {exponent} is not whole; cast first (x.astype)"
         )
-    result: Tensor = x.ones_like()
+    result = x.ones_like()
     factor = x
     while exponent:
         if exponent & 1:
@@ -361,7 +364,7 @@ def _integer_power(x: Any, exponent: int) -> Tensor:
     return result
 
 
-def _logical(a: Any, b: Any, bitwise: str, logical: Callable[[Tensor, Any], Tensor]) -> Tensor:
+def _logical(a: V, b: Any, bitwise: str, logical: Callable[[Any, Any], Any]) -> Any:
     if not isinstance(b, Value):
         a, b = with_operand(OPS[bitwise], a, b)
     return logical(a, b) if a.dtype is b.dtype is bool_ else binary(OPS[bitwise], a, b)

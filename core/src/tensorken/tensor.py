@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from tensorken import display, indexing, interop
+from tensorken.coercion import check_offered, pair_of_operands
 from tensorken.dispatch import apply, unary
-from tensorken.errors import ArgumentError, ConcretizationError, ImmutableError, ShapeError
+from tensorken.errors import (
+    ArgumentError,
+    ConcretizationError,
+    EscapedTensorError,
+    IndexingError,
+    ShapeError,
+)
 from tensorken.levels import lift, lower
-from tensorken.methods import Methods
-from tensorken.names_elsewhere import METHODS, missing
-from tensorken.normalization import Axis, axes_of, axis_of, filled_in, pairs_of, sizes_of, with_numpys_names
-from tensorken.operators import or_reflected
+from tensorken.nested import flat_of_numbers
+from tensorken.normalization import (
+    Axis,
+    axes_of,
+    axis_of,
+    filled_in,
+    integer_of,
+    pairs_of,
+    sizes_of,
+    with_numpys_names,
+)
+from tensorken.operators import Operators
 from tensorken.spec.dtypes import DType, as_dtype, bool_, check_scalar, int32
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import OPS, Op
@@ -28,10 +40,42 @@ SUM, MAX, RESHAPE, PERMUTE, EXPAND = (OPS[name] for name in ("sum", "max", "resh
 WHERE, CAST = OPS["where"], OPS["cast"]
 
 
-class Tensor(Methods):
+class Part(Protocol):
+    """A part of a tensor, with the ways to make a new tensor that differs there."""
+
+    def get(self) -> Tensor: ...
+    def set(self, value: Any) -> Tensor: ...
+    def add(self, value: Any) -> Tensor: ...
+    def subtract(self, value: Any) -> Tensor: ...
+    def multiply(self, value: Any) -> Tensor: ...
+    def divide(self, value: Any) -> Tensor: ...
+    def max(self, value: Any) -> Tensor: ...
+    def min(self, value: Any) -> Tensor: ...
+
+
+class At(Protocol):
+    """What `x.at` gives: index it to name a part."""
+
+    def __getitem__(self, key: Any) -> Part: ...
+    @property
+    def oindex(self) -> At: ...
+    @property
+    def vindex(self) -> At: ...
+
+
+class Indexer(Protocol):
+    """What `x.oindex` and `x.vindex` give."""
+
+    def __getitem__(self, key: Any) -> Tensor: ...
+
+
+class Tensor(Operators):
     """An n-dimensional array of one dtype: immutable, differentiable, on any backend.
 
-    Make one with `tk.tensor`, `tk.zeros` and their like, not with this constructor.
+    Make one with `tk.tensor`, `tk.zeros` and their like, or with `Tensor.from_numbers`, not with this constructor.
+
+    This class has Python's operators and the ops of the language.  A library of functions attaches methods to it that
+    are made of these; for editors and type checkers, their signatures stand here.
 
     Attributes:
         interpreter: what gives the ops their meaning for this tensor, a backend or a level of a transform.
@@ -47,53 +91,31 @@ class Tensor(Methods):
 
     __slots__ = ()
 
-    @property
-    def backend(self) -> str:
-        """The name of the backend that holds the value.
+    # ---- the way in ------------------------------------------------------------------------------------------
 
-        >>> import tensorken as tk
-        >>> tk.zeros(2, backend="reference").backend
-        'reference'
+    @staticmethod
+    def from_numbers(interpreter: Interpreter[Any], data: Any, dtype: Any = None) -> Tensor:
+        """A tensor on a backend, of a number or nested sequences of numbers.
+
+        Args:
+            interpreter: a backend.
+            data: the numbers, which are copied.
+            dtype: of the result; by default float32 for floats, int32 for ints.
+
+        Raises:
+            ArgumentError: if the data is anything else.
+            ShapeError: if nested sequences are ragged.
+            DTypeError: if the dtype is unknown, or the backend does not support it.
+            ScalarRangeError: if a number does not fit the dtype.
+
+        >>> from tensorken.tensor import Tensor
+        >>> from tensorken_reference.backend import Reference
+        >>> Tensor.from_numbers(Reference(), [[1, 2], [3, 4]]).shape
+        (2, 2)
         """
-        from tensorken.registry import name_of
-
-        return name_of(self.interpreter.base)[0]
-
-    @property
-    def device(self) -> str:
-        """The name of the backend's device that holds the value.
-
-        >>> import tensorken as tk
-        >>> tk.zeros(2, backend="numpy").device
-        'cpu'
-        """
-        from tensorken.registry import name_of
-
-        return name_of(self.interpreter.base)[1]
-
-    def to(self, backend: Any, device: str | None = None) -> Tensor:
-        """The same values on another backend.
-
-        >>> import tensorken as tk
-        >>> tk.tensor([1.0, 2.0]).to("reference").backend
-        'reference'
-        """
-        from tensorken.creation import move
-
-        return move(self, backend, device)
-
-    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
-        """The same values on another device of the same backend.
-
-        >>> import tensorken as tk
-        >>> tk.tensor([1.0, 2.0]).to_device("cpu").device
-        'cpu'
-        """
-        if stream is not None:
-            raise ArgumentError(
-                f"to_device: no backend has streams to wait on, got {stream!r}; leave out stream="
-            )
-        return self if device == self.device else self.to(self.backend, device)
+        shape, flat, found = flat_of_numbers(data, None if dtype is None else as_dtype(dtype))
+        check_offered("tensor", interpreter, found)
+        return Tensor(interpreter, interpreter.new(shape, flat, found), shape, found)  # type: ignore[attr-defined]
 
     # ---- the way out -----------------------------------------------------------------------------------------
 
@@ -130,25 +152,6 @@ class Tensor(Methods):
             values = [values[i * size : (i + 1) * size] for i in range(math.prod(shape[:axis]))]
         return values if shape else values[0]
 
-    def to_mutable(self) -> memoryview:
-        """A copy of the values that can be changed in place, with an int for each axis; `tk.tensor` takes it back.
-
-        Many changes at once are quicker, and differentiable, by `x.at[rows, columns].add(1)`.
-
-        >>> import tensorken as tk
-        >>> counts = tk.zeros((3, 3), "int32").to_mutable()
-        >>> for first, second in [(0, 1), (1, 2), (0, 1)]:
-        ...     counts[first, second] += 1
-        >>> tk.tensor(counts).tolist()
-        [[0, 2, 0], [0, 0, 1], [0, 0, 0]]
-
-        Raises:
-            DTypeError: if the elements are float16.
-            ShapeError: if there are none.
-            ConcretizationError: inside a transform, which would not see the changes.
-        """
-        return interop.to_mutable(self)
-
     def item(self, *index: int) -> Any:
         """The one element as a Python number, or the one at an index: one int for each axis, or one into all in order.
 
@@ -165,13 +168,38 @@ class Tensor(Methods):
         (2.5, 3, 2)
         """
         if index:
-            return (self.ravel() if len(index) == 1 else self)[index].item()
+            return self.crop([(i, i + 1) for i in self._place(index)]).item()
         if self.size != 1:
             raise ShapeError(
                 f"item: shape {self.shape} has {self.size} elements, need exactly 1; use tolist()"
             )
         value = self.flat()[0]
         return value.item() if hasattr(value, "item") else value
+
+    def _place(self, index: tuple[int, ...]) -> Shape:
+        """The index of one element along each axis, none negative."""
+        shape = self.shape
+        sizes = (self.size,) if len(index) == 1 else shape
+        if len(index) != len(sizes):
+            raise IndexingError(
+                f"index: {len(index)} indices for shape {shape}, which has {len(shape)} axes; "
+                f"give one for each, or one into all elements"
+            )
+        place = []
+        for axis, (given, size) in enumerate(zip(index, sizes, strict=True)):
+            i = integer_of("item", "an index", given)
+            if not -size <= i < size:
+                raise IndexingError(
+                    f"index: {i} is out of range for axis {axis} of shape {sizes}; it has {size} elements"
+                )
+            place.append(i % size)
+        if sizes is shape:
+            return tuple(place)
+        rest = place[0]
+        for size in reversed(shape):
+            rest, i = divmod(rest, size)
+            place.append(i)
+        return tuple(place[:0:-1])
 
     def copy(self) -> Tensor:
         """The tensor itself: as no tensor can change, nobody can tell it from a copy.
@@ -212,62 +240,19 @@ class Tensor(Methods):
             raise ArgumentError("len: a tensor of shape () has no length; use x.item() for its value")
         return self.shape[0]
 
-    def __iter__(self) -> Iterator[Tensor]:
-        if not self.shape:
-            raise ArgumentError(
-                "iteration: a tensor of shape () has no axis to run over; use x.item() for its value"
-            )
-        return iter([self[i] for i in range(self.shape[0])])
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """A fresh numpy array of the values; not inside a transform, where the derivative would be lost unseen."""
-        return interop.to_numpy(self, dtype, copy)
-
-    def __dlpack__(
-        self,
-        *,
-        stream: Any = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: Any = None,
-        copy: bool | None = None,
-    ) -> Any:
-        """A DLPack capsule that owns a copy of the values, in the memory of the CPU; not inside a transform."""
-        return interop.to_dlpack(self, stream, max_version, dl_device, copy)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        """The device that `__dlpack__` exports to: always the CPU."""
-        return interop.device_of_dlpack(self)
-
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """The namespace of the array API standard that tensors belong to: the module `tensorken`."""
-        return interop.namespace(api_version)
-
     def __repr__(self) -> str:
-        return display.representation(self)
-
-    def __str__(self) -> str:
-        return display.text(self)
-
-    def __format__(self, spec: str) -> str:
-        return display.text(self, spec)
+        try:
+            value = f"tensor({self.tolist()}, dtype={self.dtype})"
+        except (ConcretizationError, EscapedTensorError):
+            value = f"<tensor, shape={self.shape}, dtype={self.dtype}>"
+        level: Any = self.interpreter
+        return value if level.below is None else f"<{value} inside {level.transform}>"
 
     def __copy__(self) -> Tensor:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         return self
-
-    def __reduce__(self) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
-        from tensorken.creation import unpickle
-
-        if self.interpreter.below is not None:
-            raise ArgumentError(
-                "pickle: a tensor inside a transform cannot be pickled; return it from the function first"
-            )
-        flat = self.flat()
-        # An interpreter that was passed as an object has no name by which another process could find it.
-        backend = None if self.device == "default" else self.backend
-        return unpickle, (self.shape, flat if isinstance(flat, list) else bytes(flat), self.dtype, backend)
 
     # ---- constants beside it ---------------------------------------------------------------------------------
 
@@ -319,8 +304,6 @@ class Tensor(Methods):
 
     def where(self, a: Any, b: Any) -> Tensor:
         """a where this bool tensor holds, else b; all three broadcast."""
-        from tensorken.creation import pair_of_operands
-
         a, b = pair_of_operands("where", a, b, self)
         try:
             shape = broadcast(broadcast(self.shape, a.shape), b.shape)
@@ -336,21 +319,8 @@ class Tensor(Methods):
             return self
         base = self.interpreter.base
         if isinstance(base, RawTensor) and dtype.name not in base.capabilities.dtypes:
-            from tensorken.creation import check_offered
-
             check_offered("astype", base, dtype)
         return unary(CAST, self, (dtype,))
-
-    @or_reflected("__rmatmul__")
-    def __matmul__(self, other: Any) -> Tensor:
-        from tensorken.functions.products import matmul
-
-        return matmul(self, other)
-
-    def __rmatmul__(self, other: Any) -> Tensor:
-        from tensorken.functions.products import matmul
-
-        return matmul(other, self)
 
     # ---- reductions ------------------------------------------------------------------------------------------
 
@@ -559,70 +529,102 @@ class Tensor(Methods):
             base.realize(value)
         return self
 
-    if not TYPE_CHECKING:
+    # ---- methods that a library of functions attaches; what they do is documented there ------------------------
 
-        def __getattr__(self, name: str) -> Any:
-            """The error for an unknown name: it says what is used here, if another library has such a name."""
-            own = inspect.getattr_static(type(self), name, None)
-            if isinstance(own, property):  # which raised an AttributeError of its own: raise that
-                return own.fget(self)
-            error = missing("a tensor", name, METHODS)
-            if error is not None:
-                raise error
-            function = None if name.startswith("_") else vars(sys.modules["tensorken"]).get(name)
-            here = f"; use tk.{name}(x)" if inspect.isfunction(function) else ""
-            raise AttributeError(f"a tensor has no attribute {name!r}{here}", name=name, obj=self)
+    if TYPE_CHECKING:
 
-    def __getitem__(self, key: Any) -> Tensor:
-        return indexing.get(self, key)
+        @property
+        def backend(self) -> str: ...
+        @property
+        def device(self) -> str: ...
+        @property
+        def at(self) -> At: ...
+        @property
+        def oindex(self) -> Indexer: ...
+        @property
+        def vindex(self) -> Indexer: ...
+        def to(self, backend: Any, device: str | None = None) -> Tensor: ...
+        def to_device(self, device: str, /, *, stream: Any = None) -> Tensor: ...
+        def to_mutable(self) -> memoryview: ...
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        raise ImmutableError(
-            "assignment: tensors are immutable; x.at[i].set(v) gives a new tensor with v at i"
-        )
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __rmatmul__(self, other: Any) -> Tensor: ...
+        def __getitem__(self, key: Any) -> Tensor: ...
+        def __setitem__(self, key: Any, value: Any) -> None: ...
+        def __iter__(self) -> Iterator[Tensor]: ...
+        def __str__(self) -> str: ...
+        def __format__(self, spec: str) -> str: ...
+        def __reduce__(self) -> tuple[Callable[..., Tensor], tuple[Any, ...]]: ...
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
+        def __dlpack__(
+            self,
+            *,
+            stream: Any = None,
+            max_version: tuple[int, int] | None = None,
+            dl_device: Any = None,
+            copy: bool | None = None,
+        ) -> Any: ...
+        def __dlpack_device__(self) -> tuple[int, int]: ...
+        def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
 
-    @property
-    def at(self) -> indexing.At:
-        """`x.at[i].set(v)`, `.add(v)`, `.multiply(v)`, `.max(v)`, `.get()` and others: a new tensor, changed at i.
+        def all(self, axis: Axis = None, keepdims: bool = False) -> Tensor: ...
+        def any(self, axis: Axis = None, keepdims: bool = False) -> Tensor: ...
+        def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor: ...
+        def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor: ...
+        def argsort(
+            self, axis: int | None = -1, *, descending: bool = False, stable: bool = True
+        ) -> Tensor: ...
+        def as_strided(
+            self, shape: int | Sequence[int], strides: int | Sequence[int], offset: int = 0
+        ) -> Tensor: ...
+        def clip(self, min: Any = None, max: Any = None) -> Tensor: ...
+        def cumprod(self, axis: int | None = None, dtype: Any = None) -> Tensor: ...
+        def cumsum(self, axis: int | None = None, dtype: Any = None) -> Tensor: ...
+        def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor: ...
+        def dot(self, b: Any) -> Tensor: ...
+        def flatten(self, order: str = "C") -> Tensor: ...
+        def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor: ...
+        def nonzero(self) -> tuple[Tensor, ...]: ...
+        def ravel(self, order: str = "C") -> Tensor: ...
+        def repeat(self, repeats: int | Sequence[int] | Tensor, axis: int | None = None) -> Tensor: ...
+        def searchsorted(self, values: Any, side: str = "left", sorter: Any = None) -> Tensor: ...
+        def sort(self, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor: ...
+        def squeeze(self, axis: Axis = None) -> Tensor: ...
+        def std(
+            self,
+            axis: Axis = None,
+            correction: float = 0.0,
+            keepdims: bool = False,
+            *,
+            ddof: float | None = None,
+        ) -> Tensor: ...
+        def swapaxes(self, axis1: int, axis2: int) -> Tensor: ...
+        def take(self, indices: Any, axis: int | None = None) -> Tensor: ...
+        def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor: ...
+        def var(
+            self,
+            axis: Axis = None,
+            correction: float = 0.0,
+            keepdims: bool = False,
+            *,
+            ddof: float | None = None,
+        ) -> Tensor: ...
 
-        Raises:
-            IndexingError: if an index is out of range; it is an IndexError.
 
-        >>> import tensorken as tk
-        >>> x = tk.tensor([1, 2, 3])
-        >>> x.at[0].set(10).tolist(), x.at[1:].add(1).tolist()
-        ([10, 2, 3], [1, 3, 4])
-        """
-        return indexing.At(self)
+def as_tensor(data: Any) -> Tensor:
+    """A tensor as it is; anything else as a tensor on the default backend."""
+    if isinstance(data, Tensor):
+        return data
+    result: Tensor = Interpreter.coerce(data)
+    return result
 
-    @property
-    def oindex(self) -> indexing.Outer:
-        """`x.oindex[rows, columns]`: each index works along its own axis, as a slice does (NEP 21).
 
-        Raises:
-            IndexingError: if an index is out of range; it is an IndexError.
-
-        >>> import tensorken as tk
-        >>> tk.tensor([[1, 2, 3], [4, 5, 6]]).oindex[[0, 1], [0, 2]].tolist()
-        [[1, 3], [4, 6]]
-        """
-        return indexing.Outer(self)
-
-    @property
-    def vindex(self) -> indexing.Vectorized:
-        """`x.vindex[rows, :, columns]`: indices broadcast together, and their axes always come first (NEP 21).
-
-        Raises:
-            IndexingError: if an index is out of range; it is an IndexError.
-
-        >>> import tensorken as tk
-        >>> tk.tensor([[1, 2, 3], [4, 5, 6]]).vindex[[0, 1], [0, 2]].tolist()
-        [1, 6]
-        """
-        return indexing.Vectorized(self)
+def _coerced(data: Any, dtype: Any = None, interpreter: Interpreter[Any] | None = None) -> Tensor:
+    return Tensor.from_numbers(Interpreter.default() if interpreter is None else interpreter, data, dtype)
 
 
 Interpreter.tensor_type = Tensor
+Interpreter.coerce = staticmethod(_coerced)
 
 
 def _reduce(op: Op, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:

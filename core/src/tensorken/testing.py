@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken import tree
-from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 from tensorken.transforms import jvp, vjp
 
 __all__ = [

@@ -11,7 +11,6 @@ from typing import Any
 
 from tensorken import tree
 from tensorken.arguments import Function, check_function, result_at
-from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, ConcretizationError
 from tensorken.levels import ClosureError, Level, ground, lift, running
 from tensorken.origin import users_line
@@ -23,7 +22,7 @@ from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = ["trace"]
 

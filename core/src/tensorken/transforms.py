@@ -21,14 +21,13 @@ from tensorken.arguments import (
     result_at,
     variable,
 )
-from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, GradientError
 from tensorken.forward import Dual, Forward
 from tensorken.levels import ground, raised, running
 from tensorken.reverse import Reverse
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.raw import RawTensor
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "derivative",

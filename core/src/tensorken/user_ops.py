@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorken import tree
 from tensorken.arguments import matching, result_at
-from tensorken.creation import as_operand, as_tensor, tensor
+from tensorken.coercion import as_operand
 from tensorken.dispatch import at_one_level
 from tensorken.errors import (
     ArgumentError,
@@ -24,7 +24,7 @@ from tensorken.levels import ClosureError, ground, meet, raised, running, standi
 from tensorken.spec.dtypes import with_scalar
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import Op, run
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 from tensorken.transforms import pull, record
 
 STATIC = (bool, int, str, bytes, type(None))
@@ -128,7 +128,8 @@ def _as_argument(name: str, leaf: Any, beside: Tensor | None) -> Tensor:
         return as_tensor(leaf)
     if type(leaf) is float:
         return as_operand(name, leaf, beside)
-    return tensor(leaf, backend=beside.interpreter.base)
+    found: Tensor = Interpreter.coerce(leaf, None, beside.interpreter.base)
+    return found
 
 
 @dataclass(slots=True)
@@ -194,7 +195,7 @@ class Result:
         found = []
         for leaf, v in zip(tensors, like, strict=True):
             if type(leaf) in (bool, int, float) and with_scalar(v.dtype, leaf) is v.dtype:
-                leaf = tensor(leaf, v.dtype, backend=interpreter.base)
+                leaf = Interpreter.coerce(leaf, v.dtype, interpreter.base)
             y = at_level(self.name, interpreter, leaf)
             if y.shape != v.shape or y.dtype is not v.dtype:
                 error = ShapeError if y.shape != v.shape else DTypeError
@@ -224,7 +225,7 @@ def _is_static(leaf: Any, static: tuple[type, ...] = STATIC) -> bool:
 def at_level(name: str, interpreter: Interpreter[Any], y: Any) -> Tensor:
     """A leaf of the result at the level that the function ran at."""
     try:
-        x = y if isinstance(y, Tensor) else tensor(y, backend=interpreter.base)
+        x = y if isinstance(y, Tensor) else Interpreter.coerce(y, None, interpreter.base)
     except ArgumentError as error:
         raise ArgumentError(f"{name}: the function's result: {error}") from None
     try:

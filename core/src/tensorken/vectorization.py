@@ -9,12 +9,11 @@ from typing import Any
 from tensorken import tree
 from tensorken.arguments import Function, check_function, result_at
 from tensorken.batch import Batch, Batched
-from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, ShapeError
 from tensorken.levels import ground, raised, running
 from tensorken.normalization import axis_of
 from tensorken.spec.shapes import shown
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "vmap",

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorken.creation import as_tensor, pair_of_operands
+from tensorken.coercion import pair_of_operands
 from tensorken.errors import TensorkenError
 from tensorken.functions.operands import a_tensor_of, first, of_two
 from tensorken.operators import renamed
 from tensorken.spec.op import OPS
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "abs",

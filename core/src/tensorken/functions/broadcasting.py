@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.creation import as_tensor
 from tensorken.errors import ShapeError
 from tensorken.functions.operands import together
 from tensorken.normalization import sizes_of
 from tensorken.spec.shapes import Shape, broadcast
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "atleast_1d",

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken.buffers import typed
-from tensorken.creation import ShapeLike, as_operand, as_tensor, check_offered, shape_of, tensor
+from tensorken.coercion import as_operand, check_offered
+from tensorken.creation import ShapeLike, shape_of, tensor
 from tensorken.errors import ArgumentError
 from tensorken.levels import lift
+from tensorken.nested import typed
 from tensorken.registry import resolve
 from tensorken.spec.dtypes import as_dtype, float32
 from tensorken.spec.shapes import shown
-from tensorken.tensor import Scalar, Tensor
+from tensorken.tensor import Scalar, Tensor, as_tensor
 
 __all__ = [
     "empty",
@@ -213,7 +214,8 @@ def _alike(
     if backend is not None or device is not None:
         return full(sizes, value, dtype, backend=backend, device=device)
     if not isinstance(value, int | float):
-        return as_operand(name, value, x).astype(dtype).broadcast_to(sizes)
+        given: Tensor = as_operand(name, value, x)
+        return given.astype(dtype).broadcast_to(sizes)
     (number,), _ = typed(name, [value], dtype)
     base = x.interpreter.base
     check_offered(name, base, dtype)

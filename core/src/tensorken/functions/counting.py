@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from tensorken.creation import as_operand
+from tensorken.coercion import as_operand
 from tensorken.errors import ArgumentError, ConcretizationError, DTypeError, IndexingError, ShapeError
 from tensorken.functions.operands import first
 from tensorken.functions.searching import places_in

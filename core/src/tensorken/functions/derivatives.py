@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tensorken import tree
-from tensorken.creation import as_tensor
 from tensorken.dispatch import apply
 from tensorken.spec.op import Op
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "stop_gradient",

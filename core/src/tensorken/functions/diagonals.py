@@ -5,14 +5,13 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, AxisError, ConcretizationError, ShapeError
 from tensorken.functions.constants import full
 from tensorken.normalization import axis_of
 from tensorken.spec.bodies.arrangement import iota
 from tensorken.spec.dtypes import as_dtype, float32, int32, int64
 from tensorken.spec.shapes import shown
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "diag",

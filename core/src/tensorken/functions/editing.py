@@ -6,14 +6,14 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.creation import as_operand, as_tensor
+from tensorken.coercion import as_operand
 from tensorken.errors import ConcretizationError, IndexingError, ShapeError
 from tensorken.functions.joining import concatenate
 from tensorken.functions.repeating import slices_at
 from tensorken.functions.shaping import moveaxis
 from tensorken.normalization import axis_of
 from tensorken.spec.shapes import shown
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "append",

@@ -106,7 +106,8 @@ class Pair:
             x.permute(order).reshape(s) for x, order, s in zip(both, self.orders, self.shapes, strict=True)
         )
         product = binary(MUL, a, b)
-        return product.sum(self.summed) if self.summed else product
+        result: Tensor = product.sum(self.summed) if self.summed else product
+        return result
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorken.creation import as_tensor
 from tensorken.functions.operands import of_one, of_two
 from tensorken.operators import floating_of
 from tensorken.spec.op import OPS
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "acos",

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken.creation import as_tensor
 from tensorken.functions.operands import of_one, of_two
 from tensorken.functions.promotion import finfo
 from tensorken.spec.op import OPS
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "copysign",

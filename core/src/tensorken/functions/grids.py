@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorken.creation import ShapeLike, as_tensor, shape_of, tensor
+from tensorken.creation import ShapeLike, shape_of, tensor
 from tensorken.errors import ArgumentError, DTypeError, ShapeError
 from tensorken.functions.joining import stack
 from tensorken.functions.operands import together
@@ -15,7 +15,7 @@ from tensorken.normalization import axis_of
 from tensorken.spec.bodies.arrangement import iota
 from tensorken.spec.dtypes import bool_, float32, int32
 from tensorken.spec.shapes import shown
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "fromfunction",

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from tensorken.creation import as_tensor
 from tensorken.dispatch import apply
 from tensorken.errors import ArgumentError, ConcretizationError, ShapeError
 from tensorken.functions.broadcasting import atleast_1d, atleast_2d, atleast_3d
@@ -21,7 +20,7 @@ from tensorken.functions.shaping import expand_dims
 from tensorken.normalization import axis_of, with_numpys_names
 from tensorken.spec.op import OPS
 from tensorken.spec.shapes import shown
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "array_split",

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken.creation import as_tensor, pair_of_operands
+from tensorken.coercion import pair_of_operands
 from tensorken.functions.floats import isnan
 from tensorken.functions.operands import a_tensor_of, of_two
 from tensorken.functions.reductions import all
 from tensorken.operators import floating_of
 from tensorken.spec.dtypes import bool_
 from tensorken.spec.op import OPS
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "allclose",

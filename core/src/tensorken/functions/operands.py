@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tensorken.creation import as_operand, as_tensor
+from tensorken.coercion import as_operand
 from tensorken.dispatch import binary, unary
 from tensorken.errors import ArgumentError
 from tensorken.levels import meet
 from tensorken.spec.dtypes import promote
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.shapes import shown
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 
 def of_one(name: str, x: Any) -> Tensor:

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.creation import pair_of_operands
+from tensorken.coercion import pair_of_operands
 from tensorken.dispatch import binary
 from tensorken.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from tensorken.functions.operands import a_tensor_of
@@ -76,7 +76,8 @@ def matmul(a: Any, b: Any) -> Tensor:
             columns = b.reshape((*b.shape[:-2], 1, *b.shape[-2:]))
         columns = columns.mT
     try:
-        return binary(MUL, rows, columns).sum(-1)
+        product: Tensor = binary(MUL, rows, columns).sum(-1)
+        return product
     except ShapeError:
         raise ShapeError(
             f"matmul: the batch axes of {a.shape} @ {b.shape} do not broadcast; need equal sizes, or 1"
@@ -113,7 +114,7 @@ def dot(a: Any, b: Any) -> Tensor:
     """
     a, b = _operands("dot", a, b)
     if a.ndim == 0 or b.ndim == 0:
-        return binary(MUL, a, b)
+        return _multiplied("dot", a, b)
     inner = max(b.ndim - 2, 0)
     if a.shape[-1] != b.shape[inner]:
         raise ShapeError(
@@ -134,7 +135,7 @@ def inner(a: Any, b: Any) -> Tensor:
     """
     a, b = _operands("inner", a, b)
     if a.ndim == 0 or b.ndim == 0:
-        return binary(MUL, a, b)
+        return _multiplied("inner", a, b)
     if a.shape[-1] != b.shape[-1]:
         raise ShapeError(
             f"inner: the last sizes differ, {a.shape[-1]} of {a.shape} and {b.shape[-1]} of {b.shape}; "
@@ -158,7 +159,7 @@ def vdot(a: Any, b: Any) -> Tensor:
         raise ShapeError(
             f"vdot: {a.size} elements of shape {a.shape} and {b.size} of {b.shape}; need equally many, or use tk.dot"
         )
-    return binary(MUL, a.reshape((a.size,)), b.reshape((b.size,))).sum()
+    return _multiplied("vdot", a.reshape((a.size,)), b.reshape((b.size,))).sum()
 
 
 def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
@@ -189,7 +190,7 @@ def outer(a: Any, b: Any) -> Tensor:
     [[3.0, 4.0], [6.0, 8.0]]
     """
     a, b = _operands("outer", a, b)
-    return binary(MUL, a.reshape((a.size, 1)), b.reshape((1, b.size)))
+    return _multiplied("outer", a.reshape((a.size, 1)), b.reshape((1, b.size)))
 
 
 def tensordot(a: Any, b: Any, axes: int | Sequence[int | Sequence[int]] = 2) -> Tensor:
@@ -229,8 +230,8 @@ def kron(a: Any, b: Any) -> Tensor:
     a, b = _operands("kron", a, b)
     rank = max(a.ndim, b.ndim)
     outer_sizes, inner_sizes = ((1,) * (rank - x.ndim) + x.shape for x in (a, b))
-    blocks = binary(
-        MUL,
+    blocks = _multiplied(
+        "kron",
         a.reshape(tuple([size for n in outer_sizes for size in (n, 1)])),
         b.reshape(tuple([size for n in inner_sizes for size in (1, n)])),
     )

@@ -6,11 +6,10 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, DTypeError
 from tensorken.spec.dtypes import DType, as_dtype, float16, float32, float64, of_scalar, promote, with_scalar
 from tensorken.spec.shapes import shown
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "astype",

@@ -11,7 +11,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.creation import pair_of_operands, tensor
+from tensorken.coercion import pair_of_operands
+from tensorken.creation import tensor
 from tensorken.errors import ArgumentError, ConcretizationError, ScalarRangeError, ShapeError
 from tensorken.functions.operands import a_tensor_of
 from tensorken.functions.shaping import moveaxis

@@ -13,13 +13,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorken.creation import as_tensor
 from tensorken.dispatch import unary
 from tensorken.normalization import Axis, axes_of, axis_of, with_numpys_names
 from tensorken.operators import floating_of
 from tensorken.spec.dtypes import bool_, float16, float32, int32
 from tensorken.spec.op import OPS
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "all",

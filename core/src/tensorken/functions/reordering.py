@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, AxisError
 from tensorken.functions.shaping import swapaxes
 from tensorken.normalization import Axis, axis_of, integer_of, ordered_axes_of, with_numpys_names
 from tensorken.spec.shapes import shown
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "flip",

@@ -6,12 +6,12 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tensorken.creation import as_operand, as_tensor
+from tensorken.coercion import as_operand
 from tensorken.errors import ArgumentError, ConcretizationError, ShapeError
 from tensorken.normalization import axis_of, with_numpys_names
 from tensorken.spec.dtypes import int32, int64
 from tensorken.spec.shapes import Pairs, shown
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "pad",

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken.creation import as_operand, as_tensor
+from tensorken.coercion import as_operand
 from tensorken.dispatch import unary
 from tensorken.errors import ArgumentError, AxisError, ShapeError
 from tensorken.functions.operands import first, promoted
 from tensorken.normalization import axis_of, integer_of, with_numpys_names
 from tensorken.spec.dtypes import bool_
 from tensorken.spec.op import OPS
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "cumprod",

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from typing import Any, overload
 
-from tensorken.creation import as_operand, as_tensor, pair_of_operands
+from tensorken.coercion import as_operand, pair_of_operands
 from tensorken.errors import ArgumentError, ConcretizationError, ShapeError
 from tensorken.functions.operands import a_tensor_of
 from tensorken.indexing import checked
 from tensorken.indexing.masks import true_places
 from tensorken.spec.dtypes import bool_, int32
 from tensorken.spec.shapes import Shape, shown
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "argwhere",

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tensorken.creation import as_tensor, pair_of_operands
+from tensorken.coercion import pair_of_operands
 from tensorken.functions.operands import a_tensor_of
 from tensorken.functions.searching import places_in, places_of
 from tensorken.spec.dtypes import bool_, int32
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "isin",

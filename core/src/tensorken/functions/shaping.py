@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, DTypeError, ShapeError
 from tensorken.indexing import checked, indices_beside, slices
 from tensorken.normalization import (
@@ -18,7 +17,7 @@ from tensorken.normalization import (
     with_numpys_names,
 )
 from tensorken.spec.shapes import shown
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "expand_dims",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tensorken.creation import as_tensor
 from tensorken.dispatch import unary
 from tensorken.errors import ArgumentError, DTypeError, ShapeError
 from tensorken.indexing import checked, indices_beside
@@ -17,7 +16,7 @@ from tensorken.normalization import axis_of, integer_of, with_numpys_names
 from tensorken.spec import shapes
 from tensorken.spec.bodies.arrangement import take_along
 from tensorken.spec.op import OPS
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "argsort",

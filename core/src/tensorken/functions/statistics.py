@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.creation import as_operand, as_tensor, pair_of_operands
+from tensorken.coercion import as_operand, pair_of_operands
 from tensorken.errors import ArgumentError, DTypeError, ShapeError
 from tensorken.functions.operands import first
 from tensorken.functions.reductions import mean
@@ -20,7 +20,7 @@ from tensorken.normalization import Axis, axes_of, with_numpys_names
 from tensorken.operators import floating_of
 from tensorken.spec.dtypes import bool_, float16, float32, int32
 from tensorken.spec.shapes import Axes, Shape, shown
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "average",

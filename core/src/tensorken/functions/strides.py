@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.creation import as_tensor
 from tensorken.errors import IndexingError, ShapeError
 from tensorken.normalization import sizes_of
 from tensorken.spec.bodies.arrangement import multiples
 from tensorken.spec.dtypes import int32, int64
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = ["as_strided"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tensorken.errors import ConcretizationError, IndexingError
 from tensorken.levels import ground_value
@@ -11,9 +11,7 @@ from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import OPS, run
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
-
-if TYPE_CHECKING:
-    from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor
 
 FEW = 64
 """So many indices are sooner read one by one than reduced by the backend."""

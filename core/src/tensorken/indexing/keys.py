@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tensorken.errors import ArgumentError, DTypeError, IndexingError, ScalarRangeError, ShapeError
-from tensorken.spec.dtypes import bool_, int32, int64
+from tensorken.spec.dtypes import DType, bool_, int32, int64
+from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.shapes import Shape, shown
-
-if TYPE_CHECKING:
-    from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor
 
 
 class Keys:
@@ -157,10 +156,8 @@ def _entry(x: Tensor, entry: Any) -> Any:
 
 def indices_beside(name: str, data: Any, x: Tensor) -> Tensor:
     """Indices as a tensor on the backend of another; what is no number at all is an IndexingError."""
-    from tensorken.creation import tensor
-
     indices = as_indices(name, data, x)
-    return tensor(indices, int64, backend=x.interpreter.base) if type(indices) is int else indices
+    return _made(indices, x, int64) if type(indices) is int else indices
 
 
 def as_indices(name: str, data: Any, x: Tensor) -> Any:
@@ -176,17 +173,14 @@ def as_indices(name: str, data: Any, x: Tensor) -> Any:
             return data.__index__()
         except TypeError:  # an array that is no whole number
             pass
-    from tensorken.creation import tensor
-
-    base = x.interpreter.base
     try:
         if isinstance(data, int | float | str | bytes):
             raise ArgumentError
         try:
-            indices = tensor(data, backend=base)
+            indices = _made(data, x)
         except (ScalarRangeError, DTypeError):
             # Beyond int32, or of a dtype that no tensor has, such as uint8.
-            indices = tensor(data, int64, backend=base)
+            indices = _made(data, x, int64)
     except ArgumentError:
         raise IndexingError(
             f"{name}: {type(data).__name__} is not supported for shape {x.shape}; "
@@ -197,3 +191,9 @@ def as_indices(name: str, data: Any, x: Tensor) -> Any:
     if indices.size == 0 and isinstance(data, Sequence):  # [] has no dtype of its own
         return indices.astype(int32)
     return indices
+
+
+def _made(data: Any, x: Tensor, dtype: DType | None = None) -> Tensor:
+    """Data as a tensor on the backend of x."""
+    made: Tensor = Interpreter.coerce(data, dtype, x.interpreter.base)
+    return made

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from itertools import compress
-from typing import TYPE_CHECKING
 
 from tensorken.errors import ConcretizationError
 from tensorken.levels import lower
 from tensorken.spec.dtypes import int32, int64
 from tensorken.spec.raw import RawTensor
-
-if TYPE_CHECKING:
-    from tensorken.tensor import Tensor
-
+from tensorken.tensor import Tensor
 
 FEW = 1024
 """In so few elements the places are sooner found one by one than by the backend."""

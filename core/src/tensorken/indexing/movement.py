@@ -6,14 +6,12 @@ Each step has an inverse, so one plan serves to take a part out of a tensor and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tensorken.spec.dtypes import bool_
 from tensorken.spec.op import OPS
 from tensorken.spec.shapes import Shape
-
-if TYPE_CHECKING:
-    from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor
 
 Step = tuple[str, Any]
 """The name of a movement op and its param."""

@@ -8,15 +8,13 @@ combined over 1, 2, 4, ... of them at a time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tensorken.dispatch import apply
 from tensorken.indexing.checks import everywhere
 from tensorken.indexing.masks import numbered
 from tensorken.spec.op import OPS, Op
-
-if TYPE_CHECKING:
-    from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor
 
 Combine = Callable[..., Any]
 """(same, earlier, later) -> what stands for both where they go to the same place, else the later one."""

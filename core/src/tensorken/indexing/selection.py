@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tensorken.errors import IndexingError, ShapeError
 from tensorken.indexing.checks import checked
@@ -14,9 +14,7 @@ from tensorken.indexing.masks import true_places
 from tensorken.indexing.movement import Step, plan, row, shapes_along, taken
 from tensorken.spec.dtypes import int32, int64, promote
 from tensorken.spec.shapes import Shape, broadcast
-
-if TYPE_CHECKING:
-    from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor
 
 
 def get(x: Tensor, key: Any) -> Tensor:

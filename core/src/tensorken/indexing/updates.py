@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tensorken.coercion import as_operand
 from tensorken.errors import ImmutableError, ShapeError
 from tensorken.indexing.movement import put, taken
 from tensorken.indexing.repeats import along, extreme, folded, product, spread
 from tensorken.indexing.selection import Grouping, Selection, outer, select, together, vectorized
 from tensorken.spec.dtypes import bool_, int32, int64, promote
 from tensorken.spec.shapes import Shape
-
-if TYPE_CHECKING:
-    from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor
 
 
 class At:
@@ -122,8 +121,6 @@ class Part:
         return self._changed(value, MIN)
 
     def _changed(self, value: Any, change: Change) -> Tensor:
-        from tensorken.creation import as_operand
-
         x, selection = self._tensor, self._selection
         given = as_operand("at", value, x)
         if change is SET or given.dtype is bool_:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from tensorken.creation import as_tensor
 from tensorken.dispatch import apply
 from tensorken.errors import ArgumentError
 from tensorken.linalg.operands import applied, check, matrices, square, symmetric
 from tensorken.spec.bodies.matrices import from_lower
 from tensorken.spec.op import OPS
 from tensorken.spec.shapes import shown
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "EighResult",

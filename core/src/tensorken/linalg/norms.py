@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, ShapeError
 from tensorken.functions.derivatives import stop_gradient
 from tensorken.linalg.operands import applied, matrices, square
@@ -13,7 +12,7 @@ from tensorken.normalization import Axis, axes_of, axis_of, with_numpys_names
 from tensorken.operators import floating_of
 from tensorken.spec.bodies.matrices import size
 from tensorken.spec.shapes import Axes, shown
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "cond",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorken.creation import as_tensor, pair_of_operands
+from tensorken.coercion import pair_of_operands
 from tensorken.errors import ConcretizationError, LinearAlgebraError, ShapeError
 from tensorken.functions.operands import a_tensor_of
 from tensorken.levels import lower
 from tensorken.operators import floating_of
 from tensorken.spec.op import OPS
 from tensorken.spec.shapes import Shape, broadcast
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 
 def matrices(name: str, x: Any) -> Tensor:

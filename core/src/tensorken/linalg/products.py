@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from tensorken.creation import as_tensor
 from tensorken.errors import ArgumentError, ConcretizationError, ShapeError
 from tensorken.functions import diagonals
 from tensorken.functions.operands import promoted
@@ -15,7 +14,7 @@ from tensorken.functions.products import matmul
 from tensorken.linalg.operands import square
 from tensorken.linalg.systems import inv
 from tensorken.spec.shapes import shown
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "diagonal",

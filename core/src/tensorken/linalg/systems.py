@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tensorken.creation import as_operand, as_tensor
+from tensorken.coercion import as_operand
 from tensorken.dispatch import apply
 from tensorken.functions.products import matmul
 from tensorken.linalg.operands import applied, check, matrices, square, system
 from tensorken.operators import floating_of
 from tensorken.spec.bodies.matrices import EPSILON
 from tensorken.spec.op import OPS
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, as_tensor
 
 __all__ = [
     "LstsqResult",

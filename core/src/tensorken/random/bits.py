@@ -11,7 +11,7 @@ import math
 from enum import IntEnum
 from typing import Any
 
-from tensorken.creation import check_offered
+from tensorken.coercion import check_offered
 from tensorken.errors import ArgumentError, DTypeError, ShapeError
 from tensorken.normalization import sizes_of
 from tensorken.spec.dtypes import DType, as_dtype, int32, int64, wrap_integer

@@ -6,7 +6,7 @@ import math
 import operator
 from typing import Any
 
-from tensorken.creation import as_operand
+from tensorken.coercion import as_operand
 from tensorken.errors import ArgumentError, ShapeError
 from tensorken.functions.searching import searchsorted
 from tensorken.normalization import axis_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorken.creation import as_operand
+from tensorken.coercion import as_operand
 from tensorken.operators import floating_of
 from tensorken.random.bits import checked, dtype_of, fitted, logically_down, shape_of, words
 from tensorken.spec.dtypes import DType, float16, float32, float64, int32, int64

@@ -6,7 +6,7 @@ import math
 import operator
 from typing import Any
 
-from tensorken.creation import as_operand
+from tensorken.coercion import as_operand
 from tensorken.errors import DTypeError, ScalarRangeError
 from tensorken.random.bits import checked, dtype_of, fitted, logically_down, pairs, shape_of, words
 from tensorken.spec.dtypes import DType, int32

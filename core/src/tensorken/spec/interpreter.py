@@ -40,6 +40,19 @@ class Interpreter(Generic[R]):
     tensor_type: ClassVar[type[Any]]
     """What rules and bodies compute with; tensor.py puts Tensor here, so that the spec need not import it."""
 
+    coerce: ClassVar[Callable[..., Any]]
+    """`coerce(data, dtype=None, interpreter=None)`: a tensor of data on a backend, the default one if None.
+
+    tensor.py puts a function here that takes Python numbers and nested sequences of them; a library of functions
+    replaces it by one that takes more, such as the arrays of other libraries.
+    """
+
+    default: ClassVar[Callable[[], Interpreter[Any]]]
+    """`default()`: the backend of data that stands beside no tensor; the plugin host puts it here."""
+
+    name_of: ClassVar[Callable[[Interpreter[Any]], str]] = staticmethod(repr)
+    """`name_of(interpreter)`: the name of a backend in messages; the plugin host knows more of them."""
+
     depth: int = 0
     """The number of levels below this one."""
 
