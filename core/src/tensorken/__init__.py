@@ -75,7 +75,7 @@ from tensorken.spec.dtypes import (
     int64 as int64,
 )
 from tensorken.tensor import Tensor as Tensor
-from tensorken.tracing import *
+from tensorken.trace_function import *
 from tensorken.transforms import *
 from tensorken.vectorization import *
 

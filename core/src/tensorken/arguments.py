@@ -7,9 +7,7 @@ from typing import Any
 
 from tensorken import tree
 from tensorken.errors import ArgumentError, GradientError, ShapeError, StructureError
-from tensorken.levels import meet, raised
-from tensorken.spec.dtypes import DType
-from tensorken.spec.interpreter import Interpreter
+from tensorken.spec.dtypes import DType, exact
 from tensorken.spec.op import Op
 from tensorken.tensor import Tensor, as_tensor
 
@@ -155,20 +153,6 @@ def _path(structure: Any, index: int) -> str:
     return path
 
 
-def result_at(level: Any, y: Any) -> Tensor:
-    """A leaf of f's result at the level; a number becomes a tensor of the level's backend."""
-    try:
-        result = y if isinstance(y, Tensor) else Interpreter.coerce(y, None, level.base)
-    except ArgumentError as error:
-        raise ArgumentError(f"{level.transform}: the function's result: {error}") from None
-    if result.interpreter is level:
-        return result
-    deepest: Any = meet((result.interpreter, level), level.transform)
-    if deepest is not level:
-        raise deepest.refuse(level.transform)
-    return Tensor(level, raised(result, level), result.shape, result.dtype)
-
-
 def matching(name: str, what: str, x: Tensor, t: Any) -> Tensor:
     """A tangent or cotangent, which must have x's shape and dtype; a Python number takes the dtype."""
     found = x.scalar(float(t)) if type(t) in (bool, int, float) and x.shape == () else as_tensor(t)
@@ -181,3 +165,26 @@ def matching(name: str, what: str, x: Tensor, t: Any) -> Tensor:
             f"{name}: the {what} is {found.dtype}, need {x.dtype}, that of its primal; cast it (t.astype)"
         )
     return found
+
+
+class Static:
+    """An argument that the function gets as it is: 1, 1.0 and True are three of them, 0.0 and -0.0 two."""
+
+    __slots__ = ("_key", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self._key = _told_apart(value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+def _told_apart(value: Any) -> Any:
+    """What is equal for values of one type that are equal, numbers and tuples of them by their bits."""
+    if type(value) in (bool, int, float):
+        return exact(value)
+    return (type(value), tuple([_told_apart(x) for x in value]) if type(value) is tuple else value)

@@ -13,11 +13,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from tensorken.arguments import Static
 from tensorken.errors import ArgumentError, ConcretizationError, EscapedTensorError
 from tensorken.levels import ClosureError, Level
 from tensorken.programs.program import Program, Variable
 from tensorken.spec.interpreter import Interpreter
-from tensorken.static_arguments import Static
 from tensorken.tensor import Tensor
 from tensorken.tracing import closure_converted
 

@@ -13,7 +13,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from tensorken import tree
-from tensorken.arguments import Argnums, Function, check_function, places_of
+from tensorken.arguments import Argnums, Function, Static, check_function, places_of
 from tensorken.calls import call
 from tensorken.coercion import as_operand
 from tensorken.creation import tensor
@@ -30,7 +30,7 @@ from tensorken.spec import op as ops
 from tensorken.spec.dtypes import DType, bool_, int32
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
-from tensorken.static_arguments import Fixed, Static, Statics
+from tensorken.static_arguments import Fixed, Statics
 from tensorken.tensor import Tensor, as_tensor
 from tensorken.tracing import Source, traced
 from tensorken.transforms import TRANSFORMED

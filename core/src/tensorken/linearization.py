@@ -14,14 +14,13 @@ from tensorken.arguments import (
     directions_of,
     floats_among,
     primals_of,
-    result_at,
 )
 from tensorken.forward import pushed_through
 from tensorken.levels import Level, ground, raised, running
 from tensorken.reverse import Traced
 from tensorken.spec.interpreter import Interpreter, R
 from tensorken.spec.op import Op, run
-from tensorken.tensor import Tensor, as_tensor
+from tensorken.tensor import Tensor, as_tensor, result_at
 
 __all__ = [
     "linearize",

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+from tensorken.arguments import Static
 from tensorken.donation import Donated, give_away
 from tensorken.programs.execution import Run
-from tensorken.static_arguments import Fixed, Static
+from tensorken.static_arguments import Fixed
 from tensorken.wrapper import Given
 
 _facts = attrgetter("interpreter", "_shape", "_dtype")

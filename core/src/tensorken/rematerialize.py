@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from tensorken.arguments import Function, check_function, result_at
+from tensorken.arguments import Function, check_function
 from tensorken.errors import ConcretizationError, EscapedTensorError
 from tensorken.levels import ClosureError, Level, ground, inside_a_transform, raised, running
 from tensorken.spec.interpreter import R
 from tensorken.spec.op import Op, run
-from tensorken.tensor import Tensor, as_tensor
+from tensorken.tensor import Tensor, as_tensor, result_at
 from tensorken.tracing import closure_converted, scope
 from tensorken.user_ops import (
     Arguments,

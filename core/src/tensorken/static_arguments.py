@@ -8,37 +8,14 @@ from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any
 
+from tensorken.arguments import Static
 from tensorken.errors import ArgumentError
-from tensorken.spec.dtypes import exact
 
 POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
-class Static:
-    """An argument that the function gets as it is: 1, 1.0 and True are three of them, 0.0 and -0.0 two."""
-
-    __slots__ = ("_key", "value")
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        self._key = _told_apart(value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Static) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-
 Fixed = tuple[tuple[int | str, Static], ...]
 """The static arguments of a call: their places or names, and what they were."""
-
-
-def _told_apart(value: Any) -> Any:
-    """What is equal for values of one type that are equal, numbers and tuples of them by their bits."""
-    if type(value) in (bool, int, float):
-        return exact(value)
-    return (type(value), tuple([_told_apart(x) for x in value]) if type(value) is tuple else value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from tensorken.errors import (
     IndexingError,
     ShapeError,
 )
-from tensorken.levels import lift, lower
+from tensorken.levels import lift, lower, meet, raised
 from tensorken.nested import flat_of_numbers
 from tensorken.normalization import (
     Axis,
@@ -617,6 +617,20 @@ def as_tensor(data: Any) -> Tensor:
         return data
     result: Tensor = Interpreter.coerce(data)
     return result
+
+
+def result_at(level: Any, y: Any) -> Tensor:
+    """A leaf of f's result at the level; a number becomes a tensor of the level's backend."""
+    try:
+        result = y if isinstance(y, Tensor) else Interpreter.coerce(y, None, level.base)
+    except ArgumentError as error:
+        raise ArgumentError(f"{level.transform}: the function's result: {error}") from None
+    if result.interpreter is level:
+        return result
+    deepest: Any = meet((result.interpreter, level), level.transform)
+    if deepest is not level:
+        raise deepest.refuse(level.transform)
+    return Tensor(level, raised(result, level), result.shape, result.dtype)
 
 
 def _coerced(data: Any, dtype: Any = None, interpreter: Interpreter[Any] | None = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""Tracing: a level that computes nothing and writes down every op, and `trace`, which makes a Program of a function."""
+"""Tracing: a level that computes nothing and writes every op down in a Program."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tensorken import tree
-from tensorken.arguments import Function, check_function, result_at
-from tensorken.errors import ArgumentError, ConcretizationError
-from tensorken.levels import ClosureError, Level, ground, lift, running
+from tensorken.errors import ConcretizationError
+from tensorken.levels import ClosureError, Level, lift, running
 from tensorken.origin import users_line
-from tensorken.programs.names import labels_of, parameters_of
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec import op as ops
 from tensorken.spec.dtypes import DType
@@ -22,9 +19,7 @@ from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import OPS, Op
 from tensorken.spec.raw import RawTensor
 from tensorken.spec.shapes import Shape
-from tensorken.tensor import Tensor, as_tensor
-
-__all__ = ["trace"]
+from tensorken.tensor import Tensor, result_at
 
 _scope: ContextVar[int] = ContextVar("tensorken_scope_of_equations", default=0)
 _numbers = itertools.count(1)  # gives each scope its own
@@ -263,56 +258,3 @@ def _in_scope(number: int) -> Iterator[None]:
 def scope() -> AbstractContextManager[None]:
     """What is traced within the block has a scope of its own: nothing in it is merged with what is outside."""
     return _in_scope(next(_numbers))
-
-
-def _as_argument(i: int, leaf: Any) -> Tensor:
-    try:
-        return as_tensor(leaf)
-    except ArgumentError:
-        raise ArgumentError(
-            f"trace: argument leaf {i} is a {type(leaf).__name__}, need a tensor, number or array; bind what is "
-            f"none of these to the function before, as by functools.partial"
-        ) from None
-
-
-def trace(f: Function) -> Callable[..., Program]:
-    """The function that makes a program of f, for arguments like those it is given: f is called once, and nothing runs.
-
-    Derivatives and vmap inside f are taken while it is traced; the program shows what they come down to.
-
-    Args:
-        f: a function of pytrees of tensors.
-
-    Raises:
-        ConcretizationError: when called, where f asks for a value, as by `if x > 0`.
-
-    >>> import tensorken as tk
-    >>> print(tk.trace(tk.grad(lambda x: x**3))(2.0))  # doctest: +ELLIPSIS
-    <lambda>(x: float32[]):
-        a: float32[] = pow(x, 3.0)...
-        ...
-    """
-
-    def made(*arguments: Any, **keywords: Any) -> Program:
-        leaves, structure = tree.flatten((arguments, keywords))
-        xs = [_as_argument(i, leaf) for i, leaf in enumerate(leaves)]
-        inner = ground([x.interpreter for x in xs] or [as_tensor(0.0).interpreter], "trace")
-        found: list[Any] = []
-
-        def flat(*tensors: Tensor) -> list[Any]:
-            positional, named = tree.unflatten(structure, tensors)
-            outputs, result = tree.flatten(f(*positional, **named))
-            found.append(result)
-            return outputs
-
-        name, parameters = getattr(f, "__name__", "program"), parameters_of(f, len(arguments))
-        source = Source("trace", name, lambda: labels_of(structure, parameters))
-        program = traced(flat, xs, inner, name, source)
-        return program.changed(arguments=structure, result=found[0], parameters=parameters)
-
-    if isinstance(f, Tensor):
-        raise ArgumentError(
-            "trace: need a function, got a Tensor; the sum of a diagonal is x.trace() or tk.linalg.trace(x)"
-        )
-    check_function("trace", f)
-    return made

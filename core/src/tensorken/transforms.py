@@ -18,7 +18,6 @@ from tensorken.arguments import (
     partial_of,
     places_of,
     primals_of,
-    result_at,
     variable,
 )
 from tensorken.errors import ArgumentError, GradientError
@@ -27,7 +26,7 @@ from tensorken.levels import ground, raised, running
 from tensorken.reverse import Reverse
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.raw import RawTensor
-from tensorken.tensor import Tensor, as_tensor
+from tensorken.tensor import Tensor, as_tensor, result_at
 
 __all__ = [
     "derivative",

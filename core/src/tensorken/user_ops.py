@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tensorken import tree
-from tensorken.arguments import matching, result_at
+from tensorken.arguments import matching
 from tensorken.coercion import as_operand
 from tensorken.dispatch import at_one_level
 from tensorken.errors import (
@@ -24,7 +24,7 @@ from tensorken.levels import ClosureError, ground, meet, raised, running, standi
 from tensorken.spec.dtypes import with_scalar
 from tensorken.spec.interpreter import Interpreter
 from tensorken.spec.op import Op, run
-from tensorken.tensor import Tensor, as_tensor
+from tensorken.tensor import Tensor, as_tensor, result_at
 from tensorken.transforms import pull, record
 
 STATIC = (bool, int, str, bytes, type(None))

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorken import tree
-from tensorken.arguments import Function, check_function, result_at
+from tensorken.arguments import Function, check_function
 from tensorken.batch import Batch, Batched
 from tensorken.errors import ArgumentError, ShapeError
 from tensorken.levels import ground, raised, running
 from tensorken.normalization import axis_of
 from tensorken.spec.shapes import shown
-from tensorken.tensor import Tensor, as_tensor
+from tensorken.tensor import Tensor, as_tensor, result_at
 
 __all__ = [
     "vmap",

@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import Literal as OneOf
 
 from tensorken.adjoints.record import Step
-from tensorken.arguments import result_at
 from tensorken.levels import ground, running
 from tensorken.programs.program import Equation, Program, Variable
-from tensorken.tensor import Tensor
+from tensorken.tensor import Tensor, result_at
 from tensorken.tracing import Trace
 
 Strategy = OneOf["accumulate", "pass on"]
