@@ -31,7 +31,7 @@ def tensorken_backend():
         from tensorken.spec.raw import RawTensor
         class Toy(RawTensor): pass
         return Toy()
-    return BackendEntry({name!r}, load, fuse=False{more})
+    return BackendEntry({name!r}, load{more})
 """
 
 COMMAND = """

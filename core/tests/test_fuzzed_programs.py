@@ -20,8 +20,8 @@ from core.tests.known_programs import REAL, bits
 from core.tests.support import FUSED
 from tensorken.errors import ProgramError, TensorkenError
 from tensorken.programs.execution import prepared
-from tensorken.programs.files import checksum, written
-from tensorken.programs.loading import read
+from tensorken.programs.forms.files import checksum, written
+from tensorken.programs.forms.loading import read
 from tensorken.programs.names import within
 from tensorken.programs.program import Program
 from tensorken.spec.op import OPS

@@ -25,8 +25,8 @@ from core.tests.known_programs import REAL, Layer, Pair, X, bits, block, same, s
 from core.tests.programs import on, programs
 from core.tests.support import FUSED
 from tensorken.errors import ProgramError
-from tensorken.programs.files import checksum, written
-from tensorken.programs.loading import read
+from tensorken.programs.forms.files import checksum, written
+from tensorken.programs.forms.loading import read
 from tensorken.programs.names import within
 from tensorken.programs.program import Literal, Program
 from tensorken.spec.op import OPS, Op

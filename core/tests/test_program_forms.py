@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import html.parser
+import inspect
 import json
 import re
 import subprocess
@@ -21,6 +22,7 @@ from core.tests.known_programs import BIG, REAL, Layer, X, bits, block, softplus
 from core.tests.programs import on, programs
 from core.tests.support import FUSED
 from tensorken.errors import ProgramError
+from tensorken.programs.methods import METHODS
 from tensorken.programs.names import Names, within
 from tensorken.programs.program import Equation, Program, Variable
 from tensorken.spec.op import OPS
@@ -32,6 +34,34 @@ each_program = pytest.mark.parametrize("name", REAL)
 def _on_numpy():
     with tk.use_backend(FUSED):
         yield
+
+
+def test_program_declares_the_methods_that_are_attached() -> None:
+    def arguments(node: ast.arguments) -> list[tuple[str, bool, str]]:
+        defaults = [ast.unparse(d) for d in node.defaults]
+        positional = [a.arg for a in node.args]
+        padded = [""] * (len(positional) - len(defaults)) + defaults
+        named = [
+            (a.arg, True, ast.unparse(d)) for a, d in zip(node.kwonlyargs, node.kw_defaults, strict=True) if d
+        ]
+        return [*[(a, False, d) for a, d in zip(positional, padded, strict=True)], *named]
+
+    def attached(method: Any) -> list[tuple[str, bool, str]]:
+        parameters = inspect.signature(method).parameters.values()
+        return [
+            (p.name, p.kind is p.KEYWORD_ONLY, "" if p.default is p.empty else repr(p.default))
+            for p in parameters
+            if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        ]
+
+    [body] = [n for n in ast.parse(inspect.getsource(Program)).body if isinstance(n, ast.ClassDef)]
+    [block] = [n for n in body.body if isinstance(n, ast.If)]
+    declared = {n.name: arguments(n.args) for n in block.body if isinstance(n, ast.FunctionDef)}
+    assert declared.keys() | {"__repr__", "__str__"} == METHODS.keys()
+    for name, expected in declared.items():
+        static = isinstance(METHODS[name], staticmethod)
+        assert attached(getattr(Program, name))[not static :] == expected[not static :], name
+        assert name == "_repr_html_" or getattr(Program, name).__doc__
 
 
 def run_source(program: Program) -> Any:

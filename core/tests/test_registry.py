@@ -93,7 +93,7 @@ class Site:
             (self.folder / f"{name}.py").write_text(textwrap.dedent(source), encoding="utf-8")
         return info
 
-    def backend(self, name: str, distribution: str = "", facts: str = "fuse=False", **more: Any) -> Path:
+    def backend(self, name: str, distribution: str = "", facts: str = "", **more: Any) -> Path:
         """Install a backend that works."""
         distribution = distribution or DISTRIBUTIONS.get(name, f"dist-{name}")
         module = f"fake_{distribution.replace('-', '_').lower()}"
@@ -356,11 +356,11 @@ def test_what_a_backend_says_of_itself_needs_no_heavy_import(site: Site) -> None
     assert site.imported == {"fake_dist_toy", "fake_dist_toy_heavy"}
 
 
-def test_a_loaded_backend_is_wrapped_in_fuse_once(site: Site) -> None:
-    site.backend("plain", facts="fuse=True")
-    wrapped = site.selection.resolve("plain")
-    assert type(wrapped) is Fuse
-    assert site.selection.name_of(wrapped) == ("plain", "cpu")
+def test_a_backend_is_used_as_its_load_gives_it(site: Site) -> None:
+    site.backend("plain")
+    plain = site.selection.resolve("plain")
+    assert type(plain) is sys.modules["fake_dist_plain_heavy"].Toy
+    assert site.selection.name_of(plain) == ("plain", "cpu")
     source = """
         from tensorken.fuse import Fuse
         from tensorken.plugin import BackendEntry, hookimpl
@@ -374,7 +374,9 @@ def test_a_loaded_backend_is_wrapped_in_fuse_once(site: Site) -> None:
             return BackendEntry("fused", lambda device: made)
         """
     site.install("fused", {"backends": {"fused": "fake_fused"}}, fake_fused=source)
-    assert site.selection.resolve("fused") is sys.modules["fake_fused"].made
+    wrapped = site.selection.resolve("fused")
+    assert wrapped is sys.modules["fake_fused"].made
+    assert site.selection.name_of(wrapped) == ("fused", "cpu")
 
 
 BROKEN = {
@@ -597,7 +599,7 @@ def test_a_backend_that_was_mended_loads(site: Site) -> None:
 
 
 def test_one_module_may_serve_several_groups(site: Site) -> None:
-    source = PLUGIN.format(module="fake_both", name="both", facts="fuse=False") + textwrap.dedent(
+    source = PLUGIN.format(module="fake_both", name="both", facts="") + textwrap.dedent(
         """
         @hookimpl
         def tensorken_report_header(): return ["first", "second"]
@@ -614,7 +616,7 @@ def test_one_module_may_serve_several_groups(site: Site) -> None:
 
 
 def test_a_device_is_named_by_name_or_number(site: Site) -> None:
-    site.backend("gpu", facts="devices=lambda: ['Left', 'cuda:1'], fuse=False")
+    site.backend("gpu", facts="devices=lambda: ['Left', 'cuda:1']")
     resolve, name_of = site.selection.resolve, site.selection.name_of
     left, right = resolve("gpu"), resolve("gpu:1")
     assert (left.on, right.on) == ("Left", "cuda:1")
@@ -840,6 +842,7 @@ def test_a_list_of_which_nothing_can_be_used_is_an_error(site: Site) -> None:
 
 
 MODULE = """
+from tensorken.fuse import Fuse
 from tensorken.plugin import BackendEntry
 from tensorken.spec.raw import RawTensor
 
@@ -848,8 +851,8 @@ class Mine(RawTensor):
         self.on = device
 
 instance = Mine()
-entry = BackendEntry("any", Mine, fuse=False, devices=("left", "right"))
-fused = BackendEntry("any", Mine)
+entry = BackendEntry("any", Mine, devices=("left", "right"))
+fused = BackendEntry("any", lambda device: Fuse(Mine(device)))
 alien = BackendEntry("any", Mine, spec=">=7")
 nothing = 3
 class Space:

@@ -22,10 +22,11 @@ from tensorken.eager import jit_is_disabled
 from tensorken.errors import ArgumentError, RetraceWarning
 from tensorken.levels import ground
 from tensorken.packing import packing, unpacking
-from tensorken.programs.execution import Run, prepared
+from tensorken.programs.execution import prepared
 from tensorken.programs.names import labels_of, parameters_of
 from tensorken.programs.program import Program
 from tensorken.recent_calls import Recent
+from tensorken.registry import Run
 from tensorken.spec import op as ops
 from tensorken.spec.dtypes import DType, bool_, int32
 from tensorken.spec.raw import RawTensor

@@ -42,13 +42,11 @@ class BackendEntry:
     Args:
         name: the backend's name, the same as its entry point's.
         load: makes the interpreter; called once for each device that is used, with its name.  The only place
-            that imports heavy dependencies.
+            that imports heavy dependencies.  `Fuse(...)` around the interpreter finds contractions, so that products
+            are never built; `Lazy(...)` gives its `compile` whole programs, for a device that takes long to be
+            given an op and computes it fast.  Neither is for a backend that shows or rewrites the ops themselves.
         summary: a few words for listings.
         spec: the versions of the language that the backend speaks.
-        fuse: whether the host wraps the interpreter in `Fuse`, so that contractions are found and products
-            never built.  False for a backend that shows or rewrites the ops themselves.
-        lazy: whether the host wraps it in `Lazy` instead, so that its `compile` gets whole programs: for a device that
-            is slow to be told what to do, and fast to do it.
         devices: the names of the devices, the default first, or a function that finds them (called once, when
             the backend is used).  None: one device, the CPU, for which `load` gets None.
         facts: what people may want to know of a device, from its name: its driver, its limits, in words; for
@@ -66,9 +64,7 @@ class BackendEntry:
     load: Callable[[str | None], RawTensor[Any]]
     summary: str = ""
     spec: str = ">=1.0,<2"
-    fuse: bool = True
     devices: Sequence[str] | Callable[[], Sequence[str]] | None = None
-    lazy: bool = False
     facts: Callable[[str], Mapping[str, str]] | None = None
 
     def __post_init__(self) -> None:

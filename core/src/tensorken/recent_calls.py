@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorken.arguments import Static
 from tensorken.donation import Donated, give_away
-from tensorken.programs.execution import Run
+from tensorken.registry import Run
 from tensorken.static_arguments import Fixed
 from tensorken.wrapper import Given
 

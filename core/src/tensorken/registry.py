@@ -35,8 +35,6 @@ from tensorken.discovery import (
 from tensorken.errors import BackendError, UnknownBackendError
 from tensorken.load_watch import say, watched
 from tensorken.plugin import SPEC_VERSION, BackendEntry
-from tensorken.programs.execution import FINDERS, Compiler, Run
-from tensorken.programs.program import Program
 from tensorken.selection import Selection
 from tensorken.spec.op import OPS, Op, register
 from tensorken.spec.raw import RawTensor
@@ -61,6 +59,12 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+Run = Callable[[Sequence[Any]], Sequence[Any]]
+"""From representations of the inputs of a program to those of its outputs."""
+
+Compiler = Callable[[Any, RawTensor[Any]], Run | None]
+"""From an optimised program and a backend to what runs it; None if it compiles no such program."""
 
 
 class Registry(Installation):
@@ -310,7 +314,7 @@ class Registry(Installation):
         if not hook.get_hookimpls():
             return None
 
-        def compile_(program: Program, backend: RawTensor[Any]) -> Run | None:
+        def compile_(program: Any, backend: RawTensor[Any]) -> Run | None:
             for one in reversed(
                 hook.get_hookimpls()
             ):  # as pluggy would call them; one by one, to tell which failed
@@ -434,18 +438,10 @@ def pick_device(names: Sequence[str], device: str | None, backend: str) -> str:
 
 
 def interpreter_of(entry: BackendEntry, device: str) -> RawTensor[Any]:
-    """Load a backend on a device, and wrap it in Lazy or in Fuse if it asks for that."""
+    """The interpreter that a backend's `load` gives for a device."""
     interpreter = entry.load(None if entry.devices is None else device)
     if not isinstance(interpreter, RawTensor):
         raise PluginError(f"its load() gives {interpreter!r}, which is no RawTensor")
-    if entry.lazy:
-        from tensorken.lazy import Lazy
-
-        return interpreter if isinstance(interpreter, Lazy) else Lazy(interpreter)
-    if entry.fuse:
-        from tensorken.fuse import Fuse
-
-        return interpreter if isinstance(interpreter, Fuse) else Fuse(interpreter)
     return interpreter
 
 
@@ -488,8 +484,6 @@ def _made(target: Any, device: str | None, text: str) -> tuple[RawTensor[Any], s
 
 REGISTRY = Registry()
 """The plugins of this process."""
-
-FINDERS.append(REGISTRY.compiler)
 
 SELECTION = Selection(REGISTRY)
 """The choices of this process."""

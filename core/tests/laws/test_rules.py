@@ -13,7 +13,7 @@ import tensorken as tk
 from core.tests.laws.operands import SAMPLES, draw, dtypes_of, over, role_of, takes
 from core.tests.support import FUSED, STACKS, Counting, Strict, array
 from tensorken.errors import DTypeError, ShapeError
-from tensorken.programs.checks import KINDS
+from tensorken.programs.forms.checks import KINDS
 from tensorken.spec.dtypes import DTYPES, bool_, int32, int64
 from tensorken.spec.op import OPS, Op, register, run
 from tensorken.spec.raw import RawTensor

@@ -17,5 +17,5 @@ def tensorken_backend() -> BackendEntry:
         return String()
 
     return BackendEntry(
-        "string", load, summary="prints expressions, with shapes and no numbers", spec=">=1.0,<2", fuse=False
+        "string", load, summary="prints expressions, with shapes and no numbers", spec=">=1.0,<2"
     )

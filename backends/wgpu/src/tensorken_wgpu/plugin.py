@@ -13,11 +13,12 @@ def tensorken_backend() -> BackendEntry:
     """The wgpu backend, on each adapter that WebGPU finds."""
 
     def load(device: str | None = None) -> Any:
+        from tensorken.lazy import Lazy
         from tensorken_wgpu.adapters import adapter_of
         from tensorken_wgpu.backend import Wgpu
         from tensorken_wgpu.device import Device
 
-        return Wgpu(Device(adapter_of(device)))
+        return Lazy(Wgpu(Device(adapter_of(device))))
 
     def devices() -> Sequence[str]:
         from tensorken_wgpu.adapters import names
@@ -29,6 +30,4 @@ def tensorken_backend() -> BackendEntry:
 
         return facts(device)
 
-    return BackendEntry(
-        "wgpu", load, summary="any GPU, through WebGPU", lazy=True, devices=devices, facts=facts
-    )
+    return BackendEntry("wgpu", load, summary="any GPU, through WebGPU", devices=devices, facts=facts)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tensorken.programs.forms.text import text
 from tensorken.programs.names import Names
 from tensorken.programs.program import Equation, Program, Variable
-from tensorken.programs.text import text
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.pipeline import optimised
 from tensorken.programs.program import Program
+from tensorken.registry import REGISTRY, Run
 from tensorken.spec import op as ops
 from tensorken.spec.op import Op
 from tensorken.spec.raw import RawTensor
 from tensorken.tensor import Tensor
 from tensorken.wrapper import Wrapper
-
-Run = Callable[[Sequence[Any]], Sequence[Any]]
-"""From representations of the inputs to those of the outputs."""
-
-Compiler = Callable[[Program, "RawTensor[Any]"], "Run | None"]
-"""What makes a Run of an optimised program; None if it leaves it to others."""
-
-FINDERS: list[Callable[[], Compiler | None]] = []
-"""Give compilers, which are asked in turn, before the backend itself; the host of the plugins adds its own here."""
 
 
 def prepared(program: Program, backend: RawTensor[Any]) -> Run:
@@ -61,22 +53,19 @@ def _prepare(program: Program, backend: RawTensor[Any]) -> Run:
 
 
 def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
-    """What a compiler makes of the program; None if there is none for it."""
+    """What a plugin's compiler, or else the backend, makes of the program; None if none compiles it."""
     if isinstance(backend, Wrapper):
         below = compiled(_unwrapped(program, backend), backend.raw)
         if below is None:
             return None
         around: Run = backend.around(below, [v.shape for v in program.outputs], program.donated)
         return around
-    compilers = [compiler for compiler in [find() for find in FINDERS] if compiler is not None]
-    if not compilers and type(backend).compile is RawTensor.compile:
+    of_plugins = REGISTRY.compiler()
+    if of_plugins is None and type(backend).compile is RawTensor.compile:
         return None
     program = optimised(program, backend)
-    for compiler in compilers:
-        run = compiler(program, backend)
-        if run is not None:
-            return run
-    return backend.compile(program)
+    run = of_plugins(program, backend) if of_plugins is not None else None
+    return backend.compile(program) if run is None else run
 
 
 def _unwrapped(program: Program, wrapper: Wrapper[Any]) -> Program:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal as OneOf, TypeVar
 
-from tensorken import tree
-from tensorken.errors import ArgumentError, ShapeError
 from tensorken.levels import lift, meet
 from tensorken.origin import Origin
 from tensorken.spec.dtypes import DType
@@ -19,7 +15,8 @@ from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
 
 if TYPE_CHECKING:
-    from tensorken.adjoints import Adjoints
+    from os import PathLike
+
     from tensorken.tree import Structure
 
 T = TypeVar("T")
@@ -87,7 +84,7 @@ class Equation:
     scope: int = 0
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Program:
     """Equations in an order in which they can be run, from inputs to outputs.
 
@@ -144,36 +141,6 @@ class Program:
     def changed(self, **facts: Any) -> Program:
         """A copy with other facts."""
         return replace(self, **facts, derived={})
-
-    # ---- running -------------------------------------------------------------------------------------------
-
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Run the equations one by one, on whichever backend and under whichever transforms the arguments are.
-
-        Raises:
-            StructureError, ShapeError, ArgumentError: if the arguments are not like those that it was traced with.
-        """
-        from tensorken.creation import as_operand, as_tensor
-
-        leaves, structure = tree.flatten((arguments, keywords))
-        if self.arguments is not None:
-            tree.check_same(self.arguments, structure, f"{self.name}: arguments")
-        elif len(leaves) != len(self.inputs):
-            raise ArgumentError(f"{self.name}: {len(leaves)} arguments; need {len(self.inputs)}")
-        beside = next((x for x in leaves if isinstance(x, Tensor)), None)
-        xs: list[Tensor] = []
-        for i, (leaf, variable) in enumerate(zip(leaves, self.inputs, strict=True)):
-            if isinstance(leaf, bool | int | float) and beside is not None:
-                leaf = as_operand(self.name, leaf, beside).astype(variable.dtype)
-            x = as_tensor(leaf)
-            if x.shape != variable.shape or x.dtype is not variable.dtype:
-                raise ShapeError(
-                    f"{self.name}: argument leaf {i} is {x.dtype.name} {x.shape}, and this program was traced for "
-                    f"{variable.dtype.name} {variable.shape}; trace the function again"
-                )
-            xs.append(x)
-        ys = self.on(xs)
-        return ys if self.result is None else tree.unflatten(self.result, ys)
 
     def on(self, xs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """The outputs for these inputs, flat."""
@@ -232,33 +199,6 @@ class Program:
                 deaths[i].append(v)
         return deaths
 
-    def adjoints(
-        self,
-        output: int = 0,
-        inputs: Any = None,
-        *,
-        strategy: OneOf["accumulate", "pass on"] | None = None,
-        cotangent: bool = False,
-    ) -> Adjoints:
-        """This program with the ops that compute derivatives of an output added; see `tensorken.adjoints.adjoints`.
-
-        >>> import tensorken as tk
-        >>> print(tk.trace(lambda x, y: x * tk.sin(y))(1.0, 0.0).adjoints(inputs="x"))  # doctest: +ELLIPSIS
-        adjoints of <lambda>(x: float32[], y: float32[]):
-            a: float32[] = sin(y)...
-            b: float32[] = mul(x, a)...
-            # b: pass on the increment 1.0
-            c: float32[] = mul(1.0, a)...
-            # x: initialise by c
-            # x: finalise, the adjoint is c
-            return c
-        """
-        from tensorken.adjoints import adjoints
-
-        return adjoints(self, output, inputs, strategy=strategy, cotangent=cotangent)
-
-    # ---- looking at it -------------------------------------------------------------------------------------
-
     def variables(self) -> Iterator[Variable]:
         """All values in the order in which they appear, each once, without literals."""
         seen: set[Variable] = set()
@@ -269,140 +209,22 @@ class Program:
                     seen.add(v)
                     yield v
 
-    def __str__(self) -> str:
-        from tensorken.programs.text import text
+    if TYPE_CHECKING:  # `import tensorken` attaches these: tensorken.programs.methods
 
-        return text(self)
-
-    def explain(self, backend: Any = None) -> str:
-        """What each pass does to this program before it runs: a table, a row for each that changes something.
-
-        Args:
-            backend: where it is to run, a name or an interpreter; None for where it was traced.
-
-        >>> import tensorken as tk
-        >>> print(tk.trace(tk.grad(lambda a, b: (a @ b).sum()))(tk.ones((2, 3)), tk.ones((3, 4))).explain())
-        ... # doctest: +ELLIPSIS
-        <lambda>: ... equations, 3 after all passes
-        pass ...
-        """
-        from tensorken.programs.passes.explanation import explanation
-        from tensorken.registry import resolve
-
-        return explanation(self, self.backend if backend is None else resolve(backend, None))
-
-    def __repr__(self) -> str:
-        from tensorken.programs.text import summary
-
-        return summary(self)
-
-    def _repr_html_(self) -> str:
-        from tensorken.programs.page import page
-
-        return page(self)
-
-    def to_python(self) -> str:
-        '''The source of a module with a function of this program's name: the same bits on one backend of one machine.
-
-        Small constants stand in it as numbers, large ones below the functions in base64.  Functions with derivative
-        rules of their own are written without these.
-
-        Raises:
-            ProgramError: if a constant has no value, or an op runs programs as Python has no words for.
-
-        >>> import tensorken as tk
-        >>> print(tk.trace(lambda x: 2.0 * tk.sin(x))(1.0).to_python())  # doctest: +ELLIPSIS
-        """function, op by op."""
-        <BLANKLINE>
-        import tensorken as tk
-        <BLANKLINE>
-        <BLANKLINE>
-        def function(x):
-            a = tk.sin(x)...
-            b = a * 2.0...
-            return b
-        <BLANKLINE>
-        '''
-        from tensorken.programs.python import source
-
-        return source(self)
-
-    def save(self, path: str | PathLike[str], *, drop_rules: bool = False) -> None:
-        """Write the program to a file of text, from which `Program.load` makes it again: see docs/programs.md.
-
-        Args:
-            path: of the file.
-            drop_rules: whether functions with derivative rules of their own may be written without these.
-
-        Raises:
-            ProgramError: if something in it has no form in text; nothing is written then.
-
-        >>> import tempfile, pathlib
-        >>> import tensorken as tk
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = pathlib.Path(folder, "sine.tk")
-        ...     tk.trace(lambda x: {"y": tk.sin(x)})(1.0).save(path)
-        ...     tk.Program.load(path)(0.0)["y"].item()
-        0.0
-        """
-        from tensorken.programs.files import written
-
-        text = written(self, drop_rules)  # all of it, before the file is touched
-        Path(path).write_text(text, encoding="utf-8", newline="\n")
-
-    @staticmethod
-    def load(path: str | PathLike[str], *, backend: Any = None) -> Program:
-        """The program that `save` wrote; its constants are on a backend, the one in use by default.
-
-        Raises:
-            ProgramError: if the file is damaged, is newer than this version knows, or has an op that is not there.
-
-        >>> import tempfile, pathlib
-        >>> import tensorken as tk
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = pathlib.Path(folder, "sine.tk")
-        ...     tk.trace(tk.sin)(1.0).save(path)
-        ...     tk.Program.load(path)
-        <Program sin: 1 input, 1 equation, 1 output>
-        """
-        from tensorken.creation import new
-        from tensorken.programs.loading import read
-        from tensorken.registry import resolve
-
-        interpreter = resolve(backend, None)
-        return read(
-            Path(path).read_bytes(),
-            str(path),
-            interpreter,
-            lambda shape, data, dtype: new(shape, data, dtype, backend=interpreter),
-        )
-
-    def to_mermaid(self) -> str:
-        """A flowchart in the language of Mermaid, which many viewers of Markdown draw.
-
-        >>> import tensorken as tk
-        >>> print(tk.trace(tk.sin)(1.0).to_mermaid())
-        flowchart TD
-            subgraph p0["sin"]
-                p0n0(["x<br/>float32[]"])
-                p0n1["a = sin(x)<br/>float32[]"]
-                p0n2[["return a"]]
-                p0n0 --> p0n1
-                p0n1 --> p0n2
-            end
-        <BLANKLINE>
-        """
-        from tensorken.programs.mermaid import mermaid
-
-        return mermaid(self)
-
-    def to_dot(self) -> str:
-        """A graph in the language of Graphviz: `dot -Tsvg` draws it.
-
-        >>> import tensorken as tk
-        >>> print(tk.trace(tk.sin)(1.0).to_dot().splitlines()[0])
-        digraph "sin" {
-        """
-        from tensorken.programs.dot import dot
-
-        return dot(self)
+        def __call__(self, *arguments: Any, **keywords: Any) -> Any: ...
+        def _repr_html_(self) -> str: ...
+        def adjoints(
+            self,
+            output: int = 0,
+            inputs: int | str | Variable | Sequence[int | str | Variable] | None = None,
+            *,
+            strategy: OneOf["accumulate", "pass on"] | None = None,
+            cotangent: bool = False,
+        ) -> Any: ...
+        def explain(self, backend: Any = None) -> str: ...
+        @staticmethod
+        def load(path: str | PathLike[str], *, backend: Any = None) -> Program: ...
+        def save(self, path: str | PathLike[str], *, drop_rules: bool = False) -> None: ...
+        def to_dot(self) -> str: ...
+        def to_mermaid(self) -> str: ...
+        def to_python(self) -> str: ...

@@ -23,7 +23,7 @@ import safetensors
 import tensorken as tk
 from tensorken import Tensor, tree
 from tensorken.errors import ArgumentError, ScalarRangeError, TensorkenError
-from tensorken.programs.files import checksum, little_endian
+from tensorken.programs.forms.files import checksum, little_endian
 from tensorken.spec.dtypes import DTYPES, DType, check_scalar
 from tensorken_nn.files import read, reading, replacing
 from tensorken_nn.module import named_parameters

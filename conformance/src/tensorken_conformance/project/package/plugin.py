@@ -14,7 +14,9 @@ def tensorken_backend() -> BackendEntry:
     def load(device: str | None = None) -> Any:
         from tensorken_mine.backend import Mine
 
-        return Mine()
+        from tensorken.fuse import Fuse
+
+        return Fuse(Mine())
 
     return BackendEntry(
         "mine", load, summary="in nothing but Python, until you write better", spec=">=1.0,<2"

@@ -12,8 +12,9 @@ def tensorken_backend() -> BackendEntry:
     """The arrays backend."""
 
     def load(device: str | None = None) -> Any:
+        from tensorken.fuse import Fuse
         from tensorken_arrays.backend import Arrays
 
-        return Arrays()
+        return Fuse(Arrays())
 
     return BackendEntry("arrays", load, summary="over array_api_strict")

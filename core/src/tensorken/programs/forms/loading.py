@@ -14,10 +14,10 @@ from typing import Any
 from tensorken import tree
 from tensorken.errors import ProgramError
 from tensorken.origin import Origin
-from tensorken.programs.checks import check_equation
-from tensorken.programs.files import FORMAT, VERSION, checksum, little_endian, with_programs
+from tensorken.programs.forms.checks import check_equation
+from tensorken.programs.forms.files import FORMAT, VERSION, checksum, little_endian, with_programs
+from tensorken.programs.forms.plain import float_of, structure_of, value_of
 from tensorken.programs.names import printable
-from tensorken.programs.plain import float_of, structure_of, value_of
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.dtypes import DTYPES, DType, check_scalar
 from tensorken.spec.op import OPS

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tensorken.errors import ProgramError, TensorkenError
-from tensorken.programs.bodies import with_bodies
+from tensorken.programs.forms.plain import float_text, plain, plain_structure
+from tensorken.programs.inline_user_ops import with_bodies
 from tensorken.programs.names import called_last
-from tensorken.programs.plain import float_text, plain, plain_structure
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.spec.dtypes import DType
 from tensorken.spec.op import OPS, Op

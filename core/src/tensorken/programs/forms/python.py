@@ -15,11 +15,11 @@ from typing import Any
 
 from tensorken import tree
 from tensorken.errors import ProgramError
-from tensorken.programs.bodies import with_bodies
-from tensorken.programs.files import elements_of
+from tensorken.programs.forms.files import elements_of
+from tensorken.programs.forms.text import INDENT, place_of
+from tensorken.programs.inline_user_ops import with_bodies
 from tensorken.programs.names import Names, folded, labels, parameters, root, titles, within
 from tensorken.programs.program import Equation, Literal, Program, Variable
-from tensorken.programs.text import INDENT, place_of
 from tensorken.spec.dtypes import DType
 from tensorken.tensor import Tensor
 

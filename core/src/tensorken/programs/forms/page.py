@@ -6,9 +6,9 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
+from tensorken.programs.forms.text import constant, params, place_of, returned, summary, type_of
 from tensorken.programs.names import Names, titles, within
 from tensorken.programs.program import Equation, Literal, Program, Variable
-from tensorken.programs.text import constant, params, place_of, returned, summary, type_of
 
 MOST = 300
 """So many equations of a program are shown, half of them its first and half its last."""

@@ -9,6 +9,7 @@ from typing import Any
 from tensorken.programs.names import called_last
 from tensorken.programs.program import Equation, Program
 from tensorken.spec.op import OPS, Op
+from tensorken.tracing import traced
 
 
 def with_bodies(program: Program) -> Program:
@@ -27,8 +28,6 @@ def _with_body(program: Program, equation: Equation, changed: dict[Program, Prog
     if OPS.get(op.name) is op or any([isinstance(p, Program) for p in params]):
         same = all([a is b for a, b in zip(params, equation.params, strict=True)])
         return equation if same else replace(equation, params=params)
-    from tensorken.tracing import traced
-
     body: Any = op.body
 
     def function(*xs: Any) -> Sequence[Any]:

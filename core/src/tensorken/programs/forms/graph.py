@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tensorken.programs.forms.text import constant, params, returned, type_of
 from tensorken.programs.names import Names, titles, within
 from tensorken.programs.program import Equation, Literal, Program, Variable
-from tensorken.programs.text import constant, params, returned, type_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorken.programs.graph import pictures
+from tensorken.programs.forms.graph import pictures
 from tensorken.programs.program import Program
 
 SHAPES = {"input": '(["{}"])', "constant": '[("{}")]', "equation": '["{}"]', "result": '[["{}"]]'}
