@@ -191,12 +191,15 @@ COLUMNS = ("op", "what it is", "dtypes", "derivatives", "body", "own method in")
 
 def _ops_page() -> str:
     backends = _interpreters()
-    rows = [_op_row(op, backends) for op in sorted(OPS.values(), key=lambda op: op.name)]
-    required = sum(op.body is None for op in OPS.values())
+    of_tensors = [op for op in OPS.values() if op.whole is None]
+    of_programs = sorted([op.name for op in OPS.values() if op.whole is not None])
+    rows = [_op_row(op, backends) for op in sorted(of_tensors, key=lambda op: op.name)]
+    required = sum(op.body is None for op in of_tensors)
     text = f"""
-        The language has {len(OPS)} ops. {required} of them are required of every backend; the others have a body in
-        terms of others, which runs where a backend has no method of its own. Each is declared once, with its shape
-        rule, its dtype rule and its derivatives, in ``core/src/tensorken/spec/``; this table is made from there.
+        The language has {len(of_tensors)} ops of tensors. {required} of them are required of every backend; the others
+        have a body in terms of others, which runs where a backend has no method of its own. Each is declared once, with
+        its shape rule, its dtype rule and its derivatives, in ``core/src/tensorken/spec/``, from which this table is.
+        The ops {", ".join([f"``{name}``" for name in of_programs])} run programs, which are among their params.
 
         An interpreter calls an op with operands and params that are checked and normalised: shapes are equal, axes
         not negative. The functions and methods for users do that, so they are the ones to call.
@@ -287,7 +290,7 @@ def _backends_page() -> str:
         own = sorted(op.name for op in OPS.values() if op.method and op.body is not None and raw.has(op))
         parts += [_title(record.name, "-"), f"``{record.distribution}``: {REGISTRY.entry(record).summary}."]
         parts += [_paragraphs(inspect.getdoc(inspect.getmodule(type(raw))) or "")]
-        bodies = sum(op.body is not None for op in OPS.values())
+        bodies = sum(op.body is not None and op.whole is None for op in OPS.values())
         parts += [f"Own methods for {len(own)} of the {bodies} ops that have a body:"] if own else []
         parts += [", ".join(f"``{name}``" for name in own)] if own else []
     parts += [_title("What a backend is", "-"), ".. currentmodule:: tensorken.spec.raw"]

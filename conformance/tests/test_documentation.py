@@ -133,6 +133,8 @@ def test_the_lines_of_expected_failures_on_the_page_can_be_read() -> None:
 
 
 def test_the_matrix_of_our_own_backends_is_of_the_ops_that_there_are() -> None:
-    assert {row[0].strip("`") for row in rows(BACKENDS, "op")} - set(CREATIONS) == set(OPS)
+    assert {row[0].strip("`") for row in rows(BACKENDS, "op")} - set(CREATIONS) == {
+        op.name for op in OPS.values() if op.whole is None
+    }
     found = {row[0].split()[0]: (row[1], row[4]) for row in rows(BACKENDS, "backend")}
     assert found == {"numpy": ("L5", "0"), "reference": ("L5", "0"), "string": ("L4s", "0")}

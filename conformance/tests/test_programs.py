@@ -244,7 +244,7 @@ def test_failures_are_the_same_in_each_run_for_a_seed_and_others_for_another() -
 
 def test_programs_are_about_all_ops_and_have_no_more_than_thirty_nodes() -> None:
     programs = [write(random.Random(number).randrange, Numpy.capabilities) for number in range(300)]
-    assert set(OPS) <= joined(programs)
+    assert {op.name for op in OPS.values() if op.whole is None} <= joined(programs)
     sizes = [len(program.nodes) for program in programs]
     assert max(sizes) <= MOST and np.median(sizes) >= 10
     dtypes = {node.dtype for program in programs for node in program.nodes if isinstance(node, Leaf)}

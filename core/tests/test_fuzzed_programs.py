@@ -142,7 +142,7 @@ def altered(text: str, rng: random.Random) -> Any:
         loops = [e for e in equations if e["op"] in ("scan", "while_loop", "cond", "call")]
         match rng.randrange(12):
             case 0:
-                equation["op"] = rng.choice([*OPS, "scan", "cond", "call", "while_loop"])
+                equation["op"] = rng.choice([*OPS])
             case 1:  # another op of as many operands and params
                 kinds = OPS[equation["op"]].params if equation["op"] in OPS else None
                 alike = [

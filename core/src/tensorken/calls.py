@@ -14,7 +14,7 @@ from tensorken.programs.execution import prepared
 from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken.programs.program import Equation, Literal, Program, Variable
 from tensorken.reverse import transposing
-from tensorken.spec.op import OPS, Op, Parts, run
+from tensorken.spec.op import OPS, Op, Parts, register, run
 from tensorken.tensor import Tensor
 from tensorken.tracing import Trace, traced
 from tensorken.transforms import pull, record
@@ -319,13 +319,15 @@ def _in_need(equations: Sequence[Equation], outputs: Sequence[Variable]) -> list
     return found
 
 
-CALL = Op(
-    "call",
-    None,
-    shape=lambda *args: tuple([v.shape for v in args[-1].outputs]),
-    dtype=lambda *args: tuple([v.dtype for v in args[-1].outputs]),
-    params=("program",),
-    body=_body,
-    results=None,
-    whole=_Calls(),
+CALL = register(
+    Op(
+        "call",
+        None,
+        shape=lambda *args: tuple([v.shape for v in args[-1].outputs]),
+        dtype=lambda *args: tuple([v.dtype for v in args[-1].outputs]),
+        params=("program",),
+        body=_body,
+        results=None,
+        whole=_Calls(),
+    )
 )

@@ -344,7 +344,7 @@ def _writers(declared: tuple[str, ...], unsupported: tuple[tuple[str, str], ...]
     if usable:
         writers += [crossed(usable)] * 4
     for op in OPS.values():
-        on = _dtypes_of(op, declared, unsupported)
-        if on and op.samples:
+        on = _dtypes_of(op, declared, unsupported) if op.samples else []
+        if on:
             writers += [_writer_of(op, on)] * (2 if op.name in OFTEN else 1)
     return writers

@@ -346,7 +346,7 @@ def make(run: Run, now: datetime.datetime | None = None) -> Report:
         **{**dict.fromkeys(_ORIGIN, ""), **run.about, "notes": tuple(run.about.get("notes", ()))},
     )
     named = dict.fromkeys(result.case.op for result in results)
-    ops = tuple(op for op in named if op in OPS or op in levels.CREATIONS)
+    ops = tuple(op for op in named if op in levels.CREATIONS or (op in OPS and OPS[op].whole is None))
     laws = {law["id"]: law["says"] for law in run.laws}
     told = (*run.problems, *problems)
     return Report(header, capabilities, laws, results, ops, told, _timed(results), remarks)

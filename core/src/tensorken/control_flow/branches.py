@@ -12,7 +12,7 @@ from tensorken.programs.execution import prepared
 from tensorken.programs.program import Program, Variable
 from tensorken.reverse import transposing
 from tensorken.spec.dtypes import DType, bool_
-from tensorken.spec.op import Op, Parts
+from tensorken.spec.op import Op, Parts, register
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
 from tensorken.tracing import traced
@@ -185,15 +185,17 @@ def _zeros(beside: Tensor, kind: tuple[Shape, DType]) -> Tensor:
     return Tensor(base, base.full(shape, 0, dtype), shape, dtype)
 
 
-COND = Op(
-    "cond",
-    None,
-    shape=lambda *args: tuple([v.shape for v in args[-1].outputs]),
-    dtype=lambda *args: tuple([v.dtype for v in args[-1].outputs]),
-    params=("program", "program"),
-    names=("if_true", "if_false"),
-    body=_cond,
-    results=None,
-    whole=_Conds(),
+COND = register(
+    Op(
+        "cond",
+        None,
+        shape=lambda *args: tuple([v.shape for v in args[-1].outputs]),
+        dtype=lambda *args: tuple([v.dtype for v in args[-1].outputs]),
+        params=("program", "program"),
+        names=("if_true", "if_false"),
+        body=_cond,
+        results=None,
+        whole=_Conds(),
+    )
 )
 """One of two programs. Operands: a bool that tells which, and what both take."""

@@ -26,7 +26,7 @@ from tensorken.errors import ProgramError
 from tensorken.programs.execution import prepared
 from tensorken.programs.program import Variable
 from tensorken.reverse import transposing
-from tensorken.spec.op import OPS, Op, Parts, run
+from tensorken.spec.op import OPS, Op, Parts, register, run
 from tensorken.spec.shapes import Shape
 from tensorken.tensor import Tensor
 from tensorken.tracing import traced
@@ -281,16 +281,18 @@ def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[An
     return replace(SCAN, vjp_all=pull_back), recorded
 
 
-SCAN = Op(
-    "scan",
-    None,
-    shape=_shapes_of_scan,
-    dtype=_dtypes_of_scan,
-    params=("program", "data", "data", "size", "data"),
-    names=("program", "inputs", "outputs", "length", "reverse"),
-    body=_scan,
-    results=None,
-    whole=_Scans(),
+SCAN = register(
+    Op(
+        "scan",
+        None,
+        shape=_shapes_of_scan,
+        dtype=_dtypes_of_scan,
+        params=("program", "data", "data", "size", "data"),
+        names=("program", "inputs", "outputs", "length", "reverse"),
+        body=_scan,
+        results=None,
+        whole=_Scans(),
+    )
 )
 """A program run a known number of times. Params: the program, the roles of operands and of results, the number of
 steps, whether the last slice comes first."""

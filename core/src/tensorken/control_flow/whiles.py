@@ -27,7 +27,7 @@ from tensorken.errors import GradientError
 from tensorken.programs.execution import prepared
 from tensorken.programs.program import Program, Variable
 from tensorken.spec.dtypes import bool_
-from tensorken.spec.op import Op, Parts
+from tensorken.spec.op import Op, Parts, register
 from tensorken.tensor import Tensor
 from tensorken.tracing import traced
 
@@ -154,16 +154,18 @@ def _while_any(
     )
 
 
-WHILE = Op(
-    "while_loop",
-    None,
-    shape=lambda *args: tuple([v.shape for v in args[-2].outputs]),
-    dtype=lambda *args: tuple([v.dtype for v in args[-2].outputs]),
-    params=("program", "program", "data"),
-    names=("condition", "body", "inputs"),
-    body=_while,
-    results=None,
-    whole=_Whiles(),
+WHILE = register(
+    Op(
+        "while_loop",
+        None,
+        shape=lambda *args: tuple([v.shape for v in args[-2].outputs]),
+        dtype=lambda *args: tuple([v.dtype for v in args[-2].outputs]),
+        params=("program", "program", "data"),
+        names=("condition", "body", "inputs"),
+        body=_while,
+        results=None,
+        whole=_Whiles(),
+    )
 )
 """A program run while another gives True. Params: the condition and the body, which take all operands; the roles of
 these. The results are the carries."""

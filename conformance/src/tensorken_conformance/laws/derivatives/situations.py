@@ -238,7 +238,7 @@ def constant_ops(subject: Subject) -> Iterator[tuple[Situation, DType]]:
 
 
 def _ops() -> Iterator[Situation]:
-    for number, op in enumerate(op for op in OPS.values() if op.differentiable):
+    for number, op in enumerate(op for op in OPS.values() if op.differentiable and op.whole is None):
         samples = samples_of(op)
         last = max(samples, key=_weight)
         for sample in samples:

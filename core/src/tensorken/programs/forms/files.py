@@ -46,16 +46,6 @@ def written(program: Program, drop_rules: bool = False) -> str:
     return "\n".join(_laid_out(content, 4)) + "\n"
 
 
-def with_programs() -> dict[str, Op]:
-    """The ops that run programs."""
-    from tensorken.calls import CALL
-    from tensorken.control_flow.branches import COND
-    from tensorken.control_flow.scans import SCAN
-    from tensorken.control_flow.whiles import WHILE
-
-    return {op.name: op for op in (CALL, COND, SCAN, WHILE)}
-
-
 def checksum(content: Mapping[str, Any]) -> str:
     """Of all but the checksum itself, however it is laid out."""
     rest = {key: value for key, value in content.items() if key != "checksum"}
@@ -117,13 +107,15 @@ class _Writer:
         return found
 
     def _op(self, op: Op, drop_rules: bool) -> str:
-        if op.whole is not None:
-            if op.name not in with_programs():
-                raise ProgramError(
-                    f"the op {op.name!r} runs programs and is none of {', '.join(with_programs())}"
-                )
+        known = OPS.get(op.name)
+        if known is op:
             return op.name
-        if OPS.get(op.name) is op:
+        if op.whole is not None:
+            if (
+                known is None or known.whole is not op.whole
+            ):  # which those with derivatives of their own share
+                names = [other.name for other in OPS.values() if other.whole is not None]
+                raise ProgramError(f"the op {op.name!r} runs programs and is none of {', '.join(names)}")
             return op.name
         if not drop_rules:
             raise ProgramError(

@@ -15,7 +15,7 @@ from tensorken import tree
 from tensorken.errors import ProgramError
 from tensorken.origin import Origin
 from tensorken.programs.forms.checks import check_equation
-from tensorken.programs.forms.files import FORMAT, VERSION, checksum, little_endian, with_programs
+from tensorken.programs.forms.files import FORMAT, VERSION, checksum, little_endian
 from tensorken.programs.forms.plain import float_of, structure_of, value_of
 from tensorken.programs.names import printable
 from tensorken.programs.program import Equation, Literal, Program, Variable
@@ -94,7 +94,6 @@ class _Reader:
         self.files = [_text(file) for file in content["files"]]
         self.constants = [self._constant(row, make) for row in content["constants"]]
         self.programs: list[Program] = []
-        self.ops = OPS | with_programs()
 
     def last(self) -> Program:
         rows = self.content["programs"]
@@ -219,7 +218,7 @@ class _Reader:
         use: Callable[[Any], tuple[Variable, ...]],
     ) -> Equation:
         row = _entries("an equation", row, ("op", "operands", "results"), ("params", "origin", "scope"))
-        op = self.ops.get(row["op"])
+        op = OPS.get(row["op"])
         if op is None:
             raise ProgramError(
                 f"it needs the op {row['op']!r:.60}, which is not in the op table; install and import what brings it"
