@@ -56,8 +56,7 @@ from tensorken.lazy import Lazy as Lazy
 from tensorken.linalg import norm as norm
 from tensorken.linearization import *
 from tensorken.namespace import *
-from tensorken.programs import Program as Program
-from tensorken.programs.methods import attach as _attach_program_methods
+from tensorken.programs import Program as Program, methods as _program_methods
 from tensorken.registry import (
     backends as backends,
     default_backend as default_backend,
@@ -81,7 +80,7 @@ from tensorken.transforms import *
 from tensorken.vectorization import *
 
 bool = bool_
-_attach_program_methods()
+_program_methods.attach()
 
 if _typing.TYPE_CHECKING:
     __version__: str
