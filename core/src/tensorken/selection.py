@@ -16,15 +16,16 @@ import sys
 import warnings
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tensorken.discovery import OURS, did_you_mean, near, normalized, suggested
 from tensorken.errors import ArgumentError, BackendError, UnknownBackendError
 from tensorken.spec.raw import RawTensor
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from tensorken.discovery import Group, PluginRecord
-    from tensorken.registry import Registry
 
 __all__ = [
     "DEFAULT_ORDER",
@@ -99,10 +100,25 @@ class Use:
         return f"<using {self.choice}>"
 
 
+class Plugins(Protocol):
+    """What choices need of the registry: the plugins that are installed, and the interpreters of the backends."""
+
+    @property
+    def lock(self) -> AbstractContextManager[Any]: ...
+    def records(self, group: Group) -> list[PluginRecord]: ...
+    def refresh(self) -> dict[Group, list[PluginRecord]]: ...
+    def find(self, group: Group, name: str, distribution: str = "") -> list[PluginRecord]: ...
+    def devices(self, record: PluginRecord) -> tuple[str, ...]: ...
+    def load(self, record: PluginRecord, device: str | None = None) -> RawTensor[Any]: ...
+    def load_attribute(self, text: str, device: str | None) -> RawTensor[Any] | None: ...
+    def was_loaded(self, name: str) -> bool: ...
+    def name_of(self, interpreter: Any) -> tuple[str, str]: ...
+
+
 class Selection:
     """The choices that are in force, among the backends of a registry."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Plugins) -> None:
         self.registry = registry
         self.name_of = registry.name_of
         self._inside: ContextVar[tuple[Choice, ...]] = ContextVar("tensorken_backends", default=())
