@@ -18,9 +18,10 @@ from tools import array_api as public_suite  # noqa: E402
 from tools.workspace import distributions  # noqa: E402
 
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
+TENSORKEN = nox.project.load_toml(ROOT / "plugins" / "tensorken" / "pyproject.toml")
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 PYTHONS = sorted(
-    {*nox.project.python_versions(PROJECT), HERE},
+    {*nox.project.python_versions(TENSORKEN), HERE},
     key=lambda version: [int(part) for part in version.split(".")],
 )
 NEWEST = [version for version in PYTHONS if version == HERE or shutil.which(f"python{version}")][-1]

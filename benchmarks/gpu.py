@@ -27,7 +27,7 @@ from tasks import TASKS
 from tasks.case import normal
 
 import tensorken as tk
-from tensorken.errors import BackendError
+from tensorken_core.errors import BackendError
 
 Function = Callable[..., Any]
 

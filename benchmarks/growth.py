@@ -26,8 +26,8 @@ import numpy as np  # noqa: E402, the environment comes first
 from harness import pin  # noqa: E402
 
 import tensorken as tk  # noqa: E402
-from tensorken.fuse import Fuse  # noqa: E402
 from tensorken.programs.passes.pipeline import steps  # noqa: E402
+from tensorken_core.rewriting.fuse import Fuse  # noqa: E402
 from tensorken_numpy.backend import Numpy  # noqa: E402
 from tensorken_numpy.compiled.emission import Emitter  # noqa: E402
 from tensorken_numpy.compiled.memory import memory  # noqa: E402

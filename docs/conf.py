@@ -20,8 +20,8 @@ html_extra_path = ["extra"]  # what the site has as it is: the reports of our ow
 default_role = "py:obj"  # `grad` is a link where there is such a name, else code: see `missing` below
 nitpicky = True
 nitpick_ignore = [
-    ("py:class", "tensorken.origin.Origin"),
-    ("py:class", "tensorken.spec.op.Op"),
+    ("py:class", "tensorken_core.source_line.Origin"),
+    ("py:class", "tensorken_core.language.op.Op"),
 ]  # fields of records
 smartquotes_action = "D"  # dashes alone: quotes are often code
 
@@ -64,7 +64,7 @@ def as_imported(app: Sphinx, domain: str, kind: str, content: addnodes.desc_cont
     """Show `tensorken.sin` as users write it: `tk.sin`; what they import from a module keeps the module's name."""
     for prefix in content.parent.findall(addnodes.desc_addname):
         text = prefix.astext()
-        if text.startswith("tensorken.") and not text.startswith(("tensorken.plugin.", "tensorken.spec.")):
+        if text.startswith("tensorken."):
             prefix.clear()
             prefix += nodes.Text(f"tk.{text.removeprefix('tensorken.')}")
 

@@ -10,8 +10,8 @@ print that article's numbers, but for the last digit or two of a float32.
 from __future__ import annotations
 
 import tensorken as tk
-from tensorken.forward import Dual, Forward
-from tensorken.reverse import Reverse
+from tensorken_core.levels.forward import Dual, Forward
+from tensorken_core.levels.reverse import Reverse
 from tensorken_string.backend import Expression, String
 
 # ---- what is differentiated --------------------------------------------------------------------------------

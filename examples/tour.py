@@ -11,7 +11,7 @@ after `>>>` is evaluated as it stands, and what it gives is printed below it.
 from __future__ import annotations
 
 import tensorken as tk
-from tensorken.view import View
+from tensorken_core.rewriting.view import View
 
 NAMES: dict[str, object] = {"tk": tk, "View": View}
 """What the lines of the tour may speak of."""

@@ -16,7 +16,7 @@ from core.tests.each import each_of
 
 jax.config.update("jax_enable_x64", True)
 
-pytestmark = pytest.mark.filterwarnings("ignore::tensorken.errors.RetraceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::tensorken_core.errors.RetraceWarning")
 
 X, C, XS, CS = 0.3, 1.5, [0.3, 0.7], [1.5, 2.5]
 

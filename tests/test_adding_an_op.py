@@ -27,13 +27,13 @@ def test_three_pieces_make_an_op(tmp_path: Path) -> None:
     assert _numbers(done.stdout) == pytest.approx(_numbers(expected), rel=1e-12)
     assert done.stdout.splitlines()[-1] == expected.splitlines()[-1]
     # The copy was what ran, not the installed sources: only the copy has the op.
-    assert "log_sigmoid" not in (ROOT / "core/src/tensorken/functions/elementary.py").read_text(
-        encoding="utf-8"
-    )
+    assert "log_sigmoid" not in (
+        ROOT / "plugins/tensorken/src/tensorken/arrays/functions/elementary.py"
+    ).read_text(encoding="utf-8")
 
 
 BODY_ALONE = """
-from tensorken.spec.raw import RawTensor
+from tensorken_core.language.raw import RawTensor
 from tensorken_numpy.backend import Numpy
 
 class BodyAlone(Numpy):
@@ -83,8 +83,8 @@ def _with_op(folder: Path, changed: Callable[[str], str] = str) -> None:
     assert changed is str or changed(spec) != spec
     for source in SOURCES:
         shutil.copytree(ROOT / source, folder / source, ignore=shutil.ignore_patterns("__pycache__"))
-    _append(folder / "core/src/tensorken/spec/derived/elementary.py", "\n" + changed(spec))
-    _append(folder / "core/src/tensorken/functions/elementary.py", "\n\n" + function)
+    _append(folder / "core/src/tensorken_core/language/derived/elementary.py", "\n" + changed(spec))
+    _append(folder / "plugins/tensorken/src/tensorken/arrays/functions/elementary.py", "\n\n" + function)
     backend = folder / "backends/numpy/src/tensorken_numpy/backend.py"
     text = backend.read_text(encoding="utf-8")
     end = text.index("\n\n", text.index("    def expm1(self"))

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from tensorken.errors import BackendError
 from tensorken.programs.passes.pipeline import PASSES
+from tensorken_core.errors import BackendError
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = (

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 
 BACKEND = """
 import sys
-from tensorken.plugin import BackendEntry, hookimpl
+from tensorken_core.host.plugin import BackendEntry, hookimpl
 
 @hookimpl
 def tensorken_backend():
@@ -38,9 +38,9 @@ def tensorken_backend():
 OPS = '''
 """An op with a derivative and one without."""
 import tensorken as tk
-from tensorken.plugin import hookimpl
-from tensorken.spec import dtype_rules, shapes
-from tensorken.spec.op import Op
+from tensorken_core.host.plugin import hookimpl
+from tensorken_core.language import dtype_rules, shapes
+from tensorken_core.language.op import Op
 
 def slope(t, y, x):
     return t * (3 * x * x)
@@ -368,8 +368,8 @@ def test_a_plugin_brings_an_op_with_a_derivative_and_one_without(place: Place, w
     program = """
         import sys
         import tensorken as tk
-        from tensorken.registry import load_plugins
-        from tensorken.spec.op import OPS
+        from tensorken_core.host.registry import load_plugins
+        from tensorken_core.language.op import OPS
 
         print("fake_ops" in sys.modules, "cube" in OPS)
         print([(record.name, record.distribution, record.status) for record in load_plugins()])
@@ -399,8 +399,8 @@ def test_a_plugin_brings_an_op_with_a_derivative_and_one_without(place: Place, w
 CHOICES = """
 import os, sys
 import tensorken as tk
-from tensorken.registry import Registry
-from tensorken.selection import Selection
+from tensorken_core.host.registry import Registry
+from tensorken_core.host.backend_choice import Selection
 
 def chosen(selection):
     found = [str(selection.default_backend()), *selection.name_of(selection.resolve())]

@@ -118,7 +118,7 @@ def test_nothing_else_has_an_upper_bound(wheelhouse: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "group", "entries"),
     [
-        ("tensorken-core", "console_scripts", {"tensorken": "tensorken.cli:main"}),
+        ("tensorken-core", "console_scripts", {"tensorken": "tensorken_core.host.cli:main"}),
         ("tensorken-numpy", "tensorken.backends", {"numpy": "tensorken_numpy.plugin"}),
         ("tensorken-reference", "tensorken.backends", {"reference": "tensorken_reference.plugin"}),
         ("tensorken-string", "tensorken.backends", {"string": "tensorken_string.plugin"}),

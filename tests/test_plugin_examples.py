@@ -51,7 +51,7 @@ print(sources["curve"])
 """
 
 FAILING = """
-from tensorken.plugin import hookimpl
+from tensorken_core.host.plugin import hookimpl
 
 @hookimpl
 def tensorken_compile(program, backend):

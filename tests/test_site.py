@@ -135,7 +135,7 @@ def test_what_a_page_loads_from_elsewhere_is_found(html: str, found: list[str]) 
 def test_the_op_table_has_a_row_for_each_op() -> None:
     page = reference.pages()["ops"]
     rows = dict(re.findall(r"^   \* - ``(\w+)(\(.*)``$", page, re.MULTILINE))
-    assert rows.keys() == {name for name, op in reference.OPS.items() if op.whole is None}
+    assert rows.keys() == {name for name, op in reference.OPS.items() if op.higher_order is None}
     assert (rows["gather"], rows["where"]) == ("(x, indices, axis)", "(condition, a, b)")
 
 

@@ -187,7 +187,7 @@ def render() -> str:
         parts = [
             '"""The numbers in the bodies of the elementary functions: written by `python -m tools.coefficients`."""\n',
             "from __future__ import annotations\n",
-            "from tensorken.spec.dtypes import DType, float32, float64\n",
+            "from tensorken_core.language.dtypes import DType, float32, float64\n",
             RULE.format("constants in two parts: the first bits, and the rest"),
         ]
         for name, value, bits, remark in (

@@ -21,8 +21,8 @@ import numpy as np
 from mpmath import mpf
 
 import tensorken as tk
-from tensorken.spec.op import OPS
-from tensorken.spec.raw import RawTensor
+from tensorken_core.language.op import OPS
+from tensorken_core.language.raw import RawTensor
 from tools.workspace import ROOT
 
 PAGE = ROOT / "docs" / "numerics.md"

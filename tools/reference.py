@@ -19,13 +19,13 @@ import tensorken_nn
 import tensorken_nn.checkpoints
 import tensorken_nn.initializers
 import tensorken_profile
-from tensorken.errors import DTypeError
-from tensorken.registry import REGISTRY
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.op import OPS, Op
-from tensorken.spec.raw import RawTensor
-from tensorken.tensor import Tensor
-from tensorken.value import Value
+from tensorken_core.errors import DTypeError
+from tensorken_core.host.registry import REGISTRY
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.tensor.value import Value
 from tools.rooms import Room, names_of, rooms
 
 FIRST = """
@@ -191,14 +191,14 @@ COLUMNS = ("op", "what it is", "dtypes", "derivatives", "body", "own method in")
 
 def _ops_page() -> str:
     backends = _interpreters()
-    of_tensors = [op for op in OPS.values() if op.whole is None]
-    of_programs = sorted([op.name for op in OPS.values() if op.whole is not None])
+    of_tensors = [op for op in OPS.values() if op.higher_order is None]
+    of_programs = sorted([op.name for op in OPS.values() if op.higher_order is not None])
     rows = [_op_row(op, backends) for op in sorted(of_tensors, key=lambda op: op.name)]
     required = sum(op.body is None for op in of_tensors)
     text = f"""
         The language has {len(of_tensors)} ops of tensors. {required} of them are required of every backend; the others
         have a body in terms of others, which runs where a backend has no method of its own. Each is declared once, with
-        its shape rule, its dtype rule and its derivatives, in ``core/src/tensorken/spec/``, from which this table is.
+        its shape rule, its dtype rule and its derivatives, in ``tensorken_core/language/``.
         The ops {", ".join([f"``{name}``" for name in of_programs])} run programs, which are among their params.
 
         An interpreter calls an op with operands and params that are checked and normalised: shapes are equal, axes
@@ -290,10 +290,10 @@ def _backends_page() -> str:
         own = sorted(op.name for op in OPS.values() if op.method and op.body is not None and raw.has(op))
         parts += [_title(record.name, "-"), f"``{record.distribution}``: {REGISTRY.entry(record).summary}."]
         parts += [_paragraphs(inspect.getdoc(inspect.getmodule(type(raw))) or "")]
-        bodies = sum(op.body is not None and op.whole is None for op in OPS.values())
+        bodies = sum(op.body is not None and op.higher_order is None for op in OPS.values())
         parts += [f"Own methods for {len(own)} of the {bodies} ops that have a body:"] if own else []
         parts += [", ".join(f"``{name}``" for name in own)] if own else []
-    parts += [_title("What a backend is", "-"), ".. currentmodule:: tensorken.spec.raw"]
+    parts += [_title("What a backend is", "-"), ".. currentmodule:: tensorken_core.language.raw"]
     parts += [".. autoclass:: RawTensor()"]
     for name in ("new", "full", "shape", "dtype", "ravel", "has", "settle", "realize", "compile"):
         parts.append(f"   .. automethod:: {name}")

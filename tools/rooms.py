@@ -56,7 +56,7 @@ def rooms() -> list[Room]:
     offered = [f"{tensorken.__name__}.{name}" for name in _modules(tensorken)]
     also = {room.module.__name__: room.names for room in spread}
     found = [room for room in spread if room.module.__name__ not in offered]
-    return [*found, *[_whole(name, also.get(name, ())) for name in [*offered, "tensorken.plugin"]]]
+    return [*found, *[_whole(name, also.get(name, ())) for name in [*offered, "tensorken_core.host.plugin"]]]
 
 
 def names_of(module: types.ModuleType) -> tuple[str, ...]:

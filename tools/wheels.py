@@ -22,7 +22,8 @@ def build(folder: Path, extras: str = "all") -> list[Path]:
     Raises:
         RuntimeError: if pip fails, with what it said.
     """
-    sources = [*map(str, distributions()), f"{ROOT}[{extras}]"]
+    chosen = {ROOT / "plugins" / "tensorken": f"[{extras}]"}
+    sources = [f"{folder}{chosen.get(folder, '')}" for folder in distributions()]
     command = [
         sys.executable,
         "-m",

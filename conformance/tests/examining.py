@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorken.fuse import Fuse
-from tensorken.spec.raw import RawTensor
 from tensorken_conformance.case import Case, Result
 from tensorken_conformance.running.examine import examine, laws_for
 from tensorken_conformance.subject import Depth, Subject
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.rewriting.fuse import Fuse
 from tensorken_numpy.backend import Numpy
 
 

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tensorken.plugin import Capabilities
+from tensorken_core.host.plugin import Capabilities
 from tensorken_numpy.backend import Numpy
 
 PLACE = "conformance.tests.fake_backends"

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from tensorken.plugin import Capabilities
 from tensorken_conformance import levels
 from tensorken_conformance.case import Case, Result
 from tensorken_conformance.report.model import Header, Report
+from tensorken_core.host.plugin import Capabilities
 
 LAWS = {
     "values.read-back": "What is put in comes out.",

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tensorken.spec.capabilities import Capabilities
 from tensorken_conformance.oracles.bounds import FORMATS, Arithmetic, Dyadic, gamma, gammas
+from tensorken_core.language.capabilities import Capabilities
 
 FLOATS = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=6)
 TRIALS = settings(max_examples=60, deadline=None)

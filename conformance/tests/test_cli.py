@@ -15,19 +15,24 @@ import pytest
 
 from conformance.tests import fake_backends
 from conformance.tests.sample_reports import FAILED, report
-from tensorken.spec.op import OPS
 from tensorken_conformance import check, cli
 from tensorken_conformance.case import Case, Result
 from tensorken_conformance.cli import main
 from tensorken_conformance.report.journal import load_either
 from tensorken_conformance.report.serial import load, to_json
 from tensorken_conformance.running.loading import load as load_subject
+from tensorken_core.language.op import OPS
 
 RIGHT, WRONG = f"{fake_backends.PLACE}:Small", f"{fake_backends.PLACE}:Wrong"
 
 QUICK = ["--in-process", "--select", "values.read-back/full"]
 
-COMMAND = [sys.executable, "-c", "from tensorken.cli import main; raise SystemExit(main())", "conformance"]
+COMMAND = [
+    sys.executable,
+    "-c",
+    "from tensorken_core.host.cli import main; raise SystemExit(main())",
+    "conformance",
+]
 
 
 def command(*arguments: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[bytes]:
@@ -391,7 +396,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
 def test_missing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["missing", "numpy"]) == 0
     assert "missing, without which nothing goes: nothing" in capsys.readouterr().out
-    assert main(["missing", "tensorken.spec.raw:RawTensor"]) == 0
+    assert main(["missing", "tensorken_core.language.raw:RawTensor"]) == 0
     out, _ = capsys.readouterr()
     assert "lacks float32: needed for L1" in out
     assert "lacks float64: not needed for a level" in out

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from conformance.tests.examining import failures, results
-from tensorken.plugin import Capabilities
-from tensorken.spec.dtypes import DTYPES
 from tensorken_conformance import limits
 from tensorken_conformance.declarations import fault_of
 from tensorken_conformance.enclosure.errors import Errors
+from tensorken_core.host.plugin import Capabilities
+from tensorken_core.language.dtypes import DTYPES
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 

@@ -8,10 +8,6 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from tensorken import batch, forward
-from tensorken.fuse import Fuse
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.op import OPS
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.laws.derivatives import (  # noqa: F401 - importing a room enters its laws
@@ -27,6 +23,10 @@ from tensorken_conformance.laws.derivatives.situations import situations
 from tensorken_conformance.laws.derivatives.ties import TIES
 from tensorken_conformance.running.examine import examine
 from tensorken_conformance.subject import Subject
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.op import OPS
+from tensorken_core.levels import batch, forward
+from tensorken_core.rewriting.fuse import Fuse
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 
@@ -259,7 +259,7 @@ class Narrow(Numpy):
     "backend",
     [
         *[
-            pytest.param(examined, marks=pytest.mark.deep)
+            pytest.param(examined, marks=pytest.mark.nightly)
             for examined in (Fuse(Numpy()), Fuse(Reference()), Narrow())
         ],
         Fuse(Narrow()),
@@ -284,4 +284,4 @@ def test_what_is_known_only_from_shaken_runs_is_told():
 
 def test_every_op_with_derivatives_is_among_the_situations():
     named = {name for name, _ in situations()}
-    assert {op.name for op in OPS.values() if op.differentiable and op.whole is None} <= named
+    assert {op.name for op in OPS.values() if op.differentiable and op.higher_order is None} <= named

@@ -14,8 +14,6 @@ import pytest
 
 import tensorken_conformance.faults
 import tensorken_conformance.laws  # noqa: F401, entering faults and laws is what it does
-from tensorken.plugin import Capabilities
-from tensorken.spec.op import OPS
 from tensorken_conformance import cli, expectations, limits
 from tensorken_conformance.answers import explained
 from tensorken_conformance.case import STATUSES, Case
@@ -24,6 +22,8 @@ from tensorken_conformance.law import LAWS, LEVELS, Law
 from tensorken_conformance.levels import CREATIONS
 from tensorken_conformance.running.loading import load
 from tensorken_conformance.selftest.proof import WITHOUT_VERDICT
+from tensorken_core.host.plugin import Capabilities
+from tensorken_core.language.op import OPS
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "conformance.md").read_text(encoding="utf-8")
@@ -134,7 +134,7 @@ def test_the_lines_of_expected_failures_on_the_page_can_be_read() -> None:
 
 def test_the_matrix_of_our_own_backends_is_of_the_ops_that_there_are() -> None:
     assert {row[0].strip("`") for row in rows(BACKENDS, "op")} - set(CREATIONS) == {
-        op.name for op in OPS.values() if op.whole is None
+        op.name for op in OPS.values() if op.higher_order is None
     }
     found = {row[0].split()[0]: (row[1], row[4]) for row in rows(BACKENDS, "backend")}
     assert found == {"numpy": ("L5", "0"), "reference": ("L5", "0"), "string": ("L4s", "0")}

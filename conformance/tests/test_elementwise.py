@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.dtype_rules import floating
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS, Op
-from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import same
 from tensorken_conformance.case import Case, Result
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.laws import elementwise as room
 from tensorken_conformance.operands import pools
 from tensorken_conformance.running.examine import examine
 from tensorken_conformance.subject import Depth, Subject
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.dtype_rules import floating
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import same
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 
@@ -47,7 +47,7 @@ def failures(backend: RawTensor[Any], law: str = LAW, **only: str | Iterable[str
 # ---- right backends ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.deep
+@pytest.mark.nightly
 @pytest.mark.parametrize("backend", [Numpy(), Reference()], ids=["numpy", "reference"])
 @pytest.mark.parametrize("law", [LAW, "values.cast"])
 def test_right_backends_keep_the_laws(backend: RawTensor[Any], law: str) -> None:

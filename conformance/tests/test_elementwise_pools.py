@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.dtypes import DTYPES, float16, float32, float64
-from tensorken.spec.op import OPS
 from tensorken_conformance import limits
 from tensorken_conformance.laws.elementwise import EXACT, takes
 from tensorken_conformance.operands import pools
 from tensorken_conformance.oracles import ulp
 from tensorken_conformance.subject import Subject
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.dtypes import DTYPES, float16, float32, float64
+from tensorken_core.language.op import OPS
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 

@@ -10,11 +10,6 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from tensorken.errors import DTypeError, TensorkenError
-from tensorken.fuse import Fuse
-from tensorken.plugin import Capabilities
-from tensorken.spec.dtypes import DTYPES, FLOATS, DType
-from tensorken.spec.op import OPS, Op, run
 from tensorken_conformance import limits
 from tensorken_conformance.enclosure import (
     Enclosure,
@@ -27,6 +22,11 @@ from tensorken_conformance.enclosure import (
 )
 from tensorken_conformance.enclosure.interpreter import RULES
 from tensorken_conformance.enclosure.interval import exactly, stepped
+from tensorken_core.errors import DTypeError, TensorkenError
+from tensorken_core.host.plugin import Capabilities
+from tensorken_core.language.dtypes import DTYPES, FLOATS, DType
+from tensorken_core.language.op import OPS, Op, run
+from tensorken_core.rewriting.fuse import Fuse
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 

@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from tensorken import errors, levels
-from tensorken.fuse import Fuse
-from tensorken.plugin import Capabilities
-from tensorken.registry import SELECTION
-from tensorken.spec.raw import RawTensor
 from tensorken_conformance.case import Failure
 from tensorken_conformance.laws.errors.mistakes import BUILT_IN, MISTAKES, Mistake, Operands
 from tensorken_conformance.laws.errors.refused import possible, refuse
 from tensorken_conformance.laws.errors.survived import SITUATIONS
 from tensorken_conformance.running.examine import examine_all
 from tensorken_conformance.subject import Subject
+from tensorken_core import errors
+from tensorken_core.host.plugin import Capabilities
+from tensorken_core.host.registry import SELECTION
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.rewriting.fuse import Fuse
+from tensorken_core.tensor import level as levels
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 
@@ -49,7 +50,7 @@ def test_there_are_enough_mistakes():
 
 @pytest.mark.parametrize(
     "name",
-    ["numpy", pytest.param("reference", marks=pytest.mark.deep), "tensorken_numpy.backend:Numpy"],
+    ["numpy", pytest.param("reference", marks=pytest.mark.nightly), "tensorken_numpy.backend:Numpy"],
 )
 def test_right_backends_pass(name: str):
     subject = Subject.select(name)

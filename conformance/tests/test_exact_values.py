@@ -18,7 +18,7 @@ from tensorken_reference.backend import Reference
 LAWS = ("values.movement", "values.extrema", "values.indexing", "values.arrangement", "values.cipher")
 
 
-@pytest.mark.deep
+@pytest.mark.nightly
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("backend", [Numpy(), Reference()], ids=["numpy", "reference"])
 def test_right_backends_pass(backend: Any, law: str) -> None:

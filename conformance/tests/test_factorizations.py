@@ -141,7 +141,7 @@ def test_a_wrong_block_is_seen(op: str, dtype: str) -> None:
     assert {id.split("/")[3] for id in found} == {"65x65", *(["130x130"] if op == "qr" else [])}
 
 
-@pytest.mark.deep
+@pytest.mark.nightly
 def test_in_a_deep_run_more_ops_have_large_matrices() -> None:
     found = results(Numpy(), LAW, depth="deep", where=lambda case: case.shape in operands.LARGE)
     assert {result.status for result in found} == {"passed"}

@@ -9,12 +9,12 @@ import pytest
 
 import tensorken_conformance.faults
 import tensorken_conformance.laws  # noqa: F401, entering faults and laws is what it does
-from tensorken.spec.op import OPS
 from tensorken_conformance import faults
 from tensorken_conformance.faults import changes
 from tensorken_conformance.faults.fault import FAULTS, Fault, fault
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.selftest import proof, trials
+from tensorken_core.language.op import OPS
 from tensorken_numpy.backend import Numpy
 
 FAMILIES = {
@@ -89,7 +89,9 @@ NARROW = (
 )
 
 
-@pytest.mark.parametrize("id", [NARROW[0], *[pytest.param(id, marks=pytest.mark.deep) for id in NARROW[1:]]])
+@pytest.mark.parametrize(
+    "id", [NARROW[0], *[pytest.param(id, marks=pytest.mark.nightly) for id in NARROW[1:]]]
+)
 def test_a_fault_that_is_not_crude_is_wrong_in_at_most_one_of_a_hundred_cells(id: str) -> None:
     wrong, total = trials.share_of_wrong_cells(FAULTS[id])
     assert total > 100

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensorken.errors import BackendError, DTypeError, MissingOpError
-from tensorken.fuse import Fuse
-from tensorken.plugin import Capabilities
-from tensorken.shape_tracker import ShapeTracker
-from tensorken.spec.op import OPS, run
-from tensorken.spec.raw import RawTensor
 from tensorken_conformance.case import Result
 from tensorken_conformance.declarations import FIELDS, fault_of
 from tensorken_conformance.operands.sampled import methods, samples_of, takes, values_of
 from tensorken_conformance.running.delegation import delegated
 from tensorken_conformance.running.examine import examine_all
 from tensorken_conformance.subject import Subject
+from tensorken_core.errors import BackendError, DTypeError, MissingOpError
+from tensorken_core.host.plugin import Capabilities
+from tensorken_core.language.op import OPS, run
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.rewriting.fuse import Fuse
+from tensorken_core.rewriting.shape_tracker import ShapeTracker
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 

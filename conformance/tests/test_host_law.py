@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from tensorken.fuse import Fuse
-from tensorken.registry import REGISTRY, SELECTION
-from tensorken.spec.raw import RawTensor
 from tensorken_conformance.case import Result
 from tensorken_conformance.laws import host
 from tensorken_conformance.levels import level_of
 from tensorken_conformance.running.examine import examine_all
 from tensorken_conformance.subject import Subject
+from tensorken_core.host.registry import REGISTRY, SELECTION
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.rewriting.fuse import Fuse
 from tensorken_numpy.backend import Numpy
 
 PLUGIN = """
-from tensorken.plugin import BackendEntry, hookimpl
+from tensorken_core.host.plugin import BackendEntry, hookimpl
 
 @hookimpl
 def tensorken_backend():

@@ -11,14 +11,14 @@ import pytest
 
 import tensorken_conformance.laws  # noqa: F401, entering them is what it does
 from core.tests.each import each_of
-from tensorken.fuse import Fuse
-from tensorken.spec.dtypes import float32
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.laws import layouts as law
 from tensorken_conformance.operands import layouts
 from tensorken_conformance.running.examine import examine
 from tensorken_conformance.subject import Subject
+from tensorken_core.language.dtypes import float32
+from tensorken_core.rewriting.fuse import Fuse
 from tensorken_numpy import special
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference

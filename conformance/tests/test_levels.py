@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from tensorken.plugin import Capabilities
-from tensorken.spec.op import OPS
 from tensorken_conformance.case import Case, Result
 from tensorken_conformance.levels import (
     Account,
@@ -20,6 +18,8 @@ from tensorken_conformance.levels import (
 )
 from tensorken_conformance.running.examine import examine_all
 from tensorken_conformance.subject import Subject
+from tensorken_core.host.plugin import Capabilities
+from tensorken_core.language.op import OPS
 from tensorken_numpy.backend import Numpy
 
 ALL = Capabilities(dtypes=("bool", "int32", "float32"))

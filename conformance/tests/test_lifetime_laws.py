@@ -29,7 +29,7 @@ Change = Callable[..., Any]
 MIB = 1 << 20
 
 
-@pytest.mark.deep
+@pytest.mark.nightly
 @pytest.mark.parametrize("law", LAWS)
 def test_numpy_passes(law: str) -> None:
     found = results(Numpy(), f"lifetime.{law}", where=lambda case: case.dtype in ("bool", "float64", "int32"))
@@ -37,7 +37,7 @@ def test_numpy_passes(law: str) -> None:
     assert len({result.case.id for result in found}) == len(found) > 30
 
 
-@pytest.mark.deep
+@pytest.mark.nightly
 @pytest.mark.parametrize("law", ["caller-memory", "results-stay", "threads"])
 def test_reference_passes(law: str) -> None:
     ops = ("create", "derivative", "batch", "contraction", "sum", "new-numpy", "ravel")
@@ -349,11 +349,11 @@ def test_declared_nondeterminism_is_no_failure() -> None:
 
 
 def examined(backend: Any, op: str, detail: str) -> Any:
-    from tensorken.fuse import Fuse
     from tensorken_conformance.case import Case
     from tensorken_conformance.law import LAWS
     from tensorken_conformance.running.examine import examine
     from tensorken_conformance.subject import Subject
+    from tensorken_core.rewriting.fuse import Fuse
 
     case = Case("lifetime.growth", op, "float32", detail=detail)
     return examine(Subject(Fuse(backend), "leaking"), LAWS["lifetime.growth"], case)
@@ -442,7 +442,7 @@ def test_leaked_objects_are_found() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("op", [pytest.param("derivative", marks=pytest.mark.deep), "reduction"])
+@pytest.mark.parametrize("op", [pytest.param("derivative", marks=pytest.mark.nightly), "reduction"])
 def test_numpy_grows_not(op: str) -> None:
     found = examined(Numpy(), op, "small")
     assert (found.status, found.says) == ("passed", "")

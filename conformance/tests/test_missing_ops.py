@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from conformance.tests import fake_backends
-from tensorken.spec.raw import RawTensor
 from tensorken_conformance.expectations import Expectation
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.pytest_laws import Examination
@@ -15,6 +14,7 @@ from tensorken_conformance.report.model import make
 from tensorken_conformance.running.loading import load
 from tensorken_conformance.running.plan import Plan
 from tensorken_conformance.running.runner import Options, run
+from tensorken_core.language.raw import RawTensor
 from tensorken_numpy.backend import Numpy
 
 

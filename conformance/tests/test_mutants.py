@@ -12,11 +12,11 @@ import pytest
 
 import tensorken_conformance.laws  # noqa: F401, entering the laws is what it does
 import tensorken_reference
-from tensorken.spec.dtypes import float16, float32
 from tensorken_conformance.case import Case
 from tensorken_conformance.selftest import mutants, proof, recording, trials
 from tensorken_conformance.selftest.right import RIGHT
 from tensorken_conformance.subject import Subject
+from tensorken_core.language.dtypes import float16, float32
 from tensorken_reference import rounding, rows
 from tensorken_reference.backend import Reference
 

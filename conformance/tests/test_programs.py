@@ -17,10 +17,6 @@ import pytest
 
 import tensorken as tk
 from conformance.tests.examining import results
-from tensorken.fuse import Fuse
-from tensorken.plugin import Capabilities
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
 from tensorken_conformance.case import Case, Failure, Result
 from tensorken_conformance.laws import programs as laws
 from tensorken_conformance.programs.drawing import search
@@ -30,6 +26,10 @@ from tensorken_conformance.programs.stateful import run_lifetimes
 from tensorken_conformance.programs.writing import MOST, write
 from tensorken_conformance.running.examine import examine, laws_for
 from tensorken_conformance.subject import Subject
+from tensorken_core.host.plugin import Capabilities
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
+from tensorken_core.rewriting.fuse import Fuse
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 
@@ -112,7 +112,9 @@ class Narrow(Numpy):
     capabilities = Capabilities(dtypes=("bool", "float32"), unsupported={"tanh": "not yet"})
 
 
-@pytest.mark.parametrize("backend", [pytest.param(Numpy, marks=pytest.mark.deep), Required, Flushing, Narrow])
+@pytest.mark.parametrize(
+    "backend", [pytest.param(Numpy, marks=pytest.mark.nightly), Required, Flushing, Narrow]
+)
 def test_right_backends_pass(backend: type[Numpy]) -> None:
     for law in ("programs.meaning", "programs.stateful"):
         outcomes = results(backend(), law, seed=7, where=few)
@@ -244,7 +246,7 @@ def test_failures_are_the_same_in_each_run_for_a_seed_and_others_for_another() -
 
 def test_programs_are_about_all_ops_and_have_no_more_than_thirty_nodes() -> None:
     programs = [write(random.Random(number).randrange, Numpy.capabilities) for number in range(300)]
-    assert {op.name for op in OPS.values() if op.whole is None} <= joined(programs)
+    assert {op.name for op in OPS.values() if op.higher_order is None} <= joined(programs)
     sizes = [len(program.nodes) for program in programs]
     assert max(sizes) <= MOST and np.median(sizes) >= 10
     dtypes = {node.dtype for program in programs for node in program.nodes if isinstance(node, Leaf)}

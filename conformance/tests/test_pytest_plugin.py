@@ -11,7 +11,7 @@ import pytest
 pytest_plugins = ["pytester"]
 
 BACKENDS = """
-from tensorken.plugin import Capabilities
+from tensorken_core.host.plugin import Capabilities
 from tensorken_numpy.backend import Numpy
 
 class Right(Numpy):

@@ -7,10 +7,10 @@ import dataclasses
 import pytest
 
 from conformance.tests.sample_reports import FAILED, PASSED, report, result
-from tensorken.plugin import Capabilities
 from tensorken_conformance.case import Result
 from tensorken_conformance.report import matrix
 from tensorken_conformance.report.diff import compare
+from tensorken_core.host.plugin import Capabilities
 
 DECLARED = Capabilities(dtypes=("int32", "float32"), ulp={"exp": 2})
 

@@ -12,13 +12,13 @@ from xml.etree import ElementTree
 import pytest
 
 from conformance.tests.sample_reports import FAILED, PASSED, report, result
-from tensorken.plugin import Capabilities
 from tensorken_conformance.report import badge, serial
 from tensorken_conformance.report.junit import to_junit
 from tensorken_conformance.report.markdown import to_markdown
 from tensorken_conformance.report.model import Report
 from tensorken_conformance.report.page import FULL, to_page
 from tensorken_conformance.report.terminal import to_text
+from tensorken_core.host.plugin import Capabilities
 
 SAMPLES = {
     "passed": report(),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from conformance.tests.sample_reports import FAILED, PASSED, report, result
-from tensorken.plugin import Capabilities
 from tensorken_conformance.report.model import make, stale, timings, titles, written
 from tensorken_conformance.running.runner import Options, Run
+from tensorken_core.host.plugin import Capabilities
 
 
 def test_the_account_adds_up() -> None:

@@ -47,7 +47,7 @@ def test_finders_are_of_faults_and_mutants_that_there_are() -> None:
         pytest.param(
             sorted(DEADLY),
             ["crash: exit status 0", "hang: no result within"],
-            marks=pytest.mark.deep,  # `tensorken conformance selftest` has them, too
+            marks=pytest.mark.nightly,  # `tensorken conformance selftest` has them, too
         ),
     ],
     ids=["one", "all"],

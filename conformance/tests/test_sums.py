@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from conformance.tests.examining import failures, faulty, results
-from tensorken.spec.capabilities import Capabilities
 from tensorken_conformance.case import Case
 from tensorken_conformance.running.examine import laws_for
 from tensorken_conformance.subject import Subject
+from tensorken_core.language.capabilities import Capabilities
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 
@@ -33,7 +33,7 @@ def some(case: Case) -> bool:
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(
-    "backend", [Numpy(), pytest.param(Reference(), marks=pytest.mark.deep)], ids=["numpy", "reference"]
+    "backend", [Numpy(), pytest.param(Reference(), marks=pytest.mark.nightly)], ids=["numpy", "reference"]
 )
 def test_right_backends_pass(backend: Any, law: str) -> None:
     quick = law != "values.factorizations" or isinstance(backend, Numpy)

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from tensorken.errors import ConcretizationError
-from tensorken.plugin import Capabilities
-from tensorken.spec.dtypes import float32
-from tensorken.spec.op import Op
-from tensorken.spec.raw import RawTensor
 from tensorken_conformance.expressions.programs import WRITTEN, drawn
 from tensorken_conformance.expressions.trees import Recorder, difference, read
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.levels import Level, account, level_of
 from tensorken_conformance.running.examine import examine_all
 from tensorken_conformance.subject import Subject
+from tensorken_core.errors import ConcretizationError
+from tensorken_core.host.plugin import Capabilities
+from tensorken_core.language.dtypes import float32
+from tensorken_core.language.op import Op
+from tensorken_core.language.raw import RawTensor
 from tensorken_string.backend import Expression, String
 
 LAW_NAMES = sorted(law.id for law in LAWS.values() if law.symbolic)

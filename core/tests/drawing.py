@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tensorken as tk
 from core.tests.support import FUSED, Required
-from tensorken.fuse import Fuse
+from tensorken_core.rewriting.fuse import Fuse
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 

@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import tensorken as tk
-from tensorken.tensor import Tensor
+from tensorken_core.tensor.tensor import Tensor
 
 LARGEST = 100_000.0
 

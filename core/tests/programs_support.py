@@ -14,17 +14,17 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tensorken.calls import CALL
-from tensorken.control_flow.branches import COND
-from tensorken.control_flow.roles import CARRY, CONSTANT, Role
-from tensorken.control_flow.scans import SCAN
-from tensorken.control_flow.whiles import WHILE
-from tensorken.programs.program import Equation, Literal, Program, Variable
-from tensorken.spec.dtypes import DType, bool_, float32, float64, int32
-from tensorken.spec.op import OPS, Op, run
-from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import Shape
-from tensorken.tensor import Tensor
+from tensorken.compilation.call_op import CALL
+from tensorken.control_flow.carries import CARRY, CONSTANT, Role
+from tensorken.control_flow.cond_op import COND
+from tensorken.control_flow.scan_op import SCAN
+from tensorken.control_flow.while_op import WHILE
+from tensorken_core.language.dtypes import DType, bool_, float32, float64, int32
+from tensorken_core.language.op import OPS, Op, run
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape
+from tensorken_core.program.program import Equation, Literal, Program, Variable
+from tensorken_core.tensor.tensor import Tensor
 
 WHOLE = (0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0)
 HARD = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.7, 1e-40, 1e30, math.inf, -math.inf, math.nan)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken.fuse import Fuse
-from tensorken.shape_tracker import ShapeTracker
-from tensorken.spec.op import OPS, Op
-from tensorken.spec.raw import RawTensor
-from tensorken.tensor import Tensor
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.rewriting.fuse import Fuse
+from tensorken_core.rewriting.shape_tracker import ShapeTracker
+from tensorken_core.tensor.tensor import Tensor
 from tensorken_numpy.backend import Numpy
 
 

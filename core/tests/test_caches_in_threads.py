@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tensorken as tk
-from tensorken import compilation
+from tensorken.compilation import jit as compilation
 from tensorken.programs.passes import constants
 from tensorken.programs.passes.constants import with_constants_folded
 from tensorken_numpy.backend import Numpy

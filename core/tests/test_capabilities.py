@@ -13,9 +13,9 @@ import pytest
 
 import tensorken as tk
 from core.tests.support import Counting
-from tensorken.fuse import Fuse
-from tensorken.plugin import Capabilities
-from tensorken.registry import REGISTRY
+from tensorken_core.host.plugin import Capabilities
+from tensorken_core.host.registry import REGISTRY
+from tensorken_core.rewriting.fuse import Fuse
 from tensorken_numpy.backend import Numpy
 
 pytestmark = pytest.mark.usefixtures("on_numpy")

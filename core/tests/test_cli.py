@@ -20,15 +20,15 @@ import pluggy
 import pytest
 
 import tensorken
-from tensorken.selection import DISTRIBUTIONS
+from tensorken_core.host.backend_choice import DISTRIBUTIONS
 
 BACKEND = """
-from tensorken.plugin import BackendEntry, hookimpl
+from tensorken_core.host.plugin import BackendEntry, hookimpl
 
 @hookimpl
 def tensorken_backend():
     def load(device=None):
-        from tensorken.spec.raw import RawTensor
+        from tensorken_core.language.raw import RawTensor
         class Toy(RawTensor): pass
         return Toy()
     return BackendEntry({name!r}, load{more})
@@ -45,7 +45,7 @@ def fails(arguments):
     raise RuntimeError("out of \\N{GREEK SMALL LETTER OMEGA}\\nand more")
 
 def refuses(arguments):
-    from tensorken.errors import ShapeError
+    from tensorken_core.errors import ShapeError
     raise ShapeError("shapes do not fit\\n  second line")
 
 def waits(arguments):
@@ -296,7 +296,8 @@ def test_without_backends_the_list_says_what_to_install(here: Installation) -> N
 def test_a_healthy_installation_has_nothing_to_mend(here: Installation) -> None:
     here.backend("numpy")
     here.commands()
-    plugin = "from tensorken.plugin import hookimpl\n@hookimpl\ndef tensorken_report_header(): return 'report: fine'"
+    plugin = "from tensorken_core.host.plugin import hookimpl\n"
+    plugin += "@hookimpl\ndef tensorken_report_header(): return 'report: fine'"
     here.install("report", "[tensorken.plugins]\nreport = fake_report\n", fake_report=plugin)
     here.install("tool", "[tensorken.namespace]\ntool = fake_tool:tool\n", fake_tool="tool = 1")
     told = lines(here.run("doctor", TENSORKEN_BACKEND="numpy"))

@@ -15,7 +15,7 @@ from core.tests.support import array, f64
 
 pytestmark = [
     pytest.mark.usefixtures("on_numpy"),
-    pytest.mark.filterwarnings("ignore::tensorken.errors.RetraceWarning"),
+    pytest.mark.filterwarnings("ignore::tensorken_core.errors.RetraceWarning"),
 ]
 
 X, C = 0.3, 1.5
@@ -113,13 +113,13 @@ def test_a_checkpoint_that_closes_over_values_is_the_function_itself(call, inner
     check(call, "plain", inner, ("grad", "third") if call is checkpointed else ("grad",))
 
 
-@pytest.mark.deep
+@pytest.mark.nightly
 @each_of(("call", "inner"), [(call, inner) for call in CHECKPOINTED for inner in NESTINGS])
 def test_each_derivative_of_a_checkpoint_that_closes_over_values(call, inner):
     check(call, "plain", inner, DERIVATIVES)
 
 
-@pytest.mark.deep
+@pytest.mark.nightly
 @each_of(("outer", "inner"), [(outer, inner) for outer in NESTINGS for inner in NESTINGS if outer != "plain"])
 def test_each_nesting_in_each(outer, inner):
     check(checkpointed, outer, inner, ("value", "grad", "jvp", "third"))
@@ -128,7 +128,7 @@ def test_each_nesting_in_each(outer, inner):
 def test_a_checkpoint_keeps_what_it_closes_over_and_not_what_is_inside():
     def grown(f: Callable[[Any], Any]) -> int:
         """How many values the derivative of four blocks keeps between the two halves of a program."""
-        from tensorken.calls import halves_of
+        from tensorken.compilation.call_op import halves_of
 
         def chain(w, x):
             for _ in range(4):
@@ -286,13 +286,13 @@ def test_each_way_to_close_over_values_in_each_derivative(call):
     check_by_x(call, "plain", "plain", DERIVATIVES_BY_X)
 
 
-@pytest.mark.deep
+@pytest.mark.nightly
 @each_of(("call", "inner"), [(call, inner) for call in RULED for inner in NESTINGS_BY_X])
 def test_each_rule_in_each_nesting(call, inner):
     check_by_x(call, "plain", inner, DERIVATIVES_BY_X)
 
 
-@pytest.mark.deep
+@pytest.mark.nightly
 @each_of(
     ("outer", "inner"),
     [(outer, inner) for outer in NESTINGS_BY_X for inner in NESTINGS_BY_X if outer != "plain"],

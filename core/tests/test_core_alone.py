@@ -14,15 +14,15 @@ package = types.ModuleType("tensorken")  # its own __init__ would load the funct
 package.__path__ = importlib.util.find_spec("tensorken").submodule_search_locations
 sys.modules["tensorken"] = package
 
-from tensorken.tensor import Tensor, as_tensor
-from tensorken.errors import ArgumentError, ShapeError
-from tensorken.spec.dtypes import float64
-from tensorken.spec.interpreter import Interpreter
-from tensorken.custom import custom_jvp, custom_vjp
-from tensorken.jacobians import hessian, jacfwd, jacrev
-from tensorken.rematerialize import checkpoint
-from tensorken.transforms import grad, jvp, value_and_grad, vjp
-from tensorken.vectorization import vmap
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+from tensorken_core.errors import ArgumentError, ShapeError
+from tensorken_core.language.dtypes import float64
+from tensorken_core.language.interpreter import Interpreter
+from tensorken_core.transforms.custom_rules import custom_jvp, custom_vjp
+from tensorken_core.transforms.jacobian import hessian, jacfwd, jacrev
+from tensorken_core.transforms.checkpoint import checkpoint
+from tensorken_core.transforms.grad import grad, jvp, value_and_grad, vjp
+from tensorken_core.transforms.vmap import vmap
 from tensorken_reference.backend import Reference
 
 backend = Reference()

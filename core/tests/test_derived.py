@@ -18,9 +18,9 @@ from hypothesis import given, strategies as st
 import tensorken as tk
 from core.tests.each import each_of
 from core.tests.support import FUSED, Required, array
-from tensorken.errors import DTypeError, MixedBackendError, ShapeError
-from tensorken.fuse import Fuse
-from tensorken.spec.op import OPS
+from tensorken_core.errors import DTypeError, MixedBackendError, ShapeError
+from tensorken_core.language.op import OPS
+from tensorken_core.rewriting.fuse import Fuse
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 

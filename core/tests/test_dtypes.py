@@ -17,8 +17,16 @@ from hypothesis import given, strategies as st
 import tensorken as tk
 from core.tests.each import each_of
 from core.tests.support import STACKS, array, f64
-from tensorken.errors import DTypeError, ScalarRangeError
-from tensorken.spec.dtypes import DTYPES, as_dtype, of_scalar, promote, round_float, with_scalar, wrap_integer
+from tensorken_core.errors import DTypeError, ScalarRangeError
+from tensorken_core.language.dtypes import (
+    DTYPES,
+    as_dtype,
+    of_scalar,
+    promote,
+    round_float,
+    with_scalar,
+    wrap_integer,
+)
 
 pytestmark = pytest.mark.usefixtures("on_numpy")
 

@@ -18,7 +18,7 @@ from core.tests.drawing import BACKENDS, DTYPES, FLOATS, INTEGERS, Array, arrays
 from core.tests.each import each_of
 from core.tests.examples import examples
 from core.tests.support import FUSED, array, f64
-from tensorken.errors import ArgumentError, DTypeError, ShapeError
+from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 
 pytestmark = pytest.mark.slow
 

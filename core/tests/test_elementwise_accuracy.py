@@ -20,8 +20,8 @@ import pytest
 import tensorken as tk
 from core.tests.each import each_of
 from core.tests.support import Required
-from tensorken.dispatch import apply
-from tensorken.spec.op import OPS
+from tensorken_core.language.op import OPS
+from tensorken_core.tensor.dispatch import apply
 from tensorken_numpy.backend import Numpy
 from tools import coefficients
 from tools.numerics import distance

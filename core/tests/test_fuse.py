@@ -14,9 +14,9 @@ from core.tests.each import each_of
 from core.tests.examples import examples
 from core.tests.programs import Program, on, programs
 from core.tests.support import STACKS, Counting, Nothing, Required, Strict, array, f64
-from tensorken.fuse import LIMIT, Fuse, Held
-from tensorken.shape_tracker import ShapeTracker
-from tensorken.spec.op import OPS
+from tensorken_core.language.op import OPS
+from tensorken_core.rewriting.fuse import LIMIT, Fuse, Held
+from tensorken_core.rewriting.shape_tracker import ShapeTracker
 from tensorken_numpy.backend import Numpy
 
 pytestmark = pytest.mark.usefixtures("on_numpy")

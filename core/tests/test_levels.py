@@ -18,10 +18,11 @@ import pytest
 import tensorken as tk
 from core.tests.each import each_of
 from core.tests.support import FUSED, STACKS, array, f64
-from tensorken import levels, reverse
-from tensorken.errors import EscapedTensorError, MixedBackendError
-from tensorken.fuse import Fuse
-from tensorken.tensor import Tensor
+from tensorken_core.errors import EscapedTensorError, MixedBackendError
+from tensorken_core.levels import reverse
+from tensorken_core.rewriting.fuse import Fuse
+from tensorken_core.tensor import level as levels
+from tensorken_core.tensor.tensor import Tensor
 from tensorken_numpy.backend import Numpy
 
 pytestmark = pytest.mark.usefixtures("on_numpy")

@@ -13,8 +13,8 @@ import pytest
 import tensorken as tk
 from core.tests.each import each_of
 from core.tests.support import FUSED, STACKS, array, close, f64
-from tensorken.errors import TensorkenError
-from tensorken.tensor import Tensor
+from tensorken_core.errors import TensorkenError
+from tensorken_core.tensor.tensor import Tensor
 
 pytestmark = pytest.mark.usefixtures("on_numpy")
 

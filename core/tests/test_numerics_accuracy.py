@@ -16,7 +16,7 @@ from mpmath import mpf
 import tensorken as tk
 from core.tests.each import each_of
 from core.tests.support import Required
-from tensorken.spec.op import OPS
+from tensorken_core.language.op import OPS
 from tensorken_numpy.backend import Numpy
 from tools import numerics
 from tools.numerics import DTYPES, ROWS, SMOOTH, distance, function, operands, truth, worst

@@ -23,20 +23,20 @@ from hypothesis import example, given, strategies as st
 from packaging.specifiers import SpecifierSet
 
 import tensorken as tk
-from tensorken import discovery, load_watch, registry
-from tensorken.discovery import PluginRecord, required_range
-from tensorken.errors import ArgumentError, BackendError, UnknownBackendError
-from tensorken.fuse import Fuse
-from tensorken.plugin import SPEC_VERSION, BackendEntry
-from tensorken.registry import Registry
-from tensorken.selection import DEFAULT_ORDER, DISTRIBUTIONS, VARIABLES, Selection
-from tensorken.spec.op import OPS, Op
-from tensorken.spec.raw import RawTensor
-from tensorken.versions import place_in_range
+from tensorken_core.errors import ArgumentError, BackendError, UnknownBackendError
+from tensorken_core.host import discovery, load_watch, registry
+from tensorken_core.host.backend_choice import DEFAULT_ORDER, DISTRIBUTIONS, VARIABLES, Selection
+from tensorken_core.host.discovery import PluginRecord, required_range
+from tensorken_core.host.plugin import SPEC_VERSION, BackendEntry
+from tensorken_core.host.registry import Registry
+from tensorken_core.host.versions import place_in_range
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.rewriting.fuse import Fuse
 from tensorken_reference.backend import Reference
 
 PLUGIN = """
-from tensorken.plugin import BackendEntry, hookimpl
+from tensorken_core.host.plugin import BackendEntry, hookimpl
 
 @hookimpl
 def tensorken_backend():
@@ -47,7 +47,7 @@ def tensorken_backend():
 """
 
 HEAVY = """
-from tensorken.spec.raw import RawTensor
+from tensorken_core.language.raw import RawTensor
 
 class Toy(RawTensor):
     def __init__(self, device=None):
@@ -362,9 +362,9 @@ def test_a_backend_is_used_as_its_load_gives_it(site: Site) -> None:
     assert type(plain) is sys.modules["fake_dist_plain_heavy"].Toy
     assert site.selection.name_of(plain) == ("plain", "cpu")
     source = """
-        from tensorken.fuse import Fuse
-        from tensorken.plugin import BackendEntry, hookimpl
-        from tensorken.spec.raw import RawTensor
+        from tensorken_core.rewriting.fuse import Fuse
+        from tensorken_core.host.plugin import BackendEntry, hookimpl
+        from tensorken_core.language.raw import RawTensor
 
         class Toy(RawTensor): pass
         made = Fuse(Toy())
@@ -402,15 +402,15 @@ BROKEN = {
     "no hook": ("x = 1", "no function with a name of tensorken_backend"),
     "not marked": ("def tensorken_backend(): ...", "is marked @hookimpl"),
     "misspelt hook": (
-        "from tensorken.plugin import hookimpl\n@hookimpl\ndef tensorken_backnd(): ...",
+        "from tensorken_core.host.plugin import hookimpl\n@hookimpl\ndef tensorken_backnd(): ...",
         "there is no hook 'tensorken_backnd'; did you mean tensorken_backend",
     ),
     "wrong arguments": (
-        "from tensorken.plugin import hookimpl\n@hookimpl\ndef tensorken_backend(nonsense): ...",
+        "from tensorken_core.host.plugin import hookimpl\n@hookimpl\ndef tensorken_backend(nonsense): ...",
         "PluginValidationError",
     ),
     "no entry": (
-        "from tensorken.plugin import hookimpl\n@hookimpl\ndef tensorken_backend(): return 'bad'",
+        "from tensorken_core.host.plugin import hookimpl\n@hookimpl\ndef tensorken_backend(): return 'bad'",
         r"must give one BackendEntry, not \['bad'\]",
     ),
     "another name": (
@@ -419,7 +419,7 @@ BROKEN = {
     ),
     "load raises": (PLUGIN.format(module="no_such", name="bad", facts=""), "install no_such_heavy"),
     "a class instead of an instance": (
-        "from tensorken.plugin import *\nfrom tensorken.spec.raw import RawTensor\n"
+        "from tensorken_core.host.plugin import *\nfrom tensorken_core.language.raw import RawTensor\n"
         "@hookimpl\ndef tensorken_backend(): return BackendEntry('bad', lambda device: RawTensor)",
         "which is no RawTensor",
     ),
@@ -454,7 +454,7 @@ def test_a_broken_backend_matters_to_whoever_selects_it_alone(site: Site, source
 
 def test_a_plugin_that_fails_is_not_left_half_registered(site: Site) -> None:
     source = """
-        from tensorken.plugin import hookimpl
+        from tensorken_core.host.plugin import hookimpl
         @hookimpl
         def tensorken_report_header(): return "from the dead"
         @hookimpl
@@ -515,8 +515,8 @@ def test_an_error_whose_message_cannot_be_read_breaks_its_plugin_alone(site: Sit
 ENDS = """
 import os, sys
 sys.path.insert(0, {folder!r})
-from tensorken.registry import Registry
-from tensorken.selection import Selection
+from tensorken_core.host.registry import Registry
+from tensorken_core.host.backend_choice import Selection
 Selection(Registry([{folder!r}])).resolve({choice!r})
 """
 
@@ -842,9 +842,9 @@ def test_a_list_of_which_nothing_can_be_used_is_an_error(site: Site) -> None:
 
 
 MODULE = """
-from tensorken.fuse import Fuse
-from tensorken.plugin import BackendEntry
-from tensorken.spec.raw import RawTensor
+from tensorken_core.rewriting.fuse import Fuse
+from tensorken_core.host.plugin import BackendEntry
+from tensorken_core.language.raw import RawTensor
 
 class Mine(RawTensor):
     def __init__(self, device=None):
@@ -1268,8 +1268,8 @@ def test_a_backend_uninstalled_before_its_first_use_is_unknown(site: Site) -> No
 
 
 OPS_PLUGIN = """
-from tensorken.plugin import hookimpl
-from tensorken.spec.op import Op
+from tensorken_core.host.plugin import hookimpl
+from tensorken_core.language.op import Op
 
 def same(*types): return types[0]
 first, second = (Op(name, 1, same, same) for name in ({first!r}, {second!r}))
@@ -1307,7 +1307,7 @@ def test_ops_whose_names_are_taken_are_refused_together(site: Site, op_table: di
     site.install(
         "bad", {"plugins": {"bad": "fake_bad"}}, fake_bad=OPS_PLUGIN.format(first="fake_e", second="exp")
     )
-    odd = "from tensorken.plugin import hookimpl\n@hookimpl\ndef tensorken_ops(): return ['exp']"
+    odd = "from tensorken_core.host.plugin import hookimpl\n@hookimpl\ndef tensorken_ops(): return ['exp']"
     site.install("odd", {"plugins": {"odd": "fake_odd"}}, fake_odd=odd)
     reasons = {record.name: record.reason for record in site.registry.load_plugins()}
     assert "already" in reasons["bad"]
@@ -1319,7 +1319,7 @@ def test_ops_whose_names_are_taken_are_refused_together(site: Site, op_table: di
 
 def test_a_broken_plugin_harms_no_other(site: Site) -> None:
     good = """
-        from tensorken.plugin import hookimpl
+        from tensorken_core.host.plugin import hookimpl
         @hookimpl
         def tensorken_compile(program, backend):
             return None if program == "hard" else f"{backend} runs {program}"
@@ -1327,12 +1327,12 @@ def test_a_broken_plugin_harms_no_other(site: Site) -> None:
         def tensorken_report_header(): return "good: at your service"
         """
     grumpy = """
-        from tensorken.plugin import hookimpl
+        from tensorken_core.host.plugin import hookimpl
         @hookimpl
         def tensorken_report_header(): raise RuntimeError("not today")
         """
     unhashable = """
-        from tensorken.plugin import hookimpl
+        from tensorken_core.host.plugin import hookimpl
         class Plugin:
             __hash__ = None
             @hookimpl
@@ -1363,9 +1363,8 @@ def test_a_broken_plugin_harms_no_other(site: Site) -> None:
 
 def test_plugins_of_one_name_do_not_clash_as_nobody_selects_them(site: Site) -> None:
     for i in (1, 2):
-        source = (
-            f"from tensorken.plugin import hookimpl\n@hookimpl\ndef tensorken_report_header(): return '{i}'"
-        )
+        source = "from tensorken_core.host.plugin import hookimpl\n"
+        source += f"@hookimpl\ndef tensorken_report_header(): return '{i}'"
         site.install(f"dist{i}", {"plugins": {"report": f"fake_{i}"}}, **{f"fake_{i}": source})
     assert {record.status for record in site.registry.load_plugins()} == {"available"}
     assert site.registry.report_header() == ["1", "2"]
@@ -1373,7 +1372,7 @@ def test_plugins_of_one_name_do_not_clash_as_nobody_selects_them(site: Site) -> 
 
 def test_a_compiler_that_fails_is_named_and_those_after_it_are_not(site: Site) -> None:
     source = """
-        from tensorken.plugin import hookimpl
+        from tensorken_core.host.plugin import hookimpl
         @hookimpl{facts}
         def tensorken_compile(program): {body}
         """
@@ -1404,7 +1403,7 @@ def test_a_compiler_that_fails_is_named_and_those_after_it_are_not(site: Site) -
 def test_a_plugin_adds_a_name_which_is_imported_when_it_is_used(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tensorken.registry.REGISTRY", site.registry)
+    monkeypatch.setattr("tensorken_core.host.registry.REGISTRY", site.registry)
     names = {"my_tool": "fake_tool:Tool", "ones": "fake_ones:nothing"}
     site.install("tool", {"namespace": names}, fake_tool="class Tool: pass", fake_ones="1 / 0")
     assert "my_tool" in dir(tk)
@@ -1419,7 +1418,7 @@ def test_a_plugin_adds_a_name_which_is_imported_when_it_is_used(
 
 
 def test_a_name_that_nobody_has_is_pythons_own_error(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tensorken.registry.REGISTRY", site.registry)
+    monkeypatch.setattr("tensorken_core.host.registry.REGISTRY", site.registry)
     site.install("tool", {"namespace": {"my_tool": "fake_tool:Tool"}}, fake_tool="class Tool: pass")
     for name in ("my-tool", "my_tol", "cosinus", "_my_tool"):
         with pytest.raises(AttributeError) as caught:
@@ -1440,7 +1439,7 @@ def test_a_name_that_nobody_has_is_pythons_own_error(site: Site, monkeypatch: py
 def test_a_broken_name_harms_no_other(
     site: Site, monkeypatch: pytest.MonkeyPatch, dists: dict[str, str], reason: str
 ) -> None:
-    monkeypatch.setattr("tensorken.registry.REGISTRY", site.registry)
+    monkeypatch.setattr("tensorken_core.host.registry.REGISTRY", site.registry)
     for name, source in dists.items():
         site.install(name, {"namespace": {"tool": f"fake_{name}:tool"}}, **{f"fake_{name}": source})
     site.install("good", {"namespace": {"good": "fake_good:good"}}, fake_good="good = 3")

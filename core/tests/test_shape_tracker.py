@@ -9,10 +9,10 @@ import tensorken as tk
 from core.tests.each import each_of
 from core.tests.laws.operands import SAMPLES, draw, over
 from core.tests.support import Nothing, array
-from tensorken.fuse import Fuse
-from tensorken.shape_tracker import ShapeTracker
-from tensorken.spec.op import OPS
-from tensorken.tensor import apply
+from tensorken_core.language.op import OPS
+from tensorken_core.rewriting.fuse import Fuse
+from tensorken_core.rewriting.shape_tracker import ShapeTracker
+from tensorken_core.tensor.tensor import apply
 from tensorken_numpy.backend import Numpy
 
 pytestmark = pytest.mark.usefixtures("on_numpy")

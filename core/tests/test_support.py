@@ -12,7 +12,7 @@ import tensorken as tk
 from core.tests.each import each_of
 from core.tests.laws.operands import over
 from core.tests.support import Counting, Strict, Strideless
-from tensorken.spec.op import OPS
+from tensorken_core.language.op import OPS
 
 
 @pytest.mark.parametrize("backend", [Strideless(), Strict()], ids=repr)

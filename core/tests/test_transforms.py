@@ -16,10 +16,10 @@ from hypothesis import given, strategies as st
 import tensorken as tk
 from core.tests.each import each_of
 from core.tests.support import FUSED, STACKS, Counting, array, close, f64
-from tensorken.errors import GradientError, StructureError
-from tensorken.fuse import Fuse
-from tensorken.spec.op import Op
-from tensorken.tensor import apply
+from tensorken_core.errors import GradientError, StructureError
+from tensorken_core.language.op import Op
+from tensorken_core.rewriting.fuse import Fuse
+from tensorken_core.tensor.tensor import apply
 
 pytestmark = pytest.mark.usefixtures("on_numpy")
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, strategies as st
 
-from tensorken import tree
-from tensorken.errors import ArgumentError, StructureError
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError, StructureError
 
 
 class Point(NamedTuple):

@@ -15,7 +15,7 @@ import pytest
 import tensorken as tk
 from core.tests.each import each_of
 from core.tests.support import FUSED, STACKS, array, f64, peak_of
-from tensorken.errors import (
+from tensorken_core.errors import (
     ArgumentError,
     DTypeError,
     EscapedTensorError,
@@ -23,8 +23,8 @@ from tensorken.errors import (
     ShapeError,
     StructureError,
 )
-from tensorken.linearization import Linearize
-from tensorken.tensor import Tensor
+from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.transforms.linearize import Linearize
 from tensorken_reference.backend import Reference
 
 pytestmark = pytest.mark.usefixtures("on_numpy")

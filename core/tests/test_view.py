@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 from numpy.lib.stride_tricks import as_strided
 
-from tensorken.errors import AxisError, IndexingError, ShapeError
-from tensorken.view import View
+from tensorken_core.errors import AxisError, IndexingError, ShapeError
+from tensorken_core.rewriting.view import View
 
 
 def placed(array, buffer):

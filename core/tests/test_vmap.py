@@ -12,8 +12,7 @@ import tensorken as tk
 from core.tests.examples import examples
 from core.tests.programs import programs
 from core.tests.support import FUSED, STACKS, Counting, array, f64, peak_of
-from tensorken.batch import Batch
-from tensorken.errors import (
+from tensorken_core.errors import (
     ArgumentError,
     AxisError,
     ConcretizationError,
@@ -21,7 +20,8 @@ from tensorken.errors import (
     ShapeError,
     StructureError,
 )
-from tensorken.fuse import Fuse
+from tensorken_core.levels.batch import Batch
+from tensorken_core.rewriting.fuse import Fuse
 
 pytestmark = [pytest.mark.usefixtures("on_numpy"), pytest.mark.feature(197)]
 RNG = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tensorken as tk
-from tensorken.view import View
+from tensorken_core.rewriting.view import View
 
 
 def counting(*shape: int, start: float = 1.0) -> tk.Tensor:

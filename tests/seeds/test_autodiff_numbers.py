@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tensorken as tk
-from tensorken.forward import Dual, Forward
+from tensorken_core.levels.forward import Dual, Forward
 
 FIRST_DERIVATIVES: dict[str, Callable[..., Any]] = {"forward": tk.derivative, "reverse": tk.grad}
 JACOBIANS = {"forward": tk.jacfwd, "reverse": tk.jacrev}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import tensorken as tk
-from tensorken.fuse import Fuse
-from tensorken.spec.op import OPS
+from tensorken_core.language.op import OPS
+from tensorken_core.rewriting.fuse import Fuse
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 from tensorken_string.backend import Expression, String
@@ -135,8 +135,8 @@ def test_fused_numbers_are_those_of_the_plain_backend(
 
 @pytest.mark.feature(98)
 def test_only_the_raw_language_can_fuse() -> None:
-    from tensorken.spec.diffable import Diffable
-    from tensorken.spec.raw import RawTensor
+    from tensorken_core.language.diffable import Diffable
+    from tensorken_core.language.raw import RawTensor
 
     assert not hasattr(Diffable, "fused_multiply_add")
     assert hasattr(RawTensor, "fused_multiply_add")

@@ -11,10 +11,10 @@ from hypothesis import given, settings, strategies as st
 
 import tensorken as tk
 from core.tests.examples import examples
-from tensorken.reverse import Reverse
-from tensorken.spec.dtype_rules import floating
-from tensorken.spec.op import OPS, Op
-from tensorken.spec.shapes import same
+from tensorken_core.language.dtype_rules import floating
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.language.shapes import same
+from tensorken_core.levels.reverse import Reverse
 
 
 def quadratic(

@@ -59,7 +59,7 @@ def test_the_linear_experiment_begins_with_its_numbers(seeds: dict[str, Any]) ->
         assert [v.value for v in weights] == model[0].weight.tolist()[0] == numbers["W0"]
 
 
-@pytest.mark.deep  # half a minute: a million steps
+@pytest.mark.nightly  # half a minute: a million steps
 @pytest.mark.feature(158, 159)
 def test_the_linear_experiment_learns_what_the_article_prints(seeds: dict[str, Any]) -> None:
     numbers = seeds["s004_linear"]
@@ -72,7 +72,7 @@ def test_the_linear_experiment_learns_what_the_article_prints(seeds: dict[str, A
     assert len(result.losses) == 100 and result.losses[-1] == pytest.approx(0.01, rel=0.05)
 
 
-@pytest.mark.deep  # half a minute: a hundred thousand steps of ten layers
+@pytest.mark.nightly  # half a minute: a hundred thousand steps of ten layers
 @pytest.mark.feature(158, 160)
 def test_the_deep_network_finds_the_function_with_a_jump(seeds: dict[str, Any]) -> None:
     """The loss jumps up now and then, so two epochs are looked at, not only the last one."""

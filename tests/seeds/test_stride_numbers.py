@@ -11,7 +11,7 @@ import numpy
 import pytest
 
 import tensorken as tk
-from tensorken.view import View
+from tensorken_core.rewriting.view import View
 
 SEEDS = json.loads((Path(__file__).parents[1] / "fixtures" / "seeds.json").read_text(encoding="utf-8"))
 STRIDES: dict[str, Any] = SEEDS["s001_strides"]

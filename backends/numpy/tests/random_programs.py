@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.programs.program import Equation, Literal, Program, Variable
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
+from tensorken_core.program.program import Equation, Literal, Program, Variable
 
 ONE = (
     "neg",

@@ -17,11 +17,11 @@ from backends.numpy.tests.random_programs import Maker
 from core.tests.each import each_of
 from core.tests.laws.operands import SAMPLES, draw, dtypes_of, over
 from core.tests.support import peak_of
-from tensorken.fuse import Fuse
 from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken.programs.passes.pipeline import optimised
-from tensorken.programs.program import Equation, Program, Variable
-from tensorken.spec.op import OPS
+from tensorken_core.language.op import OPS
+from tensorken_core.program.program import Equation, Program, Variable
+from tensorken_core.rewriting.fuse import Fuse
 from tensorken_numpy.backend import Numpy
 from tensorken_numpy.compiled import blocks, equations, schedule, writing
 from tensorken_numpy.compiled.program import compiled

@@ -9,8 +9,8 @@ import pytest
 
 import tensorken as tk
 from backends.numpy.tests.random_programs import Maker
-from tensorken.errors import EscapedTensorError
 from tensorken.programs.passes.dead_code import without_dead_code
+from tensorken_core.errors import EscapedTensorError
 from tensorken_numpy.backend import Numpy
 from tensorken_numpy.compiled import emission, schedule
 from tensorken_numpy.compiled.program import compiled

@@ -9,10 +9,10 @@ import numpy as np
 
 import tensorken as tk
 from core.tests.each import each_of
-from tensorken.programs.program import Equation, Program, Variable
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
-from tensorken.tensor import apply
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
+from tensorken_core.program.program import Equation, Program, Variable
+from tensorken_core.tensor.tensor import apply
 from tensorken_numpy.backend import Numpy
 from tensorken_numpy.compiled.program import compiled
 

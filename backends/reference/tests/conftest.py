@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensorken.spec.dtypes import DType
+from tensorken_core.language.dtypes import DType
 from tensorken_reference.backend import Reference
 
 

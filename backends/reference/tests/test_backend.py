@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensorken.errors import MissingOpError
-from tensorken.spec.dtypes import (
+from tensorken_core.errors import MissingOpError
+from tensorken_core.language.dtypes import (
     DTYPES,
     FLOATS,
     INTEGERS,
@@ -26,9 +26,9 @@ from tensorken.spec.dtypes import (
     int32,
     int64,
 )
-from tensorken.spec.op import Op, run
-from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import same as same_shape
+from tensorken_core.language.op import Op, run
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import same as same_shape
 from tensorken_reference.arrays import Array
 from tensorken_reference.backend import Reference
 
@@ -534,7 +534,7 @@ def test_derived_ops_on_integers(dtype: DType, reference: Reference) -> None:
 @pytest.mark.feature(2)
 def test_every_required_op_has_a_method() -> None:
     """What has no body in the table must have a method here."""
-    from tensorken.spec.op import OPS
+    from tensorken_core.language.op import OPS
 
     missing = [op.name for op in OPS.values() if op.method and op.body is None and not Reference().has(op)]
     assert len(OPS) > 30

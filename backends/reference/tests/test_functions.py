@@ -16,8 +16,8 @@ from hypothesis import given, settings, strategies as st
 
 from core.tests.each import each_of
 from core.tests.examples import examples
-from tensorken.spec import scalar
-from tensorken.spec.dtypes import FLOATS, DType, float16, float32, float64
+from tensorken_core.language import scalar
+from tensorken_core.language.dtypes import FLOATS, DType, float16, float32, float64
 from tensorken_reference import circular, exponentials, logarithms, power
 from tensorken_reference.function import Function
 from tensorken_reference.rounding import FORMATS, round_doubles
@@ -313,7 +313,7 @@ def test_specials(name: str, dtype: DType) -> None:
 
 
 @EVERY
-@pytest.mark.parametrize("step", [41, pytest.param(5, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("step", [41, pytest.param(5, marks=pytest.mark.nightly)])
 def test_all_of_half_precision(name: str, step: int, nearest: Nearest) -> None:
     """Every 41st float16, and every fifth in the deep test."""
     row = ROWS[name]

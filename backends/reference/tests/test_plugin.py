@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tensorken.plugin import SPEC_VERSION, place_in_range
-from tensorken.spec.raw import RawTensor
+from tensorken_core.host.plugin import SPEC_VERSION, place_in_range
+from tensorken_core.language.raw import RawTensor
 from tensorken_reference import plugin
 
 

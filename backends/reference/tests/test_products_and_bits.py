@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensorken.spec.dtypes import FLOATS, DType, float16, float32, float64, int32, int64
+from tensorken_core.language.dtypes import FLOATS, DType, float16, float32, float64, int32, int64
 from tensorken_reference.backend import Reference
 from tensorken_reference.products import product_of_each, running_products
 from tensorken_reference.rounding import round_doubles

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from core.tests.examples import examples
-from tensorken.spec.dtypes import FLOATS, DType, float16, float32, float64
+from tensorken_core.language.dtypes import FLOATS, DType, float16, float32, float64
 from tensorken_reference.backend import Reference
 from tensorken_reference.rounding import round_doubles
 from tensorken_reference.sums import products, running_sums, sums

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tensorken.errors import BackendError
+from tensorken_core.errors import BackendError
 from tensorken_wgpu.adapters import adapter_of
 from tensorken_wgpu.backend import Wgpu
 from tensorken_wgpu.device import Device
@@ -30,6 +30,6 @@ def raw(device: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def lazy(raw: Any) -> Any:
-    from tensorken.lazy import Lazy
+    from tensorken.lazy.interpreter import Lazy
 
     return Lazy(raw)

@@ -13,7 +13,7 @@ import pytest
 import wgpu
 
 import tensorken as tk
-from tensorken.errors import BackendError, MixedBackendError
+from tensorken_core.errors import BackendError, MixedBackendError
 from tensorken_wgpu import adapters as adapters_module
 from tensorken_wgpu.adapters import adapter_of, adapters, again, choice, facts, name_of, names
 from tensorken_wgpu.backend import Wgpu

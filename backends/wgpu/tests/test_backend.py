@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from tensorken.errors import BackendError, DTypeError
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.dtypes import DTYPES
+from tensorken_core.errors import BackendError, DTypeError
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.dtypes import DTYPES
 from tensorken_wgpu import backend as backend_module
 from tensorken_wgpu.dtypes import SIZES
 
@@ -158,7 +158,7 @@ def test_numbers_that_integers_do_not_have_and_zeros_that_have_signs(lazy: Any) 
 
 
 def test_other_dtypes_are_refused(lazy: Any, raw: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tensorken.spec.dtypes import int64
+    from tensorken_core.language.dtypes import int64
 
     monkeypatch.setattr(raw, "capabilities", Capabilities(dtypes=("bool", "int32", "float32")))
     with pytest.raises(DTypeError, match="float64"):
@@ -175,8 +175,8 @@ SPECIAL = np.array(
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "eq", "lt", "pow"])
 def test_special_values(lazy: Any, name: str) -> None:
-    from tensorken.dispatch import apply
-    from tensorken.spec.op import OPS
+    from tensorken_core.language.op import OPS
+    from tensorken_core.tensor.dispatch import apply
 
     a, b = [x.ravel() for x in np.meshgrid(SPECIAL, SPECIAL)]
     ours, numpys = (

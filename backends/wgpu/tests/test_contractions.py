@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
 from tensorken_wgpu import contractions
 from tensorken_wgpu.blocks import Block
 from tensorken_wgpu.contractions import kernels, parts_of, tiles_of

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from tensorken.dispatch import apply
-from tensorken.spec.op import OPS
+from tensorken_core.language.op import OPS
+from tensorken_core.tensor.dispatch import apply
 from tensorken_wgpu import backend as backend_module
 
 DTYPES = ("bool", "int32", "float16", "float32", "int64", "float64")

@@ -18,7 +18,7 @@ import pytest
 import wgpu
 
 import tensorken as tk
-from tensorken.errors import BackendError
+from tensorken_core.errors import BackendError
 from tensorken_wgpu import device as device_module, encoding, limits, queue, reading
 from tensorken_wgpu.adapters import adapter_of
 from tensorken_wgpu.backend import Wgpu

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from tensorken.dispatch import apply
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
+from tensorken_core.tensor.dispatch import apply
 from tensorken_wgpu.dtypes import FORMATS, SIZES, declared, narrowed, packed, widened
 from tensorken_wgpu.subnormals import flushed
 from tensorken_wgpu.wgsl import CASTS, STORED, TYPES, maxima, sums, texts

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from tensorken.dispatch import apply
-from tensorken.spec.op import OPS
+from tensorken_core.language.op import OPS
+from tensorken_core.tensor.dispatch import apply
 from tensorken_wgpu.functions import DEFINITIONS, needed
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
-from tensorken import tree
+from tensorken_core import tree
 
 FALLING = nn.warmup(nn.cosine(0.1, 0.01, 6), 2)
 OPTIMIZERS: dict[str, Callable[[Any], nn.Optimizer]] = {

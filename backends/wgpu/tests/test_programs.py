@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from tensorken.spec.dtypes import float32
+from tensorken_core.language.dtypes import float32
 from tensorken_wgpu import groups
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.memories import class_of

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from tensorken.lazy import Lazy
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
+from tensorken.lazy.interpreter import Lazy
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
 from tensorken_wgpu import scatters
 from tensorken_wgpu.backend import Wgpu
 from tensorken_wgpu.kernels import WORKGROUP

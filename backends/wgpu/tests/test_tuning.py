@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensorken.errors import BackendError
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
+from tensorken_core.errors import BackendError
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
 from tensorken_wgpu import tuning
 from tensorken_wgpu.kernels import Kernel
 from tensorken_wgpu.planning import plan

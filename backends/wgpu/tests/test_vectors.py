@@ -10,7 +10,7 @@ import pytest
 
 import tensorken as tk
 from tensorken.programs.passes.pipeline import optimised
-from tensorken.spec.dtypes import DTYPES
+from tensorken_core.language.dtypes import DTYPES
 from tensorken_wgpu.folds import Rows
 from tensorken_wgpu.kernels import MANY, TURNS, division
 from tensorken_wgpu.planning import plan

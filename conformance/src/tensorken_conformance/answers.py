@@ -6,9 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from tensorken.registry import SELECTION
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS, Op
 from tensorken_conformance.law import LEVELS
 from tensorken_conformance.levels import MANDATORY_DTYPES, is_mandatory
 from tensorken_conformance.operands.sampled import takes
@@ -16,6 +13,9 @@ from tensorken_conformance.running.debugging import examine_again
 from tensorken_conformance.running.loading import load
 from tensorken_conformance.running.plan import law_named
 from tensorken_conformance.subject import Depth, Subject
+from tensorken_core.host.registry import SELECTION
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS, Op
 
 CLAUSES = "docs/conformance.md"
 """The page with a clause for each law, under a heading that is the law's id."""
@@ -119,7 +119,7 @@ def lacking(name: str, options: Mapping[str, Any] | None = None) -> str:
             lines.append(f"  lacks {dtype}: {need}")
     required, refused, derived = [], [], []
     for op in OPS.values():
-        if op.mapped or op.whole is not None:
+        if op.mapped or op.higher_order is not None:
             continue
         if op.body is None and not subject.backend.has(op) and not _interprets(subject):
             required.append(f"{op.name}: required, for L1; a method {_signature(op)}")
@@ -142,7 +142,7 @@ def lacking(name: str, options: Mapping[str, Any] | None = None) -> str:
 
 def _interprets(subject: Subject) -> bool:
     """Whether the backend takes ops of any kind, as `string` does, without methods for them."""
-    from tensorken.spec.raw import RawTensor
+    from tensorken_core.language.raw import RawTensor
 
     return type(subject.backend).interpret is not RawTensor.interpret
 

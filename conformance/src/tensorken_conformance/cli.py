@@ -333,9 +333,9 @@ def _selftest(options: argparse.Namespace) -> int:
 
 
 def _repro(options: argparse.Namespace) -> int:
-    from tensorken.errors import BackendError
     from tensorken_conformance.answers import repeated
     from tensorken_conformance.running.plan import PlanError
+    from tensorken_core.errors import BackendError
 
     try:
         status, text = repeated(
@@ -359,8 +359,8 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _missing(options: argparse.Namespace) -> int:
-    from tensorken.errors import BackendError
     from tensorken_conformance.answers import lacking
+    from tensorken_core.errors import BackendError
 
     try:
         say(lacking(options.backend, dict(options.backend_option)))

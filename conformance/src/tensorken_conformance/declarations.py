@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorken.discovery import did_you_mean
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
 from tensorken_conformance import limits
 from tensorken_conformance.operands.sampled import takes
 from tensorken_conformance.running.delegation import BACKENDS
+from tensorken_core.host.discovery import did_you_mean
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
 
 
 def _unknown_op(name: str) -> str:

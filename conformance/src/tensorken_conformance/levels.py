@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.op import OPS
 from tensorken_conformance.case import STATUSES, Case, Result
 from tensorken_conformance.law import LAWS, LEVELS
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.op import OPS
 
 MANDATORY_DTYPES = ("bool", "int32", "float32")
 """The dtypes without which there is no level above L0."""

@@ -21,7 +21,7 @@ innocuous?", 1995).  So these have no error in float16 either; the functions hav
 
 from __future__ import annotations
 
-from tensorken.spec.capabilities import Capabilities
+from tensorken_core.language.capabilities import Capabilities
 
 ARITHMETIC = ("add", "sub", "mul", "square")
 """What every device rounds correctly."""

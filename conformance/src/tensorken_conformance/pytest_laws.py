@@ -8,7 +8,6 @@ from functools import cache
 
 import pytest
 
-from tensorken.errors import BackendError
 from tensorken_conformance.case import Case, Result
 from tensorken_conformance.expectations import (
     Expectation,
@@ -24,6 +23,7 @@ from tensorken_conformance.running.loading import load
 from tensorken_conformance.running.plan import Plan, PlanError
 from tensorken_conformance.running.worker import examined
 from tensorken_conformance.subject import Subject
+from tensorken_core.errors import BackendError
 
 SHOWN = 3
 """How many failures of a test are shown; the rest is counted."""

@@ -57,8 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Say at once, as of any wrong option, that there is no backend of the name that --tensorken-backend gives."""
     name = config.getoption("tensorken_backend")
     if name and not config.getoption("version") and not config.getoption("help"):
-        from tensorken.errors import BackendError, UnknownBackendError
         from tensorken_conformance.running.loading import load
+        from tensorken_core.errors import BackendError, UnknownBackendError
 
         try:
             load(name)

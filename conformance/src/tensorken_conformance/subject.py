@@ -8,18 +8,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tensorken.dispatch import apply
-from tensorken.errors import BackendError
-from tensorken.fuse import Fuse
-from tensorken.registry import REGISTRY, SELECTION
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.op import Op
-from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import Shape
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.witness import Witness
+from tensorken_core.errors import BackendError
+from tensorken_core.host.registry import REGISTRY, SELECTION
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.op import Op
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape
+from tensorken_core.rewriting.fuse import Fuse
+from tensorken_core.tensor.dispatch import apply
+from tensorken_core.tensor.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken.programs.passes.inner_programs import inner_programs
-from tensorken.programs.program import Program
-from tensorken.spec.dtypes import DType
-from tensorken.spec.op import Op, run
-from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import Shape
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.op import Op, run
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape
+from tensorken_core.program.program import Program
 
 
 class Witness(RawTensor[Any]):
@@ -21,7 +21,7 @@ class Witness(RawTensor[Any]):
 
     Where the backend lacks an op, the op's body runs here, so that the ops of the body are counted too.
 
-    >>> from tensorken.spec.dtypes import float32
+    >>> from tensorken_core.language.dtypes import float32
     >>> from tensorken_reference.backend import Reference
     >>> witness = Witness(Reference())
     >>> x = witness.new((2,), [1.0, 4.0], float32)

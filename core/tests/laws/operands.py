@@ -11,10 +11,10 @@ import pytest
 import tensorken as tk
 from core.tests.each import with_rows
 from core.tests.support import FUSED
-from tensorken.errors import DTypeError
-from tensorken.spec.dtypes import DTYPES, DType, bool_, float64, int32
-from tensorken.spec.op import OPS, Op, Sample
-from tensorken.tensor import Tensor, apply
+from tensorken_core.errors import DTypeError
+from tensorken_core.language.dtypes import DTYPES, DType, bool_, float64, int32
+from tensorken_core.language.op import OPS, Op, Sample
+from tensorken_core.tensor.tensor import Tensor, apply
 
 SAMPLES = [(op, sample) for op in OPS.values() for sample in op.samples]
 DIFFERENTIABLE = [(op, sample) for op, sample in SAMPLES if op.differentiable]

@@ -20,8 +20,8 @@ from core.tests.laws.operands import (
     smooth,
 )
 from core.tests.support import FUSED, STACKS, array, close
-from tensorken.spec.op import OPS
-from tensorken.tensor import apply
+from tensorken_core.language.op import OPS
+from tensorken_core.tensor.tensor import apply
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_numpy")]
 IN_THE_LANGUAGE = [(op, sample) for op, sample in SAMPLES if op is not OPS["fused_multiply_add"]]

@@ -14,8 +14,8 @@ import tensorken as tk
 from core.tests.each import each_of
 from core.tests.laws.operands import draw, dtypes_of, over, takes
 from core.tests.support import Required, array
-from tensorken.spec.op import OPS
-from tensorken.tensor import apply
+from tensorken_core.language.op import OPS
+from tensorken_core.tensor.tensor import apply
 from tensorken_numpy.backend import Numpy
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_numpy")]

@@ -20,8 +20,8 @@ from core.tests.laws.operands import (
     takes,
 )
 from core.tests.support import FUSED, array
-from tensorken import reverse
-from tensorken.spec.op import OPS
+from tensorken_core.language.op import OPS
+from tensorken_core.levels import reverse
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_numpy")]
 
@@ -220,7 +220,7 @@ def test_what_the_tape_keeps_is_little():
         assert needs_of(OPS[name], active) == needs, name
 
 
-KEEPING = [op for op in OPS.values() if op.differentiable and op.vjp_all is None and op.whole is None]
+KEEPING = [op for op in OPS.values() if op.differentiable and op.vjp_all is None and op.higher_order is None]
 
 
 @pytest.mark.feature(93)
@@ -288,5 +288,5 @@ def test_the_rules_cover_the_op():
             assert len(op.jvp) in (0, op.arity), op
         for place, role in enumerate(op.roles):
             assert role == "data" or op.vjp[place] is None, op
-        if op.differentiable and op.whole is None:
+        if op.differentiable and op.higher_order is None:
             assert op.samples, f"{op} has rules, and no sample to try them"

@@ -12,17 +12,17 @@ import pytest
 import tensorken as tk
 from core.tests.laws.operands import SAMPLES, draw, dtypes_of, over, role_of, takes
 from core.tests.support import FUSED, STACKS, Counting, Strict, array
-from tensorken.errors import DTypeError, ShapeError
 from tensorken.programs.forms.checks import KINDS
-from tensorken.spec.dtypes import DTYPES, bool_, int32, int64
-from tensorken.spec.op import OPS, Op, register, run
-from tensorken.spec.raw import RawTensor
-from tensorken.tensor import apply
+from tensorken_core.errors import DTypeError, ShapeError
+from tensorken_core.language.dtypes import DTYPES, bool_, int32, int64
+from tensorken_core.language.op import OPS, Op, register, run
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.tensor.tensor import apply
 from tensorken_numpy.backend import Numpy
 
 pytestmark = pytest.mark.usefixtures("on_numpy")
 
-ALL = [op for op in OPS.values() if op.whole is None]
+ALL = [op for op in OPS.values() if op.higher_order is None]
 EACH = pytest.mark.parametrize("op", ALL, ids=lambda op: op.name)
 
 # Which kinds of numbers each op takes, as the specification says it.

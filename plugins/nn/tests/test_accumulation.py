@@ -9,8 +9,8 @@ import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
-from tensorken import tree
-from tensorken.errors import ArgumentError
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError
 
 
 def setting() -> tuple[Any, tk.Tensor, tk.Tensor]:

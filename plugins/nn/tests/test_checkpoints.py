@@ -25,8 +25,9 @@ from safetensors.numpy import load_file, save_file
 
 import tensorken as tk
 import tensorken_nn as nn
-from tensorken import Tensor, tree
-from tensorken.errors import ArgumentError, BackendError, ScalarRangeError
+from tensorken import Tensor
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError, BackendError, ScalarRangeError
 from tensorken_nn import checkpoints, files
 from tensorken_nn.checkpoints import CHECKSUM, CheckpointError, UncheckedWarning, load, metadata, save
 from tensorken_nn.files import FileError

@@ -12,7 +12,7 @@ import pytest
 
 import tensorken as tk
 import tensorken_nn.experiments as experiments
-from tensorken.plugin import Capabilities
+from tensorken_core.host.plugin import Capabilities
 from tensorken_nn.experiments import (
     Data,
     Experiment,

@@ -17,9 +17,10 @@ import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
-from core.tests.fuzzing import damaged_bytes, damaged_json, outcomes
-from tensorken import Tensor, tree
-from tensorken.errors import ArgumentError, TensorkenError
+from plugins.tensorken.tests.fuzzing import damaged_bytes, damaged_json, outcomes
+from tensorken import Tensor
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError, TensorkenError
 from tensorken_nn import checkpoints, folder
 from tensorken_nn.checkpoints import CHECKSUM, METADATA, UncheckedWarning
 from tensorken_nn.runs import Recorded
@@ -204,6 +205,6 @@ def test_records_of_a_damaged_file_are_records(file: Path) -> None:
             assert all([value is None or type(value) in (int, float) for value in record.values()])
 
 
-@pytest.mark.deep
+@pytest.mark.nightly
 def test_a_million_damaged_files_are_refused_or_read(file: Path) -> None:
     tally(file, range(10_000, 10_000 + DEEP // 3))

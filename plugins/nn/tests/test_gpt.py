@@ -11,7 +11,7 @@ import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_nn.gpt import DEVIATION, GPT, generate
 
 KEY = tk.random.key(0)

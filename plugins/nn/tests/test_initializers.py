@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tensorken as tk
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_nn import initializers
 from tensorken_nn.initializers import (
     Initializer,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tensorken as tk
-from tensorken.errors import ExchangeError, ScalarRangeError
+from tensorken_core.errors import ExchangeError, ScalarRangeError
 from tensorken_nn.files import FileError
 from tensorken_nn.interchange import load_json, save_json
 

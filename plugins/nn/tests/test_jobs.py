@@ -13,7 +13,7 @@ import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_nn.jobs import JOBS, bigrams, corpora, digits, names, regressions, shakespeare
 
 
@@ -85,7 +85,7 @@ def test_a_network_of_one_layer_takes_the_steps_that_it_should() -> None:
     )
 
 
-@pytest.mark.deep
+@pytest.mark.nightly
 @pytest.mark.feature(192)
 def test_a_network_of_one_layer_comes_close_to_the_counts() -> None:
     _, records = trained(names.prepare(names.Settings(model="bigram")))
@@ -185,7 +185,7 @@ def test_a_convolutional_network_reads_digits() -> None:
     assert records[-1].figures["test_accuracy"] >= 0.6
 
 
-@pytest.mark.deep
+@pytest.mark.nightly
 def test_a_convolutional_network_reads_nearly_all_digits() -> None:
     _, records = trained(digits.prepare(digits.Settings(model="convnet")))
     assert records[-1].figures["test_accuracy"] >= 0.985

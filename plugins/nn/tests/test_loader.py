@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tensorken as tk
-from tensorken.errors import ArgumentError, DTypeError, ScalarRangeError, ShapeError
+from tensorken_core.errors import ArgumentError, DTypeError, ScalarRangeError, ShapeError
 from tensorken_nn.loader import DataLoader, Loader, Windows
 
 KEY = tk.random.key(5, backend="numpy")

@@ -15,8 +15,8 @@ import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
-from tensorken.errors import ArgumentError, DTypeError, ShapeError
 from tensorken.testing import check_grads
+from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_nn.losses import least_cross_entropy
 
 RECORDED = Path(__file__).parent / "recorded" / "training.json"

@@ -13,8 +13,8 @@ import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
-from tensorken import tree
-from tensorken.errors import ArgumentError, ShapeError, StructureError
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError, ShapeError, StructureError
 from tensorken_nn.optimizers.adam import lived
 
 pytestmark = pytest.mark.slow

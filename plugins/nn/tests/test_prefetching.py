@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import tensorken as tk
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_nn.loader import DataLoader, Windows
 from tensorken_nn.prefetching import prefetch
 

@@ -32,7 +32,7 @@ def killed(arguments: tuple[str, ...], seconds: float, folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, *[pytest.param(seed, marks=pytest.mark.deep) for seed in (1, 2, 3)]])
+@pytest.mark.parametrize("seed", [0, *[pytest.param(seed, marks=pytest.mark.nightly) for seed in (1, 2, 3)]])
 def test_a_training_that_is_killed_ends_with_the_same_bits(tmp_path: Path, seed: int) -> None:
     start = time.monotonic()
     subprocess.run(

@@ -11,7 +11,7 @@ import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_nn.schedules import Rate, Schedule, value
 
 RECORDED = Path(__file__).parent / "recorded" / "training.json"

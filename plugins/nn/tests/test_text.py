@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tensorken as tk
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_nn.files import ContentError, FileError
 from tensorken_nn.text import Vocabulary, read_text
 

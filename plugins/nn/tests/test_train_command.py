@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import tensorken as tk
-from tensorken.cli import main
-from tensorken.errors import BackendError
+from tensorken_core.errors import BackendError
+from tensorken_core.host.cli import main
 from tensorken_nn import cli, curves, folder
 from tensorken_nn.interruption import Interruption
 from tensorken_nn.runs import Recorded
@@ -367,7 +367,7 @@ def wait():
         _thread.interrupt_main()
 
 threading.Thread(target=wait, daemon=True).start()
-from tensorken.cli import main
+from tensorken_core.host.cli import main
 sys.exit(main(sys.argv[1:]))
 """
 

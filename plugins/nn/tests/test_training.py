@@ -10,8 +10,9 @@ import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
-from tensorken import Tensor, tree
-from tensorken.errors import ArgumentError
+from tensorken import Tensor
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError
 from tensorken_nn.jobs import digits
 from tensorken_nn.training import Shown, stalled
 

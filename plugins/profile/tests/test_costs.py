@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import tensorken as tk
-from tensorken.spec.op import OPS, Op
+from tensorken_core.language.op import OPS, Op
 from tensorken_profile.costs import MOVEMENT, RULES, arithmetic, arithmetic_of
 from tensorken_profile.events import Event
 

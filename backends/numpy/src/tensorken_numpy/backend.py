@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorken.errors import IndexingError, ShapeError
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.shapes import MOST_AXES, Axes, Pairs, Shape
+from tensorken_core.errors import IndexingError, ShapeError
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.shapes import MOST_AXES, Axes, Pairs, Shape
 from tensorken_numpy import ciphers, exponential_sums, special
 from tensorken_numpy.compiled.program import compiled
 from tensorken_numpy.contraction import Array, contract
@@ -20,7 +20,7 @@ from tensorken_numpy.quiet import quiet
 from tensorken_numpy.sums import MANY, add_up
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Program
+    from tensorken_core.program.program import Program
 
 _DTYPES: dict[Any, DType] = {np.dtype(name): dtype for name, dtype in DTYPES.items()}
 _OF: dict[DType, Any] = {dtype: np.dtype(name) for name, dtype in DTYPES.items()}

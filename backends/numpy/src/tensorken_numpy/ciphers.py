@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.bodies.ciphers import GROUPS, PARITY, ROTATIONS
+from tensorken_core.language.bodies.ciphers import GROUPS, PARITY, ROTATIONS
 from tensorken_numpy.contraction import Array
 
 _BLOCK = 1 << 15

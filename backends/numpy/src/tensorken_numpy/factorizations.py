@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import Axes
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Axes
 from tensorken_numpy.contraction import Array, contract
 from tensorken_numpy.quiet import quiet
 

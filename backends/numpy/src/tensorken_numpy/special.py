@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.bodies.coefficients import ERF, ERFC, ERFINV, ERFINV_BEYOND
-from tensorken.spec.dtypes import float32, float64
+from tensorken_core.language.bodies.coefficients import ERF, ERFC, ERFINV, ERFINV_BEYOND
+from tensorken_core.language.dtypes import float32, float64
 from tensorken_numpy.contraction import Array
 from tensorken_numpy.limits import limited
 

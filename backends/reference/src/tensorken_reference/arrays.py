@@ -8,9 +8,9 @@ from itertools import chain
 from math import prod
 from typing import Any
 
-from tensorken.spec.dtypes import DType
-from tensorken.spec.shapes import Axes, Shape
-from tensorken.view import View
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.shapes import Axes, Shape
+from tensorken_core.rewriting.view import View
 from tensorken_reference.conversion import fit
 
 

@@ -13,13 +13,13 @@ from itertools import chain
 from math import copysign, floor, inf, isfinite, nan, prod
 from typing import Any
 
-from tensorken.spec import scalar
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.dtypes import DTYPES, DType, bool_, float32, float64, int32, int64
-from tensorken.spec.op import Op
-from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import Axes, Pairs, Shape, reduced
-from tensorken.view import View
+from tensorken_core.language import scalar
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.dtypes import DTYPES, DType, bool_, float32, float64, int32, int64
+from tensorken_core.language.op import Op
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Axes, Pairs, Shape, reduced
+from tensorken_core.rewriting.view import View
 from tensorken_reference import bits, circular, exponentials, logarithms, power
 from tensorken_reference.arrays import (
     Array,
@@ -43,7 +43,7 @@ _ULP = {"*": 0, "erfinv.float64": 1, "softplus.float64": 1, "gaussian.float64": 
 class Reference(RawTensor[Array]):
     """The meaning of the language in plain Python.
 
-    >>> from tensorken.spec.dtypes import float32
+    >>> from tensorken_core.language.dtypes import float32
     >>> reference = Reference()
     >>> x = reference.new((3,), [1e8, 1.0, -1e8], float32)
     >>> reference.ravel(reference.sum(x, (0,)))

@@ -6,7 +6,7 @@ import math
 import struct
 from collections.abc import Sequence
 
-from tensorken.spec.dtypes import DType, float16, float32, float64
+from tensorken_core.language.dtypes import DType, float16, float32, float64
 
 _INTEGER = {float16: "h", float32: "i", float64: "q"}
 

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tensorken.spec.dtypes import DType
+from tensorken_core.language.dtypes import DType
 from tensorken_reference.rounding import round_doubles, round_integer
 
 
@@ -32,7 +32,7 @@ def convert(values: Iterable[bool | int | float], dtype: DType) -> list[Any]:
     To bool: whether it is not 0. To int: a float loses its fraction and saturates, NaN is 0; an integer
     wraps. To float: the nearest.
 
-    >>> from tensorken.spec.dtypes import float32, int32
+    >>> from tensorken_core.language.dtypes import float32, int32
     >>> convert([-1.9, 1e30, 2**31, True], int32)
     [-1, 2147483647, -2147483648, 1]
     >>> convert([0.1, 2**24 + 1], float32)
@@ -48,7 +48,7 @@ def convert(values: Iterable[bool | int | float], dtype: DType) -> list[Any]:
 def wrap(values: Iterable[int], dtype: DType) -> list[int]:
     """Each integer modulo 2**bits, in two's complement.
 
-    >>> from tensorken.spec.dtypes import int64
+    >>> from tensorken_core.language.dtypes import int64
     >>> wrap([2**63, -1], int64)
     [-9223372036854775808, -1]
     """

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tensorken.spec.dtypes import DType, float64
+from tensorken_core.language.dtypes import DType, float64
 from tensorken_reference.rounding import FORMATS, Format, decompose, round_enclosed, settle, shift
 
 Enclosure = tuple[int, int, int]

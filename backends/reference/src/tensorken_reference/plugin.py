@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken.plugin import BackendEntry, hookimpl
+from tensorken_core.host.plugin import BackendEntry, hookimpl
 
 
 @hookimpl
@@ -14,7 +14,7 @@ def tensorken_backend() -> BackendEntry:
 
 
 def _load(device: str | None = None) -> Any:
-    from tensorken.fuse import Fuse
+    from tensorken_core.rewriting.fuse import Fuse
     from tensorken_reference.backend import Reference
 
     return Fuse(Reference())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tensorken.spec.dtypes import DType, float64
+from tensorken_core.language.dtypes import DType, float64
 from tensorken_reference import fixed
 from tensorken_reference.function import Enclosure, Function, exponent
 from tensorken_reference.rounding import FORMATS, Format, decompose, round_scaled, settle, shift

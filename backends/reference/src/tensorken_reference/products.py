@@ -12,7 +12,7 @@ from itertools import accumulate
 from operator import mul
 from typing import Any
 
-from tensorken.spec.dtypes import DType
+from tensorken_core.language.dtypes import DType
 from tensorken_reference.conversion import wrap
 from tensorken_reference.rounding import FORMATS, Format, decompose, round_scaled
 
@@ -20,7 +20,7 @@ from tensorken_reference.rounding import FORMATS, Format, decompose, round_scale
 def product_of_each(rows: Sequence[Sequence[Any]], dtype: DType) -> list[Any]:
     """The product of each row.
 
-    >>> from tensorken.spec.dtypes import float64
+    >>> from tensorken_core.language.dtypes import float64
     >>> product_of_each([[2.0**999, 2.0**999, 2.0**-999, 2.0**-998], []], float64)
     [2.0, 1.0]
     """
@@ -31,7 +31,7 @@ def product_of_each(rows: Sequence[Sequence[Any]], dtype: DType) -> list[Any]:
 def running_products(row: Sequence[Any], dtype: DType) -> list[Any]:
     """The first value, the product of the first two, and so on.
 
-    >>> from tensorken.spec.dtypes import int32
+    >>> from tensorken_core.language.dtypes import int32
     >>> running_products([3, -5, 2**30], int32)
     [3, -15, 1073741824]
     """

@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tensorken.spec.dtypes import DType, float16, float32, float64
+from tensorken_core.language.dtypes import DType, float16, float32, float64
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from itertools import accumulate
 from math import nan
 from typing import Any
 
-from tensorken.spec.dtypes import DType
+from tensorken_core.language.dtypes import DType
 from tensorken_reference.conversion import wrap
 from tensorken_reference.sums import running_sums, sums
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from operator import mul
 
-from tensorken.spec.dtypes import DType, float64
+from tensorken_core.language.dtypes import DType, float64
 from tensorken_reference.conversion import wrap
 from tensorken_reference.rounding import (
     FORMATS,

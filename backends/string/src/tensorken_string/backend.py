@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tensorken.errors import ConcretizationError
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.dtypes import DTYPES, DType, as_dtype, float32
-from tensorken.spec.op import Op
-from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import Shape
+from tensorken_core.errors import ConcretizationError
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.dtypes import DTYPES, DType, as_dtype, float32
+from tensorken_core.language.op import Op
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape
 
 SHOWN = 8
 """How many numbers of a constant are written out."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import wgpu
 
-from tensorken.errors import BackendError
+from tensorken_core.errors import BackendError
 from tensorken_wgpu import forks
 from tensorken_wgpu.limits import FEATURES, features_of, limits_of
 from tensorken_wgpu.parsing import parse_together

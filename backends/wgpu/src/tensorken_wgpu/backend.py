@@ -9,12 +9,12 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from tensorken.errors import BackendError, DTypeError
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.dtypes import DType, int32, int64
-from tensorken.spec.op import OPS as LANGUAGE, Op
-from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import Shape
+from tensorken_core.errors import BackendError, DTypeError
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.dtypes import DType, int32, int64
+from tensorken_core.language.op import OPS as LANGUAGE, Op
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape
 from tensorken_wgpu.copies import copied
 from tensorken_wgpu.device import Device, Memory
 from tensorken_wgpu.dtypes import FORMATS, declared, narrowed, packed, size_of, widened
@@ -29,7 +29,7 @@ from tensorken_wgpu.wgsl import OPS
 from tensorken_wgpu.writer import FOLDS, INLINE
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Program
+    from tensorken_core.program.program import Program
 
 SINGLE = 512
 """How many single ops, each for operands of some shapes, are kept ready."""

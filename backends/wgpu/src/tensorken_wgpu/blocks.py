@@ -15,7 +15,7 @@ from tensorken_wgpu.templates import whole
 from tensorken_wgpu.tiles import Tile, TileKernel
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Equation, Variable
+    from tensorken_core.program.program import Equation, Variable
     from tensorken_wgpu.kernels import Cluster
     from tensorken_wgpu.target import Target
     from tensorken_wgpu.vectors import Vector

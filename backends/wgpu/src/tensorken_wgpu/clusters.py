@@ -16,7 +16,7 @@ from tensorken_wgpu.target import Target
 from tensorken_wgpu.writer import FOLDS, NotHere, Writer
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Equation, Variable
+    from tensorken_core.program.program import Equation, Variable
 
 MOST_TURNS = 2**15
 """How often one invocation goes through all loops of a kernel together; see `TURNS` of kernels."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from tensorken.spec.dtypes import DTYPES
+from tensorken_core.language.dtypes import DTYPES
 from tensorken_wgpu.blocks import Block, BlockKernel
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.folds import Rows
@@ -28,7 +28,7 @@ from tensorken_wgpu.wgsl import sums
 from tensorken_wgpu.writer import FOLDS, NotHere
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Equation, Variable
+    from tensorken_core.program.program import Equation, Variable
     from tensorken_wgpu.target import Target
     from tensorken_wgpu.vectors import Vector
 

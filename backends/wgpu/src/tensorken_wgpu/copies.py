@@ -11,7 +11,7 @@ from itertools import accumulate
 from math import prod
 from typing import Any, Protocol
 
-from tensorken.spec.op import OPS, Op
+from tensorken_core.language.op import OPS, Op
 from tensorken_wgpu.device import Device
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.programs import Array

@@ -10,7 +10,7 @@ from typing import Any
 
 import wgpu
 
-from tensorken.errors import BackendError
+from tensorken_core.errors import BackendError
 from tensorken_wgpu import forks
 from tensorken_wgpu.adapters import again, choice, name_of
 from tensorken_wgpu.encoding import Copy, Waiting

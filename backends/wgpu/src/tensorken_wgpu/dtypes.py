@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable
 from math import prod
 from typing import Any, Protocol
 
-from tensorken.spec.dtypes import DTYPES, DType, round_float
-from tensorken.spec.shapes import Shape
+from tensorken_core.language.dtypes import DTYPES, DType, round_float
+from tensorken_core.language.shapes import Shape
 
 
 class Value(Protocol):

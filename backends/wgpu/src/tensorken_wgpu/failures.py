@@ -7,7 +7,7 @@ from typing import Any
 
 import wgpu
 
-from tensorken.errors import BackendError
+from tensorken_core.errors import BackendError
 
 _BOILERPLATE = re.compile(
     r"Validation Error|Out of Memory|Internal Error|Caused by:|In wgpu\w+", re.IGNORECASE

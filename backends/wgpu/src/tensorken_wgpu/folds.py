@@ -13,8 +13,8 @@ from tensorken_wgpu.points import Point
 from tensorken_wgpu.wgsl import Accumulator, as_place, maxima, sums
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Equation
-    from tensorken.spec.shapes import Axes, Shape
+    from tensorken_core.language.shapes import Axes, Shape
+    from tensorken_core.program.program import Equation
     from tensorken_wgpu.writer import Writer
 
 

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from tensorken.errors import BackendError
+from tensorken_core.errors import BackendError
 from tensorken_wgpu.encoding import Waiting
 from tensorken_wgpu.memories import Block, Memory, Window
 from tensorken_wgpu.pipelines import Layout

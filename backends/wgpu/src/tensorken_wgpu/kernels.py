@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tensorken.spec.dtypes import DTYPES
+from tensorken_core.language.dtypes import DTYPES
 from tensorken_wgpu.folds import Fold, Rows, fold_of
 from tensorken_wgpu.functions import needed
 from tensorken_wgpu.places import Place, always, fixed, variable
@@ -24,7 +24,7 @@ from tensorken_wgpu.vectors import FOUR, Vector, vector_of
 from tensorken_wgpu.writer import FOLDS, Writer
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Equation, Variable
+    from tensorken_core.program.program import Equation, Variable
 
 WORKGROUP = 256
 """Invocations of a workgroup that do not work together."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorken.errors import BackendError
+from tensorken_core.errors import BackendError
 from tensorken_wgpu.failures import ExhaustedError, LostDeviceError, is_exhausted, is_lost, reason
 from tensorken_wgpu.forks import refusal
 

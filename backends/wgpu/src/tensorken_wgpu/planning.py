@@ -16,7 +16,7 @@ from tensorken_wgpu.target import Target
 from tensorken_wgpu.writer import FOLDS, MOVES
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Equation, Program, Variable
+    from tensorken_core.program.program import Equation, Program, Variable
 
 CHEAP = 4
 """Up to which cost a value is computed again by each kernel that needs it."""

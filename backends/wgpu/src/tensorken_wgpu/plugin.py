@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tensorken.plugin import BackendEntry, hookimpl
+from tensorken_core.host.plugin import BackendEntry, hookimpl
 
 
 @hookimpl
@@ -13,7 +13,7 @@ def tensorken_backend() -> BackendEntry:
     """The wgpu backend, on each adapter that WebGPU finds."""
 
     def load(device: str | None = None) -> Any:
-        from tensorken.lazy import Lazy
+        from tensorken.lazy.interpreter import Lazy
         from tensorken_wgpu.adapters import adapter_of
         from tensorken_wgpu.backend import Wgpu
         from tensorken_wgpu.device import Device

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tensorken_wgpu.places import Place, fixed
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Equation, Variable
+    from tensorken_core.program.program import Equation, Variable
     from tensorken_wgpu.writer import Writer
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tensorken.errors import BackendError
-from tensorken.origin import Origin, users_line
-from tensorken.spec.dtypes import DType
-from tensorken.spec.shapes import Shape
+from tensorken_core.errors import BackendError
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.shapes import Shape
+from tensorken_core.source_line import Origin, users_line
 from tensorken_wgpu.device import Device, Memory, Window
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.encoding import Waiting
@@ -20,7 +20,7 @@ from tensorken_wgpu.templates import Text, general, special
 from tensorken_wgpu.tuning import best
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Variable
+    from tensorken_core.program.program import Variable
     from tensorken_wgpu.kernels import Kernel
 
 HOT = 8

@@ -8,7 +8,7 @@ from typing import Any
 
 import wgpu
 
-from tensorken.errors import BackendError
+from tensorken_core.errors import BackendError
 from tensorken_wgpu.encoding import Copy, Work, encoded, hand_over
 from tensorken_wgpu.failures import is_exhausted, reason
 from tensorken_wgpu.groups import Groups

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.folds import Rows
 from tensorken_wgpu.kernels import WORKGROUP, Cluster, Kernel, kernels_of, module, spread
@@ -27,7 +27,7 @@ from tensorken_wgpu.wgsl import as_place, sums
 from tensorken_wgpu.writer import Writer
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Equation, Variable
+    from tensorken_core.program.program import Equation, Variable
 
 MUCH = 2**18
 """More often than that a fold would look at an index where walks pay: they are two kernels or more."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensorken.spec.dtypes import DType
-from tensorken.spec.op import Op
-from tensorken.spec.shapes import Shape
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.op import Op
+from tensorken_core.language.shapes import Shape
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -9,7 +9,7 @@ from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.memories import class_of
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Variable
+    from tensorken_core.program.program import Variable
     from tensorken_wgpu.planning import Step
 
 LITTLE = 2**16

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
 
 if TYPE_CHECKING:
     from tensorken_wgpu.backend import Wgpu

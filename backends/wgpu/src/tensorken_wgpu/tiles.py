@@ -21,7 +21,7 @@ from tensorken_wgpu.wgsl import sums
 from tensorken_wgpu.writer import FOLDS, Writer
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Equation, Variable
+    from tensorken_core.program.program import Equation, Variable
     from tensorken_wgpu.target import Target
     from tensorken_wgpu.vectors import Vector
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensorken.errors import BackendError
+from tensorken_core.errors import BackendError
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.templates import special
 

@@ -32,7 +32,7 @@ class Vector:
 def vector_of(value: Value, most: int) -> Vector | None:
     """The largest vectors of at most so many elements that a value consists of; None if there are none.
 
-    >>> from tensorken.spec.dtypes import DTYPES
+    >>> from tensorken_core.language.dtypes import DTYPES
     >>> from tensorken_wgpu.single import Value
     >>> [vector_of(Value((2, 4), DTYPES[name]), 8).type for name in ("float32", "float64")]
     ['vec4<u64>', 'vec4<f64>']

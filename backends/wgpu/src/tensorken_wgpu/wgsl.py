@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tensorken.spec.dtypes import DType, round_float
+from tensorken_core.language.dtypes import DType, round_float
 from tensorken_wgpu.functions.floats import FLOAT32, FLOAT64, Float
 
 TYPES = {
@@ -255,7 +255,7 @@ A compiler that reckons with two of them finds no infinity, which WGSL does not 
 def bits_of(value: Any, dtype: DType) -> int:
     """The bits of a number of a dtype, in the type that kernels compute with.
 
-    >>> from tensorken.spec.dtypes import DTYPES
+    >>> from tensorken_core.language.dtypes import DTYPES
     >>> hex(bits_of(-2, DTYPES["int32"])), hex(bits_of(1e9, DTYPES["float16"]))  # the latter is infinity
     ('0xfffffffe', '0x7f800000')
     """

@@ -16,8 +16,8 @@ from tensorken_wgpu.wgsl import CASTS, STORED, TYPES, as_place, bits_of, loaded,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorken.programs.program import Equation, Variable
-    from tensorken.spec.dtypes import DType
+    from tensorken_core.language.dtypes import DType
+    from tensorken_core.program.program import Equation, Variable
     from tensorken_wgpu.target import Target
     from tensorken_wgpu.vectors import Vector
 

@@ -254,7 +254,7 @@ def remainder(errors: Errors, a: Interval, b: Interval) -> Interval:
 
 
 def _truth(certain: Array, possible: Array) -> Interval:
-    from tensorken.spec.dtypes import bool_
+    from tensorken_core.language.dtypes import bool_
 
     return Interval(certain, possible, np.zeros(certain.shape, bool), bool_)
 

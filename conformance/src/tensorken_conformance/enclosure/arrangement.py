@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DType, float32, float64, int32, int64
-from tensorken.spec.shapes import Axes, Pairs, Shape
 from tensorken_conformance.enclosure import integers
 from tensorken_conformance.enclosure.arithmetic import Rule
 from tensorken_conformance.enclosure.errors import Errors
@@ -24,6 +22,8 @@ from tensorken_conformance.enclosure.interval import (
     rounded,
 )
 from tensorken_conformance.enclosure.reductions import summed
+from tensorken_core.language.dtypes import DType, float32, float64, int32, int64
+from tensorken_core.language.shapes import Axes, Pairs, Shape
 
 # ---- movement ------------------------------------------------------------------------------------------------
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.dtypes import DType
 from tensorken_conformance import limits
 from tensorken_conformance.enclosure.interval import (
     PRECISION,
@@ -16,6 +14,8 @@ from tensorken_conformance.enclosure.interval import (
     hull,
     rounded,
 )
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.dtypes import DType
 
 EXACT = frozenset(
     ("neg", "abs", "sign", "maximum", "minimum", "relu", "round", "trunc", "ceil", "floor", "remainder")
@@ -27,7 +27,7 @@ EXACT = frozenset(
 class Errors:
     """The errors that a backend with these capabilities may make.
 
-    >>> from tensorken.spec.dtypes import float32
+    >>> from tensorken_core.language.dtypes import float32
     >>> Errors(Capabilities(ulp={"exp": 2})).steps("exp", float32)
     2
 

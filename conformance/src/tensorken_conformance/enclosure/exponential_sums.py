@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tensorken.spec.shapes import Axes
 from tensorken_conformance.enclosure.arithmetic import Rule, floats, on_flushed_operands, sizes, spoilt
 from tensorken_conformance.enclosure.errors import Errors
 from tensorken_conformance.enclosure.interval import LIBRARY, PRECISION, Array, Interval, outward
+from tensorken_core.language.shapes import Axes
 
 Rows = tuple[Interval, Array, Array, tuple[int, ...]]
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DType
 from tensorken_conformance.enclosure.arithmetic import Rule
 from tensorken_conformance.enclosure.errors import Errors
 from tensorken_conformance.enclosure.interval import (
@@ -25,6 +24,7 @@ from tensorken_conformance.enclosure.interval import (
     no_nan,
     rounded,
 )
+from tensorken_core.language.dtypes import DType
 
 
 def _middle(x: Interval) -> tuple[Array, Array, Array]:

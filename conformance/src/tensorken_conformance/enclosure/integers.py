@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DType
 from tensorken_conformance.enclosure.errors import Errors
 from tensorken_conformance.enclosure.interval import Array, Interval, anything, chosen, ends_of, no_nan
+from tensorken_core.language.dtypes import DType
 
 SAFE = 2.0**62
 """Below this size, a result as float64 tells that int64 does not wrap."""

@@ -7,14 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.errors import DTypeError
-from tensorken.fuse import Fuse
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.op import Op
-from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import Shape
-from tensorken.tensor import Tensor
 from tensorken_conformance.enclosure import (
     arithmetic,
     arrangement,
@@ -27,6 +19,14 @@ from tensorken_conformance.enclosure import (
 from tensorken_conformance.enclosure.arithmetic import Rule
 from tensorken_conformance.enclosure.errors import Errors
 from tensorken_conformance.enclosure.interval import Array, Interval, anything, exactly
+from tensorken_core.errors import DTypeError
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.op import Op
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape
+from tensorken_core.rewriting.fuse import Fuse
+from tensorken_core.tensor.tensor import Tensor
 
 RULES: dict[str, Rule] = {
     **arithmetic.RULES,

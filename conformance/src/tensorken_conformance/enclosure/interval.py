@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DType
+from tensorken_core.language.dtypes import DType
 
 Array = np.ndarray[Any, Any]
 
@@ -76,7 +76,7 @@ def no_nan(*like: Array) -> Array:
 def exactly(values: Array, dtype: DType) -> Interval:
     """The interval of these values alone.
 
-    >>> from tensorken.spec.dtypes import float32
+    >>> from tensorken_core.language.dtypes import float32
     >>> x = exactly(np.array([1.0, np.nan]), float32)
     >>> x.low.tolist(), x.high.tolist(), x.maybe_nan.tolist()
     ([1.0, inf], [1.0, -inf], [False, True])

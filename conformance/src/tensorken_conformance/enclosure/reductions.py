@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.shapes import Axes
 from tensorken_conformance.enclosure import integers
 from tensorken_conformance.enclosure.arithmetic import (
     Rule,
@@ -29,6 +28,7 @@ from tensorken_conformance.enclosure.interval import (
     outward,
     rounded,
 )
+from tensorken_core.language.shapes import Axes
 
 Total = Callable[[Array], Array]
 """A sum, or running sum, of an array along the axes at hand."""

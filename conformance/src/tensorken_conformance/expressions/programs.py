@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorken as tk
-from tensorken.dispatch import apply
-from tensorken.errors import TensorkenError
-from tensorken.spec.dtypes import DTYPES, DType, bool_, float32
-from tensorken.spec.raw import RawTensor
-from tensorken.tensor import Tensor
 from tensorken_conformance.expressions.trees import Recorder
 from tensorken_conformance.operands.sampled import methods
 from tensorken_conformance.subject import Subject
+from tensorken_core.errors import TensorkenError
+from tensorken_core.language.dtypes import DTYPES, DType, bool_, float32
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.tensor.dispatch import apply
+from tensorken_core.tensor.tensor import Tensor
 
 DRAWN = {"smoke": 2, "default": 40, "deep": 400}
 """How many programs are drawn."""

@@ -12,10 +12,10 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorken.spec.dtypes import DType
-from tensorken.spec.op import OPS, Op, run
-from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import Shape
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.op import OPS, Op, run
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape
 
 Tree = tuple[Any, ...]
 """`(op, operands, params)`, `("name", name)`, `("full", number)`, `("new", shape, values)`, `("result", i, tree)`."""
@@ -54,7 +54,7 @@ def plain(param: Any) -> Any:
 class Recorder(RawTensor[tuple[Any, Tree]]):
     """A backend whose every value comes with the tree of the ops that made it.
 
-    >>> from tensorken.spec.dtypes import float32
+    >>> from tensorken_core.language.dtypes import float32
     >>> from tensorken_string.backend import String
     >>> recorder = Recorder(String())
     >>> expression, tree = recorder.exp(recorder.named("x", (2,), float32))

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.shapes import Axes
 from tensorken_conformance.faults.changes import replaced, tail, up
 from tensorken_conformance.faults.fault import fault
 from tensorken_conformance.subject import Array
+from tensorken_core.language.shapes import Axes
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.arrays import Array as Numbers
 from tensorken_reference.backend import Reference

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.shapes import Axes, Shape
 from tensorken_conformance.faults.fault import fault
 from tensorken_conformance.selftest.right import Different
 from tensorken_conformance.subject import Array
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.shapes import Axes, Shape
 from tensorken_numpy.backend import Numpy
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.op import OPS
 from tensorken_conformance.subject import Array
+from tensorken_core.language.op import OPS
 
 
 def up(y: Array, where: Any = True, steps: int = 1) -> Array:

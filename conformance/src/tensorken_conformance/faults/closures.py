@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 import tensorken
-from tensorken import closures, rematerialize
-from tensorken.tensor import Tensor
 from tensorken_conformance.faults.fault import Course, fault
 from tensorken_conformance.subject import Array
+from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.transforms import checkpoint as rematerialize, closures
 from tensorken_numpy.backend import Numpy
 
 Run = Callable[[Sequence[Array]], Sequence[Array]]
@@ -45,7 +45,7 @@ class ProgramsByText(Numpy):
             tuple([(e.op.name, tuple(map(place, e.operands)), repr(e.params)) for e in program.equations]),
             tuple(map(place, program.outputs)),
         )
-        if not program.constants or any([e.op.whole is not None for e in program.equations]):
+        if not program.constants or any([e.op.higher_order is not None for e in program.equations]):
             return super().compile(program)
         if key not in self.known:
             self.known[key] = super().compile(program)

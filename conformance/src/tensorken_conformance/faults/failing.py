@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.errors import BackendError
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.shapes import Shape, reduced
 from tensorken_conformance.faults.changes import rules
 from tensorken_conformance.faults.fault import Course, fault
 from tensorken_conformance.subject import Array
+from tensorken_core.errors import BackendError
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.shapes import Shape, reduced
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.arrays import Array as Numbers
 from tensorken_reference.backend import Reference

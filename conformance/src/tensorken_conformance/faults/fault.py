@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tensorken.spec.raw import RawTensor
+from tensorken_core.language.raw import RawTensor
 from tensorken_numpy.backend import Numpy
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
@@ -71,7 +71,7 @@ def fault(
     """
 
     def declare(wrong: Declared) -> Declared:
-        from tensorken.fuse import Fuse
+        from tensorken_core.rewriting.fuse import Fuse
 
         is_class = isinstance(wrong, type)
         kind: Callable[[], RawTensor[Any]] = wrong if is_class else on

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tensorken.registry import REGISTRY
 from tensorken_conformance.faults.fault import Course, fault
+from tensorken_core.host.registry import REGISTRY
 from tensorken_numpy.backend import Numpy
 
 PLUGIN = """
-from tensorken.plugin import BackendEntry, hookimpl
+from tensorken_core.host.plugin import BackendEntry, hookimpl
 
 def load(device=None):
     from tensorken_numpy.backend import Numpy

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DType
 from tensorken_conformance.faults.fault import Course, fault
 from tensorken_conformance.subject import Array
+from tensorken_core.language.dtypes import DType
 from tensorken_numpy.backend import Numpy
 from tensorken_numpy.compiled import equations
 from tensorken_numpy.compiled.templates import Template

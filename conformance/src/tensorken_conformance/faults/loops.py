@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorken.control_flow import branches, roles, scans, whiles
-from tensorken.tensor import Tensor
+from tensorken.control_flow import carries as roles, cond_op as branches, scan_op as scans, while_op as whiles
 from tensorken_conformance.faults.changes import attribute
 from tensorken_conformance.faults.fault import Course, fault
+from tensorken_core.tensor.tensor import Tensor
 
 LAW = "programs.loops"
 

@@ -8,9 +8,9 @@ import warnings
 
 import numpy as np
 
-from tensorken.spec.shapes import Axes
 from tensorken_conformance.faults.fault import fault
 from tensorken_conformance.subject import Array
+from tensorken_core.language.shapes import Axes
 from tensorken_numpy.backend import Numpy
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tensorken.spec.dtypes import DType
-from tensorken.spec.shapes import Axes
 from tensorken_conformance.faults.changes import replaced
 from tensorken_conformance.faults.fault import fault
 from tensorken_conformance.subject import Array
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.shapes import Axes
 from tensorken_numpy.backend import Numpy
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.control_flow.branches import COND
-from tensorken.control_flow.roles import CARRY
-from tensorken.control_flow.scans import SCAN
-from tensorken.programs.program import Equation, Literal, Program
-from tensorken.tensor import Tensor
+from tensorken.control_flow.carries import CARRY
+from tensorken.control_flow.cond_op import COND
+from tensorken.control_flow.scan_op import SCAN
 from tensorken_conformance.faults.fault import fault
 from tensorken_conformance.subject import Array
+from tensorken_core.program.program import Equation, Literal, Program
+from tensorken_core.tensor.tensor import Tensor
 from tensorken_numpy.backend import Numpy
 
 Run = Callable[[Sequence[Array]], Sequence[Array]]

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken.batch import SHIFT
-from tensorken.forward import Dual, Forward
-from tensorken.reverse import Reverse
-from tensorken.spec.derived.arrangement import share
-from tensorken.spec.op import OPS
-from tensorken.tensor import Tensor
 from tensorken_conformance.faults.changes import attribute, entry, rules
 from tensorken_conformance.faults.fault import Course, fault
+from tensorken_core.language.derived.arrangement import share
+from tensorken_core.language.op import OPS
+from tensorken_core.levels.batch import SHIFT
+from tensorken_core.levels.forward import Dual, Forward
+from tensorken_core.levels.reverse import Reverse
+from tensorken_core.tensor.tensor import Tensor
 
 # ---- one of the two rules is wrong -------------------------------------------------------------------------
 

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken import operators
-from tensorken.fuse import Fuse, Held, Pending
 from tensorken.programs.passes import algebra
 from tensorken.programs.passes.rewriting import Rewriting
 from tensorken.programs.passes.writing import Writer
-from tensorken.programs.program import Equation, Literal, Variable
-from tensorken.spec.op import OPS
-from tensorken.spec.shapes import Axes
 from tensorken_conformance.faults.changes import attribute, entry, replaced
 from tensorken_conformance.faults.fault import Course, fault
 from tensorken_conformance.subject import Array
+from tensorken_core.language.op import OPS
+from tensorken_core.language.shapes import Axes
+from tensorken_core.program.program import Equation, Literal, Variable
+from tensorken_core.rewriting.fuse import Fuse, Held, Pending
+from tensorken_core.tensor import operators
 from tensorken_numpy.backend import Numpy
 
 LAW = "values.signs"

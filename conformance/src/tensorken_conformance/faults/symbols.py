@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tensorken.spec.dtypes import DType
-from tensorken.spec.op import Op
-from tensorken.spec.shapes import Shape
 from tensorken_conformance.faults.changes import rules
 from tensorken_conformance.faults.fault import Course, fault
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.op import Op
+from tensorken_core.language.shapes import Shape
 from tensorken_string.backend import Expression, String
 
 

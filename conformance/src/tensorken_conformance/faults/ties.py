@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import tensorken as tk
-from tensorken.functions import statistics
-from tensorken.indexing import repeats, updates
-from tensorken.spec.bodies import arrangement
-from tensorken.spec.op import OPS
+from tensorken.arrays.functions import statistics
+from tensorken.arrays.indexing import repeats, updates
 from tensorken_conformance.faults.changes import attribute, rules
 from tensorken_conformance.faults.fault import Course, fault
+from tensorken_core.language.bodies import arrangement
+from tensorken_core.language.op import OPS
 
 LAW = "derivatives.ties"
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.shapes import Axes, Pairs, Shape
 from tensorken_conformance.faults.fault import fault
 from tensorken_conformance.subject import Array
+from tensorken_core.language.shapes import Axes, Pairs, Shape
 from tensorken_numpy.backend import Numpy
 
 CONTRACTIONS = "values.contracted-views"

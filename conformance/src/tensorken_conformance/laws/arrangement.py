@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
 from tensorken_conformance.operands import shapes
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
 
 SORTED = (*exact.VALUES, "ties", "ascending", "descending")
 

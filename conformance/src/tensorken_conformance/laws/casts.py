@@ -9,8 +9,6 @@ from functools import cache
 
 import numpy as np
 
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws import read_back
@@ -20,6 +18,8 @@ from tensorken_conformance.operands.shapes import SHAPES, fitted, need, operand
 from tensorken_conformance.oracles import ulp
 from tensorken_conformance.oracles.casts import cast as cast_exactly
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
 
 
 def cases(subject: Subject) -> Iterator[Case]:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensorken.spec.dtypes import int32
-from tensorken.spec.op import OPS
-from tensorken.spec.shapes import Shape
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
 from tensorken_conformance.operands import shapes
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import int32
+from tensorken_core.language.op import OPS
+from tensorken_core.language.shapes import Shape
 
 KNOWN: dict[str, tuple[int, ...]] = {
     "zeros": (0x00000000, 0x00000000, 0x00000000, 0x00000000, 0x6B200159, 0x99BA4EFE),

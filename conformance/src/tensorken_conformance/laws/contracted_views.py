@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 
 import tensorken as tk
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.operands import chains, reductions
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.oracles.bounds import FORMATS, Arithmetic
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
 
 ID = "values.contracted-views"
 

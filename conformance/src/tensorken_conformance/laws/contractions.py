@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
 from tensorken_conformance.case import Case, Failure, Measured, Unsupported
 from tensorken_conformance.law import law
 from tensorken_conformance.operands import reductions, terms, views
 from tensorken_conformance.oracles import rounded
 from tensorken_conformance.oracles.bounds import FORMATS, Arithmetic, Array, Dyadic
 from tensorken_conformance.subject import Subject
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
 
 ID = "values.contractions"
 

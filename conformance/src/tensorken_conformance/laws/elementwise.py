@@ -12,10 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.errors import DTypeError
-from tensorken.spec.dtypes import DTYPES, DType, bool_
-from tensorken.spec.op import OPS, Op
-from tensorken.tensor import Tensor
 from tensorken_conformance import limits
 from tensorken_conformance.case import Case, Failure, Measured, Unsupported
 from tensorken_conformance.law import law
@@ -25,6 +21,10 @@ from tensorken_conformance.operands.shapes import SHAPES, fitted, need, operand
 from tensorken_conformance.oracles import elementwise as oracle, ulp
 from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Array, Depth, Subject
+from tensorken_core.errors import DTypeError
+from tensorken_core.language.dtypes import DTYPES, DType, bool_
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.tensor.tensor import Tensor
 
 ROWS: dict[Depth, int] = {"smoke": 96, "default": 192, "deep": 3072}
 """How many rows a pool has at most; fewer than the largest shape has elements, so that a cell of that has all."""
@@ -183,7 +183,7 @@ def alternatives(p: Pool, columns: tuple[Array, ...], expected: Array, flushes: 
 def flushed_to_zero(values: Array, dtype: DType) -> Array:
     """Values with zeros in place of subnormal numbers.
 
-    >>> from tensorken.spec.dtypes import float32
+    >>> from tensorken_core.language.dtypes import float32
     >>> flushed_to_zero(np.float32([-1e-40, 1e-30]), float32).tolist()
     [-0.0, 1.0000000031710769e-30]
     """
@@ -342,7 +342,7 @@ def _failure(
         ]
         names = ("x",) if len(made) == 1 else ("a", "b", "c")[: len(made)]
         script = [
-            "import tensorken as tk; from tensorken.spec.op import OPS; from math import inf, nan",
+            "import tensorken as tk; from tensorken_core.language.op import OPS; from math import inf, nan",
             *[f"{name} = {value}" for name, value in zip(names, made, strict=True)],
             f'print(tk.dispatch.apply(OPS["{p.op.name}"], [{", ".join(names)}]))  # {shown(expected)}',
         ]

@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.op import OPS
-from tensorken.spec.shapes import Shape
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
 from tensorken_conformance.laws import viewed
@@ -18,6 +15,9 @@ from tensorken_conformance.laws.movement import MOVEMENTS, variants
 from tensorken_conformance.operands import chains
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.op import OPS
+from tensorken_core.language.shapes import Shape
 
 ID = "values.extents"
 

@@ -7,10 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.errors import BackendError, DTypeError
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.op import OPS, Op, Sample, run
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure, Unsupported
 from tensorken_conformance.declarations import FIELDS, fault_of
 from tensorken_conformance.expectations import BLOCKED
@@ -19,6 +15,10 @@ from tensorken_conformance.levels import CREATIONS, MANDATORY_DTYPES, is_mandato
 from tensorken_conformance.operands.sampled import dtypes_of, methods, samples_of, takes, tensors_of
 from tensorken_conformance.running.delegation import delegated
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.errors import BackendError, DTypeError
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.op import OPS, Op, Sample, run
+from tensorken_core.tensor.tensor import Tensor
 
 REFUSALS = (DTypeError, BackendError, NotImplementedError)
 """How a backend says that it does not have something."""

@@ -15,16 +15,16 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import Distribution, distribution, packages_distributions
 from typing import Any
 
-from tensorken.discovery import CORE, PluginRecord, normalized
-from tensorken.errors import BackendError
-from tensorken.plugin import SPEC_VERSION, BackendEntry
-from tensorken.registry import REGISTRY, SELECTION
-from tensorken.spec.raw import RawTensor
-from tensorken.versions import place_in_range
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.running.loading import record_of
 from tensorken_conformance.subject import Subject
+from tensorken_core.errors import BackendError
+from tensorken_core.host.discovery import CORE, PluginRecord, normalized
+from tensorken_core.host.plugin import SPEC_VERSION, BackendEntry
+from tensorken_core.host.registry import REGISTRY, SELECTION
+from tensorken_core.host.versions import place_in_range
+from tensorken_core.language.raw import RawTensor
 
 SUMMARY = 80
 """How many characters the summary of a backend may have, so that listings stay tables."""
@@ -142,11 +142,11 @@ PROGRAM = """
 import json, sys
 before = set(sys.modules)
 from contextlib import redirect_stdout
-from tensorken.cli import main
+from tensorken_core.host.cli import main
 with redirect_stdout(sys.stderr):
     main(["backends", "--json"])
 listed = sorted(set(sys.modules) - before)
-from tensorken.registry import REGISTRY
+from tensorken_core.host.registry import REGISTRY
 record = next(r for r in REGISTRY.records("backends") if r.key == (sys.argv[1], sys.argv[2]))
 try:
     REGISTRY.entry(record)

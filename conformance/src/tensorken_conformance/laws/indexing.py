@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
 from tensorken_conformance.operands import shapes
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
+from tensorken_core.tensor.tensor import Tensor
 
 PATTERNS = {
     "int32": ("each", "reversed", "repeated", "last", "none"),

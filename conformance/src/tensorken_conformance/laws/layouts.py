@@ -11,11 +11,6 @@ from typing import Any
 import numpy as np
 
 import tensorken
-from tensorken.dispatch import apply
-from tensorken.errors import RetraceWarning
-from tensorken.spec.dtypes import DTYPES, DType, int32
-from tensorken.spec.op import OPS, Op
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws import elementwise, read_back
@@ -24,6 +19,11 @@ from tensorken_conformance.operands.layouts import LAYOUTS
 from tensorken_conformance.oracles import elementwise as oracle, exact, ulp
 from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.errors import RetraceWarning
+from tensorken_core.language.dtypes import DTYPES, DType, int32
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.tensor.dispatch import apply
+from tensorken_core.tensor.tensor import Tensor
 
 ID = "values.layouts"
 

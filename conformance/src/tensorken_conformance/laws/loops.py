@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken import tree
-from tensorken.errors import RetraceWarning
-from tensorken.spec.dtypes import DTYPES
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws import read_back
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core import tree
+from tensorken_core.errors import RetraceWarning
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.tensor.tensor import Tensor
 
 SIZE = 3
 """The length of the three operands."""

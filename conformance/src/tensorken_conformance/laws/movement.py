@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
-from tensorken.spec.shapes import Shape
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
 from tensorken_conformance.operands import shapes
 from tensorken_conformance.operands.chains import moved
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Subject
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
+from tensorken_core.language.shapes import Shape
 
 MOVEMENTS = ("reshape", "permute", "expand", "flip", "pad", "crop")
 

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.op import OPS
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.operands import reductions, terms
@@ -19,6 +17,8 @@ from tensorken_conformance.operands.shapes import fitted, operand
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.oracles.bounds import FORMATS, Arithmetic, Array, Dyadic, gamma
 from tensorken_conformance.subject import Subject
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.op import OPS
 
 ID = "values.norms"
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.op import OPS, Op
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.operands import chains
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.tensor.tensor import Tensor
 
 ID = "values.overlapping"
 

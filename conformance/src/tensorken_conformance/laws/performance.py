@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken.spec.dtypes import float32, int32
-from tensorken.spec.op import OPS, run
-from tensorken.spec.raw import RawTensor
 from tensorken_conformance.case import Case, Measured, Result
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.read_back import need
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import float32, int32
+from tensorken_core.language.op import OPS, run
+from tensorken_core.language.raw import RawTensor
 
 BUDGET = 0.02
 """Seconds for which an op is repeated, on the backend and with numpy."""

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.tensor.tensor import Tensor
 
 SHAPES = {
     "scalar": (),

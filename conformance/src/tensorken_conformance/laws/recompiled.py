@@ -7,9 +7,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tensorken.errors import RetraceWarning
-from tensorken.spec.dtypes import DTYPES
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.lifetime import situations
@@ -17,6 +14,9 @@ from tensorken_conformance.operands import chains
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.programs.variations import VARIATIONS, Call, Numbers
 from tensorken_conformance.subject import Subject
+from tensorken_core.errors import RetraceWarning
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.tensor.tensor import Tensor
 
 ID = "programs.recompiled"
 

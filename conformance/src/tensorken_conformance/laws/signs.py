@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken.errors import RetraceWarning
-from tensorken.spec.dtypes import DTYPES, DType, float32, int32
-from tensorken.spec.raw import RawTensor
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws import read_back
 from tensorken_conformance.oracles import ulp
 from tensorken_conformance.subject import Array, Depth, Subject
+from tensorken_core.errors import RetraceWarning
+from tensorken_core.language.dtypes import DTYPES, DType, float32, int32
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.tensor.tensor import Tensor
 
 ZEROS = (0.0, -0.0)
 SMALL = (0.0, -0.0, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0)

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.op import OPS
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.operands import reductions, terms
@@ -17,6 +15,8 @@ from tensorken_conformance.operands.shapes import fitted, operand
 from tensorken_conformance.oracles import exact, rounded
 from tensorken_conformance.oracles.bounds import Arithmetic, Array
 from tensorken_conformance.subject import Subject
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.op import OPS
 
 ID = "values.sums"
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
 
 OP = "fused_multiply_add"
 

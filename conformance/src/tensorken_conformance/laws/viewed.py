@@ -8,10 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.op import OPS
-from tensorken.spec.shapes import Shape
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
 from tensorken_conformance.laws import movement
@@ -19,6 +15,10 @@ from tensorken_conformance.operands import chains, reductions
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.oracles.bounds import Arithmetic
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.op import OPS
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.tensor import Tensor
 
 ID = "values.views"
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DType
-from tensorken.spec.op import OPS
-from tensorken.spec.raw import RawTensor
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.op import OPS
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.tensor.tensor import Tensor
 
 Step = tuple[str, tuple[int, ...]]
 """A movement, and the axes that it is about: the order of a permute, those that are flipped, cropped or expanded.

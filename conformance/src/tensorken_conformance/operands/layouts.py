@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.dispatch import apply
-from tensorken.spec.dtypes import DType
-from tensorken.spec.op import OPS
-from tensorken.spec.raw import RawTensor
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.op import OPS
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.tensor.dispatch import apply
+from tensorken_core.tensor.tensor import Tensor
 
 Steps = Sequence[tuple[str, tuple[Any, ...]]]
 

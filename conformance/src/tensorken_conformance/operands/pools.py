@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DType
-from tensorken.spec.op import Op
 from tensorken_conformance.operands import points
 from tensorken_conformance.oracles.rounding import FORMATS
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.op import Op
 
 Array = np.ndarray[Any, Any]
 
@@ -37,7 +37,7 @@ inf, nan = math.inf, math.nan
 def classes(dtype: DType) -> tuple[str, ...]:
     """The value classes that make sense for a dtype.
 
-    >>> from tensorken.spec.dtypes import int32
+    >>> from tensorken_core.language.dtypes import int32
     >>> classes(int32)
     ('small', 'zeros', 'extremes', 'powers', 'mixed')
     """
@@ -59,8 +59,8 @@ def rows(op: Op, dtype: DType, value_class: str, seed: int, count: int) -> tuple
         One array of one axis for each operand, not to be written to; row i is the i-th element of every one.
         Conditions are bool, all else is of the dtype.
 
-    >>> from tensorken.spec.dtypes import float32
-    >>> from tensorken.spec.op import OPS
+    >>> from tensorken_core.language.dtypes import float32
+    >>> from tensorken_core.language.op import OPS
     >>> sorted(rows(OPS["exp"], float32, "infinities", 0, 96)[0].tolist())
     [-inf, inf]
     """

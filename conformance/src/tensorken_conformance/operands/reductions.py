@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DType
 from tensorken_conformance.case import Case
 from tensorken_conformance.operands.shapes import SHAPES, VIEWS, ShapeClass
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Subject
+from tensorken_core.language.dtypes import DType
 
 LONG: dict[str, ShapeClass] = {
     "long": ShapeClass((1031,)),

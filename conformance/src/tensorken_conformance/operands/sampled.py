@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.errors import DTypeError
-from tensorken.spec.dtypes import DTYPES, DType, bool_, float64, int32
-from tensorken.spec.op import OPS, Op, Sample
-from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import Shape
-from tensorken.tensor import Tensor
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.errors import DTypeError
+from tensorken_core.language.dtypes import DTYPES, DType, bool_, float64, int32
+from tensorken_core.language.op import OPS, Op, Sample
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.tensor import Tensor
 from tensorken_numpy.backend import Numpy
 
 _ROLES = {"condition": bool_, "indices": int32}

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tensorken.spec.dtypes import DType
-from tensorken.spec.op import OPS
-from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import Shape
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.op import OPS
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.tensor import Tensor
 
 
 @dataclass(frozen=True, slots=True)

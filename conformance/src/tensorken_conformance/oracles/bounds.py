@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.capabilities import Capabilities
 from tensorken_conformance import limits
+from tensorken_core.language.capabilities import Capabilities
 
 Array = np.ndarray[Any, Any]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DType
 from tensorken_conformance.oracles.elementwise import numbers
 from tensorken_conformance.oracles.rounding import FORMATS, nearest
+from tensorken_core.language.dtypes import DType
 
 Array = np.ndarray[Any, Any]
 
@@ -20,7 +20,7 @@ def cast(values: Array, dtype: DType) -> Array:
     To int: floats lose their fraction, those beyond the range become its ends, and NaN is 0; ints wrap.  To float: the
     nearest, ties to even, beyond the range infinite.  To bool: whether it is not 0.
 
-    >>> from tensorken.spec.dtypes import float16, int32
+    >>> from tensorken_core.language.dtypes import float16, int32
     >>> cast(np.array([2.0**-25, 1.00048828125, 65520.0]), float16).tolist()
     [0.0, 1.0, inf]
     >>> cast(np.array([-1.5, 3e9, np.nan]), int32).tolist()

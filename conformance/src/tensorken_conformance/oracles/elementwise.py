@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DType, bool_, float64
-from tensorken.spec.op import Op
 from tensorken_conformance.oracles.elementwise_functions import BINARY, UNARY, Binary, Unary, exactly, mp
 from tensorken_conformance.oracles.rounding import FORMATS, Format, nearest
+from tensorken_core.language.dtypes import DType, bool_, float64
+from tensorken_core.language.op import Op
 
 Array = np.ndarray[Any, Any]
 
@@ -45,8 +45,8 @@ def expected(op: Op, dtype: DType, rows: tuple[Array, ...]) -> Array:
     Raises:
         LookupError: if the op has no meaning on numbers, so that nothing is known of it.
 
-    >>> from tensorken.spec.dtypes import float32
-    >>> from tensorken.spec.op import OPS
+    >>> from tensorken_core.language.dtypes import float32
+    >>> from tensorken_core.language.op import OPS
     >>> expected(OPS["exp"], float32, (np.float32([0.0, 1.0, np.inf]),)).tolist()
     [1.0, 2.7182817459106445, inf]
     """
@@ -72,8 +72,8 @@ def expected(op: Op, dtype: DType, rows: tuple[Array, ...]) -> Array:
 def settled(op: Op, dtype: DType, rows: tuple[Array, ...]) -> Array:
     """Where the result of a rounded op is a fact that no error excuses: 0, 1, an infinity or NaN at special operands.
 
-    >>> from tensorken.spec.dtypes import float32
-    >>> from tensorken.spec.op import OPS
+    >>> from tensorken_core.language.dtypes import float32
+    >>> from tensorken_core.language.op import OPS
     >>> settled(OPS["exp"], float32, (np.float32([0.0, 1.0, np.inf, 1000.0]),)).tolist()
     [True, False, True, False]
     """
@@ -89,8 +89,8 @@ def settled(op: Op, dtype: DType, rows: tuple[Array, ...]) -> Array:
 def overflows(op: Op, dtype: DType, point: tuple[float, ...], units: int) -> bool:
     """Whether the value at ordinary operands is more than so many units in the last place beyond the largest number.
 
-    >>> from tensorken.spec.dtypes import float32
-    >>> from tensorken.spec.op import OPS
+    >>> from tensorken_core.language.dtypes import float32
+    >>> from tensorken_core.language.op import OPS
     >>> overflows(OPS["exp"], float32, (89.0,), 3), overflows(OPS["mul"], float32, (2.0**64, 2.0**64), 3)
     (True, False)
     """
@@ -127,7 +127,7 @@ def known(op: Op) -> bool:
 def numbers(values: Sequence[Any], dtype: DType) -> Array:
     """Python numbers in a dtype: ints wrap, floats round, to int they truncate and saturate and NaN is 0.
 
-    >>> from tensorken.spec.dtypes import int32
+    >>> from tensorken_core.language.dtypes import int32
     >>> numbers([2**31, 1.5, float("inf")], int32).tolist()
     [-2147483648, 1, 2147483647]
     """

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.errors import DTypeError
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.op import OPS, Op
-from tensorken.spec.shapes import Shape
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.operands import shapes
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.errors import DTypeError
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.tensor import Tensor
 
 VALUES = ("ordinary", "special")
 """Value classes: random bits of a moderate range, nearly all different; and the numbers at the edges of the format."""
@@ -226,7 +226,9 @@ def agree(
 # ---- scripts -----------------------------------------------------------------------------------------------
 
 
-IMPORTS = "from numpy import array, inf, nan; import tensorken as tk; from tensorken.spec.op import OPS"
+IMPORTS = (
+    "from numpy import array, inf, nan; import tensorken as tk; from tensorken_core.language.op import OPS"
+)
 
 
 def shown(subject: Subject, values: Array, shape: str = "") -> str:

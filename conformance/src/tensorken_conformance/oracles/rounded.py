@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DTYPES
 from tensorken_conformance.case import Case, Measured
 from tensorken_conformance.operands import terms
 from tensorken_conformance.oracles.bounds import Array
 from tensorken_conformance.oracles.rounding import FORMATS, nearest
 from tensorken_conformance.subject import Subject
+from tensorken_core.language.dtypes import DTYPES
 
 
 def declared(subject: Subject, case: Case) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tensorken.spec.dtypes import DType, float16, float32, float64
+from tensorken_core.language.dtypes import DType, float16, float32, float64
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 import tensorken
-from tensorken.errors import RetraceWarning
-from tensorken.tensor import Tensor
 from tensorken_conformance.enclosure import contains, enclosure_for, interval
 from tensorken_conformance.programs.judging import Tally, Wrong, described
 from tensorken_conformance.programs.program import Array, Leaf, Program, Step
 from tensorken_conformance.subject import Subject
+from tensorken_core.errors import RetraceWarning
+from tensorken_core.tensor.tensor import Tensor
 
 
 def judge_compiled(subject: Subject, program: Program, tally: Tally) -> None:

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.errors import TensorkenError
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.shapes import Shape
-from tensorken.tensor import Tensor
 from tensorken_conformance.enclosure import Enclosure, Interval, interval, width
 from tensorken_conformance.programs.program import Array, Leaf, Node, Program, Step
+from tensorken_core.errors import TensorkenError
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.tensor import Tensor
 
 Draw = Callable[[int], int]
 """A number from 0 up to, and without, another; the smaller, the simpler."""

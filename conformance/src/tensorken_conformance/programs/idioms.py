@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tensorken.spec.dtypes import DType
-from tensorken.tensor import Tensor
 from tensorken_conformance.programs.draft import Draft, Writer
 from tensorken_conformance.programs.operands import beside, operand
 from tensorken_conformance.programs.program import Step
+from tensorken_core.language.dtypes import DType
+from tensorken_core.tensor.tensor import Tensor
 
 
 def spelled(

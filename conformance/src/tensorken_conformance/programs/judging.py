@@ -16,17 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.fuse import Fuse
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
-from tensorken.spec.raw import RawTensor
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Failure
 from tensorken_conformance.enclosure import Enclosure, Interval, contains, enclosure_for, interval
 from tensorken_conformance.enclosure.interval import apart
 from tensorken_conformance.programs.draft import unknown, vague
 from tensorken_conformance.programs.program import Array, Leaf, Program, Step
 from tensorken_conformance.subject import Subject
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.rewriting.fuse import Fuse
+from tensorken_core.tensor.tensor import Tensor
 
 
 @dataclass(slots=True)

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DType
-from tensorken.spec.shapes import Shape
-from tensorken.tensor import Tensor
 from tensorken_conformance.programs.draft import LARGEST, SHAPES, Draft
 from tensorken_conformance.programs.program import Step
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.tensor import Tensor
 
 ROOM = 20
 """Up to how many nodes of a program leaves are followed by a movement of their own."""

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import tensorken
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.op import OPS
-from tensorken.tensor import Tensor
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.op import OPS
+from tensorken_core.tensor.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
 
@@ -143,7 +143,7 @@ class Program:
         text = "\n".join(lines)
         imports = "import tensorken as tk"
         if "OPS[" in text:
-            imports += "; from tensorken.spec.op import OPS"
+            imports += "; from tensorken_core.language.op import OPS"
         if "inf" in text or "nan" in text:
             imports += "; from math import inf, nan"
         leaves = [line for line, node in zip(lines, self.nodes, strict=True) if isinstance(node, Leaf)]

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tensorken.spec.dtypes import DTYPES
 from tensorken_conformance.programs.program import Array, Leaf, Program, Step
+from tensorken_core.language.dtypes import DTYPES
 
 TRIES = 200
 """How many programs are tried at most."""

@@ -15,12 +15,12 @@ import numpy as np
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from hypothesis.strategies import integers
 
-from tensorken.spec.dtypes import DType
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Failure
 from tensorken_conformance.programs.drawing import Found, searched, settings_for
 from tensorken_conformance.programs.program import NAMES, Array, Leaf, Step
 from tensorken_conformance.subject import Subject
+from tensorken_core.language.dtypes import DType
+from tensorken_core.tensor.tensor import Tensor
 
 STEPS = 30
 """How many actions a life has at most."""

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken.spec.dtypes import DType
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case
 from tensorken_conformance.operands import chains
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DType
+from tensorken_core.tensor.tensor import Tensor
 
 SIZE = 4
 """Of both axes of the matrices; a product of two of small numbers needs few digits."""

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 import tensorken
-from tensorken.errors import TensorkenError
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.dtypes import DTYPES, DType, bool_, int32
-from tensorken.spec.op import OPS, Op
-from tensorken.spec.shapes import Shape
 from tensorken_conformance.enclosure import interval
 from tensorken_conformance.programs.draft import Draft, Draw, Writer
 from tensorken_conformance.programs.idioms import CROSSED, SPELLED, crossed, matmul, product_sum, spelled
 from tensorken_conformance.programs.operands import beside, operand
 from tensorken_conformance.programs.program import Program, Step
+from tensorken_core.errors import TensorkenError
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.dtypes import DTYPES, DType, bool_, int32
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.language.shapes import Shape
 
 MOST = 30
 """How many nodes a program has at most."""

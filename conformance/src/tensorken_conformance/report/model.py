@@ -14,13 +14,13 @@ from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from tensorken.plugin import SPEC_VERSION, Capabilities
-from tensorken.spec.op import OPS
 from tensorken_conformance import expectations, levels
 from tensorken_conformance.case import STATUSES, Result, Status
 from tensorken_conformance.expectations import Expectation
 from tensorken_conformance.levels import Account, Level
 from tensorken_conformance.running.runner import Run
+from tensorken_core.host.plugin import SPEC_VERSION, Capabilities
+from tensorken_core.language.op import OPS
 
 BLOCKED = expectations.BLOCKED
 
@@ -346,7 +346,7 @@ def make(run: Run, now: datetime.datetime | None = None) -> Report:
         **{**dict.fromkeys(_ORIGIN, ""), **run.about, "notes": tuple(run.about.get("notes", ()))},
     )
     named = dict.fromkeys(result.case.op for result in results)
-    ops = tuple(op for op in named if op in levels.CREATIONS or (op in OPS and OPS[op].whole is None))
+    ops = tuple(op for op in named if op in levels.CREATIONS or (op in OPS and OPS[op].higher_order is None))
     laws = {law["id"]: law["says"] for law in run.laws}
     told = (*run.problems, *problems)
     return Report(header, capabilities, laws, results, ops, told, _timed(results), remarks)

@@ -10,11 +10,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from tensorken.plugin import Capabilities
 from tensorken_conformance.case import Result
 from tensorken_conformance.levels import Account
 from tensorken_conformance.report.model import Cell, Header, Report
 from tensorken_conformance.running.runner import as_tuples
+from tensorken_core.host.plugin import Capabilities
 
 SCHEMA = 1
 """Counts the changes of the form after which older readers cannot read it."""

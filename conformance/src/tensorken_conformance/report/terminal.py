@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tensorken.spec.op import OPS
 from tensorken_conformance.case import Result
 from tensorken_conformance.levels import SYMBOLIC_TOP, TOP, Level
 from tensorken_conformance.report.model import Cell, Report, cases_in_order, written
+from tensorken_core.language.op import OPS
 
 SHOWN = 3
 """How many failures of a law are shown in full."""

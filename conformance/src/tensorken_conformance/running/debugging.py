@@ -7,8 +7,6 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tensorken.discovery import near, suggested
-from tensorken.errors import BackendError, UnknownBackendError
 from tensorken_conformance.case import Case, Failure, Measured, Result, Unsupported
 from tensorken_conformance.law import Law
 from tensorken_conformance.running.loading import OptionsError, load
@@ -16,6 +14,8 @@ from tensorken_conformance.running.plan import Plan, PlanError, law_named, stage
 from tensorken_conformance.running.runner import Run, RunError
 from tensorken_conformance.running.worker import examined, introduction
 from tensorken_conformance.subject import Depth, Subject
+from tensorken_core.errors import BackendError, UnknownBackendError
+from tensorken_core.host.discovery import near, suggested
 
 
 def examine_here(found: Run, tell: Callable[[Result], None]) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tensorken.spec.interpreter import Overrides
-from tensorken.spec.op import OPS
-from tensorken.spec.raw import RawTensor
+from tensorken_core.language.interpreter import Overrides
+from tensorken_core.language.op import OPS
+from tensorken_core.language.raw import RawTensor
 from tensorken_numpy.backend import Numpy
 from tensorken_reference.backend import Reference
 

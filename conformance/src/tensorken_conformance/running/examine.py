@@ -6,11 +6,11 @@ import time
 import traceback
 from collections.abc import Collection, Container, Iterable, Iterator
 
-from tensorken.errors import TensorkenError
-from tensorken.spec.dtypes import DTYPES
 from tensorken_conformance.case import Case, Failure, Measured, Result, Status, Unsupported, script_of
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.subject import Subject
+from tensorken_core.errors import TensorkenError
+from tensorken_core.language.dtypes import DTYPES
 
 HOST_LAWS = "host"
 """The group of laws for which the backend need not run anything."""

@@ -10,15 +10,22 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tensorken.errors import BackendError, UnknownBackendError
-from tensorken.plugin import BackendEntry
-from tensorken.registry import REGISTRY, SELECTION, attribute_of, devices_of, interpreter_of, pick_device
-from tensorken.spec.raw import RawTensor
 from tensorken_conformance.running.process import search_path
 from tensorken_conformance.subject import Depth, Subject
+from tensorken_core.errors import BackendError, UnknownBackendError
+from tensorken_core.host.plugin import BackendEntry
+from tensorken_core.host.registry import (
+    REGISTRY,
+    SELECTION,
+    attribute_of,
+    devices_of,
+    interpreter_of,
+    pick_device,
+)
+from tensorken_core.language.raw import RawTensor
 
 if TYPE_CHECKING:
-    from tensorken.discovery import PluginRecord
+    from tensorken_core.host.discovery import PluginRecord
 
 
 class OptionsError(BackendError):

@@ -7,13 +7,13 @@ import zlib
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from tensorken.discovery import near, suggested
-from tensorken.spec.op import OPS
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.running.examine import laws_for
 from tensorken_conformance.running.runner import ALONE
 from tensorken_conformance.subject import Subject
+from tensorken_core.host.discovery import near, suggested
+from tensorken_core.language.op import OPS
 
 TIMED = "performance"
 """The group of laws that measure time: they run after all others, one case at a time."""

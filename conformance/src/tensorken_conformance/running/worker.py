@@ -14,7 +14,6 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import IO, Any
 
-from tensorken.errors import BackendError, UnknownBackendError
 from tensorken_conformance.case import Case, Result
 from tensorken_conformance.expectations import Expectation, ExpectationError, expectations_of
 from tensorken_conformance.law import LAWS, Law
@@ -22,6 +21,7 @@ from tensorken_conformance.running.examine import default_script, examine
 from tensorken_conformance.running.loading import OptionsError, load, origin
 from tensorken_conformance.running.plan import Plan, PlanError
 from tensorken_conformance.subject import Subject
+from tensorken_core.errors import BackendError, UnknownBackendError
 
 LONGEST = 1_000
 """How many characters of a message are kept: a backend may put a whole tensor into one."""

@@ -14,12 +14,12 @@ from typing import Any
 
 import tensorken_conformance.faults
 import tensorken_conformance.laws  # noqa: F401, entering faults and laws is what it does
-from tensorken.discovery import did_you_mean
 from tensorken_conformance.faults.fault import FAULTS, Fault
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.running.pool import Task, do_all
 from tensorken_conformance.selftest import mutants
 from tensorken_conformance.selftest.right import RIGHT
+from tensorken_core.host.discovery import did_you_mean
 
 PORTION = 0.05
 """How many of the cases of right backends an ordinary selftest examines; each seed picks its own."""

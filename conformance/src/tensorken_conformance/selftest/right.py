@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.fuse import Fuse
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
-from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import Axes, Pairs, Shape
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Axes, Pairs, Shape
+from tensorken_core.rewriting.fuse import Fuse
 from tensorken_numpy.backend import Numpy
 from tensorken_numpy.contraction import Array
 from tensorken_reference.backend import Reference

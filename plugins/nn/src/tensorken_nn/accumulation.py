@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tensorken import tree
-from tensorken.errors import ArgumentError
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError
 
 
 def accumulate(

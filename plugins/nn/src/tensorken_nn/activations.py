@@ -10,7 +10,7 @@ import math
 
 import tensorken as tk
 from tensorken import Tensor, log_softmax, relu, sigmoid, softmax, softplus, tanh
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken_core.errors import ArgumentError, ShapeError
 
 __all__ = [
     "celu",

@@ -21,10 +21,11 @@ from typing import Any
 import safetensors
 
 import tensorken as tk
-from tensorken import Tensor, tree
-from tensorken.errors import ArgumentError, ScalarRangeError, TensorkenError
+from tensorken import Tensor
 from tensorken.programs.forms.files import checksum, little_endian
-from tensorken.spec.dtypes import DTYPES, DType, check_scalar
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError, ScalarRangeError, TensorkenError
+from tensorken_core.language.dtypes import DTYPES, DType, check_scalar
 from tensorken_nn.files import read, reading, replacing
 from tensorken_nn.module import named_parameters
 

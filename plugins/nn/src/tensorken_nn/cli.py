@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import tensorken as tk
-from tensorken.errors import ArgumentError, BackendError, ConcretizationError
-from tensorken.selection import did_you_mean
+from tensorken_core.errors import ArgumentError, BackendError, ConcretizationError
+from tensorken_core.host.backend_choice import did_you_mean
 from tensorken_nn import folder
 from tensorken_nn.jobs import JOBS, Job
 from tensorken_nn.options import add_options, as_json, count, settings_from

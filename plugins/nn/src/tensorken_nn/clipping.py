@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import tensorken as tk
-from tensorken import Tensor, tree
-from tensorken.errors import ArgumentError
+from tensorken import Tensor
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError
 from tensorken_nn.precision import widened
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import tensorken as tk
-from tensorken import Tensor, tree
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken import Tensor
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError, ShapeError
 
 
 def hold_out(data: Any, share: float, key: Tensor) -> tuple[Any, Any]:

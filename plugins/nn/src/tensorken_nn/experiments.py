@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import tensorken as tk
-from tensorken import DType, Tensor, tree
-from tensorken.errors import DTypeError
+from tensorken import DType, Tensor
+from tensorken_core import tree
+from tensorken_core.errors import DTypeError
 from tensorken_nn.initializers import Initializer
 from tensorken_nn.layers import Linear, Sequential
 from tensorken_nn.optimizers import Adam, MomentumSGD, Optimizer

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from tensorken.errors import TensorkenError
+from tensorken_core.errors import TensorkenError
 
 
 class FileError(TensorkenError, OSError):

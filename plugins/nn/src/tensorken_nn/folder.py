@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tensorken.errors import TensorkenError
+from tensorken_core.errors import TensorkenError
 from tensorken_nn.files import replacing
 
 RUNS = Path("runs")

@@ -9,7 +9,7 @@ from typing import Any, overload
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_nn.activations import gelu
 from tensorken_nn.initializers import normal
 from tensorken_nn.layers.attention import Cache, MultiHeadAttention

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken_core.errors import ArgumentError, ShapeError
 
 __all__ = [
     "Initializer",

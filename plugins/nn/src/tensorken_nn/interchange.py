@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ExchangeError
+from tensorken_core.errors import ExchangeError
 from tensorken_nn.files import read, replacing
 
 __all__ = ["load_json", "save_json"]

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import tensorken as tk
-from tensorken import Tensor, tree
-from tensorken.errors import ArgumentError, DTypeError, ShapeError
+from tensorken import Tensor
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_nn.data import rows_of, shuffled
 
 CUT = 64

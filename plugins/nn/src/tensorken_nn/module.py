@@ -1,8 +1,8 @@
 """Modules: networks as trees whose leaves are their parameters.
 
 A module is what it computes with: a class with fields, some of them tensors or other modules. So a module is a tree
-(`tensorken.tree`), and all that the core does to trees it does to networks: the gradient of a loss by a module is a
-module of gradients, an optimiser maps one module to the next, a compiled function takes and gives modules.
+(`tk.tree`), and all that the core does to trees it does to networks: the gradient of a loss by a module is a module of
+gradients, an optimiser maps one module to the next, a compiled function takes and gives modules.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Self, dataclass_transform
 
-from tensorken import Tensor, tree
-from tensorken.errors import ArgumentError
-from tensorken.selection import did_you_mean
+from tensorken import Tensor
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError
+from tensorken_core.host.backend_choice import did_you_mean
 
 
 def static(*, default: Any = dataclasses.MISSING) -> Any:

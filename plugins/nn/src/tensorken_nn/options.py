@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 
 N = TypeVar("N", int, float, str)
 

@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from threading import Event, Semaphore, Thread
 from typing import TypeVar
 
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 
 T = TypeVar("T")
 

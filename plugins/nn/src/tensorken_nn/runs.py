@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_nn import checkpoints, folder
 from tensorken_nn.interruption import Interruption
 from tensorken_nn.report import Report, tell_error

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import tensorken as tk
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_nn import checkpoints, folder
 from tensorken_nn.cli import INTERRUPTED, add_backend, backend_with_values
 from tensorken_nn.jobs import JOBS

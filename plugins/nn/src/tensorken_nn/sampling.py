@@ -6,7 +6,7 @@ import math
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 
 
 def draw(key: Tensor, logits: Tensor, temperature: float | Tensor = 1.0, top_k: int | None = None) -> Tensor:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from tensorken import Tensor
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_nn.scalars import Scalar, cos, floor, maximum, minimum, until
 
 Rate: TypeAlias = Callable[[Any], Any]

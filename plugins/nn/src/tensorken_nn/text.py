@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tensorken import Tensor
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_nn.files import ContentError, read
 
 

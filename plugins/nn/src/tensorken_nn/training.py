@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_nn.optimizers import Optimizer
 
 Figures: TypeAlias = Mapping[str, Any]

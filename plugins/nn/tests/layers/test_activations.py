@@ -11,7 +11,7 @@ import tensorken as tk
 import tensorken_nn as nn
 from core.tests.each import each_of
 from tensorken import Tensor
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken_core.errors import ArgumentError, ShapeError
 
 Activation = Callable[[Tensor], Tensor]
 

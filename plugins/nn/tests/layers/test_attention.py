@@ -9,7 +9,7 @@ import pytest
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_nn.layers.attention import Cache, MultiHeadAttention
 
 KEY = tk.random.key(0)

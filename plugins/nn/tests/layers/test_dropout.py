@@ -6,7 +6,7 @@ import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 
 KEY = tk.random.key(7)
 

@@ -6,7 +6,7 @@ import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
-from tensorken.errors import ArgumentError, DTypeError, IndexingError
+from tensorken_core.errors import ArgumentError, DTypeError, IndexingError
 
 KEY = tk.random.key(0)
 

@@ -10,8 +10,9 @@ import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
-from tensorken import Tensor, tree
-from tensorken.errors import BackendError
+from tensorken import Tensor
+from tensorken_core import tree
+from tensorken_core.errors import BackendError
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,9 @@ import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
-from tensorken import Tensor, tree
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken import Tensor
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError, ShapeError
 
 KEY = tk.random.key(0)
 KINDS = [nn.RNN, nn.GRU, nn.LSTM]

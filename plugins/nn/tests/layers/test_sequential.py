@@ -9,8 +9,9 @@ import pytest
 
 import tensorken as tk
 import tensorken_nn as nn
-from tensorken import Tensor, tree
-from tensorken.errors import ArgumentError, AxisError, ShapeError
+from tensorken import Tensor
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError, AxisError, ShapeError
 
 KEY = tk.random.key(0)
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from tensorken.errors import ArgumentError, ShapeError
-from tensorken.spec.op import OPS
+from tensorken_core.errors import ArgumentError, ShapeError
+from tensorken_core.language.op import OPS
 from tensorken_nn.vertex import Function, Vertex, add, functions, lift, matmul, mult
 from tensorken_nn.vertex.derivatives import pull_of
 from tensorken_nn.vertex.functions import Elementwise

@@ -14,7 +14,7 @@ import pytest
 
 import tensorken as tk
 from core.tests.each import each_of
-from tensorken.errors import ArgumentError, GradientError, ShapeError
+from tensorken_core.errors import ArgumentError, GradientError, ShapeError
 from tensorken_nn.vertex import Matrix, Vector, Vertex, add, exp
 
 LONG = 100_000

@@ -10,10 +10,10 @@ from math import log2, prod
 from typing import Any
 
 from tensorken.programs.passes.inlining import inline
-from tensorken.programs.program import Program
-from tensorken.spec.dtypes import DType
-from tensorken.spec.op import Op
-from tensorken.spec.shapes import Shape, multiplied
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.op import Op
+from tensorken_core.language.shapes import Shape, multiplied
+from tensorken_core.program.program import Program
 
 Kind = tuple[Shape, DType]
 """What is known of a value: its shape and its dtype."""
@@ -88,7 +88,7 @@ def arithmetic(op: Op, operands: Sequence[Shape], params: Sequence[Any], results
 
     Of a loop that says how many steps it has, in all of them; else in one.  Of two branches, in the longer.
 
-    >>> from tensorken.spec.op import OPS
+    >>> from tensorken_core.language.op import OPS
     >>> arithmetic(OPS["fused_multiply_add"], [(2, 3, 1), (1, 3, 4)], [(1,)], [(2, 1, 4)])
     48
     >>> arithmetic(OPS["tanh"], [(2, 3)], [], [(2, 3)])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from tensorken.origin import Origin
-from tensorken.spec.op import Op
+from tensorken_core.language.op import Op
+from tensorken_core.source_line import Origin
 from tensorken_profile.costs import MOVEMENT, Kind, arithmetic, size_in_bytes
 
 Category = Literal["op", "program", "trace", "prepare", "data"]

@@ -7,9 +7,9 @@ from types import CodeType, FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from tensorken.origin import Origin, is_ours, origin_of
-from tensorken.programs.program import Program
-from tensorken.reverse import Reverse
+from tensorken_core.levels.reverse import Reverse
+from tensorken_core.program.program import Program
+from tensorken_core.source_line import Origin, is_ours, origin_of
 
 _PULL_BACK, _REPLAY = Reverse.pull_back.__code__, Program.replay.__code__
 

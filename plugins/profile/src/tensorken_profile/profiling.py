@@ -11,7 +11,7 @@ from time import perf_counter_ns
 from types import TracebackType
 from typing import Any
 
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_profile import watching
 from tensorken_profile.chrome import trace_events
 from tensorken_profile.costs import MOVEMENT

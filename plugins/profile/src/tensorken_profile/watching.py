@@ -12,17 +12,18 @@ from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from typing import Any, Protocol
 
-from tensorken.calls import CALL
-from tensorken.origin import Origin
+from tensorken.compilation.call_op import CALL
 from tensorken.programs.execution import PROGRAM, runner
-from tensorken.registry import REGISTRY
-from tensorken.reverse import Reverse
-from tensorken.spec.dtypes import DType
-from tensorken.spec.op import Op, run, unwatch, watch
-from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import Shape
-from tensorken.tracing import TRACING
-from tensorken.wrapper import Wrapper
+from tensorken_core.host.registry import REGISTRY
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.observe import observe, unobserve
+from tensorken_core.language.op import Op, run
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape
+from tensorken_core.levels.reverse import Reverse
+from tensorken_core.levels.trace import TRACING
+from tensorken_core.rewriting.wrapper import Wrapper
+from tensorken_core.source_line import Origin
 from tensorken_profile.costs import MOVEMENT, Kind
 from tensorken_profile.events import Category, Facts
 from tensorken_profile.lines import forget, line_of, note_line
@@ -45,7 +46,7 @@ def begin(recorder: Recorder) -> None:
     global _recorders
     with _lock:
         if not _recorders:
-            watch(_note)
+            observe(_note)
         _recorders = (*_recorders, recorder)
     for backend in REGISTRY.loaded():
         if isinstance(backend, Wrapper):
@@ -59,7 +60,7 @@ def end(recorder: Recorder) -> None:
         _recorders = tuple([one for one in _recorders if one is not recorder])
         if _recorders:
             return
-        unwatch(_note)
+        unobserve(_note)
         for wrapper in _interposed:
             if isinstance(wrapper.raw, Watched):
                 wrapper.raw = wrapper.raw.raw

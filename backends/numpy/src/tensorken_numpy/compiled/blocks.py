@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import exact
+from tensorken_core.language.dtypes import exact
 from tensorken_numpy.compiled import layouts
 from tensorken_numpy.compiled.lifetimes import equations_of
 from tensorken_numpy.compiled.memory import LINE
@@ -34,7 +34,7 @@ from tensorken_numpy.limits import FEW, slow_on_numbers
 from tensorken_numpy.sums import MANY
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Equation, Variable
+    from tensorken_core.program.program import Equation, Variable
     from tensorken_numpy.compiled.emission import Emitter
 
 ACROSS = 256

@@ -13,7 +13,7 @@ from tensorken_numpy.contraction import Sizes, across, for_blas, planned
 from tensorken_numpy.sums import add_up
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Equation, Variable
+    from tensorken_core.program.program import Equation, Variable
     from tensorken_numpy.compiled.emission import Emitter
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tensorken.spec.dtypes import exact
+from tensorken_core.language.dtypes import exact
 from tensorken_numpy.compiled import layouts
 from tensorken_numpy.compiled.blocks import write_group
 from tensorken_numpy.compiled.donations import mine
@@ -24,7 +24,7 @@ from tensorken_numpy.compiled.values import OF, Value, axes_of, in_memory, order
 from tensorken_numpy.contraction import Array, Sizes
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Equation, Program, Variable
+    from tensorken_core.program.program import Equation, Program, Variable
 
 
 Facts: TypeAlias = "tuple[Sizes, np.dtype[Any]]"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorken.spec.op import run
+from tensorken_core.language.op import run
 from tensorken_numpy import special
 from tensorken_numpy.compiled import layouts
 from tensorken_numpy.compiled.contractions import write_contraction
@@ -36,7 +36,7 @@ from tensorken_numpy.exponential_sums import (
 from tensorken_numpy.limits import FEW
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Equation
+    from tensorken_core.program.program import Equation
     from tensorken_numpy.compiled.emission import Emitter
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tensorken_numpy.compiled.schedule import Group, Unit
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Equation, Program, Variable
+    from tensorken_core.program.program import Equation, Program, Variable
 
 VIEWS = frozenset({"expand", "reshape", "permute", "flip", "crop"})
 NEW = frozenset(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorken.spec.raw import RawTensor
+from tensorken_core.language.raw import RawTensor
 from tensorken_numpy.compiled import layouts
 from tensorken_numpy.compiled.emission import Emitter
 from tensorken_numpy.compiled.memory import memory
@@ -20,7 +20,7 @@ from tensorken_numpy.compiled.values import OF
 from tensorken_numpy.contraction import Array, Sizes
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Equation, Program, Variable
+    from tensorken_core.program.program import Equation, Program, Variable
 
 LAYOUTS = 8
 """For how many layouts of its inputs a program has functions; inputs laid out otherwise are copied first."""

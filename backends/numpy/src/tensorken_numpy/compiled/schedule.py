@@ -16,7 +16,7 @@ from tensorken_numpy.compiled.smallness import is_elementwise
 from tensorken_numpy.contraction import Sizes
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Equation, Program, Variable
+    from tensorken_core.program.program import Equation, Program, Variable
 
 BLOCK = 32768
 """How many elements are computed at a time: so few that what lies between stays in the cache."""

@@ -9,7 +9,7 @@ from tensorken_numpy.compiled.layouts import moved
 from tensorken_numpy.contraction import Sizes
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Equation, Literal, Program, Variable
+    from tensorken_core.program.program import Equation, Literal, Program, Variable
 
 
 def small_shapes(

@@ -12,7 +12,7 @@ from tensorken_numpy.compiled.memory import Place
 from tensorken_numpy.contraction import Array, Sizes
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Variable
+    from tensorken_core.program.program import Variable
 
 
 OF: dict[str, np.dtype[Any]] = {

@@ -17,7 +17,7 @@ from tensorken_numpy.limits import slow_on_numbers
 from tensorken_numpy.sums import add_up, by_blas
 
 if TYPE_CHECKING:
-    from tensorken.programs.program import Variable
+    from tensorken_core.program.program import Variable
     from tensorken_numpy.compiled.values import Value
 
 LARGE = 1024

@@ -11,9 +11,6 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.raw import RawTensor
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.bounds import Bounds, certified, enclosed, measured, require_equal
@@ -29,6 +26,9 @@ from tensorken_conformance.laws.derivatives.situations import (
     tensors,
 )
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.tensor.tensor import Tensor
 
 SIZE = 2
 """The number of examples."""

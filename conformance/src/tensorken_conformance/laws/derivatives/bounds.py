@@ -14,12 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.fuse import Fuse
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.dtypes import DTYPES, DType, bool_, float64
-from tensorken.spec.op import OPS, Op
-from tensorken.spec.raw import RawTensor
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Failure, Measured
 from tensorken_conformance.enclosure import Enclosure, Interval, interval
 from tensorken_conformance.enclosure.errors import EXACT, Errors
@@ -27,6 +21,12 @@ from tensorken_conformance.enclosure.interpreter import RULES
 from tensorken_conformance.enclosure.interval import chosen, exactly, hull
 from tensorken_conformance.laws.derivatives.shaken import exaggerated, shaken
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.dtypes import DTYPES, DType, bool_, float64
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.rewriting.fuse import Fuse
+from tensorken_core.tensor.tensor import Tensor
 
 Computation = Callable[[RawTensor[Any]], Sequence[Tensor]]
 """Makes its operands on a backend, and computes some tensors there."""

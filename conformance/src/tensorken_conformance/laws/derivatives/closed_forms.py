@@ -12,16 +12,16 @@ import mpmath
 import numpy as np
 
 import tensorken as tk
-from tensorken.dispatch import apply
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
-from tensorken.spec.raw import RawTensor
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.bounds import certified, measured
 from tensorken_conformance.laws.derivatives.situations import dyadic, main_dtype, needed, tensors, uniform
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.tensor.dispatch import apply
+from tensorken_core.tensor.tensor import Tensor
 
 DIGITS = 60
 """Decimal digits of what derivatives are compared with; half of them are lost to the differences they come from."""

@@ -10,12 +10,6 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken.dispatch import apply
-from tensorken.errors import GradientError
-from tensorken.spec.dtypes import DTYPES, int32
-from tensorken.spec.op import OPS
-from tensorken.spec.raw import RawTensor
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.bounds import (
@@ -27,6 +21,12 @@ from tensorken_conformance.laws.derivatives.bounds import (
 )
 from tensorken_conformance.laws.derivatives.situations import main_dtype, needed, tensors
 from tensorken_conformance.subject import Subject
+from tensorken_core.errors import GradientError
+from tensorken_core.language.dtypes import DTYPES, int32
+from tensorken_core.language.op import OPS
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.tensor.dispatch import apply
+from tensorken_core.tensor.tensor import Tensor
 
 Numbers = list[Any]
 

@@ -9,9 +9,6 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.raw import RawTensor
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.enclosure.interval import PRECISION
 from tensorken_conformance.law import law
@@ -39,6 +36,9 @@ from tensorken_conformance.laws.derivatives.situations import (
     tensors,
 )
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.tensor.tensor import Tensor
 
 NOT_SMOOTH = ("nextafter",)
 """Ops whose derivative is by definition another than that of their values."""

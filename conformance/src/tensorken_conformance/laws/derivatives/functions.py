@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 import tensorken as tk
-from tensorken.spec.op import OPS
-from tensorken.spec.shapes import Shape
-from tensorken.tensor import Tensor
 from tensorken_conformance.subject import Array
+from tensorken_core.language.op import OPS
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.tensor import Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.raw import RawTensor
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.bounds import Bounds, certified, measured, require_equal
@@ -24,6 +21,9 @@ from tensorken_conformance.laws.derivatives.situations import (
     tensors,
 )
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.tensor.tensor import Tensor
 
 
 @law("derivatives.forward-is-reverse", cases_of("derivatives.forward-is-reverse"), level=3, needs=needed)

@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.raw import RawTensor
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.bounds import Bounds, certified, measured, require_equal, total
@@ -24,6 +21,9 @@ from tensorken_conformance.laws.derivatives.situations import (
     tensors,
 )
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.tensor.tensor import Tensor
 
 BASIS = 6
 """Up to how many elements the directions are all basis vectors, in a deep run."""

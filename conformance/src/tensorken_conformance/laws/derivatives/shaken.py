@@ -20,15 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.capabilities import Capabilities
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.op import Op, run
-from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import Shape
-from tensorken.tensor import Tensor
 from tensorken_conformance.enclosure.errors import EXACT, Errors
 from tensorken_conformance.enclosure.interval import PRECISION
 from tensorken_conformance.subject import Array
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.op import Op, run
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.tensor import Tensor
 from tensorken_numpy.backend import Numpy
 
 RUNS = 3

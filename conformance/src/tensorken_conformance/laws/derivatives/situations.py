@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken.dispatch import apply
-from tensorken.errors import DTypeError
-from tensorken.spec.dtypes import DTYPES, DType, bool_, float16, float32, float64, int32
-from tensorken.spec.op import OPS, Op, Sample
-from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import Shape
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case
 from tensorken_conformance.laws.derivatives.functions import FUNCTIONS
 from tensorken_conformance.laws.read_back import need as readable
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.errors import DTypeError
+from tensorken_core.language.dtypes import DTYPES, DType, bool_, float16, float32, float64, int32
+from tensorken_core.language.op import OPS, Op, Sample
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.dispatch import apply
+from tensorken_core.tensor.tensor import Tensor
 from tensorken_numpy.backend import Numpy
 
 Function = Callable[..., Tensor]
@@ -238,7 +238,7 @@ def constant_ops(subject: Subject) -> Iterator[tuple[Situation, DType]]:
 
 
 def _ops() -> Iterator[Situation]:
-    for number, op in enumerate(op for op in OPS.values() if op.differentiable and op.whole is None):
+    for number, op in enumerate(op for op in OPS.values() if op.differentiable and op.higher_order is None):
         samples = samples_of(op)
         last = max(samples, key=_weight)
         for sample in samples:

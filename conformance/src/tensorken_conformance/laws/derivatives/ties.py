@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken.errors import RetraceWarning
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.shapes import Shape
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.situations import main_dtype, needed, tensors
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.errors import RetraceWarning
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.tensor import Tensor
 
 Rule = Callable[..., Sequence[Array]]
 """`(w, *operands) -> gradients` of the sum of w times the result, by each operand."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import tensorken as tk
-from tensorken.spec.dtypes import DTYPES
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.situations import (
@@ -18,6 +16,8 @@ from tensorken_conformance.laws.derivatives.situations import (
 )
 from tensorken_conformance.laws.read_back import bits
 from tensorken_conformance.subject import Subject
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.tensor.tensor import Tensor
 
 
 def _checked(subject: Subject, what: str, found: Tensor, like: Tensor) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken.errors import (
+from tensorken_conformance.subject import Array, Subject
+from tensorken_core.errors import (
     ArgumentError,
     AxisError,
     BackendError,
@@ -29,9 +30,8 @@ from tensorken.errors import (
     TensorkenError,
     UnknownBackendError,
 )
-from tensorken.spec.dtypes import DTYPES, DType, bool_, float32, int32
-from tensorken.tensor import Tensor
-from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES, DType, bool_, float32, int32
+from tensorken_core.tensor.tensor import Tensor
 from tensorken_numpy.backend import Numpy
 
 BUILT_IN: dict[type[TensorkenError], tuple[type[Exception], ...]] = {

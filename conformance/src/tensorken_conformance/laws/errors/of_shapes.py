@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tensorken as tk
-from tensorken.errors import ArgumentError, AxisError, DTypeError, IndexingError, ShapeError
 from tensorken_conformance.laws.errors.mistakes import mistakes
+from tensorken_core.errors import ArgumentError, AxisError, DTypeError, IndexingError, ShapeError
 
 # fmt: off
 mistakes(

@@ -8,7 +8,8 @@ import pickle
 import numpy as np
 
 import tensorken as tk
-from tensorken.errors import (
+from tensorken_conformance.laws.errors.mistakes import escaped, mistakes, total
+from tensorken_core.errors import (
     ArgumentError,
     BackendError,
     DTypeError,
@@ -23,7 +24,6 @@ from tensorken.errors import (
     StructureError,
     UnknownBackendError,
 )
-from tensorken_conformance.laws.errors.mistakes import escaped, mistakes, total
 
 BOTH = ("{backend}", "Elsewhere()")
 

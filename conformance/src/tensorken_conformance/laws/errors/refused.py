@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tensorken.spec.dtypes import DTYPES
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.errors import of_shapes, of_uses  # noqa: F401, they fill the table
@@ -14,6 +13,7 @@ from tensorken_conformance.laws.read_back import need
 from tensorken_conformance.levels import MANDATORY_DTYPES
 from tensorken_conformance.running.loading import record_of
 from tensorken_conformance.subject import Subject
+from tensorken_core.language.dtypes import DTYPES
 
 LONGEST = 300
 """How many characters the line of a message may have, beside the name of the backend."""

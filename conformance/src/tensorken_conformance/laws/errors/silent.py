@@ -10,13 +10,13 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.op import OPS, Op
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.lifetime import samples
 from tensorken_conformance.operands import pools
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.op import OPS, Op
 
 ROWS = 257
 """How many operands an elementwise op is tried on."""

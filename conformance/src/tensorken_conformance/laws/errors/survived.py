@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorken as tk
-from tensorken.levels import ground
-from tensorken.registry import SELECTION
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.errors.mistakes import Operands, total
@@ -15,6 +13,8 @@ from tensorken_conformance.laws.errors.refused import needs, possible
 from tensorken_conformance.laws.read_back import bits
 from tensorken_conformance.levels import MANDATORY_DTYPES
 from tensorken_conformance.subject import Subject
+from tensorken_core.host.registry import SELECTION
+from tensorken_core.tensor.level import ground
 
 Function = Callable[[Any], Any]
 

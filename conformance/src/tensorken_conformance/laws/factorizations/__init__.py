@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.factorizations import factors, operands, systems
@@ -17,6 +15,8 @@ from tensorken_conformance.laws.factorizations.residuals import Given, demand
 from tensorken_conformance.operands import reductions, terms, views
 from tensorken_conformance.oracles.bounds import Arithmetic, Array
 from tensorken_conformance.subject import Subject
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
 
 ID = "values.factorizations"
 

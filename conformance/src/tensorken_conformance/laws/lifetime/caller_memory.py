@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tensorken.spec.dtypes import DTYPES
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.lifetime import memory, samples
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.tensor.tensor import Tensor
 
 SHAPES = ((2, 3), (), (1,), (64,), (257,), (17, 16))
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken.spec.dtypes import DType
-from tensorken.tensor import Tensor
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DType
+from tensorken_core.tensor.tensor import Tensor
 
 CODES = {"int32": "i", "int64": "q", "float32": "f", "float64": "d"}
 """The codes of the standard library's arrays."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS, Op
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.lifetime import samples
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.tensor.tensor import Tensor
 
 
 def cases(subject: Subject) -> Iterator[Case]:

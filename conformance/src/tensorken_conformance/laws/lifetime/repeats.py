@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.lifetime import samples, situations
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Depth, Subject
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
+from tensorken_core.tensor.tensor import Tensor
 
 TIMES: dict[Depth, int] = {"smoke": 2, "default": 20, "deep": 20}
 """How often each sample is run; twice in the quick run, where a backend may be slow."""

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.lifetime import samples, situations
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Depth, Subject
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS
+from tensorken_core.tensor.tensor import Tensor
 
 CALLS: dict[Depth, int] = {"smoke": 5, "default": 100, "deep": 100}
 """How many calls come later; few in the quick run, where a backend may be slow."""

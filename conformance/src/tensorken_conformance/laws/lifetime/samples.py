@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.op import OPS, Op
-from tensorken.spec.shapes import Shape
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case
 from tensorken_conformance.laws import extrema, movement
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Depth, Subject
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.tensor import Tensor
 from tensorken_numpy.backend import Numpy
 
 Sample = tuple[tuple[Shape, ...], tuple[Any, ...]]

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken.spec.dtypes import DTYPES, DType
-from tensorken.spec.raw import RawTensor
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.tensor.tensor import Tensor
 
 COLUMNS = 4
 

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any
 
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.op import OPS, Op
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.lifetime import samples, situations
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.op import OPS, Op
 
 THREADS = 4
 

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
-from tensorken.errors import BackendError, ConcretizationError
-from tensorken.registry import SELECTION
-from tensorken.spec.dtypes import float32
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.expressions.programs import PROGRAMS, WRITTEN, program_text, texts
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.errors.mistakes import MISTAKES, Operands
 from tensorken_conformance.laws.errors.refused import possible, refuse
 from tensorken_conformance.subject import Subject
+from tensorken_core.errors import BackendError, ConcretizationError
+from tensorken_core.host.registry import SELECTION
+from tensorken_core.language.dtypes import float32
+from tensorken_core.tensor.tensor import Tensor
 
 # ---- the same text again -----------------------------------------------------------------------------------
 

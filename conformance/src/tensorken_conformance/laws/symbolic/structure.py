@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import tensorken as tk
-from tensorken.dispatch import apply
-from tensorken.spec.dtypes import DTYPES, DType, float32
-from tensorken.spec.op import OPS, Op, Sample
-from tensorken.tensor import Tensor
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.declarations import fault_of
 from tensorken_conformance.expressions.programs import DRAWN, WRITTEN, named, symbol, text_of
@@ -18,6 +14,10 @@ from tensorken_conformance.laws.honesty import declared
 from tensorken_conformance.levels import is_mandatory
 from tensorken_conformance.operands.sampled import kinds_of, methods, samples_of, takes
 from tensorken_conformance.subject import Subject
+from tensorken_core.language.dtypes import DTYPES, DType, float32
+from tensorken_core.language.op import OPS, Op, Sample
+from tensorken_core.tensor.dispatch import apply
+from tensorken_core.tensor.tensor import Tensor
 
 
 def ops(law: str, subject: Subject) -> Iterator[Case]:

@@ -7,11 +7,11 @@ from itertools import product
 from math import isfinite, nan, prod
 from typing import Any, NamedTuple
 
-from tensorken.plugin import Capabilities
-from tensorken.spec import scalar
-from tensorken.spec.dtypes import DType, bool_, float32, int32
-from tensorken.spec.raw import RawTensor
-from tensorken.spec.shapes import Shape, reduced
+from tensorken_core.host.plugin import Capabilities
+from tensorken_core.language import scalar
+from tensorken_core.language.dtypes import DType, bool_, float32, int32
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape, reduced
 
 
 class Array(NamedTuple):

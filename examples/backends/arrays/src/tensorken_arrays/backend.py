@@ -5,9 +5,9 @@ from typing import Any
 import array_api_strict as xp
 import numpy as np
 
-from tensorken.plugin import Capabilities
-from tensorken.spec.dtypes import DTYPES
-from tensorken.spec.raw import RawTensor
+from tensorken_core.host.plugin import Capabilities
+from tensorken_core.language.dtypes import DTYPES
+from tensorken_core.language.raw import RawTensor
 
 OF = {getattr(xp, name): dtype for name, dtype in DTYPES.items() if name != "float16"}
 BITS = {xp.float32: np.int32, xp.float64: np.int64, xp.int32: np.float32, xp.int64: np.float64}

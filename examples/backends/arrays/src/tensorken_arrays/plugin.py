@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken.plugin import BackendEntry, hookimpl
+from tensorken_core.host.plugin import BackendEntry, hookimpl
 
 
 @hookimpl
@@ -12,8 +12,8 @@ def tensorken_backend() -> BackendEntry:
     """The arrays backend."""
 
     def load(device: str | None = None) -> Any:
-        from tensorken.fuse import Fuse
         from tensorken_arrays.backend import Arrays
+        from tensorken_core.rewriting.fuse import Fuse
 
         return Fuse(Arrays())
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorken.programs.program import Equation, Literal, Program, Variable
+from tensorken_core.program.program import Equation, Literal, Program, Variable
 
 UFUNCS: dict[str, Any] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "abs": np.absolute,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorken.plugin import hookimpl
+from tensorken_core.host.plugin import hookimpl
 
 
 @hookimpl

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_nn.data import hold_out
 from tensorken_nn.jobs.classification import classify, evaluate, show
 from tensorken_nn.layers import Sequential, mlp

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_nn.text import Vocabulary, read_text
 
 END = "."

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_nn.initializers import he_normal
 from tensorken_nn.jobs.classification import classify, evaluate, show
 from tensorken_nn.layers import Conv2d, Flatten, MaxPool2d, Sequential, mlp

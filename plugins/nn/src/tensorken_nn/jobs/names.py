@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_nn.gpt import GPT
 from tensorken_nn.initializers import lecun_normal
 from tensorken_nn.jobs.corpora import alphabet, names, pairs, spelled

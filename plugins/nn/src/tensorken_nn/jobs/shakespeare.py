@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_nn.clipping import clip_by_global_norm
 from tensorken_nn.gpt import GPT, generate
 from tensorken_nn.jobs import corpora

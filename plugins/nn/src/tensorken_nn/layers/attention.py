@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, overload
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_nn.initializers import Initializer, lecun_normal
 from tensorken_nn.layers.dropout import Dropout
 from tensorken_nn.layers.linear import Linear

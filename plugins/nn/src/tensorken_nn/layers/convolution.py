@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_nn.initializers import Initializer, lecun_normal, zeros
 from tensorken_nn.layers.windows import Pair, as_images, pair_of, windows
 from tensorken_nn.module import Module, static

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError, DTypeError
+from tensorken_core.errors import ArgumentError, DTypeError
 from tensorken_nn.initializers import Initializer
 from tensorken_nn.module import Module
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tensorken import Tensor
-from tensorken.errors import AxisError
+from tensorken_core.errors import AxisError
 from tensorken_nn.module import Module, static
 
 

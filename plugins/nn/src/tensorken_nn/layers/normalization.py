@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_nn.module import Module, static
 from tensorken_nn.precision import widened
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_nn.layers.windows import Pair, as_images, pair_of, windows
 from tensorken_nn.module import Module, static
 

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import tensorken as tk
-from tensorken import Tensor, tree
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken import Tensor
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_nn.module import Module, static
 
 

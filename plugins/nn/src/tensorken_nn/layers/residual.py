@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorken import Tensor
-from tensorken.errors import ShapeError
+from tensorken_core.errors import ShapeError
 from tensorken_nn.layers.sequential import Sequential
 from tensorken_nn.module import Module
 

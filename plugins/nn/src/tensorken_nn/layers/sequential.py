@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_nn.initializers import Initializer, he_normal
 from tensorken_nn.layers.linear import Linear
 from tensorken_nn.module import Function, Module, shown

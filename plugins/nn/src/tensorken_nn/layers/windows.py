@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken_core.errors import ArgumentError, ShapeError
 
 Pair = tuple[int, int]
 """One number for the rows of images, one for the columns."""

@@ -6,7 +6,7 @@ import math
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError, DTypeError, ShapeError
+from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_nn.losses.reduction import Reduction, check_float, fitting, reduced
 
 

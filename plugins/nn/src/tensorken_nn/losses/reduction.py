@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
 from tensorken import Tensor
-from tensorken.errors import ArgumentError, DTypeError, ShapeError
+from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 
 Reduction: TypeAlias = Literal["mean", "sum", "none"]
 

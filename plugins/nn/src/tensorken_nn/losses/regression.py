@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_nn.losses.reduction import Reduction, fitting, reduced
 
 

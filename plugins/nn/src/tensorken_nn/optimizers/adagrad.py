@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tensorken import Tensor, tree
+from tensorken import Tensor
+from tensorken_core import tree
 from tensorken_nn.optimizers.decay import Mask, decays
 from tensorken_nn.optimizers.optimizer import check_not_negative, check_state, each, number
 from tensorken_nn.precision import widened

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from tensorken import Tensor, tree
+from tensorken import Tensor
+from tensorken_core import tree
 from tensorken_nn.module import named_parameters
 
 Mask: TypeAlias = Callable[[str, Tensor], bool] | Any

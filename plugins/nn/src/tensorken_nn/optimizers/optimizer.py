@@ -7,8 +7,9 @@ from functools import cache
 from typing import Any, Protocol
 
 import tensorken as tk
-from tensorken import DType, Tensor, tree
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken import DType, Tensor
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_nn.precision import widened
 from tensorken_nn.scalars import Scalar
 
@@ -113,7 +114,7 @@ def check_state(optimizer: Optimizer, state: Any, kind: type) -> None:
     >>> from tensorken_nn import Adam
     >>> Adam(0.1).update(tk.ones(2), tk.ones(2), tk.ones(2))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    tensorken.errors.ArgumentError: Adam: update(parameters, gradients, state) needs an AdamState, ... got a Tensor
+    tensorken_core.errors.ArgumentError: Adam: update(parameters, gradients, state) needs an AdamState, ... got a Tensor
     """
     if not isinstance(state, kind):
         name, came = type(optimizer).__name__, type(state).__name__
@@ -135,7 +136,7 @@ def check_not_negative(name: str, **values: Any) -> None:
 
     >>> check_not_negative("Adam", learning_rate=0.1, epsilon=-1.0)
     Traceback (most recent call last):
-    tensorken.errors.ArgumentError: Adam: epsilon must not be negative, got -1.0
+    tensorken_core.errors.ArgumentError: Adam: epsilon must not be negative, got -1.0
     """
     for what, x in values.items():
         if isinstance(x, (int, float)) and not x >= 0.0:
@@ -150,7 +151,7 @@ def check_fractions(name: str, **values: float) -> None:
 
     >>> check_fractions("Adam", beta1=1.0)
     Traceback (most recent call last):
-    tensorken.errors.ArgumentError: Adam: beta1 must be in [0, 1), got 1.0
+    tensorken_core.errors.ArgumentError: Adam: beta1 must be in [0, 1), got 1.0
     """
     for what, x in values.items():
         if not 0.0 <= x < 1.0:

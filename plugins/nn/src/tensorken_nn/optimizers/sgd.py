@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tensorken import Tensor
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_nn.optimizers.decay import Mask, decays
 from tensorken_nn.optimizers.optimizer import (
     check_fractions,

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_nn.vertex.initialisers import He, WeightInitialiser
 from tensorken_nn.vertex.node import Vertex
 from tensorken_nn.vertex.vector import Vector

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorken import Tensor, float64
-from tensorken.spec.interpreter import Interpreter
-from tensorken.spec.op import OPS, Op
+from tensorken_core.language.interpreter import Interpreter
+from tensorken_core.language.op import OPS, Op
 
 Pull = Callable[..., tuple[float, ...]]
 """`(cotangent, result, *operands) -> cotangents of the operands`, all floats."""

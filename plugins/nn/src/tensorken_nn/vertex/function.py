@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError
+from tensorken_core.errors import ArgumentError
 from tensorken_nn.vertex.node import Constant, Value, Vertex, as_vertex
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken.errors import ArgumentError
-from tensorken.spec.op import OPS
+from tensorken_core.errors import ArgumentError
+from tensorken_core.language.op import OPS
 from tensorken_nn.vertex.derivatives import pull_of
 from tensorken_nn.vertex.function import Function
 from tensorken_nn.vertex.node import Constant, Value, Vertex, as_vertex

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self, overload
 
-from tensorken.errors import ArgumentError, IndexingError, ShapeError
+from tensorken_core.errors import ArgumentError, IndexingError, ShapeError
 from tensorken_nn.vertex.arithmetic import Arithmetic, ElementError, element
 from tensorken_nn.vertex.node import Vertex, is_operand
 from tensorken_nn.vertex.vector import Vector

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self, TypeAlias
 
 from tensorken import Tensor
-from tensorken.errors import ArgumentError, GradientError, ShapeError
+from tensorken_core.errors import ArgumentError, GradientError, ShapeError
 
 Value: TypeAlias = float | Tensor
 """What a vertex holds; a tensor is floating-point."""

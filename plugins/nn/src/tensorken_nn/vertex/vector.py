@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self, overload
 
-from tensorken.errors import ArgumentError, ShapeError
+from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_nn.vertex import functions
 from tensorken_nn.vertex.arithmetic import Arithmetic, element
 from tensorken_nn.vertex.node import Vertex, is_operand

@@ -1,5 +1,0 @@
-"""Programs: traced functions as small typed data, which can be read, rewritten, kept and run."""
-
-from tensorken.programs.program import Equation, Literal, Program, Variable
-
-__all__ = ["Equation", "Literal", "Program", "Variable"]

@@ -1,0 +1,263 @@
+"""Every error that Tensorken raises on purpose.
+
+Each class is also the built-in exception that people expect, so `except ValueError` keeps working.
+A message is one line: the op, what came, what was needed, the way out.  An error about the operands of an op has a note
+that names the user's line, as what the traceback ends in is ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken_core.source_line import users_line
+
+
+class TensorkenError(Exception):
+    """The base of all errors that Tensorken raises on purpose.
+
+    >>> import tensorken as tk
+    >>> [base.__name__ for base in tk.errors.ShapeError.__bases__]
+    ['OperandError', 'ValueError']
+    """
+
+
+class OperandError(TensorkenError):
+    """The operands of an op do not fit it; a note tells at which line of the user's.
+
+    >>> import tensorken as tk
+    >>> try:
+    ...     exec(compile("tk.ones(3) + tk.ones(4)", "model.py", "exec"), {"tk": tk})
+    ... except tk.errors.OperandError as error:
+    ...     print(*error.__notes__)
+    at model.py:1
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        line = users_line()
+        if line is not None and not line.is_example:  # there doctest would compare the note
+            self.add_note(f"at {line}")
+
+
+class ShapeError(OperandError, ValueError):
+    """Shapes do not fit the op.
+
+    >>> import tensorken as tk
+    >>> tk.ones(3) + tk.ones(4)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken_core.errors.ShapeError: add: shapes (3,) and (4,) do not broadcast...
+    """
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis is out of range or given twice.
+
+    >>> import tensorken as tk
+    >>> tk.ones((2, 3)).sum(axis=2)
+    Traceback (most recent call last):
+    tensorken_core.errors.AxisError: sum: axis 2 is out of range for shape (2, 3); axes run from -2 to 1
+    """
+
+
+class DTypeError(OperandError, TypeError):
+    """The op is not defined for this dtype, or the dtype is unknown.
+
+    >>> import tensorken as tk
+    >>> tk.tensor([True]) - tk.tensor([True])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken_core.errors.DTypeError: sub: not defined for bool...
+    """
+
+
+class ScalarRangeError(OperandError, OverflowError):
+    """A Python number does not fit the dtype.
+
+    >>> import tensorken as tk
+    >>> tk.tensor([1]) + 2**31  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken_core.errors.ScalarRangeError: add: 2147483648 does not fit int32...
+    """
+
+
+class IndexingError(OperandError, IndexError):
+    """An index is out of range or of a kind that is not supported.
+
+    >>> import tensorken as tk
+    >>> tk.ones(3)[3]
+    Traceback (most recent call last):
+    tensorken_core.errors.IndexingError: index: 3 is out of range for axis 0 of shape (3,); it has 3 elements
+    """
+
+
+class ArgumentError(TensorkenError, TypeError):
+    """An argument is of a kind that the function does not take.
+
+    >>> import tensorken as tk
+    >>> tk.sin(None)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken_core.errors.ArgumentError: tensor: cannot make a tensor of NoneType...
+    """
+
+
+class LinearAlgebraError(OperandError, ValueError):
+    """A matrix is singular, not positive definite, or else has not what was asked for.
+
+    >>> import tensorken as tk
+    >>> tk.linalg.inv([[1.0, 2.0], [2.0, 4.0]])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken_core.errors.LinearAlgebraError: inv: matrix of shape (2, 2) is singular...
+    """
+
+
+class StructureError(TensorkenError, ValueError):
+    """Two pytrees differ in structure.
+
+    >>> import tensorken as tk
+    >>> tk.jvp(tk.sin, (1.0,), ([1.0],))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken_core.errors.StructureError: jvp: tangents: at [0]: expected a leaf, got a list of 1...
+    """
+
+
+class GradientError(TensorkenError, TypeError):
+    """This cannot be differentiated: not scalar-valued, not floating point, or unused.
+
+    >>> import tensorken as tk
+    >>> tk.grad(tk.sin)(tk.ones(3))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken_core.errors.GradientError: grad needs a scalar-valued function, got shape (3,)...
+    """
+
+
+class EscapedTensorError(TensorkenError, RuntimeError):
+    """A tensor outlived the transform that made it.
+
+    >>> import tensorken as tk
+    >>> kept = []
+    >>> value = tk.grad(lambda x: (kept.append(x), x * x)[1])(3.0)
+    >>> try:
+    ...     kept[0] + 1.0
+    ... except RuntimeError as error:
+    ...     print(str(error).partition(";")[0])
+    add: this tensor was made inside grad, which has returned
+    """
+
+
+class ImmutableError(TensorkenError, TypeError):
+    """Tensors cannot be assigned to.
+
+    >>> import tensorken as tk
+    >>> x = tk.ones(3)
+    >>> x[0] = 2.0  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken_core.errors.ImmutableError: assignment: tensors are immutable...
+    """
+
+
+class ConcretizationError(TensorkenError, TypeError):
+    """A value was asked for where only shapes are known.
+
+    >>> import tensorken as tk
+    >>> tk.symbol("x").item()  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken_core.errors.ConcretizationError: the string backend has no values, only the expression x...
+    """
+
+    def at(self, name: str) -> ConcretizationError:
+        """The same error, in the words of the function that asked for the value."""
+        return ConcretizationError(f"{name}: {self}")
+
+
+class NonFiniteError(TensorkenError, FloatingPointError):
+    """An op made a NaN, or an infinity, of operands without; raised where `debug_nans` is on.
+
+    >>> import tensorken as tk
+    >>> with tk.debug_nans():
+    ...     tk.sqrt(-1.0)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken_core.errors.NonFiniteError: sqrt: gives NaN for float32 ()...
+    """
+
+
+class BackendError(TensorkenError, RuntimeError):
+    """A backend or plugin cannot be loaded or used.
+
+    >>> import tensorken as tk
+    >>> tk.ones(3, backend="numpy", device="moon")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken_core.errors.BackendError: backend 'numpy' has no device 'moon'; its devices are cpu...
+    """
+
+
+class UnknownBackendError(BackendError, LookupError):
+    """No backend of this name is installed.
+
+    >>> import tensorken as tk
+    >>> try:
+    ...     tk.ones(3, backend="nunpy")
+    ... except LookupError as error:
+    ...     print(str(error).splitlines()[0])
+    unknown backend 'nunpy'
+    """
+
+
+class MixedBackendError(OperandError, ValueError):
+    """Operands live on different backends.
+
+    >>> import tensorken as tk
+    >>> tk.ones(3, backend="numpy") + tk.ones(3, backend="reference")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken_core.errors.MixedBackendError: add: operands live on different backends...
+    """
+
+
+class MissingOpError(BackendError, NotImplementedError):
+    """The backend has no method for this op, and the op has no default body.
+
+    >>> import tensorken as tk
+    >>> from tensorken_core.language.raw import RawTensor
+    >>> class Empty(RawTensor[float]):
+    ...     pass
+    >>> Empty().exp(1.0)
+    Traceback (most recent call last):
+    tensorken_core.errors.MissingOpError: exp: Empty has no method for it; it is required of a backend
+    """
+
+
+class ExchangeError(TensorkenError, BufferError, ValueError):
+    """Values cannot pass between this library and another as was asked.
+
+    >>> import tensorken as tk
+    >>> tk.asarray([1.0, 2.0], copy=False)
+    Traceback (most recent call last):
+    tensorken_core.errors.ExchangeError: asarray: these values must be copied; leave out copy=False
+    """
+
+
+class ProgramError(TensorkenError, ValueError):
+    """A program cannot be written down, or what was written cannot be read.
+
+    >>> import tempfile, pathlib
+    >>> import tensorken as tk
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "empty.tk")
+    ...     path.touch()
+    ...     tk.Program.load(path)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tensorken_core.errors.ProgramError: load: ...: this is no JSON...
+    """
+
+
+class RetraceWarning(UserWarning):
+    """A function given to `tk.jit` is traced again and again, which costs far more than running it.
+
+    >>> import warnings
+    >>> import tensorken as tk
+    >>> double = tk.jit(lambda x: x + x)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     for n in range(16):
+    ...         y = double(tk.ones(n))
+    >>> print(caught[0].message)  # doctest: +ELLIPSIS
+    jit: <lambda> has been traced 16 times, ... argument leaf 0 is float32[15] after float32[14]; pad ...
+    """

@@ -1,0 +1,381 @@
+"""Which plugins are installed, by the metadata of distributions alone, and what is wrong with those that fail.
+
+No plugin is imported here.  One that cannot be used is a record with its reason, which matters only to whoever
+selects it.  How names are compared, and which ones a misspelt name may mean, is said here, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import re
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from tensorken_core.errors import TensorkenError
+from tensorken_core.host.load_watch import say
+from tensorken_core.host.versions import place_in_range
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution, EntryPoint
+
+Group = Literal["backends", "plugins", "commands", "namespace"]
+Status = Literal["available", "broken", "incompatible", "clash"]
+
+CORE = "tensorken-core"
+
+OURS: dict[Group, dict[str, str]] = {
+    "backends": {name: f"tensorken-{name}" for name in ("numpy", "reference", "wgpu", "string")},
+    "commands": {
+        "train": "tensorken-nn",
+        "sample": "tensorken-nn",
+        "conformance": "tensorken-conformance",
+    },
+    "namespace": {"profile": "tensorken-profile"},
+    "plugins": {},
+}
+"""The names that belong to distributions of our own.
+
+A plugin of one of these names from another distribution is selected by `name@distribution` alone, so that installing
+a package changes neither the default nor what these names select.
+"""
+
+_VALUE = re.compile(r"[\w.]+\s*(:\s*[\w.]+\s*)?(\[.*\]\s*)?")
+_REQUIREMENT = re.compile(
+    r"\s*(?P<name>[\w.-]+)\s*(\[[^\]]*\])?\s*(@[^;]*|\(?(?P<range>[^;)]*)\)?)\s*(;(?P<marker>.*))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginRecord:
+    """One entry point of one distribution, as its metadata describes it.
+
+    `status` is "available" until something is known to be wrong: "broken", "incompatible" (it needs another
+    version of the core) or "clash" (another distribution brings the name, or the name is in `OURS`:
+    `name@distribution` selects).  `reason` says what is wrong, and the way out.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    needs: str  # its range of versions of tensorken-core; empty if it states none
+    status: Status = "available"
+    reason: str = ""
+    group: Group = field(default="backends", repr=False)
+    shared: bool = field(default=False, repr=False)  # whether its name alone does not select it
+    entry_point: EntryPoint | None = field(default=None, repr=False, compare=False)  # None: not loadable
+    origin: str = field(default="", repr=False, compare=False)  # where its metadata lies, if in a folder
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from the others of its group."""
+        return self.name, normalized(self.distribution)
+
+    @property
+    def selector(self) -> str:
+        """What selects it: its name, or `name@distribution` where the name alone does not."""
+        return f"{self.name}@{self.distribution}" if self.shared else self.name
+
+    @property
+    def installed(self) -> bool:
+        """Whether its metadata still lies where it was found."""
+        return not self.origin or os.path.exists(self.origin)  # noqa: PTH110, faster: every choice by name asks
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.distribution} {self.version})"
+
+
+class Installation:
+    """The plugins that are installed, and what attempts to load them have shown.
+
+    Args:
+        path: the folders to look in; None for `sys.path`.
+    """
+
+    def __init__(self, path: list[str] | None = None) -> None:
+        self.problems: list[str] = []
+        """Distributions whose metadata could not be read."""
+        self.lock = threading.RLock()
+        """Held while something is found, loaded or chosen: one for all, as each may lead to another."""
+        self.path = path
+        self._search: dict[str, Any] = {} if path is None else {"path": path}
+        self._records: dict[Group, list[PluginRecord]] | None = None
+        self._verdicts: dict[tuple[Group, str, str, str], tuple[Status, str]] = {}
+
+    def records(self, group: Group) -> list[PluginRecord]:
+        """The installed plugins of a group, sorted by name and distribution; nothing is imported."""
+        records = self._records
+        return list((self.refresh() if records is None else records)[group])
+
+    def refresh(self) -> dict[Group, list[PluginRecord]]:
+        """Look again at what is installed; what is loaded stays loaded."""
+        with self.lock, timed("looked for plugins"):
+            importlib.invalidate_caches()
+            self.problems = []
+            found: dict[Group, list[PluginRecord]] = {group: [] for group in get_args(Group)}
+            core = core_version()
+            for distribution in self._distributions():
+                try:
+                    for record in _read(distribution, core):
+                        found[record.group].append(record)
+                except Exception as error:  # noqa: BLE001, it must not hide the others
+                    self._note(distribution, error)
+            self._records = {group: _in_order(records) for group, records in found.items()}
+            for (group, *wanted), verdict in self._verdicts.items():
+                for record in self._records[group]:
+                    if [*record.key, record.version] == wanted and record.status in ("available", "clash"):
+                        self.mark(record, *verdict)
+            return self._records
+
+    def _distributions(self) -> Iterator[Distribution]:
+        """The distributions with entry points for us; of two copies the first on the path, as for imports."""
+        from importlib.metadata import distributions
+
+        seen: set[str] = set()
+        for candidate in distributions(**self._search):
+            try:
+                if "tensorken." not in (candidate.read_text("entry_points.txt") or ""):
+                    continue
+                name = candidate.metadata["Name"]
+                if normalized(name) in seen:
+                    continue
+                seen.add(normalized(name))
+                first = next(iter(distributions(name=name, **self._search)))
+            except Exception as error:  # noqa: BLE001, as above
+                self._note(candidate, error)
+            else:
+                yield first
+
+    def _note(self, distribution: Distribution, error: BaseException) -> None:
+        where = getattr(distribution, "_path", distribution)
+        self.problems.append(f"the metadata in {where} cannot be read: {told(error)}")
+
+    def find(self, group: Group, name: str, distribution: str = "") -> list[PluginRecord]:
+        """The plugins that a name means; on a miss, the installation is read once more.
+
+        A name in `OURS` without a distribution means the plugin of our own distribution, and no other.
+        """
+        wanted = normalized(name)
+        owner = normalized(distribution) or OURS[group].get(wanted, "")
+
+        def matches(records: Iterable[PluginRecord]) -> list[PluginRecord]:
+            return [r for r in records if r.name == wanted and owner in ("", normalized(r.distribution))]
+
+        found = matches(self.records(group))
+        return found if found and all(r.installed for r in found) else matches(self.refresh()[group])
+
+    def current(self, record: PluginRecord) -> PluginRecord:
+        """The record as it is now; the same if it is no longer listed."""
+        return next((r for r in self.records(record.group) if r.key == record.key), record)
+
+    def mark(self, record: PluginRecord, status: Status, reason: str) -> None:
+        """Note what loading has shown; this holds until it has been loaded."""
+        self._verdicts[record.group, *record.key, record.version] = status, reason
+        if self._records is not None:
+            self._records[record.group] = [
+                replace(r, status=status, reason=reason) if r.key == record.key else r
+                for r in self._records[record.group]
+            ]
+
+    def unmark(self, record: PluginRecord) -> None:
+        """Forget what loading had shown, since it has succeeded."""
+        if self._verdicts.pop((record.group, *record.key, record.version), None):
+            self.refresh()
+
+
+# ---- reading metadata --------------------------------------------------------------------------------------
+
+
+def core_version() -> str | None:
+    """The version of the installed core; None when it runs from a folder that was not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(CORE)
+    except PackageNotFoundError:
+        return None
+
+
+def required_range(requirements: Sequence[str], distribution: str) -> str:
+    """The range of versions that the lines of Requires-Dist ask of a distribution; empty if they ask none.
+
+    Extras do not count, and conditions (markers) only if the line is the only one: pip has judged those.
+
+    >>> required_range(["pluggy>=1.5", "Tensorken_Core (>=1.0,<2)"], "tensorken-core")
+    '>=1.0,<2'
+    """
+    plain: list[str] = []
+    conditional: list[str] = []
+    for found in filter(None, map(_REQUIREMENT.fullmatch, requirements)):
+        if normalized(found["name"]) == normalized(distribution) and "extra" not in (found["marker"] or ""):
+            (conditional if found["marker"] else plain).append((found["range"] or "").replace(" ", ""))
+    return ",".join(filter(None, plain or (conditional if len(conditional) == 1 else [])))
+
+
+def _read(distribution: Distribution, core: str | None) -> Iterator[PluginRecord]:
+    """A record for each entry point of a distribution that is for us."""
+    name, version = distribution.metadata["Name"], distribution.metadata["Version"]
+    needs = required_range(distribution.requires or [], CORE)
+    status, reason = _compatibility(needs, core, name)
+    origin = getattr(distribution, "_path", None)
+    found: dict[tuple[Group, str], PluginRecord] = {}
+    for point in distribution.entry_points:
+        group: Any = point.group.removeprefix("tensorken.")
+        if point.group == group or group not in get_args(Group):
+            continue
+        record = PluginRecord(
+            normalized(point.name),
+            name,
+            version,
+            needs,
+            status,
+            reason,
+            group,
+            entry_point=point,
+            origin=str(origin) if isinstance(origin, os.PathLike) else "",
+        )
+        former = found.get((group, record.name))
+        if not _VALUE.fullmatch(point.value):
+            fault = f"its entry point {point.value!r} is no module or module:attribute"
+        elif former and former.entry_point and former.entry_point.value != point.value:
+            fault = f"it has two entry points of that name: {former.entry_point.value}, {point.value}"
+        else:
+            found[group, record.name] = record
+            continue
+        found[group, record.name] = replace(
+            record, status="broken", reason=f"{fault}; update it, pip install -U {name}", entry_point=None
+        )
+    yield from found.values()
+
+
+def _compatibility(needs: str, core: str | None, distribution: str) -> tuple[Status, str]:
+    try:
+        place = place_in_range(core, needs) if core else "inside"
+    except ValueError as error:
+        return "broken", f"its requirement on {CORE} cannot be read: {error}"
+    if place == "inside":
+        return "available", ""
+    older = CORE if place == "below" else distribution
+    return "incompatible", f"it needs {CORE} {needs}, this is {core}; pip install -U {older}"
+
+
+def _in_order(records: list[PluginRecord]) -> list[PluginRecord]:
+    """Sorted, and with the clashes marked.  Plugins are not selected by name, so theirs may be alike."""
+    ordered = sorted(records, key=lambda record: record.key)
+    return [record if record.group == "plugins" else _marked(record, ordered) for record in ordered]
+
+
+def _marked(record: PluginRecord, among: list[PluginRecord]) -> PluginRecord:
+    """A record, marked as a clash if its name belongs to us, or to nobody and another distribution brings it."""
+    name, distribution = record.key
+    owner = OURS[record.group].get(name)
+    others = [r.distribution for r in among if r.name == name and r.key != record.key]
+    if distribution == owner or not (owner or others):
+        return record
+    record = replace(record, shared=True)
+    if record.status != "available":
+        return record
+    if record.group != "namespace":
+        way = f"write {record.selector} for this one"
+    else:
+        way = "uninstall this one" if owner else "uninstall one"
+    cause = f"the name belongs to {owner}" if owner else f"{' and '.join(others)} brings it, too"
+    return replace(record, status="clash", reason=f"{cause}; {way}")
+
+
+# ---- names -------------------------------------------------------------------------------------------------
+
+
+def normalized(name: str) -> str:
+    """The form in which names are compared: case, spaces and the kind of dash do not matter.
+
+    >>> normalized(" My_GPU "), normalized("my gpu")
+    ('my-gpu', 'my-gpu')
+    """
+    return re.sub(r"[-_.\s]+", "-", name.strip().lower())
+
+
+def near(name: str, candidates: Iterable[str]) -> list[str]:
+    """At most three candidates that look like the name, the nearest first.
+
+    >>> near("nunpy", ["numpy", "string"])
+    ['numpy']
+    """
+    from difflib import get_close_matches
+
+    return get_close_matches(name, sorted(candidates), n=3, cutoff=0.6)
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """The end of a message about an unknown name; empty if no candidate looks like it.
+
+    >>> did_you_mean("nunpy", ["numpy", "string"])
+    '; did you mean numpy?'
+    """
+    return suggested(near(name, candidates))
+
+
+def suggested(names: Sequence[str]) -> str:
+    """The same for the names that may be meant, the nearest first."""
+    return f"; did you mean {' or '.join(names)}?" if names else ""
+
+
+# ---- telling what happened ---------------------------------------------------------------------------------
+
+
+class PluginError(Exception):
+    """What the host itself finds wrong with a plugin."""
+
+
+class IncompatibleError(PluginError):
+    """The plugin is for another version of the core."""
+
+
+def told(error: BaseException) -> str:
+    """An exception in one short line."""
+    if isinstance(error, SystemExit):
+        return f"it called sys.exit({error.code!r:.40})"
+    try:
+        lines = str(error).strip().splitlines() or [""]
+    except Exception:  # noqa: BLE001, an exception of a plugin's may be broken itself
+        lines = ["its message cannot be read"]
+    line = lines[0] if len(lines[0]) <= 200 else f"{lines[0][:200]} ..."
+    return (
+        line
+        if isinstance(error, (PluginError, TensorkenError)) and line
+        else f"{type(error).__name__}: {line}"
+    )
+
+
+def way_out(error: BaseException, record: PluginRecord) -> str:
+    """What the user of a broken plugin can do."""
+    if isinstance(error, (IncompatibleError, TensorkenError)):
+        return ""  # the message says it
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        own = record.entry_point.value.split(":")[0].split(".")[0] if record.entry_point else ""
+        if error.name.split(".")[0] == own:
+            return f"its files are missing, pip install --force-reinstall {record.distribution}"
+        return f"install {error.name}, or remove the plugin, pip uninstall {record.distribution}"
+    return (
+        f"update it, pip install -U {record.distribution}, or remove it, pip uninstall {record.distribution}"
+    )
+
+
+def traced() -> bool:
+    """Whether TENSORKEN_TRACE_PLUGINS asks the host to tell what it does, and to show tracebacks."""
+    return os.environ.get("TENSORKEN_TRACE_PLUGINS", "").strip() not in ("", "0")
+
+
+@contextlib.contextmanager
+def timed(what: str, before: str = "") -> Iterator[None]:
+    """Tell how long a block took, and before it what it is going to do, if that is asked for."""
+    start = time.perf_counter()
+    if before and traced():
+        say(f"tensorken: {before}")
+    yield
+    if traced():
+        say(f"tensorken: {what} in {1000 * (time.perf_counter() - start):.1f} ms")

@@ -1,0 +1,144 @@
+"""Bodies of the ops on numbers that are exact or rounded once: signs, extremes, rounding, remainders, whole powers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken_core.language.dtypes import DType, float16, float32, float64
+from tensorken_core.language.op import OPS
+
+Tensor = Any
+
+
+def either(a: Tensor, b: Tensor) -> Tensor:
+    return a.where(a, b)
+
+
+def is_nan(x: Tensor) -> Tensor:
+    return x.eq(x).where(False, True)
+
+
+def signed(y: Tensor, x: Tensor) -> Tensor:
+    """y >= 0 with the sign of x; where x is a zero, x itself."""
+    return (x < 0.0).where(-y, x.eq(0.0).where(x, y))
+
+
+def neg(x: Tensor) -> Tensor:
+    """x times -1 also turns the sign of a zero, which 0 - x does not."""
+    return x * -1
+
+
+def square(x: Tensor) -> Tensor:
+    return x * x
+
+
+def abs(x: Tensor) -> Tensor:
+    return (x < 0).where(-x, x.eq(0).where(0, x))
+
+
+def sign(x: Tensor) -> Tensor:
+    """A zero minus itself is 0.0, whatever its sign, and NaN stays NaN."""
+    return (x > 0).where(1, (x < 0).where(-1, x - x))
+
+
+def maximum(a: Tensor, b: Tensor) -> Tensor:
+    take_b = a < b
+    return (take_b if a.dtype.kind == "int" else either(take_b, is_nan(b))).where(b, a)
+
+
+def minimum(a: Tensor, b: Tensor) -> Tensor:
+    take_b = b < a
+    return (take_b if a.dtype.kind == "int" else either(take_b, is_nan(b))).where(b, a)
+
+
+def relu(x: Tensor) -> Tensor:
+    return x.maximum(0.0)
+
+
+def reciprocal(x: Tensor) -> Tensor:
+    return 1.0 / x
+
+
+# ---- to whole numbers --------------------------------------------------------------------------------------
+
+
+def ceil(x: Tensor) -> Tensor:
+    return -(-x).floor()
+
+
+def trunc(x: Tensor) -> Tensor:
+    return (x < 0.0).where(ceil(x), x.floor())
+
+
+def round(x: Tensor) -> Tensor:
+    """abs(x) - floor(abs(x)) is exact, so it tells above, below and half-way without fail."""
+    magnitude = x.abs()
+    below = magnitude.floor()
+    rest = magnitude - below
+    half = below * 0.5
+    odd = half.floor() < half
+    y = either(rest > 0.5, rest.eq(0.5).where(odd, False)).where(below + 1.0, below)
+    return y.eq(0.0).where(x * 0.0, (x < 0.0).where(-y, y))
+
+
+# ---- remainders --------------------------------------------------------------------------------------------
+
+
+_DIGITS: dict[DType, tuple[int, int, int]] = {float32: (12, 12, 277), float64: (26, 27, 2098)}
+"""The bits of a digit, of the lower half of a divisor, and of the longest quotient."""
+
+
+def remainder(a: Tensor, b: Tensor) -> Tensor:
+    """From the exact remainder of abs(a) by abs(b), as Python does it; a zero has the sign of b too."""
+    if a.dtype.kind == "int":
+        return b.eq(0).where(0, a - a.apply(OPS["floor_divide"], b) * b)
+    if a.dtype is float16:
+        return remainder(a.astype(float32), b.astype(float32)).astype(float16)
+    p, q = a.abs(), b.abs()
+    rest = (p < q).where(p, _long_division(p, q) + ((a - a) + (b - b)))  # NaN if a or b is infinite
+    opposite = rest.eq(0.0).where(False, (a < 0.0).eq(b < 0.0).where(False, True))
+    y = opposite.where(q - rest, rest)
+    return (b < 0.0).where(-y, y)
+
+
+def _long_division(a: Tensor, b: Tensor) -> Tensor:
+    """The exact remainder of a by b, for finite a >= b > 0.
+
+    Digit by digit, of half a significand each: the products of a digit with the two halves of the divisor have no
+    rounding error, so what a digit leaves has none either.  A digit is the nearest one, its rest may be negative.
+    """
+    bits, lower_bits, span = _DIGITS[a.dtype]
+    large = a > 1.0  # halved at first, so that the product of a digit that was rounded up cannot overflow
+    shift = (b > 1.0).where(b.scalar(2.0 ** (lower_bits + 4)), 1.0)  # nor the splitting of the divisor
+    divisor = b / shift
+    # T. J. Dekker, "A floating-point technique for extending the available precision", 1971, section 5.
+    multiple = divisor * (2.0**lower_bits + 1.0)
+    upper = multiple - (multiple - divisor)
+    lower = divisor - upper
+    rest = a * large.where(b.scalar(0.5), 1.0) / shift
+    third = -(-span // (3 * bits))
+    # A first digit must not be 1 where the rest is below half the upper half: their difference would be rounded.
+    nearly_half = 0.5 - 2.0 ** (1 - bits)
+    for first in (2 * third, third, 0):
+        half = 2.0 ** (first * bits // 2)  # the whole power may be no number of the dtype
+        high, low = upper * half * half, lower * half * half
+        for place in range(third - 1, -1, -1):
+            h, l = high * 2.0 ** (place * bits), low * 2.0 ** (place * bits)
+            digit = (rest / (h + l) + nearly_half).floor()
+            rest = (h < float("inf")).where((rest - digit * h) - digit * l, rest)
+    rest = (rest < 0.0).where(rest + divisor, rest) * shift
+    twice = (rest + rest < b).where(rest + rest, rest - (b - rest))
+    return large.where(twice, rest)
+
+
+# ---- powers of integers ------------------------------------------------------------------------------------
+
+
+def integer_pow(a: Tensor, b: Tensor) -> Tensor:
+    """By repeated squaring, one step for each bit of the exponent; only 1 and -1 have whole reciprocals."""
+    y, factor, exponent = a.ones_like(), a, b
+    for _ in range(8 * b.dtype.itemsize - 1):
+        y = (exponent & 1).eq(1).where(y * factor, y)
+        exponent, factor = exponent >> 1, factor * factor
+    inverse = a.eq(1).where(1, a.eq(-1).where((b & 1).eq(1).where(a, 1), 0))
+    return (b < 0).where(inverse, y)

@@ -1,0 +1,226 @@
+"""Bodies of the ops along axes: products, extremes and their places, running sums and products, sorting, joining."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tensorken_core.language.bodies.arithmetic import either, is_nan
+from tensorken_core.language.dtypes import bool_, int32, int64
+from tensorken_core.language.op import OPS
+from tensorken_core.language.shapes import Axes
+
+Tensor = Any
+
+
+def multiples(step: int, count: int) -> Sequence[int]:
+    """0, step, 2 * step, ...: as a range if it can be one, which a backend may make faster."""
+    return range(0, step * count, step) if step else [0] * count
+
+
+def iota(x: Tensor, axis: int) -> Tensor:
+    """0, 1, 2, ... along the axis, size 1 along the others, at the level of x."""
+    n = x.shape[axis]
+    shape = tuple([n if i == axis else 1 for i in range(x.ndim)])
+    return x.constant(range(n), int32, (n,)).reshape(shape)
+
+
+def min(x: Tensor, axes: Axes) -> Tensor:
+    """The maximum of the values in reverse order: -x, for integers -1 - x, which cannot overflow."""
+    if x.dtype is bool_:
+        return x.where(False, True).max(axes, keepdims=True).where(False, True)
+    if x.dtype.kind == "int":
+        return -1 - (-1 - x).max(axes, keepdims=True)
+    return -(-x).max(axes, keepdims=True)
+
+
+def argmax(x: Tensor, axis: int) -> Tensor:
+    return _first(x, x.max((axis,), keepdims=True), axis)
+
+
+def argmin(x: Tensor, axis: int) -> Tensor:
+    return _first(x, x.min((axis,), keepdims=True), axis)
+
+
+def _first(x: Tensor, value: Tensor, axis: int) -> Tensor:
+    """The first place of the value, or of a NaN: n minus the largest n - i among the places i that hold it."""
+    n = x.shape[axis]
+    hits = x.eq(value.expand(x.shape))
+    if x.dtype.kind == "float":
+        hits = either(hits, is_nan(x))
+    places = (n - iota(x, axis)).expand(x.shape)
+    return n - hits.where(places, 0).max((axis,), keepdims=True)
+
+
+def cumsum(x: Tensor, axis: int) -> Tensor:
+    """Partial sums over 1, 2, 4, ... neighbours: each step adds the array shifted by as many places."""
+    step = 1
+    while step < x.shape[axis]:
+        x = x + _shifted(x, axis, step)
+        step *= 2
+    return x
+
+
+# ---- products ----------------------------------------------------------------------------------------------
+
+
+def prod(x: Tensor, axes: Axes) -> Tensor:
+    """Products of pairs, of pairs of these, and so on, after ones have filled up the size to a power of two."""
+    for axis in axes:
+        n = x.shape[axis]
+        size = 1 << max(n - 1, 0).bit_length()
+        if n < size:
+            x = _padded(x, axis, 0, size - n)
+            x = (iota(x, axis) < n).where(x, 1)
+        while (half := x.shape[axis] // 2) > 0:
+            x = _part(x, axis, 0, half) * _part(x, axis, half, 2 * half)
+    return x
+
+
+def cumprod(x: Tensor, axis: int) -> Tensor:
+    """Partial products over 1, 2, 4, ... neighbours: each step multiplies by the array shifted by as many places."""
+    step, place = 1, iota(x, axis)
+    while step < x.shape[axis]:
+        x = (place < step).where(x, x * _shifted(x, axis, step))
+        step *= 2
+    return x
+
+
+def before(x: Tensor, axis: int) -> Tensor:
+    """The element before each along the axis; 1 before the first."""
+    if x.size == 0:
+        return x
+    return _part(x, axis, 0, 1).ones_like().concatenate(_part(x, axis, 0, x.shape[axis] - 1), axis=axis)
+
+
+def others(x: Tensor, axes: Axes) -> Tensor:
+    """For each element the product of all others over axes: of those before it and of those behind it."""
+    kept = tuple([i for i in range(x.ndim) if i not in axes])
+    order = (*kept, *axes)
+    lines = x.permute(order)
+    rows = lines.reshape((*[x.shape[i] for i in kept], math.prod([x.shape[i] for i in axes])))
+    axis, running = len(kept), OPS["cumprod"]
+    left = before(rows, axis).apply(running, axis)
+    right = before(rows.flip((axis,)), axis).apply(running, axis).flip((axis,))
+    return (left * right).reshape(lines.shape).permute(tuple(sorted(range(x.ndim), key=order.__getitem__)))
+
+
+def recurrence(a: Tensor, b: Tensor, axis: int) -> Tensor:
+    """y with y[i] = a[i] * y[i - 1] + b[i] along the axis, where y[-1] is 0, in steps of 1, 2, 4, ... places.
+
+    G. E. Blelloch, "Prefix sums and their applications", 1990, section 1.4.
+    """
+    n, step = a.shape[axis], 1
+    while step < n:
+        factors = _part(a, axis, step, n)
+        sums = _part(b, axis, step, n) + factors * _part(b, axis, 0, n - step)
+        b = _part(b, axis, 0, step).concatenate(sums, axis=axis)
+        a = _part(a, axis, 0, step).concatenate(factors * _part(a, axis, 0, n - step), axis=axis)
+        step *= 2
+    return b
+
+
+def _part(x: Tensor, axis: int, start: int, end: int) -> Tensor:
+    return x.crop(tuple([(start, end) if i == axis else (0, n) for i, n in enumerate(x.shape)]))
+
+
+def _padded(x: Tensor, axis: int, before: int, after: int) -> Tensor:
+    return x.pad(tuple([(before, after) if i == axis else (0, 0) for i in range(x.ndim)]))
+
+
+def _shifted(x: Tensor, axis: int, step: int) -> Tensor:
+    """Each element in the place of the one so many steps behind it; zeros come in the first places."""
+    return _padded(_part(x, axis, 0, x.shape[axis] - step), axis, step, 0)
+
+
+# ---- joining -----------------------------------------------------------------------------------------------
+
+
+def concatenate(*args: Any) -> Tensor:
+    """Each piece padded to the whole, and chosen where it lies: adding the pieces would lose signed zeros."""
+    *pieces, axis = args
+    total, start, result = sum([x.shape[axis] for x in pieces]), 0, None
+    for x in pieces:
+        end = start + x.shape[axis]
+        padded = _padded(x, axis, start, total - end)
+        if result is None:
+            result = padded
+        else:
+            place = iota(padded, axis).expand(padded.shape)
+            result = (place < start).where(result, padded)
+        start = end
+    return result
+
+
+# ---- sorting -----------------------------------------------------------------------------------------------
+
+
+def sort(x: Tensor, axis: int) -> Tensor:
+    return take_along(x, x.apply(OPS["argsort"], axis), axis)
+
+
+def take_along(x: Tensor, indices: Tensor, axis: int) -> Tensor:
+    """The elements of x at indices along the axis, each index in [0, size); the other sizes of the two are equal.
+
+    One gather of the flat tensor, so that its derivative rules serve here too.
+    """
+    flat = x.reshape((x.size,)).gather(flat_places(indices, x.shape[axis], axis), 0)
+    return flat.reshape(indices.shape)
+
+
+def flat_places(indices: Tensor, n: int, axis: int) -> Tensor:
+    """Where the elements at indices along an axis of size n lie in the flat tensor, as one row."""
+    shape = indices.shape
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    dtype = int32 if outer * n * inner <= 2**31 else int64
+    places = indices.astype(dtype).reshape((outer, shape[axis], inner)) * inner
+    starts = places.constant(multiples(n * inner, outer), dtype, (outer, 1, 1))
+    return (places + starts + iota(places, 2).astype(dtype)).reshape((indices.size,))
+
+
+def argsort(x: Tensor, axis: int) -> Tensor:
+    """Batcher's bitonic network, in log(n)**2 / 2 steps over all elements at once.
+
+    The places travel with the keys and decide between equal ones, so the order is stable, and no two elements are
+    equal.  What must come last has the greatest key and a place behind all others: NaN, and behind them what fills up
+    the size to a power of two.
+
+    K. E. Batcher, "Sorting networks and their applications", 1968; the form in which every comparison points the same
+    way and each merge begins with a mirror image.
+    """
+    n, order = x.shape[axis], (*[i for i in range(x.ndim) if i != axis], axis)
+    if n < 2:
+        return iota(x, axis).expand(x.shape)
+    steps = (n - 1).bit_length()
+    size = 2**steps
+    lines = x.permute(order)
+    rows = math.prod(lines.shape[:-1])
+    key = lines.reshape((rows, n))
+    if key.dtype is bool_:
+        key = key.astype(int32)
+    place = iota(key, 1).expand(key.shape)
+    if key.dtype.kind == "float":
+        top: Any = float("inf")
+        nan = is_nan(key)
+        key, place = nan.where(top, key), nan.where(place + size, place)
+    else:
+        top = 2 ** (8 * key.dtype.itemsize - 1) - 1
+    if size > n:
+        key, place = key.pad(((0, 0), (0, size - n))), place.pad(((0, 0), (0, size - n)))
+        column = iota(key, 1).expand(key.shape)
+        key, place = (column < n).where(key, top), (column < n).where(place, column + 2 * size)
+    first = x.constant([True, False], bool_, (2,)).reshape((1, 1, 2, 1))
+    for merge in range(1, steps + 1):
+        for step in range(merge, 0, -1):  # pairs of blocks of 2**(step - 1) elements, compared one by one
+            shape = (rows, size >> step, 2, 2 ** (step - 1))
+            key, place = key.reshape(shape), place.reshape(shape)
+            mirrored = (2, 3) if step == merge else (2,)
+            other_key, other_place = key.flip(mirrored), place.flip(mirrored)
+            less = either(other_key < key, other_key.eq(key).where(other_place < place, False))
+            swap = less.eq(first)
+            key, place = swap.where(other_key, key), swap.where(other_place, place)
+    place = place.reshape((rows, size)).crop(((0, rows), (0, n)))
+    if x.dtype.kind == "float":
+        place = (place < size).where(place, place - size)
+    return place.reshape(lines.shape).permute(tuple(sorted(range(x.ndim), key=order.__getitem__)))

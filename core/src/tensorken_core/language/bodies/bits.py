@@ -1,0 +1,62 @@
+"""Bodies of the ops on the bits of floats: exact for zeros, subnormal numbers and NaN, whatever a device makes of them.
+
+The bits of a float of one sign are in the order of the floats, so its neighbours are one more and one less.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken_core.language.bodies.arithmetic import either, is_nan
+from tensorken_core.language.dtypes import float16, float32
+from tensorken_core.language.op import OPS
+
+Tensor = Any
+
+
+def _bits(x: Tensor) -> Tensor:
+    return x.apply(OPS["to_bits"])
+
+
+def _float(bits: Tensor) -> Tensor:
+    return bits.apply(OPS["from_bits"])
+
+
+def _lowest(bits: Tensor) -> int:
+    """The bits of -0.0: the sign alone."""
+    return -1 << (8 * int(bits.dtype.itemsize) - 1)
+
+
+def signbit(x: Tensor) -> Tensor:
+    return _bits(x) < 0
+
+
+def copysign(a: Tensor, b: Tensor) -> Tensor:
+    if a.dtype is float16:
+        return copysign(a.astype(float32), b.astype(float32)).astype(float16)
+    magnitude, sign = _bits(a), _bits(b)
+    return _float((magnitude & ~_lowest(sign)) | (sign & _lowest(sign)))
+
+
+def nextafter(a: Tensor, b: Tensor) -> Tensor:
+    """One step in the order of the floats, in which both zeros have the place 0."""
+    bits = _bits(a)
+    lowest = -(2**15) if a.dtype is float16 else _lowest(bits)
+    here, there = _place(bits, lowest), _place(_bits(b), lowest)
+    place = here + (here < there).where(bits.ones_like(), -1)
+    negative = either(place < 0, place.eq(0).where(bits < 0, False))
+    magnitude = (place < 0).where(-place, place)
+    value = _float16(magnitude) if a.dtype is float16 else _float(magnitude)
+    y = negative.where(-value, value)
+    return either(is_nan(a), is_nan(b)).where(a + b, here.eq(there).where(b, y))
+
+
+def _place(bits: Tensor, lowest: int) -> Tensor:
+    return (bits < 0).where(lowest - bits, bits)
+
+
+def _float16(magnitude: Tensor) -> Tensor:
+    """The float16 with these bits, by way of float32: subnormal ones are multiples of 2**-24."""
+    exponent, fraction = magnitude >> 10, (magnitude & 1023).astype(float32)
+    unit = _float((exponent + 102) << 23)
+    return exponent.eq(0).where(fraction * 2.0**-24, (fraction + 1024.0) * unit).astype(float16)

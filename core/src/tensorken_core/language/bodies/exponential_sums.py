@@ -1,0 +1,78 @@
+"""Bodies of the logarithm of a sum of exponentials, and of the weights of its terms.
+
+All start from exp(x - top), where top is the maximum.  The rounding of x - top would cost the small ones as many units
+in the last place as x - top is large, so what it lost is added.  The maxima count as 1 each, also if they are infinite;
+the others are summed apart from them, since log(1 + rest) would lose a small rest.  float16 is computed in float32.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tensorken_core.language.dtypes import float16, float32
+from tensorken_core.language.shapes import Axes
+
+Tensor = Any
+
+
+def _in_float32(body: Callable[[Tensor, Axes], Tensor]) -> Callable[[Tensor, Axes], Tensor]:
+    """The body, for float16 by way of float32."""
+
+    @functools.wraps(body)
+    def call(x: Tensor, axes: Axes) -> Tensor:
+        if x.dtype is not float16:
+            return body(x, axes)
+        return body(x.astype(float32), axes).astype(float16)
+
+    return call
+
+
+@_in_float32
+def softmax(x: Tensor, axes: Axes) -> Tensor:
+    if x.size == 0:
+        return x
+    top, is_top = _maxima(x, axes)
+    powers = is_top.where(1.0, _below_top(x, top))
+    return powers / powers.sum(axes, keepdims=True)
+
+
+@_in_float32
+def log_softmax(x: Tensor, axes: Axes) -> Tensor:
+    if x.size == 0:
+        return x
+    top, is_top = _maxima(x, axes)
+    return is_top.where(0.0, x - top) - _log_of_sum(x, top, is_top, axes)
+
+
+@_in_float32
+def logsumexp(x: Tensor, axes: Axes) -> Tensor:
+    if x.size == 0:
+        return x.sum(axes, keepdims=True).log()
+    top, is_top = _maxima(x, axes)
+    return top + _log_of_sum(x, top, is_top, axes)
+
+
+def _maxima(x: Tensor, axes: Axes) -> tuple[Tensor, Tensor]:
+    """The maximum, and where it is."""
+    top = x.max(axes, keepdims=True)
+    return top, x.eq(top)
+
+
+def _log_of_sum(x: Tensor, top: Tensor, is_top: Tensor, axes: Axes) -> Tensor:
+    """log(sum(exp(x - top))) = log1p(the number of maxima - 1, and the sum of the others)."""
+    rest = is_top.where(0.0, _below_top(x, top)).sum(axes, keepdims=True)
+    return (rest + (is_top.astype(x.dtype).sum(axes, keepdims=True) - 1.0)).log1p()
+
+
+def _below_top(x: Tensor, top: Tensor) -> Tensor:
+    """exp(x - top) where x is below its maximum.
+
+    What x - top loses is exact: D. E. Knuth, "The Art of Computer Programming", volume 2, section 4.2.2, theorem B.
+    """
+    difference = x - top
+    minus_top = difference - x
+    lost = (x - (difference - minus_top)) - (top + minus_top)
+    y = difference.exp()
+    return y + y * (difference > float("-inf")).where(lost, 0.0)

@@ -1,0 +1,164 @@
+"""Bodies that eliminate or reflect, one column of all matrices of a batch at a time.
+
+Rows and columns stay where they are, and masks say which of them a step changes, so that every step is the same few ops
+on whole matrices, and the steps are the turns of a loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken_core.language.bodies.matrices import (
+    as_column,
+    as_row,
+    column_at,
+    column_numbers,
+    columns,
+    diagonal,
+    from_lower,
+    identity,
+    product,
+    row_at,
+    row_numbers,
+    rows,
+    size,
+    upper_triangle,
+)
+from tensorken_core.language.op import OPS
+
+Tensor = Any
+
+NAN = float("nan")
+
+
+def eliminate(a: Tensor, b: Tensor | None) -> tuple[Tensor, Tensor | None, Tensor]:
+    """Gaussian elimination with partial pivoting on the rows of a, and of b beside them.
+
+    Returns:
+        The upper triangular factor of a, b after the same steps, and the sign of the order of the rows.
+
+    G. H. Golub, C. F. Van Loan, "Matrix Computations", 4th edition, 2013, algorithm 3.4.1.
+    """
+    n, both = a.shape[-1], a if b is None else a.concatenate(b, axis=-1)
+    row = row_numbers(a, n)
+    start = (both, a.sum((-2, -1)).ones_like())
+    (both, sign), _ = a.interpreter.loop(_eliminate_column, start, [(row, k) for k in range(n - 1)])
+    upper = upper_triangle(columns(both, 0, n))
+    return upper, None if b is None else columns(both, n, both.shape[-1]), sign
+
+
+def _eliminate_column(both: Tensor, sign: Tensor, row: Tensor, k: Any) -> tuple[Tensor, Tensor]:
+    """The rows, and their sign, after row k and the one with the pivot have changed places and column k is done."""
+    candidates = (row >= k).where(column_at(both, k).abs(), -1.0)
+    pivot = candidates.apply(OPS["argmax"], both.ndim - 2)
+    chosen = row.eq(pivot)
+    pivot_row, other_row = chosen.where(both, 0.0).sum(-2, keepdims=True), row_at(both, k)
+    both = row.eq(k).where(pivot_row, chosen.where(other_row, both))
+    sign = pivot.eq(k).reshape(sign.shape).where(sign, -sign)
+    head = column_at(pivot_row, k)
+    flat = head.eq(0.0)  # then all elements below it are zeros too
+    factors = (row > k).where(column_at(both, k) / flat.where(1.0, head), 0.0)
+    return both - factors * pivot_row, sign
+
+
+def triangular_solve(a: Tensor, b: Tensor, lower: bool) -> Tensor:
+    """Substitution: each row of the solution, once known, leaves the equations of the rows that follow.
+
+    The rows are divided by the diagonal all together in the end, and by the way only for those that follow.
+    """
+    n = a.shape[-1]
+    if n == 0:
+        return b
+    row = row_numbers(a, n)
+    turn, order = (_substitute_below, range(n - 1)) if lower else (_substitute_above, range(n - 1, 0, -1))
+    (b,), _ = a.interpreter.loop(turn, (b,), [(a, row, k) for k in order])
+    pivots = as_column(diagonal(a))
+    return pivots.abs().min(-2, keepdims=True).eq(0.0).where(NAN, b / pivots)
+
+
+def _substitute_below(b: Tensor, a: Tensor, row: Tensor, k: Any) -> tuple[Tensor]:
+    return (_without_known(b, a, row > k, k),)
+
+
+def _substitute_above(b: Tensor, a: Tensor, row: Tensor, k: Any) -> tuple[Tensor]:
+    return (_without_known(b, a, row < k, k),)
+
+
+def _without_known(b: Tensor, a: Tensor, rest: Tensor, k: Any) -> Tensor:
+    """The right side, without what row k of the solution has to do with the rest of the rows."""
+    column = column_at(a, k)
+    return rest.where(b - column * (row_at(b, k) / row_at(column, k)), b)
+
+
+def solve(a: Tensor, b: Tensor) -> Tensor:
+    """Elimination, then substitution, which gives NaN for a matrix with a pivot of zero."""
+    upper, right, _ = eliminate(a, b)
+    return upper.apply(OPS["triangular_solve"], right, False)
+
+
+def inv(x: Tensor) -> Tensor:
+    return x.apply(OPS["solve"], identity(x, x.shape[-1], x.shape[-1]))
+
+
+def det(x: Tensor) -> Tensor:
+    upper, _, sign = eliminate(x, None)
+    return sign * product(diagonal(upper))
+
+
+def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
+    upper, _, sign = eliminate(x, None)
+    pivots = diagonal(upper)
+    return sign * product(pivots.sign()) + 0.0, pivots.abs().log().sum(-1)  # no zero with a sign
+
+
+def cholesky(x: Tensor) -> Tensor:
+    """Right-looking: each column, divided by the root of its first element, leaves its square in what follows.
+
+    It stays as it is itself, and all are divided together in the end.  A matrix that is not positive definite has a
+    first element that is not above 0; it gives NaN.
+    """
+    n = x.shape[-1]
+    if n == 0:
+        return x
+    row, number = row_numbers(x, n), column_numbers(x, n)
+    (rest,), _ = x.interpreter.loop(_subtract_square, (from_lower(x),), [(row, k) for k in range(n - 1)])
+    heads = as_row(diagonal(rest))
+    roots = heads.sqrt()
+    factor = row.eq(number).where(roots, (row > number).where(rest / roots, 0.0))
+    return (heads > 0.0).eq(False).max(-1, keepdims=True).where(NAN, factor)
+
+
+def _subtract_square(rest: Tensor, row: Tensor, k: Any) -> tuple[Tensor]:
+    column = column_at(rest, k)
+    below = (row > k).where(column / row_at(column, k).sqrt(), 0.0)
+    return (rest - below * below.mT,)
+
+
+def qr(x: Tensor, complete: bool) -> tuple[Tensor, Tensor]:
+    """Householder's reflections I - scale * v @ v.T, as LAPACK's dlarfg makes them; Q is their product.
+
+    A column that has only zeros below the diagonal needs none, and keeps its sign.
+    """
+    m, n = x.shape[-2:]
+    width = m if complete else min(m, n)
+    row, loop = row_numbers(x, m), x.interpreter.loop
+    (upper,), reflections = loop(_reflect_column, (x,), [(row, k) for k in range(min(m - 1, n))])
+    (basis,), _ = loop(_reflect, (identity(x, m, width),), reflections[::-1])
+    return basis, upper_triangle(rows(upper, 0, width))
+
+
+def _reflect_column(upper: Tensor, row: Tensor, k: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """The matrix after the reflection that leaves column k nothing below the diagonal, and that reflection."""
+    column = (row >= k).where(column_at(upper, k), 0.0)
+    column = column / size(column, -2)  # or a short one would lose its digits, and the reflection with them
+    below, head = (row > k).where(column, 0.0), row_at(column, k)
+    length = column.square().sum(-2, keepdims=True).sqrt()
+    flat = below.abs().max(-2, keepdims=True).eq(0.0)
+    image = (head < 0.0).where(length, -length)
+    v = row.eq(k).where(1.0, below / flat.where(1.0, head - image))
+    scale = flat.where(0.0, (image - head) / flat.where(1.0, image))
+    return *_reflect(upper, v, scale), v, scale
+
+
+def _reflect(x: Tensor, v: Tensor, scale: Tensor) -> tuple[Tensor]:
+    return (x - (scale * v) * (v * x).sum(-2, keepdims=True),)

@@ -1,0 +1,117 @@
+"""What bodies and rules do with matrices: the last two axes of a tensor, all axes before them a batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken_core.language.dtypes import float32, float64, int32
+
+Tensor = Any
+
+EPSILON = {float32: 2.0**-23, float64: 2.0**-52}
+"""The distance from 1 to the next larger number."""
+
+
+def row_numbers(x: Tensor, m: int) -> Tensor:
+    """0, 1, ..., m - 1 as a column, at the level of x."""
+    return x.constant(range(m), int32, (m, 1))
+
+
+def column_numbers(x: Tensor, n: int) -> Tensor:
+    """0, 1, ..., n - 1 as a row, at the level of x."""
+    return x.constant(range(n), int32, (1, n))
+
+
+def identity(x: Tensor, m: int, n: int) -> Tensor:
+    """For each matrix of x an m by n matrix with ones on the diagonal, in the dtype of x."""
+    ones = row_numbers(x, m).eq(column_numbers(x, n)).astype(x.dtype)
+    return ones.broadcast_to((*x.shape[:-2], m, n))
+
+
+def lower_triangle(x: Tensor, diagonal: int = 0) -> Tensor:
+    """The elements on and below a diagonal, zeros above it."""
+    m, n = x.shape[-2:]
+    return (column_numbers(x, n) <= row_numbers(x, m) + diagonal).where(x, 0.0)
+
+
+def upper_triangle(x: Tensor, diagonal: int = 0) -> Tensor:
+    """The elements on and above a diagonal, zeros below it."""
+    m, n = x.shape[-2:]
+    return (column_numbers(x, n) >= row_numbers(x, m) + diagonal).where(x, 0.0)
+
+
+def halved_triangle(x: Tensor) -> Tensor:
+    """The lower triangle with half of the diagonal: the part of x whose sum with its transpose has it once."""
+    return (lower_triangle(x) + lower_triangle(x, -1)) * 0.5
+
+
+def from_lower(x: Tensor) -> Tensor:
+    """The symmetric matrix that has the lower triangle of x."""
+    return lower_triangle(x) + lower_triangle(x, -1).mT
+
+
+def diagonal(x: Tensor) -> Tensor:
+    """The elements on the main diagonal, as the last axis; exact, whatever the others are."""
+    m, n = x.shape[-2:]
+    kept = row_numbers(x, m).eq(column_numbers(x, n)).where(x, 0.0)
+    return kept.sum(-1 if m <= n else -2)
+
+
+def diagonal_matrix(x: Tensor) -> Tensor:
+    """The square matrix with the last axis of x on its diagonal, zeros beside it."""
+    n = x.shape[-1]
+    column = x.reshape((*x.shape, 1))
+    return row_numbers(x, n).eq(column_numbers(x, n)).where(column, 0.0)
+
+
+def rows(x: Tensor, start: int, end: int) -> Tensor:
+    """The rows from start to end (exclusive)."""
+    if (start, end) == (0, x.shape[-2]):
+        return x
+    return x.crop((*[(0, n) for n in x.shape[:-2]], (start, end), (0, x.shape[-1])))
+
+
+def columns(x: Tensor, start: int, end: int) -> Tensor:
+    """The columns from start to end (exclusive)."""
+    if (start, end) == (0, x.shape[-1]):
+        return x
+    return x.crop((*[(0, n) for n in x.shape[:-1]], (start, end)))
+
+
+def row_at(x: Tensor, k: Any) -> Tensor:
+    """Row k, a whole number; in a turn that is a program of its own it is a tensor of shape (1,)."""
+    return rows(x, k, k + 1) if isinstance(k, int) else x.gather(k, x.ndim - 2)
+
+
+def column_at(x: Tensor, k: Any) -> Tensor:
+    """Column k, which is given as for row_at."""
+    return columns(x, k, k + 1) if isinstance(k, int) else x.gather(k, x.ndim - 1)
+
+
+def as_row(x: Tensor) -> Tensor:
+    """The last axis as a row, which scales the columns of a matrix that it multiplies."""
+    return x.reshape((*x.shape[:-1], 1, x.shape[-1]))
+
+
+def as_column(x: Tensor) -> Tensor:
+    """The last axis as a column, which scales the rows of a matrix that it multiplies."""
+    return x.reshape((*x.shape, 1))
+
+
+def size(x: Tensor, axes: Any) -> Tensor:
+    """The largest size of an element over axes, which stay; 1 where that is 0 or infinite: what to divide by."""
+    largest = x.abs().max(axes, keepdims=True)
+    return (largest > 0.0).where(largest < float("inf"), False).where(largest, 1.0)
+
+
+def product(x: Tensor) -> Tensor:
+    """The product of the elements along the last axis, multiplied in pairs; 1 if there are none."""
+    n = x.shape[-1]
+    if n == 0:
+        return x.sum(-1) + 1.0
+    while n > 1:
+        half = n // 2
+        pairs = columns(x, 0, half) * columns(x, half, 2 * half)
+        x = pairs if n % 2 == 0 else pairs.concatenate(columns(x, n - 1, n), axis=-1)
+        n = x.shape[-1]
+    return x.reshape(x.shape[:-1])

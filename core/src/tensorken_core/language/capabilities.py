@@ -1,0 +1,90 @@
+"""Capabilities: what a backend says that it can do, and how well; the conformance kit holds it to that, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tensorken_core.errors import ArgumentError
+
+Place = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a backend declares: `capabilities = Capabilities(dtypes=(...), ...)` in its class or of its instance.
+
+    A key of `ulp` and `unsupported` is an op (`"exp"`), a dtype (`"*.float16"`), both (`"exp.float32"`) or all
+    (`"*"`); the most particular one counts, and that of an op goes before that of a dtype.
+
+    Core keeps users from dtypes that are not declared: creation, `x.astype` and `x.to` raise DTypeError before the
+    backend is called, whose own exception nobody sees, then.  An op that is declared unsupported is the backend's to
+    refuse: before any effect, with a DTypeError, a BackendError (such as MissingOpError) or a NotImplementedError, in
+    one line.
+
+    Args:
+        dtypes: the names of the dtypes that tensors may have.  Nothing declared: core refuses none, and the kit gives
+            no level.
+        unsupported: what ops the backend refuses, and why; an op with a body of its own must be overridden for that.
+        ulp: how far a floating-point result may be from the correctly rounded one, counted in representable
+            numbers: 0 is correctly rounded.  What is not declared must keep to the limits of the kit's levels.
+        flushes_subnormals: the dtypes in which subnormal operands and results may become zero.
+        nondeterministic: the ops whose results may differ from call to call, within their errors.
+        shares_memory: whether results may be views of operands, as values that never change allow.
+        symbolic: whether there are no values to read, only structure, as with the string backend.
+        delegates: the backends to which this one hands work by design, such as `("numpy",)`; to any other of this
+            project it must hand none.
+
+    Raises:
+        ArgumentError: if there is no field of a name.
+
+    >>> mine = Capabilities(dtypes=("bool", "int32", "float32"), ulp={"exp": 2, "exp.float32": 1, "*": 4})
+    >>> mine.largest_error("exp", "float32"), mine.largest_error("sin", "float32")
+    (1, 4)
+    """
+
+    dtypes: tuple[str, ...] = ()
+    unsupported: Mapping[str, str] = field(default_factory=dict)
+    ulp: Mapping[str, int] = field(default_factory=dict)
+    flushes_subnormals: tuple[str, ...] = ()
+    nondeterministic: tuple[str, ...] = ()
+    shares_memory: bool = False
+    symbolic: bool = False
+    delegates: tuple[str, ...] = ()
+
+    def __new__(cls, **declared: Any) -> Capabilities:
+        """Name the field that there is not: whoever reads this has written the backend."""
+        fields = tuple(cls.__annotations__)
+        for name in declared:
+            if name not in fields:
+                from difflib import get_close_matches
+
+                likely = get_close_matches(name, fields, n=1)
+                way_out = f"did you mean {likely[0]}?" if likely else f"there are {', '.join(fields)}"
+                raise ArgumentError(f"Capabilities: there is no field {name!r}; {way_out}")
+        return object.__new__(cls)
+
+    def largest_error(self, op: str, dtype: str) -> int | None:
+        """The declared error of an op in a dtype, in representable numbers; None if nothing is said of it.
+
+        >>> Capabilities(ulp={"*.float16": 1}).largest_error("exp", "float16")
+        1
+        """
+        found = [self.ulp[key] for key in _keys(op, dtype) if key in self.ulp]
+        return found[0] if found else None
+
+    def why_not(self, op: str, dtype: str) -> str | None:
+        """Why the backend refuses an op in a dtype; None if it takes it.
+
+        >>> Capabilities(dtypes=("float32",)).why_not("exp", "float64")
+        'has no float64'
+        """
+        if dtype not in self.dtypes:
+            return f"has no {dtype}"
+        found = [self.unsupported[key] for key in _keys(op, dtype) if key in self.unsupported]
+        return found[0] if found else None
+
+
+def _keys(op: str, dtype: str) -> Place:
+    return f"{op}.{dtype}", op, f"*.{dtype}", "*"

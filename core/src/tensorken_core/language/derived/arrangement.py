@@ -1,0 +1,188 @@
+# mypy: disable-error-code="empty-body"
+"""Derived ops along axes: products, extremes and their places, running sums and products, sorting, joining."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken_core.language.bodies import arrangement
+from tensorken_core.language.declare import linear, primitive
+from tensorken_core.language.dtype_rules import anything, movement, numeric_with, position
+from tensorken_core.language.interpreter import Interpreter, R
+from tensorken_core.language.op import OPS
+from tensorken_core.language.shapes import (
+    Axes,
+    along_axis,
+    concatenated,
+    reduced,
+    reduced_nonempty,
+    without_axis,
+)
+
+
+def share(y: Any, x: Any, axes: Axes) -> Any:
+    """1 / (number of places) where x attains y, its maximum or minimum over axes; else 0."""
+    hits = x.eq(y.expand(x.shape)).astype(x.dtype)
+    return hits / hits.sum(axes, keepdims=True).expand(x.shape)
+
+
+def _push_sorted(t: Any, y: Any, x: Any, axis: int) -> Any:
+    """The tangents in the order of their elements."""
+    return arrangement.take_along(t, x.apply(OPS["argsort"], axis), axis)
+
+
+def _pull_sorted(t: Any, y: Any, x: Any, axis: int) -> Any:
+    """The cotangents back at the places that their elements came from."""
+    places = arrangement.flat_places(x.apply(OPS["argsort"], axis), x.shape[axis], axis)
+    return t.reshape((t.size,)).scatter_add(places, 0, t.size).reshape(x.shape)
+
+
+def _pull_cumprod(t: Any, y: Any, x: Any, axis: int) -> Any:
+    """The product before each factor times s, where s = t + (next factor) * (next s) from the end on."""
+    after = arrangement.before(x.flip((axis,)), axis)
+    return arrangement.recurrence(after, t.flip((axis,)), axis).flip((axis,)) * arrangement.before(y, axis)
+
+
+def _push_pieces(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+    first, *rest = [x.zeros_like() if t is None else t for t, x in zip(tangents, xs, strict=True)]
+    return (first.concatenate(*rest, axis=params[0]),)
+
+
+def _pull_pieces(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+    (t,), axis, start, pieces = cotangents, params[0], 0, []
+    for x in xs:
+        end = start + x.shape[axis]
+        pieces.append(t.crop(tuple([(start, end) if i == axis else (0, n) for i, n in enumerate(t.shape)])))
+        start = end
+    return tuple(pieces)
+
+
+def _dtype_of_pieces(*args: Any) -> Any:
+    return anything(*args[:-1])
+
+
+EXTREME: Any = {
+    "arity": 1,
+    "either_zero": True,
+    "shape": reduced_nonempty,
+    "dtype": movement(1),
+    "params": ("axes",),
+    "jvp": (lambda t, y, x, axes: (t * share(y, x, axes)).sum(axes, keepdims=True),),
+    "vjp": (lambda t, y, x, axes: t.expand(x.shape) * share(y, x, axes),),
+    "samples": ((((2, 3),), ((1,),)), (((2, 3),), ((0, 1),)), (((2, 3),), ((),))),
+}
+"""What the maximum and the minimum over axes have in common."""
+
+
+class Arrangement(Interpreter[R]):
+    """Products, extremes and their places, running sums and products, sorting, joining."""
+
+    # ---- reductions and scans ----------------------------------------------------------------------------------
+
+    @primitive(**EXTREME, body=arrangement.min)
+    def min(self, x: R, axes: Axes) -> R:
+        """The minimum over axes, which stay with size 1; NaN propagates; of 0.0 and -0.0 either.
+
+        Ties share the derivative equally.
+        """
+
+    @primitive(
+        arity=1,
+        shape=without_axis,
+        dtype=position(1),
+        params=("axis",),
+        body=arrangement.argmax,
+        samples=((((2, 3),), (1,)), (((4,),), (0,))),
+    )
+    def argmax(self, x: R, axis: int) -> R:
+        """The int32 index of the first maximum along the axis, which stays with size 1; a NaN counts as the maximum."""
+
+    @primitive(
+        arity=1,
+        shape=without_axis,
+        dtype=position(1),
+        params=("axis",),
+        body=arrangement.argmin,
+        samples=((((2, 3),), (1,)), (((4,),), (0,))),
+    )
+    def argmin(self, x: R, axis: int) -> R:
+        """The int32 index of the first minimum along the axis, which stays with size 1; a NaN counts as the minimum."""
+
+    @linear(
+        along_axis,
+        lambda t, y, x, axis: t.flip((axis,)).cumsum(axis).flip((axis,)),
+        (((2, 3),), (1,)),
+        (((4,),), (0,)),
+        dtype=numeric_with(1),
+        params=("axis",),
+        body=arrangement.cumsum,
+    )
+    def cumsum(self, x: R, axis: int) -> R:
+        """The running sum along the axis."""
+
+    @primitive(
+        arity=1,
+        shape=reduced,
+        dtype=numeric_with(1),
+        params=("axes",),
+        jvp=(lambda t, y, x, axes: (t * arrangement.others(x, axes)).sum(axes, keepdims=True),),
+        vjp=(lambda t, y, x, axes: t.expand(x.shape) * arrangement.others(x, axes),),
+        body=arrangement.prod,
+        samples=((((2, 3),), ((1,),)), (((2, 3, 2),), ((0, 2),)), (((2, 3),), ((),))),
+    )
+    def prod(self, x: R, axes: Axes) -> R:
+        """The product over axes, which stay with size 1; the derivative is right where factors are 0, too."""
+
+    @primitive(
+        arity=1,
+        shape=along_axis,
+        dtype=numeric_with(1),
+        params=("axis",),
+        jvp=(lambda t, y, x, axis: arrangement.recurrence(x, t * arrangement.before(y, axis), axis),),
+        vjp=(_pull_cumprod,),
+        body=arrangement.cumprod,
+        samples=((((2, 3),), (1,)), (((4,),), (0,))),
+    )
+    def cumprod(self, x: R, axis: int) -> R:
+        """The running product along the axis; the derivative is right where factors are 0, too."""
+
+    # ---- sorting -----------------------------------------------------------------------------------------------
+
+    @primitive(
+        arity=1,
+        shape=along_axis,
+        dtype=movement(1),
+        params=("axis",),
+        jvp=(_push_sorted,),
+        vjp=(_pull_sorted,),
+        body=arrangement.sort,
+        samples=((((2, 5),), (1,)), (((3, 2),), (0,)), (((1,),), (0,)), (((2, 0),), (1,))),
+    )
+    def sort(self, x: R, axis: int) -> R:
+        """The elements in ascending order along the axis, equal ones in theirs, NaN last."""
+
+    @primitive(
+        arity=1,
+        shape=along_axis,
+        dtype=position(1),
+        params=("axis",),
+        body=arrangement.argsort,
+        samples=((((2, 5),), (1,)), (((3, 2),), (0,)), (((1,),), (0,)), (((2, 0),), (1,))),
+    )
+    def argsort(self, x: R, axis: int) -> R:
+        """The int32 indices that bring the axis into ascending order, equal elements in theirs, NaN last."""
+
+    # ---- movement ----------------------------------------------------------------------------------------------
+
+    @primitive(
+        arity=None,
+        shape=concatenated,
+        dtype=_dtype_of_pieces,
+        params=("axis",),
+        jvp_all=_push_pieces,
+        vjp_all=_pull_pieces,
+        body=arrangement.concatenate,
+        samples=((((2, 3), (4, 3)), (0,)), (((2, 1), (2, 2), (2, 3)), (1,))),
+    )
+    def concatenate(self, *operands: Any) -> R:
+        """The operands one after the other along the axis, the last argument."""

@@ -1,0 +1,45 @@
+# mypy: disable-error-code="empty-body"
+"""The derived op behind random numbers: a cipher that turns counters to bits, the same bits on every backend."""
+
+from __future__ import annotations
+
+from tensorken_core.errors import DTypeError, ShapeError
+from tensorken_core.language.bodies import ciphers
+from tensorken_core.language.declare import primitive
+from tensorken_core.language.dtypes import DType, int32
+from tensorken_core.language.interpreter import Interpreter, R
+from tensorken_core.language.shapes import Shape, same
+
+
+def _pairs(key: Shape, counter: Shape) -> Shape:
+    """One shape, whose last axis holds the two words."""
+    shape = same(key, counter)
+    if shape[-1:] != (2,):
+        raise ShapeError(f"the last axis holds two words, got shape {shape}; it needs size 2")
+    return shape
+
+
+def _words(key: DType, counter: DType) -> DType:
+    for dtype in (key, counter):
+        if dtype is not int32:
+            raise DTypeError(f"not defined for {dtype}; it takes int32; cast first (x.astype)")
+    return int32
+
+
+class Ciphers(Interpreter[R]):
+    """What makes bits of counters."""
+
+    @primitive(
+        arity=2,
+        shape=_pairs,
+        dtype=_words,
+        body=ciphers.threefry2x32,
+        samples=((((2,), (2,)), ()), (((3, 2), (3, 2)), ()), (((2, 0, 2), (2, 0, 2)), ())),
+    )
+    def threefry2x32(self, key: R, counter: R) -> R:
+        """The Threefry-2x32 cipher with 20 rounds: each pair of words of the counter, under the key beside it.
+
+        The last axis, of size 2, holds the words, of 32 bits each.
+
+        J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+        """

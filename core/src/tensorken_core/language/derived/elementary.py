@@ -1,0 +1,260 @@
+# mypy: disable-error-code="empty-body"
+"""Derived elementary functions: exponentials and logarithms, circular and hyperbolic functions, erf.
+
+A derivative rule is as accurate as its function, overflows only where its value does, and stays so when it is
+differentiated again.  1 - y**2 for `tanh` and y * (1 - y) for `sigmoid` would not be: where y rounds to 1 they are 0.
+What starts from y can do no better, so the two share an op that starts from x, `sech_squared`; `erf` has `gaussian`, as
+the rounding of x * x, harmless in itself, costs exp(-x * x) hundreds of units in the last place.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tensorken_core.language import scalar
+from tensorken_core.language.bodies import elementary
+from tensorken_core.language.declare import elementwise
+from tensorken_core.language.dtype_rules import floating
+from tensorken_core.language.interpreter import Interpreter, R
+from tensorken_core.language.op import OPS
+
+_LN2, _LN10 = math.log(2.0), math.log(10.0)
+
+
+def _hypot(a: Any, b: Any) -> Any:
+    return a.apply(OPS["hypot"], b)
+
+
+def _share_of_sum(t: Any, mine: Any, other: Any) -> Any:
+    """exp(mine) / (exp(mine) + exp(other)); equal infinities share equally."""
+    difference = mine - other
+    return t * difference.eq(difference).where(difference, mine.eq(other).where(0.0, difference)).sigmoid()
+
+
+def _direction(t: Any, mine: Any, y: Any) -> Any:
+    """mine / y; where y is infinite, the sign of what is infinite; 0 at the origin."""
+    flat = y.eq(y + y)  # 0 or infinite
+    return t * flat.where(mine.abs().eq(y).where(mine.sign(), 0.0), mine / flat.where(1.0, y))
+
+
+def _turn(t: Any, mine: Any, other: Any) -> Any:
+    """mine / (mine**2 + other**2), where squares may overflow; 0 at the origin, where there is no angle."""
+    radius = _hypot(mine, other)
+    return _direction(t, mine, radius) / radius.eq(0.0).where(1.0, radius)
+
+
+def _slope_of_atan(t: Any, y: Any, x: Any) -> Any:
+    """1 / (1 + x**2), where x**2 may overflow."""
+    root = _hypot(x, x.ones_like())
+    return t / root / root
+
+
+def _slope_of_gaussian(t: Any, y: Any, x: Any) -> Any:
+    """-2 * x * y, and 0 where y is 0: there x may be infinite."""
+    return t * (y.eq(0.0).where(0.0, x) * y * -2.0)
+
+
+class Elementary(Interpreter[R]):
+    """The elementary functions but exp, log, sin, cos and sqrt."""
+
+    # ---- exponentials ------------------------------------------------------------------------------------------
+
+    @elementwise(scalar.expm1, lambda t, y, x: t * x.exp(), dtype=floating, body=elementary.expm1)
+    def expm1(self, x: R) -> R:
+        """e**x - 1, accurate for small x."""
+
+    @elementwise(scalar.exp2, lambda t, y, x: t * (y * _LN2), dtype=floating, body=elementary.exp2)
+    def exp2(self, x: R) -> R:
+        """2**x."""
+
+    @elementwise(
+        scalar.sigmoid,
+        lambda t, y, x: t * ((x * 0.5).apply(OPS["sech_squared"]) * 0.25),
+        dtype=floating,
+        body=elementary.sigmoid,
+    )
+    def sigmoid(self, x: R) -> R:
+        """1 / (1 + e**-x), without overflow."""
+
+    @elementwise(scalar.softplus, lambda t, y, x: t * x.sigmoid(), dtype=floating, body=elementary.softplus)
+    def softplus(self, x: R) -> R:
+        """log(1 + e**x), without overflow."""
+
+    @elementwise(
+        scalar.logaddexp,
+        lambda t, y, a, b: _share_of_sum(t, a, b),
+        lambda t, y, a, b: _share_of_sum(t, b, a),
+        dtype=floating,
+        body=elementary.logaddexp,
+    )
+    def logaddexp(self, a: R, b: R) -> R:
+        """log(e**a + e**b), without overflow."""
+
+    # ---- logarithms --------------------------------------------------------------------------------------------
+
+    @elementwise(
+        scalar.log1p,
+        lambda t, y, x: t / (x + 1.0),
+        dtype=floating,
+        body=elementary.log1p,
+        domain=(-0.5, 2.0),
+    )
+    def log1p(self, x: R) -> R:
+        """log(1 + x), accurate for small x."""
+
+    @elementwise(
+        scalar.log2,
+        lambda t, y, x: t * (1.0 / _LN2) / x,
+        dtype=floating,
+        body=elementary.log2,
+        domain=(0.5, 2.0),
+    )
+    def log2(self, x: R) -> R:
+        """The logarithm of x to base 2; whole where x is a power of 2."""
+
+    @elementwise(
+        scalar.log10,
+        lambda t, y, x: t * (1.0 / _LN10) / x,
+        dtype=floating,
+        body=elementary.log10,
+        domain=(0.5, 2.0),
+    )
+    def log10(self, x: R) -> R:
+        """The logarithm of x to base 10; whole where x is a power of 10."""
+
+    # ---- circular functions ------------------------------------------------------------------------------------
+
+    @elementwise(
+        scalar.tan,
+        lambda t, y, x: t * (y * y + 1.0),
+        dtype=floating,
+        body=elementary.tan,
+        domain=(-1.0, 1.0),
+    )
+    def tan(self, x: R) -> R:
+        """The tangent of x, in radians."""
+
+    @elementwise(
+        scalar.asin,
+        lambda t, y, x: t / ((1.0 - x) * (x + 1.0)).sqrt(),
+        dtype=floating,
+        body=elementary.asin,
+        domain=(-0.9, 0.9),
+    )
+    def asin(self, x: R) -> R:
+        """The angle in [-pi/2, pi/2] whose sine is x."""
+
+    @elementwise(
+        scalar.acos,
+        lambda t, y, x: -(t / ((1.0 - x) * (x + 1.0)).sqrt()),
+        dtype=floating,
+        body=elementary.acos,
+        domain=(-0.9, 0.9),
+    )
+    def acos(self, x: R) -> R:
+        """The angle in [0, pi] whose cosine is x."""
+
+    @elementwise(math.atan, _slope_of_atan, dtype=floating, body=elementary.atan)
+    def atan(self, x: R) -> R:
+        """The angle in [-pi/2, pi/2] whose tangent is x."""
+
+    @elementwise(
+        math.atan2,
+        lambda t, y, a, b: _turn(t, b, a),
+        lambda t, y, a, b: -_turn(t, a, b),
+        dtype=floating,
+        body=elementary.atan2,
+        domain=(0.5, 2.0),
+    )
+    def atan2(self, a: R, b: R) -> R:
+        """The angle in [-pi, pi] from the positive axis to the point a up and b across."""
+
+    # ---- hyperbolic functions ----------------------------------------------------------------------------------
+
+    @elementwise(scalar.sinh, lambda t, y, x: t * x.apply(OPS["cosh"]), dtype=floating, body=elementary.sinh)
+    def sinh(self, x: R) -> R:
+        """The hyperbolic sine of x."""
+
+    @elementwise(scalar.cosh, lambda t, y, x: t * x.apply(OPS["sinh"]), dtype=floating, body=elementary.cosh)
+    def cosh(self, x: R) -> R:
+        """The hyperbolic cosine of x."""
+
+    @elementwise(
+        math.tanh,
+        lambda t, y, x: t * x.apply(OPS["sech_squared"]),
+        dtype=floating,
+        body=elementary.tanh,
+    )
+    def tanh(self, x: R) -> R:
+        """The hyperbolic tangent of x."""
+
+    @elementwise(
+        scalar.sech_squared,
+        lambda t, y, x: t * (y * x.tanh() * -2.0),
+        dtype=floating,
+        body=elementary.sech_squared,
+    )
+    def sech_squared(self, x: R) -> R:
+        """1 / cosh(x)**2, which is 1 - tanh(x)**2."""
+
+    @elementwise(
+        math.asinh, lambda t, y, x: t / _hypot(x, x.ones_like()), dtype=floating, body=elementary.asinh
+    )
+    def asinh(self, x: R) -> R:
+        """The number whose hyperbolic sine is x."""
+
+    @elementwise(
+        scalar.acosh,
+        lambda t, y, x: t / ((x - 1.0).sqrt() * (x + 1.0).sqrt()),
+        dtype=floating,
+        body=elementary.acosh,
+        domain=(1.5, 3.0),
+    )
+    def acosh(self, x: R) -> R:
+        """The number, not below 0, whose hyperbolic cosine is x."""
+
+    @elementwise(
+        scalar.atanh,
+        lambda t, y, x: t / ((1.0 - x) * (x + 1.0)),
+        dtype=floating,
+        body=elementary.atanh,
+        domain=(-0.9, 0.9),
+    )
+    def atanh(self, x: R) -> R:
+        """The number whose hyperbolic tangent is x."""
+
+    # ---- others ------------------------------------------------------------------------------------------------
+
+    @elementwise(
+        math.erf,
+        lambda t, y, x: t * (x.apply(OPS["gaussian"]) * (2.0 / math.sqrt(math.pi))),
+        dtype=floating,
+        body=elementary.erf,
+    )
+    def erf(self, x: R) -> R:
+        """The error function: 2 / sqrt(pi) times the integral of e**-s**2 for s from 0 to x."""
+
+    @elementwise(
+        scalar.erfinv,
+        lambda t, y, x: t / y.apply(OPS["gaussian"]) * (math.sqrt(math.pi) / 2.0),
+        dtype=floating,
+        body=elementary.erfinv,
+        domain=(-0.9, 0.9),
+    )
+    def erfinv(self, x: R) -> R:
+        """The number whose error function is x; infinite at -1 and 1."""
+
+    @elementwise(scalar.gaussian, _slope_of_gaussian, dtype=floating, body=elementary.gaussian)
+    def gaussian(self, x: R) -> R:
+        """e**-(x**2), from the exact square of x."""
+
+    @elementwise(
+        math.hypot,
+        lambda t, y, a, b: _direction(t, a, y),
+        lambda t, y, a, b: _direction(t, b, y),
+        dtype=floating,
+        body=elementary.hypot,
+    )
+    def hypot(self, a: R, b: R) -> R:
+        """sqrt(a**2 + b**2), without overflow; its derivative at the origin is 0."""

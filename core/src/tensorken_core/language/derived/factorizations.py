@@ -1,0 +1,310 @@
+# mypy: disable-error-code="empty-body"
+"""Derived ops that factor a matrix: cholesky, qr, eigh, svd.
+
+Derivatives: I. Murray, "Differentiation of the Cholesky decomposition", 2016; M. Seeger et al., "Auto-differentiating
+linear algebra", 2017 (qr, eigh); M. B. Giles, "Collected matrix derivative results for forward and reverse mode
+algorithmic differentiation", 2008, and J. Townsend, "Differentiating the singular value decomposition", 2016 (svd).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken_core.errors import GradientError
+from tensorken_core.language.bodies import factorizations, jacobi
+from tensorken_core.language.bodies.matrices import (
+    as_column,
+    as_row,
+    column_numbers,
+    columns,
+    diagonal,
+    diagonal_matrix,
+    from_lower,
+    halved_triangle,
+    lower_triangle,
+    row_numbers,
+)
+from tensorken_core.language.declare import primitive
+from tensorken_core.language.derived.matrices import dominant, matrices, square, wide_floating
+from tensorken_core.language.interpreter import Interpreter, R
+from tensorken_core.language.op import OPS
+from tensorken_core.language.shapes import Shape
+
+# ---- cholesky ----------------------------------------------------------------------------------------------
+
+
+def _push_cholesky(t: Any, y: Any, x: Any) -> Any:
+    substitute = OPS["triangular_solve"]
+    inner = y.apply(substitute, y.apply(substitute, from_lower(t), True).mT, True)
+    return y @ halved_triangle(inner)
+
+
+def _pull_cholesky(t: Any, y: Any, x: Any) -> Any:
+    substitute, transposed = OPS["triangular_solve"], y.mT
+    inner = transposed.apply(substitute, halved_triangle(transposed @ t), False)
+    outer = transposed.apply(substitute, inner.mT, False)
+    return halved_triangle(outer + outer.mT)
+
+
+# ---- qr ----------------------------------------------------------------------------------------------------
+
+
+def _push_qr(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+    """Of the columns that fill Q; the others only take part in R."""
+    (t,), (q, r), width = tangents, ys, _width(xs[0], params[0])
+    moved = _over_upper(columns(t, 0, width), columns(r, 0, width))
+    inner = q.mT @ moved
+    turn = lower_triangle(inner, -1)
+    turn = turn - turn.mT  # q.T @ dq, which is skew-symmetric
+    return moved - q @ (inner - turn), q.mT @ t - turn @ r
+
+
+def _pull_qr(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+    (q, r), width = ys, _width(xs[0], params[0])
+    to_q, to_r = [y.zeros_like() if t is None else t for t, y in zip(cotangents, ys, strict=True)]
+    inner = q.mT @ to_q
+    turn = inner - to_r @ r.mT
+    moved = to_q + q @ (lower_triangle(turn - turn.mT, -1) - inner)
+    pulled = _over_upper(moved, columns(r, 0, width), transposed=True)
+    missing = xs[0].shape[-1] - width
+    if missing:
+        pulled = pulled.pad((*[(0, 0)] * (pulled.ndim - 1), (0, missing)))
+    return (q @ to_r + pulled,)
+
+
+def _over_upper(x: Any, upper: Any, transposed: bool = False) -> Any:
+    """x times the inverse of an upper triangular matrix, or of its transpose."""
+    factor = upper if transposed else upper.mT
+    return factor.apply(OPS["triangular_solve"], x.mT, not transposed).mT
+
+
+def _width(x: Any, complete: bool) -> int:
+    """The number of columns of Q."""
+    m, n = x.shape[-2:]
+    if complete and m > n:
+        raise GradientError(
+            f"qr: the columns that complete Q of shape {x.shape} are not unique and have no derivative; "
+            f"use mode='reduced'"
+        )
+    return min(m, n)  # type: ignore[no-any-return]
+
+
+def _shapes_of_qr(x: Shape, complete: bool) -> tuple[Shape, Shape]:
+    *batch, m, n = matrices(x)
+    width = m if complete else min(m, n)
+    return (*batch, m, width), (*batch, width, n)
+
+
+# ---- eigh --------------------------------------------------------------------------------------------------
+
+
+def _over_gaps(x: Any, gaps: Any) -> Any:
+    """x / gaps, and 0 on the diagonal; not finite where two values coincide."""
+    n = x.shape[-1]
+    same = row_numbers(x, n).eq(column_numbers(x, n))
+    return same.where(0.0, x / same.where(1.0, gaps))
+
+
+def _gaps(values: Any) -> Any:
+    return as_row(values) - as_column(values)
+
+
+def _push_eigh(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+    (t,), (values, vectors) = tangents, ys
+    inner = (vectors.mT @ from_lower(t)) @ vectors
+    return diagonal(inner), vectors @ _over_gaps(inner, _gaps(values))
+
+
+def _pull_eigh(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+    (to_values, to_vectors), (values, vectors) = cotangents, ys
+    inner = None if to_values is None else diagonal_matrix(to_values)
+    if to_vectors is not None:
+        turn = _over_gaps(vectors.mT @ to_vectors, _gaps(values))
+        inner = turn if inner is None else inner + turn
+    outer = (vectors @ inner) @ vectors.mT
+    return (halved_triangle(outer + outer.mT),)
+
+
+def _push_eigenvalues(t: Any, y: Any, x: Any) -> Any:
+    vectors = x.apply(OPS["eigh"])[1]
+    return diagonal((vectors.mT @ from_lower(t)) @ vectors)
+
+
+def _pull_eigenvalues(t: Any, y: Any, x: Any) -> Any:
+    vectors = x.apply(OPS["eigh"])[1]
+    outer = (vectors * as_row(t)) @ vectors.mT
+    return halved_triangle(outer + outer.mT)
+
+
+# ---- svd ---------------------------------------------------------------------------------------------------
+
+
+def _push_svd(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+    (t,), (left, values, right) = tangents, _thin(ys, xs[0], params[0])
+    m, n = xs[0].shape[-2:]
+    inner = (left.mT @ t) @ right.mT
+    gaps, row, column = _square_gaps(values), as_row(values), as_column(values)
+    across = inner.mT
+    to_left = left @ _over_gaps(inner * row + across * column, gaps)
+    to_right = _over_gaps(inner * column + across * row, gaps).mT @ right
+    if m > n:
+        to_left = to_left + (t @ right.mT - left @ inner) / row
+    if n > m:
+        to_right = to_right + (left.mT @ t - inner @ right) / column
+    return to_left, diagonal(inner), to_right
+
+
+def _pull_svd(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+    (to_left, to_values, to_right), (left, values, right) = cotangents, _thin(ys, xs[0], params[0])
+    m, n = xs[0].shape[-2:]
+    inner = diagonal_matrix(values.zeros_like() if to_values is None else to_values)
+    outer = None
+    if to_left is not None:
+        turn = _over_gaps(left.mT @ to_left, _square_gaps(values))
+        inner = inner + (turn + turn.mT) * as_row(values)
+        if m > n:
+            scaled = to_left / as_row(values)
+            inner, outer = inner - left.mT @ scaled, scaled @ right
+    if to_right is not None:
+        turn = _over_gaps(right @ to_right.mT, _square_gaps(values))
+        inner = inner + (turn + turn.mT) * as_column(values)
+        if n > m:
+            scaled = to_right / as_column(values)
+            inner, outer = inner - scaled @ right.mT, left @ scaled
+    pulled = (left @ inner) @ right
+    return (pulled if outer is None else pulled + outer,)
+
+
+def _square_gaps(values: Any) -> Any:
+    """The differences of the squares, without the squares."""
+    return _gaps(values) * (as_row(values) + as_column(values))
+
+
+def _thin(ys: Any, x: Any, full_matrices: bool) -> Any:
+    m, n = x.shape[-2:]
+    if full_matrices and m != n:
+        raise GradientError(
+            f"svd: the vectors that complete the factors of shape {x.shape} are not unique and have no derivative; "
+            f"use full_matrices=False"
+        )
+    return ys
+
+
+def _push_singular_values(t: Any, y: Any, x: Any) -> Any:
+    left, _, right = x.apply(OPS["svd"], False)
+    return diagonal((left.mT @ t) @ right.mT)
+
+
+def _pull_singular_values(t: Any, y: Any, x: Any) -> Any:
+    left, _, right = x.apply(OPS["svd"], False)
+    return (left * as_row(t)) @ right
+
+
+def _shapes_of_svd(x: Shape, full_matrices: bool) -> tuple[Shape, Shape, Shape]:
+    *batch, m, n = matrices(x)
+    least = min(m, n)
+    if full_matrices:
+        return (*batch, m, m), (*batch, least), (*batch, n, n)
+    return (*batch, m, least), (*batch, least), (*batch, least, n)
+
+
+class Factorizations(Interpreter[R]):
+    """Factors of matrices."""
+
+    @primitive(
+        arity=1,
+        shape=square,
+        dtype=wide_floating(),
+        jvp=(_push_cholesky,),
+        vjp=(_pull_cholesky,),
+        body=factorizations.cholesky,
+        turns=1,
+        prepare=dominant,
+        samples=((((3, 3),), ()), (((2, 2, 2),), ())),
+    )
+    def cholesky(self, x: R) -> R:
+        """The lower triangular L with L @ L.T = x, whose lower triangle is read; NaN if x is not positive definite."""
+
+    @primitive(
+        arity=1,
+        shape=_shapes_of_qr,
+        dtype=wide_floating(2, params=1),
+        params=("flag",),
+        results=2,
+        jvp_all=_push_qr,
+        vjp_all=_pull_qr,
+        body=factorizations.qr,
+        turns=2,
+        prepare=dominant,
+        samples=((((3, 2),), (False,)), (((2, 2, 3),), (False,)), (((2, 2),), (True,))),
+    )
+    def qr(self, x: R, complete: bool) -> tuple[R, R]:
+        """Q with orthonormal columns, upper triangular R, Q @ R = x; Q is square if complete, else no wider than x.
+
+        The derivative is that of a matrix whose first columns, as many as Q has, are independent.
+        """
+
+    @primitive(
+        arity=1,
+        shape=lambda x: (square(x)[:-1], x),
+        dtype=wide_floating(2),
+        results=2,
+        jvp_all=_push_eigh,
+        vjp_all=_pull_eigh,
+        body=jacobi.eigh,
+        turns=8,
+        prepare=dominant,
+        samples=((((3, 3),), ()), (((2, 2, 2),), ())),
+    )
+    def eigh(self, x: R) -> tuple[R, R]:
+        """The eigenvalues of a symmetric matrix, ascending, and its eigenvectors as columns; from the lower triangle.
+
+        Eigenvectors of equal eigenvalues have no derivative: it is not finite.
+        """
+
+    @primitive(
+        arity=1,
+        shape=lambda x: square(x)[:-1],
+        dtype=wide_floating(),
+        jvp=(_push_eigenvalues,),
+        vjp=(_pull_eigenvalues,),
+        body=jacobi.eigvalsh,
+        turns=8,
+        prepare=dominant,
+        samples=((((3, 3),), ()), (((2, 2, 2),), ())),
+    )
+    def eigvalsh(self, x: R) -> R:
+        """The eigenvalues of a symmetric matrix, ascending; only the lower triangle is read."""
+
+    @primitive(
+        arity=1,
+        shape=_shapes_of_svd,
+        dtype=wide_floating(3, params=1),
+        params=("flag",),
+        results=3,
+        jvp_all=_push_svd,
+        vjp_all=_pull_svd,
+        body=jacobi.svd,
+        turns=8,
+        prepare=dominant,
+        samples=((((3, 2),), (False,)), (((2, 2, 3),), (False,)), (((2, 2),), (True,))),
+    )
+    def svd(self, x: R, full_matrices: bool) -> tuple[R, R, R]:
+        """U, S, Vh with (U * S) @ Vh = x: orthonormal columns, descending singular values, orthonormal rows.
+
+        Singular vectors of equal singular values have no derivative: it is not finite.
+        """
+
+    @primitive(
+        arity=1,
+        shape=lambda x: _shapes_of_svd(x, False)[1],
+        dtype=wide_floating(),
+        jvp=(_push_singular_values,),
+        vjp=(_pull_singular_values,),
+        body=jacobi.svdvals,
+        turns=8,
+        prepare=dominant,
+        samples=((((3, 2),), ()), (((2, 2, 3),), ())),
+    )
+    def svdvals(self, x: R) -> R:
+        """The singular values, descending."""

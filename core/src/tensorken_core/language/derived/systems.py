@@ -1,0 +1,227 @@
+# mypy: disable-error-code="empty-body"
+"""Derived ops on systems of linear equations: solutions, inverses, determinants, the pseudoinverse.
+
+A matrix that is singular, as far as elimination can tell, has no inverse: the result is NaN.
+
+Derivatives: M. B. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+differentiation", 2008.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken_core.errors import ShapeError
+from tensorken_core.language.bodies import factorizations, spectral
+from tensorken_core.language.bodies.matrices import lower_triangle, upper_triangle
+from tensorken_core.language.declare import primitive
+from tensorken_core.language.derived.matrices import dominant, matrices, square, system, wide_floating
+from tensorken_core.language.dtypes import int32
+from tensorken_core.language.interpreter import Interpreter, R
+from tensorken_core.language.op import OPS
+from tensorken_core.language.shapes import Shape
+
+# ---- solutions ---------------------------------------------------------------------------------------------
+
+
+def _push_solution(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+    """a @ y = b, so a @ dy = db - da @ y."""
+    (da, db), (y,) = tangents, ys
+    right = db if da is None else -(da @ y) if db is None else db - da @ y
+    return (xs[0].apply(OPS["solve"], right),)
+
+
+def _pull_solution(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+    (t,), (y,) = cotangents, ys
+    to_b = xs[0].mT.apply(OPS["solve"], t)
+    return -(to_b @ y.mT), to_b
+
+
+def _triangle(x: Any, lower: bool) -> Any:
+    return lower_triangle(x) if lower else upper_triangle(x)
+
+
+def _push_substituted(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+    """As for any system, but that only one triangle of a is read."""
+    (da, db), (y,), (lower,) = tangents, ys, params
+    if da is not None:
+        product = _triangle(da, lower) @ y
+        db = -product if db is None else db - product
+    return (xs[0].apply(OPS["triangular_solve"], db, lower),)
+
+
+def _pull_substituted(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+    (t,), (y,), (lower,) = cotangents, ys, params
+    to_b = xs[0].mT.apply(OPS["triangular_solve"], t, not lower)
+    return -_triangle(to_b @ y.mT, lower), to_b
+
+
+# ---- determinants ------------------------------------------------------------------------------------------
+
+
+def _of_each(t: Any) -> Any:
+    """One number for each matrix, with two axes more to scale it by."""
+    return t.reshape((*t.shape, 1, 1))
+
+
+def _cofactors(x: Any) -> Any:
+    """The derivative of the determinant; not by way of the inverse, which may not exist.
+
+    Up to size 3 it is written out, and so can be differentiated to any order at any matrix.
+    """
+    n = x.shape[-1]
+    if n > 3:
+        return x.apply(OPS["cofactors"])
+    if n < 2:
+        return x.ones_like()
+    if n == 2:
+        return x.flip((-2, -1)) * x.constant([1.0, -1.0, -1.0, 1.0], x.dtype, (2, 2))
+    second, third = x.constant([1, 2, 0], int32, (3,)), x.constant([2, 0, 1], int32, (3,))
+    below, last = x.gather(second, -2), x.gather(third, -2)
+    return below.gather(second, -1) * last.gather(third, -1) - below.gather(third, -1) * last.gather(
+        second, -1
+    )
+
+
+def _push_log(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+    return None, (tangents[0] * xs[0].apply(OPS["inv"]).mT).sum((-2, -1))
+
+
+def _pull_log(cotangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+    t = cotangents[1]
+    return (None if t is None else _of_each(t) * xs[0].apply(OPS["inv"]).mT,)
+
+
+def _one_number(x: Shape) -> Shape:
+    return square(x)[:-2]
+
+
+# ---- the pseudoinverse -------------------------------------------------------------------------------------
+
+
+def _push_pseudoinverse(t: Any, y: Any, x: Any, rtol: Any) -> Any:
+    """G. H. Golub, V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems", 1973."""
+    outside = t.mT - (t.mT @ x) @ y
+    across = (t.mT @ y.mT) @ y
+    return y @ (y.mT @ outside) - (y @ t) @ y + (across - y @ (x @ across))
+
+
+def _pull_pseudoinverse(t: Any, y: Any, x: Any, rtol: Any) -> Any:
+    outside = (t.mT @ y) @ y.mT
+    across = y.mT @ (y @ t.mT)
+    return outside - x @ (y @ outside) - (y.mT @ t) @ y.mT + (across - (across @ y) @ x)
+
+
+def _transposed(x: Shape, rtol: Shape) -> Shape:
+    *batch, m, n = matrices(x)
+    if rtol != tuple(batch):
+        raise ShapeError(f"need one rtol for each matrix of shape {x}, got shape {rtol}; broadcast it first")
+    return (*batch, n, m)
+
+
+class Systems(Interpreter[R]):
+    """Solutions, inverses, determinants."""
+
+    @primitive(
+        arity=2,
+        shape=system,
+        dtype=wide_floating(),
+        jvp_all=_push_solution,
+        vjp_all=_pull_solution,
+        body=factorizations.solve,
+        turns=2,
+        prepare=dominant,
+        samples=((((3, 3), (3, 2)), ()), (((2, 2, 2), (2, 2, 1)), ())),
+    )
+    def solve(self, a: R, b: R) -> R:
+        """The y with a @ y = b, for square a; NaN if a is singular."""
+
+    @primitive(
+        arity=2,
+        shape=system,
+        dtype=wide_floating(params=1),
+        params=("flag",),
+        jvp_all=_push_substituted,
+        vjp_all=_pull_substituted,
+        body=factorizations.triangular_solve,
+        turns=1,
+        prepare=dominant,
+        samples=((((3, 3), (3, 2)), (True,)), (((2, 2, 2), (2, 2, 1)), (False,))),
+    )
+    def triangular_solve(self, a: R, b: R, lower: bool) -> R:
+        """The y with a @ y = b, for triangular a, whose other triangle is not read; NaN if a is singular."""
+
+    @primitive(
+        arity=1,
+        shape=square,
+        dtype=wide_floating(),
+        jvp=(lambda t, y, x: -((y @ t) @ y),),
+        vjp=(lambda t, y, x: -((y.mT @ t) @ y.mT),),
+        body=factorizations.inv,
+        turns=2,
+        prepare=dominant,
+        samples=((((3, 3),), ()), (((2, 2, 2),), ())),
+    )
+    def inv(self, x: R) -> R:
+        """The inverse of a square matrix; NaN if it is singular."""
+
+    @primitive(
+        arity=1,
+        shape=_one_number,
+        dtype=wide_floating(),
+        jvp=(lambda t, y, x: (t * _cofactors(x)).sum((-2, -1)),),
+        vjp=(lambda t, y, x: _of_each(t) * _cofactors(x),),
+        body=factorizations.det,
+        turns=1,
+        prepare=dominant,
+        samples=((((3, 3),), ()), (((2, 2, 2),), ()), (((1, 1),), ()), (((4, 4),), ())),
+    )
+    def det(self, x: R) -> R:
+        """The determinant of a square matrix; its derivative is right at singular matrices, too."""
+
+    @primitive(
+        arity=1,
+        shape=square,
+        dtype=wide_floating(),
+        jvp=(spectral.bend,),
+        vjp=(spectral.bend,),
+        body=spectral.cofactors,
+        turns=8,
+        prepare=dominant,
+        samples=((((4, 4),), ()), (((2, 2, 2),), ())),
+    )
+    def cofactors(self, x: R) -> R:
+        """The derivative of det: the determinants of x without row i and column j, times (-1)**(i + j).
+
+        Its own derivative is that of polynomials, right at every matrix; a further one goes through the derivative of
+        svd, and is NaN where singular values coincide.
+        """
+
+    @primitive(
+        arity=1,
+        shape=lambda x: (_one_number(x),) * 2,
+        dtype=wide_floating(2),
+        results=2,
+        jvp_all=_push_log,
+        vjp_all=_pull_log,
+        body=factorizations.slogdet,
+        turns=1,
+        prepare=dominant,
+        samples=((((3, 3),), ()), (((2, 2, 2),), ())),
+    )
+    def slogdet(self, x: R) -> tuple[R, R]:
+        """The sign of the determinant and the logarithm of its size: 0 and -inf for a singular matrix."""
+
+    @primitive(
+        arity=2,
+        shape=_transposed,
+        dtype=wide_floating(),
+        jvp=(_push_pseudoinverse, None),
+        vjp=(_pull_pseudoinverse, None),
+        body=spectral.pinv,
+        turns=8,
+        prepare=lambda x, rtol: (*dominant(x), rtol.zeros_like()),
+        samples=((((3, 2), ()), ()), (((2, 2, 3), (2,)), ())),
+    )
+    def pinv(self, x: R, rtol: R) -> R:
+        """The pseudoinverse, singular values up to rtol times the largest being taken for 0."""

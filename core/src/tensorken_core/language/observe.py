@@ -1,0 +1,53 @@
+"""Observers: functions that see every call of `run`, in every thread, such as a profiler or a check for NaN.
+
+`run` asks `OBSERVERS` whether there are any; while the list is empty, that is all they cost.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+Observer = Callable[[Callable[..., Any], Any, Any, Sequence[Any], tuple[Any, ...]], Any]
+"""`(proceed, interpreter, op, operands, params) -> result`: `proceed` runs the op; what is returned is its result."""
+
+OBSERVERS: list[Observer] = []
+"""The present observers, the outermost first."""
+
+_unobserved: ContextVar[bool] = ContextVar("tensorken_unobserved", default=False)
+_lock = threading.Lock()
+
+
+def observe(observer: Observer) -> None:
+    """Pass every call of `run`, in every thread, to an observer, until `unobserve`."""
+    with _lock:
+        OBSERVERS.append(observer)
+
+
+def unobserve(observer: Observer) -> None:
+    """Remove an observer that `observe` added; the others stay.  Does nothing if there is no such observer."""
+    with _lock:
+        OBSERVERS[:] = [one for one in OBSERVERS if one is not observer]
+
+
+@contextmanager
+def unobserved() -> Iterator[None]:
+    """Hide the ops that run within the block from all observers: they work on programs and are not the user's."""
+    token = _unobserved.set(True)
+    try:
+        yield
+    finally:
+        _unobserved.reset(token)
+
+
+def notify(
+    proceed: Callable[..., Any], interpreter: Any, op: Any, operands: Sequence[Any], params: tuple[Any, ...]
+) -> Any:
+    """Run `proceed(interpreter, op, operands, params)` through the observers, as a call of `run` would be."""
+    for observer in reversed(() if _unobserved.get() else tuple(OBSERVERS)):
+        proceed = functools.partial(observer, proceed)
+    return proceed(interpreter, op, operands, params)

@@ -1,0 +1,125 @@
+"""RawTensor: what a device does: the language, how values come and go, and fast paths without derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorken_core.errors import MissingOpError
+from tensorken_core.language.capabilities import Capabilities
+from tensorken_core.language.declare import primitive
+from tensorken_core.language.diffable import Diffable
+from tensorken_core.language.dtype_rules import numeric_with
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.interpreter import R
+from tensorken_core.language.op import Op
+from tensorken_core.language.shapes import Axes, Shape, multiplied
+
+
+class RawTensor(Diffable[R]):
+    """The base class of backends.
+
+    A backend implements the methods without a body; shapes, dtypes and params arrive validated and normalised, so a
+    method may assume them right, and it never broadcasts or promotes.  It may override any other op: otherwise the
+    op's body runs, in terms of the rest.
+    """
+
+    broadcasts: bool = False
+    """Whether elementwise methods also take operands of size 1 along an axis where others are longer."""
+
+    capabilities: Capabilities = Capabilities()
+    """What this backend declares that it can do, and how well."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def new(self, shape: Shape, data: Any, dtype: DType) -> R:
+        """A tensor from row-major flat data, which is copied.
+
+        Args:
+            data: a C-contiguous buffer of the dtype's format, or a sequence of Python bool, int or float; a range too.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define new(shape, data, dtype)")
+
+    def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> R:
+        """A tensor whose elements are all `value`."""
+        raise NotImplementedError(f"{type(self).__name__} must define full(shape, value, dtype)")
+
+    def ravel(self, x: R) -> Any:
+        """The elements in row-major order: a new 1-D C-contiguous object with the buffer protocol, or a list."""
+        raise NotImplementedError(f"{type(self).__name__} must define ravel(x)")
+
+    def has(self, op: Op) -> bool:
+        """Whether this backend has a method of its own for the op."""
+        return self.overrides[op] is not None
+
+    def interpret(self, op: Op, operands: Sequence[R], params: tuple[Any, ...]) -> Any:
+        """Run the op's body on this backend."""
+        if op.body is None:
+            raise MissingOpError(
+                f"{op.name}: {type(self).__name__} has no method for it; it is required of a backend"
+            )
+        tensor = self.tensor_type
+        result = op.body(*[tensor(self, x) for x in operands], *params)
+        return result.representation if op.results == 1 else tuple([y.representation for y in result])
+
+    @primitive(
+        arity=2,
+        shape=multiplied,
+        dtype=numeric_with(1),
+        params=("axes",),
+        body=lambda a, b, axes: (a * b).sum(axes, keepdims=True),
+        samples=(
+            (((2, 3), (2, 3)), ((1,),)),
+            (((2, 3, 1), (1, 3, 4)), ((1,),)),
+            (((2, 1, 3), (2, 1, 1)), ((0, 2),)),
+        ),
+    )
+    def fused_multiply_add(self, a: R, b: R, axes: Axes) -> R:  # type: ignore[empty-body]
+        """sum(a * b, axes), where along each axis the sizes are equal or one is 1, which is repeated.
+
+        The only op that broadcasts: which axes are batched, contracted, or belong to one operand alone follows from
+        the two shapes.
+        """
+
+    def number(self, x: R) -> bool | int | float | None:
+        """The number that all elements of x are, where that is known without computing anything."""
+        return None
+
+    def factors(self, x: R) -> Sequence[R]:
+        """What x is the product of, and sums of such, if it is held back since it may never be needed; else nothing."""
+        return ()
+
+    def loop(
+        self, turn: Callable[..., Sequence[Any]], xs: Sequence[Any], turns: Sequence[Sequence[Any]]
+    ) -> tuple[Sequence[Any], list[Sequence[Any]]]:
+        """A loop in a body, whose turns are the same ops on the same shapes, so that they may be one program.
+
+        Args:
+            turn: a function of a module: from the tensors of xs and what a turn has besides to the tensors that take
+                xs' place, and behind these the tensors that it leaves.
+            xs: the tensors that the first turn begins with.
+            turns: what each has besides: tensors and whole numbers.  Where the turns are one program, a number comes as
+                an int32 tensor of shape (1,).
+
+        Returns:
+            What has taken xs' place in the end, and what each turn has left.
+        """
+        left = []
+        for besides in turns:
+            ys = turn(*xs, *besides)
+            xs, rest = ys[: len(xs)], ys[len(xs) :]
+            left.append(rest)
+        return xs, left
+
+    def settle(self, x: R) -> R:
+        """x, with nothing held back to be fused; work that a device delays stays delayed."""
+        return x
+
+    def realize(self, x: R) -> R:
+        """x, with all delayed work done."""
+        return x
+
+    def compile(self, program: Any) -> Callable[[Sequence[R]], Sequence[R]] | None:
+        """A function that runs the program, or None if this backend does not compile."""
+        return None

@@ -1,0 +1,228 @@
+"""Shape rules: pure functions from operand shapes and params to the result's shape.
+
+The caller puts the op's name before the message of an error.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from tensorken_core.errors import AxisError, ConcretizationError, ShapeError
+
+Shape = tuple[int, ...]
+Axes = tuple[int, ...]
+Pairs = tuple[tuple[int, int], ...]
+
+MOST_AXES = 64
+"""The largest number of axes of a numpy array; other backends may have more."""
+
+MOST_ELEMENTS = 2**60
+"""More elements of eight bytes than 64-bit addresses reach, with room to spare."""
+
+
+def same(first: Shape, *rest: Shape) -> Shape:
+    """Elementwise ops: all operands have one shape."""
+    for other in rest:
+        if other != first:
+            raise ShapeError(f"operands need one shape, got {first} and {other}; broadcast them first")
+    return first
+
+
+def reduced(x: Shape, axes: Axes) -> Shape:
+    """Reductions: the axes stay, with size 1."""
+    check_axes(x, axes)
+    return tuple([1 if i in axes else n for i, n in enumerate(x)])
+
+
+def reduced_nonempty(x: Shape, axes: Axes) -> Shape:
+    """Reductions without an identity refuse to reduce zero elements."""
+    shape = reduced(x, axes)
+    if any(x[i] == 0 for i in axes):
+        raise ShapeError(f"no elements to reduce: shape {x} has size 0 along axes {axes}; reduce other axes")
+    return shape
+
+
+def reshaped(x: Shape, new: Shape) -> Shape:
+    """Reshape: the same number of elements."""
+    if math.prod(x) != math.prod(new) or (new and min(new) < 0):
+        need = "sizes must agree" if min(new, default=0) >= 0 else "no size but one -1 may be negative"
+        raise ShapeError(f"cannot reshape {x} ({math.prod(x)} elements) to {new} ({math.prod(new)}); {need}")
+    return new
+
+
+def permuted(x: Shape, order: Axes) -> Shape:
+    """Permute: the order names every axis once."""
+    if sorted(order) != list(range(len(x))):
+        raise AxisError(
+            f"the order {order} is not a permutation of the axes of shape {x}; name each of 0..{len(x) - 1} once"
+        )
+    return tuple([x[i] for i in order])
+
+
+def expanded(x: Shape, new: Shape) -> Shape:
+    """Expand: axes of size 1 are repeated, none is added."""
+    if len(x) != len(new):
+        raise ShapeError(f"cannot expand {x} to {new}: the number of axes differs; reshape first")
+    for i, (a, b) in enumerate(zip(x, new, strict=True)):
+        if a not in (1, b) or type(b) is not int or b < 0:
+            raise ShapeError(
+                f"cannot expand {x} to {new}: axis {i} has size {a}, and only size 1 can be repeated"
+            )
+    return new
+
+
+def flipped(x: Shape, axes: Axes) -> Shape:
+    """Flip: the shape stays."""
+    check_axes(x, axes)
+    return x
+
+
+def padded(x: Shape, pads: Pairs) -> Shape:
+    """Pad: sizes grow by (before, after) along each axis."""
+    if len(pads) != len(x):
+        raise ShapeError(
+            f"shape {x} needs {len(x)} (before, after) pairs, got {len(pads)}; give each axis one"
+        )
+    if any(p < 0 for pair in pads for p in pair):
+        raise ShapeError(f"pads must not be negative, got {pads}; use crop to cut")
+    return tuple([n + before + after for n, (before, after) in zip(x, pads, strict=True)])
+
+
+def cropped(x: Shape, limits: Pairs) -> Shape:
+    """Crop: along each axis the elements from start to end stay."""
+    if len(limits) != len(x):
+        raise ShapeError(
+            f"shape {x} needs {len(x)} (start, end) pairs, got {len(limits)}; give each axis one"
+        )
+    for i, (n, (start, end)) in enumerate(zip(x, limits, strict=True)):
+        if not 0 <= start <= end <= n:
+            raise ShapeError(
+                f"limits ({start}, {end}) of axis {i} do not fit shape {x}; need 0 <= start <= end <= {n}"
+            )
+    return tuple([end - start for start, end in limits])
+
+
+def gathered(x: Shape, indices: Shape, axis: int) -> Shape:
+    """Gather: the axis takes the length of the indices."""
+    check_axes(x, (axis,))
+    if len(indices) != 1:
+        raise ShapeError(f"indices must have one axis, got shape {indices}; flatten them, or use tk.take")
+    return x[:axis] + indices + x[axis + 1 :]
+
+
+def scattered(x: Shape, indices: Shape, axis: int, size: int) -> Shape:
+    """Scatter: the axis, one slice an index, takes the given size."""
+    check_axes(x, (axis,))
+    if indices != (x[axis],):
+        raise ShapeError(
+            f"axis {axis} of shape {x} needs indices of shape ({x[axis]},), got {indices}; give each slice one"
+        )
+    if type(size) is not int or size < 0:
+        raise ShapeError(f"the size of axis {axis} must be an int that is not negative, got {shown(size)}")
+    return x[:axis] + (size,) + x[axis + 1 :]
+
+
+def multiplied(a: Shape, b: Shape, axes: Axes) -> Shape:
+    """Fused multiply-add: per axis the sizes are equal or one is 1, then the axes are reduced."""
+    if len(a) != len(b) or any(n != m and 1 not in (n, m) for n, m in zip(a, b, strict=True)):
+        raise ShapeError(f"sizes must be equal or 1 along each axis, got {a} and {b}")
+    return reduced(tuple([m if n == 1 else n for n, m in zip(a, b, strict=True)]), axes)
+
+
+def concatenated(*args: object) -> Shape:
+    """Concatenate: shapes agree but for the axis, along which sizes add up."""
+    *shapes, axis = args
+    if not shapes:
+        raise ShapeError("there is nothing to join; give one operand at least")
+    first = shapes[0]
+    assert isinstance(axis, int) and isinstance(first, tuple)
+    check_axes(first, (axis,))
+    total = 0
+    for shape in shapes:
+        assert isinstance(shape, tuple)
+        if shape[:axis] + shape[axis + 1 :] != first[:axis] + first[axis + 1 :] or len(shape) != len(first):
+            raise ShapeError(
+                f"shapes must agree but for axis {axis}, got {first} and {shape}; reshape or pad one"
+            )
+        total += shape[axis]
+    return first[:axis] + (total,) + first[axis + 1 :]
+
+
+def without_axis(x: Shape, axis: int) -> Shape:
+    """Argument reductions: the axis stays, with size 1, and must not be empty."""
+    return reduced_nonempty(x, (axis,))
+
+
+def along_axis(x: Shape, axis: int) -> Shape:
+    """Scans and sorts along an axis: the shape stays."""
+    check_axes(x, (axis,))
+    return x
+
+
+def check_axes(x: Shape, axes: Sequence[int]) -> None:
+    """Raise AxisError unless the axes are those of a tensor of shape x, each once."""
+    for axis in axes:
+        if not 0 <= axis < len(x):
+            raise AxisError(f"axis {axis} is out of range for shape {x}")
+    if len(axes) > 1 and len(set(axes)) != len(axes):
+        raise AxisError(f"axes {tuple(axes)} name an axis twice")
+
+
+def broadcast(a: Shape, b: Shape) -> Shape:
+    """The shape to which two shapes broadcast by numpy's rules.
+
+    Raises:
+        ShapeError: if they do not, naming the axis.
+
+    >>> broadcast((3, 1), (4,))
+    (3, 4)
+    """
+    if a == b:
+        return a
+    n = max(len(a), len(b))
+    long_a, long_b = (1,) * (n - len(a)) + a, (1,) * (n - len(b)) + b
+    for i, (p, q) in enumerate(zip(long_a, long_b, strict=True)):
+        if p != q and p != 1 and q != 1:
+            raise ShapeError(
+                f"shapes {a} and {b} do not broadcast: sizes {p} and {q} clash at axis {i - n} "
+                f"(need equal, or 1); reshape one"
+            )
+    return tuple([q if p == 1 else p for p, q in zip(long_a, long_b, strict=True)])
+
+
+def shown(value: object) -> str:
+    """A value that was given in place of another, on one line for a message."""
+    text = repr(value)
+    return text if len(text) <= 60 and "\n" not in text else f"<{type(value).__name__}>"
+
+
+def normalize_axis(axis: Any, rank: int, shape: Shape) -> int:
+    """A non-negative axis; negative ones count from the end."""
+    try:
+        if isinstance(axis, bool):
+            raise TypeError
+        axis = operator.index(axis)
+    except ConcretizationError:
+        raise
+    except TypeError:
+        raise AxisError(f"an axis must be an int, got {shown(axis)} for shape {shape}") from None
+    if not -rank <= axis < rank:
+        need = f"axes run from {-rank} to {rank - 1}" if rank else "it has no axes"
+        raise AxisError(f"axis {axis} is out of range for shape {shape}; {need}")
+    return int(axis % rank)
+
+
+def normalize_axes(axis: int | Sequence[int] | None, shape: Shape) -> Axes:
+    """Sorted, unique, non-negative axes; None means all."""
+    rank = len(shape)
+    if axis is None:
+        return tuple(range(rank))
+    if not isinstance(axis, Sequence):
+        return (normalize_axis(axis, rank, shape),)
+    axes = tuple(sorted([normalize_axis(a, rank, shape) for a in axis]))
+    if len(set(axes)) != len(axes):
+        raise AxisError(f"axes {tuple(axis)} name an axis twice for shape {shape}; name each once")
+    return axes

@@ -1,0 +1,1 @@
+"""Programs: traced functions as data, equations in static single assignment form."""

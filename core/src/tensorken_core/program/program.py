@@ -1,0 +1,230 @@
+"""Program: the equations that a function of tensors comes down to, in static single assignment form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal as OneOf, TypeVar
+
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.interpreter import Interpreter
+from tensorken_core.language.op import Op, run
+from tensorken_core.language.shapes import Shape
+from tensorken_core.source_line import Origin
+from tensorken_core.tensor.level import lift, meet
+from tensorken_core.tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from tensorken_core.tree import Structure
+
+T = TypeVar("T")
+
+
+class Variable:
+    """A value of a program: known by its identity; what it is called is decided when a program is shown.
+
+    >>> import tensorken as tk
+    >>> tk.trace(tk.sin)(tk.ones((2, 3))).outputs
+    (<float32[2, 3]>,)
+    """
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: Shape, dtype: DType) -> None:
+        self.shape = shape
+        self.dtype = dtype
+
+    def __repr__(self) -> str:
+        return f"<{self.dtype.name}{list(self.shape)}>"
+
+
+class Literal(Variable):
+    """A value all of whose elements are one number, which stands in the program itself.
+
+    >>> import tensorken as tk
+    >>> tk.trace(lambda x: x * 2.0)(tk.ones(3)).equations[0].operands[1]
+    <float32[3] 2.0>
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, shape: Shape, dtype: DType, value: bool | int | float) -> None:
+        super().__init__(shape, dtype)
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"<{self.dtype.name}{list(self.shape)} {self.value!r}>"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Equation:
+    """One op, run once.
+
+    Attributes:
+        op: the op.
+        operands: what it takes.
+        params: what it takes besides; a program among them belongs to the op.
+        results: what it defines.
+        origin: the line of the user's that led to it.
+        scope: equations of two scopes are never merged: what a checkpoint computes again has a scope of its own.
+
+    >>> import tensorken as tk
+    >>> equation = tk.trace(lambda x: x.sum(axis=0, keepdims=True))(tk.ones((2, 3))).equations[0]
+    >>> equation.op.name, equation.params, equation.results
+    ('sum', ((0,),), (<float32[1, 3]>,))
+    """
+
+    op: Op
+    operands: tuple[Variable, ...]
+    params: tuple[Any, ...]
+    results: tuple[Variable, ...]
+    origin: Origin | None = None
+    scope: int = 0
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Program:
+    """Equations in an order in which they can be run, from inputs to outputs.
+
+    Attributes:
+        inputs: what is given, flat.
+        outputs: what results, flat; inputs, constants and literals may be among them.
+        equations: each uses only what is given, or what an equation before it defines.
+        constants: tensors that the function used without being given them.
+        arguments: the structure of (positional arguments, keyword arguments); None if they are the inputs themselves.
+        result: the structure of the result; None if it is the tuple of the outputs.
+        parameters: what the function calls its positional arguments; fewer, or none, if it does not tell.
+        name: of the function, for messages and listings.
+        backend: where it was traced; its constants live there, and it runs there if nothing says otherwise.
+        donated: the places of inputs that nobody uses afterwards, so that outputs may take their memory.
+
+    >>> import tensorken as tk
+    >>> program = tk.trace(lambda x: tk.sin(x) * x)(2.0)
+    >>> program
+    <Program <lambda>: 1 input, 2 equations, 1 output>
+    >>> program(0.0).item(), tk.grad(program)(0.0).item()
+    (0.0, 0.0)
+    """
+
+    inputs: tuple[Variable, ...]
+    outputs: tuple[Variable, ...]
+    equations: tuple[Equation, ...]
+    constants: Mapping[Variable, Tensor] = field(default_factory=dict)
+    arguments: Structure | None = None
+    result: Structure | None = None
+    parameters: tuple[str, ...] = ()
+    name: str = "program"
+    backend: Any = None
+    donated: frozenset[int] = frozenset()
+    derived: dict[Any, Any] = field(default_factory=dict, repr=False)
+    """What has been made of this program once, as its derivatives and what runs it."""
+
+    def once(self, key: Any, make: Callable[[], T]) -> T:
+        """What `make` gives, made at the first call with this key."""
+        found: T = self.derived.get(key, self.derived)
+        if found is self.derived:
+            found = self.derived[key] = make()
+        return found
+
+    @property
+    def ops(self) -> frozenset[Op]:
+        """The ops of the equations.  A pass that is about others need not look at these.
+
+        >>> import tensorken as tk
+        >>> sorted([op.name for op in tk.trace(lambda x: tk.sin(x) + tk.sin(2.0 * x))(1.0).ops])
+        ['add', 'mul', 'sin']
+        """
+        return self.once("ops", lambda: frozenset([equation.op for equation in self.equations]))
+
+    def changed(self, **facts: Any) -> Program:
+        """A copy with other facts."""
+        return replace(self, **facts, derived={})
+
+    def on(self, xs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The outputs for these inputs, flat."""
+        interpreters = [x.interpreter for x in xs]
+        above = [x.interpreter for x in self.constants.values() if x.interpreter.below is not None]
+        interpreter = meet(interpreters + above or [self.backend], self.name)
+        ys = self.replay(interpreter, [lift(x.representation, x.interpreter, interpreter) for x in xs])
+        return tuple(
+            [Tensor(interpreter, y, v.shape, v.dtype) for y, v in zip(ys, self.outputs, strict=True)]
+        )
+
+    def replay(self, interpreter: Interpreter[Any], representations: Sequence[Any]) -> list[Any]:
+        """Run the equations one by one on an interpreter; a value is dropped after its last use."""
+        values: dict[Variable, Any] = dict(zip(self.inputs, representations, strict=True))
+        deaths = self.once("deaths", self._deaths)
+
+        def value(v: Variable) -> Any:
+            found = values.get(v)
+            if found is None:
+                found = values[v] = self.outside(v, interpreter)
+            return found
+
+        for equation, dying in zip(self.equations, deaths, strict=True):
+            operands = [value(v) for v in equation.operands]
+            ys = run(interpreter, equation.op, operands, equation.params)
+            del operands
+            for v in dying:
+                values.pop(v, None)
+            if equation.op.results == 1:
+                values[equation.results[0]] = ys
+            else:
+                values.update(zip(equation.results, ys, strict=True))
+        return [value(v) for v in self.outputs]
+
+    def outside(self, v: Variable, interpreter: Interpreter[Any]) -> Any:
+        """The representation, on an interpreter, of a literal or constant."""
+        base: Any = interpreter.base
+        if isinstance(v, Literal):
+            return lift(base.full(v.shape, v.value, v.dtype), base, interpreter)
+        x = self.constants[v]
+        if x.interpreter.below is None and x.interpreter is not base:
+            own: Any = x.interpreter
+            return lift(base.new(v.shape, own.ravel(x.representation), v.dtype), base, interpreter)
+        return lift(x.representation, x.interpreter, interpreter)
+
+    def _deaths(self) -> list[list[Variable]]:
+        """For each equation the values that nothing uses after it."""
+        last: dict[Variable, int] = {}
+        for i, equation in enumerate(self.equations):
+            for v in equation.operands:
+                last[v] = i
+        kept = set(self.outputs)
+        deaths: list[list[Variable]] = [[] for _ in self.equations]
+        for v, i in last.items():
+            if v not in kept:
+                deaths[i].append(v)
+        return deaths
+
+    def variables(self) -> Iterator[Variable]:
+        """All values in the order in which they appear, each once, without literals."""
+        seen: set[Variable] = set()
+        groups = [self.inputs, tuple(self.constants), *[equation.results for equation in self.equations]]
+        for group in groups:
+            for v in group:
+                if v not in seen:
+                    seen.add(v)
+                    yield v
+
+    if TYPE_CHECKING:  # `import tensorken` attaches these: tensorken.programs.methods
+
+        def __call__(self, *arguments: Any, **keywords: Any) -> Any: ...
+        def _repr_html_(self) -> str: ...
+        def adjoints(
+            self,
+            output: int = 0,
+            inputs: int | str | Variable | Sequence[int | str | Variable] | None = None,
+            *,
+            strategy: OneOf["accumulate", "pass on"] | None = None,
+            cotangent: bool = False,
+        ) -> Any: ...
+        def explain(self, backend: Any = None) -> str: ...
+        @staticmethod
+        def load(path: str | PathLike[str], *, backend: Any = None) -> Program: ...
+        def save(self, path: str | PathLike[str], *, drop_rules: bool = False) -> None: ...
+        def to_dot(self) -> str: ...
+        def to_mermaid(self) -> str: ...
+        def to_python(self) -> str: ...

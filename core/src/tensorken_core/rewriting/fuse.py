@@ -1,0 +1,412 @@
+"""Fuse: an interpreter over a backend that holds work back until it is seen what becomes of it.
+
+Three things are held back:
+
+* an `expand`: the value keeps size 1 along repeated axes, and elementwise ops, reductions, permutes and reshapes that
+  only move axes of size 1 see the small value;
+* a product, or a sum or difference of up to four products;
+* a `sum`, of such or of a small value; a later sum adds its axes, also after a permute or reshape that only moves axes
+  of size 1.
+
+So the sum of a product reaches the backend as one `fused_multiply_add` of the small operands, and the product itself
+is never built: not by matmul, nor by its JVP and VJP.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from tensorken_core.language.dtypes import DType, float16, wrap_integer
+from tensorken_core.language.interpreter import R
+from tensorken_core.language.op import OPS, Op, run
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Axes, Shape, multiplied
+from tensorken_core.rewriting.wrapper import Given, Wrapper
+
+LIMIT = 4
+"""How many products one sum may hold back."""
+
+SMALL = 4096
+"""How many elements a value may have whose sum is held back: it stays alive as long as the sum is not computed."""
+
+Term = tuple[bool, Any, Any, dict[frozenset[int], Any]]
+"""Whether the product is added (or subtracted), its two operands, and its sums over axes that are known already.
+
+The operands are values with size 1 along repeated axes; the second is None for a value that is summed without being
+a product.  All that comes from one product shares what is known, so nothing is multiplied out or summed twice.
+"""
+
+
+@dataclass(
+    slots=True
+)  # not frozen: made for every product, and a frozen one takes three times as long to make
+class Pending:
+    """The sum, over `axes`, of a sum of products of shape `full`; and how its axes are shown."""
+
+    terms: tuple[Term, ...]
+    full: Shape
+    axes: frozenset[int]
+    shown: tuple[
+        int | None, ...
+    ]  # for each axis of the result, the axis of `full` there; None for one of size 1
+
+
+class Held(Generic[R]):
+    """A tensor whose value may still have size 1 along repeated axes, or not be computed yet."""
+
+    __slots__ = ("pending", "shape", "value")
+
+    number: bool | int | float | None = None
+    """What all elements are, if it was made by `full`."""
+
+    def __init__(self, shape: Shape, value: R | None, pending: Pending | None = None) -> None:
+        self.shape = shape
+        self.value = value
+        self.pending = pending
+
+
+class Full(Held[R]):
+    """A tensor of equal elements, whose value has size 1 along all axes; what merely moves them keeps the number."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, shape: Shape, value: R, number: bool | int | float) -> None:
+        super().__init__(shape, value)
+        self.number = number
+
+
+_ADD, _SUB = OPS["add"], OPS["sub"]
+_NO_AXES: frozenset[int] = frozenset()
+_REDUCTIONS = (OPS["max"], OPS["min"])
+
+
+class _AllAxes(dict[int, Axes]):
+    """All axes of each rank: 0, 1, 2, ...; made at first use."""
+
+    def __missing__(self, rank: int) -> Axes:
+        self[rank] = tuple(range(rank))
+        return self[rank]
+
+
+_ALL_AXES = _AllAxes()
+
+
+class Fuse(Wrapper[Held[R]]):
+    """A backend that computes what `raw` computes, with fewer and smaller steps.
+
+    >>> from tensorken_string.backend import String
+    >>> a, b = String().symbol("A", (2, 3)), String().symbol("B", (2, 3))
+    >>> fuse = Fuse(String())
+    >>> print(fuse.value(fuse.sum(fuse.mul(fuse.hold(a), fuse.hold(b)), (0, 1))))
+    A.fused_multiply_add(B, [0, 1])
+    """
+
+    raw: RawTensor[R]
+
+    def __init__(self, raw: RawTensor[R]) -> None:
+        super().__init__(raw)
+        self._constants: dict[Any, R] = {}
+
+    # ---- values ----------------------------------------------------------------------------------------------
+
+    def hold(self, value: R) -> Held[R]:
+        return Held(self.raw.shape(value), value)
+
+    def value(self, x: Held[R]) -> R:
+        value = x.value
+        if value is None:
+            value = self.small(x)
+        return value if self.raw.shape(value) == x.shape else self._expand(value, x.shape)
+
+    def small(self, x: Held[R]) -> R:
+        """The value with size 1 along repeated axes; a pending product is multiplied out, once."""
+        value = x.value
+        if value is None:
+            pending = x.pending
+            if pending is None:  # another thread has just finished
+                return x.value  # type: ignore[return-value]
+            value = x.value = self._compute(pending)
+            x.pending = None
+        return value
+
+    def around(
+        self,
+        run: Callable[[Sequence[R]], Sequence[R]],
+        shapes: Sequence[Shape],
+        donated: Collection[int] = (),
+    ) -> Any:
+        value, shape_of = self.value, self.raw.shape
+
+        def run_held(xs: Sequence[Held[R]]) -> list[Held[R]]:
+            values: list[Any] = [x.value for x in xs]
+            for i, x in enumerate(xs):
+                if values[i] is None or shape_of(values[i]) != x.shape:
+                    values[i] = value(x)
+            if donated and type(xs) is Given:
+                for i in donated:
+                    xs[i] = x = None  # type: ignore[assignment]
+            return [Held(shape, y) for shape, y in zip(shapes, run(values), strict=True)]
+
+        return run_held
+
+    def shape(self, x: Held[R]) -> Shape:
+        return x.shape
+
+    def dtype(self, x: Held[R]) -> DType:
+        pending = x.pending
+        value: Any = x.value if pending is None else pending.terms[0][1]
+        return self.raw.dtype(value)
+
+    def new(self, shape: Shape, data: Any, dtype: DType) -> Held[R]:
+        return Held(shape, self.raw.new(shape, data, dtype))
+
+    def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Held[R]:
+        """One element, held back from repetition; the small numbers that programs are made of are kept."""
+        key = (len(shape), value, dtype)
+        constant = self._constants.get(key)
+        if constant is None or value == 0:  # 0.0 and -0.0 are one key
+            constant = self.raw.full((1,) * len(shape), value, dtype)
+            if len(self._constants) < 256 and value != 0:
+                self._constants[key] = constant
+        return Full(shape, constant, value)
+
+    def number(self, x: Held[R]) -> bool | int | float | None:
+        return x.number
+
+    def factors(self, x: Held[R]) -> Sequence[Held[R]]:
+        """Of products that are not summed yet; a sum over them is what the products are held back for."""
+        if x.pending is None or x.pending.axes:
+            return ()
+        return [self.hold(v) for _, a, b, _ in x.pending.terms for v in (a, b) if v is not None]
+
+    def settle(self, x: Held[R]) -> Held[R]:
+        self.raw.settle(self.small(x))
+        return x
+
+    def realize(self, x: Held[R]) -> Held[R]:
+        self.raw.realize(self.value(x))
+        return x
+
+    # ---- ops -------------------------------------------------------------------------------------------------
+
+    def interpret(self, op: Op, operands: Sequence[Held[R]], params: tuple[Any, ...]) -> Any:
+        raw = self.raw
+        method = raw.overrides[op]
+        if method is None and op.body is not None and not raw.has(op):
+            return super().interpret(
+                op, operands, params
+            )  # the body, on this interpreter, so that it is fused too
+        if op.elementwise:
+            values = [self.small(x) if x.value is None else x.value for x in operands]
+            if len(values) > 1 and not raw.broadcasts:
+                values = self._matched(values)
+            y = raw.interpret(op, values, params) if method is None else method(raw, *values)
+            return Held(operands[0].shape, y)
+        if op in _REDUCTIONS:
+            (x,), (axes,) = operands, params
+            value = self.small(x)
+            sizes = raw.shape(value)
+            real = tuple([i for i in axes if sizes[i] != 1])
+            return Held(op.shape(x.shape, axes), run(raw, op, (value,), (real,)) if real else value)
+        result = run(raw, op, [self.value(x) for x in operands], params)
+        if op.results == 1:
+            return Held(raw.shape(result), result)
+        return tuple([Held(raw.shape(y), y) for y in result])
+
+    def cast(self, x: Held[R], dtype: DType) -> Held[R]:
+        return Held(x.shape, self.raw.cast(self.small(x), dtype))
+
+    def mul(self, a: Held[R], b: Held[R]) -> Held[R]:
+        shape = a.shape
+        small_a = a.value if a.value is not None else self.small(a)
+        small_b = b.value if b.value is not None else self.small(b)
+        terms: tuple[Term, ...] = ((True, small_a, small_b, {}),)
+        return Held(shape, None, Pending(terms, shape, _NO_AXES, _ALL_AXES[len(shape)]))
+
+    def add(self, a: Held[R], b: Held[R]) -> Held[R]:
+        return self._combined(_ADD, a, b)
+
+    def sub(self, a: Held[R], b: Held[R]) -> Held[R]:
+        return self._combined(_SUB, a, b)
+
+    def _combined(self, op: Op, a: Held[R], b: Held[R]) -> Held[R]:
+        p, q = a.pending, b.pending
+        if (
+            p is not None
+            and q is not None
+            and len(q.terms) == 1  # a sum on the right is computed first, as it is written: x - x is 0
+            and len(p.terms) < LIMIT
+            and (p.full, p.axes, p.shown) == (q.full, q.axes, q.shown)
+        ):
+            right = q.terms if op is _ADD else tuple([(not plus, *rest) for plus, *rest in q.terms])
+            return Held(a.shape, None, Pending(p.terms + right, p.full, p.axes, p.shown))
+        result: Held[R] = self.interpret(op, (a, b), ())
+        return result
+
+    def sum(self, x: Held[R], axes: Axes) -> Held[R]:
+        shape = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
+        done = shape.count(1) == len(shape)  # no later sum has anything to add, so the operands can go
+        pending = x.pending
+        if pending is None:
+            value = self.small(x)
+            if done or math.prod(self.raw.shape(value)) > SMALL:
+                return Held(shape, self._total(value, x.shape, axes))
+            pending = Pending(((True, value, None, {}),), x.shape, _NO_AXES, _ALL_AXES[len(shape)])
+        summed = pending.axes.union([d for d in [pending.shown[i] for i in axes] if d is not None])
+        pending = Pending(pending.terms, pending.full, summed, pending.shown)
+        return Held(shape, self._compute(pending)) if done else Held(shape, None, pending)
+
+    def fused_multiply_add(self, a: Held[R], b: Held[R], axes: Axes) -> Held[R]:
+        full = multiplied(a.shape, b.shape, ())
+        terms: tuple[Term, ...] = ((True, self.small(a), self.small(b), {}),)
+        product = Pending(terms, full, frozenset(axes), _ALL_AXES[len(full)])
+        return Held(multiplied(a.shape, b.shape, axes), None, product)
+
+    def expand(self, x: Held[R], shape: Shape) -> Held[R]:
+        number = x.number
+        return Held(shape, self.small(x)) if number is None else Full(shape, self.small(x), number)
+
+    def permute(self, x: Held[R], order: Axes) -> Held[R]:
+        shape = tuple([x.shape[i] for i in order])
+        p = x.pending
+        if p is None:
+            if x.number is not None:
+                return Full(shape, self.small(x), x.number)
+            return Held(shape, self.raw.permute(self.small(x), order))
+        return Held(shape, None, Pending(p.terms, p.full, p.axes, tuple([p.shown[i] for i in order])))
+
+    def reshape(self, x: Held[R], shape: Shape) -> Held[R]:
+        p = x.pending
+        if p is not None:
+            shown = _moved(p.shown, x.shape, shape, None)
+            if shown is not None:
+                return Held(shape, None, Pending(p.terms, p.full, p.axes, shown))
+        value = self.small(x)
+        if x.number is not None:
+            return Full(shape, self.raw.reshape(value, (1,) * len(shape)), x.number)
+        sizes = self.raw.shape(value)
+        if sizes == x.shape:
+            return Held(shape, self.raw.reshape(value, shape))
+        moved = _moved(sizes, x.shape, shape, 1)
+        if moved is not None:
+            return Held(shape, self.raw.reshape(value, moved))
+        return Held(shape, self.raw.reshape(self._expand(value, x.shape), shape))
+
+    def flip(self, x: Held[R], axes: Axes) -> Held[R]:
+        if x.number is not None:
+            return x
+        value = self.small(x)
+        sizes = self.raw.shape(value)
+        real = tuple([i for i in axes if sizes[i] != 1])
+        return Held(x.shape, self.raw.flip(value, real) if real else value)
+
+    # ---- computing what was held back ------------------------------------------------------------------------
+
+    def _compute(self, p: Pending) -> R:
+        """The value of what is pending, with size 1 along repeated axes."""
+        raw, total = self.raw, None
+        for plus, a, b, known in p.terms:
+            part = known.get(p.axes)
+            if part is None:
+                if b is None:
+                    part = self._total(a, p.full, tuple(sorted(p.axes)))
+                else:
+                    part = self._contracted(a, b, p.full, p.axes) if p.axes else self._apply(raw.mul, a, b)
+                known[p.axes] = part
+            if total is None:
+                total = part if plus else raw.neg(part)
+            else:
+                total = self._apply(raw.add if plus else raw.sub, total, part)
+        assert total is not None
+        if p.shown == _ALL_AXES[len(p.full)]:
+            return total
+        sizes = raw.shape(total)
+        kept = [d for d in p.shown if d is not None]
+        if kept != sorted(kept):  # all other axes have size 1, so a reshape moves them
+            total = raw.permute(total, (*kept, *[i for i in range(len(p.full)) if i not in kept]))
+        return raw.reshape(total, tuple([1 if d is None else sizes[d] for d in p.shown]))
+
+    def _contracted(self, a: R, b: R, full: Shape, axes: frozenset[int]) -> R:
+        """sum(a * b, axes): an axis of one operand alone is summed in it first, one of neither multiplies."""
+        raw = self.raw
+        sizes_a, sizes_b = raw.shape(a), raw.shape(b)
+        if sizes_a == sizes_b == full:
+            return raw.fused_multiply_add(a, b, tuple(sorted(axes)))
+        only_a, only_b, both, repeated = [], [], [], 1
+        for i in sorted(axes):
+            in_a, in_b = sizes_a[i] != 1, sizes_b[i] != 1
+            if in_a and in_b:
+                both.append(i)
+            elif in_a:
+                only_a.append(i)
+            elif in_b:
+                only_b.append(i)
+            else:
+                repeated *= full[i]
+        if only_a:
+            a = raw.sum(a, tuple(only_a))
+        if only_b:
+            b = raw.sum(b, tuple(only_b))
+        y = raw.fused_multiply_add(a, b, tuple(both)) if both else self._apply(raw.mul, a, b)
+        return y if repeated == 1 else self._scaled(y, repeated)
+
+    def _total(self, value: R, shape: Shape, axes: Axes) -> R:
+        """The sum of a value with size 1 along repeated axes."""
+        sizes = self.raw.shape(value)
+        if sizes == shape:
+            return self.raw.sum(value, axes)
+        real = tuple([i for i in axes if sizes[i] != 1])
+        repeated = math.prod([shape[i] for i in axes if sizes[i] == 1])
+        if real:
+            value = self.raw.sum(value, real)
+        return value if repeated == 1 else self._scaled(value, repeated)
+
+    def _scaled(self, value: R, count: int) -> R:
+        """The sum of `count` copies; zeros if there are none."""
+        shape, dtype = self.raw.shape(value), self.raw.dtype(value)
+        if count == 0:
+            return self._expand(self.raw.full((1,) * len(shape), 0, dtype), shape)
+        for factor in _factors(count, dtype):
+            value = self._apply(self.raw.mul, value, self.raw.full((1,) * len(shape), factor, dtype))
+        return value
+
+    def _apply(self, method: Callable[[R, R], R], a: R, b: R) -> R:
+        """An elementwise method of the backend on values that may have size 1 where the other does not."""
+        return method(a, b) if self.raw.broadcasts else method(*self._matched((a, b)))
+
+    def _matched(self, values: Sequence[R]) -> list[R]:
+        """Values expanded to one shape."""
+        shapes = [self.raw.shape(value) for value in values]
+        if all(shape == shapes[0] for shape in shapes):
+            return list(values)
+        common = tuple([next((n for n in sizes if n != 1), 1) for sizes in zip(*shapes, strict=True)])
+        return [v if s == common else self._expand(v, common) for v, s in zip(values, shapes, strict=True)]
+
+    def _expand(self, value: R, shape: Shape) -> R:
+        return value if self.raw.shape(value) == shape else self.raw.expand(value, shape)
+
+
+def _factors(count: int, dtype: DType) -> list[int | float]:
+    """Numbers of the dtype whose product is the count, which itself may be beyond it."""
+    if dtype.kind == "int":
+        return [wrap_integer(count, dtype)]
+    factors: list[int | float] = []
+    rest: int | float = count
+    while dtype is float16 and rest > 2.0**15:
+        factors.append(2.0**15)
+        rest /= 2.0**15
+    return [*factors, rest]
+
+
+def _moved(facts: tuple[Any, ...], old: Shape, new: Shape, blank: Any) -> tuple[Any, ...] | None:
+    """One fact for each axis, carried through a reshape that only moves axes of size 1; None if it does more."""
+    real = [n for n in old if n != 1]
+    if real != [n for n in new if n != 1]:
+        return None
+    if not real:
+        return (blank,) * len(new)
+    rest = iter([fact for fact, n in zip(facts, old, strict=True) if n != 1])
+    return tuple([blank if n == 1 else next(rest) for n in new])

@@ -1,0 +1,371 @@
+"""The shape strider: how a tensor's index becomes a place in a flat buffer, and back.
+
+With a `View` (shape, strides, offset), the operations permute, expand, flip, crop, slicing with a step and
+most reshapes leave the elements where they are. `pad` is not here: it has new elements to store, and copies.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, product, repeat
+
+from tensorken_core.errors import AxisError, IndexingError, ShapeError
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A tensor of some shape, laid over a flat buffer: element `t` lies at `offset + sum(strides * t)`.
+
+    Strides and offset count elements, not bytes. A stride may be zero (the axis repeats what it shows) or
+    negative (it runs backwards). The movement methods return new views and never touch a buffer. The
+    constructor checks nothing: `contiguous` and `as_strided` are the checked ways in.
+
+    >>> View.contiguous((6, 2)).permute((1, 0))
+    View(shape=(2, 6), strides=(1, 2), offset=0)
+    """
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    # Making a view.
+
+    @classmethod
+    def contiguous(cls, shape: Sequence[int], offset: int = 0) -> View:
+        """The row-major view of a buffer: the last stride is 1, each other is the next stride times its size.
+
+        Raises:
+            ShapeError: if a size is negative.
+
+        >>> View.contiguous((2, 3, 4)).strides
+        (12, 4, 1)
+        """
+        shape = _checked_shape("contiguous", shape)
+        strides = []
+        stride = 1
+        for size in reversed(shape):
+            strides.append(stride)
+            stride *= size
+        return cls(shape, tuple(reversed(strides)), offset)
+
+    @classmethod
+    def as_strided(cls, shape: Sequence[int], strides: Sequence[int], offset: int, buffer_size: int) -> View:
+        """The view with these strides, if all of it lies within a buffer of `buffer_size` elements.
+
+        Elements may overlap: the windows of width 3 over 5 elements are shape `(3, 3)`, strides `(1, 1)`.
+
+        Raises:
+            ShapeError: if shape and strides differ in length, or an element would lie outside the buffer.
+
+        >>> list(View.as_strided((3, 3), (1, 1), 0, buffer_size=5).indices())
+        [0, 1, 2, 1, 2, 3, 2, 3, 4]
+        """
+        shape = _checked_shape("as_strided", shape)
+        if len(strides) != len(shape):
+            raise ShapeError(f"as_strided: shape {shape} and strides {tuple(strides)} must be equally long")
+        view = cls(shape, tuple(strides), offset)
+        lowest, highest = view.bounds if view.size else (offset, offset - 1)
+        if lowest < 0 or highest >= buffer_size:
+            raise ShapeError(
+                f"as_strided: shape {shape} with strides {view.strides} and offset {offset} spans elements "
+                f"{lowest} to {highest}, but a buffer of {buffer_size} has 0 to {buffer_size - 1}; "
+                "choose a smaller shape or other strides"
+            )
+        return view
+
+    # What a view is.
+
+    @property
+    def size(self) -> int:
+        """The number of elements: the product of the shape, 1 for shape `()`."""
+        return math.prod(self.shape)
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements in row-major order lie side by side in the buffer, wherever they begin."""
+        if 0 in self.shape:
+            return True
+        stride = 1
+        for size, own in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if size != 1:
+                if own != stride:
+                    return False
+                stride *= size
+        return True
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The lowest and the highest place in the buffer that the view shows.
+
+        Raises:
+            ShapeError: if the view has no elements.
+
+        >>> View.contiguous((2, 3)).flip((0,)).bounds
+        (0, 5)
+        """
+        if not self.size:
+            raise ShapeError(f"bounds: a view of shape {self.shape} has no elements")
+        steps = [stride * (size - 1) for size, stride in zip(self.shape, self.strides, strict=True)]
+        return self.offset + sum(s for s in steps if s < 0), self.offset + sum(s for s in steps if s > 0)
+
+    # From index to buffer and back.
+
+    def buffer_index(self, index: Sequence[int]) -> int:
+        """Where the element at `index` lies in the buffer: `offset + sum(strides * index)`.
+
+        Raises:
+            IndexingError: if the index has the wrong length or leaves the shape.
+
+        >>> View.contiguous((3, 2)).crop(((0, 2), (1, 2))).buffer_index((1, 0))
+        3
+        """
+        if len(index) != len(self.shape) or any(
+            not 0 <= i < n for i, n in zip(index, self.shape, strict=True)
+        ):
+            raise IndexingError(f"buffer_index: {tuple(index)} is not an index into shape {self.shape}")
+        return self.offset + sum(s * i for s, i in zip(self.strides, index, strict=True))
+
+    def indices(self) -> Iterable[int]:
+        """The places of all elements in the buffer, in row-major order: a range, where that is possible.
+
+        >>> View.contiguous((2, 3)).indices()
+        range(0, 6)
+        >>> list(View.contiguous((2, 3)).permute((1, 0)).indices())
+        [0, 3, 1, 4, 2, 5]
+        """
+        if not self.size:
+            return range(0)
+        (size, stride), *inner = self._blocks() or [(1, 1)]
+        places = _run(self.offset, size, stride)
+        for size, stride in inner:
+            places = chain.from_iterable(map(_run, places, repeat(size), repeat(stride)))
+        return places
+
+    def tensor_indices(self, element: int) -> Iterator[tuple[int, ...]]:
+        """Every index at which the view shows this element of the buffer, in row-major order.
+
+        None if the view leaves it out (a crop), one as a rule, several if a stride is zero (an expand) or if
+        elements overlap (`as_strided`).
+
+        >>> list(View.contiguous((1, 3)).expand((2, 3)).tensor_indices(1))
+        [(0, 1), (1, 1)]
+        """
+        if not self.size:
+            return iter(())
+        # Only axes with a stride decide about the element; along all others, any index will do.
+        order = sorted(
+            (axis for axis, (n, s) in enumerate(zip(self.shape, self.strides, strict=True)) if n > 1 and s),
+            key=lambda axis: -abs(self.strides[axis]),
+        )
+        choices: list[Sequence[int]] = [range(n) for n in self.shape]
+        every: list[Iterator[tuple[int, ...]]] = []
+        for solution in self._solutions(order, element - self.offset):
+            for axis, i in zip(order, solution, strict=True):
+                choices[axis] = (i,)
+            every.append(product(*choices))
+        return heapq.merge(*every)
+
+    def tensor_index(self, element: int) -> tuple[int, ...]:
+        """The first index, in row-major order, at which the view shows this element of the buffer.
+
+        Raises:
+            IndexingError: if the view does not show it.
+
+        >>> View(shape=(2, 2), strides=(3, 1), offset=1).tensor_index(5)
+        (1, 1)
+        """
+        for index in self.tensor_indices(element):
+            return index
+        raise IndexingError(f"tensor_index: {self} does not show element {element} of the buffer")
+
+    # Movement.
+
+    def reshape(self, shape: Sequence[int]) -> View | None:
+        """The view of the same elements, in the same row-major order, with another shape.
+
+        None if there is no such view: then the elements must be copied, and the copy's view is
+        `View.contiguous(shape)`. That is so exactly where numpy has to copy.
+
+        Raises:
+            ShapeError: if the number of elements would change.
+
+        >>> transposed = View.contiguous((6, 2)).permute((1, 0))
+        >>> transposed.reshape((2, 2, 3))
+        View(shape=(2, 2, 3), strides=(1, 6, 2), offset=0)
+        >>> transposed.reshape((12,)) is None
+        True
+        """
+        shape = _checked_shape("reshape", shape)
+        if math.prod(shape) != self.size:
+            raise ShapeError(
+                f"reshape: shape {self.shape} has {self.size} elements, but {shape} has {math.prod(shape)}; "
+                "reshape keeps their number; expand, pad and crop change it"
+            )
+        if not self.size:
+            return View.contiguous(shape, self.offset)
+        # A block of axes that walks the buffer in even steps can be split at will. Two blocks never share a
+        # new axis, so the new axes, taken from the right, must fill block after block exactly.
+        blocks = self._blocks()
+        remaining, stride = blocks.pop() if blocks else (1, 1)
+        strides: list[int] = []
+        for size in reversed(shape):
+            if remaining == 1 and size > 1:
+                remaining, stride = blocks.pop()
+            if remaining % size:
+                return None
+            strides.append(stride)
+            remaining //= size
+            stride *= size
+        return View(shape, tuple(reversed(strides)), self.offset)
+
+    def permute(self, order: Sequence[int]) -> View:
+        """The axes in another order: axis `i` of the result is axis `order[i]`.
+
+        Raises:
+            AxisError: if `order` does not name each axis once.
+        """
+        axes = range(len(self.shape))
+        if sorted(order) != list(axes):
+            raise AxisError(f"permute: order {tuple(order)} must name each axis of shape {self.shape} once")
+        return View(
+            tuple(self.shape[axis] for axis in order),
+            tuple(self.strides[axis] for axis in order),
+            self.offset,
+        )
+
+    def expand(self, shape: Sequence[int]) -> View:
+        """Axes of size 1 repeated to the sizes of `shape`, by a stride of 0.
+
+        Raises:
+            ShapeError: if the rank would change, or an axis that is not of size 1.
+
+        >>> View.contiguous((1, 3)).expand((10, 3)).strides
+        (0, 1)
+        """
+        shape = _checked_shape("expand", shape)
+        if len(shape) != len(self.shape):
+            raise ShapeError(
+                f"expand: shape {self.shape} cannot become {shape}: expand adds no axes; reshape first"
+            )
+        for axis, (old, new) in enumerate(zip(self.shape, shape, strict=True)):
+            if old != new and old != 1:
+                raise ShapeError(
+                    f"expand: shape {self.shape} cannot become {shape}: axis {axis} has size {old}, "
+                    "and only an axis of size 1 can be repeated"
+                )
+        return View(
+            shape,
+            tuple(
+                stride if old == new else 0
+                for old, new, stride in zip(self.shape, shape, self.strides, strict=True)
+            ),
+            self.offset,
+        )
+
+    def flip(self, axes: Sequence[int]) -> View:
+        """The named axes back to front, by negative strides.
+
+        Raises:
+            AxisError: if an axis is out of range or named twice.
+
+        >>> View.contiguous((4,)).flip((0,))
+        View(shape=(4,), strides=(-1,), offset=3)
+        """
+        if len(set(axes)) < len(axes) or not all(0 <= axis < len(self.shape) for axis in axes):
+            raise AxisError(f"flip: axes {tuple(axes)} must be axes of shape {self.shape}, each named once")
+        backwards, forwards = slice(None, None, -1), slice(None)
+        return self.slice_axes([backwards if axis in axes else forwards for axis in range(len(self.shape))])
+
+    def crop(self, limits: Sequence[tuple[int, int]]) -> View:
+        """Of each axis, the part from `start` up to and without `end`; it may be empty.
+
+        Raises:
+            ShapeError: if there is not one pair for each axis, or not `0 <= start <= end <= size`.
+
+        >>> View.contiguous((3, 2)).crop(((0, 2), (1, 2)))
+        View(shape=(2, 1), strides=(2, 1), offset=1)
+        """
+        limits = tuple((start, end) for start, end in limits)
+        if len(limits) != len(self.shape):
+            raise ShapeError(
+                f"crop: shape {self.shape} needs {len(self.shape)} pairs (start, end), got {limits}"
+            )
+        for axis, ((start, end), size) in enumerate(zip(limits, self.shape, strict=True)):
+            if not 0 <= start <= end <= size:
+                raise ShapeError(
+                    f"crop: ({start}, {end}) does not fit axis {axis} of shape {self.shape}; "
+                    f"it must hold that 0 <= start <= end <= {size}"
+                )
+        return self.slice_axes([slice(start, end) for start, end in limits])
+
+    def slice_axes(self, slices: Sequence[slice]) -> View:
+        """Python's slices, one an axis from the left, with steps of any sign; axes without one stay whole.
+
+        Raises:
+            ShapeError: if there are more slices than axes, or a step is zero.
+
+        >>> View.contiguous((6,)).slice_axes([slice(None, None, -2)])
+        View(shape=(3,), strides=(-2,), offset=5)
+        """
+        if len(slices) > len(self.shape):
+            raise ShapeError(
+                f"slice_axes: {len(slices)} slices for the {len(self.shape)} axes of {self.shape}"
+            )
+        shape, strides, offset = list(self.shape), list(self.strides), self.offset
+        for axis, wanted in enumerate(slices):
+            if wanted.step == 0:
+                raise ShapeError(
+                    f"slice_axes: the step of axis {axis} is zero; it must be positive or negative"
+                )
+            part = range(shape[axis])[wanted]
+            shape[axis] = len(part)
+            offset += part.start * strides[axis]  # of an empty part anything: there is nothing to find
+            strides[axis] *= part.step
+        return View(tuple(shape), tuple(strides), offset)
+
+    # What the methods above have in common.
+
+    def _blocks(self) -> list[tuple[int, int]]:
+        """Size and stride of the fewest axes that visit the same places in the same order. Needs elements."""
+        blocks: list[tuple[int, int]] = []
+        for size, stride in zip(self.shape, self.strides, strict=True):
+            if size == 1:
+                continue
+            if blocks and blocks[-1][1] == size * stride:
+                size *= blocks.pop()[0]
+            blocks.append((size, stride))
+        return blocks
+
+    def _solutions(self, axes: Sequence[int], distance: int) -> Iterator[tuple[int, ...]]:
+        """The indices along `axes`, of decreasing |stride|, whose steps add up to `distance`."""
+        if not axes:
+            if distance == 0:
+                yield ()
+            return
+        (axis, *inner) = axes
+        size, stride = self.shape[axis], self.strides[axis]
+        # The inner axes can add from `lowest` to `highest`, so i * stride must end that near the distance.
+        # Without overlap the stride is longer than all inner steps together, and one candidate is left.
+        steps = [self.strides[other] * (self.shape[other] - 1) for other in inner]
+        lowest, highest = sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
+        near, far = distance - highest, distance - lowest
+        if stride < 0:
+            near, far, stride = -far, -near, -stride
+        for i in range(max(0, -(-near // stride)), min(size - 1, far // stride) + 1):
+            for rest in self._solutions(inner, distance - i * self.strides[axis]):
+                yield (i, *rest)
+
+
+def _checked_shape(op: str, shape: Sequence[int]) -> tuple[int, ...]:
+    shape = tuple(shape)
+    if any(size < 0 for size in shape):
+        raise ShapeError(f"{op}: shape {shape} has a negative size; sizes are 0 or more")
+    return shape
+
+
+def _run(start: int, size: int, stride: int) -> Iterable[int]:
+    """`size` places from `start`, `stride` apart."""
+    return range(start, start + size * stride, stride) if stride else repeat(start, size)

@@ -1,0 +1,64 @@
+"""Coercion: data of users as operands beside a tensor, on its backend and in its dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken_core.errors import ArgumentError, DTypeError, ScalarRangeError
+from tensorken_core.language.dtypes import DType, check_scalar, promote, with_scalar
+from tensorken_core.language.interpreter import Interpreter
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.tensor.value import V, Value
+
+
+def operand_of(op_name: str, data: Any, beside: V) -> V:
+    """Data that is no tensor as one on the backend of the tensor beside it.
+
+    Raises:
+        ArgumentError: if no tensor can be made of it.
+    """
+    try:
+        operand: V = Interpreter.coerce(data, None, beside.interpreter.base)
+    except (ArgumentError, DTypeError) as error:
+        raise ArgumentError(
+            f"{op_name}: cannot combine a tensor with {type(data).__name__}: {error}"
+        ) from None
+    return operand
+
+
+def as_operand(op_name: str, data: Any, beside: V) -> V:
+    """Data as an operand beside a tensor, on its backend; a Python number takes its dtype if the kind allows."""
+    if isinstance(data, Value):
+        return data  # type: ignore[return-value]
+    if type(data) not in (bool, int, float):
+        return operand_of(op_name, data, beside)
+    dtype = with_scalar(beside.dtype, data)
+    base = beside.interpreter.base
+    try:
+        check_scalar(data, dtype)
+    except ScalarRangeError as error:
+        raise ScalarRangeError(f"{op_name}: {error}") from None
+    check_offered(op_name, base, dtype)
+    return type(beside)(base, base.full((), data, dtype), (), dtype)  # type: ignore[attr-defined]
+
+
+def pair_of_operands(op_name: str, a: Any, b: Any, beside: V) -> tuple[V, V]:
+    """Two operands of one dtype; numbers take the other's dtype, or their own kind's default beside each other."""
+    if isinstance(a, Value):
+        b = as_operand(op_name, b, a)
+    elif isinstance(b, Value):
+        a = as_operand(op_name, a, b)
+    else:
+        a, b = as_operand(op_name, a, beside), as_operand(op_name, b, beside)
+    dtype = promote(a.dtype, b.dtype)
+    return a.astype(dtype), b.astype(dtype)
+
+
+def check_offered(op_name: str, interpreter: Any, dtype: DType) -> None:
+    """Raise DTypeError if a backend declares its dtypes, and this is none of them."""
+    if not isinstance(interpreter, RawTensor):  # it has no values, so it has all dtypes
+        return
+    declared = interpreter.capabilities.dtypes
+    if declared and dtype.name not in declared:
+        name = Interpreter.name_of(interpreter)
+        raise DTypeError(f"{op_name}: the backend {name} has no {dtype}; use one of {', '.join(declared)}")

@@ -1,0 +1,130 @@
+"""Where every op passes: operands meet at one level, one dtype and one shape, and their interpreter is called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorken_core.errors import DTypeError, ScalarRangeError, ShapeError, TensorkenError
+from tensorken_core.language.dtype_rules import floating
+from tensorken_core.language.dtypes import bool_, float32, promote, with_scalar
+from tensorken_core.language.interpreter import Interpreter
+from tensorken_core.language.op import Op, run
+from tensorken_core.language.shapes import broadcast
+from tensorken_core.tensor.coercion import operand_of
+from tensorken_core.tensor.level import lift, meet
+from tensorken_core.tensor.value import V, Value
+
+
+def apply(op: Op, operands: Sequence[Value], params: tuple[Any, ...] = ()) -> Any:
+    """Run one op on tensors, raising them to one level first: the one place where every op passes.
+
+    Returns:
+        A Tensor; a tuple of them if the op has several results.
+
+    Raises:
+        ShapeError, DTypeError: if the op is not defined for these operands; the message begins with the op's name.
+    """
+    interpreter = operands[0].interpreter
+    representations = [x.representation for x in operands]
+    for x in operands:
+        if x.interpreter is not interpreter:
+            interpreter, representations = at_one_level(op, operands)
+            break
+    try:
+        shape = op.shape(*[x.shape for x in operands], *params)
+        dtypes = tuple([x.dtype for x in operands])
+        dtype = op.dtypes.get(dtypes) or op.result_dtype(dtypes, params)
+    except TensorkenError as error:
+        raise type(error)(f"{op.name}: {error}") from None
+    result = run(interpreter, op, representations, params)
+    tensor = type(operands[0])
+    if op.results == 1:
+        return tensor(interpreter, result, shape, dtype)
+    return tuple([tensor(interpreter, *facts) for facts in zip(result, shape, dtype, strict=True)])
+
+
+def at_one_level(op: Op, operands: Sequence[Value]) -> tuple[Interpreter[Any], list[Any]]:
+    """The interpreter to which all operands can rise, and their representations there."""
+    interpreter = meet([x.interpreter for x in operands], op.name)
+    return interpreter, [lift(x.representation, x.interpreter, interpreter) for x in operands]
+
+
+def unary(op: Op, x: V, params: tuple[Any, ...] = ()) -> V:
+    """`apply` for one operand: nothing has to meet."""
+    dtype = op.dtypes.get((x.dtype,))
+    if dtype is None:
+        if x.dtype is bool_ and op.bool_version is not None:
+            return op.bool_version(x)  # type: ignore[no-any-return]
+        return apply(op, _as_floats(op, x), params)  # type: ignore[no-any-return]
+    shape = x.shape
+    if params:
+        try:
+            shape = op.shape(shape, *params)
+        except TensorkenError as error:
+            raise type(error)(f"{op.name}: {error}") from None
+    interpreter = x.interpreter
+    result = run(interpreter, op, (x.representation,), params)
+    return type(x)(interpreter, result, shape, dtype)
+
+
+def binary(op: Op, a: V, b: Any) -> V:
+    """`apply` for an elementwise op on two operands, promoted to one dtype and broadcast to one shape first."""
+    if not isinstance(b, Value):
+        a, b = with_operand(op, a, b)
+    dtype = a.dtype
+    if dtype is not b.dtype:
+        dtype = promote(dtype, b.dtype)
+        try:
+            a, b = a.astype(dtype), b.astype(dtype)
+        except DTypeError as error:  # a backend has not this one; which is no matter if they have two
+            meet([a.interpreter, b.interpreter], op.name)
+            raise DTypeError(f"{op.name}: {str(error).removeprefix('astype: ')}") from None
+    shape = a.shape
+    if shape != b.shape:
+        try:
+            shape = broadcast(shape, b.shape)
+        except ShapeError as error:
+            raise ShapeError(f"{op.name}: {error}") from None
+        if (
+            a.interpreter is not b.interpreter
+        ):  # what is traced shall hold the small value, not the repeated one
+            interpreter, operands = at_one_level(op, (a, b))
+            a, b = [
+                type(a)(interpreter, *facts)
+                for facts in zip(operands, (a.shape, b.shape), (dtype, dtype), strict=True)
+            ]
+        a, b = a.broadcast_to(shape), b.broadcast_to(shape)
+    result_dtype = op.dtypes.get((dtype, dtype))
+    if result_dtype is None:
+        if dtype is bool_ and op.bool_version is not None:
+            return op.bool_version(a, b)  # type: ignore[no-any-return]
+        return apply(op, _as_floats(op, a, b))  # type: ignore[no-any-return]
+    interpreter = a.interpreter
+    if interpreter is b.interpreter:
+        operands = [a.representation, b.representation]
+    else:
+        interpreter, operands = at_one_level(op, (a, b))
+    result = run(interpreter, op, operands, ())
+    return type(a)(interpreter, result, shape, result_dtype)
+
+
+def _as_floats(op: Op, *operands: Any) -> Sequence[Value]:
+    """Operands of one dtype; integers and bools in float32, as numpy and JAX have it, if the op takes floats alone."""
+    if op.dtype is floating and operands[0].dtype.kind != "float":
+        return [x.astype(float32) for x in operands]
+    return operands
+
+
+def with_operand(op: Op, a: V, b: Any) -> tuple[V, V]:
+    """The tensor and a number or array beside it; a number becomes one `full` of the backend."""
+    if type(b) in (bool, int, float):
+        dtype = a.dtype
+        wanted = with_scalar(dtype, b)
+        if wanted is not dtype:
+            a = a.astype(wanted)
+        try:
+            return a, a.scalar(b)
+        except ScalarRangeError as error:
+            raise ScalarRangeError(f"{op.name}: {error}") from None
+    return a, operand_of(op.name, b, a)

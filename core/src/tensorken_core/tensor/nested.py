@@ -1,0 +1,96 @@
+"""Python numbers and nested sequences of them, as a shape, flat row-major values and a dtype."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tensorken_core.errors import ArgumentError, ScalarRangeError, ShapeError
+from tensorken_core.language.dtypes import DType, bool_, check_scalar, float32, int32
+from tensorken_core.language.shapes import Shape
+
+NUMBERS = {bool, int, float}
+
+Reader = Callable[[Any, "DType | None"], "tuple[Shape, Any, DType]"]
+
+
+def flat_of_numbers(data: Any, dtype: DType | None) -> tuple[Shape, list[Any], DType]:
+    """The shape, the row-major values and the dtype of a number, or of nested sequences of numbers.
+
+    Raises:
+        ArgumentError: if it is anything else.
+        ShapeError: if the sequences are ragged.
+        ScalarRangeError: if a number does not fit the dtype.
+    """
+    values: list[Any] = []
+    shape = collect(data, values, _refused)
+    return shape, *typed("tensor", values, dtype)
+
+
+def _refused(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
+    raise ArgumentError(
+        f"tensor: cannot make a tensor of {type(data).__name__}; give numbers, or nested lists of them"
+    )
+
+
+def collect(data: Any, values: list[Any], read: Reader, path: tuple[int, ...] = ()) -> Shape:
+    """Append the numbers of nested sequences to `values`.
+
+    Args:
+        data: a number, or a sequence of such data.
+        values: takes the numbers in row-major order.
+        read: gives the shape, the values and the dtype of an element that is neither.
+        path: the indices that lead to the data, for messages.
+
+    Returns:
+        The shape, which must be the same along each axis.
+
+    Raises:
+        ShapeError: if it is not.
+    """
+    if not isinstance(data, list | tuple | range):
+        if isinstance(data, int | float):
+            values.append(data)
+            return ()
+        shape, flat, _ = read(data, None)
+        values.extend(flat if isinstance(flat, list) else flat.tolist())
+        return shape
+    if set(map(type, data)) <= NUMBERS and data:  # the innermost sequence, nearly always
+        values.extend(data)
+        return (len(data),)
+    shapes = [collect(item, values, read, (*path, i)) for i, item in enumerate(data)]
+    for i, shape in enumerate(shapes):
+        if shape != shapes[0]:
+            place = "".join([f"[{k}]" for k in (*path, i)])
+            first = "".join([f"[{k}]" for k in (*path, 0)])
+            raise ShapeError(
+                f"tensor: ragged: data{place} has shape {shape}, data{first} has {shapes[0]}; "
+                f"pad the rows to one length"
+            )
+    return (len(shapes), *(shapes[0] if shapes else ()))
+
+
+def typed(name: str, values: list[Any], dtype: DType | None) -> tuple[list[Any], DType]:
+    """Numbers as bool, int or float, as their dtype demands; without one it follows from their types."""
+    kinds = set(map(type, values))
+    if dtype is None:
+        whole_kinds = [issubclass(kind, int) for kind in kinds]
+        dtype = bool_ if kinds == {bool} else int32 if kinds and all(whole_kinds) else float32
+    if dtype is bool_:
+        return [bool(value) for value in values], dtype
+    try:
+        if dtype.kind == "int":
+            values = whole = values if kinds == {int} else [int(value) for value in values]
+        else:
+            whole = [] if kinds == {float} else [value for value in values if isinstance(value, int)]
+    except (ValueError, OverflowError):
+        odd = next(value for value in values if isinstance(value, float) and not math.isfinite(value))
+        raise ScalarRangeError(f"{name}: {odd} does not fit {dtype}; use a floating-point dtype") from None
+    if whole:
+        try:
+            check_scalar(max(whole), dtype)
+            check_scalar(min(whole), dtype)
+        except ScalarRangeError as error:
+            raise ScalarRangeError(f"{name}: {error}") from None
+    return values, dtype

@@ -1,0 +1,118 @@
+"""What users may write for axes, shapes and pairs, in the one form that the language takes; errors name the call."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from tensorken_core.errors import ArgumentError, AxisError, ConcretizationError, ShapeError, TensorkenError
+from tensorken_core.language.shapes import Axes, Shape, normalize_axes, normalize_axis, shown
+
+Axis = int | Sequence[int] | None
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+OTHER_NAMES = {
+    "dim": "axis",
+    "dims": "axis",
+    "keepdim": "keepdims",
+    "out": None,
+}
+"""What other libraries call arguments, and what these are called here; None for what nothing here takes."""
+
+
+def with_numpys_names(f: F) -> F:
+    """A decorator: an argument under the name that it has in another library is an error that says the name here."""
+
+    @functools.wraps(f)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        try:
+            return f(*arguments, **keywords)
+        except TypeError as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:  # raised within f
+                raise
+            known = inspect.signature(f).parameters
+            for name in keywords:
+                here = OTHER_NAMES.get(name)
+                if name in OTHER_NAMES and name not in known and (here is None or here in known):
+                    way_out = (
+                        f"tensors are immutable: use the result, and tk.{f.__name__} instead of numpy.{f.__name__}"
+                        if here is None
+                        else f"it is {here} here"
+                    )
+                    raise ArgumentError(f"{f.__name__}: there is no argument {name}; {way_out}") from None
+            raise
+
+    return call  # type: ignore[return-value]
+
+
+def axis_of(name: str, shape: Shape, axis: int) -> int:
+    """One non-negative axis."""
+    try:
+        return normalize_axis(axis, len(shape), shape)
+    except TensorkenError as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def axes_of(name: str, shape: Shape, axis: Axis) -> Axes:
+    """Sorted, unique, non-negative axes; None means all."""
+    try:
+        return normalize_axes(axis, shape)
+    except TensorkenError as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def ordered_axes_of(name: str, shape: Shape, axes: int | Sequence[int]) -> Axes:
+    """Axes in the order given, each once."""
+    several = axes if isinstance(axes, Sequence) else (axes,)
+    places = tuple([axis_of(name, shape, axis) for axis in several])
+    if len(set(places)) != len(places):
+        raise AxisError(f"{name}: axes {tuple(several)} name an axis twice for shape {shape}; name each once")
+    return places
+
+
+def integer_of(name: str, what: str, value: Any) -> int:
+    """An int; `what` says in an error for what it stands."""
+    try:
+        return operator.index(value)
+    except ConcretizationError as error:
+        raise error.at(name) from None
+    except TypeError:
+        raise ArgumentError(f"{name}: {what} must be an int, got {shown(value)}") from None
+
+
+def pairs_of(name: str, pairs: Sequence[Sequence[int]]) -> tuple[tuple[int, int], ...]:
+    """One pair of ints for each axis."""
+    try:
+        return tuple([(operator.index(first), operator.index(second)) for first, second in pairs])
+    except ConcretizationError as error:
+        raise error.at(name) from None
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name}: need one pair of ints for each axis, got {shown(pairs)}") from None
+
+
+def sizes_of(name: str, shape: tuple[Any, ...]) -> Shape:
+    """Sizes, given one by one or in one sequence."""
+    sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+    try:
+        return tuple(map(operator.index, sizes))
+    except ConcretizationError as error:
+        raise error.at(name) from None
+    except TypeError:
+        raise ArgumentError(f"{name}: the sizes of a shape must be ints, got {shown(sizes)}") from None
+
+
+def filled_in(shape: Shape, new: Shape) -> Shape:
+    """The shape with its one -1 replaced by what the number of elements demands."""
+    known = math.prod([n for n in new if n != -1])
+    if new.count(-1) > 1:
+        raise ShapeError(f"reshape: only one size may be -1, got {new}; give the others")
+    if known == 0 or math.prod(shape) % known:
+        raise ShapeError(
+            f"reshape: {math.prod(shape)} elements of shape {shape} do not divide into {new}; sizes must agree"
+        )
+    return tuple([math.prod(shape) // known if n == -1 else n for n in new])

@@ -1,0 +1,370 @@
+"""Python's operators, and the elementwise methods, of tensors: each is one op, or a few."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
+
+from tensorken_core.errors import DTypeError, TensorkenError
+from tensorken_core.language.dtypes import bool_, float32
+from tensorken_core.language.op import OPS
+from tensorken_core.tensor.dispatch import binary, unary, with_operand
+from tensorken_core.tensor.value import V, Value
+
+EXP, LOG, SIN, COS, NEG = (OPS[name] for name in ("exp", "log", "sin", "cos", "neg"))
+ADD, SUB, MUL, DIV, POW, EQ, LT = (OPS[name] for name in ("add", "sub", "mul", "div", "pow", "eq", "lt"))
+INTEGER_POW = OPS["integer_pow"]
+
+
+F = TypeVar("F", bound=Callable[[Any, Any], Any])
+
+
+def or_reflected(name: str) -> Callable[[F], F]:
+    """A decorator of operators: an operand that is no array, and has the reflected operator, is asked first.
+
+    As in numpy, an operand whose class has `__array_ufunc__ = None` is no array either.  If the reflected operator
+    gives NotImplemented, the operator itself says why the operands do not go together.
+    """
+
+    def decorated(method: F) -> F:
+        @functools.wraps(method)
+        def operator(self: Any, other: Any) -> Any:
+            if type(other) not in OWN and not isinstance(other, Value) and not _is_data(other):
+                reflected = getattr(type(other), name, None)
+                found = NotImplemented if reflected is None else reflected(other, self)
+                if found is not NotImplemented:
+                    return found
+            return method(self, other)
+
+        return operator  # type: ignore[return-value]
+
+    return decorated
+
+
+OWN = frozenset({bool, int, float, complex, str, bytes, list, tuple, dict, set, type(None)})
+"""Common types of operands that no tensor has to ask."""
+
+
+def _is_data(x: Any) -> bool:
+    """Whether a tensor can be made of it, as of a sequence, a number or another library's array."""
+    kind = type(x)
+    if getattr(kind, "__array_ufunc__", x) is None:
+        return False
+    if isinstance(x, str | bytes | list | tuple | int | float):
+        return True
+    if any([hasattr(kind, name) for name in ("__array__", "__array_interface__", "__dlpack__")]):
+        return True
+    try:
+        memoryview(x)
+    except (TypeError, ValueError, BufferError):
+        return False
+    return True
+
+
+class Operators(Value):
+    """The elementwise part of Tensor."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__  # __eq__ below is elementwise
+
+    def exp(self) -> Self:
+        return unary(EXP, self)
+
+    def log(self) -> Self:
+        return unary(LOG, self)
+
+    def sin(self) -> Self:
+        return unary(SIN, self)
+
+    def cos(self) -> Self:
+        return unary(COS, self)
+
+    def tan(self) -> Self:
+        return unary(OPS["tan"], self)
+
+    def tanh(self) -> Self:
+        return unary(OPS["tanh"], self)
+
+    def sqrt(self) -> Self:
+        return unary(OPS["sqrt"], self)
+
+    def floor(self) -> Self:
+        return unary(OPS["floor"], self) if self.dtype.kind == "float" else self
+
+    def round(self, decimals: int = 0) -> Self:
+        """The nearest number with so many decimals, half-way the even one; of ints and bools themselves."""
+        x = self
+        if x.dtype.kind != "float":
+            if decimals < 0:
+                raise DTypeError(
+                    f"round: {x.dtype} to {decimals} decimals; cast it to a float first (x.astype)"
+                )
+            return x
+        scale = 10.0 ** abs(decimals)
+        if decimals > 0:
+            return unary(OPS["round"], x * scale) / scale
+        return unary(OPS["round"], x / scale) * scale if decimals else unary(OPS["round"], x)
+
+    def __round__(self, decimals: int | None = None) -> Self:
+        return self.round(decimals or 0)
+
+    def sigmoid(self) -> Self:
+        return unary(OPS["sigmoid"], self)
+
+    def relu(self) -> Self:
+        return unary(OPS["relu"], self)
+
+    def log1p(self) -> Self:
+        return unary(OPS["log1p"], self)
+
+    def expm1(self) -> Self:
+        return unary(OPS["expm1"], self)
+
+    def sign(self) -> Self:
+        return unary(OPS["sign"], self)
+
+    def abs(self) -> Self:
+        return unary(OPS["abs"], self)
+
+    def square(self) -> Self:
+        return unary(OPS["square"], self)
+
+    def reciprocal(self) -> Self:
+        return unary(OPS["reciprocal"], self)
+
+    def __neg__(self) -> Self:
+        return unary(NEG, self)
+
+    def __pos__(self) -> Self:
+        return self
+
+    __abs__ = abs
+
+    @or_reflected("__radd__")
+    def __add__(self, other: Any) -> Self:
+        return binary(ADD, self, other)
+
+    def __radd__(self, other: Any) -> Self:
+        return binary(ADD, self, other)
+
+    @or_reflected("__rsub__")
+    def __sub__(self, other: Any) -> Self:
+        return binary(SUB, self, other)
+
+    def __rsub__(self, other: Any) -> Self:
+        a, b = with_operand(SUB, self, other)
+        return binary(SUB, b, a)
+
+    @or_reflected("__rmul__")
+    def __mul__(self, other: Any) -> Self:
+        return binary(MUL, self, other)
+
+    def __rmul__(self, other: Any) -> Self:
+        return binary(MUL, self, other)
+
+    @or_reflected("__rtruediv__")
+    def __truediv__(self, other: Any) -> Self:
+        a, b = (self, other) if isinstance(other, Value) else with_operand(DIV, self, other)
+        result: Self = _divided(a, b)
+        return result
+
+    def __rtruediv__(self, other: Any) -> Self:
+        a, b = with_operand(DIV, self, other)
+        result: Self = _divided(b, a)
+        return result
+
+    @or_reflected("__rpow__")
+    def __pow__(self, other: Any) -> Self:
+        result: Self
+        if type(other) is int and (other == 2 or self.dtype.kind == "int"):
+            result = _integer_power(self, other)
+        else:
+            result = _power(*((self, other) if isinstance(other, Value) else with_operand(POW, self, other)))
+        return result
+
+    def __rpow__(self, other: Any) -> Self:
+        a, b = with_operand(POW, self, other)
+        result: Self = _power(b, a)
+        return result
+
+    @or_reflected("__rfloordiv__")
+    def __floordiv__(self, other: Any) -> Self:
+        op = OPS["floor_divide"]
+        a, b = (self, other) if isinstance(other, Value) else with_operand(op, self, other)
+        return _floor_of_quotient(a, b) if "float" in (a.dtype.kind, b.dtype.kind) else binary(op, a, b)
+
+    def __rfloordiv__(self, other: Any) -> Self:
+        a, b = with_operand(OPS["floor_divide"], self, other)
+        return b // a
+
+    @or_reflected("__rmod__")
+    def __mod__(self, other: Any) -> Self:
+        return binary(OPS["remainder"], self, other)
+
+    def __rmod__(self, other: Any) -> Self:
+        a, b = with_operand(OPS["remainder"], self, other)
+        return binary(OPS["remainder"], b, a)
+
+    @or_reflected("__rdivmod__")
+    def __divmod__(self, other: Any) -> tuple[Self, Self]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Self, Self]:
+        return other // self, other % self
+
+    @or_reflected("__rand__")
+    def __and__(self, other: Any) -> Self:
+        result: Self = _logical(self, other, "bitwise_and", lambda a, b: a.where(b, False))
+        return result
+
+    @or_reflected("__ror__")
+    def __or__(self, other: Any) -> Self:
+        result: Self = _logical(self, other, "bitwise_or", lambda a, b: a.where(True, b))
+        return result
+
+    @or_reflected("__rxor__")
+    def __xor__(self, other: Any) -> Self:
+        result: Self = _logical(self, other, "bitwise_xor", lambda a, b: ~a.eq(b))
+        return result
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __invert__(self) -> Self:
+        if self.dtype is bool_:
+            return binary(EQ, self, False)
+        return binary(OPS["bitwise_xor"], self, -1)
+
+    @or_reflected("__rlshift__")
+    def __lshift__(self, other: Any) -> Self:
+        return binary(OPS["shift_left"], self, other)
+
+    @or_reflected("__rrshift__")
+    def __rshift__(self, other: Any) -> Self:
+        """The bits moved down, the sign coming in, as in numpy."""
+        negative = self < 0
+        return negative.where(
+            ~binary(OPS["shift_right"], ~self, other), binary(OPS["shift_right"], self, other)
+        )
+
+    def __rlshift__(self, other: Any) -> Self:
+        a, b = with_operand(OPS["shift_left"], self, other)
+        return b << a
+
+    def __rrshift__(self, other: Any) -> Self:
+        a, b = with_operand(OPS["shift_right"], self, other)
+        return b >> a
+
+    def eq(self, other: Any) -> Self:
+        """Elementwise equality, as bool.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([1, 2]).eq(tk.tensor([1, 3])).tolist()
+        [True, False]
+        """
+        return binary(EQ, self, other)
+
+    @or_reflected("__eq__")
+    def __eq__(self, other: Any) -> Self:  # type: ignore[override]
+        return NotImplemented if other is None or isinstance(other, str) else binary(EQ, self, other)
+
+    @or_reflected("__ne__")
+    def __ne__(self, other: Any) -> Self:  # type: ignore[override]
+        return NotImplemented if other is None or isinstance(other, str) else ~binary(EQ, self, other)
+
+    @or_reflected("__gt__")
+    def __lt__(self, other: Any) -> Self:
+        return binary(LT, self, other)
+
+    @or_reflected("__lt__")
+    def __gt__(self, other: Any) -> Self:
+        result: Self = _greater("greater", self, other)
+        return result
+
+    @or_reflected("__ge__")
+    def __le__(self, other: Any) -> Self:
+        try:
+            return binary(LT, self, other).where(True, self.eq(other))
+        except TensorkenError as error:
+            raise renamed(error, LT.name, "less_equal") from None
+
+    @or_reflected("__le__")
+    def __ge__(self, other: Any) -> Self:
+        result: Self = _greater("greater_equal", self, other).where(True, self.eq(other))
+        return result
+
+    def maximum(self, other: Any) -> Self:
+        return binary(OPS["maximum"], self, other)
+
+    def minimum(self, other: Any) -> Self:
+        return binary(OPS["minimum"], self, other)
+
+
+def renamed(error: TensorkenError, inner: str, name: str) -> TensorkenError:
+    """The error of an op, under the name of the function that the user called."""
+    message = str(error)
+    return type(error)(name + message.removeprefix(inner)) if message.startswith(f"{inner}:") else error
+
+
+def _greater(name: str, a: Any, b: Any) -> Any:
+    """Whether b is less than a."""
+    try:
+        x, y = (a, b) if isinstance(b, Value) else with_operand(LT, a, b)
+        return binary(LT, y, x)
+    except TensorkenError as error:
+        raise renamed(error, LT.name, name) from None
+
+
+def floating_of(x: V) -> V:
+    """x in float32 if it is not floating-point."""
+    return x if x.dtype.kind == "float" else x.astype(float32)
+
+
+def _divided(a: Any, b: Any) -> Any:
+    """a / b; in float32 if neither is a float."""
+    if a.dtype.kind != "float" and b.dtype.kind != "float":
+        a, b = a.astype(float32), b.astype(float32)
+    return binary(DIV, a, b)
+
+
+def _floor_of_quotient(a: Any, b: Any) -> Any:
+    """floor(a / b) of floats: one less where a / b was rounded up to a whole number, which the remainder tells."""
+    quotient = _divided(a, b)
+    rest = binary(OPS["remainder"], a, b)
+    whole = quotient.floor()
+    rounded_up = whole.eq(quotient) & ((rest / b > 0.5) | rest.eq(b))
+    return (rest.eq(rest) | b.eq(0)).where(rounded_up.where(whole - 1.0, whole), float("nan"))
+
+
+def _power(a: Any, b: Any) -> Any:
+    """a**b, among integers wrapped as their products are."""
+    if "float" in (a.dtype.kind, b.dtype.kind):
+        return binary(POW, a, b)
+    try:
+        return binary(INTEGER_POW, a, b)
+    except TensorkenError as error:
+        raise renamed(error, INTEGER_POW.name, POW.name) from None
+
+
+def _integer_power(x: Any, exponent: int) -> Any:
+    """x multiplied by itself, by repeated squaring."""
+    if exponent == 2:
+        return x.square()
+    if exponent < 0:
+        raise DTypeError(
+            f"pow: {x.dtype} to the negative power {exponent} is not whole; cast first (x.astype)"
+        )
+    result = x.ones_like()
+    factor = x
+    while exponent:
+        if exponent & 1:
+            result = result * factor
+        exponent >>= 1
+        factor = factor * factor if exponent else factor
+    return result
+
+
+def _logical(a: V, b: Any, bitwise: str, logical: Callable[[Any, Any], Any]) -> Any:
+    if not isinstance(b, Value):
+        a, b = with_operand(OPS[bitwise], a, b)
+    return logical(a, b) if a.dtype is b.dtype is bool_ else binary(OPS[bitwise], a, b)

@@ -1,0 +1,649 @@
+"""Tensor: the one class that users meet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tensorken_core.errors import (
+    ArgumentError,
+    ConcretizationError,
+    EscapedTensorError,
+    IndexingError,
+    ShapeError,
+)
+from tensorken_core.language.dtypes import DType, as_dtype, bool_, check_scalar, int32
+from tensorken_core.language.interpreter import Interpreter
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape, broadcast
+from tensorken_core.tensor.coercion import check_offered, pair_of_operands
+from tensorken_core.tensor.dispatch import apply, unary
+from tensorken_core.tensor.level import lift, lower, meet, raised
+from tensorken_core.tensor.nested import flat_of_numbers
+from tensorken_core.tensor.normalization import (
+    Axis,
+    axes_of,
+    axis_of,
+    filled_in,
+    integer_of,
+    pairs_of,
+    sizes_of,
+    with_numpys_names,
+)
+from tensorken_core.tensor.operators import Operators
+
+Scalar = bool | int | float
+
+SUM, MAX, RESHAPE, PERMUTE, EXPAND = (OPS[name] for name in ("sum", "max", "reshape", "permute", "expand"))
+WHERE, CAST = OPS["where"], OPS["cast"]
+
+
+class Part(Protocol):
+    """A part of a tensor, with the ways to make a new tensor that differs there."""
+
+    def get(self) -> Tensor: ...
+    def set(self, value: Any) -> Tensor: ...
+    def add(self, value: Any) -> Tensor: ...
+    def subtract(self, value: Any) -> Tensor: ...
+    def multiply(self, value: Any) -> Tensor: ...
+    def divide(self, value: Any) -> Tensor: ...
+    def max(self, value: Any) -> Tensor: ...
+    def min(self, value: Any) -> Tensor: ...
+
+
+class At(Protocol):
+    """What `x.at` gives: index it to name a part."""
+
+    def __getitem__(self, key: Any) -> Part: ...
+    @property
+    def oindex(self) -> At: ...
+    @property
+    def vindex(self) -> At: ...
+
+
+class Indexer(Protocol):
+    """What `x.oindex` and `x.vindex` give."""
+
+    def __getitem__(self, key: Any) -> Tensor: ...
+
+
+class Tensor(Operators):
+    """An n-dimensional array of one dtype: immutable, differentiable, on any backend.
+
+    Make one with `tk.tensor`, `tk.zeros` and their like, or with `Tensor.from_numbers`, not with this constructor.
+
+    This class has Python's operators and the ops of the language.  A library of functions attaches methods to it that
+    are made of these; for editors and type checkers, their signatures stand here.
+
+    Attributes:
+        interpreter: what gives the ops their meaning for this tensor, a backend or a level of a transform.
+        representation: what that interpreter keeps for the value.
+
+    >>> import tensorken as tk
+    >>> x = tk.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> x.shape, str(x.dtype), x.backend
+    ((2, 2), 'float32', 'numpy')
+    >>> (x[0] @ x).tolist()
+    [7.0, 10.0]
+    """
+
+    __slots__ = ()
+
+    # ---- the way in ------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def from_numbers(interpreter: Interpreter[Any], data: Any, dtype: Any = None) -> Tensor:
+        """A tensor on a backend, of a number or nested sequences of numbers.
+
+        Args:
+            interpreter: a backend.
+            data: the numbers, which are copied.
+            dtype: of the result; by default float32 for floats, int32 for ints.
+
+        Raises:
+            ArgumentError: if the data is anything else.
+            ShapeError: if nested sequences are ragged.
+            DTypeError: if the dtype is unknown, or the backend does not support it.
+            ScalarRangeError: if a number does not fit the dtype.
+
+        >>> from tensorken_core.tensor.tensor import Tensor
+        >>> from tensorken_reference.backend import Reference
+        >>> Tensor.from_numbers(Reference(), [[1, 2], [3, 4]]).shape
+        (2, 2)
+        """
+        shape, flat, found = flat_of_numbers(data, None if dtype is None else as_dtype(dtype))
+        check_offered("tensor", interpreter, found)
+        return Tensor(interpreter, interpreter.new(shape, flat, found), shape, found)  # type: ignore[attr-defined]
+
+    # ---- the way out -----------------------------------------------------------------------------------------
+
+    def flat(self) -> Any:
+        """The elements in row-major order, as the backend gives them: a buffer of the dtype's format, or a list.
+
+        Raises:
+            ConcretizationError: where no value is known.
+
+        >>> import tensorken as tk
+        >>> [int(value) for value in tk.tensor([[1, 2], [3, 4]]).flat()]
+        [1, 2, 3, 4]
+        """
+        base, value = lower(self.representation, self.interpreter)
+        if not isinstance(base, RawTensor):
+            raise ConcretizationError(f"no value is known here: {type(base).__name__} has only shapes")
+        return base.ravel(value)
+
+    def tolist(self) -> Any:
+        """The elements as nested Python lists; a Python number if there are no axes.
+
+        Raises:
+            ConcretizationError: where no value is known.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([[1, 2], [3, 4]]).tolist()
+        [[1, 2], [3, 4]]
+        """
+        flat = self.flat()
+        values = flat if isinstance(flat, list) else flat.tolist()
+        shape = self.shape
+        for axis in range(len(shape) - 1, 0, -1):
+            size = shape[axis]
+            values = [values[i * size : (i + 1) * size] for i in range(math.prod(shape[:axis]))]
+        return values if shape else values[0]
+
+    def item(self, *index: int) -> Any:
+        """The one element as a Python number, or the one at an index: one int for each axis, or one into all in order.
+
+        Raises:
+            IndexingError: if an index is out of range.
+            ShapeError: if there is not exactly one element.
+
+        >>> import tensorken as tk
+        >>> (
+        ...     tk.tensor([2.5]).item(),
+        ...     tk.tensor([[1, 2], [3, 4]]).item(1, 0),
+        ...     tk.tensor([[1, 2], [3, 4]]).item(1),
+        ... )
+        (2.5, 3, 2)
+        """
+        if index:
+            return self.crop([(i, i + 1) for i in self._place(index)]).item()
+        if self.size != 1:
+            raise ShapeError(
+                f"item: shape {self.shape} has {self.size} elements, need exactly 1; use tolist()"
+            )
+        value = self.flat()[0]
+        return value.item() if hasattr(value, "item") else value
+
+    def _place(self, index: tuple[int, ...]) -> Shape:
+        """The index of one element along each axis, none negative."""
+        shape = self.shape
+        sizes = (self.size,) if len(index) == 1 else shape
+        if len(index) != len(sizes):
+            raise IndexingError(
+                f"index: {len(index)} indices for shape {shape}, which has {len(shape)} axes; "
+                f"give one for each, or one into all elements"
+            )
+        place = []
+        for axis, (given, size) in enumerate(zip(index, sizes, strict=True)):
+            i = integer_of("item", "an index", given)
+            if not -size <= i < size:
+                raise IndexingError(
+                    f"index: {i} is out of range for axis {axis} of shape {sizes}; it has {size} elements"
+                )
+            place.append(i % size)
+        if sizes is shape:
+            return tuple(place)
+        rest = place[0]
+        for size in reversed(shape):
+            rest, i = divmod(rest, size)
+            place.append(i)
+        return tuple(place[:0:-1])
+
+    def copy(self) -> Tensor:
+        """The tensor itself: as no tensor can change, nobody can tell it from a copy.
+
+        >>> import tensorken as tk
+        >>> x = tk.tensor([1.0, 2.0])
+        >>> x.copy() is x
+        True
+        """
+        return self
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ArgumentError(
+                f"bool: the truth of shape {self.shape} is ambiguous, need exactly 1 element; "
+                f"reduce it first, or use tk.where"
+            )
+        return bool(self.item())
+
+    def __index__(self) -> int:
+        if self.shape or self.dtype.kind != "int":
+            raise ArgumentError(
+                f"index: need an integer of shape (), got {self.dtype} of shape {self.shape}; use int(x)"
+            )
+        return int(self.item())
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ArgumentError("len: a tensor of shape () has no length; use x.item() for its value")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        try:
+            value = f"tensor({self.tolist()}, dtype={self.dtype})"
+        except (ConcretizationError, EscapedTensorError):
+            value = f"<tensor, shape={self.shape}, dtype={self.dtype}>"
+        level: Any = self.interpreter
+        return value if level.below is None else f"<{value} inside {level.transform}>"
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return self
+
+    # ---- constants beside it ---------------------------------------------------------------------------------
+
+    def scalar(self, value: Scalar) -> Tensor:
+        """The number in the shape and dtype of this tensor: one `full` of the backend, lifted to this level."""
+        shape, dtype = self.shape, self.dtype
+        if dtype.kind != "float" or type(value) is int:
+            check_scalar(value, dtype)
+        interpreter = self.interpreter
+        base = interpreter.base
+        constant = base.full(shape, value, dtype)  # type: ignore[attr-defined]
+        if base is not interpreter:
+            constant = lift(constant, base, interpreter)
+        return Tensor(interpreter, constant, shape, dtype)
+
+    def constant(self, data: Any, dtype: DType, shape: Shape) -> Tensor:
+        """Flat row-major data as a constant at the level of this tensor.
+
+        >>> import tensorken as tk
+        >>> x = tk.ones((2, 3))
+        >>> (x * x.constant([1.0, 2.0, 3.0], tk.float32, (3,))).tolist()
+        [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]
+        """
+        base = self.interpreter.base
+        values = data if isinstance(data, range) else list(data)
+        value = base.new(shape, values, dtype)  # type: ignore[attr-defined]
+        return Tensor(self.interpreter, lift(value, base, self.interpreter), shape, dtype)
+
+    def zeros_like(self) -> Tensor:
+        """Zeros of this shape and dtype, at this level."""
+        return self.scalar(0)
+
+    def ones_like(self) -> Tensor:
+        """Ones of this shape and dtype, at this level."""
+        return self.scalar(1)
+
+    # ---- ops -------------------------------------------------------------------------------------------------
+
+    def apply(self, op: Op, *rest: Any) -> Any:
+        """Run an op with this tensor as its first operand; the other operands and the params follow.
+
+        >>> import tensorken as tk
+        >>> from tensorken_core.language.op import OPS
+        >>> tk.tensor([1.0, 2.0]).apply(OPS["pad"], ((1, 0),)).tolist()
+        [0.0, 1.0, 2.0]
+        """
+        count = (len(rest) - len(op.params) + 1) if op.arity is None else op.arity
+        return apply(op, (self, *rest[: count - 1]), rest[count - 1 :])
+
+    def where(self, a: Any, b: Any) -> Tensor:
+        """a where this bool tensor holds, else b; all three broadcast."""
+        a, b = pair_of_operands("where", a, b, self)
+        try:
+            shape = broadcast(broadcast(self.shape, a.shape), b.shape)
+        except ShapeError as error:
+            raise ShapeError(f"where: {error}") from None
+        result: Tensor = apply(WHERE, [x.broadcast_to(shape) for x in (self, a, b)])
+        return result
+
+    def astype(self, dtype: Any, *, copy: bool = True) -> Tensor:
+        """The elements in another dtype; see `tk.astype`.  `copy` makes no difference, as tensors are immutable."""
+        dtype = dtype if isinstance(dtype, DType) else as_dtype(dtype)
+        if dtype is self.dtype:
+            return self
+        base = self.interpreter.base
+        if isinstance(base, RawTensor) and dtype.name not in base.capabilities.dtypes:
+            check_offered("astype", base, dtype)
+        return unary(CAST, self, (dtype,))
+
+    # ---- reductions ------------------------------------------------------------------------------------------
+
+    @with_numpys_names
+    def sum(self, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
+        """The sum over axes, all by default; of bool in int32, unless a dtype is given."""
+        return _reduce(SUM, self.summand(dtype), axis, keepdims)
+
+    @with_numpys_names
+    def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """The maximum over axes, all by default."""
+        return _reduce(MAX, self, axis, keepdims)
+
+    @with_numpys_names
+    def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """The minimum over axes, all by default."""
+        return _reduce(OPS["min"], self, axis, keepdims)
+
+    @with_numpys_names
+    def prod(self, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
+        """The product over axes, all by default; of bool in int32, unless a dtype is given."""
+        return _reduce(OPS["prod"], self.summand(dtype), axis, keepdims)
+
+    def summand(self, dtype: Any = None) -> Tensor:
+        """This tensor in the dtype in which sums and products of it are: bool in int32, unless a dtype is given.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([True, True]).summand().tolist()
+        [1, 1]
+        """
+        if dtype is None:
+            return self.astype(int32) if self.dtype is bool_ else self
+        return self.astype(dtype)
+
+    # ---- movement --------------------------------------------------------------------------------------------
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """The same elements in another shape, one size of which may be -1."""
+        new = sizes_of("reshape", shape)
+        if -1 in new:
+            new = filled_in(self.shape, new)
+        if new == self.shape:
+            return self
+        return unary(RESHAPE, self, (new,))
+
+    def permute(self, *order: Any) -> Tensor:
+        """The axes in another order.
+
+        Raises:
+            AxisError: if an axis is missing, or given twice.
+
+        >>> import tensorken as tk
+        >>> tk.zeros((2, 3, 4)).permute(2, 0, 1).shape
+        (4, 2, 3)
+        """
+        axes = order[0] if len(order) == 1 and isinstance(order[0], tuple | list) else order
+        axes = tuple([axis_of("permute", self.shape, axis) for axis in axes])
+        if axes == tuple(range(self.ndim)):
+            return self
+        return unary(PERMUTE, self, (axes,))
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """The axes in another order; reversed by default, as in numpy."""
+        if not axes or axes == (None,):
+            return self.permute(tuple(range(self.ndim))[::-1])
+        return self.permute(*axes)
+
+    @property
+    def T(self) -> Tensor:
+        """The axes reversed.
+
+        >>> import tensorken as tk
+        >>> tk.zeros((2, 3, 4)).T.shape
+        (4, 3, 2)
+        """
+        return self.transpose()
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes exchanged.
+
+        Raises:
+            ShapeError: if there are fewer than two axes.
+
+        >>> import tensorken as tk
+        >>> tk.zeros((2, 3, 4)).mT.shape
+        (2, 4, 3)
+        """
+        if self.ndim < 2:
+            raise ShapeError(f"mT: need at least 2 axes, got shape {self.shape}; reshape first")
+        return self.permute((*range(self.ndim - 2), self.ndim - 1, self.ndim - 2))
+
+    def expand(self, shape: Shape) -> Tensor:
+        """Axes of size 1 repeated to the sizes of shape; no axis is added.
+
+        Raises:
+            ShapeError: if another size than 1 would change.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([[1], [2]]).expand((2, 3)).tolist()
+        [[1, 1, 1], [2, 2, 2]]
+        """
+        if type(shape) is not tuple:
+            shape = sizes_of("expand", (shape,))
+        if shape == self.shape:
+            return self
+        return unary(EXPAND, self, (shape,))
+
+    def broadcast_to(self, shape: Shape) -> Tensor:
+        """This tensor repeated to a shape, by numpy's rules."""
+        if type(shape) is not tuple:
+            shape = sizes_of("broadcast_to", (shape,))
+        own = self.shape
+        if own == shape:
+            return self
+        missing = len(shape) - len(own)
+        x = self.reshape((1,) * missing + own) if missing > 0 else self
+        try:
+            return x.expand(shape)
+        except ShapeError:
+            raise ShapeError(
+                f"broadcast_to: shape {own} does not broadcast to {shape}; "
+                f"from the last axis on, sizes must be equal or 1"
+            ) from None
+
+    @with_numpys_names
+    def flip(self, axis: Axis = None) -> Tensor:
+        """The elements in reverse order along axes, all by default."""
+        axes = axes_of("flip", self.shape, axis)
+        return unary(OPS["flip"], self, (axes,))
+
+    def pad(self, pads: Sequence[Sequence[int]]) -> Tensor:
+        """Zeros before and after along each axis: one (before, after) pair an axis."""
+        return unary(OPS["pad"], self, (pairs_of("pad", pads),))
+
+    def crop(self, limits: Sequence[Sequence[int]]) -> Tensor:
+        """The elements from start to end (exclusive) along each axis: one (start, end) pair an axis.
+
+        Raises:
+            ShapeError: if a pair does not fit the axis.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([[1, 2, 3], [4, 5, 6]]).crop([(0, 2), (1, 3)]).tolist()
+        [[2, 3], [5, 6]]
+        """
+        return unary(OPS["crop"], self, (pairs_of("crop", limits),))
+
+    def concatenate(self, *others: Tensor, axis: int = 0) -> Tensor:
+        """This tensor and others, one after the other along an axis."""
+        result: Tensor = apply(
+            OPS["concatenate"], (self, *others), (axis_of("concatenate", self.shape, axis),)
+        )
+        return result
+
+    def gather(self, indices: Tensor, axis: int) -> Tensor:
+        """The slices at 1-D indices, each in [0, size), along an axis.
+
+        Raises:
+            AxisError: if there is no such axis.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([10, 20, 30]).gather(tk.tensor([2, 0]), 0).tolist()
+        [30, 10]
+        """
+        result: Tensor = apply(OPS["gather"], (self, indices), (axis_of("gather", self.shape, axis),))
+        return result
+
+    def scatter_add(self, indices: Tensor, axis: int, size: int) -> Tensor:
+        """Zeros of `size` along the axis, with the slices of this tensor added at 1-D indices.
+
+        Raises:
+            AxisError: if there is no such axis.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([1, 2, 3]).scatter_add(tk.tensor([0, 2, 0]), 0, 4).tolist()
+        [4, 0, 2, 0]
+        """
+        result: Tensor = apply(
+            OPS["scatter_add"], (self, indices), (axis_of("scatter_add", self.shape, axis), size)
+        )
+        return result
+
+    def settle(self) -> Tensor:
+        """This tensor, with nothing of it held back to be fused; work that a device delays stays delayed.
+
+        >>> import tensorken as tk
+        >>> x = tk.ones((2, 1)) * tk.ones((1, 2))
+        >>> x.settle() is x
+        True
+        """
+        base, value = lower(self.representation, self.interpreter)
+        if isinstance(base, RawTensor):
+            base.settle(value)
+        return self
+
+    def realize(self) -> Tensor:
+        """This tensor, with all delayed work of its backend done.
+
+        >>> import tensorken as tk
+        >>> x = tk.ones(3) + 1.0
+        >>> x.realize() is x
+        True
+        """
+        base, value = lower(self.representation, self.interpreter)
+        if isinstance(base, RawTensor):
+            base.realize(value)
+        return self
+
+    # ---- methods that a library of functions attaches; what they do is documented there ------------------------
+
+    if TYPE_CHECKING:
+
+        @property
+        def backend(self) -> str: ...
+        @property
+        def device(self) -> str: ...
+        @property
+        def at(self) -> At: ...
+        @property
+        def oindex(self) -> Indexer: ...
+        @property
+        def vindex(self) -> Indexer: ...
+        def to(self, backend: Any, device: str | None = None) -> Tensor: ...
+        def to_device(self, device: str, /, *, stream: Any = None) -> Tensor: ...
+        def to_mutable(self) -> memoryview: ...
+
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __rmatmul__(self, other: Any) -> Tensor: ...
+        def __getitem__(self, key: Any) -> Tensor: ...
+        def __setitem__(self, key: Any, value: Any) -> None: ...
+        def __iter__(self) -> Iterator[Tensor]: ...
+        def __str__(self) -> str: ...
+        def __format__(self, spec: str) -> str: ...
+        def __reduce__(self) -> tuple[Callable[..., Tensor], tuple[Any, ...]]: ...
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
+        def __dlpack__(
+            self,
+            *,
+            stream: Any = None,
+            max_version: tuple[int, int] | None = None,
+            dl_device: Any = None,
+            copy: bool | None = None,
+        ) -> Any: ...
+        def __dlpack_device__(self) -> tuple[int, int]: ...
+        def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
+
+        def all(self, axis: Axis = None, keepdims: bool = False) -> Tensor: ...
+        def any(self, axis: Axis = None, keepdims: bool = False) -> Tensor: ...
+        def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor: ...
+        def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor: ...
+        def argsort(
+            self, axis: int | None = -1, *, descending: bool = False, stable: bool = True
+        ) -> Tensor: ...
+        def as_strided(
+            self, shape: int | Sequence[int], strides: int | Sequence[int], offset: int = 0
+        ) -> Tensor: ...
+        def clip(self, min: Any = None, max: Any = None) -> Tensor: ...
+        def cumprod(self, axis: int | None = None, dtype: Any = None) -> Tensor: ...
+        def cumsum(self, axis: int | None = None, dtype: Any = None) -> Tensor: ...
+        def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor: ...
+        def dot(self, b: Any) -> Tensor: ...
+        def flatten(self, order: str = "C") -> Tensor: ...
+        def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor: ...
+        def nonzero(self) -> tuple[Tensor, ...]: ...
+        def ravel(self, order: str = "C") -> Tensor: ...
+        def repeat(self, repeats: int | Sequence[int] | Tensor, axis: int | None = None) -> Tensor: ...
+        def searchsorted(self, values: Any, side: str = "left", sorter: Any = None) -> Tensor: ...
+        def sort(self, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor: ...
+        def squeeze(self, axis: Axis = None) -> Tensor: ...
+        def std(
+            self,
+            axis: Axis = None,
+            correction: float = 0.0,
+            keepdims: bool = False,
+            *,
+            ddof: float | None = None,
+        ) -> Tensor: ...
+        def swapaxes(self, axis1: int, axis2: int) -> Tensor: ...
+        def take(self, indices: Any, axis: int | None = None) -> Tensor: ...
+        def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor: ...
+        def var(
+            self,
+            axis: Axis = None,
+            correction: float = 0.0,
+            keepdims: bool = False,
+            *,
+            ddof: float | None = None,
+        ) -> Tensor: ...
+
+
+def as_tensor(data: Any) -> Tensor:
+    """A tensor as it is; anything else as a tensor on the default backend."""
+    if isinstance(data, Tensor):
+        return data
+    result: Tensor = Interpreter.coerce(data)
+    return result
+
+
+def result_at(level: Any, y: Any) -> Tensor:
+    """A leaf of f's result at the level; a number becomes a tensor of the level's backend."""
+    try:
+        result = y if isinstance(y, Tensor) else Interpreter.coerce(y, None, level.base)
+    except ArgumentError as error:
+        raise ArgumentError(f"{level.transform}: the function's result: {error}") from None
+    if result.interpreter is level:
+        return result
+    deepest: Any = meet((result.interpreter, level), level.transform)
+    if deepest is not level:
+        raise deepest.refuse(level.transform)
+    return Tensor(level, raised(result, level), result.shape, result.dtype)
+
+
+def _coerced(data: Any, dtype: Any = None, interpreter: Interpreter[Any] | None = None) -> Tensor:
+    return Tensor.from_numbers(Interpreter.default() if interpreter is None else interpreter, data, dtype)
+
+
+Interpreter.tensor_type = Tensor
+Interpreter.coerce = staticmethod(_coerced)
+
+
+def _reduce(op: Op, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
+    axes = axes_of(op.name, x.shape, axis)
+    result = unary(op, x, (axes,))
+    if keepdims or not axes:
+        return result
+    return unary(RESHAPE, result, (tuple([n for i, n in enumerate(x.shape) if i not in axes]),))

@@ -1,0 +1,100 @@
+"""Value: an interpreter with its representation of one tensor, and the facts that every op needs."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from tensorken_core.errors import ArgumentError
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.interpreter import Interpreter
+from tensorken_core.language.shapes import Shape, shown
+
+V = TypeVar("V", bound="Value")
+
+
+class Value:
+    """What ops act upon: an interpreter, and what that keeps for the value.
+
+    Attributes:
+        interpreter: what gives the ops their meaning for this value, a backend or a level of a transform.
+        representation: what that interpreter keeps.
+    """
+
+    __slots__ = ("__weakref__", "_dtype", "_shape", "interpreter", "representation")
+    __array_ufunc__ = None  # numpy arrays leave mixed operators to us
+    __hash__ = object.__hash__
+
+    def __init__(
+        self,
+        interpreter: Interpreter[Any],
+        representation: Any = None,
+        shape: Shape | None = None,
+        dtype: DType | None = None,
+    ) -> None:
+        if shape is None and not isinstance(interpreter, Interpreter):
+            raise ArgumentError(
+                f"{type(self).__name__}: need an interpreter and a representation, got {shown(interpreter)}; "
+                f"tk.tensor(data) makes a tensor of numbers, tk.zeros(shape) one of a shape"
+            )
+        self.interpreter = interpreter
+        self.representation = representation
+        self._shape = shape
+        self._dtype = dtype
+
+    # ---- what it is ------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Shape:
+        """The size along each axis.
+
+        >>> import tensorken as tk
+        >>> tk.zeros((2, 3)).shape
+        (2, 3)
+        """
+        shape = self._shape
+        if shape is None:
+            shape = self._shape = self.interpreter.shape(self.representation)
+        return shape
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([1.0, 2.0]).dtype
+        tensorken.float32
+        """
+        dtype = self._dtype
+        if dtype is None:
+            dtype = self._dtype = self.interpreter.dtype(self.representation)
+        return dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes.
+
+        >>> import tensorken as tk
+        >>> tk.zeros((2, 3)).ndim
+        2
+        """
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements.
+
+        >>> import tensorken as tk
+        >>> tk.zeros((2, 3)).size
+        6
+        """
+        return math.prod(self.shape)
+
+    # ---- what dispatch needs of a tensor; tensor.py defines these --------------------------------------------
+
+    if TYPE_CHECKING:
+
+        def astype(self, dtype: Any) -> Self: ...
+        def scalar(self, value: bool | int | float) -> Self: ...
+        def broadcast_to(self, shape: Shape) -> Self: ...
+        def where(self, a: Any, b: Any) -> Self: ...

@@ -1,0 +1,409 @@
+"""The derivatives that users call, functions in, functions out: the two modes, and gradients by them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError, GradientError
+from tensorken_core.language.interpreter import Interpreter
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.levels.forward import Dual, Forward
+from tensorken_core.levels.reverse import Reverse
+from tensorken_core.tensor.level import ground, raised, running
+from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
+from tensorken_core.transforms.arguments import (
+    Argnums,
+    Function,
+    check_function,
+    check_sequences,
+    directions_of,
+    floats_among,
+    over_inputs,
+    partial_of,
+    places_of,
+    primals_of,
+    variable,
+)
+
+__all__ = [
+    "derivative",
+    "elementwise_grad",
+    "grad",
+    "jvp",
+    "value_and_grad",
+    "vjp",
+]
+
+# ---- the two modes -----------------------------------------------------------------------------------------
+
+
+def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False) -> Any:
+    """f at the primals, and its directional derivative along the tangents (forward mode).
+
+    Args:
+        f: a function of pytrees of tensors.
+        primals: its arguments; floating-point, and integers or bools among them.
+        tangents: one for each argument, of the same structure, shapes and dtypes; None for that of an integer or bool.
+        has_aux: whether f returns (result, anything else).
+
+    Returns:
+        (result, tangent of the result), and what else f returned if has_aux.
+
+    Raises:
+        StructureError, ShapeError: if the tangents do not match the primals.
+        GradientError: if they do not in dtype, or no primal is floating-point.
+
+    >>> import tensorken as tk
+    >>> y, t = tk.jvp(tk.square, (3.0,), (1.0,))
+    >>> y.item(), t.item()
+    (9.0, 6.0)
+    >>> y, t = tk.jvp(lambda x, n: x**n, (2.0, 3), (1.0, None))
+    >>> y.item(), t.item()
+    (8.0, 12.0)
+    """
+    check_function("jvp", f)
+    check_sequences("jvp", primals, tangents)
+    arguments, structure = tree.flatten(tuple(primals))
+    values = primals_of("jvp", arguments, structure)
+    directions = directions_of("jvp", "tangents", structure, values, tuple(tangents))
+    given = [*values, *[t for t in directions if t is not None]]
+    inner = ground([x.interpreter for x in given] or [as_tensor(0.0).interpreter], "jvp")
+    level: Forward[Any] = Forward(inner)
+    with running(level):
+        duals = [
+            x if t is None else Tensor(level, Dual(raised(x, inner), raised(t, inner)), x.shape, x.dtype)
+            for x, t in zip(values, directions, strict=True)
+        ]
+        result, aux = _split("jvp", f(*tree.unflatten(structure, duals)), has_aux)
+        outputs, out_structure = tree.flatten(result)
+        outputs = [result_at(level, y) for y in outputs]
+    primals_out = _primals_of(outputs, inner)
+    tangents_out = [
+        p.zeros_like()
+        if y.representation.tangent is None
+        else Tensor(inner, y.representation.tangent, y.shape, y.dtype)
+        for p, y in zip(primals_out, outputs, strict=True)
+    ]
+    _settle(inner, primals_out, tangents_out)
+    pair = tree.unflatten(out_structure, primals_out), tree.unflatten(out_structure, tangents_out)
+    return (*pair, dropped(aux, level)) if has_aux else pair
+
+
+def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
+    """f at the primals, and the function that pulls a cotangent of the result back to them (reverse mode).
+
+    Returns:
+        (result, pullback), and what else f returned if has_aux. The pullback takes a cotangent of the result's
+        structure, shapes and dtypes, returns a tuple with one cotangent for each primal, and may be called again.
+        The cotangent of an integer or bool is None, the exact zero; that of an integer result may be.
+
+    Raises:
+        GradientError: if no primal is floating-point.
+        StructureError, ShapeError: when the pullback is called, if the cotangent does not match the result.
+
+    >>> import tensorken as tk
+    >>> y, pull_back = tk.vjp(lambda a, b: a * b, 2.0, 5.0)
+    >>> [t.item() for t in pull_back(1.0)]
+    [5.0, 2.0]
+    >>> rows = tk.tensor([0, 0, 1])
+    >>> y, pull_back = tk.vjp(lambda table, rows: table[rows], tk.zeros(2), rows)
+    >>> table, of_rows = pull_back(tk.ones(3))
+    >>> table.tolist(), of_rows
+    ([2.0, 1.0], None)
+    """
+    check_function("vjp", f)
+    leaves, structure = tree.flatten(primals)
+    values = primals_of("vjp", leaves, structure)
+    places = floats_among(values)
+    chosen = [values[i] for i in places]
+
+    def of_floats(*floats: Tensor) -> Any:
+        full: list[Any] = list(values)
+        for i, x in zip(places, floats, strict=True):
+            full[i] = x
+        return f(*tree.unflatten(structure, full))
+
+    level, outputs, out_structure, aux = record("vjp", of_floats, chosen, None, has_aux)
+    inner = level.inner
+    results = _primals_of(outputs, inner)
+
+    def pull_back(cotangent: Any) -> tuple[Any, ...]:
+        """The cotangents of the primals."""
+        given = directions_of("vjp", "cotangent", out_structure, results, cotangent)
+        seeds = [y.zeros_like() if t is None else t for y, t in zip(results, given, strict=True)]
+        found = pull(level, outputs, seeds, consume=False)
+        pulled = _cotangents_of(chosen, found, inner)
+        _settle(inner, pulled)
+        full: list[Tensor | None] = [None] * len(values)
+        for i, t in zip(places, pulled, strict=True):
+            full[i] = t
+        return tree.unflatten(structure, full)  # type: ignore[no-any-return]
+
+    result = tree.unflatten(out_structure, results)
+    return (result, pull_back, dropped(aux, level)) if has_aux else (result, pull_back)
+
+
+# ---- gradients ---------------------------------------------------------------------------------------------
+
+
+def value_and_grad(
+    f: Function, argnums: Argnums = 0, *, has_aux: bool = False, allow_unused: bool = True
+) -> Callable[..., Any]:
+    """The function that returns f's value and its gradient, computing f once.
+
+    Args:
+        f: a function whose value is one floating-point number.
+        argnums: which positional argument to differentiate, or several: then the gradient is a tuple.
+        has_aux: whether f returns (value, anything else); then so does the result: ((value, aux), gradient).
+        allow_unused: if False, an argument that does not influence the value is an error instead of zeros.
+
+    Raises:
+        GradientError: if f's value is not one floating-point number, or an argument is not floating-point.
+
+    >>> import tensorken as tk
+    >>> value, gradient = tk.value_and_grad(lambda x: (x * x).sum())(tk.tensor([1.0, 2.0]))
+    >>> value.item(), gradient.tolist()
+    (5.0, [2.0, 4.0])
+    """
+
+    def transform(g: Function) -> Function:
+        return _differentiated("value_and_grad", g, argnums, has_aux, allow_unused, scalar=True)
+
+    return _compiled_or_not(f, ("value_and_grad", _key(argnums), has_aux, allow_unused), transform)
+
+
+def grad(
+    f: Function, argnums: Argnums = 0, *, has_aux: bool = False, allow_unused: bool = True
+) -> Callable[..., Any]:
+    """The function that returns the gradient of f, whose value is one number; see `value_and_grad`.
+
+    Raises:
+        GradientError: when called, if f's value is not one floating-point number, or an argument is not
+            floating-point.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.grad(tk.tanh)(2.0):.5f}")
+    0.07065
+    """
+
+    def transform(g: Function) -> Function:
+        both = _differentiated("grad", g, argnums, has_aux, allow_unused, scalar=True)
+
+        @functools.wraps(g)
+        def gradient(*arguments: Any, **keywords: Any) -> Any:
+            value, pulled = both(*arguments, **keywords)
+            return (pulled, value[1]) if has_aux else pulled
+
+        return gradient
+
+    return _compiled_or_not(f, ("grad", _key(argnums), has_aux, allow_unused), transform)
+
+
+def elementwise_grad(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
+    """The gradient of the sum of f's results: for an elementwise f, its derivative at each element (reverse mode).
+
+    Raises:
+        GradientError: when called, if an argument is not floating-point.
+
+    >>> import tensorken as tk
+    >>> tk.elementwise_grad(tk.square)(tk.tensor([1.0, 2.0])).tolist()
+    [2.0, 4.0]
+    """
+    both = _differentiated("elementwise_grad", f, argnums, False, True, scalar=False)
+
+    @functools.wraps(f)
+    def gradient(*arguments: Any, **keywords: Any) -> Any:
+        return both(*arguments, **keywords)[1]
+
+    return gradient
+
+
+def derivative(f: Function, argnum: int = 0) -> Callable[..., Any]:
+    """The directional derivative of f along ones: for an elementwise f, its derivative at each element (forward mode).
+
+    Raises:
+        GradientError: when called, if the argument is not floating-point.
+
+    >>> import tensorken as tk
+    >>> tk.derivative(tk.derivative(tk.sin))(0.0).item()
+    -0.0
+    """
+
+    @functools.wraps(check_function("derivative", f))
+    def differentiated(*arguments: Any, **keywords: Any) -> Any:
+        (place,) = places_of("derivative", argnum, len(arguments))
+        at = tree.map(as_tensor, arguments[place])
+        ones = tree.map(lambda x: variable("derivative", x, 0).ones_like(), at)
+        return jvp(partial_of(f, arguments, (place,), keywords), (at,), (ones,))[1]
+
+    return differentiated
+
+
+# ---- pieces ------------------------------------------------------------------------------------------------
+
+TRANSFORMED = "__tensorken_transformed__"
+"""The attribute of a compiled function that holds itself, and what gives a transform of the function, compiled too."""
+
+
+def _compiled_or_not(f: Function, key: Any, transform: Callable[[Function], Function]) -> Function:
+    """What a transform makes of f; if f has been compiled, what it makes of the function that it was, compiled once.
+
+    Decorators copy attributes, so one tells whose it is.
+    """
+    itself, once = getattr(f, TRANSFORMED, (None, None))
+    if itself is not f or once is None:
+        return transform(f)
+    compiled: Function = once(key, transform)
+    return compiled
+
+
+def _key(argnums: Argnums) -> Any:
+    """The argnums as part of a key; what they should not be is found out later, and is told apart as it prints."""
+    return argnums if isinstance(argnums, int) else repr(argnums)
+
+
+def _differentiated(
+    name: str, f: Function, argnums: Argnums, has_aux: bool, allow_unused: bool, scalar: bool
+) -> Callable[..., Any]:
+    """The function that returns f's value and the cotangents of the chosen arguments."""
+
+    @functools.wraps(check_function(name, f))
+    def differentiated(*arguments: Any, **keywords: Any) -> Any:
+        places = places_of(name, argnums, len(arguments))
+        if len(arguments) == len(places) == 1 and not keywords:
+            partial, chosen = f, arguments
+        else:
+            partial, chosen = (
+                partial_of(f, arguments, places, keywords),
+                tuple([arguments[i] for i in places]),
+            )
+        leaves, structure = _leaves(chosen)
+        values = [
+            x if type(x) is Tensor and x.dtype.kind == "float" else variable(name, x, i, structure)
+            for i, x in enumerate(leaves)
+        ]
+        level, outputs, out_structure, aux = record(name, partial, values, structure, has_aux)
+        inner = level.inner
+        if scalar:
+            _check_scalar_output(name, outputs)
+        results = _primals_of(outputs, inner)
+        found = pull(level, outputs, [y.ones_like() for y in results], consume=True)
+        if not allow_unused:
+            for i, (path, _) in enumerate(tree.flatten_with_path(chosen)[0]):
+                if i not in found:
+                    raise GradientError(
+                        f"{name}: the value does not depend on argument {path}; drop it, "
+                        f"or pass allow_unused=True for zeros"
+                    )
+        pulled = _cotangents_of(values, found, inner)
+        _settle(inner, results, pulled)
+        gradients = over_inputs(_arguments(structure, pulled), argnums)
+        value = tree.unflatten(out_structure, results)
+        return ((value, dropped(aux, level)) if has_aux else value), gradients
+
+    return differentiated
+
+
+def _leaves(arguments: tuple[Any, ...]) -> tuple[list[Any], Any]:
+    """The leaves of the arguments and their structure; None if each argument is one tensor, the commonest case."""
+    if all([type(x) is Tensor for x in arguments]):
+        return list(arguments), None
+    return tree.flatten(arguments)
+
+
+def _arguments(structure: Any, leaves: list[Tensor]) -> Any:
+    """The inverse of `_leaves`."""
+    return tuple(leaves) if structure is None else tree.unflatten(structure, leaves)
+
+
+def record(
+    name: str, f: Function, values: list[Tensor], structure: Any, has_aux: bool, linear: bool = False
+) -> tuple[Reverse[Any], list[Tensor], Any, Any]:
+    """Run f, which is perhaps linear and to be transposed, on a fresh tape; the level, and f's results there."""
+    inner = ground([x.interpreter for x in values] or [as_tensor(0.0).interpreter], name)
+    level: Reverse[Any] = Reverse(inner)
+    level.transform = name
+    level.linear = linear
+    with running(level):
+        variables = [Tensor(level, level.variable(raised(x, inner)), x.shape, x.dtype) for x in values]
+        result, aux = _split(name, f(*_arguments(structure, variables)), has_aux)
+        outputs, out_structure = tree.flatten(result)
+        return level, [result_at(level, y) for y in outputs], out_structure, aux
+
+
+def pull(
+    level: Reverse[Any], outputs: list[Tensor], seeds: list[Tensor], *, consume: bool
+) -> dict[int, Tensor]:
+    """Pull one cotangent of each output back to the variables; an int or bool output has none."""
+    cotangents: dict[int, Tensor] = {}
+    for y, seed in zip(outputs, seeds, strict=True):
+        place = y.representation.index
+        if place is not None and y.dtype.kind == "float":
+            seed = level.at_inner(seed)
+            cotangents[place] = cotangents[place] + seed if place in cotangents else seed
+    found = level.pull_back(cotangents, consume=consume)
+    return {place: level.at_inner(t) for place, t in found.items()}
+
+
+def _primals_of(outputs: list[Tensor], inner: Interpreter[Any]) -> list[Tensor]:
+    """A function's results without their derivatives, one level down."""
+    return [Tensor(inner, y.representation.primal, y.shape, y.dtype) for y in outputs]
+
+
+def _cotangents_of(values: list[Tensor], found: dict[int, Tensor], inner: Interpreter[Any]) -> list[Tensor]:
+    """The cotangent of each variable: zeros where none arrived."""
+    return [
+        found[i] if i in found else Tensor(inner, raised(x.zeros_like(), inner), x.shape, x.dtype)
+        for i, x in enumerate(values)
+    ]
+
+
+def _settle(inner: Interpreter[Any], *results: list[Tensor]) -> None:
+    """Have nothing of the results of an outermost transform held back: the tape's values can then go."""
+    if isinstance(inner, RawTensor):
+        for tensors in results:
+            for x in tensors:
+                if x.interpreter is inner:
+                    inner.settle(x.representation)
+
+
+def dropped(aux: Any, level: Any) -> Any:
+    """Extra results, one level down: their derivatives are not asked for."""
+    inner = level.inner
+
+    def drop(x: Any) -> Any:
+        if not isinstance(x, Tensor) or x.interpreter is not level:
+            return x
+        return Tensor(inner, x.interpreter.lower(x.representation), x.shape, x.dtype)
+
+    return tree.map(drop, aux)
+
+
+def _split(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
+    if not has_aux:
+        return result, None
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise ArgumentError(
+            f"{name}: has_aux=True needs a function that returns a pair (result, aux), got {type(result).__name__}; "
+            f"return a pair, or leave out has_aux"
+        )
+    return result
+
+
+def _check_scalar_output(name: str, outputs: list[Tensor]) -> None:
+    if len(outputs) != 1:
+        raise GradientError(
+            f"{name} needs a scalar-valued function, got {len(outputs)} results; use has_aux=True, jacrev or vjp"
+        )
+    (y,) = outputs
+    if y.shape != ():
+        raise GradientError(
+            f"{name} needs a scalar-valued function, got shape {y.shape}; use jacrev, vjp or elementwise_grad"
+        )
+    if y.dtype.kind != "float":
+        raise GradientError(
+            f"{name} needs a floating-point value, got {y.dtype}; cast it (y.astype('float32'))"
+        )

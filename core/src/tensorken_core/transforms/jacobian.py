@@ -1,0 +1,220 @@
+"""Matrices of derivatives, from the two modes: Jacobians and Hessians of any rank, and products with them.
+
+All basis vectors go through one pass, as the examples of a batch.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorken_core import tree
+from tensorken_core.language.dtypes import int32
+from tensorken_core.levels.batch import Batch, over_examples
+from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.transforms.arguments import (
+    Argnums,
+    Function,
+    check_function,
+    check_sequences,
+    over_inputs,
+    partial_of,
+    places_of,
+    variable,
+)
+from tensorken_core.transforms.grad import dropped, grad, jvp, vjp
+
+__all__ = [
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacrev",
+]
+
+
+def jacfwd(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[..., Any]:
+    """The Jacobian of f by forward mode, one pass over all input elements: for few inputs and many outputs.
+
+    Args:
+        f: a function of pytrees of tensors.
+        argnums: which positional argument to differentiate, or several: then each block is a tuple.
+        has_aux: whether f returns (result, anything else); then the function gives (Jacobian, aux).
+
+    Returns:
+        A function that gives, for each output and each input of the pytrees, a tensor of shape
+        `output.shape + input.shape`.
+
+    Raises:
+        GradientError: if an argument is not floating-point.
+
+    >>> import tensorken as tk
+    >>> tk.jacfwd(tk.square)(tk.tensor([1.0, 2.0])).tolist()
+    [[2.0, 0.0], [0.0, 4.0]]
+    >>> jacobian, aux = tk.jacfwd(lambda x: (x * x, x.sum()), has_aux=True)(tk.tensor([1.0, 2.0]))
+    >>> jacobian.tolist(), aux.item()
+    ([[2.0, 0.0], [0.0, 4.0]], 3.0)
+    """
+
+    @functools.wraps(check_function("jacfwd", f))
+    def jacobian(*arguments: Any, **keywords: Any) -> Any:
+        partial, inputs, structure = _over_chosen("jacfwd", f, argnums, arguments, keywords)
+        primals = tree.unflatten(structure, inputs)
+        out_structure: Any = None
+        aux: Any = None
+
+        def push(*directions: Tensor) -> list[Tensor]:
+            nonlocal out_structure, aux
+            _, pushed, *rest = jvp(partial, primals, tree.unflatten(structure, directions), has_aux=has_aux)
+            if has_aux:
+                aux = _of_all_directions(rest[0], directions, inputs)
+            outputs, out_structure = tree.flatten(pushed)
+            return outputs
+
+        columns = _over_basis(push, inputs)
+        blocks = []
+        for column in columns:
+            order = (*range(1, column.ndim), 0)
+            row = [
+                part.permute(order).reshape(column.shape[1:] + x.shape)
+                for part, x in zip(_split(column, inputs), inputs, strict=True)
+            ]
+            blocks.append(over_inputs(tree.unflatten(structure, row), argnums))
+        found = tree.unflatten(out_structure, blocks)
+        return (found, aux) if has_aux else found
+
+    return jacobian
+
+
+def jacrev(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[..., Any]:
+    """The Jacobian of f by reverse mode, one pass over all output elements: for many inputs and few outputs.
+
+    Args:
+        f: a function of pytrees of tensors, whose results are floating-point.
+        argnums: which positional argument to differentiate, or several: then each block is a tuple.
+        has_aux: whether f returns (result, anything else); then the function gives (Jacobian, aux).
+
+    Returns:
+        A function that gives, for each output and each input of the pytrees, a tensor of shape
+        `output.shape + input.shape`.
+
+    Raises:
+        GradientError: if an argument or a result is not floating-point.
+
+    >>> import tensorken as tk
+    >>> tk.jacrev(tk.square)(tk.tensor([1.0, 2.0])).tolist()
+    [[2.0, 0.0], [0.0, 4.0]]
+    """
+
+    @functools.wraps(check_function("jacrev", f))
+    def jacobian(*arguments: Any, **keywords: Any) -> Any:
+        partial, inputs, structure = _over_chosen("jacrev", f, argnums, arguments, keywords)
+        result, pull_back, *aux = vjp(partial, *tree.unflatten(structure, inputs), has_aux=has_aux)
+        leaves, out_structure = tree.flatten(result)
+        outputs = [variable("jacrev", y, k) for k, y in enumerate(leaves)]
+
+        def pull(*cotangents: Tensor) -> list[Tensor]:
+            return tree.leaves(pull_back(tree.unflatten(out_structure, cotangents)))
+
+        rows = _over_basis(pull, outputs)
+        parts = [_split(row, outputs) for row in rows]  # [input][output]
+        blocks = []
+        for k, y in enumerate(outputs):
+            block = [part[k].reshape(y.shape + x.shape) for part, x in zip(parts, inputs, strict=True)]
+            blocks.append(over_inputs(tree.unflatten(structure, block), argnums))
+        found = tree.unflatten(out_structure, blocks)
+        return (found, *aux) if has_aux else found
+
+    return jacobian
+
+
+def hessian(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[..., Any]:
+    """The second derivatives of f, forward over reverse: tensors of shape `output.shape + input.shape * 2`.
+
+    Args:
+        f: a function of pytrees of tensors, whose results are floating-point.
+        argnums: which positional argument to differentiate, or several.
+        has_aux: whether f returns (result, anything else); then the function gives (Hessian, aux).
+
+    Raises:
+        GradientError: when called, if an argument is not floating-point.
+
+    >>> import tensorken as tk
+    >>> tk.hessian(lambda x: (x * x * x).sum())(tk.tensor([1.0, 2.0])).tolist()
+    [[6.0, 0.0], [0.0, 12.0]]
+    """
+    return jacfwd(jacrev(f, argnums, has_aux=has_aux), argnums, has_aux=has_aux)
+
+
+def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """The Hessian of scalar-valued f at the primals times the tangents, without ever building the Hessian.
+
+    Returns:
+        For one primal its product; for several a tuple.
+
+    Raises:
+        GradientError: if f's value is not one floating-point number, or a primal is not floating-point.
+        StructureError, ShapeError: if the tangents do not match the primals.
+
+    >>> import tensorken as tk
+    >>> tk.hvp(lambda x: (x * x * x).sum(), (tk.tensor([1.0, 2.0]),), (tk.tensor([1.0, 0.0]),)).tolist()
+    [6.0, 0.0]
+    """
+    check_sequences("hvp", primals, tangents)
+    argnums: Argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
+    return jvp(grad(f, argnums), primals, tangents)[1]
+
+
+# ---- pieces ------------------------------------------------------------------------------------------------
+
+
+def _over_chosen(
+    name: str, f: Function, argnums: Argnums, arguments: tuple[Any, ...], keywords: dict[str, Any]
+) -> tuple[Function, list[Tensor], Any]:
+    """f as a function of the chosen arguments, their leaves, and the structure of the leaves."""
+    places = places_of(name, argnums, len(arguments))
+    leaves, structure = tree.flatten(tuple([arguments[i] for i in places]))
+    inputs = [variable(name, x, i, structure) for i, x in enumerate(leaves)]
+    return partial_of(f, arguments, places, keywords), inputs, structure
+
+
+def _of_all_directions(aux: Any, directions: Sequence[Tensor], inputs: Sequence[Tensor]) -> Any:
+    """Extra results, which depend on no direction, outside of the batch of these, if there is one."""
+    levels = {x.interpreter for x in directions} - {x.interpreter for x in inputs}
+    for level in levels:
+        if isinstance(level, Batch):
+            aux = dropped(aux, level)
+    return aux
+
+
+def _over_basis(linear: Callable[..., list[Tensor]], like: list[Tensor]) -> list[Tensor]:
+    """The results of a linear function for every basis vector of its operands, along a first axis.
+
+    The basis vectors, in their order, are 1 at one element of one operand, and 0 elsewhere.
+    """
+    if not like:
+        return linear()  # of no basis vector; nothing will be asked of its rows
+    total = sum([x.size for x in like])
+    if total == 1 and len(like) == 1:
+        return [y.reshape((1, *y.shape)) for y in linear(like[0].ones_like())]
+    basis, start = [], 0
+    for x in like:
+        rows = x.constant(range(-start, total - start), int32, (total,)).reshape((total, 1))
+        columns = x.constant(range(x.size), int32, (x.size,)).reshape((1, x.size))
+        shape = (total, x.size)
+        basis.append(rows.expand(shape).eq(columns.expand(shape)).astype(x.dtype).reshape((total, *x.shape)))
+        start += x.size
+    results: list[Any] = over_examples(linear, total, [True] * len(like))(*basis)
+    return results
+
+
+def _split(rows: Tensor, like: list[Tensor]) -> list[Tensor]:
+    """The rows of each operand."""
+    if len(like) == 1:
+        return [rows]
+    parts, start = [], 0
+    for x in like:
+        limits = ((start, start + x.size), *[(0, n) for n in rows.shape[1:]])
+        parts.append(rows.crop(limits))
+        start += x.size
+    return parts

@@ -1,0 +1,147 @@
+"""linearize: a function run once, and its derivative there as a linear function that can be called many times."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensorken_core import tree
+from tensorken_core.language.interpreter import Interpreter, R
+from tensorken_core.language.op import Op, run
+from tensorken_core.levels.forward import pushed_through
+from tensorken_core.levels.reverse import Traced
+from tensorken_core.tensor.level import Level, ground, raised, running
+from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
+from tensorken_core.transforms.arguments import (
+    Function,
+    check_function,
+    directions_of,
+    floats_among,
+    primals_of,
+)
+
+__all__ = [
+    "linearize",
+]
+
+
+@dataclass(slots=True)
+class Step:
+    """An op that a tangent may pass: its operands' places and values, its results' places and values, its params."""
+
+    op: Op
+    parents: list[int | None]
+    primals: list[Any]
+    places: list[int]
+    results: list[Any]
+    params: tuple[Any, ...]
+
+
+class Linearize(Level[Traced[R]]):
+    """Computes at once, and records what the JVP rules will need."""
+
+    transform = "linearize"
+    way_out = "return it from the function"
+
+    def __init__(self, inner: Interpreter[Any]) -> None:
+        super().__init__(inner)
+        self.steps: list[Step] = []
+        self._places = itertools.count()  # gives each place out once, to whichever thread asks
+
+    def lift(self, x: R) -> Traced[R]:
+        return Traced(x, None)
+
+    def lower(self, x: Traced[R]) -> R:
+        return x.primal
+
+    def variable(self, x: R) -> Traced[R]:
+        """A value whose tangent will be given."""
+        return Traced(x, next(self._places))
+
+    def interpret(self, op: Op, operands: Sequence[Traced[R]], params: tuple[Any, ...]) -> Any:
+        if self.closed:
+            raise self.refuse(op.name)
+        primals = [x.primal for x in operands]
+        parents = [x.index for x in operands]
+        if op.primal_rule is not None and any([parent is not None for parent in parents]):
+            xs = [Tensor(self.inner, p) for p in primals]
+            ys, kept = op.primal_rule(tuple([parent is not None for parent in parents]), xs, params)
+            places = [next(self._places) for _ in ys]
+            results = [y.representation for y in (*ys, *kept)]
+            self.steps.append(Step(op, parents, primals, places, results, params))
+            return tuple([Traced(y.representation, place) for y, place in zip(ys, places, strict=True)])
+        y = run(self.inner, op, primals, params)
+        results = [y] if op.results == 1 else list(y)
+        if op.differentiable and any([parent is not None for parent in parents]):
+            places = [next(self._places) for _ in results]
+            self.steps.append(Step(op, parents, primals, places, results, params))
+            traced = [Traced(x, place) for x, place in zip(results, places, strict=True)]
+        else:
+            traced = [Traced(x, None) for x in results]
+        return traced[0] if op.results == 1 else tuple(traced)
+
+    def push(self, tangents: dict[int, Tensor]) -> dict[int, Tensor]:
+        """The tangents of all values, by their place, from those of the variables; what is not there is zero."""
+        inner = self.inner
+        for step in self.steps:
+            given = [None if parent is None else tangents.get(parent) for parent in step.parents]
+            if not any([t is not None for t in given]):
+                continue
+            xs = [Tensor(inner, x) for x in step.primals]
+            ys = [Tensor(inner, y) for y in step.results]
+            pushed = pushed_through(step.op, given, ys, xs, step.params)
+            # a rule that gets more than the results gives the tangents of these alone
+            tangents.update([(i, t) for i, t in zip(step.places, pushed, strict=False) if t is not None])
+        return tangents
+
+
+def linearize(f: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """f at the primals, and its derivative there as a linear function of tangents.
+
+    f runs once; each call of the linear function costs the derivative alone.  It keeps all of f's inner values.
+
+    Args:
+        f: a function of pytrees of tensors.
+        primals: its arguments, floating-point, and integers or bools among them.
+
+    Returns:
+        (result, push_forward), where `push_forward(*tangents)` takes a tangent for each primal, of its structure,
+        shapes and dtypes, None for that of an integer or bool, and gives the tangent of the result: what `jvp` gives.
+
+    Raises:
+        GradientError: if no primal is floating-point.
+        StructureError, ShapeError: by push_forward, if the tangents do not match the primals.
+
+    >>> import tensorken as tk
+    >>> y, push_forward = tk.linearize(tk.square, 3.0)
+    >>> y.item(), push_forward(1.0).item(), push_forward(2.0).item()
+    (9.0, 6.0, 12.0)
+    """
+    check_function("linearize", f)
+    arguments, structure = tree.flatten(primals)
+    values = primals_of("linearize", arguments, structure)
+    places = floats_among(values)
+    inner = ground([x.interpreter for x in values] or [as_tensor(0.0).interpreter], "linearize")
+    level: Linearize[Any] = Linearize(inner)
+    with running(level):
+        variables = list(values)
+        for i in places:
+            x = values[i]
+            variables[i] = Tensor(level, level.variable(raised(x, inner)), x.shape, x.dtype)
+        leaves, out_structure = tree.flatten(f(*tree.unflatten(structure, variables)))
+        outputs = [result_at(level, y) for y in leaves]
+    results = [Tensor(inner, y.representation.primal, y.shape, y.dtype) for y in outputs]
+
+    def push_forward(*tangents: Any) -> Any:
+        """The tangent of the result."""
+        given = directions_of("linearize", "tangents", structure, values, tangents)
+        found = level.push({k: t for k, i in enumerate(places) if (t := given[i]) is not None})
+        pushed = [
+            y.zeros_like() if (t := found.get(traced.representation.index)) is None else t
+            for y, traced in zip(results, outputs, strict=True)
+        ]
+        return tree.unflatten(out_structure, pushed)
+
+    return tree.unflatten(out_structure, results), push_forward

@@ -1,0 +1,420 @@
+"""Ops whose body is a function of the user's: made at a call, from that call's arguments, and run like all others."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tensorken_core import tree
+from tensorken_core.errors import (
+    ArgumentError,
+    DTypeError,
+    EscapedTensorError,
+    ShapeError,
+    StructureError,
+    TensorkenError,
+)
+from tensorken_core.language.dtypes import with_scalar
+from tensorken_core.language.interpreter import Interpreter
+from tensorken_core.language.op import Op, run
+from tensorken_core.levels.forward import Dual, Forward
+from tensorken_core.tensor.coercion import as_operand
+from tensorken_core.tensor.dispatch import at_one_level
+from tensorken_core.tensor.level import ClosureError, ground, meet, raised, running, standing_on
+from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
+from tensorken_core.transforms.arguments import matching
+from tensorken_core.transforms.grad import pull, record
+
+STATIC = (bool, int, str, bytes, type(None))
+"""Kinds of arguments that reach the user's function as they are; floats and arrays become tensors."""
+
+Active = Sequence[bool]
+"""Which operands have derivatives."""
+
+
+@dataclass(slots=True)
+class Arguments:
+    """What stands between the tensors in the arguments of one call.
+
+    Not the tensors too: an op's rules refer to this, and a tape to the op, so the tape would keep itself alive.
+    """
+
+    structure: Any
+    places: list[int]  # of the tensors among the leaves
+    leaves: list[Any]  # None where a tensor stands
+
+    @classmethod
+    def of(cls, name: str, arguments: Any) -> tuple[Arguments, list[Tensor]]:
+        """Take the arguments apart, tensors from the rest.
+
+        A number takes the widest floating-point dtype among the tensors, and numbers and arrays their backend.
+
+        Raises:
+            ArgumentError: if a leaf is neither a tensor, a number, a string nor a function.
+        """
+        leaves, structure = tree.flatten(arguments)
+        widest = max(
+            [leaf for leaf in leaves if isinstance(leaf, Tensor)],
+            key=lambda x: (x.dtype.kind == "float", x.dtype.itemsize),
+            default=None,
+        )
+        tensors, places = [], []
+        for i, leaf in enumerate(leaves):
+            if not _is_static(leaf):
+                try:
+                    tensors.append(_as_argument(name, leaf, widest))
+                except ArgumentError as error:
+                    raise ArgumentError(f"{name}: argument leaf {i}: {error}") from None
+                places.append(i)
+                leaves[i] = None
+        return cls(structure, places, leaves), tensors
+
+    def filled(self, values: Sequence[Any], rest: bool = True) -> Any:
+        """The arguments with other values for the tensors; what is no tensor stays, or becomes None."""
+        leaves = list(self.leaves) if rest else [None] * len(self.leaves)
+        for place, value in zip(self.places, values, strict=True):
+            leaves[place] = value
+        return tree.unflatten(self.structure, leaves)
+
+    def cotangents(self, name: str, pulled: Any, xs: Sequence[Tensor]) -> list[Tensor | None]:
+        """The cotangents that a rule gives, one an argument, as those of the tensors; None is zero, at any depth.
+
+        Raises:
+            StructureError, ShapeError: if they do not match the arguments.
+        """
+        count = len(self.structure_of_each)
+        if not isinstance(pulled, tuple | list) or len(pulled) != count:
+            got = f"{len(pulled)}" if isinstance(pulled, tuple | list) else type(pulled).__name__
+            raise StructureError(
+                f"{name}: the backward half of a custom_vjp returns a tuple of {count} cotangents, one for each "
+                f"argument, got {got}; use None for zero"
+            )
+        given = [
+            t
+            for structure, own in zip(self.structure_of_each, pulled, strict=True)
+            for t in _up_to(structure, own, f"{name}: the cotangent of an argument")
+        ]
+        found: list[Tensor | None] = []
+        for place, x in zip(self.places, xs, strict=True):
+            t = given[place]
+            found.append(None if t is None or x.dtype.kind != "float" else matching(name, "cotangent", x, t))
+        return found
+
+    @property
+    def structure_of_each(self) -> list[Any]:
+        """The structure of each argument."""
+        whole = tree.unflatten(self.structure, range(self.structure.size))
+        return [tree.structure(argument) for argument in whole]
+
+
+def _up_to(structure: Any, value: Any, what: str) -> list[Any]:
+    """The leaves of a tangent or cotangent; a None stands for as many zeros as its part of the structure has leaves."""
+    leaves, prefix = tree.flatten(value, is_leaf=lambda x: x is None)
+    try:
+        parts = tree.flatten_up_to(prefix, tree.unflatten(structure, range(structure.size)))
+        counts = [len(tree.leaves(part)) for part in parts]
+        if all([count == 1 or leaf is None for leaf, count in zip(leaves, counts, strict=True)]):
+            return [t for t, count in zip(leaves, counts, strict=True) for t in [t] * count]
+    except StructureError:
+        pass
+    tree.check_same(structure, tree.structure(value), what)
+    return []
+
+
+def _as_argument(name: str, leaf: Any, beside: Tensor | None) -> Tensor:
+    if beside is None or isinstance(leaf, Tensor):
+        return as_tensor(leaf)
+    if type(leaf) is float:
+        return as_operand(name, leaf, beside)
+    found: Tensor = Interpreter.coerce(leaf, None, beside.interpreter.base)
+    return found
+
+
+@dataclass(slots=True)
+class Result:
+    """How the tensors that an op returns make up the result of the user's function."""
+
+    name: str
+    static: tuple[type, ...] = STATIC  # kinds of leaves that stay as they are
+    structure: Any = None
+    leaves: list[Any] = field(default_factory=list)  # what is no tensor; None where a tensor stands
+
+    def tensors(self, result: Any) -> list[Any]:
+        """What of a result is or becomes a tensor."""
+        leaves, self.structure = tree.flatten(result)
+        self.leaves = [leaf if _is_static(leaf, self.static) else None for leaf in leaves]
+        return [leaf for leaf in leaves if not _is_static(leaf, self.static)]
+
+    def taken_apart(self, result: Any, interpreter: Interpreter[Any]) -> list[Tensor]:
+        """The tensors of a result, at the level of an interpreter."""
+        return [at_level(self.name, interpreter, leaf) for leaf in self.tensors(result)]
+
+    @property
+    def count(self) -> int:
+        """The number of tensors."""
+        return sum([leaf is None for leaf in self.leaves])
+
+    def matching(
+        self, what: str, tangent: Any, ys: Sequence[Tensor], none: bool = False
+    ) -> list[Tensor | None]:
+        """The tensors of something that must have the structure, shapes and dtypes of the result.
+
+        Args:
+            what: it is, for messages.
+            tangent: the thing.
+            ys: the tensors of the result.
+            none: whether None may stand for zeros.
+        """
+        if none:
+            leaves = _up_to(self.structure, tangent, f"{self.name}: {what}")
+        else:
+            leaves = self._leaves(what, tangent)
+        tensors = [t for t, own in zip(leaves, self.leaves, strict=True) if own is None]
+        return [
+            None if t is None and none else matching(self.name, what, y, t)
+            for y, t in zip(ys, tensors, strict=True)
+        ]
+
+    def alike(
+        self, what: str, value: Any, like: Sequence[Any], interpreter: Interpreter[Any]
+    ) -> list[Tensor]:
+        """The tensors, at the level of an interpreter, of what must be like the result.
+
+        Args:
+            what: it is, for messages.
+            value: the thing; numbers in it take the dtypes.
+            like: anything with the shapes and dtypes of the tensors of the result.
+            interpreter: what the tensors are brought to.
+
+        Raises:
+            StructureError, ShapeError, DTypeError: if it has another structure, shape or dtype.
+        """
+        tensors = [t for t, own in zip(self._leaves(what, value), self.leaves, strict=True) if own is None]
+        found = []
+        for leaf, v in zip(tensors, like, strict=True):
+            if type(leaf) in (bool, int, float) and with_scalar(v.dtype, leaf) is v.dtype:
+                leaf = Interpreter.coerce(leaf, v.dtype, interpreter.base)
+            y = at_level(self.name, interpreter, leaf)
+            if y.shape != v.shape or y.dtype is not v.dtype:
+                error = ShapeError if y.shape != v.shape else DTypeError
+                raise error(
+                    f"{self.name}: {what} is {y.dtype.name} {y.shape}, and that of the function {v.dtype.name} "
+                    f"{v.shape}; make both the same (x.astype, x.reshape)"
+                )
+            found.append(y)
+        return found
+
+    def _leaves(self, what: str, value: Any) -> list[Any]:
+        """The leaves of something that must have the structure of the result."""
+        leaves, structure = tree.flatten(value)
+        tree.check_same(self.structure, structure, f"{self.name}: {what}")
+        return leaves
+
+    def put_together(self, tensors: Sequence[Any]) -> Any:
+        """The inverse: a result with these tensors."""
+        found = iter(tensors)
+        return tree.unflatten(self.structure, [next(found) if leaf is None else leaf for leaf in self.leaves])
+
+
+def _is_static(leaf: Any, static: tuple[type, ...] = STATIC) -> bool:
+    return isinstance(leaf, static) or callable(leaf)
+
+
+def at_level(name: str, interpreter: Interpreter[Any], y: Any) -> Tensor:
+    """A leaf of the result at the level that the function ran at."""
+    try:
+        x = y if isinstance(y, Tensor) else Interpreter.coerce(y, None, interpreter.base)
+    except ArgumentError as error:
+        raise ArgumentError(f"{name}: the function's result: {error}") from None
+    try:
+        if x.interpreter is interpreter or meet((x.interpreter, interpreter), name) is interpreter:
+            return Tensor(interpreter, raised(x, interpreter), x.shape, x.dtype)
+    except EscapedTensorError:
+        pass
+    raise ClosureError(name)
+
+
+def user_op(
+    name: str,
+    body: Callable[[list[Tensor]], list[Tensor]],
+    push: Callable[[list[Tensor | None], list[Tensor], list[Tensor]], Sequence[Tensor | None]],
+    pull: Callable[..., Sequence[Tensor | None]],
+    *,
+    primal: Callable[[Active, list[Tensor]], tuple[list[Tensor], list[Tensor]]] | None = None,
+    both: Callable[[list[Tensor | None], list[Tensor]], tuple[list[Tensor], Sequence[Tensor | None]]]
+    | None = None,
+    transposes_through_body: bool = False,
+    reaching: int | None = None,
+) -> Op:
+    """An op with as many results as its body returns.
+
+    Args:
+        name: for messages.
+        body: from the operands to the results.
+        push: from tangents of the operands, results and operands to the tangents of the results.
+        pull: from cotangents of the results, results and operands, and which of these have derivatives, to the
+            cotangents of the operands.
+        primal: from which operands have derivatives, and the operands, to the results where these are differentiated,
+            and to what `push` and `pull` get after the results; None: the body.
+        both: from tangents of the operands, and the operands, to the results and their tangents; beside `primal`.
+        transposes_through_body: whether the body itself is transposed where a linear function of the op is.
+        reaching: how many of the operands, the first ones, the results may depend on; None: all.
+
+    Both rules are called only where something is given, and what they give for what is not floating-point is dropped.
+    """
+
+    def run_body(*operands: Tensor) -> tuple[Tensor, ...]:
+        return tuple(_run_on(operands[0].interpreter, name, body, list(operands)))
+
+    def run_push(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+        return run_rule(push, tangents, ys, ys, xs)
+
+    def run_pull(cotangents: Any, ys: Any, xs: Any, params: Any, active: Any) -> Any:
+        return run_rule(lambda *groups: pull(*groups, active), cotangents, xs, ys, xs)
+
+    def run_rule(
+        rule: Callable[..., Any], given: Any, targets: Any, ys: Any, xs: Any
+    ) -> Sequence[Tensor | None]:
+        if all([t is None for t in given]) or all([x.dtype.kind != "float" for x in targets]):
+            return [None] * len(targets)
+        level = meet([x.interpreter for x in (*given, *ys, *xs) if x is not None], name)
+        found = _run_on(level, name, rule, list(given), list(ys), list(xs))
+        return _of_floats(found, targets)
+
+    def run_primal(active: Any, xs: Any, params: Any) -> Any:
+        assert primal is not None
+        return _run_on(xs[0].interpreter, name, functools.partial(primal, active), list(xs))
+
+    def run_both(tangents: Any, xs: Any, params: Any) -> Any:
+        assert both is not None
+        ys, pushed = _run_on(xs[0].interpreter, name, both, list(tangents), list(xs))
+        return ys, _of_floats(pushed, ys)
+
+    return Op(
+        name,
+        None,
+        shape=_unknown,
+        dtype=_unknown,
+        jvp_all=run_push,
+        vjp_all=run_pull,
+        vjp_needs_active=True,
+        primal_rule=None if primal is None else run_primal,
+        jvp_with_primals=None if both is None else run_both,
+        transposes_through_body=transposes_through_body,
+        reaching=reaching,
+        body=run_body,
+        results=None,
+        mapped=True,
+    )
+
+
+def _run_on(level: Interpreter[Any], name: str, function: Callable[..., Any], *groups: list[Any]) -> Any:
+    """A function of the user's at a level."""
+    with standing_on(level):
+        try:
+            return function(*groups)
+        except EscapedTensorError as error:
+            hint = "a tensor of an enclosing transform must come in as an argument"
+            if hint not in str(error):
+                error.args = (f"{name}: {error}; {hint}",)
+            raise
+
+
+def _of_floats(found: Sequence[Tensor | None], targets: Sequence[Tensor]) -> list[Tensor | None]:
+    """Tangents or cotangents of the tensors that have any; a rule may give those of the first ones alone."""
+    return [t if x.dtype.kind == "float" else None for t, x in zip(found, targets, strict=False)]
+
+
+def _unknown(*args: Any) -> Any:
+    raise TensorkenError("the result of a user's function has no shape before it is run")
+
+
+def call(op: Op, operands: Sequence[Tensor]) -> list[Tensor]:
+    """Run a user's op on tensors, raised to one level first."""
+    interpreter, representations = at_one_level(op, operands)
+    return [Tensor(interpreter, y) for y in run(interpreter, op, representations, ())]
+
+
+def zeros_for_none(given: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor]:
+    """Tangents or cotangents with the exact zeros written out."""
+    return [x.zeros_like() if t is None else t for t, x in zip(given, like, strict=True)]
+
+
+# ---- derivatives of functions of operands, some of which are no floats; None is an exact zero ------------------
+
+
+def pushed_through(
+    function: Callable[..., Sequence[Any]], xs: Sequence[Tensor], tangents: Sequence[Tensor | None]
+) -> list[Tensor | None]:
+    """The tangents of the function's results."""
+    return results_and_tangents(function, xs, tangents)[1]
+
+
+def results_and_tangents(
+    function: Callable[..., Sequence[Any]], xs: Sequence[Tensor], tangents: Sequence[Tensor | None]
+) -> tuple[list[Tensor], list[Tensor | None]]:
+    """The function's results, and their tangents."""
+    inner = ground([x.interpreter for x in (*xs, *tangents) if x is not None], "jvp")
+    level: Forward[Any] = Forward(inner)
+    with running(level):
+        duals = [
+            x if t is None else Tensor(level, Dual(raised(x, inner), raised(t, inner)), x.shape, x.dtype)
+            for x, t in zip(xs, tangents, strict=True)
+        ]
+        ys = [result_at(level, y) for y in function(*duals)]
+    duals_out = [y.representation for y in ys]
+    return [Tensor(inner, y.primal) for y in duals_out], [
+        None if y.tangent is None else Tensor(inner, y.tangent) for y in duals_out
+    ]
+
+
+def pulled_through(
+    function: Callable[..., Sequence[Any]],
+    xs: Sequence[Tensor],
+    cotangents: Sequence[Tensor | None],
+    active: Active | None = None,
+    linear: bool = False,
+) -> list[Tensor | None]:
+    """The cotangents of the operands, from those of the function's results.
+
+    Args:
+        function: of the operands.
+        xs: the operands.
+        cotangents: of the results.
+        active: which operands have derivatives; None for all.
+        linear: whether the function is linear.
+    """
+    places = [i for i, x in enumerate(xs) if x.dtype.kind == "float" and (active is None or active[i])]
+    pulled: list[Tensor | None] = [None] * len(xs)
+    given: list[Tensor] = []
+
+    def reached(*floats: Tensor) -> list[Any]:
+        full = list(xs)
+        for place, x in zip(places, floats, strict=True):
+            full[place] = x
+        pairs = list(zip(function(*full), cotangents, strict=True))
+        given[:] = [t for y, t in pairs if y is not None and t is not None]
+        return [y for y, t in pairs if y is not None and t is not None]
+
+    if places and any([t is not None for t in cotangents]):
+        level, ys, *_ = record("vjp", reached, [xs[i] for i in places], None, False, linear)
+        found = pull(level, ys, given, consume=True)
+        for i, place in enumerate(places):
+            pulled[place] = found.get(i)
+    return pulled
+
+
+def transposed(
+    linear: Callable[..., Sequence[Tensor | None]],
+    operands: Sequence[Tensor],
+    cotangents: Sequence[Tensor | None],
+) -> list[Tensor | None]:
+    """What a linear function of tensors like the operands, run backwards, makes of cotangents of its results."""
+    return pulled_through(linear, [x.zeros_like() for x in operands], cotangents, linear=True)
+
+
+def added(first: Sequence[Tensor | None], second: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """Sums of contributions, in which None is an exact zero."""
+    return [b if a is None else a if b is None else a + b for a, b in zip(first, second, strict=True)]

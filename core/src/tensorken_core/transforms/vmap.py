@@ -1,0 +1,169 @@
+"""vmap: a function of one example as a function of many at once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError, ShapeError
+from tensorken_core.language.shapes import shown
+from tensorken_core.levels.batch import Batch, Batched
+from tensorken_core.tensor.level import ground, raised, running
+from tensorken_core.tensor.normalization import axis_of
+from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
+from tensorken_core.transforms.arguments import Function, check_function
+
+__all__ = [
+    "vmap",
+]
+
+
+def vmap(
+    f: Function, in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None
+) -> Callable[..., Any]:
+    """The function that runs f on every example along an axis, in one pass: `f` is called once.
+
+    What does not depend on an example is computed once for all.  vmap nests with itself and with all derivatives.
+
+    Args:
+        f: a function of pytrees of tensors, written for one example.
+        in_axes: the axis of the examples: one int for all positional arguments, or a tuple with an entry for each: an
+            int, None for an argument that all examples share, or a pytree of these that is a prefix of the argument.
+            Keyword arguments have their examples along axis 0.
+        out_axes: where the results get the axis of the examples: an int or a pytree of ints that is a prefix of the
+            result; None for one that does not depend on the example.
+        axis_size: the number of examples, needed only if no argument tells it.
+
+    Raises:
+        ArgumentError: if in_axes or out_axes do not fit, no argument has examples, or a result with out_axes None
+            differs between the examples.
+        ShapeError: if arguments have different numbers of examples.
+        ConcretizationError: in f, where one value is asked of what differs between the examples, as by `if x > 0`.
+
+    >>> import tensorken as tk
+    >>> norms = tk.vmap(lambda row: tk.sqrt((row * row).sum()))
+    >>> norms(tk.tensor([[3.0, 4.0], [0.0, 2.0]])).tolist()
+    [5.0, 2.0]
+    >>> per_example = tk.vmap(tk.grad(lambda w, x: (w * x).sum() ** 2), in_axes=(None, 0))
+    >>> per_example(tk.tensor([1.0, 1.0]), tk.tensor([[1.0, 0.0], [1.0, 2.0]])).tolist()
+    [[2.0, 0.0], [6.0, 12.0]]
+    """
+
+    @functools.wraps(check_function("vmap", f))
+    def mapped(*arguments: Any, **keywords: Any) -> Any:
+        axes_of_arguments = _for_each_argument(in_axes, len(arguments))
+        leaves, axes = _with_axes("in_axes", axes_of_arguments, arguments)
+        structure = tree.structure(arguments)
+        more, more_structure = tree.flatten(keywords)
+        leaves, axes = leaves + more, axes + [0] * len(more)
+        values = [
+            leaf if axis is None else _examples(leaf, axis, i, i < structure.size)
+            for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
+        ]
+        size = _number_of_examples(values, axes, axis_size)
+        inner = ground(
+            [x.interpreter for x in values if isinstance(x, Tensor)] or [as_tensor(0.0).interpreter], "vmap"
+        )
+        level: Batch[Any] = Batch(inner, size)
+        inputs = [
+            x if axis is None else Tensor(level, Batched(raised(x, inner), True), x.shape[1:], x.dtype)
+            for x, axis in zip(values, axes, strict=True)
+        ]
+        with running(level):
+            count = structure.size
+            result = f(
+                *tree.unflatten(structure, inputs[:count]), **tree.unflatten(more_structure, inputs[count:])
+            )
+            outputs, places = _with_axes("out_axes", out_axes, result)
+            tensors = [result_at(level, y) for y in outputs]
+            placed = [_placed(level, y, axis) for y, axis in zip(tensors, places, strict=True)]
+        return tree.unflatten(tree.structure(result), placed)
+
+    return mapped
+
+
+def _for_each_argument(in_axes: Any, count: int) -> Any:
+    """in_axes as a tuple with an entry for each positional argument."""
+    if in_axes is None or type(in_axes) is int:
+        return (in_axes,) * count
+    if not isinstance(in_axes, tuple | list):
+        raise ArgumentError(
+            f"vmap: in_axes must be an int, None, or a tuple with an entry for each argument, got {shown(in_axes)}"
+        )
+    if len(in_axes) != count:
+        raise ArgumentError(
+            f"vmap: in_axes {shown(in_axes)} has {len(in_axes)} entries for a call with {count} positional arguments; "
+            f"give each one, None for what all examples share"
+        )
+    return tuple(in_axes)
+
+
+def _with_axes(name: str, axes: Any, value: Any) -> tuple[list[Any], list[int | None]]:
+    """The leaves of a value, and for each the axis that a prefix tree of axes gives it."""
+    given, prefix = tree.flatten(axes, is_leaf=lambda x: x is None)
+    leaves: list[Any] = []
+    places: list[int | None] = []
+    for axis, part in zip(given, tree.flatten_up_to(prefix, value, f"vmap: {name}"), strict=True):
+        if axis is not None and type(axis) is not int:
+            raise ArgumentError(f"vmap: {name} must be made of ints and None, got {shown(axis)}")
+        own = tree.leaves(part)
+        leaves += own
+        places += [axis] * len(own)
+    return leaves, places
+
+
+def _examples(leaf: Any, axis: int, place: int, positional: bool) -> Tensor:
+    """A leaf of the arguments with its examples along the first axis."""
+    to_share = "give it None in in_axes to share it" if positional else "pass by position what is shared"
+    try:
+        x = as_tensor(leaf)
+    except ArgumentError as error:
+        raise ArgumentError(f"vmap: argument leaf {place}: {error}; {to_share}") from None
+    if x.ndim == 0:
+        raise ShapeError(f"vmap: argument leaf {place} has shape (), so no axis of examples; {to_share}")
+    first = axis_of("vmap", x.shape, axis)
+    return x.permute((first, *[i for i in range(x.ndim) if i != first]))
+
+
+def _number_of_examples(values: list[Any], axes: list[int | None], axis_size: int | None) -> int:
+    counts: list[tuple[int, int]] = [
+        (i, x.shape[0]) for i, (x, axis) in enumerate(zip(values, axes, strict=True)) if axis is not None
+    ]
+    if axis_size is not None:
+        if type(axis_size) is not int or axis_size < 0:
+            raise ArgumentError(
+                f"vmap: axis_size must be an int that is not negative, got {shown(axis_size)}"
+            )
+        counts.insert(0, (-1, axis_size))
+    if not counts:
+        raise ArgumentError(
+            "vmap: no argument has examples; give one an int in in_axes, or say axis_size=, the number of examples"
+        )
+    place, size = counts[0]
+    for other, count in counts[1:]:
+        if count != size:
+            known = "axis_size says" if place < 0 else f"argument leaf {place} has"
+            raise ShapeError(
+                f"vmap: {known} {size} examples and argument leaf {other} has {count} along axis {axes[other]}; "
+                f"need one number, or None in in_axes for what all examples share"
+            )
+    return size
+
+
+def _placed(level: Batch[Any], y: Tensor, axis: int | None) -> Tensor:
+    """A result one level down, with the examples along the axis."""
+    representation = y.representation
+    if axis is None:
+        if representation.batched:
+            raise ArgumentError(
+                f"vmap: a result of shape {y.shape} differs between the examples, so its out_axes cannot be None; "
+                f"give it an axis"
+            )
+        return Tensor(level.inner, representation.value, y.shape, y.dtype)
+    whole = level.whole(representation)
+    place = axis_of("vmap", whole.shape, axis)
+    order = [*range(1, whole.ndim)]
+    order.insert(place, 0)
+    return whole.permute(tuple(order))

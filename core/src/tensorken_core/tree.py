@@ -1,0 +1,522 @@
+"""Pytrees: containers of tensors, taken apart into their leaves and put together again.
+
+A tree is a leaf or a container of trees. The containers are
+
+* `dict`: children in the order of the sorted keys, so two dicts with the same keys have the same structure
+  however they were filled. Keys of several types that do not compare (`1` and `"a"`) are sorted by the type's
+  name first; keys that do not compare even so stay in the order of insertion.
+* `list`, `tuple`, named tuples, `OrderedDict` (its order counts) and `defaultdict`;
+* `None`, which has no leaves;
+* dataclasses, frozen or not: the fields are the children, except that a field with the metadata
+  `{"static": True}` belongs to the structure, and its value must be hashable. They are put together again
+  without a call of `__init__` or `__post_init__`, from their fields alone;
+* whatever `register` adds.
+
+Everything else is a leaf, other subclasses of `dict`, `list` and `tuple` included. Nothing here recurses, so
+trees may be deeper than Python's stack.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any, TypeAlias, TypeVar
+
+from tensorken_core.errors import ArgumentError, StructureError
+
+__all__ = [
+    "Container",
+    "Structure",
+    "check_same",
+    "flatten",
+    "flatten_up_to",
+    "flatten_with_path",
+    "leaves",
+    "map",
+    "register",
+    "register_leaf",
+    "structure",
+    "unflatten",
+]
+
+T = TypeVar("T", bound=type)
+IsLeaf: TypeAlias = Callable[[Any], bool]
+
+DEEPEST = 10_000  # levels; a tree that is deeper is taken for one that contains itself
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Container:
+    """How containers of one type are taken apart, put together and named.
+
+    What `flatten` gives beside the children, and the other functions take, is the container's metadata.
+
+    >>> container, metadata, count = structure({"b": 1.0, "a": 2.0}).nodes[0]
+    >>> container.kind.__name__, metadata, count, container.steps(metadata, count)
+    ('dict', ('a', 'b'), 2, ['["a"]', '["b"]'])
+    """
+
+    kind: type
+    flatten: Callable[[Any], tuple[Sequence[Any], Hashable]]
+    unflatten: Callable[[Any, list[Any]], Any]
+    steps: Callable[[Any, int], Iterable[str]]  # from (metadata, number of children): the path to each child
+    show: Callable[[Any, list[str]], str]  # from (metadata, children as text): the container as text
+
+    def __reduce__(self) -> tuple[Callable[[type], Container | None], tuple[type]]:
+        return container_of, (self.kind,)  # so structures can be pickled
+
+
+Node: TypeAlias = (
+    "tuple[Container, Any, int] | None"  # container, metadata, number of children; None is a leaf
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
+class Structure:
+    """What is left of a tree without its leaves: equal for equal nesting, keys and static fields.
+
+    >>> structure({"b": (1.0, 2.0), "a": None})
+    Structure({'a': None, 'b': (*, *)})
+    """
+
+    nodes: tuple[Node, ...]  # in the order of a walk from the root: each container before its children
+    size: int  # the number of leaves
+
+    def __hash__(self) -> int:
+        try:
+            return hash(self.nodes)
+        except TypeError as error:
+            raise ArgumentError(
+                f"the structure {self} has static data that cannot be hashed: {error}"
+            ) from None
+
+    def __repr__(self) -> str:
+        return f"Structure({self})"
+
+    def __str__(self) -> str:
+        return str(combine(self, ["*"] * self.size, attrgetter("show")))
+
+
+LEAF = Structure((None,), 1)
+
+
+# Taking apart and putting together.
+
+
+def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], Structure]:
+    """The leaves of a tree, from left to right, and its structure.
+
+    Args:
+        tree: any value.
+        is_leaf: called with each container; where it is true, the container is a leaf.
+
+    Raises:
+        StructureError: if the tree is deeper than 10 000 levels, as a list that contains itself is.
+
+    >>> flatten({"b": (1.0, 2.0), "a": 3.0})
+    ([3.0, 1.0, 2.0], Structure({'a': *, 'b': (*, *)}))
+    """
+    if _containers[type(tree)] is None:
+        return [tree], LEAF
+    leaves: list[Any] = []
+    nodes: list[Node] = []
+    levels: list[Iterator[Any]] = [iter((tree,))]
+    while levels:
+        for value in levels[-1]:
+            container = _containers[type(value)]
+            if container is None or (is_leaf is not None and is_leaf(value)):
+                leaves.append(value)
+                nodes.append(None)
+                continue
+            children, metadata = container.flatten(value)
+            nodes.append((container, metadata, len(children)))
+            levels.append(iter(children))
+            if len(levels) > DEEPEST:
+                raise StructureError(
+                    f"flatten: this {type(tree).__name__} is nested more than {DEEPEST} levels deep; "
+                    "make sure that it does not contain itself"
+                )
+            break
+        else:
+            levels.pop()
+    return leaves, Structure(tuple(nodes), len(leaves))
+
+
+def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
+    """The tree of this structure with these leaves: the inverse of `flatten`.
+
+    Raises:
+        StructureError: if the number of leaves differs from `structure.size`.
+
+    >>> unflatten(structure([0, {"a": 0}]), "xy")
+    ['x', {'a': 'y'}]
+    """
+    leaves = list(leaves)
+    if len(leaves) != structure.size:
+        raise StructureError(
+            f"unflatten: got {len(leaves)} leaves, but {_brief(structure)} has {structure.size}"
+        )
+    return combine(structure, leaves, attrgetter("unflatten"))
+
+
+def leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
+    """The leaves of a tree, from left to right.
+
+    >>> leaves([1, None, {"b": 2, "a": 3}])
+    [1, 3, 2]
+    """
+    return flatten(tree, is_leaf)[0]
+
+
+def structure(tree: Any, is_leaf: IsLeaf | None = None) -> Structure:
+    """The structure of a tree.
+
+    >>> structure([1, 2]) == structure([3, 4]), structure([1, 2]) == structure((1, 2))
+    (True, False)
+    """
+    return flatten(tree, is_leaf)[1]
+
+
+def flatten_with_path(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[tuple[str, Any]], Structure]:
+    """As `flatten`, with each leaf the path to it, as one would write it behind the tree's name.
+
+    >>> flatten_with_path({"a": [1.0, 2.0], 0: 3.0})[0]
+    [('[0]', 3.0), ('["a"][0]', 1.0), ('["a"][1]', 2.0)]
+    """
+    found, whole = flatten(tree, is_leaf)
+    paths = (path for path, node in zip(_paths(whole.nodes), whole.nodes, strict=True) if node is None)
+    return list(zip(paths, found, strict=True)), whole
+
+
+def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
+    """The tree of the results of `f` on the leaves of `tree` and on what stands at the same places in `rest`.
+
+    As in JAX, `tree` alone decides what is a leaf: where it has one, a tree of `rest` may have a subtree.
+
+    Raises:
+        StructureError: if a tree of `rest` differs from `tree` above its leaves.
+
+    >>> map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
+    {'a': 11, 'b': [22]}
+    """
+    first, whole = flatten(tree, is_leaf)
+    others = [flatten_up_to(whole, other, f"map: tree {i}") for i, other in enumerate(rest, start=2)]
+    return unflatten(whole, [f(*values) for values in zip(first, *others, strict=True)])
+
+
+def flatten_up_to(structure: Structure, tree: Any, what: str = "tree") -> list[Any]:
+    """What `tree` has at the places where `structure` has leaves: leaves or whole subtrees.
+
+    Raises:
+        StructureError: if the tree differs from the structure above those places; it begins with `what`.
+
+    >>> flatten_up_to(structure({"a": 0, "b": 0}), {"a": 1, "b": [2, 3]})
+    [1, [2, 3]]
+    """
+    found: list[Any] = []
+    values = [tree]
+    for position, node in enumerate(structure.nodes):
+        value = values.pop()
+        if node is None:
+            found.append(value)
+            continue
+        container = _containers[type(value)]
+        children, metadata = container.flatten(value) if container else ((), None)
+        own = (container, metadata, len(children)) if container else None
+        if own != node:
+            raise StructureError(_difference(structure, position, own, what))
+        values.extend(reversed(children))
+    return found
+
+
+def check_same(expected: Structure, got: Structure, what: str) -> None:
+    """Raise a StructureError that tells where two structures first differ; it begins with `what`.
+
+    Raises:
+        StructureError: if they differ.
+
+    >>> check_same(structure({"a": 0, "b": (0, 0)}), structure({"a": 0, "b": [0, 0]}), "tangents")
+    Traceback (most recent call last):
+    tensorken_core.errors.StructureError: tangents: at ["b"]: expected a tuple of 2, got a list of 2; \
+the structure must be {'a': *, 'b': (*, *)}
+    """
+    if expected == got:
+        return
+    for position, (node, own) in enumerate(zip(expected.nodes, got.nodes, strict=False)):
+        if node != own:
+            raise StructureError(_difference(expected, position, own, what))
+
+
+def combine(structure: Structure, leaves: list[Any], how: Callable[[Container], Callable[..., Any]]) -> Any:
+    """Combine leaves, then the results, by `how(container)(metadata, children)`; uses up `leaves`."""
+    done: list[Any] = []
+    for node in reversed(
+        structure.nodes
+    ):  # the children of a container are then done before it, the first one last
+        if node is None:
+            done.append(leaves.pop())
+        else:
+            container, metadata, count = node
+            start = len(done) - count
+            children = done[start:]
+            children.reverse()
+            del done[start:]
+            done.append(how(container)(metadata, children))
+    return done[0]
+
+
+# Names of places and kinds, for people.
+
+
+def _paths(nodes: Iterable[Node]) -> Iterator[str]:
+    """The path to each node."""
+    pending = [""]
+    for node in nodes:
+        path = pending.pop()
+        yield path
+        if node is not None:
+            container, metadata, count = node
+            pending.extend(path + step for step in reversed([*container.steps(metadata, count)]))
+
+
+def _difference(expected: Structure, position: int, got: Node, what: str) -> str:
+    """The message for a tree that first differs at this node."""
+    node = expected.nodes[position]
+    path = next(path for i, path in enumerate(_paths(expected.nodes)) if i == position)
+    needed, came, note = _kind(node), _kind(got), ""
+    if node and got and node[0] is got[0]:
+        steps, own_steps = [*node[0].steps(*node[1:])], [*got[0].steps(*got[1:])]
+        if steps == own_steps:  # then the static data differ
+            needed, came = (n[0].show(n[1], ["*"] * n[2]) for n in (node, got))
+        elif set(steps) == set(own_steps):
+            note = " (in another order)"
+        elif node[1] is not None:  # the children have names
+            clashes = [f"no {step}" for step in steps if step not in own_steps]
+            clashes += [f"an unexpected {step}" for step in own_steps if step not in steps]
+            more = f" and {len(clashes) - 5} more" if len(clashes) > 5 else ""
+            note = f" (with {', '.join(clashes[:5])}{more})"
+    elif needed == came and node and got:  # two classes of one name
+        needed, came = (f"a {n[0].kind.__module__}.{n[0].kind.__qualname__}" for n in (node, got))
+    return (
+        f"{what}: at {path or 'the top'}: expected {needed}, got {came}{note}; "
+        f"the structure must be {_brief(expected)}"
+    )
+
+
+def _kind(node: Node) -> str:
+    if node is None:
+        return "a leaf"
+    container, _metadata, count = node
+    name = container.kind.__name__
+    return (
+        "None" if container.kind is type(None) else f"{'an' if name[0] in 'AEIOU' else 'a'} {name} of {count}"
+    )
+
+
+def _brief(structure: Structure, width: int = 120) -> str:
+    text = str(structure)
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
+# The kinds of containers.
+
+
+class _Containers(dict[type, Container | None]):
+    """The container of each type met so far; None for the types of leaves."""
+
+    def __missing__(self, kind: type) -> Container | None:
+        if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+            self[kind] = _named_tuple(kind)
+        elif dataclasses.is_dataclass(kind):
+            self[kind] = _dataclass(kind)
+        else:
+            self[kind] = None
+        return self[kind]
+
+
+def container_of(kind: type) -> Container | None:
+    """How containers of a type are taken apart; None if its instances are leaves."""
+    return _containers[kind]
+
+
+def register(
+    kind: type,
+    flatten: Callable[[Any], tuple[Iterable[Any], Hashable]],
+    unflatten: Callable[[Any, list[Any]], Any],
+) -> None:
+    """Make a type of container known: its instances (not those of subclasses) are no leaves any more.
+
+    Args:
+        kind: the class.
+        flatten: from a container to its children and its metadata: all else that `unflatten` needs, hashable.
+        unflatten: from metadata and children (of any type) to a container.
+
+    Raises:
+        ArgumentError: if the type is known already.
+
+    >>> from collections import deque
+    >>> register(deque, lambda d: (d, d.maxlen), lambda maxlen, children: deque(children, maxlen))
+    >>> map(abs, deque([-1, 2]))
+    deque([1, 2])
+    """
+
+    def taken_apart(tree: Any) -> tuple[list[Any], Hashable]:
+        children, metadata = flatten(tree)
+        return list(children), metadata
+
+    def show(metadata: Any, parts: list[str]) -> str:
+        arguments = parts if metadata is None else [*parts, repr(metadata)]
+        return f"{kind.__name__}({', '.join(arguments)})"
+
+    _add(kind, Container(kind, taken_apart, unflatten, _numbered, show))
+
+
+def register_leaf(kind: T) -> T:
+    """Make the instances of a dataclass or named tuple leaves; also used as a decorator of the class.
+
+    Raises:
+        ArgumentError: if the type is known already as a container.
+
+    >>> @register_leaf
+    ... @dataclasses.dataclass(frozen=True)
+    ... class Interval:
+    ...     low: float
+    ...     high: float
+    >>> leaves({"all": Interval(0.0, 1.0)})
+    [Interval(low=0.0, high=1.0)]
+    """
+    _add(kind, None)
+    return kind
+
+
+_registered: set[type] = set()
+
+
+def _add(kind: type, container: Container | None) -> None:
+    if kind in _registered:
+        raise ArgumentError(f"register: {kind.__name__} is registered already; a type is registered once")
+    _registered.add(kind)
+    _containers[kind] = container
+
+
+def _numbered(_metadata: Any, count: int) -> list[str]:
+    return [f"[{i}]" for i in range(count)]
+
+
+def _keyed(keys: Sequence[Any], _count: int) -> list[str]:
+    return [f"[{json.dumps(key, ensure_ascii=False) if isinstance(key, str) else repr(key)}]" for key in keys]
+
+
+def _sorted_keys(mapping: dict[Any, Any]) -> tuple[Any, ...]:
+    try:
+        return tuple(sorted(mapping))
+    except TypeError:
+        pass
+    try:
+        return tuple(sorted(mapping, key=lambda key: (type(key).__name__, key)))
+    except TypeError:
+        return tuple(mapping)
+
+
+def _flatten_dict(tree: dict[Any, Any]) -> tuple[list[Any], tuple[Any, ...]]:
+    keys = _sorted_keys(tree)
+    return [tree[key] for key in keys], keys
+
+
+def _flatten_defaultdict(tree: defaultdict[Any, Any]) -> tuple[list[Any], tuple[Any, ...]]:
+    keys = _sorted_keys(tree)
+    return [tree[key] for key in keys], (tree.default_factory, keys)
+
+
+def _show_dict(keys: Sequence[Any], parts: list[str]) -> str:
+    return "{" + ", ".join(f"{key!r}: {part}" for key, part in zip(keys, parts, strict=True)) + "}"
+
+
+def _named_tuple(kind: Any) -> Container:
+    names: tuple[str, ...] = kind._fields
+
+    def show(_metadata: None, parts: list[str]) -> str:
+        fields = (f"{name}={part}" for name, part in zip(names, parts, strict=True))
+        return f"{kind.__name__}({', '.join(fields)})"
+
+    return Container(
+        kind,
+        flatten=lambda tree: (tree, None),
+        unflatten=lambda _metadata, children: kind._make(children),
+        steps=lambda _metadata, _count: [f".{name}" for name in names],
+        show=show,
+    )
+
+
+def _dataclass(kind: type) -> Container:
+    fields = dataclasses.fields(kind)
+    names = [field.name for field in fields if not field.metadata.get("static")]
+    static = [field.name for field in fields if field.metadata.get("static")]
+
+    def flatten(tree: Any) -> tuple[list[Any], tuple[Any, ...]]:
+        return [getattr(tree, name) for name in names], tuple([getattr(tree, name) for name in static])
+
+    def unflatten(values: tuple[Any, ...], children: list[Any]) -> Any:
+        tree: Any = object.__new__(kind)
+        for name, value in zip(names + static, [*children, *values], strict=True):
+            object.__setattr__(tree, name, value)  # goes past `frozen`
+        return tree
+
+    def show(values: tuple[Any, ...], parts: list[str]) -> str:
+        texts = dict(zip(names + static, [*parts, *(repr(value) for value in values)], strict=True))
+        return f"{kind.__name__}({', '.join(f'{field.name}={texts[field.name]}' for field in fields)})"
+
+    return Container(kind, flatten, unflatten, lambda _values, _count: [f".{name}" for name in names], show)
+
+
+_containers = _Containers()
+for _container in (
+    Container(
+        list,
+        flatten=lambda tree: (tree, None),
+        unflatten=lambda _metadata, children: children,
+        steps=_numbered,
+        show=lambda _metadata, parts: f"[{', '.join(parts)}]",
+    ),
+    Container(
+        tuple,
+        flatten=lambda tree: (tree, None),
+        unflatten=lambda _metadata, children: tuple(children),
+        steps=_numbered,
+        show=lambda _metadata, parts: f"({', '.join(parts)}{',' if len(parts) == 1 else ''})",
+    ),
+    Container(
+        dict,
+        flatten=_flatten_dict,
+        unflatten=lambda keys, children: dict(zip(keys, children, strict=True)),
+        steps=_keyed,
+        show=_show_dict,
+    ),
+    Container(
+        OrderedDict,
+        flatten=lambda tree: (list(tree.values()), tuple(tree)),
+        unflatten=lambda keys, children: OrderedDict(zip(keys, children, strict=True)),
+        steps=_keyed,
+        show=lambda keys, parts: f"OrderedDict({_show_dict(keys, parts)})",
+    ),
+    Container(
+        defaultdict,
+        flatten=_flatten_defaultdict,
+        unflatten=lambda data, children: defaultdict(data[0], zip(data[1], children, strict=True)),
+        steps=lambda data, count: _keyed(data[1], count),
+        show=lambda data, parts: f"defaultdict({data[0]!r}, {_show_dict(data[1], parts)})",
+    ),
+    Container(
+        type(None),
+        flatten=lambda tree: ((), None),
+        unflatten=lambda _metadata, _children: None,
+        steps=_numbered,
+        show=lambda _metadata, _parts: "None",
+    ),
+):
+    _add(_container.kind, _container)
+register_leaf(Container)
+register_leaf(Structure)

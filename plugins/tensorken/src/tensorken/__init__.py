@@ -1,0 +1,145 @@
+"""Tensors with numpy's names, their transforms, and compiled programs, on any backend.
+
+>>> import tensorken as tk
+>>> tk.grad(lambda x: (tk.sin(x) * x).sum())(tk.tensor([0.0, 1.0])).tolist()
+[0.0, 1.3817732334136963]
+"""
+
+from __future__ import annotations
+
+import importlib as _importlib
+import typing as _typing
+
+from tensorken.arrays import methods as _methods  # noqa: F401 -- it attaches the methods of Tensor
+from tensorken.arrays.creation import *
+from tensorken.arrays.functions.arithmetic import *
+from tensorken.arrays.functions.broadcasting import *
+from tensorken.arrays.functions.constants import *
+from tensorken.arrays.functions.counting import *
+from tensorken.arrays.functions.cumulative import *
+from tensorken.arrays.functions.diagonals import *
+from tensorken.arrays.functions.editing import *
+from tensorken.arrays.functions.einsum import *
+from tensorken.arrays.functions.elementary import *
+from tensorken.arrays.functions.floats import *
+from tensorken.arrays.functions.grids import *
+from tensorken.arrays.functions.interchange import *
+from tensorken.arrays.functions.joining import *
+from tensorken.arrays.functions.logic import *
+from tensorken.arrays.functions.products import *
+from tensorken.arrays.functions.promotion import *
+from tensorken.arrays.functions.ranges import *
+from tensorken.arrays.functions.reductions import *
+from tensorken.arrays.functions.reordering import *
+from tensorken.arrays.functions.repeating import *
+from tensorken.arrays.functions.searching import *
+from tensorken.arrays.functions.sets import *
+from tensorken.arrays.functions.shaping import *
+from tensorken.arrays.functions.sorting import *
+from tensorken.arrays.functions.statistics import *
+from tensorken.arrays.functions.stop_gradient import *
+from tensorken.arrays.functions.strides import *
+from tensorken.arrays.indexing import s_ as s_
+from tensorken.arrays.namespace import *
+from tensorken_core import errors as errors, tree as tree
+from tensorken_core.host.registry import (
+    backends as backends,
+    default_backend as default_backend,
+    devices as devices,
+    use_backend as use_backend,
+)
+from tensorken_core.language.dtypes import (
+    DType as DType,
+    bool_ as bool_,
+    float16 as float16,
+    float32 as float32,
+    float64 as float64,
+    int32 as int32,
+    int64 as int64,
+)
+from tensorken_core.tensor.tensor import Tensor as Tensor
+from tensorken_core.transforms.grad import *
+from tensorken_core.transforms.jacobian import *
+from tensorken_core.transforms.vmap import *
+
+if _typing.TYPE_CHECKING:
+    from tensorken import linalg as linalg, programs as programs, random as random, testing as testing
+    from tensorken.compilation.eager import *
+    from tensorken.compilation.jit import *
+    from tensorken.control_flow import *
+    from tensorken.debugging import *
+    from tensorken.lazy.interpreter import Lazy as Lazy
+    from tensorken.linalg import norm as norm
+    from tensorken.programs import Program as Program
+    from tensorken.programs.trace import *
+    from tensorken_core.rewriting.fuse import Fuse as Fuse
+    from tensorken_core.rewriting.shape_tracker import ShapeTracker as ShapeTracker
+    from tensorken_core.transforms.checkpoint import *
+    from tensorken_core.transforms.custom_rules import *
+    from tensorken_core.transforms.linearize import *
+
+    __version__: str
+
+bool = bool_
+
+_LATER = {
+    "tensorken.control_flow": ("cond", "fori_loop", "scan", "while_loop"),
+    "tensorken.debugging": ("debug_nans",),
+    "tensorken.compilation.eager": ("disable_jit",),
+    "tensorken.compilation.jit": ("jit",),
+    "tensorken.lazy.interpreter": ("Lazy",),
+    "tensorken.linalg": ("norm",),
+    "tensorken.programs": ("Program",),
+    "tensorken.programs.trace": ("trace",),
+    "tensorken_core.rewriting.fuse": ("Fuse",),
+    "tensorken_core.rewriting.shape_tracker": ("ShapeTracker",),
+    "tensorken_core.transforms.checkpoint": ("checkpoint",),
+    "tensorken_core.transforms.custom_rules": ("custom_jvp", "custom_vjp", "elementwise"),
+    "tensorken_core.transforms.linearize": ("linearize",),
+}
+"""For each module that is imported when one of its names is first used, these names."""
+
+_MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
+_SUBMODULES = ("linalg", "programs", "random", "testing")
+_PUBLIC = frozenset(name for name in globals() if not name.startswith("_")) - {"annotations", "arrays"}
+
+
+def _missing(name: str) -> AttributeError:
+    """The error for a name that is not here; it says what is used here instead, if that is known."""
+    from tensorken.arrays.names_elsewhere import MODULE, missing
+
+    known = missing("module 'tensorken'", name, MODULE)
+    text = f"module 'tensorken' has no attribute {name!r}"
+    return known or AttributeError(text, name=name, obj=_importlib.import_module(__name__))
+
+
+if not _typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Load what is not loaded yet: names of `_LATER`, submodules, the version, and names that plugins add."""
+        from tensorken_core.host.discovery import core_version
+        from tensorken_core.host.registry import REGISTRY
+
+        if name == "__version__":
+            return core_version() or "unknown"
+        if name.startswith("_"):
+            raise _missing(name)
+        if name in _SUBMODULES:
+            return _importlib.import_module(f"{__name__}.{name}")
+        if name in _MODULE_OF:
+            value = getattr(_importlib.import_module(_MODULE_OF[name]), name)
+            globals()[name] = value
+            return value
+        try:
+            return REGISTRY.named(name)
+        except KeyError:
+            raise _missing(name) from None
+        except errors.BackendError as error:
+            raise AttributeError(f"tensorken.{name}: {error}") from error
+
+    def __dir__() -> list[str]:
+        """The public names, those that are not loaded yet and those of plugins among them."""
+        from tensorken_core.host.registry import REGISTRY
+
+        dunder = {name for name in globals() if name.startswith("__")}
+        return sorted({*_PUBLIC, *dunder, *_MODULE_OF, *_SUBMODULES, *REGISTRY.names()})

@@ -1,0 +1,10 @@
+"""`python -m tensorken`: the same as the command `tensorken`."""
+
+from __future__ import annotations
+
+import sys
+
+from tensorken_core.host.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Functions and methods of arrays, under numpy's names."""

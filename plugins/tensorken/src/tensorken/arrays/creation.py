@@ -1,0 +1,260 @@
+"""Creation: tensors from Python data, buffers and other backends.  Only creation asks the registry for a backend."""
+
+from __future__ import annotations
+
+import math
+import operator
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from tensorken.interchange.buffers import flat_of, unpacked
+from tensorken_core.errors import ArgumentError, BackendError, ConcretizationError, ExchangeError, ShapeError
+from tensorken_core.host.registry import resolve
+from tensorken_core.language.dtypes import DType, as_dtype, float32, promote
+from tensorken_core.language.interpreter import Interpreter
+from tensorken_core.language.op import OPS
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import MOST_ELEMENTS, Shape, shown
+from tensorken_core.tensor.coercion import as_operand as as_operand, check_offered
+from tensorken_core.tensor.dispatch import apply
+from tensorken_core.tensor.level import lower, meet
+from tensorken_core.tensor.nested import NUMBERS
+from tensorken_core.tensor.tensor import Tensor, as_tensor as as_tensor
+
+__all__ = [
+    "array",
+    "asarray",
+    "new",
+    "randn",
+    "symbol",
+    "tensor",
+]
+
+ShapeLike = int | Sequence[int]
+
+
+def tensor(data: Any, dtype: Any = None, *, backend: Any = None, device: str | None = None) -> Tensor:
+    """A tensor of the given values, which are copied.
+
+    Args:
+        data: a number, nested sequences of numbers or tensors, a buffer (such as a numpy array), or a tensor.
+        dtype: of the result; by default a buffer's own, float32 for floats, int32 for ints.
+        backend: a name such as `"numpy"`, or an interpreter; the default backend if None.
+        device: one of the backend's devices.
+
+    Raises:
+        ShapeError: if nested sequences are ragged.
+        DTypeError: if the dtype is unknown, or the backend has it not.
+        ScalarRangeError: if a number does not fit the dtype.
+
+    >>> import tensorken as tk
+    >>> tk.tensor([[1, 2], [3, 4]]).shape
+    (2, 2)
+    """
+    wanted = None if dtype is None else as_dtype(dtype)
+    if isinstance(data, Tensor):
+        result = data if backend is None and device is None else data.to(backend, device)
+        return result if wanted is None else result.astype(wanted)
+    if type(data) in (list, tuple) and _holds_tensor(data):
+        return _stacked(data, wanted, backend, device)
+    shape, flat, found = flat_of(data, wanted)
+    interpreter = resolve(backend, device)
+    check_offered("tensor", interpreter, found)
+    return Tensor(interpreter, interpreter.new(shape, flat, found), shape, found)
+
+
+def new(
+    shape: ShapeLike, data: Any, dtype: Any = None, *, backend: Any = None, device: str | None = None
+) -> Tensor:
+    """A tensor of this shape from flat row-major data.
+
+    Raises:
+        ShapeError: if the number of values is not the product of the shape.
+
+    >>> import tensorken as tk
+    >>> tk.new((2, 2), [1.0, 2.0, 3.0, 4.0]).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    sizes = shape_of("new", shape)
+    if isinstance(data, Tensor) or (type(data) in (list, tuple) and _holds_tensor(data)):
+        flat = tensor(data, dtype, backend=backend, device=device)
+        _check_filled(sizes, flat.shape)
+        return flat.reshape(sizes)
+    given, values, found = flat_of(data, None if dtype is None else as_dtype(dtype))
+    _check_filled(sizes, given)
+    interpreter = resolve(backend, device)
+    check_offered("new", interpreter, found)
+    return Tensor(interpreter, interpreter.new(sizes, values, found), sizes, found)
+
+
+def _check_filled(shape: Shape, given: Shape) -> None:
+    if given != (math.prod(shape),):
+        raise ShapeError(
+            f"new: shape {shape} needs {math.prod(shape)} values in a flat sequence, got shape {given}; give them all"
+        )
+
+
+def asarray(
+    obj: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = None,
+    device: str | None = None,
+    backend: Any = None,
+) -> Tensor:
+    """A tensor of the given values: `tk.tensor`, by the name that the array API standard and numpy have for it.
+
+    Args:
+        obj: a number, nested sequences of numbers or tensors, a buffer (such as a numpy array), or a tensor.
+        dtype: of the result; by default a buffer's own, float32 for floats, int32 for ints.
+        copy: False is an error for all but tensors of this dtype and backend, as all else has to be copied; a tensor
+            is immutable, so that a copy is as good as itself.
+        device: one of the backend's devices.
+        backend: a name such as `"numpy"`, or an interpreter; the default backend if None.
+
+    Raises:
+        ExchangeError: if copy is False, and the values must be copied; it is a ValueError.
+        ShapeError, DTypeError, ScalarRangeError: as `tk.tensor` does.
+
+    >>> import tensorken as tk
+    >>> tk.asarray([1.0, 2.0]).tolist()
+    [1.0, 2.0]
+    """
+    result = tensor(obj, dtype, backend=backend, device=device)
+    if copy is False and result is not obj:
+        raise ExchangeError("asarray: these values must be copied; leave out copy=False")
+    if copy and result is obj:
+        return Tensor(result.interpreter, result.representation, result.shape, result.dtype)
+    return result
+
+
+array = asarray
+
+
+def randn(
+    shape: ShapeLike,
+    rng: random.Random,
+    dtype: Any = float32,
+    *,
+    backend: Any = None,
+    device: str | None = None,
+) -> Tensor:
+    """Numbers from the standard normal distribution, the same on every backend for the same `random.Random`.
+
+    For random numbers from keys, which work under every transform, see `tk.random.normal`.
+
+    Args:
+        shape: the sizes.
+        rng: where the numbers come from; every call draws new ones from it.
+        dtype: of the result.
+        backend, device: as in `tk.tensor`.
+
+    Raises:
+        ArgumentError: if rng is no `random.Random`.
+        ShapeError: if a size is negative.
+
+    >>> import random
+    >>> import tensorken as tk
+    >>> tk.randn((2, 3), random.Random(0)).shape
+    (2, 3)
+    """
+    sizes = shape_of("randn", shape)
+    if not isinstance(rng, random.Random):
+        raise ArgumentError(f"randn: rng must be a random.Random, got {shown(rng)}; pass random.Random(seed)")
+    values = [rng.gauss(0.0, 1.0) for _ in range(math.prod(sizes))]
+    return tensor(values, dtype, backend=backend, device=device).reshape(sizes)
+
+
+def symbol(
+    name: str,
+    shape: ShapeLike = (),
+    dtype: Any = float32,
+    *,
+    backend: Any = "string",
+    device: str | None = None,
+) -> Tensor:
+    """A tensor without a value, known by its name, on a backend that prints expressions.
+
+    Raises:
+        BackendError: if the backend has no symbols, as those that compute have not.
+        ShapeError: if a size is negative.
+
+    >>> import tensorken as tk
+    >>> print(tk.symbol("A").exp() + tk.symbol("B").log())
+    (A.exp() + B.log())
+    """
+    interpreter = resolve(backend, device)
+    make = getattr(interpreter, "symbol", None)
+    if make is None:
+        raise BackendError(f"symbol: the backend {interpreter!r} has no symbols; use backend='string'")
+    found = as_dtype(dtype)
+    check_offered("symbol", interpreter, found)
+    return Tensor(interpreter, make(name, shape_of("symbol", shape), found))
+
+
+# ---- what other modules need -------------------------------------------------------------------------------
+
+
+def move(x: Tensor, backend: Any, device: str | None) -> Tensor:
+    """The same values on another backend."""
+    interpreter = resolve(backend, device)
+    base, value = lower(x.representation, x.interpreter)
+    if base is interpreter:
+        return x
+    if x.interpreter.below is not None:
+        raise ArgumentError("to: a tensor inside a transform stays on its backend; move it before or after")
+    if not isinstance(base, RawTensor):
+        raise ArgumentError(f"to: {type(base).__name__} has no values to move")
+    check_offered("to", interpreter, x.dtype)
+    return Tensor(interpreter, interpreter.new(x.shape, base.ravel(value), x.dtype), x.shape, x.dtype)
+
+
+def unpickle(shape: Shape, data: Any, dtype: DType, backend: str | None) -> Tensor:
+    """The tensor that was pickled, on the backend that held it; on the default one if that has no name."""
+    flat = unpacked(data, dtype) if isinstance(data, bytes) else data
+    interpreter = resolve(backend, None)
+    check_offered("unpickle", interpreter, dtype)
+    return Tensor(interpreter, interpreter.new(shape, flat, dtype), shape, dtype)
+
+
+def shape_of(name: str, shape: ShapeLike) -> Shape:
+    """The sizes of a shape, which are ints and not negative."""
+    try:
+        sizes = tuple(map(operator.index, shape if isinstance(shape, Sequence) else (shape,)))
+    except ConcretizationError as error:
+        raise error.at(name) from None
+    except TypeError:
+        raise ArgumentError(f"{name}: the sizes of a shape must be ints, got {shown(shape)}") from None
+    if min(sizes, default=0) < 0:
+        raise ShapeError(f"{name}: sizes must not be negative, got {sizes}; give each axis at least 0")
+    if math.prod([n or 1 for n in sizes]) >= MOST_ELEMENTS:
+        raise ShapeError(f"{name}: no machine holds {sizes!s:.60}; need less than 2**60 elements")
+    return sizes
+
+
+def _holds_tensor(data: Any) -> bool:
+    if set(map(type, data)) <= NUMBERS:  # nearly always, and many
+        return False
+    return any(isinstance(x, Tensor) or (type(x) in (list, tuple) and _holds_tensor(x)) for x in data)
+
+
+def _stacked(data: Any, dtype: DType | None, backend: Any, device: str | None) -> Tensor:
+    """Data among which there are tensors, one after the other along a new first axis."""
+    pieces = [tensor(x, dtype, backend=backend, device=device) for x in data]
+    meet([piece.interpreter for piece in pieces], "stack")
+    common, shape = pieces[0].dtype, pieces[0].shape
+    for piece in pieces:
+        if piece.shape != shape:
+            raise ShapeError(f"stack: tensors need one shape, got {shape} and {piece.shape}; reshape one")
+        common = promote(common, piece.dtype)
+    rows = [piece.astype(common).reshape((1, *shape)) for piece in pieces]
+    result: Tensor = apply(OPS["concatenate"], rows, (0,))
+    return result
+
+
+def _coerced(data: Any, dtype: Any = None, interpreter: Any = None) -> Tensor:
+    return tensor(data, dtype, backend=interpreter)
+
+
+Interpreter.coerce = staticmethod(_coerced)

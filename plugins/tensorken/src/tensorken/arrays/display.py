@@ -1,0 +1,321 @@
+"""How tensors look as text: `str`, `format` and `repr`, as functions of a shape, elements and a dtype.
+
+A row stands in brackets, a matrix has one row a line. From three axes on, matrices stand in a box: the first
+of three axes runs to the right; of four, the first two make a grid; more axes nest boxes in boxes. What is
+too wide goes on further down, what has very many elements is cut to its edges. All of it is ASCII.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from typing import Any, TypeAlias
+
+from tensorken_core.errors import ConcretizationError, EscapedTensorError
+from tensorken_core.language.dtypes import DType, float64, round_float
+from tensorken_core.tensor.level import lower
+
+Elements: TypeAlias = "Sequence[Any] | Callable[[int], Any]"
+"""The elements in row-major order, or a function from a place in that order to the element there."""
+
+GAP = -1  # stands among the positions along an axis for those that are left out
+DOTS = "..."
+_PYTHON: dict[str, Callable[[Any], Any]] = {"bool": bool, "int": int, "float": float}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much text a tensor may become."""
+
+    elements: int = 1000  # more than that, and only the edges are shown
+    edge: int = 3  # positions at either end of an axis
+    width: int = 88  # columns of text
+
+
+LIMITS = Limits()
+
+
+def text(x: Any, spec: str = "") -> str:
+    """`str(x)` and `format(x, spec)` of a Tensor; where the backend knows no values, its formula."""
+    try:
+        elements = x.flat()
+    except (ConcretizationError, EscapedTensorError):
+        return _formula(x) or representation(x)
+    return display_text(x.shape, elements, x.dtype, spec)
+
+
+def representation(x: Any) -> str:
+    """`repr(x)` of a Tensor; `<... inside grad>` if it belongs to a transform, so is no constant."""
+    level = x.interpreter
+    try:
+        shown = repr_text(x.shape, x.flat(), x.dtype)
+    except (ConcretizationError, EscapedTensorError):
+        shown = f"<tensor {_formula(x) or _unknown(level)}, shape={x.shape}, dtype={x.dtype}>"
+    return f"<{shown} inside {level.transform}>" if level.below is not None and level.transform else shown
+
+
+def _formula(x: Any) -> str | None:
+    """What a tensor without values stands for, as the backend puts it below what only wraps its values.
+
+    None if it differs between the examples of a batch, or there is none.
+    """
+    try:
+        base, value = lower(x.representation, x.interpreter)
+    except (ConcretizationError, EscapedTensorError):
+        return None
+    while hasattr(base, "raw"):  # Fuse, ShapeTracker
+        base, value = base.raw, base.value(value)
+    return str(value)
+
+
+def _unknown(level: Any) -> str:
+    """What a tensor without a formula is called: as a level below says, or as one of a batch."""
+    levels = (level, *reversed(level.foundation))
+    return next((one.unknown for one in levels if getattr(one, "unknown", None)), "of each example")
+
+
+# Text for people.
+
+
+def display_text(
+    shape: tuple[int, ...], elements: Elements, dtype: DType, spec: str = "", limits: Limits = LIMITS
+) -> str:
+    """The elements in brackets and boxes, each as short as its dtype allows, or by a format spec.
+
+    Raises:
+        ValueError: if Python does not know the format spec for such numbers.
+
+    >>> from tensorken_core.language.dtypes import float32, int32
+    >>> print(display_text((2, 2), [1.0, 2.5, 10.0, math.inf], float32))
+    [ 1 2.5]
+    [10 inf]
+    >>> print(display_text((2, 2), [1.0, 2.5, 10.0, math.inf], float32, ".2f"))
+    [ 1.00 2.50]
+    [10.00  inf]
+    >>> print(display_text((2, 2, 2), range(8), int32))
+    +------------------+
+    |                  |
+    |  [0 1]    [4 5]  |
+    |  [2 3]    [6 7]  |
+    |                  |
+    +------------------+
+    """
+    at = _getter(elements)
+
+    def cell(place: int) -> str:
+        return format(_PYTHON[dtype.kind](at(place)), spec) if spec else number_text(at(place), dtype)
+
+    if not shape:
+        return cell(0)
+    if 0 in shape:
+        return "[]" if shape == (0,) else f"[] (shape {shape})"
+    return "\n".join(_block(_Excerpt.of(shape, limits), 0, cell, limits.width))
+
+
+def number_text(value: Any, dtype: DType) -> str:
+    """The number with the fewest digits that read as the same in the dtype; below 1e16 a whole one exactly.
+
+    >>> from tensorken_core.language.dtypes import float32
+    >>> number_text(math.e, float64), number_text(2.7182817459106445, float32), number_text(3.0, float32)
+    ('2.718281828459045', '2.7182817', '3')
+    """
+    value = _PYTHON[dtype.kind](value)
+    if dtype.kind != "float":
+        return str(value)
+    if value.is_integer() and abs(value) < 1e16:
+        return f"{value:.0f}"
+    if dtype is not float64:
+        for digits in range(1, 10):
+            shortest = f"{value:.{digits}g}"
+            if round_float(float(shortest), dtype) == value:
+                return shortest
+    return repr(value)
+
+
+def _getter(elements: Elements) -> Callable[[int], Any]:
+    return elements if callable(elements) else elements.__getitem__
+
+
+@dataclass(frozen=True, slots=True)
+class _Excerpt:
+    """Along each axis the positions to show, GAP for those left out, and the step from one to the next.
+
+    The steps are those of the elements in row-major order.
+    """
+
+    positions: tuple[Sequence[int], ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], limits: Limits) -> _Excerpt:
+        shown: list[Sequence[int]] = [range(size) for size in shape]
+        if math.prod(shape) > limits.elements:
+            for edge in range(limits.edge, 0, -1):
+                shown = [_edges(size, edge) for size in shape]
+                if _count(shown) <= limits.elements:
+                    break
+            # Short axes have nothing but edges: of the outermost of them, only the first position is shown.
+            for axis, size in enumerate(shape):
+                if _count(shown) > limits.elements and size > 1:
+                    shown[axis] = (0, GAP)
+        return cls(tuple(shown), tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape))))
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether anything is left out."""
+        return any(GAP in positions for positions in self.positions)
+
+
+def _count(shown: Sequence[Sequence[int]]) -> int:
+    return math.prod(len(positions) - (GAP in positions) for positions in shown)
+
+
+def _edges(size: int, edge: int) -> Sequence[int]:
+    if size <= 2 * edge + 1:  # a gap in place of one position would save nothing
+        return range(size)
+    return (*range(edge), GAP, *range(size - edge, size))
+
+
+def _block(excerpt: _Excerpt, start: int, cell: Callable[[int], str], width: int) -> list[str]:
+    """The lines of text for a tensor of one axis or more whose first element is at the place `start`."""
+    if len(excerpt.positions) % 2:  # a row is a matrix of one row, a row of matrices a grid of one row
+        excerpt = _Excerpt(((0,), *excerpt.positions), (0, *excerpt.strides))
+    rows, columns, *inner_positions = excerpt.positions
+    row_stride, column_stride, *inner_strides = excerpt.strides
+    places = [
+        [GAP if GAP in (i, j) else start + i * row_stride + j * column_stride for j in columns] for i in rows
+    ]
+    if not inner_positions:
+        return _matrix([[DOTS if place == GAP else cell(place) for place in row] for row in places], width)
+    inner = _Excerpt(tuple(inner_positions), tuple(inner_strides))
+    # A wider matrix stands in a wider gutter: so the rows of neighbours do not read as one row.
+    of_matrices = len(inner_positions) == 2
+    gutter = 2 + min(len(inner_positions[1]), 4) if of_matrices else 2
+    blocks = [
+        [[DOTS] if place == GAP else _block(inner, place, cell, width - 2 - gutter) for place in row]
+        for row in places
+    ]
+    return _box(blocks, gutter, [""] if of_matrices else [], width)
+
+
+def _matrix(table: list[list[str]], width: int) -> list[str]:
+    """Rows in brackets, columns aligned at the right; a row that is too wide goes on, indented by one."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    bands = _bands([own + 1 for own in widths], width - 1)
+    lines = []
+    for row in table:
+        parts = [" ".join(row[k].rjust(widths[k]) for k in band) for band in bands]
+        lines += [f"[{parts[0]}", *(f" {part}" for part in parts[1:])]
+        lines[-1] += "]"
+    return lines
+
+
+def _box(grid: list[list[list[str]]], gutter: int, margin: list[str], width: int) -> list[str]:
+    """A grid of blocks of text in a box; one that is too wide goes on below a rule."""
+    left, right = " " * (gutter - gutter // 2), " " * (gutter // 2)
+    widths = [max(len(line) for block in column for line in block) for column in zip(*grid, strict=True)]
+    bands: list[list[str]] = []
+    for band in _bands([own + gutter for own in widths], width - 2):
+        lines = [*margin]
+        for row in grid:
+            for parts in zip_longest(*(row[k] for k in band), fillvalue=""):
+                lines.append(
+                    "".join(
+                        f"{left}{part.ljust(widths[k])}{right}" for k, part in zip(band, parts, strict=True)
+                    )
+                )
+            lines += margin
+        bands.append(lines)
+    inside = max(len(line) for lines in bands for line in lines)
+    rule = f"+{'-' * inside}+"
+    return [
+        rule,
+        *chain.from_iterable([*(f"|{line.ljust(inside)}|" for line in lines), rule] for lines in bands),
+    ]
+
+
+def _bands(widths: Sequence[int], width: int) -> list[range]:
+    """Consecutive columns in as few bands as fit the width, with at least one column in each."""
+    bands: list[range] = []
+    first, used = 0, 0
+    for k, own in enumerate(widths):
+        if k > first and used + own > width:
+            bands.append(range(first, k))
+            first, used = k, 0
+        used += own
+    return [*bands, range(first, len(widths))]
+
+
+# Text for Python.
+
+
+def repr_text(shape: tuple[int, ...], elements: Elements, dtype: DType, limits: Limits = LIMITS) -> str:
+    """An expression that makes the tensor again, given the names tensor, nan, inf and the dtype's.
+
+    A large tensor is cut to its edges, and then tells its shape.
+
+    >>> from tensorken_core.language.dtypes import float32, int32
+    >>> repr_text((2, 2), [1.0, 2.5, math.nan, -math.inf], float32)
+    'tensor([[1., 2.5], [nan, -inf]], dtype=float32)'
+    >>> repr_text((2000,), range(2000), int32)
+    'tensor([0, 1, 2, ..., 1997, 1998, 1999], shape=(2000,), dtype=int32)'
+    """
+    if 0 in shape:
+        flat = f"tensor([], dtype={dtype})"
+        return flat if shape == (0,) else f"{flat}.reshape({shape})"
+    at = _getter(elements)
+
+    def cell(place: int) -> str:
+        shown = number_text(at(place), dtype)
+        return f"{shown}." if dtype.kind == "float" and shown.lstrip("-").isdigit() else shown
+
+    excerpt = _Excerpt.of(shape, limits)
+    shown_shape = f"shape={shape}, " if excerpt.is_cut else ""
+    items, facts = _nested(excerpt, 0, cell), f"{shown_shape}dtype={dtype})"
+    line = f"tensor({_joined(items)}, {facts}"
+    if len(line) <= limits.width:
+        return line
+    widest = max(map(len, _leaves(items)))
+    text = f"tensor({_broken(items, len('tensor('), widest, limits.width)},"
+    last = len(text) - text.rfind("\n")
+    return f"{text} {facts}" if last + len(facts) <= limits.width else f"{text}\n       {facts}"
+
+
+Items: TypeAlias = "str | list[Items]"
+
+
+def _nested(excerpt: _Excerpt, start: int, cell: Callable[[int], str]) -> Items:
+    """The texts of the elements in nested lists."""
+    if not excerpt.positions:
+        return cell(start)
+    inner = _Excerpt(excerpt.positions[1:], excerpt.strides[1:])
+    return [
+        DOTS if i == GAP else _nested(inner, start + i * excerpt.strides[0], cell)
+        for i in excerpt.positions[0]
+    ]
+
+
+def _joined(items: Items) -> str:
+    """Nested lists on one line."""
+    return items if isinstance(items, str) else f"[{', '.join(map(_joined, items))}]"
+
+
+def _leaves(items: Items) -> Iterator[str]:
+    """The texts in nested lists."""
+    return iter((items,)) if isinstance(items, str) else chain.from_iterable(map(_leaves, items))
+
+
+def _broken(items: Items, indent: int, widest: int, width: int) -> str:
+    """Nested lists with a line for each innermost list, or several if it is too wide."""
+    if isinstance(items, str):
+        return items
+    margin = ",\n" + " " * (indent + 1)
+    row = [item if item == DOTS else item.rjust(widest) for item in items if isinstance(item, str)]
+    if len(row) < len(items):  # there are lists in it
+        return f"[{margin.join(_broken(item, indent + 1, widest, width) for item in items)}]"
+    depth = indent + 1 - len("tensor(")  # as many brackets may close at the end of a line
+    count = max(1, (width - indent - 1 - depth) // (widest + 2))
+    lines = (row[k : k + count] for k in range(0, len(row), count))
+    return f"[{margin.join(map(', '.join, lines))}]"

@@ -1,0 +1,398 @@
+"""Elementwise arithmetic: sums and products, remainders, signs, extremes, rounding.
+
+Raises:
+    DTypeError: if the function is not defined for the dtype.
+    ShapeError: if the shapes do not broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensorken.arrays.functions.operands import a_tensor_of, first, of_two
+from tensorken_core.errors import TensorkenError
+from tensorken_core.language.op import OPS
+from tensorken_core.tensor.coercion import pair_of_operands
+from tensorken_core.tensor.operators import renamed
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "abs",
+    "absolute",
+    "add",
+    "around",
+    "ceil",
+    "clip",
+    "conj",
+    "divide",
+    "divmod",
+    "fix",
+    "floor",
+    "floor_divide",
+    "fmax",
+    "fmin",
+    "fmod",
+    "heaviside",
+    "imag",
+    "maximum",
+    "minimum",
+    "mod",
+    "multiply",
+    "negative",
+    "positive",
+    "pow",
+    "power",
+    "real",
+    "reciprocal",
+    "remainder",
+    "rint",
+    "round",
+    "sign",
+    "square",
+    "subtract",
+    "true_divide",
+    "trunc",
+]
+
+
+def add(a: Any, b: Any) -> Tensor:
+    """a + b, elementwise; of bools or, as in numpy; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> print(tk.add([1.0, 2.0], 0.5))
+    [1.5 2.5]
+    """
+    return of_two(OPS["add"], a, b)
+
+
+def subtract(a: Any, b: Any) -> Tensor:
+    """a - b, elementwise; not defined for two bools, as in numpy; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> print(tk.subtract([3.0, 4.0], 1.0))
+    [2 3]
+    """
+    return of_two(OPS["sub"], a, b)
+
+
+def multiply(a: Any, b: Any) -> Tensor:
+    """a * b, elementwise; of bools and, as in numpy; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> print(tk.multiply([3.0, 4.0], [2.0, 0.5]))
+    [6 2]
+    """
+    return of_two(OPS["mul"], a, b)
+
+
+def divide(a: Any, b: Any) -> Tensor:
+    """a / b, elementwise; of ints in float32; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> print(tk.divide(tk.tensor([1, 3]), 2))
+    [0.5 1.5]
+    """
+    x, y = pair_of_operands("div", a, b, a_tensor_of(a, b))
+    return x / y
+
+
+def floor_divide(a: Any, b: Any) -> Tensor:
+    """floor(a / b), elementwise, without the rounding of a / b; the shapes broadcast.
+
+    As in Python: `floor_divide(1.0, 0.1)` is 9, for 0.1 is a little more than a tenth.  Where b is 0: infinite or NaN,
+    for integers 0.
+
+    >>> import tensorken as tk
+    >>> print(tk.floor_divide(tk.tensor([7, -7]), 2))
+    [3 -4]
+    """
+    x, y = pair_of_operands("floor_divide", a, b, a_tensor_of(a, b))
+    return x // y
+
+
+def remainder(a: Any, b: Any) -> Tensor:
+    """a - floor(a / b) * b, elementwise, rounded once; the shapes broadcast.
+
+    As Python's `%`, it has the sign of b.  Where b is 0: NaN, for integers 0.
+
+    >>> import tensorken as tk
+    >>> print(tk.remainder(tk.tensor([7, -7]), 3))
+    [1 2]
+    """
+    return of_two(OPS["remainder"], a, b)
+
+
+def divmod(a: Any, b: Any) -> tuple[Tensor, Tensor]:
+    """`floor_divide` and `remainder`, elementwise; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> quotient, rest = tk.divmod(tk.tensor([7, -7]), 3)
+    >>> print(quotient, rest)
+    [2 -3] [1 2]
+    """
+    return floor_divide(a, b), remainder(a, b)
+
+
+def fmod(a: Any, b: Any) -> Tensor:
+    """a - trunc(a / b) * b, elementwise, exact; the shapes broadcast.
+
+    As C's fmod, it has the sign of a.  Where b is 0: NaN, for integers 0.
+
+    >>> import tensorken as tk
+    >>> print(tk.fmod(tk.tensor([7.0, -7.0]), 3.0))
+    [1 -1]
+    """
+    x, y = pair_of_operands("fmod", a, b, a_tensor_of(a, b))
+    if x.dtype.kind != "float":
+        rest = x % y
+        whole: Tensor = (rest.eq(0) | (x < 0).eq(y < 0)).where(rest, rest - y)
+        return whole
+    below = x < 0.0
+    rest = below.where(-x, x) % y.abs()
+    result: Tensor = (x.eq(0.0) & rest.eq(0.0)).where(x, below.where(-rest, rest))
+    return result
+
+
+def power(a: Any, b: Any) -> Tensor:
+    """a**b, elementwise; the shapes broadcast.
+
+    Integers wrap; for a negative power of them the result is 1 / a**-b without its fraction.
+
+    >>> import tensorken as tk
+    >>> print(tk.power(tk.tensor([1.0, 2.0, 3.0]), 2))
+    [1 4 9]
+    """
+    result: Tensor = first("pow", a, b) ** b
+    return result
+
+
+def negative(x: Any) -> Tensor:
+    """-x, elementwise; not defined for bools, as in numpy.
+
+    >>> import tensorken as tk
+    >>> print(tk.negative([1.0, -2.0]))
+    [-1 2]
+    """
+    return -as_tensor(x)
+
+
+def positive(x: Any) -> Tensor:
+    """x.
+
+    >>> import tensorken as tk
+    >>> print(tk.positive([1.0, -2.0]))
+    [1 -2]
+    """
+    return as_tensor(x)
+
+
+def conj(x: Any) -> Tensor:
+    """The complex conjugate of x, which is x: numbers here are real.
+
+    >>> import tensorken as tk
+    >>> print(tk.conj([1.0, -2.0]))
+    [1 -2]
+    """
+    return as_tensor(x)
+
+
+def real(x: Any) -> Tensor:
+    """The real part of x, which is x: numbers here are real.
+
+    >>> import tensorken as tk
+    >>> print(tk.real([1.0, -2.0]))
+    [1 -2]
+    """
+    return as_tensor(x)
+
+
+def imag(x: Any) -> Tensor:
+    """The imaginary part of x, which is 0: numbers here are real.
+
+    >>> import tensorken as tk
+    >>> print(tk.imag([1.0, -2.0]))
+    [0 0]
+    """
+    return as_tensor(x).zeros_like()
+
+
+def square(x: Any) -> Tensor:
+    """x * x, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(tk.square([3.0, -4.0]))
+    [9 16]
+    """
+    return as_tensor(x).square()
+
+
+def reciprocal(x: Any) -> Tensor:
+    """1 / x, elementwise; of integers and bools in float32.
+
+    >>> import tensorken as tk
+    >>> print(tk.reciprocal([2.0, -4.0]))
+    [0.5 -0.25]
+    """
+    return as_tensor(x).reciprocal()
+
+
+# ---- signs and extremes ------------------------------------------------------------------------------------
+
+
+def abs(x: Any) -> Tensor:
+    """The absolute value, elementwise; its derivative at 0 is 0.
+
+    >>> import tensorken as tk
+    >>> print(tk.abs([3.0, -4.0]))
+    [3 4]
+    """
+    return as_tensor(x).abs()
+
+
+def sign(x: Any) -> Tensor:
+    """-1, 0 or 1 as x is negative, zero or positive, elementwise; NaN stays.
+
+    >>> import tensorken as tk
+    >>> print(tk.sign([-2.5, 0.0, 4.0]))
+    [-1 0 1]
+    """
+    return as_tensor(x).sign()
+
+
+def maximum(a: Any, b: Any) -> Tensor:
+    """The larger of a and b, elementwise; NaN if either is; a tie shares the derivative equally.
+
+    Of 0.0 and -0.0 the result may be either; of bools it is or.
+
+    >>> import tensorken as tk
+    >>> print(tk.maximum([1.0, 5.0], 3.0))
+    [3 5]
+    """
+    return of_two(OPS["maximum"], a, b)
+
+
+def minimum(a: Any, b: Any) -> Tensor:
+    """The smaller of a and b, elementwise; NaN if either is; a tie shares the derivative equally.
+
+    Of 0.0 and -0.0 the result may be either; of bools it is and.
+
+    >>> import tensorken as tk
+    >>> print(tk.minimum([1.0, 5.0], 3.0))
+    [1 3]
+    """
+    return of_two(OPS["minimum"], a, b)
+
+
+def fmax(a: Any, b: Any) -> Tensor:
+    """The larger of a and b, elementwise; the other if one is NaN; the shapes broadcast.
+
+    A tie shares the derivative equally; of 0.0 and -0.0 the result may be either.
+
+    >>> import tensorken as tk
+    >>> print(tk.fmax([1.0, float("nan")], 0.5))
+    [1 0.5]
+    """
+    return _unless_nan("fmax", maximum, a, b)
+
+
+def fmin(a: Any, b: Any) -> Tensor:
+    """The smaller of a and b, elementwise; the other if one is NaN; the shapes broadcast.
+
+    A tie shares the derivative equally; of 0.0 and -0.0 the result may be either.
+
+    >>> import tensorken as tk
+    >>> print(tk.fmin([1.0, float("nan")], 0.5))
+    [0.5 0.5]
+    """
+    return _unless_nan("fmin", minimum, a, b)
+
+
+def _unless_nan(name: str, extreme: Callable[[Tensor, Tensor], Tensor], a: Any, b: Any) -> Tensor:
+    x, y = pair_of_operands(name, a, b, a_tensor_of(a, b))
+    return x.eq(x).where(y.eq(y).where(extreme(x, y), x), y)
+
+
+def heaviside(x: Any, at_zero: Any) -> Tensor:
+    """0 below 0, 1 above, and `at_zero` at 0, elementwise; NaN stays; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> print(tk.heaviside([-2.0, 0.0, 3.0], 0.5))
+    [0 0.5 1]
+    """
+    y, middle = pair_of_operands("heaviside", x, at_zero, a_tensor_of(x, at_zero))
+    return y.eq(0).where(middle, y.sign().maximum(0))
+
+
+def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
+    """x where it lies between min and max, else the bound that it passed; the shapes broadcast; None is no bound.
+
+    Where min is above max, the result is max; where x or a bound is NaN, it is NaN.
+
+    >>> import tensorken as tk
+    >>> print(tk.clip([-2.0, 0.5, 2.0], -1.0, 1.0))
+    [-1 0.5 1]
+    """
+    y = first("clip", x, max if min is None else min)
+    for op, bound in ((OPS["maximum"], min), (OPS["minimum"], max)):
+        if bound is not None:
+            try:
+                y = of_two(op, y, bound)
+            except TensorkenError as error:
+                raise renamed(error, op.name, "clip") from None
+    return y
+
+
+# ---- to whole numbers --------------------------------------------------------------------------------------
+
+
+def floor(x: Any) -> Tensor:
+    """The largest whole number not above x, elementwise; its derivative is 0.
+
+    >>> import tensorken as tk
+    >>> print(tk.floor([-1.5, 1.8]))
+    [-2 1]
+    """
+    return as_tensor(x).floor()
+
+
+def ceil(x: Any) -> Tensor:
+    """The smallest whole number not below x, elementwise; its derivative is 0.
+
+    >>> import tensorken as tk
+    >>> print(tk.ceil([-1.5, 1.2]))
+    [-1 2]
+    """
+    return _whole("ceil", as_tensor(x))
+
+
+def trunc(x: Any) -> Tensor:
+    """x without its fraction, elementwise; its derivative is 0.
+
+    >>> import tensorken as tk
+    >>> print(tk.trunc([-1.5, 1.8]))
+    [-1 1]
+    """
+    return _whole("trunc", as_tensor(x))
+
+
+def round(x: Any, decimals: int = 0) -> Tensor:
+    """The nearest whole number, half-way the even one, elementwise; its derivative is 0.
+
+    Args:
+        decimals: how many digits stay behind the point, for floats: x * 10**decimals is rounded.
+
+    >>> import tensorken as tk
+    >>> print(tk.round([0.5, 1.5, -2.6]))
+    [0 2 -3]
+    """
+    return as_tensor(x).round(decimals)
+
+
+def _whole(name: str, x: Tensor) -> Tensor:
+    """An op that rounds floats; others are whole."""
+    result: Tensor = x.apply(OPS[name]) if x.dtype.kind == "float" else x
+    return result
+
+
+absolute, mod, pow, true_divide, around, rint, fix = abs, remainder, power, divide, round, round, trunc

@@ -1,0 +1,122 @@
+"""Shapes that meet: broadcasting, and axes of size 1 put around few."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorken.arrays.functions.operands import together
+from tensorken_core.errors import ShapeError
+from tensorken_core.language.shapes import Shape, broadcast
+from tensorken_core.tensor.normalization import sizes_of
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+]
+
+
+def broadcast_to(x: Any, shape: int | Sequence[int]) -> Tensor:
+    """x repeated to a shape, by numpy's rules.
+
+    Raises:
+        ShapeError: if, from the last axis on, a size is neither equal nor 1.
+
+    >>> import tensorken as tk
+    >>> tk.broadcast_to([1, 2], (2, 2)).tolist()
+    [[1, 2], [1, 2]]
+    """
+    return as_tensor(x).broadcast_to(sizes_of("broadcast_to", (shape,)))
+
+
+def broadcast_shapes(*shapes: int | Sequence[int]) -> Shape:
+    """The shape to which all shapes broadcast, by numpy's rules.
+
+    Raises:
+        ShapeError: if they do not.
+
+    >>> import tensorken as tk
+    >>> tk.broadcast_shapes((2, 1), (3,), ())
+    (2, 3)
+    """
+    return _common("broadcast_shapes", [sizes_of("broadcast_shapes", (shape,)) for shape in shapes])
+
+
+def broadcast_arrays(*tensors: Any) -> list[Tensor]:
+    """Tensors repeated to the shape to which all of them broadcast; each keeps its dtype.
+
+    Raises:
+        ShapeError: if they do not broadcast.
+
+    >>> import tensorken as tk
+    >>> a, b = tk.broadcast_arrays([[1], [2]], [3.0, 4.0])
+    >>> a.tolist(), b.tolist()
+    ([[1, 1], [2, 2]], [[3.0, 4.0], [3.0, 4.0]])
+    """
+    if not tensors:
+        return []
+    found = together("broadcast_arrays", tensors)
+    shape = _common("broadcast_arrays", [x.shape for x in found])
+    return [x.broadcast_to(shape) for x in found]
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """The tensor with one axis if it has none; a list, if several are given.
+
+    >>> import tensorken as tk
+    >>> tk.atleast_1d(3.0).shape
+    (1,)
+    """
+    return _each(tensors, lambda x: x.reshape((1,)) if x.ndim == 0 else x)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """The tensor with axes of size 1 put in front until there are two; a list, if several are given.
+
+    >>> import tensorken as tk
+    >>> tk.atleast_2d([1.0, 2.0]).shape
+    (1, 2)
+    """
+    return _each(tensors, lambda x: x.reshape((1,) * (2 - x.ndim) + x.shape))
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """The tensor with axes of size 1 until there are three, as in numpy; a list, if several are given.
+
+    A vector of size n becomes (1, n, 1), an m × n matrix (m, n, 1).
+
+    >>> import tensorken as tk
+    >>> tk.atleast_3d([1.0, 2.0]).shape
+    (1, 2, 1)
+    """
+
+    def deepened(x: Tensor) -> Tensor:
+        flat = x if x.ndim > 1 else x.reshape((1, x.size))
+        return flat if flat.ndim > 2 else flat.reshape((*flat.shape, 1))
+
+    return _each(tensors, deepened)
+
+
+# ---- pieces ------------------------------------------------------------------------------------------------
+
+
+def _common(name: str, shapes: Sequence[Shape]) -> Shape:
+    common: Shape = ()
+    for shape in shapes:
+        if min(shape, default=0) < 0:
+            raise ShapeError(f"{name}: sizes must not be negative, got {shape}; give each axis at least 0")
+        try:
+            common = broadcast(common, shape)
+        except ShapeError as error:
+            raise ShapeError(f"{name}: {error}") from None
+    return common
+
+
+def _each(tensors: Sequence[Any], change: Any) -> Any:
+    changed = [change(as_tensor(x)) for x in tensors]
+    return changed[0] if len(changed) == 1 else changed

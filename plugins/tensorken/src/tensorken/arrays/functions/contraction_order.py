@@ -1,0 +1,145 @@
+"""The order of einsum's products: which two operands are multiplied next, by what their products cost."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Any
+
+from tensorken.arrays.functions.subscripts import Label, Labels
+from tensorken_core.errors import ArgumentError
+from tensorken_core.language.shapes import shown
+
+MANY = 8
+"""The most operands for which the best order is looked for, in 3 ** MANY steps."""
+
+Path = tuple[tuple[int, ...], ...]
+"""The places of the operands that are multiplied next; each product becomes the last operand."""
+
+
+def steps_of(
+    labels: list[Labels],
+    output: Labels,
+    sizes: dict[Label, int],
+    optimize: bool | str | Path,
+    subscripts: str,
+) -> list[tuple[int, int]]:
+    """Which two operands are multiplied next, as places among those that are left; the product becomes the last."""
+    count = len(labels)
+    if isinstance(optimize, tuple):
+        return _followed(optimize, count, subscripts)
+    if optimize not in (True, False, "optimal", "greedy"):
+        raise ArgumentError(
+            f"einsum: unknown optimize={optimize!r}; use 'optimal', 'greedy', True, False or a path"
+        )
+    if count < 3 or optimize is False:  # the product so far is the last one
+        return [(0, 1) if k == 0 else (count - 1 - k, 0) for k in range(count - 1)]
+    terms = [frozenset(term) for term in labels]
+    if optimize == "greedy" or count > MANY:
+        return _greedy(terms, frozenset(output), sizes)
+    return _optimal(terms, frozenset(output), sizes)
+
+
+Term = frozenset[Label]
+
+
+def _greedy(terms: list[Term], output: Term, sizes: dict[Label, int]) -> list[tuple[int, int]]:
+    """At each step the pair whose product is smallest beside its operands; the cheaper one if two are alike."""
+    terms, steps = list(terms), []
+    while len(terms) > 1:
+        best: Any = None
+        for i, j in combinations(range(len(terms)), 2):
+            both = terms[i] | terms[j]
+            kept = both & output.union(*[term for k, term in enumerate(terms) if k not in (i, j)])
+            growth = _extent(kept, sizes) - _extent(terms[i], sizes) - _extent(terms[j], sizes)
+            found = (growth, _extent(both, sizes), i, j, kept)
+            best = found if best is None or found[:2] < best[:2] else best
+        *_, i, j, kept = best
+        steps.append((i, j))
+        terms = [term for k, term in enumerate(terms) if k not in (i, j)] + [kept]
+    return steps
+
+
+def _optimal(terms: list[Term], output: Term, sizes: dict[Label, int]) -> list[tuple[int, int]]:
+    """The order with the fewest multiplications: the best for each set of operands from those of smaller sets."""
+    count = len(terms)
+    full = (1 << count) - 1
+    united = [frozenset[Label]()] * (full + 1)
+    for members in range(1, full + 1):
+        low = members & -members
+        united[members] = united[members ^ low] | terms[low.bit_length() - 1]
+    kept = [united[members] & (united[full ^ members] | output) for members in range(full + 1)]
+    for i in range(count):
+        kept[1 << i] = terms[i]
+    cost: list[float] = [math.inf] * (full + 1)
+    cut = [0] * (full + 1)
+    for members in range(1, full + 1):  # each is greater than all its subsets
+        if members & (members - 1) == 0:
+            cost[members] = 0
+            continue
+        part = (members - 1) & members
+        while part > members ^ part:  # each way to cut it in two, once
+            rest = members ^ part
+            price = cost[part] + cost[rest]
+            if price < cost[members]:
+                price += _extent(kept[part] | kept[rest], sizes)
+                if price < cost[members]:
+                    cost[members], cut[members] = price, part
+            part = (part - 1) & members
+    steps: list[tuple[int, int]] = []
+    live = [1 << i for i in range(count)]
+
+    def multiply(members: int) -> None:
+        if not cut[members]:
+            return
+        part, rest = cut[members], members ^ cut[members]
+        multiply(part)
+        multiply(rest)
+        i, j = sorted((live.index(part), live.index(rest)))
+        steps.append((i, j))
+        live[:] = [m for m in live if m not in (part, rest)] + [members]
+
+    multiply(full)
+    return steps
+
+
+def _extent(labels: Iterable[Label], sizes: dict[Label, int]) -> int:
+    """The number of elements of a tensor with these axes."""
+    return math.prod([sizes[label] for label in labels])
+
+
+def path_of(path: Sequence[Any]) -> Path:
+    """A path, as numpy's `einsum_path` gives it, in a form that can be remembered."""
+    steps = list(path)[1:] if len(path) and path[0] == "einsum_path" else list(path)
+    try:
+        return tuple([tuple([operator.index(i) for i in step]) for step in steps])
+    except TypeError:
+        raise ArgumentError(
+            f"einsum: a path names the operands to multiply next, [(0, 1), ...], got {shown(path)}"
+        ) from None
+
+
+def _followed(path: Path, count: int, subscripts: str) -> list[tuple[int, int]]:
+    """The steps of a path, and then, one after the other, whatever it leaves undone."""
+    steps: list[tuple[int, int]] = []
+    for places in path:
+        if len(set(places)) != len(places) or not all([0 <= i < count for i in places]):
+            raise ArgumentError(
+                f"einsum: step {places} of the path does not fit the {count} operands of {shown(subscripts)} "
+                f"that are left; each product becomes the last operand"
+            )
+        count = _follow(steps, places, count)
+    _follow(steps, tuple(range(count)), count)
+    return steps
+
+
+def _follow(steps: list[tuple[int, int]], places: tuple[int, ...], count: int) -> int:
+    """Multiply the operands at some places, two at a time; how many are left then."""
+    last, *others = sorted(places, reverse=True)
+    for other in others:
+        steps.append((other, last))
+        count -= 1
+        last = count - 1
+    return count

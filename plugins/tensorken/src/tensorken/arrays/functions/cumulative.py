@@ -1,0 +1,163 @@
+"""Functions that run along an axis: running sums and products, differences.
+
+Raises:
+    AxisError: if an axis is out of range, or named twice.
+    DTypeError: if the function is not defined for the dtype.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken.arrays.functions.operands import first, promoted
+from tensorken_core.errors import ArgumentError, AxisError, ShapeError
+from tensorken_core.language.dtypes import bool_
+from tensorken_core.language.op import OPS
+from tensorken_core.tensor.coercion import as_operand
+from tensorken_core.tensor.dispatch import unary
+from tensorken_core.tensor.normalization import axis_of, integer_of, with_numpys_names
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "cumprod",
+    "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diff",
+]
+
+
+@with_numpys_names
+def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
+    """The running sum along an axis, or over the flat tensor.
+
+    Args:
+        dtype: in which to add, and of the result; by default x's own, for bool int32.  Integers wrap.
+
+    >>> import tensorken as tk
+    >>> print(tk.cumsum([1.0, 2.0, 3.0]))
+    [1 3 6]
+    """
+    return _running("cumsum", as_tensor(x), axis, dtype)
+
+
+@with_numpys_names
+def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
+    """The running product along an axis, or over the flat tensor; its derivative is right at zeros, too.
+
+    Args:
+        dtype: in which to multiply, and of the result; by default x's own, for bool int32.  Integers wrap.
+
+    >>> import tensorken as tk
+    >>> print(tk.cumprod([1.0, 2.0, 3.0]))
+    [1 2 6]
+    """
+    return _running("cumprod", as_tensor(x), axis, dtype)
+
+
+def cumulative_sum(
+    x: Any, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Tensor:
+    """The running sum along an axis, which may be left out if there is only one.
+
+    Args:
+        dtype: in which to add, and of the result; by default x's own, for bool int32.  Integers wrap.
+        include_initial: whether the sum of nothing, 0, comes first, so that the axis is one longer.
+
+    Raises:
+        AxisError: if no axis is given, and there is not exactly one.
+
+    >>> import tensorken as tk
+    >>> print(tk.cumulative_sum([1.0, 2.0, 3.0], include_initial=True))
+    [0 1 3 6]
+    """
+    return _cumulative("cumulative_sum", "cumsum", 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    x: Any, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Tensor:
+    """The running product along an axis, which may be left out if there is only one.
+
+    Args:
+        dtype: in which to multiply, and of the result; by default x's own, for bool int32.  Integers wrap.
+        include_initial: whether the product of nothing, 1, comes first, so that the axis is one longer.
+
+    Raises:
+        AxisError: if no axis is given, and there is not exactly one.
+
+    >>> import tensorken as tk
+    >>> print(tk.cumulative_prod([1.0, 2.0, 3.0], include_initial=True))
+    [1 1 2 6]
+    """
+    return _cumulative("cumulative_prod", "cumprod", 1, x, axis, dtype, include_initial)
+
+
+def _running(name: str, x: Tensor, axis: int | None, dtype: Any) -> Tensor:
+    y = x.summand(dtype)
+    if axis is None:
+        return unary(OPS[name], y.ravel(), (0,))
+    return unary(OPS[name], y, (axis_of(name, y.shape, axis),))
+
+
+def _cumulative(
+    name: str, op: str, initial: int, x: Any, axis: int | None, dtype: Any, include_initial: bool
+) -> Tensor:
+    y = as_tensor(x).summand(dtype)
+    if axis is None and y.ndim != 1:
+        raise AxisError(f"{name}: shape {y.shape} has {y.ndim} axes; say along which, with axis=")
+    along = axis_of(name, y.shape, 0 if axis is None else axis)
+    result = unary(OPS[op], y, (along,))
+    if not include_initial:
+        return result
+    row = tuple([1 if i == along else n for i, n in enumerate(y.shape)])
+    return y.constant([initial], y.dtype, (1,)).broadcast_to(row).concatenate(result, axis=along)
+
+
+def diff(x: Any, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any = None) -> Tensor:
+    """Each element minus the one before it along an axis, n times over; of bools, whether they differ.
+
+    Args:
+        n: how many times; each makes the axis one shorter; 0 gives x itself.
+        prepend, append: what is put before and behind x along the axis first: as many axes as x, or a number.
+
+    Raises:
+        ArgumentError: if n is negative.
+        ShapeError: if what is put before or behind does not fit.
+
+    >>> import tensorken as tk
+    >>> print(tk.diff([1.0, 4.0, 9.0, 16.0]), tk.diff([1.0, 4.0, 9.0, 16.0], n=2))
+    [3 5 7] [2 2]
+    """
+    y = first("diff", x, append if prepend is None else prepend)
+    count = integer_of("diff", "n", n)
+    if count < 0:
+        raise ArgumentError(f"diff: n must not be negative, got {n}; see cumulative_sum for the inverse")
+    along = axis_of("diff", y.shape, axis)
+    if count == 0:
+        return y
+    pieces = [_row(y, prepend, along), y, _row(y, append, along)]
+    given = promoted("diff", [piece for piece in pieces if piece is not None])
+    y = given[0].concatenate(*given[1:], axis=along) if len(given) > 1 else y
+    for _ in range(count):
+        size = y.shape[along]
+        upper, lower = (
+            y.crop([(start, end) if i == along else (0, m) for i, m in enumerate(y.shape)])
+            for start, end in ((min(size, 1), size), (0, max(size - 1, 0)))
+        )
+        y = upper ^ lower if y.dtype is bool_ else upper - lower
+    return y
+
+
+def _row(x: Tensor, given: Any, axis: int) -> Tensor | None:
+    """What comes before or behind x along the axis; a number fills one row."""
+    if given is None:
+        return None
+    row = as_operand("diff", given, x)
+    if row.ndim == 0:
+        return row.broadcast_to(tuple([1 if i == axis else n for i, n in enumerate(x.shape)]))
+    if row.ndim != x.ndim:
+        raise ShapeError(
+            f"diff: prepend and append need {x.ndim} axes, as shape {x.shape} has, or none, got {row.shape}; reshape"
+        )
+    return row

@@ -1,0 +1,258 @@
+"""Diagonals and triangles of matrices: taken out, laid in, summed."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from tensorken.arrays.functions.constants import full
+from tensorken_core.errors import ArgumentError, AxisError, ConcretizationError, ShapeError
+from tensorken_core.language.bodies.arrangement import iota
+from tensorken_core.language.dtypes import as_dtype, float32, int32, int64
+from tensorken_core.language.shapes import shown
+from tensorken_core.tensor.normalization import axis_of
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "diag",
+    "diagflat",
+    "diagonal",
+    "eye",
+    "identity",
+    "tri",
+    "tril",
+    "triu",
+]
+
+
+def eye(
+    n: int,
+    m: int | None = None,
+    k: int = 0,
+    dtype: Any = None,
+    *,
+    backend: Any = None,
+    device: str | None = None,
+) -> Tensor:
+    """n rows, m columns (n by default), ones on a diagonal, zeros elsewhere.
+
+    Args:
+        n, m: the numbers of rows and columns.
+        k: which diagonal: 0 begins at the first element, 1 one column further right, -1 one row further down.
+        dtype: of the result; float32 if None.
+        backend, device: as in `tk.tensor`.
+
+    Raises:
+        ShapeError: if n or m is negative.
+
+    >>> import tensorken as tk
+    >>> tk.eye(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    rows, columns = _sizes("eye", n, n if m is None else m)
+    k, dtype = _offset("eye", k), as_dtype(float32 if dtype is None else dtype)
+    top, left = max(-k, 0), max(k, 0)
+    height, width = rows - top, columns - left
+    if height <= 0 or width <= 0:
+        return full((rows, columns), 0, dtype, backend=backend, device=device)
+    count = min(height, width)
+    # A one and as many zeros as there are columns, again and again, read on as rows that are one shorter.
+    row = full((1,), 1, dtype, backend=backend, device=device).pad(((0, width),))
+    ones = row.reshape((1, width + 1)).expand((count, width + 1)).reshape((count * (width + 1),))
+    square = ones.crop(((0, count * width),)).reshape((count, width))
+    return square.pad(((top, height - count), (left, 0)))
+
+
+def identity(n: int, dtype: Any = float32, *, backend: Any = None, device: str | None = None) -> Tensor:
+    """The n × n matrix with ones on the diagonal.
+
+    Raises:
+        ShapeError: if n is negative.
+
+    >>> import tensorken as tk
+    >>> tk.identity(2, "int32").tolist()
+    [[1, 0], [0, 1]]
+    """
+    return eye(n, dtype=dtype, backend=backend, device=device)
+
+
+def tri(
+    n: int,
+    m: int | None = None,
+    k: int = 0,
+    dtype: Any = float32,
+    *,
+    backend: Any = None,
+    device: str | None = None,
+) -> Tensor:
+    """n rows, m columns (n by default), ones on and below the k-th diagonal, zeros above it.
+
+    Raises:
+        ShapeError: if n or m is negative.
+
+    >>> import tensorken as tk
+    >>> tk.tri(2, 3).tolist()
+    [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]
+    """
+    shape = _sizes("tri", n, n if m is None else m)
+    dtype = float32 if dtype is None else dtype
+    return tril(full(shape, 1, as_dtype(dtype), backend=backend, device=device), _offset("tri", k))
+
+
+def tril(x: Any, k: int = 0) -> Tensor:
+    """The elements on and below the k-th diagonal of the last two axes, zeros above it.
+
+    Raises:
+        ShapeError: if x has fewer than two axes.
+
+    >>> import tensorken as tk
+    >>> tk.tril([[1.0, 2.0], [3.0, 4.0]]).tolist()
+    [[1.0, 0.0], [3.0, 4.0]]
+    """
+    x = _matrices("tril", x)
+    return _above(x, _offset("tril", k)).where(x.zeros_like(), x)
+
+
+def triu(x: Any, k: int = 0) -> Tensor:
+    """The elements on and above the k-th diagonal of the last two axes, zeros below it.
+
+    Raises:
+        ShapeError: if x has fewer than two axes.
+
+    >>> import tensorken as tk
+    >>> tk.triu([[1.0, 2.0], [3.0, 4.0]]).tolist()
+    [[1.0, 2.0], [0.0, 4.0]]
+    """
+    x = _matrices("triu", x)
+    return _above(x, _offset("triu", k) - 1).where(x, x.zeros_like())
+
+
+def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """The elements whose index along axis2 is that along axis1 plus offset; they form the last axis.
+
+    Raises:
+        ShapeError: if x has fewer than two axes.
+        AxisError: if the two axes are one.
+
+    >>> import tensorken as tk
+    >>> tk.diagonal([[1.0, 2.0], [3.0, 4.0]], 1).tolist()
+    [2.0]
+    """
+    x = _matrices("diagonal", x)
+    return _diagonal("diagonal", x, offset, axis1, axis2)
+
+
+def diag(x: Any, k: int = 0) -> Tensor:
+    """The square matrix with a vector on its k-th diagonal, zeros elsewhere; of a matrix, its k-th diagonal.
+
+    Raises:
+        ShapeError: if x has neither one nor two axes.
+
+    >>> import tensorken as tk
+    >>> tk.diag([1.0, 2.0]).tolist()
+    [[1.0, 0.0], [0.0, 2.0]]
+    """
+    given, k = as_tensor(x), _offset("diag", k)
+    if given.ndim == 2:
+        return diagonal(given, k)
+    if given.ndim != 1:
+        raise ShapeError(
+            f"diag: need one or two axes, got shape {given.shape}; see tk.diagflat and tk.diagonal"
+        )
+    (n,) = given.shape
+    # A column of x and n columns of zeros, read on as rows that are one shorter.
+    rows = (
+        given.reshape((n, 1))
+        .pad(((0, 0), (0, n)))
+        .reshape((n * (n + 1),))
+        .crop(((0, n * n),))
+        .reshape((n, n))
+    )
+    return rows.pad(((max(-k, 0), max(k, 0)), (max(k, 0), max(-k, 0)))) if k else rows
+
+
+def diagflat(x: Any, k: int = 0) -> Tensor:
+    """The square matrix with all elements of x on its k-th diagonal, zeros elsewhere.
+
+    Raises:
+        ArgumentError: if k is no int.
+
+    >>> import tensorken as tk
+    >>> tk.diagflat([[1.0], [2.0]]).tolist()
+    [[1.0, 0.0], [0.0, 2.0]]
+    """
+    return diag(as_tensor(x).ravel(), k)
+
+
+def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """The sum of a diagonal, as `tk.diagonal` gives it; of bool in int32.
+
+    Raises:
+        ShapeError: if x has fewer than two axes.
+
+    >>> import tensorken as tk
+    >>> tk.tensor([[1.0, 2.0], [3.0, 4.0]]).trace().item()
+    5.0
+    """
+    x = _matrices("trace", x)
+    return _diagonal("trace", x, offset, axis1, axis2).sum(-1)
+
+
+# ---- pieces ------------------------------------------------------------------------------------------------
+
+
+def _diagonal(name: str, x: Tensor, offset: Any, axis1: int, axis2: int) -> Tensor:
+    """One gather along the two axes as one: nothing is multiplied, so what lies beside the diagonal has no say."""
+    k = _offset(name, offset)
+    first, second = axis_of(name, x.shape, axis1), axis_of(name, x.shape, axis2)
+    if first == second:
+        raise AxisError(f"{name}: axis1 and axis2 are both axis {first} of shape {x.shape}; name two axes")
+    others = [i for i in range(x.ndim) if i not in (first, second)]
+    n, m = x.shape[first], x.shape[second]
+    row, column = max(-k, 0), max(k, 0)
+    count = max(min(n - row, m - column), 0)
+    places = [(row + i) * m + column + i for i in range(count)]
+    indices = x.constant(places, int32 if n * m <= 2**31 else int64, (count,))
+    flat = x.permute((*others, first, second)).reshape((*[x.shape[i] for i in others], n * m))
+    return flat.gather(indices, -1)
+
+
+def _above(x: Tensor, k: int) -> Tensor:
+    """Where the column is further right than the k-th diagonal, for the last two axes."""
+    rows, columns = iota(x, x.ndim - 2), iota(x, x.ndim - 1)
+    n, m = x.shape[-2:]
+    k = max(min(k, m), -n - 1)  # further away there is nothing, and it may not fit an int32
+    above: Tensor = (rows + k) < columns
+    return above.reshape((n, m))
+
+
+def _matrices(name: str, x: Any) -> Tensor:
+    found = as_tensor(x)
+    if found.ndim < 2:
+        raise ShapeError(f"{name}: need at least 2 axes, got shape {found.shape}; reshape first")
+    return found
+
+
+def _offset(name: str, k: Any) -> int:
+    try:
+        return operator.index(k)
+    except ConcretizationError as error:
+        raise error.at(name) from None
+    except TypeError:
+        raise ArgumentError(
+            f"{name}: the place of the diagonal must be an int, got {shown(k)}; 0 is the main one"
+        ) from None
+
+
+def _sizes(name: str, n: Any, m: Any) -> tuple[int, int]:
+    try:
+        sizes = operator.index(n), operator.index(m)
+    except ConcretizationError as error:
+        raise error.at(name) from None
+    except TypeError:
+        raise ArgumentError(
+            f"{name}: the numbers of rows and columns must be ints, got {shown((n, m))}"
+        ) from None
+    if min(sizes) < 0:
+        raise ShapeError(f"{name}: sizes must not be negative, got {sizes}; give each axis at least 0")
+    return sizes

@@ -1,0 +1,143 @@
+"""Tensors with elements put in or left out, at places that are known without their values."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from tensorken.arrays.functions.joining import concatenate
+from tensorken.arrays.functions.repeating import slices_at
+from tensorken.arrays.functions.shaping import moveaxis
+from tensorken_core.errors import ConcretizationError, IndexingError, ShapeError
+from tensorken_core.language.shapes import shown
+from tensorken_core.tensor.coercion import as_operand
+from tensorken_core.tensor.normalization import axis_of
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "append",
+    "delete",
+    "insert",
+]
+
+
+def append(x: Any, values: Any, axis: int | None = None) -> Tensor:
+    """x with values behind it along an axis; without one, both are flattened.
+
+    Raises:
+        ShapeError: if the sizes along the other axes differ.
+
+    >>> import tensorken as tk
+    >>> tk.append([1, 2], [[3], [4]]).tolist()
+    [1, 2, 3, 4]
+    """
+    return concatenate((x, values), axis)
+
+
+def delete(x: Any, obj: Any, axis: int | None = None) -> Tensor:
+    """x without some slices along an axis, or without some elements of the flat tensor.
+
+    Args:
+        x: the tensor.
+        obj: an int, ints, a slice or a mask of as many bools as there are slices: what to leave out.  Of a tensor the
+            values are read, as the shape of the result depends on them.
+        axis: along which; without it the tensor is flattened.
+
+    Raises:
+        IndexingError: if an index is out of range.
+
+    >>> import tensorken as tk
+    >>> tk.delete([10, 11, 12, 13], [0, -1]).tolist()
+    [11, 12]
+    """
+    old, place = _along("delete", x, axis)
+    left_out = set(_places("delete", obj, old.shape[place], old.shape[place]))
+    return slices_at(old, [i for i in range(old.shape[place]) if i not in left_out], place)
+
+
+def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
+    """x with values put in before some slices along an axis, or before some elements of the flat tensor.
+
+    Args:
+        x: the tensor.
+        obj: an int, ints, a slice or a mask: before which, counted in x as it is; its size stands for the end.  Of a
+            tensor the values are read.
+        values: what to put in; it broadcasts, and takes x's dtype.  For one int it may be several slices.
+        axis: along which; without it the tensor is flattened.
+
+    Raises:
+        IndexingError: if an index is out of range.
+        ShapeError: if the values do not broadcast.
+
+    >>> import tensorken as tk
+    >>> tk.insert([1, 2, 3], 1, 9).tolist(), tk.insert([1, 2, 3], [0, 3], [8, 9]).tolist()
+    ([1, 9, 2, 3], [8, 1, 2, 3, 9])
+    """
+    old, place = _along("insert", x, axis)
+    n = old.shape[place]
+    places = _places("insert", obj, n, n + 1)
+    new = as_operand("insert", values, old).astype(old.dtype)
+    if len(places) == 1:
+        new = new.reshape((1,) * (old.ndim - new.ndim) + new.shape)
+        if _entries(obj) is None and not isinstance(
+            obj, slice
+        ):  # for an int, the first axis holds the slices
+            new = moveaxis(new, 0, place)
+        places = places * new.shape[place]
+    shape = (*old.shape[:place], len(places), *old.shape[place + 1 :])
+    try:
+        new = new.broadcast_to(shape)
+    except ShapeError:
+        raise ShapeError(
+            f"insert: values of shape {new.shape} do not broadcast to {shape}, {len(places)} along axis {place}"
+        ) from None
+    # Sorted by where they go, those put in before what is there, and otherwise in their order.
+    order = sorted([(at, 0, n + k) for k, at in enumerate(places)] + [(at, 1, at) for at in range(n)])
+    return slices_at(old.concatenate(new, axis=place), [source for _, _, source in order], place)
+
+
+# ---- pieces ------------------------------------------------------------------------------------------------
+
+
+def _along(name: str, x: Any, axis: int | None) -> tuple[Tensor, int]:
+    """The tensor, flattened if no axis is given, and the axis."""
+    old: Tensor = as_tensor(x)
+    if axis is None:
+        return old.ravel(), 0
+    return old, axis_of(name, old.shape, axis)
+
+
+def _entries(obj: Any) -> list[Any] | None:
+    """The entries of several; None for one."""
+    if isinstance(obj, Sequence):
+        return list(obj)
+    return list(obj.tolist()) if hasattr(obj, "tolist") and obj.ndim else None
+
+
+def _places(name: str, obj: Any, n: int, end: int) -> list[int]:
+    """What an int, ints, a slice or a mask names of n slices, as ints in [0, end)."""
+    if isinstance(obj, slice):
+        return list(range(*obj.indices(n)))
+    several = _entries(obj)
+    given = [obj] if several is None else several
+    if several and all(isinstance(i, bool) for i in several):
+        if len(several) != n:
+            raise IndexingError(f"{name}: a mask of {len(several)} for {n} slices; give each one")
+        return [i for i, chosen in enumerate(several) if chosen]
+    places = []
+    for i in given:
+        try:
+            at = operator.index(i)
+        except ConcretizationError as error:
+            raise error.at(name) from None
+        except TypeError:
+            raise IndexingError(
+                f"{name}: need ints, a slice or a mask of one axis, got {shown(obj)}"
+            ) from None
+        if not -n <= at < end:
+            raise IndexingError(
+                f"{name}: index {at} is out of range for {n} slices; they run from {-n} to {end - 1}"
+            )
+        places.append(at + n if at < 0 else at)
+    return places

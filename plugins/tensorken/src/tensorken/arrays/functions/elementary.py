@@ -1,0 +1,404 @@
+"""Elementary functions: exponentials and logarithms, circular and hyperbolic functions, erf.
+
+The result is floating-point: of integers and bools it is float32.
+
+Raises:
+    ShapeError: if the shapes do not broadcast.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tensorken.arrays.functions.operands import of_one, of_two
+from tensorken_core.language.op import OPS
+from tensorken_core.tensor.operators import floating_of
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "acos",
+    "acosh",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cos",
+    "cosh",
+    "deg2rad",
+    "degrees",
+    "erf",
+    "erfinv",
+    "exp",
+    "exp2",
+    "expm1",
+    "hypot",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logaddexp",
+    "rad2deg",
+    "radians",
+    "relu",
+    "sigmoid",
+    "sin",
+    "sinc",
+    "sinh",
+    "softplus",
+    "sqrt",
+    "tan",
+    "tanh",
+]
+
+# ---- exponentials and powers -------------------------------------------------------------------------------
+
+
+def exp(x: Any) -> Tensor:
+    """e**x, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.exp([0.0, 1.0]):.5f}")
+    [1.00000 2.71828]
+    """
+    return as_tensor(x).exp()
+
+
+def expm1(x: Any) -> Tensor:
+    """e**x - 1, accurate for small x, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.expm1([0.0, 1e-30]):.3g}")
+    [0 1e-30]
+    """
+    return as_tensor(x).expm1()
+
+
+def exp2(x: Any) -> Tensor:
+    """2**x, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(tk.exp2([-1.0, 10.0]))
+    [0.5 1024]
+    """
+    return of_one("exp2", x)
+
+
+def sqrt(x: Any) -> Tensor:
+    """The square root, elementwise; NaN below 0.
+
+    >>> import tensorken as tk
+    >>> print(tk.sqrt([4.0, 2.25]))
+    [2 1.5]
+    """
+    return as_tensor(x).sqrt()
+
+
+def hypot(a: Any, b: Any) -> Tensor:
+    """sqrt(a**2 + b**2), without overflow, elementwise; its derivative at the origin is 0.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.hypot(3e30, 4e30):.3g}")
+    5e+30
+    """
+    return of_two(OPS["hypot"], a, b)
+
+
+def sigmoid(x: Any) -> Tensor:
+    """1 / (1 + e**-x), without overflow, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(tk.sigmoid([-1000.0, 0.0, 1000.0]))
+    [0 0.5 1]
+    """
+    return as_tensor(x).sigmoid()
+
+
+def relu(x: Any) -> Tensor:
+    """max(x, 0), elementwise; its derivative at 0 is 0.
+
+    >>> import tensorken as tk
+    >>> print(tk.relu([-2.0, 3.0]))
+    [0 3]
+    """
+    return as_tensor(x).relu()
+
+
+def softplus(x: Any) -> Tensor:
+    """log(1 + e**x), without overflow, elementwise: a smooth `relu`; its derivative is `sigmoid`.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.softplus([-1000.0, 0.0, 1000.0]):.5f}")
+    [0.00000 0.69315 1000.00000]
+    """
+    return of_one("softplus", x)
+
+
+# ---- logarithms --------------------------------------------------------------------------------------------
+
+
+def log(x: Any) -> Tensor:
+    """The natural logarithm, elementwise; -inf at 0, NaN below.
+
+    >>> import tensorken as tk
+    >>> print(tk.log([1.0, 0.0]))
+    [0 -inf]
+    """
+    return as_tensor(x).log()
+
+
+def log1p(x: Any) -> Tensor:
+    """log(1 + x), accurate for small x, elementwise; -inf at -1, NaN below.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.log1p([0.0, 1e-30]):.3g}")
+    [0 1e-30]
+    """
+    return as_tensor(x).log1p()
+
+
+def log2(x: Any) -> Tensor:
+    """The logarithm to base 2, elementwise; -inf at 0, NaN below; whole at powers of 2.
+
+    >>> import tensorken as tk
+    >>> print(tk.log2([0.25, 1024.0]))
+    [-2 10]
+    """
+    return of_one("log2", x)
+
+
+def log10(x: Any) -> Tensor:
+    """The logarithm to base 10, elementwise; -inf at 0, NaN below; whole at powers of 10.
+
+    >>> import tensorken as tk
+    >>> print(tk.log10([0.01, 1000.0]))
+    [-2 3]
+    """
+    return of_one("log10", x)
+
+
+def logaddexp(a: Any, b: Any) -> Tensor:
+    """log(e**a + e**b), without overflow, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.logaddexp(1000.0, 1000.0):.3f}")
+    1000.693
+    """
+    return of_two(OPS["logaddexp"], a, b)
+
+
+# ---- circular functions ------------------------------------------------------------------------------------
+
+
+def sin(x: Any) -> Tensor:
+    """The sine of x in radians, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.sin([0.0, tk.pi / 6]):.3f}")
+    [0.000 0.500]
+    """
+    return as_tensor(x).sin()
+
+
+def cos(x: Any) -> Tensor:
+    """The cosine of x in radians, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.cos([0.0, tk.pi / 3]):.3f}")
+    [1.000 0.500]
+    """
+    return as_tensor(x).cos()
+
+
+def tan(x: Any) -> Tensor:
+    """The tangent of x in radians, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.tan([0.0, tk.pi / 4]):.3f}")
+    [0.000 1.000]
+    """
+    return as_tensor(x).tan()
+
+
+def sinc(x: Any) -> Tensor:
+    """sin(pi * x) / (pi * x), and 1 at 0, elementwise; its derivatives are right there, too.
+
+    Near 0 it is its Taylor series.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.sinc([0.0, 0.5, 1.5]):.4f}")
+    [1.0000 0.6366 -0.2122]
+    """
+    y = floating_of(as_tensor(x))
+    near = y.abs() < 0.25
+    z: Any = near.where(y, 0.0).square() * -(math.pi**2)
+    series: Any = z * _SINC[0] + _SINC[1]
+    for coefficient in _SINC[2:]:
+        series = series * z + coefficient
+    angle: Any = near.where(1.0, y) * math.pi
+    return near.where(series, angle.sin() / angle)
+
+
+_SINC = [1.0 / math.factorial(2 * k + 1) for k in range(10, -1, -1)]
+"""The coefficients of sin(a) / a in -a**2, the highest power first: far more than float64 needs up to pi / 4."""
+
+
+def deg2rad(x: Any) -> Tensor:
+    """Degrees in radians, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.deg2rad([0.0, 180.0]):.5f}")
+    [0.00000 3.14159]
+    """
+    result: Tensor = as_tensor(x) * (math.pi / 180.0)
+    return result
+
+
+def rad2deg(x: Any) -> Tensor:
+    """Radians in degrees, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.rad2deg([0.0, tk.pi]):.3f}")
+    [0.000 180.000]
+    """
+    result: Tensor = as_tensor(x) * (180.0 / math.pi)
+    return result
+
+
+def asin(x: Any) -> Tensor:
+    """The angle in [-pi/2, pi/2] whose sine is x, elementwise; NaN beyond 1.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.asin([0.0, 1.0]):.5f}")
+    [0.00000 1.57080]
+    """
+    return of_one("asin", x)
+
+
+def acos(x: Any) -> Tensor:
+    """The angle in [0, pi] whose cosine is x, elementwise; NaN beyond 1.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.acos([1.0, -1.0]):.5f}")
+    [0.00000 3.14159]
+    """
+    return of_one("acos", x)
+
+
+def atan(x: Any) -> Tensor:
+    """The angle in [-pi/2, pi/2] whose tangent is x, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.atan([0.0, 1.0]):.5f}")
+    [0.00000 0.78540]
+    """
+    return of_one("atan", x)
+
+
+def atan2(a: Any, b: Any) -> Tensor:
+    """The angle in [-pi, pi] from the positive axis to the point a up and b across, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.atan2([0.0, 1.0], [-1.0, 0.0]):.5f}")
+    [3.14159 1.57080]
+    """
+    return of_two(OPS["atan2"], a, b)
+
+
+# ---- hyperbolic functions ----------------------------------------------------------------------------------
+
+
+def sinh(x: Any) -> Tensor:
+    """The hyperbolic sine, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.sinh([0.0, 1.0]):.5f}")
+    [0.00000 1.17520]
+    """
+    return of_one("sinh", x)
+
+
+def cosh(x: Any) -> Tensor:
+    """The hyperbolic cosine, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.cosh([0.0, 1.0]):.5f}")
+    [1.00000 1.54308]
+    """
+    return of_one("cosh", x)
+
+
+def tanh(x: Any) -> Tensor:
+    """The hyperbolic tangent, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.tanh([0.0, 1.0]):.5f}")
+    [0.00000 0.76159]
+    """
+    return as_tensor(x).tanh()
+
+
+def asinh(x: Any) -> Tensor:
+    """The number whose hyperbolic sine is x, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.asinh([0.0, 1.0]):.5f}")
+    [0.00000 0.88137]
+    """
+    return of_one("asinh", x)
+
+
+def acosh(x: Any) -> Tensor:
+    """The number, not below 0, whose hyperbolic cosine is x, elementwise; NaN below 1.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.acosh([1.0, 2.0]):.5f}")
+    [0.00000 1.31696]
+    """
+    return of_one("acosh", x)
+
+
+def atanh(x: Any) -> Tensor:
+    """The number whose hyperbolic tangent is x, elementwise; infinite at -1 and 1, NaN beyond.
+
+    >>> import tensorken as tk
+    >>> print(tk.atanh([0.0, 1.0, 2.0]))
+    [0 inf nan]
+    """
+    return of_one("atanh", x)
+
+
+# ---- others ------------------------------------------------------------------------------------------------
+
+
+def erf(x: Any) -> Tensor:
+    """The error function: 2 / sqrt(pi) times the integral of e**-s**2 from 0 to x, elementwise.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.erf([0.0, 0.5, 3.0]):.5f}")
+    [0.00000 0.52050 0.99998]
+    """
+    return of_one("erf", x)
+
+
+def erfinv(x: Any) -> Tensor:
+    """The inverse of the error function, elementwise: infinite at -1 and 1, NaN beyond.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.erfinv([0.0, 0.5, -0.99]):.5f}")
+    [0.00000 0.47694 -1.82139]
+    """
+    return of_one("erfinv", x)
+
+
+arcsin, arccos, arctan, arctan2 = asin, acos, atan, atan2
+arcsinh, arccosh, arctanh = asinh, acosh, atanh
+degrees, radians = rad2deg, deg2rad

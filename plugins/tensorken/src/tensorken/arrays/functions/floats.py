@@ -1,0 +1,146 @@
+"""What only floats have: infinities and NaN, signed zeros, neighbours.
+
+Raises:
+    DTypeError: if the function is not defined for the dtype.
+    ShapeError: if the shapes do not broadcast.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken.arrays.functions.operands import of_one, of_two
+from tensorken.arrays.functions.promotion import finfo
+from tensorken_core.language.op import OPS
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "copysign",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "isneginf",
+    "isposinf",
+    "nan_to_num",
+    "nextafter",
+    "signbit",
+]
+
+# ---- infinities and NaN ------------------------------------------------------------------------------------
+
+
+def isnan(x: Any) -> Tensor:
+    """Whether x is NaN, elementwise, as bool.
+
+    >>> import tensorken as tk
+    >>> tk.isnan([0.0, float("inf"), float("nan")]).tolist()
+    [False, False, True]
+    """
+    y = as_tensor(x)
+    return ~y.eq(y)
+
+
+def isinf(x: Any) -> Tensor:
+    """Whether x is infinite, elementwise, as bool.
+
+    >>> import tensorken as tk
+    >>> tk.isinf([0.0, float("-inf"), float("nan")]).tolist()
+    [False, True, False]
+    """
+    y = as_tensor(x)
+    return y.abs().eq(float("inf")) if y.dtype.kind == "float" else ~y.eq(y)
+
+
+def isfinite(x: Any) -> Tensor:
+    """Whether x is neither infinite nor NaN, elementwise, as bool.
+
+    >>> import tensorken as tk
+    >>> tk.isfinite([0.0, float("inf"), float("nan")]).tolist()
+    [True, False, False]
+    """
+    y = as_tensor(x)
+    return y.abs() < float("inf") if y.dtype.kind == "float" else y.eq(y)
+
+
+def isposinf(x: Any) -> Tensor:
+    """Whether x is infinity, elementwise, as bool.
+
+    >>> import tensorken as tk
+    >>> tk.isposinf([0.0, float("inf"), float("-inf")]).tolist()
+    [False, True, False]
+    """
+    return _is_infinity(as_tensor(x), float("inf"))
+
+
+def isneginf(x: Any) -> Tensor:
+    """Whether x is minus infinity, elementwise, as bool.
+
+    >>> import tensorken as tk
+    >>> tk.isneginf([0.0, float("inf"), float("-inf")]).tolist()
+    [False, False, True]
+    """
+    return _is_infinity(as_tensor(x), float("-inf"))
+
+
+def _is_infinity(x: Tensor, infinity: float) -> Tensor:
+    return x.eq(infinity) if x.dtype.kind == "float" else ~x.eq(x)
+
+
+def nan_to_num(
+    x: Any,
+    copy: bool = True,
+    nan: float = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
+) -> Tensor:
+    """x with a number in place of each NaN and infinity; the derivative there is 0.
+
+    Args:
+        copy: has no effect, as tensors never change.
+        nan: what takes the place of NaN.
+        posinf, neginf: what takes the place of the infinities; by default the largest and the least number.
+
+    >>> import tensorken as tk
+    >>> print(tk.nan_to_num([1.0, float("nan"), float("inf")], posinf=9.0))
+    [1 0 9]
+    """
+    y = as_tensor(x)
+    if y.dtype.kind != "float":
+        return y
+    limit = finfo(y.dtype).max
+    y = isnan(y).where(nan, y)
+    y = y.eq(float("inf")).where(limit if posinf is None else posinf, y)
+    return y.eq(float("-inf")).where(-limit if neginf is None else neginf, y)
+
+
+# ---- signs and neighbours ----------------------------------------------------------------------------------
+
+
+def signbit(x: Any) -> Tensor:
+    """Whether the sign bit is set, elementwise, as bool: of what is below 0, of -0.0, and of a NaN with that sign.
+
+    >>> import tensorken as tk
+    >>> tk.signbit([-1.0, -0.0, 0.0]).tolist()
+    [True, True, False]
+    """
+    return of_one("signbit", x)
+
+
+def copysign(a: Any, b: Any) -> Tensor:
+    """The magnitude of a with the sign of b, also where b is a zero or NaN, elementwise; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> print(tk.copysign([1.0, -2.0], [-0.0, 3.0]))
+    [-1 2]
+    """
+    return of_two(OPS["copysign"], a, b)
+
+
+def nextafter(a: Any, b: Any) -> Tensor:
+    """The number next to a on the way to b, elementwise; b where they are equal; its derivative by a is 1.
+
+    >>> import tensorken as tk
+    >>> tk.nextafter(tk.tensor(1.0, "float64"), 2.0).item() == 1.0 + 2.0**-52
+    True
+    """
+    return of_two(OPS["nextafter"], a, b)

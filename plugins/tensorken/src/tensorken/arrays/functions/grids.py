@@ -1,0 +1,167 @@
+"""Tensors laid out by a rule: grids of coordinates, functions of indices, one-hot vectors, powers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensorken.arrays.creation import ShapeLike, shape_of, tensor
+from tensorken.arrays.functions.joining import stack
+from tensorken.arrays.functions.operands import together
+from tensorken.arrays.functions.ranges import arange
+from tensorken.arrays.functions.shaping import expand_dims
+from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
+from tensorken_core.language.bodies.arrangement import iota
+from tensorken_core.language.dtypes import bool_, float32, int32
+from tensorken_core.language.shapes import shown
+from tensorken_core.tensor.normalization import axis_of
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "fromfunction",
+    "indices",
+    "meshgrid",
+    "one_hot",
+    "vander",
+]
+
+
+def meshgrid(*vectors: Any, indexing: str = "xy", sparse: bool = False) -> list[Tensor]:
+    """The coordinates of a grid's points: for each vector a tensor in which its elements vary along one axis.
+
+    Args:
+        vectors: the coordinates along each axis.
+        indexing: `"ij"`: the first vector varies along axis 0; `"xy"`: along axis 1, and the second along axis 0.
+        sparse: whether to leave size 1 along the other axes.
+
+    Raises:
+        ArgumentError: if the indexing is neither.
+
+    >>> import tensorken as tk
+    >>> [x.tolist() for x in tk.meshgrid([1, 2, 3], [4, 5])]
+    [[[1, 2, 3], [1, 2, 3]], [[4, 4, 4], [5, 5, 5]]]
+    """
+    if indexing not in ("xy", "ij"):
+        raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {shown(indexing)}")
+    if not vectors:
+        return []
+    found, rank = together("meshgrid", vectors), len(vectors)
+    places = list(range(rank))
+    if indexing == "xy":
+        places[:2] = places[:2][::-1]
+    shape = [1] * rank
+    for x, place in zip(found, places, strict=True):
+        shape[place] = x.size
+    spread = [
+        x.reshape(tuple([x.size if i == place else 1 for i in range(rank)]))
+        for x, place in zip(found, places, strict=True)
+    ]
+    return spread if sparse else [x.expand(tuple(shape)) for x in spread]
+
+
+def indices(
+    dimensions: ShapeLike,
+    dtype: Any = int32,
+    sparse: bool = False,
+    *,
+    backend: Any = None,
+    device: str | None = None,
+) -> Any:
+    """The indices of the elements of a tensor of this shape: for each axis a tensor, stacked along a new first axis.
+
+    With `sparse=True` a tuple of tensors of size 1 along the other axes.
+
+    Raises:
+        ShapeError: if a size is negative.
+
+    >>> import tensorken as tk
+    >>> tk.indices((2, 2)).tolist()
+    [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
+    """
+    sizes = shape_of("indices", dimensions)
+    if not sizes:
+        return () if sparse else tensor([], dtype, backend=backend, device=device)
+    ranges = [arange(n, dtype=dtype, backend=backend, device=device) for n in sizes]
+    found = meshgrid(*ranges, indexing="ij", sparse=sparse)
+    return tuple(found) if sparse else stack(found)
+
+
+def fromfunction(
+    function: Callable[..., Any],
+    shape: ShapeLike,
+    dtype: Any = float32,
+    *,
+    backend: Any = None,
+    device: str | None = None,
+) -> Any:
+    """What a function gives for the indices of a tensor of this shape, one tensor for each axis.
+
+    Raises:
+        ShapeError: if a size is negative.
+
+    >>> import tensorken as tk
+    >>> tk.fromfunction(lambda i, j: 10 * i + j, (2, 2), "int32").tolist()
+    [[0, 1], [10, 11]]
+    """
+    sizes = shape_of("fromfunction", shape)
+    ranges = [arange(n, dtype=dtype, backend=backend, device=device) for n in sizes]
+    return function(*meshgrid(*ranges, indexing="ij"))
+
+
+def one_hot(x: Any, num_classes: int, dtype: Any = float32, axis: int = -1) -> Tensor:
+    """For each integer a vector with 1 at that place and 0 elsewhere; all 0 for one outside [0, num_classes).
+
+    Args:
+        x: integers.
+        num_classes: the size of the vectors.
+        dtype: of the result.
+        axis: of the result, along which the vectors lie.
+
+    Raises:
+        DTypeError: if x is not int32 or int64.
+
+    >>> import tensorken as tk
+    >>> tk.one_hot([2, 0], 3).tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+    x = as_tensor(x)
+    if x.dtype.kind != "int":
+        raise DTypeError(f"one_hot: need int32 or int64, got {x.dtype}; cast first (x.astype)")
+    (size,) = shape_of("one_hot", num_classes)
+    place = axis_of("one_hot", (*x.shape, size), axis)
+    column = expand_dims(x, place)
+    shape = (*x.shape[:place], size, *x.shape[place:])
+    numbers = iota(column.expand(shape), place).astype(x.dtype)
+    return (column.eq(numbers)).astype(dtype)
+
+
+def vander(x: Any, n: int | None = None, increasing: bool = False) -> Tensor:
+    """The Vandermonde matrix of a vector: its powers side by side, the highest first.
+
+    Args:
+        x: a vector.
+        n: the number of powers, from 0; by default that of the elements.
+        increasing: whether the highest comes last.
+
+    Returns:
+        Powers in the dtype of x; in int32 of bools.
+
+    Raises:
+        ShapeError: if x has not one axis.
+
+    >>> import tensorken as tk
+    >>> tk.vander([1, 2, 3], increasing=True).tolist()
+    [[1, 1, 1], [1, 2, 4], [1, 3, 9]]
+    """
+    old = as_tensor(x)
+    if old.dtype is bool_:
+        old = old.astype(int32)
+    if old.ndim != 1:
+        raise ShapeError(f"vander: need one axis, got shape {old.shape}; flatten it first")
+    (count,) = shape_of("vander", old.size if n is None else n)
+    if count == 0:
+        return old.reshape((old.size, 1)).crop(((0, old.size), (0, 0)))
+    powers = [old.ones_like()]
+    while len(powers) < count:
+        powers.append(powers[-1] * old)
+    return stack(powers if increasing else powers[::-1], 1)

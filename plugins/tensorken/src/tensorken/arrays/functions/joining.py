@@ -1,0 +1,310 @@
+"""Tensors joined from others, and cut into others.
+
+Raises:
+    ShapeError: if sizes that have to agree differ, or a tensor cannot be cut into equal parts.
+    AxisError: if there is no such axis.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from tensorken.arrays.functions.broadcasting import atleast_1d, atleast_2d, atleast_3d
+from tensorken.arrays.functions.operands import promoted
+from tensorken.arrays.functions.shaping import expand_dims
+from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
+from tensorken_core.language.op import OPS
+from tensorken_core.language.shapes import shown
+from tensorken_core.tensor.dispatch import apply
+from tensorken_core.tensor.normalization import axis_of, with_numpys_names
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "array_split",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "dsplit",
+    "dstack",
+    "hsplit",
+    "hstack",
+    "split",
+    "stack",
+    "unstack",
+    "vsplit",
+    "vstack",
+]
+
+# ---- joining -----------------------------------------------------------------------------------------------
+
+
+@with_numpys_names
+def concatenate(tensors: Sequence[Any], axis: int | None = 0, dtype: Any = None) -> Tensor:
+    """Tensors one after the other along an axis; their other sizes agree.
+
+    Args:
+        tensors: at least one; they are promoted to one dtype.
+        axis: along which to join; None joins the flat tensors.
+        dtype: of the result, if not the promoted one.
+
+    Raises:
+        ShapeError: if the other sizes differ.
+        AxisError: if there is no such axis.
+
+    >>> import tensorken as tk
+    >>> tk.concatenate([tk.tensor([1.0]), tk.tensor([2.0, 3.0])]).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    return _joined("concatenate", promoted("concatenate", tensors), axis, dtype)
+
+
+def concat(tensors: Sequence[Any], axis: int | None = 0) -> Tensor:
+    """`tk.concatenate` by the name that the array API standard has for it.
+
+    Raises:
+        ShapeError: if sizes differ along another axis than that one.
+        AxisError: if there is no such axis.
+
+    >>> import tensorken as tk
+    >>> tk.concat([[[1, 2]], [[3, 4]]], axis=None).tolist()
+    [1, 2, 3, 4]
+    """
+    return _joined("concat", promoted("concat", tensors), axis)
+
+
+@with_numpys_names
+def stack(tensors: Sequence[Any], axis: int = 0, dtype: Any = None) -> Tensor:
+    """Tensors of one shape along a new axis.
+
+    Raises:
+        ShapeError: if the shapes differ.
+        AxisError: if the result has no such axis.
+
+    >>> import tensorken as tk
+    >>> tk.stack([[1, 2], [3, 4]], axis=1).tolist()
+    [[1, 3], [2, 4]]
+    """
+    pieces = promoted("stack", tensors)
+    for piece in pieces:
+        if piece.shape != pieces[0].shape:
+            raise ShapeError(
+                f"stack: tensors need one shape, got {pieces[0].shape} and {piece.shape}; reshape one"
+            )
+    _check_axis("stack", axis)
+    place = axis_of("stack", (*pieces[0].shape, 1), axis)
+    return _joined("stack", [expand_dims(piece, place) for piece in pieces], place, dtype)
+
+
+def hstack(tensors: Sequence[Any], dtype: Any = None) -> Tensor:
+    """Tensors side by side: along axis 1, vectors and numbers along axis 0.
+
+    Raises:
+        ShapeError: if the other sizes differ.
+
+    >>> import tensorken as tk
+    >>> tk.hstack([[[1], [2]], [[3], [4]]]).tolist()
+    [[1, 3], [2, 4]]
+    """
+    pieces = [atleast_1d(x) for x in promoted("hstack", tensors)]
+    return _joined("hstack", pieces, 0 if pieces[0].ndim == 1 else 1, dtype)
+
+
+def vstack(tensors: Sequence[Any], dtype: Any = None) -> Tensor:
+    """Tensors below one another, along axis 0; a vector is a row.
+
+    Raises:
+        ShapeError: if the other sizes differ.
+
+    >>> import tensorken as tk
+    >>> tk.vstack([[1, 2], [3, 4]]).tolist()
+    [[1, 2], [3, 4]]
+    """
+    return _joined("vstack", [atleast_2d(x) for x in promoted("vstack", tensors)], 0, dtype)
+
+
+def dstack(tensors: Sequence[Any]) -> Tensor:
+    """Tensors behind one another, along axis 2, as `tk.atleast_3d` gives them.
+
+    Raises:
+        ShapeError: if the other sizes differ.
+
+    >>> import tensorken as tk
+    >>> tk.dstack([[1, 2], [3, 4]]).tolist()
+    [[[1, 3], [2, 4]]]
+    """
+    return _joined("dstack", [atleast_3d(x) for x in promoted("dstack", tensors)], 2)
+
+
+def column_stack(tensors: Sequence[Any]) -> Tensor:
+    """Tensors side by side along axis 1; a vector is a column.
+
+    Raises:
+        ShapeError: if the other sizes differ.
+
+    >>> import tensorken as tk
+    >>> tk.column_stack([[1, 2], [3, 4]]).tolist()
+    [[1, 3], [2, 4]]
+    """
+    pieces = promoted("column_stack", tensors)
+    return _joined("column_stack", [x if x.ndim > 1 else x.reshape((x.size, 1)) for x in pieces], 1)
+
+
+# ---- cutting -----------------------------------------------------------------------------------------------
+
+
+@with_numpys_names
+def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    """The tensor cut along an axis into equal parts, or before each of several places.
+
+    Args:
+        x: the tensor.
+        indices_or_sections: how many parts, or the places where a new part begins.
+        axis: along which to cut.
+
+    Raises:
+        ShapeError: if the size is no multiple of the number of parts; `tk.array_split` takes any.
+        AxisError: if there is no such axis.
+
+    >>> import tensorken as tk
+    >>> [part.tolist() for part in tk.split([1, 2, 3, 4], [1, 3])]
+    [[1], [2, 3], [4]]
+    """
+    return _split("split", x, indices_or_sections, axis, equal=True)
+
+
+def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    """`tk.split` where the parts need not be equal: the first ones are one longer.
+
+    Raises:
+        AxisError: if there is no such axis.
+
+    >>> import tensorken as tk
+    >>> [part.tolist() for part in tk.array_split([1, 2, 3], 2)]
+    [[1, 2], [3]]
+    """
+    return _split("array_split", x, indices_or_sections, axis, equal=False)
+
+
+def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """`tk.split` along axis 1, of a vector along axis 0.
+
+    Raises:
+        ShapeError: if the size is no multiple of the number of parts.
+
+    >>> import tensorken as tk
+    >>> [part.tolist() for part in tk.hsplit([[1, 2], [3, 4]], 2)]
+    [[[1], [3]], [[2], [4]]]
+    """
+    x = as_tensor(x)
+    return _split("hsplit", x, indices_or_sections, 1 if x.ndim > 1 else 0, equal=True)
+
+
+def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """`tk.split` along axis 0 of a tensor of at least two axes.
+
+    Raises:
+        ShapeError: if there are fewer axes, or the size is no multiple of the number of parts.
+
+    >>> import tensorken as tk
+    >>> [part.tolist() for part in tk.vsplit([[1, 2], [3, 4]], 2)]
+    [[[1, 2]], [[3, 4]]]
+    """
+    x = as_tensor(x)
+    if x.ndim < 2:
+        raise ShapeError(f"vsplit: need at least 2 axes, got shape {x.shape}; use tk.split")
+    return _split("vsplit", x, indices_or_sections, 0, equal=True)
+
+
+def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """`tk.split` along axis 2 of a tensor of at least three axes.
+
+    Raises:
+        ShapeError: if there are fewer axes, or the size is no multiple of the number of parts.
+
+    >>> import tensorken as tk
+    >>> [part.tolist() for part in tk.dsplit([[[1, 2], [3, 4]]], 2)]
+    [[[[1], [3]]], [[[2], [4]]]]
+    """
+    x = as_tensor(x)
+    if x.ndim < 3:
+        raise ShapeError(f"dsplit: need at least 3 axes, got shape {x.shape}; use tk.split")
+    return _split("dsplit", x, indices_or_sections, 2, equal=True)
+
+
+@with_numpys_names
+def unstack(x: Any, axis: int = 0) -> tuple[Tensor, ...]:
+    """The slices along an axis, which is then gone: the inverse of `tk.stack`.
+
+    Raises:
+        AxisError: if there is no such axis.
+
+    >>> import tensorken as tk
+    >>> [part.tolist() for part in tk.unstack([[1, 2], [3, 4]], axis=1)]
+    [[1, 3], [2, 4]]
+    """
+    x = as_tensor(x)
+    place = axis_of("unstack", x.shape, axis)
+    shape = x.shape[:place] + x.shape[place + 1 :]
+    return tuple([_cut(x, place, i, i + 1).reshape(shape) for i in range(x.shape[place])])
+
+
+# ---- pieces ------------------------------------------------------------------------------------------------
+
+
+def _joined(name: str, pieces: list[Tensor], axis: int | None, dtype: Any = None) -> Tensor:
+    _check_axis(name, axis)
+    if axis is None:
+        pieces, axis = [x.reshape((x.size,)) for x in pieces], 0
+    place = axis_of(name, pieces[0].shape, axis)
+    if dtype is not None:
+        pieces = [x.astype(dtype) for x in pieces]
+    if len(pieces) == 1:
+        return pieces[0]
+    try:
+        result: Tensor = apply(OPS["concatenate"], pieces, (place,))
+    except ShapeError as error:
+        raise ShapeError(f"{name}: {str(error).removeprefix('concatenate: ')}") from None
+    return result
+
+
+def _check_axis(name: str, axis: Any) -> None:
+    """Refuse a tensor or a list in the place of the axis, as where the tensors are not given in one list."""
+    if (isinstance(axis, Tensor) and axis.shape) or isinstance(axis, list | tuple):
+        raise ArgumentError(f"{name}: the tensors go into one list, then comes the axis: {name}([a, b], 0)")
+
+
+def _cut(x: Tensor, axis: int, start: int, end: int) -> Tensor:
+    return x.crop(tuple([(start, end) if i == axis else (0, n) for i, n in enumerate(x.shape)]))
+
+
+def _split(name: str, x: Any, indices_or_sections: Any, axis: int, equal: bool) -> list[Tensor]:
+    x = as_tensor(x)
+    place = axis_of(name, x.shape, axis)
+    n = x.shape[place]
+    if hasattr(indices_or_sections, "__index__") and not getattr(indices_or_sections, "shape", ()):
+        count = operator.index(indices_or_sections)
+        if count < 1:
+            raise ArgumentError(f"{name}: need at least 1 part, got {count}; give how many, or where to cut")
+        if equal and n % count:
+            raise ShapeError(
+                f"{name}: axis {place} of shape {x.shape} has size {n}, no multiple of {count}; "
+                f"use tk.array_split"
+            )
+        longer = n % count
+        starts = [i * (n // count) + min(i, longer) for i in range(count + 1)]
+        limits = list(pairwise(starts))
+    else:
+        try:
+            cuts = [operator.index(i) for i in indices_or_sections]
+        except ConcretizationError as error:
+            raise error.at(name) from None
+        except TypeError:
+            raise ArgumentError(
+                f"{name}: need a number of parts or a sequence of places, got {shown(indices_or_sections)}"
+            ) from None
+        slices = [slice(*ends).indices(n) for ends in zip([0, *cuts], [*cuts, n], strict=True)]
+        limits = [(start, max(start, stop)) for start, stop, _ in slices]
+    return [_cut(x, place, start, stop) for start, stop in limits]

@@ -1,0 +1,283 @@
+"""Elementwise comparisons, logic and bits.
+
+Raises:
+    DTypeError: if the function is not defined for the dtype.
+    ShapeError: if the shapes do not broadcast.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorken.arrays.functions.floats import isnan
+from tensorken.arrays.functions.operands import a_tensor_of, of_two
+from tensorken.arrays.functions.reductions import all
+from tensorken_core.language.dtypes import bool_
+from tensorken_core.language.op import OPS
+from tensorken_core.tensor.coercion import pair_of_operands
+from tensorken_core.tensor.operators import floating_of
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "allclose",
+    "array_equal",
+    "bitwise_and",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "equal",
+    "greater",
+    "greater_equal",
+    "invert",
+    "isclose",
+    "left_shift",
+    "less",
+    "less_equal",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "not_equal",
+    "right_shift",
+]
+
+# ---- comparisons -------------------------------------------------------------------------------------------
+
+
+def equal(a: Any, b: Any) -> Tensor:
+    """Whether a equals b, elementwise, as bool.
+
+    >>> import tensorken as tk
+    >>> tk.equal([1.0, 2.0], 2.0).tolist()
+    [False, True]
+    """
+    return of_two(OPS["eq"], a, b)
+
+
+def not_equal(a: Any, b: Any) -> Tensor:
+    """Whether a differs from b, elementwise, as bool; NaN differs from all, itself too.
+
+    >>> import tensorken as tk
+    >>> tk.not_equal([1.0, float("nan")], 1.0).tolist()
+    [False, True]
+    """
+    return ~equal(a, b)
+
+
+def less(a: Any, b: Any) -> Tensor:
+    """Whether a is less than b, elementwise, as bool.
+
+    >>> import tensorken as tk
+    >>> tk.less([1.0, 2.0], 2.0).tolist()
+    [True, False]
+    """
+    return of_two(OPS["lt"], a, b)
+
+
+def less_equal(a: Any, b: Any) -> Tensor:
+    """Whether a is less than b or equals it, elementwise, as bool.
+
+    >>> import tensorken as tk
+    >>> tk.less_equal([1.0, 2.0, 3.0], 2.0).tolist()
+    [True, True, False]
+    """
+    x, y = pair_of_operands("less_equal", a, b, a_tensor_of(a, b))
+    return x <= y
+
+
+def greater(a: Any, b: Any) -> Tensor:
+    """Whether a is greater than b, elementwise, as bool.
+
+    >>> import tensorken as tk
+    >>> tk.greater([2.0, 3.0], 2.0).tolist()
+    [False, True]
+    """
+    x, y = pair_of_operands("greater", a, b, a_tensor_of(a, b))
+    return x > y
+
+
+def greater_equal(a: Any, b: Any) -> Tensor:
+    """Whether a is greater than b or equals it, elementwise, as bool.
+
+    >>> import tensorken as tk
+    >>> tk.greater_equal([1.0, 2.0], 2.0).tolist()
+    [False, True]
+    """
+    x, y = pair_of_operands("greater_equal", a, b, a_tensor_of(a, b))
+    return x >= y
+
+
+# ---- comparisons with a tolerance --------------------------------------------------------------------------
+
+
+def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Whether a and b differ by no more than atol + rtol * abs(b), elementwise, as bool; the shapes broadcast.
+
+    Infinities are close to themselves alone.
+
+    Args:
+        equal_nan: whether NaN is close to NaN.
+
+    >>> import tensorken as tk
+    >>> tk.isclose([1.0, 2.0], [1.000001, 2.1]).tolist()
+    [True, False]
+    """
+    x, y = pair_of_operands("isclose", a, b, a_tensor_of(a, b))
+    same: Any = x.eq(y)
+    p, q = floating_of(x), floating_of(y)
+    near: Any = ((p - q).abs() <= q.abs() * rtol + atol) & (q.abs() < float("inf"))
+    close: Tensor = same | near
+    return close | (isnan(x) & isnan(y)) if equal_nan else close
+
+
+def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Whether all elements are close, see `isclose`, as one bool; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> bool(tk.allclose([1.0, 2.0], [1.000001, 2.0]))
+    True
+    """
+    return all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def array_equal(a: Any, b: Any, equal_nan: bool = False) -> Tensor:
+    """Whether a and b have one shape and equal elements, as one bool.
+
+    Args:
+        equal_nan: whether NaN equals NaN.
+
+    >>> import tensorken as tk
+    >>> bool(tk.array_equal([1, 2], [1, 2])), bool(tk.array_equal([1, 2], [[1, 2]]))
+    (True, False)
+    """
+    x, y = pair_of_operands("array_equal", a, b, a_tensor_of(a, b))
+    if x.shape != y.shape:
+        return x.constant([False], bool_, (1,)).reshape(())
+    same = x.eq(y)
+    return all(same | (isnan(x) & isnan(y)) if equal_nan else same)
+
+
+# ---- logic: numbers are true where they are not 0 ----------------------------------------------------------
+
+
+def logical_and(a: Any, b: Any) -> Tensor:
+    """Whether a and b are both true, elementwise, as bool; a number is true if it is not 0; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> tk.logical_and([True, True, False], [True, False, False]).tolist()
+    [True, False, False]
+    """
+    x, y = _truths("logical_and", a, b)
+    return x & y
+
+
+def logical_or(a: Any, b: Any) -> Tensor:
+    """Whether a or b or both are true, elementwise, as bool; a number is true if it is not 0; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> tk.logical_or([True, False], [False, False]).tolist()
+    [True, False]
+    """
+    x, y = _truths("logical_or", a, b)
+    return x | y
+
+
+def logical_xor(a: Any, b: Any) -> Tensor:
+    """Whether one of a and b is true, elementwise, as bool; a number is true if it is not 0; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> tk.logical_xor([True, True], [True, False]).tolist()
+    [False, True]
+    """
+    x, y = _truths("logical_xor", a, b)
+    return x ^ y
+
+
+def logical_not(x: Any) -> Tensor:
+    """Whether x is false, elementwise, as bool; a number is false if it is 0.
+
+    >>> import tensorken as tk
+    >>> tk.logical_not([True, False]).tolist()
+    [False, True]
+    """
+    return ~as_tensor(x).astype(bool_)
+
+
+def _truths(name: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
+    x, y = pair_of_operands(name, a, b, a_tensor_of(a, b))
+    return x.astype(bool_), y.astype(bool_)
+
+
+# ---- bits --------------------------------------------------------------------------------------------------
+
+
+def bitwise_and(a: Any, b: Any) -> Tensor:
+    """The bits that a and b share, in two's complement, elementwise; for ints and bools; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> print(tk.bitwise_and(tk.tensor([12, 10]), 6))
+    [4 2]
+    """
+    x, y = pair_of_operands("bitwise_and", a, b, a_tensor_of(a, b))
+    return x & y
+
+
+def bitwise_or(a: Any, b: Any) -> Tensor:
+    """The bits that a or b has, in two's complement, elementwise; for ints and bools; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> print(tk.bitwise_or(tk.tensor([12, 10]), 6))
+    [14 14]
+    """
+    x, y = pair_of_operands("bitwise_or", a, b, a_tensor_of(a, b))
+    return x | y
+
+
+def bitwise_xor(a: Any, b: Any) -> Tensor:
+    """The bits in which a and b differ, in two's complement, elementwise; for ints and bools; the shapes broadcast.
+
+    >>> import tensorken as tk
+    >>> print(tk.bitwise_xor(tk.tensor([12, 10]), 6))
+    [10 12]
+    """
+    x, y = pair_of_operands("bitwise_xor", a, b, a_tensor_of(a, b))
+    return x ^ y
+
+
+def bitwise_invert(x: Any) -> Tensor:
+    """The bits that x has not, in two's complement: -1 - x, elementwise; for ints and bools.
+
+    >>> import tensorken as tk
+    >>> print(tk.bitwise_invert(tk.tensor([0, 5])))
+    [-1 -6]
+    """
+    return ~as_tensor(x)
+
+
+def bitwise_left_shift(a: Any, b: Any) -> Tensor:
+    """a * 2**b, elementwise, wrapping; 0 where b is negative or not below the number of bits; for ints.
+
+    >>> import tensorken as tk
+    >>> print(tk.bitwise_left_shift(tk.tensor([1, 3]), 4))
+    [16 48]
+    """
+    x, y = pair_of_operands("bitwise_left_shift", a, b, a_tensor_of(a, b))
+    return x << y
+
+
+def bitwise_right_shift(a: Any, b: Any) -> Tensor:
+    """floor(a / 2**b), elementwise; 0 or -1 where b is negative or not below the number of bits; for ints.
+
+    >>> import tensorken as tk
+    >>> print(tk.bitwise_right_shift(tk.tensor([16, -5]), 2))
+    [4 -2]
+    """
+    x, y = pair_of_operands("bitwise_right_shift", a, b, a_tensor_of(a, b))
+    return x >> y
+
+
+bitwise_not = invert = bitwise_invert
+left_shift, right_shift = bitwise_left_shift, bitwise_right_shift

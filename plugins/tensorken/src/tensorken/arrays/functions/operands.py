@@ -1,0 +1,59 @@
+"""How the functions take their operands: as tensors of one backend and one dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tensorken_core.errors import ArgumentError
+from tensorken_core.language.dtypes import promote
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.language.shapes import shown
+from tensorken_core.tensor.coercion import as_operand
+from tensorken_core.tensor.dispatch import binary, unary
+from tensorken_core.tensor.level import meet
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+
+def of_one(name: str, x: Any) -> Tensor:
+    """The elementwise op of that name on one operand."""
+    return unary(OPS[name], as_tensor(x))
+
+
+def of_two(op: Op, a: Any, b: Any) -> Tensor:
+    """An elementwise op on two operands, of which one may be a number."""
+    return binary(op, first(op.name, a, b), b)
+
+
+def first(name: str, a: Any, b: Any) -> Tensor:
+    """The first operand as a tensor, on the backend of the second if that is one."""
+    return as_operand(name, a, b) if isinstance(b, Tensor) else as_tensor(a)
+
+
+def a_tensor_of(a: Any, b: Any) -> Tensor:
+    """The first of two operands that is a tensor, or the first made one."""
+    return a if isinstance(a, Tensor) else b if isinstance(b, Tensor) else as_tensor(a)
+
+
+def together(name: str, tensors: Any) -> list[Tensor]:
+    """A sequence of operands as tensors that can meet at one level."""
+    given = list(tensors) if isinstance(tensors, Iterable) else []
+    if not given:
+        raise ArgumentError(
+            f"{name}: need a sequence of at least one tensor, got {shown(tensors)}; write {name}([a, b])"
+        )
+    beside = next((x for x in given if isinstance(x, Tensor)), None)
+    found = [as_tensor(x) if beside is None else as_operand(name, x, beside) for x in given]
+    interpreters = {x.interpreter for x in found}
+    if len(interpreters) > 1:
+        meet(list(interpreters), name)
+    return found
+
+
+def promoted(name: str, tensors: Any) -> list[Tensor]:
+    """A sequence of operands as tensors of one dtype."""
+    pieces = together(name, tensors)
+    dtype = pieces[0].dtype
+    for piece in pieces[1:]:
+        dtype = promote(dtype, piece.dtype)
+    return [piece.astype(dtype) for piece in pieces]

@@ -1,0 +1,326 @@
+"""Products of matrices and vectors: sums of elementwise products, which the interpreters below never build.
+
+Raises:
+    DTypeError: if both operands are bool: cast one, to count.
+    ShapeError: if sizes that are to meet differ, or batches do not broadcast; each function says which those are.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from tensorken.arrays.functions.operands import a_tensor_of
+from tensorken.arrays.functions.reordering import roll
+from tensorken.arrays.functions.shaping import moveaxis
+from tensorken_core.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from tensorken_core.language.dtypes import bool_
+from tensorken_core.language.op import OPS
+from tensorken_core.language.shapes import Axes, Shape, shown
+from tensorken_core.tensor.coercion import pair_of_operands
+from tensorken_core.tensor.dispatch import binary
+from tensorken_core.tensor.level import meet
+from tensorken_core.tensor.normalization import axis_of
+from tensorken_core.tensor.tensor import Tensor
+
+__all__ = [
+    "cross",
+    "dot",
+    "inner",
+    "kron",
+    "matmul",
+    "outer",
+    "tensordot",
+    "vdot",
+    "vecdot",
+]
+
+MUL = OPS["mul"]
+
+
+def matmul(a: Any, b: Any) -> Tensor:
+    """The matrix product, by numpy's rules: leading axes are a batch and broadcast, one axis is a row or column.
+
+    The product of every row with every column, summed: the interpreters below keep it from ever being built.
+
+    Args:
+        a: of shape (..., m, k), or (k,).
+        b: of shape (..., k, n), or (k,).
+
+    Returns:
+        A tensor of shape (..., m, n), without m or n where the operand has one axis.
+
+    Raises:
+        ShapeError: if an operand has no axes, the inner sizes differ or the batches do not broadcast.
+
+    >>> import tensorken as tk
+    >>> (tk.tensor([[1.0, 2.0]]) @ tk.tensor([3.0, 4.0])).tolist()
+    [11.0]
+    """
+    a, b = _operands("matmul", a, b)
+    if a.ndim == 0 or b.ndim == 0:
+        raise ShapeError(
+            f"matmul: need at least one axis each, got shapes {a.shape} and {b.shape}; use * to scale"
+        )
+    inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
+    if a.shape[-1] != inner:
+        raise ShapeError(
+            f"matmul: inner sizes differ, {a.shape} @ {b.shape}: axis -1 of the first has {a.shape[-1]}, "
+            f"axis {-2 if b.ndim > 1 else -1} of the second has {inner}; {_transposed(a.shape, b.shape)}"
+        )
+    rows, columns = a, b
+    if b.ndim > 1:
+        if a.ndim > 1:
+            rows = a.reshape((*a.shape[:-1], 1, a.shape[-1]))
+            columns = b.reshape((*b.shape[:-2], 1, *b.shape[-2:]))
+        columns = columns.mT
+    try:
+        product: Tensor = binary(MUL, rows, columns).sum(-1)
+        return product
+    except ShapeError:
+        raise ShapeError(
+            f"matmul: the batch axes of {a.shape} @ {b.shape} do not broadcast; need equal sizes, or 1"
+        ) from None
+
+
+def _transposed(a: Shape, b: Shape) -> str:
+    """Which operand of a matrix product has to be transposed for the inner sizes to agree, if that helps."""
+    found = [
+        text
+        for text, last, inner in (
+            ("a.mT @ b", a[-2:-1], b[-2:][:1]),
+            ("a @ b.mT", a[-1:], b[-1:] if len(b) > 1 else ()),
+            ("a.mT @ b.mT", a[-2:-1], b[-1:] if len(b) > 1 else ()),
+        )
+        if last and last == inner
+    ]
+    return f"{found[0]} would fit" if found else "they must be equal"
+
+
+def dot(a: Any, b: Any) -> Tensor:
+    """numpy's dot: the sum over the last axis of a and the last but one of b, with all other axes side by side.
+
+    Args:
+        a: of shape (..., k).
+        b: of shape (..., k, n), or (k,); if either has no axes, the two are multiplied.
+
+    Raises:
+        ShapeError: if the two sizes differ.
+
+    >>> import tensorken as tk
+    >>> tk.dot([1.0, 2.0], [[3.0], [4.0]]).tolist()
+    [11.0]
+    """
+    a, b = _operands("dot", a, b)
+    if a.ndim == 0 or b.ndim == 0:
+        return _multiplied("dot", a, b)
+    inner = max(b.ndim - 2, 0)
+    if a.shape[-1] != b.shape[inner]:
+        raise ShapeError(
+            f"dot: sizes differ, axis -1 of {a.shape} and axis {inner - b.ndim} of {b.shape}; they must be equal"
+        )
+    return _contracted(a, b, (a.ndim - 1,), (inner,))
+
+
+def inner(a: Any, b: Any) -> Tensor:
+    """The sum over the last axes of both operands, with all other axes side by side.
+
+    Raises:
+        ShapeError: if the last sizes differ.
+
+    >>> import tensorken as tk
+    >>> tk.inner([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0]).tolist()
+    [3.0, 7.0]
+    """
+    a, b = _operands("inner", a, b)
+    if a.ndim == 0 or b.ndim == 0:
+        return _multiplied("inner", a, b)
+    if a.shape[-1] != b.shape[-1]:
+        raise ShapeError(
+            f"inner: the last sizes differ, {a.shape[-1]} of {a.shape} and {b.shape[-1]} of {b.shape}; "
+            f"they must be equal"
+        )
+    return _contracted(a, b, (a.ndim - 1,), (b.ndim - 1,))
+
+
+def vdot(a: Any, b: Any) -> Tensor:
+    """The sum of all products of corresponding elements: the dot product of the flat operands.
+
+    Raises:
+        ShapeError: if the operands differ in their number of elements.
+
+    >>> import tensorken as tk
+    >>> tk.vdot([[1.0, 2.0], [3.0, 4.0]], [[1.0, 0.0], [0.0, 1.0]]).item()
+    5.0
+    """
+    a, b = _operands("vdot", a, b)
+    if a.size != b.size:
+        raise ShapeError(
+            f"vdot: {a.size} elements of shape {a.shape} and {b.size} of {b.shape}; need equally many, or use tk.dot"
+        )
+    return _multiplied("vdot", a.reshape((a.size,)), b.reshape((b.size,))).sum()
+
+
+def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
+    """The dot products of the vectors along an axis; all other axes broadcast.
+
+    Raises:
+        ShapeError: if the sizes along the axis differ, or the others do not broadcast.
+        AxisError: if an operand has no such axis.
+
+    >>> import tensorken as tk
+    >>> tk.vecdot([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0]).tolist()
+    [3.0, 7.0]
+    """
+    a, b = _operands("vecdot", x1, x2)
+    a, b = (moveaxis(x, axis_of("vecdot", x.shape, axis), -1) for x in (a, b))
+    if a.shape[-1] != b.shape[-1]:
+        raise ShapeError(
+            f"vecdot: sizes {a.shape[-1]} and {b.shape[-1]} differ along axis {axis}; need vectors of one length"
+        )
+    return _multiplied("vecdot", a, b).sum(-1)
+
+
+def outer(a: Any, b: Any) -> Tensor:
+    """The product of every element of a with every element of b: shape (a.size, b.size).
+
+    >>> import tensorken as tk
+    >>> tk.outer([1.0, 2.0], [3.0, 4.0]).tolist()
+    [[3.0, 4.0], [6.0, 8.0]]
+    """
+    a, b = _operands("outer", a, b)
+    return _multiplied("outer", a.reshape((a.size, 1)), b.reshape((1, b.size)))
+
+
+def tensordot(a: Any, b: Any, axes: int | Sequence[int | Sequence[int]] = 2) -> Tensor:
+    """The sum of products over pairs of axes; the other axes of a come first, then those of b.
+
+    Args:
+        a, b: the operands.
+        axes: how many of the last axes of a meet as many of the first of b; or a pair, the axes of a and those of b,
+            each an int or a sequence of ints.
+
+    Raises:
+        ShapeError: if the sizes of a pair differ.
+        AxisError: if an axis is out of range or given twice.
+
+    >>> import tensorken as tk
+    >>> tk.tensordot(tk.ones((2, 3, 4)), tk.ones((4, 3, 5)), axes=((1, 2), (1, 0))).shape
+    (2, 5)
+    """
+    a, b = _operands("tensordot", a, b)
+    axes_a, axes_b = _pairs_of_axes(a, b, axes)
+    for i, j in zip(axes_a, axes_b, strict=True):
+        if a.shape[i] != b.shape[j]:
+            raise ShapeError(
+                f"tensordot: axis {i} of {a.shape} has size {a.shape[i]}, axis {j} of {b.shape} has {b.shape[j]}; "
+                f"pair axes of one size"
+            )
+    return _contracted(a, b, axes_a, axes_b)
+
+
+def kron(a: Any, b: Any) -> Tensor:
+    """The Kronecker product: each element of a times the whole of b, laid out as blocks.
+
+    >>> import tensorken as tk
+    >>> tk.kron([1.0, 10.0], [1.0, 2.0]).tolist()
+    [1.0, 2.0, 10.0, 20.0]
+    """
+    a, b = _operands("kron", a, b)
+    rank = max(a.ndim, b.ndim)
+    outer_sizes, inner_sizes = ((1,) * (rank - x.ndim) + x.shape for x in (a, b))
+    blocks = _multiplied(
+        "kron",
+        a.reshape(tuple([size for n in outer_sizes for size in (n, 1)])),
+        b.reshape(tuple([size for n in inner_sizes for size in (1, n)])),
+    )
+    return blocks.reshape(tuple([n * m for n, m in zip(outer_sizes, inner_sizes, strict=True)]))
+
+
+def cross(a: Any, b: Any, axis: int = -1) -> Tensor:
+    """The cross products of the vectors of three elements along an axis; all other axes broadcast.
+
+    Raises:
+        ShapeError: if the size along the axis is not 3, or the others do not broadcast.
+
+    >>> import tensorken as tk
+    >>> tk.cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]).tolist()
+    [0.0, 0.0, 1.0]
+    """
+    a, b = _operands("cross", a, b)
+    a, b = (moveaxis(x, axis_of("cross", x.shape, axis), -1) for x in (a, b))
+    if a.shape[-1] != 3 or b.shape[-1] != 3:
+        raise ShapeError(
+            f"cross: vectors need 3 elements, got sizes {a.shape[-1]} and {b.shape[-1]} along axis {axis}; "
+            f"add a third element of 0"
+        )
+    first = _multiplied("cross", roll(a, -1, -1), roll(b, -2, -1))
+    return moveaxis(first - roll(a, -2, -1) * roll(b, -1, -1), -1, axis)
+
+
+# ---- pieces ------------------------------------------------------------------------------------------------
+
+
+def _operands(name: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
+    """The operands of a product: of one dtype, which is not bool, and of one backend."""
+    a, b = pair_of_operands(name, a, b, a_tensor_of(a, b))
+    if a.interpreter is not b.interpreter:
+        meet((a.interpreter, b.interpreter), name)
+    if a.dtype is bool_:
+        raise DTypeError(
+            f"{name}: not defined for bool, got shapes {a.shape} and {b.shape}; cast first (x.astype)"
+        )
+    return a, b
+
+
+def _multiplied(name: str, a: Tensor, b: Tensor) -> Tensor:
+    """The elementwise product, with the name of the call in its error."""
+    try:
+        return binary(MUL, a, b)
+    except ShapeError as error:
+        raise ShapeError(f"{name}: {str(error).removeprefix('mul: ')}") from None
+
+
+def _contracted(a: Tensor, b: Tensor, axes_a: Axes, axes_b: Axes) -> Tensor:
+    """The products of all elements that agree in the paired axes, summed over those."""
+    free_a = [i for i in range(a.ndim) if i not in axes_a]
+    free_b = [i for i in range(b.ndim) if i not in axes_b]
+    paired = [a.shape[i] for i in axes_a]
+    rows = a.permute((*free_a, *axes_a)).reshape((*[a.shape[i] for i in free_a], *[1] * len(free_b), *paired))
+    columns = b.permute((*free_b, *axes_b)).reshape(
+        (*[1] * len(free_a), *[b.shape[i] for i in free_b], *paired)
+    )
+    product = binary(MUL, rows, columns)
+    return product.sum(tuple(range(product.ndim - len(paired), product.ndim))) if paired else product
+
+
+def _pairs_of_axes(a: Tensor, b: Tensor, axes: Any) -> tuple[Axes, Axes]:
+    """The axes of a and, one for each, those of b."""
+    if hasattr(axes, "__index__"):
+        count = operator.index(axes)
+        if not 0 <= count <= min(a.ndim, b.ndim):
+            raise AxisError(
+                f"tensordot: cannot pair {count} axes of shapes {a.shape} and {b.shape}; "
+                f"need 0 to {min(a.ndim, b.ndim)}"
+            )
+        return tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
+    if not isinstance(axes, Sequence) or len(axes) != 2:
+        raise ArgumentError(
+            f"tensordot: axes must be an int or a pair of axes of a and of b, got {shown(axes)}; "
+            f"write axes=((1,), (0,))"
+        )
+    found = []
+    for x, given in zip((a, b), axes, strict=True):
+        several = given if isinstance(given, Sequence) else (given,)
+        places = tuple([axis_of("tensordot", x.shape, axis) for axis in several])
+        if len(set(places)) != len(places):
+            raise AxisError(
+                f"tensordot: axes {tuple(several)} name an axis twice for shape {x.shape}; name each once"
+            )
+        found.append(places)
+    if len(found[0]) != len(found[1]):
+        raise ArgumentError(
+            f"tensordot: {len(found[0])} axes of a and {len(found[1])} of b; pair each with one of the other"
+        )
+    return found[0], found[1]

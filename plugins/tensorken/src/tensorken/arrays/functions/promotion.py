@@ -1,0 +1,209 @@
+"""DTypes: conversion, promotion, kinds, and the limits of each."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from tensorken_core.errors import ArgumentError, DTypeError
+from tensorken_core.language.dtypes import (
+    DType,
+    as_dtype,
+    float16,
+    float32,
+    float64,
+    of_scalar,
+    promote,
+    with_scalar,
+)
+from tensorken_core.language.shapes import shown
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "astype",
+    "can_cast",
+    "finfo",
+    "iinfo",
+    "isdtype",
+    "result_type",
+]
+
+
+def astype(x: Any, dtype: Any, *, copy: bool = True, device: str | None = None) -> Tensor:
+    """x in another dtype: floats to ints lose their fraction, and all that is not 0 is True.
+
+    Args:
+        x: the tensor.
+        dtype: of the result.
+        copy: makes no difference, as tensors are immutable.
+        device: one of the backend's devices, if the result is wanted there.
+
+    Raises:
+        DTypeError: if the dtype is unknown.
+
+    >>> import tensorken as tk
+    >>> tk.astype([1.5, -1.5], "int32").tolist()
+    [1, -1]
+    """
+    result = as_tensor(x).astype(dtype)
+    return result if device is None else result.to(result.backend, device)
+
+
+# ---- limits ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FloatInfo:
+    """The limits of a floating-point dtype, as Python numbers."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DType
+
+    @property
+    def tiny(self) -> float:
+        """numpy's name for the smallest normal number."""
+        return self.smallest_normal
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerInfo:
+    """The limits of an integer dtype, as Python numbers."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: DType
+
+
+_FLOATS = {
+    dtype: FloatInfo(8 * dtype.itemsize, eps, top, -top, normal, dtype)
+    for dtype, eps, top, normal in (
+        (float16, 2.0**-10, 65504.0, 2.0**-14),
+        (float32, 2.0**-23, (2.0 - 2.0**-23) * 2.0**127, 2.0**-126),
+        (float64, sys.float_info.epsilon, sys.float_info.max, sys.float_info.min),
+    )
+}
+
+
+def finfo(type: Any) -> FloatInfo:
+    """The limits of a floating-point dtype, or of a tensor's.
+
+    Returns:
+        An object with `bits`, `eps` (from 1 to the next number), `max`, `min`, `smallest_normal` and `dtype`.
+
+    Raises:
+        DTypeError: if the dtype is not floating-point.
+
+    >>> import tensorken as tk
+    >>> tk.finfo(tk.float32).eps == 2.0**-23
+    True
+    """
+    dtype = type.dtype if isinstance(type, Tensor) else as_dtype(type)
+    if dtype.kind != "float":
+        raise DTypeError(f"finfo: {dtype} is not floating-point; use iinfo for integers")
+    return _FLOATS[dtype]
+
+
+def iinfo(type: Any) -> IntegerInfo:
+    """The limits of an integer dtype, or of a tensor's.
+
+    Returns:
+        An object with `bits`, `max`, `min` and `dtype`.
+
+    Raises:
+        DTypeError: if the dtype is not an integer one.
+
+    >>> import tensorken as tk
+    >>> tk.iinfo(tk.int32).max
+    2147483647
+    """
+    dtype = type.dtype if isinstance(type, Tensor) else as_dtype(type)
+    if dtype.kind != "int":
+        raise DTypeError(f"iinfo: {dtype} is no integer dtype; use finfo for floats")
+    bits = 8 * dtype.itemsize
+    return IntegerInfo(bits, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)), dtype)
+
+
+# ---- kinds and promotion -----------------------------------------------------------------------------------
+
+_KINDS: dict[str, tuple[str, ...]] = {
+    "bool": ("bool",),
+    "signed integer": ("int",),
+    "unsigned integer": (),
+    "integral": ("int",),
+    "real floating": ("float",),
+    "complex floating": (),
+    "numeric": ("int", "float"),
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is of a kind.
+
+    Args:
+        kind: a dtype; one of the names `bool`, `signed integer`, `unsigned integer`, `integral`, `real floating`,
+            `complex floating` and `numeric`; or a tuple of these, any of which will do.
+
+    Raises:
+        ArgumentError: if the kind is none of these.
+
+    >>> import tensorken as tk
+    >>> tk.isdtype(tk.float32, "real floating"), tk.isdtype(tk.int32, ("bool", tk.int64))
+    (True, False)
+    """
+    of = as_dtype(dtype)
+    if isinstance(kind, tuple):
+        return any([isdtype(of, k) for k in kind])
+    if isinstance(kind, DType):
+        return of is kind
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ArgumentError(
+            f"isdtype: the kind must be a dtype, one of {', '.join(_KINDS)}, or a tuple of these, got {shown(kind)}"
+        )
+    return of.kind in _KINDS[kind]
+
+
+def result_type(*arrays_and_dtypes: Any) -> DType:
+    """The dtype in which tensors, dtypes and Python numbers meet.
+
+    Two of a kind: the wider; int with float: the float's; bool with anything: the other.  A number takes the dtype of
+    the rest if its kind allows.
+
+    Raises:
+        ArgumentError: if there is nothing.
+
+    >>> import tensorken as tk
+    >>> tk.result_type(tk.int32, tk.tensor([1.0]), 2)
+    tensorken.float32
+    """
+    if not arrays_and_dtypes:
+        raise ArgumentError("result_type: need at least one tensor, dtype or number, got none")
+    numbers = [x for x in arrays_and_dtypes if isinstance(x, bool | int | float)]
+    others = [x for x in arrays_and_dtypes if not isinstance(x, bool | int | float)]
+    found: DType | None = None
+    for x in others:
+        dtype = x.dtype if isinstance(x, Tensor) else as_dtype(x)
+        found = dtype if found is None else promote(found, dtype)
+    for number in numbers:
+        found = of_scalar(number) if found is None else with_scalar(found, number)
+    assert found is not None
+    return found
+
+
+def can_cast(from_: Any, to: Any) -> bool:
+    """Whether promotion takes a dtype, or a tensor's, to another.
+
+    Raises:
+        DTypeError: if there is no such dtype.
+
+    >>> import tensorken as tk
+    >>> tk.can_cast(tk.int32, tk.float32), tk.can_cast(tk.float64, tk.float32)
+    (True, False)
+    """
+    start = from_.dtype if isinstance(from_, Tensor) else as_dtype(from_)
+    return promote(start, as_dtype(to)) is as_dtype(to)

@@ -1,0 +1,264 @@
+"""Numbers in a row, from one to another by equal steps or equal ratios.
+
+What numbers give is computed on the host in double precision and rounded once; ends that are tensors stay
+differentiable.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from tensorken.arrays.creation import tensor
+from tensorken.arrays.functions.operands import a_tensor_of
+from tensorken.arrays.functions.shaping import moveaxis
+from tensorken_core.errors import ArgumentError, ConcretizationError, ScalarRangeError, ShapeError
+from tensorken_core.language.dtypes import as_dtype, check_scalar, float32, of_scalar
+from tensorken_core.language.shapes import shown
+from tensorken_core.tensor.coercion import pair_of_operands
+from tensorken_core.tensor.normalization import axis_of
+from tensorken_core.tensor.operators import floating_of
+from tensorken_core.tensor.tensor import Scalar, Tensor
+
+__all__ = [
+    "arange",
+    "geomspace",
+    "linspace",
+    "logspace",
+]
+
+
+def arange(
+    start: Scalar,
+    stop: Scalar | None = None,
+    step: Scalar = 1,
+    dtype: Any = None,
+    *,
+    backend: Any = None,
+    device: str | None = None,
+) -> Tensor:
+    """start, start + step, ... up to but without stop; 0, 1, ... if only one number is given.
+
+    Args:
+        start, stop, step: numbers; of tensors the values are read, as the shape of the result depends on them.
+        dtype: of the result; by default int32 if all numbers are ints, else float32.
+        backend, device: as in `tk.tensor`.
+
+    Returns:
+        A vector of ceil((stop - start) / step) numbers, none if that is negative; of floats there may be one more or
+        less than expected, by rounding: `tk.linspace` is told how many.
+
+    Raises:
+        ArgumentError: if a number is not finite, or the step is 0.
+        ScalarRangeError: if a number does not fit the dtype.
+
+    >>> import tensorken as tk
+    >>> tk.arange(3).tolist(), tk.arange(1.0, 2.0, 0.25).tolist()
+    ([0, 1, 2], [1.0, 1.25, 1.5, 1.75])
+    """
+    if stop is None:
+        start, stop = 0, start
+    start, stop, step = (_number("arange", "start, stop and step", n) for n in (start, stop, step))
+    if step == 0:
+        raise ArgumentError(f"arange: the step from {start} to {stop} must not be 0; use 1 or -1")
+    found = of_scalar(start + stop + step) if dtype is None else as_dtype(dtype)
+    if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
+        values: Sequence[Any] = range(start, stop, step)
+        try:
+            for n in (values[0], values[-1]) if values else ():  # before all of them are made
+                check_scalar(n, found)
+        except ScalarRangeError as error:
+            raise ScalarRangeError(f"arange: {error}") from None
+    else:
+        count = max(0, math.ceil((stop - start) / step))
+        values = [start + i * step for i in range(count)]
+    return tensor(values, found, backend=backend, device=device)
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    backend: Any = None,
+    device: str | None = None,
+) -> Any:
+    """`num` numbers evenly spaced from start to stop; each is computed by itself, so nothing drifts.
+
+    Args:
+        start, stop: numbers; or tensors or arrays, which broadcast, and with respect to which the result can be
+            differentiated.
+        num: how many.
+        endpoint: whether stop is the last of them, or the one after the last.
+        retstep: whether to return a pair, the numbers and their distance.
+        dtype: of the result; by default float32, or that of the tensors.  Ints are rounded down.
+        axis: where the new axis comes to stand, if start or stop has axes.
+        backend, device: as in `tk.tensor`.
+
+    Raises:
+        ShapeError: if num is negative.
+
+    >>> import tensorken as tk
+    >>> tk.linspace(0, 1, 5).tolist(), tk.linspace(0, 1, 4, endpoint=False).tolist()
+    ([0.0, 0.25, 0.5, 0.75, 1.0], [0.0, 0.25, 0.5, 0.75])
+    """
+    num = _count("linspace", num, endpoint)
+    spans = num - 1 if endpoint else num
+    if _is_number(start) and _is_number(stop):
+        found = float32 if dtype is None else as_dtype(dtype)
+        values = _evenly(float(start), float(stop), num, endpoint)
+        if found.kind == "int":
+            values = [math.floor(value) if math.isfinite(value) else value for value in values]
+        result = tensor(values, found, backend=backend, device=device)
+        return (result, (stop - start) / spans if spans > 0 else math.nan) if retstep else result
+    a, b = pair_of_operands("linspace", start, stop, a_tensor_of(start, stop))
+    a, b = floating_of(a), floating_of(b)
+    shares = a.constant([i / spans if spans > 0 else 0.0 for i in range(num)], a.dtype, (num,))
+    shares = shares.reshape((num, *[1] * max(a.ndim, b.ndim)))
+    result = _shown_as(a * (1.0 - shares) + b * shares, dtype)
+    result = moveaxis(result, 0, axis_of("linspace", result.shape, axis))
+    return (result, (b - a) / spans if spans > 0 else (b - a) * math.nan) if retstep else result
+
+
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: float = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    backend: Any = None,
+    device: str | None = None,
+) -> Tensor:
+    """The base raised to the powers that `tk.linspace` gives, from base ** start to base ** stop.
+
+    Raises:
+        ShapeError: if num is negative.
+
+    >>> import tensorken as tk
+    >>> tk.logspace(0, 3, 4).tolist()
+    [1.0, 10.0, 100.0, 1000.0]
+    """
+    num = _count("logspace", num, endpoint)
+    if _is_number(start) and _is_number(stop) and _is_number(base):
+        values = [_power(float(base), y) for y in _evenly(float(start), float(stop), num, endpoint)]
+        return _rounded(values, dtype, backend, device)
+    powers = linspace(start, stop, num, endpoint, axis=axis)
+    return _shown_as(base**powers, dtype)
+
+
+def geomspace(
+    start: float,
+    stop: float,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    *,
+    backend: Any = None,
+    device: str | None = None,
+) -> Tensor:
+    """`num` numbers from start to stop, each the same multiple of the one before.
+
+    Raises:
+        ArgumentError: if an end is 0, or they differ in sign.
+        ShapeError: if num is negative.
+
+    >>> import tensorken as tk
+    >>> tk.geomspace(1, 1000, 4).tolist()
+    [1.0, 10.0, 100.0, 1000.0]
+    """
+    num = _count("geomspace", num, endpoint)
+    first, last = (float(_number("geomspace", "start and stop", n)) for n in (start, stop))
+    if first * last <= 0 and not (first and last and (first > 0) == (last > 0)):
+        raise ArgumentError(
+            f"geomspace: start and stop must both be above 0, or both below, got {start} and {stop}; see tk.linspace"
+        )
+    powers = _evenly(math.log10(abs(first)), math.log10(abs(last)), num, endpoint)
+    values = [math.copysign(_power(10.0, y), first) for y in powers]
+    if values:
+        values[0] = first
+    if endpoint and num > 1:
+        values[-1] = last
+    return _rounded(values, dtype, backend, device)
+
+
+# ---- pieces ------------------------------------------------------------------------------------------------
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a number of Python or of another library, but not a tensor, whose derivative may be asked for."""
+    return isinstance(value, int | float) or (
+        not isinstance(value, Tensor | Sequence)
+        and getattr(value, "shape", ()) == ()
+        and hasattr(value, "__float__")
+    )
+
+
+def _number(name: str, what: str, value: Any) -> Any:
+    """A finite int or float."""
+    try:
+        found = value if isinstance(value, float) else operator.index(value)
+    except ConcretizationError as error:
+        raise error.at(name) from None
+    except TypeError:
+        found = float(value) if hasattr(value, "__float__") else math.nan
+    if not math.isfinite(found):
+        raise ArgumentError(f"{name}: {what} must be finite numbers, got {shown(value)}")
+    return found
+
+
+def _count(name: str, num: Any, endpoint: Any) -> int:
+    if not isinstance(endpoint, bool):
+        raise ArgumentError(f"{name}: endpoint must be True or False, got {shown(endpoint)}; write dtype=...")
+    try:
+        count = operator.index(num)
+    except ConcretizationError as error:
+        raise error.at(name) from None
+    except TypeError:
+        raise ArgumentError(f"{name}: num must be an int, got {shown(num)}") from None
+    if count < 0:
+        raise ShapeError(f"{name}: num must not be negative, got {count}; give the number of values")
+    return count
+
+
+def _evenly(start: float, stop: float, num: int, endpoint: bool) -> list[float]:
+    """Evenly spaced numbers; i * (stop - start) / spans is exact where the result is whole, or a decimal share of 1."""
+    spans = num - 1 if endpoint else num
+    if num < 2:
+        return [start] * num
+    width = stop - start
+    if math.isfinite(width * spans):
+        values = [start + i * width / spans for i in range(num)]
+    else:
+        values = [start * (1.0 - i / spans) + stop * (i / spans) for i in range(num)]
+    if endpoint:
+        values[-1] = stop
+    return values
+
+
+def _power(base: float, exponent: float) -> float:
+    """base ** exponent; inf where that is too large, NaN where it is not real."""
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return math.inf
+    except ValueError:
+        return math.nan
+
+
+def _rounded(values: list[float], dtype: Any, backend: Any, device: str | None) -> Tensor:
+    return tensor(values, float32 if dtype is None else dtype, backend=backend, device=device)
+
+
+def _shown_as(x: Any, dtype: Any) -> Tensor:
+    """x in a dtype, if one was asked for; in one of ints rounded down."""
+    result: Tensor = x if dtype is None else (x.floor() if as_dtype(dtype).kind == "int" else x).astype(dtype)
+    return result

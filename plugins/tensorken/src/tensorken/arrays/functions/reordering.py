@@ -1,0 +1,127 @@
+"""The elements of a tensor in another order along its axes: reversed, turned, rolled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorken.arrays.functions.shaping import swapaxes
+from tensorken_core.errors import ArgumentError, AxisError
+from tensorken_core.language.shapes import shown
+from tensorken_core.tensor.normalization import Axis, axis_of, integer_of, ordered_axes_of, with_numpys_names
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "flip",
+    "fliplr",
+    "flipud",
+    "roll",
+    "rot90",
+]
+
+
+@with_numpys_names
+def flip(x: Any, axis: Axis = None) -> Tensor:
+    """The elements in reverse order along axes, all by default.
+
+    Raises:
+        AxisError: if there is no such axis, or one is given twice.
+
+    >>> import tensorken as tk
+    >>> tk.flip([1, 2, 3]).tolist()
+    [3, 2, 1]
+    """
+    return as_tensor(x).flip(axis)
+
+
+def flipud(x: Any) -> Tensor:
+    """The rows in reverse order: `tk.flip` along axis 0.
+
+    Raises:
+        AxisError: if x has no axes.
+
+    >>> import tensorken as tk
+    >>> tk.flipud([[1, 2], [3, 4]]).tolist()
+    [[3, 4], [1, 2]]
+    """
+    old = as_tensor(x)
+    return old.flip(axis_of("flipud", old.shape, 0))
+
+
+def fliplr(x: Any) -> Tensor:
+    """The columns in reverse order: `tk.flip` along axis 1.
+
+    Raises:
+        AxisError: if x has fewer than two axes.
+
+    >>> import tensorken as tk
+    >>> tk.fliplr([[1, 2], [3, 4]]).tolist()
+    [[2, 1], [4, 3]]
+    """
+    old = as_tensor(x)
+    return old.flip(axis_of("fliplr", old.shape, 1))
+
+
+def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
+    """Turned k times by 90 degrees in the plane of two axes, from the first towards the second.
+
+    Raises:
+        AxisError: if the axes are not two different ones.
+
+    >>> import tensorken as tk
+    >>> tk.rot90([[1, 2], [3, 4]]).tolist()
+    [[2, 4], [1, 3]]
+    """
+    old, turns = as_tensor(x), integer_of("rot90", "k", k) % 4
+    places = ordered_axes_of("rot90", old.shape, tuple(axes))
+    if len(places) != 2:
+        raise AxisError(f"rot90: need two axes of shape {old.shape}, got {shown(axes)}; they span the plane")
+    if turns % 2 == 0:
+        return old.flip(places) if turns else old
+    turned = old.flip(places[1]) if turns == 1 else old
+    turned = swapaxes(turned, *places)
+    return turned if turns == 1 else turned.flip(places[1])
+
+
+@with_numpys_names
+def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Tensor:
+    """The elements moved on by `shift` places along axes; those that leave at the end come back at the start.
+
+    Args:
+        x: the tensor.
+        shift: how far, backwards if negative; one number for all axes, or one for each.
+        axis: along which axes; without it the flat tensor is rolled, and takes its old shape again.
+
+    Raises:
+        ArgumentError: if there are not as many shifts as axes.
+
+    >>> import tensorken as tk
+    >>> tk.roll([1, 2, 3, 4], 1).tolist()
+    [4, 1, 2, 3]
+    """
+    x = as_tensor(x)
+    shifts = [integer_of("roll", "a shift", s) for s in (shift if isinstance(shift, Sequence) else (shift,))]
+    if axis is None:
+        return _rolled(x.reshape((x.size,)), sum(shifts), 0).reshape(x.shape)
+    several = axis if isinstance(axis, Sequence) else (axis,)
+    axes = [axis_of("roll", x.shape, i) for i in several]
+    count = max(len(shifts), len(axes))
+    if any(len(given) not in (1, count) for given in (shifts, axes)):
+        raise ArgumentError(
+            f"roll: {len(shifts)} shifts and {len(axes)} axes for shape {x.shape}; give each axis one shift"
+        )
+    shifts, axes = (given * count if len(given) != count else given for given in (shifts, axes))
+    for by, i in zip(shifts, axes, strict=True):
+        x = _rolled(x, by, i)
+    return x  # type: ignore[no-any-return]
+
+
+def _rolled(x: Tensor, shift: int, axis: int) -> Tensor:
+    n = x.shape[axis]
+    start = -shift % n if n else 0
+    if start == 0:
+        return x
+    pieces = []
+    for limits in ((start, n), (0, start)):
+        pieces.append(x.crop(tuple([limits if i == axis else (0, size) for i, size in enumerate(x.shape)])))
+    return pieces[0].concatenate(pieces[1], axis=axis)

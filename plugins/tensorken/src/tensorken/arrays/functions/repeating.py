@@ -1,0 +1,234 @@
+"""Elements repeated: tiles, repeats, and margins made of what is already there."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
+from tensorken_core.language.dtypes import int32, int64
+from tensorken_core.language.shapes import Pairs, shown
+from tensorken_core.tensor.coercion import as_operand
+from tensorken_core.tensor.normalization import axis_of, with_numpys_names
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "pad",
+    "repeat",
+    "tile",
+]
+
+
+def tile(x: Any, repetitions: int | Sequence[int]) -> Tensor:
+    """x laid out several times along each axis.
+
+    Args:
+        x: the tensor.
+        repetitions: how often along each axis; the shorter of shape and repetitions gets leading ones.
+
+    Raises:
+        ShapeError: if a number of repetitions is negative.
+
+    >>> import tensorken as tk
+    >>> tk.tile([1, 2], (2, 2)).tolist()
+    [[1, 2, 1, 2], [1, 2, 1, 2]]
+    """
+    old = as_tensor(x)
+    counts = _counts("tile", repetitions)
+    rank = max(old.ndim, len(counts))
+    counts = [1] * (rank - len(counts)) + counts
+    sizes = (1,) * (rank - old.ndim) + old.shape
+    if not any(count != 1 for count in counts):
+        return old.reshape(sizes)
+    pairs = list(zip(counts, sizes, strict=True))
+    apart = old.reshape(tuple([size for _, n in pairs for size in (1, n)]))
+    whole = apart.expand(tuple([size for pair in pairs for size in pair]))
+    return whole.reshape(tuple([count * n for count, n in pairs]))
+
+
+@with_numpys_names
+def repeat(x: Any, repeats: int | Sequence[int] | Tensor, axis: int | None = None) -> Tensor:
+    """Each element, or each slice along an axis, several times in a row.
+
+    Args:
+        x: the tensor.
+        repeats: how often: an int, or an int for each element along the axis.  Of a tensor the values are read, as the
+            shape of the result depends on them.
+        axis: along which axis; without it the flat tensor is repeated.
+
+    Raises:
+        ShapeError: if there is neither one number nor one for each element, or one is negative.
+
+    >>> import tensorken as tk
+    >>> tk.repeat([1, 2], 2).tolist(), tk.repeat([1, 2], [2, 1]).tolist()
+    ([1, 1, 2, 2], [1, 1, 2])
+    """
+    old: Tensor = as_tensor(x)
+    if axis is None:
+        old, axis = old.ravel(), 0
+    place = axis_of("repeat", old.shape, axis)
+    before, n, after = old.shape[:place], old.shape[place], old.shape[place + 1 :]
+    counts = _counts("repeat", repeats)
+    if len(counts) == 1:
+        (count,) = counts
+        whole = old.reshape((*before, n, 1, *after)).expand((*before, n, count, *after))
+        return whole.reshape((*before, n * count, *after))
+    if len(counts) != n:
+        raise ShapeError(
+            f"repeat: {len(counts)} repeats for axis {place} of shape {old.shape}; need 1 or {n}, one an element"
+        )
+    return slices_at(old, [i for i, count in enumerate(counts) for _ in range(count)], place)
+
+
+# ---- margins -----------------------------------------------------------------------------------------------
+
+
+def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
+    """Margins before and after the elements along each axis.
+
+    Args:
+        x: the tensor.
+        pad_width: an int for all margins; a pair (before, after) for all axes; a pair, or an int, for each axis; or
+            a dict from axes to such.
+        mode: what stands in the margins: `"constant"`; `"edge"`, the outermost element; `"reflect"`, what a mirror
+            on that element shows; `"symmetric"`, what a mirror behind it shows; `"wrap"`, what comes from the other
+            end; `"empty"`, anything.
+        constant_values: for `"constant"`: a number or tensor for all margins, or numbers in any form that `pad_width`
+            has.  They take x's dtype.
+
+    Raises:
+        ShapeError: if a width is negative, the widths do not fit the number of axes, or an axis has no elements to
+            fill its margins with.
+        ArgumentError: if the mode is unknown.
+
+    >>> import tensorken as tk
+    >>> tk.pad([1, 2, 3], 1).tolist(), tk.pad([1, 2, 3], (2, 1), "reflect").tolist()
+    ([0, 1, 2, 3, 0], [3, 2, 1, 2, 3, 2])
+    """
+    y: Tensor = as_tensor(x)
+    pads: Pairs = _pairs("pad_width", pad_width, y, _as_int)
+    if any(width < 0 for pair in pads for width in pair):
+        raise ShapeError(f"pad: widths must not be negative, got {pads}; cut with x[...] instead")
+    if mode == "empty" or (mode == "constant" and _is_zero(constant_values)):
+        return y.pad(pads)
+    if mode == "constant":
+        return _framed(y, pads, _pairs("constant_values", constant_values, y, lambda value: value))
+    if mode not in PLACES:
+        raise ArgumentError(f"pad: unknown mode {shown(mode)}; use constant, empty, {', '.join(PLACES)}")
+    for axis, (before, after) in enumerate(pads):
+        if before or after:
+            n = y.shape[axis]
+            if n == 0:
+                raise ShapeError(
+                    f"pad: axis {axis} of shape {y.shape} has no element to repeat; use mode='constant'"
+                )
+            y = slices_at(y, [PLACES[mode](i, n) for i in range(-before, n + after)], axis)
+    return y
+
+
+def _edge(i: int, n: int) -> int:
+    return min(max(i, 0), n - 1)
+
+
+def _reflected(i: int, n: int) -> int:
+    """A place in 0, 1, ..., n - 1, n - 2, ..., 1, again and again."""
+    i %= max(2 * (n - 1), 1)
+    return min(i, 2 * (n - 1) - i)
+
+
+def _mirrored(i: int, n: int) -> int:
+    """A place in 0, 1, ..., n - 1, n - 1, ..., 0, again and again."""
+    i %= 2 * n
+    return min(i, 2 * n - 1 - i)
+
+
+PLACES: dict[str, Callable[[int, int], int]] = {
+    "edge": _edge,
+    "reflect": _reflected,
+    "symmetric": _mirrored,
+    "wrap": lambda i, n: i % n,
+}
+"""For each mode, the place whose element stands at place i of an axis of size n, be it outside [0, n)."""
+
+
+def _framed(x: Tensor, pads: Pairs, values: tuple[tuple[Any, Any], ...]) -> Tensor:
+    """Constants joined on, axis by axis, so that those of the last axis fill the corners, as in numpy."""
+    for axis, (widths, constants) in enumerate(zip(pads, values, strict=True)):
+        margins = []
+        for width, constant in zip(widths, constants, strict=True):
+            value = as_operand("pad", constant, x).astype(x.dtype)
+            margins.append(
+                value.broadcast_to((*x.shape[:axis], width, *x.shape[axis + 1 :])) if width else None
+            )
+        pieces = [piece for piece in (margins[0], x, margins[1]) if piece is not None]
+        x = pieces[0].concatenate(*pieces[1:], axis=axis) if len(pieces) > 1 else x
+    return x
+
+
+def _pairs(what: str, given: Any, x: Tensor, read: Callable[[Any], Any]) -> tuple[tuple[Any, Any], ...]:
+    """What `given` says of the margins before and after along each axis, by numpy's broadcasting to (ndim, 2)."""
+    if isinstance(given, Mapping):
+        by_axis = {axis_of("pad", x.shape, axis): entry for axis, entry in given.items()}
+        rows = [_entries(by_axis.get(axis, 0)) or [by_axis.get(axis, 0)] for axis in range(x.ndim)]
+    else:
+        several = _entries(given)
+        if several is None:
+            several = [given]
+        nested = [_entries(entry) for entry in several]
+        flat = several and all(entry is None for entry in nested)
+        rows = [several] if flat else [entry or [] for entry in nested]
+        rows = rows * x.ndim if len(rows) == 1 else rows
+    if any(not row or len(row) > 2 or any(_entries(side) is not None for side in row) for row in rows):
+        raise ArgumentError(
+            f"pad: {what} must be one number, a pair, or a pair for each of {x.ndim} axes, got {shown(given)}"
+        )
+    if len(rows) != x.ndim:
+        raise ShapeError(
+            f"pad: shape {x.shape} needs {x.ndim} pairs in {what}, got {len(rows)}; give each axis one"
+        )
+    return tuple([(read(row[0]), read(row[-1])) for row in rows])
+
+
+def _entries(given: Any) -> list[Any] | None:
+    """The entries of a sequence, or of an array of at least one axis; None for what is one value."""
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return list(given)
+    return list(given.tolist()) if hasattr(given, "tolist") and given.ndim else None
+
+
+def _is_zero(value: Any) -> bool:
+    """Whether it is the zero that the language pads with: not -0.0."""
+    return type(value) in (bool, int, float) and repr(value) in ("0", "0.0", "False")
+
+
+def _as_int(value: Any) -> int:
+    try:
+        return operator.index(value)
+    except ConcretizationError as error:
+        raise error.at("pad") from None
+    except TypeError:
+        raise ArgumentError(f"pad: widths must be ints, got {shown(value)}") from None
+
+
+# ---- pieces ------------------------------------------------------------------------------------------------
+
+
+def slices_at(x: Tensor, places: list[int], axis: int) -> Tensor:
+    """The slices of x at these places along an axis."""
+    dtype = int32 if x.shape[axis] <= 2**31 else int64
+    return x.gather(x.constant(places, dtype, (len(places),)), axis)
+
+
+def _counts(name: str, given: Any) -> list[int]:
+    """How often, from one number or several."""
+    several = _entries(given)
+    try:
+        counts = [operator.index(count) for count in ([given] if several is None else several)]
+    except ConcretizationError as error:
+        raise error.at(name) from None
+    except TypeError:
+        raise ArgumentError(f"{name}: repetitions must be ints, got {shown(given)}") from None
+    if min(counts, default=0) < 0:
+        raise ShapeError(f"{name}: repetitions must not be negative, got {counts}; 0 leaves nothing")
+    return counts

@@ -1,0 +1,181 @@
+"""Where elements are: choices by a condition, places of what is not 0, places in an order.
+
+Raises:
+    ShapeError: if shapes do not fit or do not broadcast.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, overload
+
+from tensorken.arrays.functions.operands import a_tensor_of
+from tensorken.arrays.indexing import checked
+from tensorken.arrays.indexing.masks import true_places
+from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
+from tensorken_core.language.dtypes import bool_, int32
+from tensorken_core.language.shapes import Shape, shown
+from tensorken_core.tensor.coercion import as_operand, pair_of_operands
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "argwhere",
+    "flatnonzero",
+    "nonzero",
+    "searchsorted",
+    "where",
+]
+
+_MISSING: Any = object()
+
+
+@overload
+def where(condition: Any) -> tuple[Tensor, ...]: ...
+@overload
+def where(condition: Any, a: Any, b: Any) -> Tensor: ...
+def where(condition: Any, a: Any = _MISSING, b: Any = _MISSING) -> Tensor | tuple[Tensor, ...]:
+    """a where the bool condition holds, else b; the three shapes broadcast.  Of the condition alone: `nonzero` of it.
+
+    The operand not chosen contributes neither value nor derivative, whatever it is.  (A derivative that is infinite
+    there still meets a zero cotangent on its way back, and gives NaN: guard the operand as well.)
+
+    Raises:
+        ArgumentError: if one of a and b is given without the other.
+
+    >>> import tensorken as tk
+    >>> tk.where(tk.tensor([True, False]), 1.0, 2.0).tolist()
+    [1.0, 2.0]
+    """
+    if a is _MISSING and b is _MISSING:
+        return nonzero(condition)
+    if a is _MISSING or b is _MISSING:
+        raise ArgumentError("where: need both a and b, or neither; write where(condition, a, b)")
+    test = (
+        as_operand("where", condition, a_tensor_of(a, b))
+        if isinstance(a, Tensor) or isinstance(b, Tensor)
+        else as_tensor(condition)
+    )
+    if isinstance(condition, bool):  # a number takes the dtype of the tensor beside it
+        test = test.astype(bool_)
+    return test.where(a, b)
+
+
+# ---- places of what is not 0: as many as there are, so the values must be known ----------------------------
+
+
+def nonzero(x: Any) -> tuple[Tensor, ...]:
+    """The places of the elements that are not 0 (NaN is not), in row-major order: for each axis their int32 indices.
+
+    Raises:
+        ShapeError: if x has no axes.
+        ConcretizationError: if the values are not known, as under vmap: the shape of the result depends on them.
+
+    >>> import tensorken as tk
+    >>> rows, columns = tk.nonzero([[0, 7], [8, 9]])
+    >>> rows.tolist(), columns.tolist()
+    ([0, 1, 1], [1, 0, 1])
+    """
+    y = as_tensor(x)
+    if y.ndim == 0:
+        raise ShapeError("nonzero: a tensor of shape () has no axes; compare it to 0, or reshape it")
+    return _indices(places_of("nonzero", y.astype(bool_).ravel()), y.shape)
+
+
+def flatnonzero(x: Any) -> Tensor:
+    """The int32 places of the elements of the flat tensor that are not 0; see `nonzero`.
+
+    >>> import tensorken as tk
+    >>> tk.flatnonzero([[0, 7], [8, 9]]).tolist()
+    [1, 2, 3]
+    """
+    return places_of("flatnonzero", as_tensor(x).astype(bool_).ravel())
+
+
+def argwhere(x: Any) -> Tensor:
+    """The int32 indices of each element that is not 0, one row an element; see `nonzero`.
+
+    >>> import tensorken as tk
+    >>> tk.argwhere([[0, 7], [8, 9]]).tolist()
+    [[0, 1], [1, 0], [1, 1]]
+    """
+    y = as_tensor(x)
+    places = places_of("argwhere", y.astype(bool_).ravel())
+    columns = [places.reshape((places.size, 1)) for places in (places, *_indices(places, y.shape))]
+    table = columns[0].concatenate(*columns[1:], axis=1)
+    return table.crop(((0, places.size), (1, y.ndim + 1)))
+
+
+def _indices(places: Tensor, shape: Shape) -> tuple[Tensor, ...]:
+    """For each axis of the shape the indices of the elements at these places of the flat tensor."""
+    return tuple([places // math.prod(shape[i + 1 :]) % n for i, n in enumerate(shape)])
+
+
+def places_of(name: str, mask: Tensor) -> Tensor:
+    """The int32 places where a bool tensor of one axis holds, in order; their number is the size of the result."""
+    try:
+        return true_places(name, mask)
+    except ConcretizationError as error:
+        raise ConcretizationError(
+            f"{name}: the shape of the result depends on the values, which are not known here: {error.__context__}"
+        ) from None
+
+
+# ---- places in an order ------------------------------------------------------------------------------------
+
+
+def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) -> Tensor:
+    """The int32 places at which values would go into x, which is in ascending order, so that it stays so.
+
+    Args:
+        x: one axis; NaN comes last.
+        side: before (`left`) or behind (`right`) the elements that equal the value.
+        sorter: the places that bring x into order, as `argsort` gives them, if it is not.
+
+    Returns:
+        int32 of the shape of the values.
+
+    Raises:
+        ShapeError: if x has not one axis.
+        ArgumentError: if the side is another.
+
+    >>> import tensorken as tk
+    >>> tk.searchsorted([1.0, 2.0, 2.0, 3.0], [0.0, 2.0, 9.0]).tolist()
+    [0, 1, 4]
+    """
+    if side not in ("left", "right"):
+        raise ArgumentError(f"searchsorted: side must be 'left' or 'right', got {shown(side)}")
+    a, v = pair_of_operands("searchsorted", x, values, a_tensor_of(x, values))
+    if a.ndim != 1:
+        raise ShapeError(
+            f"searchsorted: x must have one axis, got shape {a.shape}; use vmap for rows of them"
+        )
+    if sorter is not None:
+        order = as_operand("searchsorted", sorter, a)
+        a = a.gather(checked("searchsorted", order, 0, a.shape), 0)
+    if a.dtype is bool_:
+        a, v = a.astype(int32), v.astype(int32)
+    return places_in(a, v, side)
+
+
+def places_in(a: Tensor, values: Tensor, side: str) -> Tensor:
+    """By halves, all values at once: one gather for each bit of a place."""
+    n, flat = a.shape[0], values.ravel()
+    place = flat.constant([0], int32, (1,)).broadcast_to(flat.shape)
+    if n == 0:
+        return place.reshape(values.shape)
+    for bit in reversed(range(n.bit_length())):
+        ahead = place + (1 << bit)
+        inside = ahead <= n
+        element = a.gather(inside.where(ahead, 1) - 1, 0)
+        place = (inside & _goes_before(element, flat, side)).where(ahead, place)
+    return place.reshape(values.shape)
+
+
+def _goes_before(element: Tensor, value: Tensor, side: str) -> Tensor:
+    """Whether the element stands before the place of the value; NaN is the greatest of all."""
+    is_float = element.dtype.kind == "float"
+    if side == "left":
+        before: Tensor = element < value
+        return before | (element.eq(element) & ~value.eq(value)) if is_float else before
+    behind = value < element
+    return ~(behind | (value.eq(value) & ~element.eq(element))) if is_float else ~behind

@@ -1,0 +1,174 @@
+"""Tensors as sets: what values there are, how often each, and which are among others.
+
+How many values there are depends on the values, so these must be known: under vmap they are not, and the functions
+raise a ConcretizationError.  In a derivative the values are gathered, so they are differentiable.
+
+Raises:
+    ConcretizationError: if the values are not known, where their number decides the shape of the result.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tensorken.arrays.functions.operands import a_tensor_of
+from tensorken.arrays.functions.searching import places_in, places_of
+from tensorken_core.language.dtypes import bool_, int32
+from tensorken_core.tensor.coercion import pair_of_operands
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "isin",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+]
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` gives."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` gives."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` gives."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def unique_all(x: Any) -> UniqueAll:
+    """The values of x, each once and in ascending order, with their first places, where each went, and how often.
+
+    Each NaN is a value of its own; 0.0 and -0.0 are one.
+
+    Returns:
+        A named tuple of `values` (one axis), `indices` (int32, into the flat x), `inverse_indices` (int32, of x's
+        shape: which of the values each element is) and `counts` (int32).
+
+    Raises:
+        ConcretizationError: if the values are not known, as under vmap.
+
+    >>> import tensorken as tk
+    >>> values, indices, inverse, counts = tk.unique_all([3.0, 1.0, 3.0])
+    >>> values.tolist(), indices.tolist(), inverse.tolist(), counts.tolist()
+    ([1.0, 3.0], [1, 0], [1, 0, 1], [1, 2])
+    """
+    return _unique("unique_all", as_tensor(x), False)
+
+
+def unique_counts(x: Any) -> UniqueCounts:
+    """The values of x, each once and in ascending order, and how often each occurs; see `unique_all`.
+
+    >>> import tensorken as tk
+    >>> tk.unique_counts([3, 1, 3]).counts.tolist()
+    [1, 2]
+    """
+    found = _unique("unique_counts", as_tensor(x), False)
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Any) -> UniqueInverse:
+    """The values of x, each once and in ascending order, and which of them each element is; see `unique_all`.
+
+    >>> import tensorken as tk
+    >>> tk.unique_inverse([3, 1, 3]).inverse_indices.tolist()
+    [1, 0, 1]
+    """
+    found = _unique("unique_inverse", as_tensor(x), False)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: Any) -> Tensor:
+    """The values of x, each once and in ascending order; see `unique_all`.
+
+    >>> import tensorken as tk
+    >>> tk.unique_values([[3, 1], [3, 2]]).tolist()
+    [1, 2, 3]
+    """
+    return _unique("unique_values", as_tensor(x), False).values
+
+
+def unique(
+    x: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    *,
+    equal_nan: bool = True,
+) -> Any:
+    """numpy's: the values of x, each once and in ascending order, and in a tuple with them what else is asked for.
+
+    Args:
+        return_index: the int32 place of each value's first occurrence in the flat x.
+        return_inverse: for each element of x, which of the values it is, as int32.
+        return_counts: how often each value occurs, as int32.
+        equal_nan: whether all NaN are one value.
+
+    Raises:
+        ConcretizationError: if the values are not known, as under vmap.
+
+    >>> import tensorken as tk
+    >>> values, counts = tk.unique([3, 1, 3], return_counts=True)
+    >>> values.tolist(), counts.tolist()
+    ([1, 3], [1, 2])
+    """
+    found = _unique("unique", as_tensor(x), equal_nan)
+    asked = (True, return_index, return_inverse, return_counts)
+    results = tuple([part for part, wanted in zip(found, asked, strict=True) if wanted])
+    return results if len(results) > 1 else results[0]
+
+
+def _unique(name: str, x: Tensor, equal_nan: bool) -> UniqueAll:
+    """From the order of the elements: a value begins where an element differs from the one before it."""
+    flat = x.ravel()
+    n = flat.size
+    order = flat.argsort(0)
+    ordered = flat.gather(order, 0)
+    differs = ordered.crop(((min(n, 1), n),)) != ordered.crop(((0, max(n - 1, 0)),))
+    if equal_nan and x.dtype.kind == "float":
+        known = ordered.eq(ordered).crop(((0, max(n - 1, 0)),))
+        differs = differs & known
+    first, last = order.constant([True] * min(n, 1), bool_, (min(n, 1),)), order.constant([n], int32, (1,))
+    begins = first.concatenate(differs, axis=0)
+    starts = places_of(name, begins)
+    indices = order.gather(starts, 0)
+    ends = starts.concatenate(last, axis=0).crop(((1, starts.size + 1),))
+    inverse = (begins.astype(int32).cumsum(0) - 1).scatter_add(order, 0, n)
+    return UniqueAll(flat.gather(indices, 0), indices, inverse.reshape(x.shape), ends - starts)
+
+
+def isin(x: Any, values: Any, *, invert: bool = False) -> Tensor:
+    """Whether each element of x is among the values, as bool of x's shape; NaN is among none.
+
+    Args:
+        invert: whether each is not among them.
+
+    >>> import tensorken as tk
+    >>> tk.isin([1, 2, 3, 4], [2, 4, 6]).tolist()
+    [False, True, False, True]
+    """
+    a, b = pair_of_operands("isin", x, values, a_tensor_of(x, values))
+    if a.dtype is bool_:
+        a, b = a.astype(int32), b.astype(int32)
+    among = b.ravel().sort(0)
+    n = among.size
+    if n == 0:
+        found = a.zeros_like().astype(bool_)
+    else:
+        place = places_in(among, a, "left")
+        found = among.gather((place < n).where(place, 0).ravel(), 0).reshape(a.shape).eq(a)
+    return ~found if invert else found

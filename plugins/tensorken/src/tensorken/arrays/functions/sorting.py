@@ -1,0 +1,142 @@
+"""Order along an axis: sorting, and elements taken by their places.
+
+Raises:
+    AxisError: if an axis is out of range, or named twice.
+    DTypeError: if the function is not defined for the dtype.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tensorken.arrays.indexing import checked, indices_beside
+from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
+from tensorken_core.language import shapes
+from tensorken_core.language.bodies.arrangement import take_along
+from tensorken_core.language.op import OPS
+from tensorken_core.tensor.dispatch import unary
+from tensorken_core.tensor.normalization import axis_of, integer_of, with_numpys_names
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "argsort",
+    "sort",
+    "take_along_axis",
+    "topk",
+]
+
+
+@with_numpys_names
+def sort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+    """The elements in order along an axis, or of the flat tensor; differentiable.
+
+    NaN counts as the greatest of all.  Equal elements keep their order, also if `stable` is False.
+
+    >>> import tensorken as tk
+    >>> print(tk.sort([3.0, 1.0, 2.0]))
+    [1 2 3]
+    """
+    y = as_tensor(x)
+    if axis is None:
+        return sort(y.ravel(), 0, descending=descending)
+    along = axis_of("sort", y.shape, axis)
+    if descending:  # backwards twice, so that equal elements keep their order
+        return sort(y.flip(along), along).flip(along)
+    return unary(OPS["sort"], y, (along,))
+
+
+@with_numpys_names
+def argsort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+    """The int32 indices that bring the axis, or the flat tensor, into order.
+
+    NaN counts as the greatest of all.  Equal elements keep their order, also if `stable` is False.
+
+    >>> import tensorken as tk
+    >>> print(tk.argsort([3.0, 1.0, 2.0]), tk.argsort([3.0, 1.0, 2.0], descending=True))
+    [1 2 0] [0 2 1]
+    """
+    y = as_tensor(x)
+    if axis is None:
+        return argsort(y.ravel(), 0, descending=descending)
+    along = axis_of("argsort", y.shape, axis)
+    if descending:
+        return (y.shape[along] - 1) - argsort(y.flip(along), along).flip(along)
+    return unary(OPS["argsort"], y, (along,))
+
+
+class TopK(NamedTuple):
+    """What `topk` gives."""
+
+    values: Tensor
+    indices: Tensor
+
+
+@with_numpys_names
+def topk(x: Any, k: int, axis: int = -1, *, largest: bool = True) -> TopK:
+    """The k largest elements along an axis in descending order, and their int32 places; differentiable.
+
+    NaN counts as the greatest of all; of equal elements those that come first are taken first.
+
+    Args:
+        largest: whether not the k smallest are taken, in ascending order.
+
+    Raises:
+        ArgumentError: if there are less than k elements, or k is negative.
+
+    >>> import tensorken as tk
+    >>> values, indices = tk.topk([3.0, 1.0, 7.0], 2)
+    >>> print(values, indices)
+    [7 3] [2 0]
+    """
+    y = as_tensor(x)
+    along, count = axis_of("topk", y.shape, axis), integer_of("topk", "k", k)
+    if not 0 <= count <= y.shape[along]:
+        raise ArgumentError(
+            f"topk: k must be from 0 to {y.shape[along]}, the size of axis {along} of shape {y.shape}, got {k}"
+        )
+    order = argsort(y, along, descending=largest)
+    indices = order.crop([(0, count) if i == along else (0, n) for i, n in enumerate(y.shape)])
+    return TopK(take_along(y, indices, along), indices)
+
+
+def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Tensor:
+    """The elements of x at integer indices along the axis, row by row; differentiable.
+
+    Args:
+        indices: as many axes as x has; the other sizes broadcast.  Negative ones count from the end.
+
+    Raises:
+        ShapeError: if the numbers of axes differ, or the other sizes do not broadcast.
+        IndexingError: if an index is out of range.
+
+    >>> import tensorken as tk
+    >>> x = tk.tensor([[3.0, 1.0, 2.0], [4.0, 6.0, 5.0]])
+    >>> print(tk.take_along_axis(x, tk.argsort(x)[:, :2]).tolist())
+    [[1.0, 2.0], [4.0, 5.0]]
+    """
+    x = as_tensor(x)
+    index = indices_beside("take_along_axis", indices, x)
+    if index.dtype.kind != "int":
+        raise DTypeError(
+            f"take_along_axis: indices must be int32 or int64, got {index.dtype}; cast them (x.astype)"
+        )
+    if index.ndim != x.ndim:
+        raise ShapeError(
+            f"take_along_axis: indices need as many axes as x, got shapes {index.shape} and {x.shape}; "
+            f"use take for indices that serve every row"
+        )
+    place = axis_of("take_along_axis", x.shape, axis)
+    index = checked("take_along_axis", index, place, x.shape)
+    size, count = x.shape[place], index.shape[place]
+    try:
+        common = shapes.broadcast(_with(x.shape, place, 1), _with(index.shape, place, 1))
+    except ShapeError as error:
+        raise ShapeError(f"take_along_axis: {error}") from None
+    x, index = x.broadcast_to(_with(common, place, size)), index.broadcast_to(_with(common, place, count))
+    result: Tensor = take_along(x, index, place)
+    return result
+
+
+def _with(shape: shapes.Shape, axis: int, size: int) -> shapes.Shape:
+    """The shape with another size along the axis."""
+    return (*shape[:axis], size, *shape[axis + 1 :])

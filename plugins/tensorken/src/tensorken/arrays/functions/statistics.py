@@ -1,0 +1,299 @@
+"""Statistics along axes: averages, spread, quantiles.
+
+Raises:
+    AxisError: if an axis is out of range, or named twice.
+    DTypeError: if the function is not defined for the dtype.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tensorken.arrays.functions.operands import first
+from tensorken.arrays.functions.reductions import mean
+from tensorken.arrays.indexing.checks import bounds
+from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
+from tensorken_core.language.dtypes import bool_, float16, float32, int32
+from tensorken_core.language.shapes import Axes, Shape, shown
+from tensorken_core.tensor.coercion import as_operand, pair_of_operands
+from tensorken_core.tensor.normalization import Axis, axes_of, with_numpys_names
+from tensorken_core.tensor.operators import floating_of
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "average",
+    "median",
+    "percentile",
+    "quantile",
+    "std",
+    "var",
+]
+
+
+# ---- averages and spread -----------------------------------------------------------------------------------
+
+
+def average(x: Any, axis: Axis = None, weights: Any = None, keepdims: bool = False) -> Tensor:
+    """The mean over axes, all by default, in which each element counts as much as its weight.
+
+    Args:
+        weights: of x's shape, or one for each element along the one axis; equal ones by default.
+
+    Raises:
+        ShapeError: if the weights have another shape.
+
+    >>> import tensorken as tk
+    >>> tk.average([1.0, 2.0, 4.0], weights=[1.0, 1.0, 2.0]).item()
+    2.75
+    """
+    y = first("average", x, weights)
+    if weights is None:
+        return mean(y, axis, keepdims)
+    w = as_operand("average", weights, y)
+    axes = axes_of("average", y.shape, axis)
+    if w.shape != y.shape:
+        if len(axes) != 1 or w.shape != (y.shape[axes[0]],):
+            raise ShapeError(
+                f"average: weights need shape {y.shape}, or one axis as long as the one axis averaged over, "
+                f"got {w.shape}; reshape them, or name the axis"
+            )
+        w = w.reshape(tuple([n if i in axes else 1 for i, n in enumerate(y.shape)])).broadcast_to(y.shape)
+    result: Tensor = (floating_of(y) * w).sum(axes, keepdims) / floating_of(w).sum(axes, keepdims)
+    return result
+
+
+@with_numpys_names
+def var(
+    x: Any,
+    axis: Axis = None,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    *,
+    ddof: float | None = None,
+) -> Tensor:
+    """The variance over axes, all by default: the mean square of the distance from the mean.
+
+    Args:
+        correction: what is taken off the number of elements by which the sum of squares is divided; 1 gives the
+            unbiased estimate from a sample.  `ddof` is numpy's name for it.
+
+    Returns:
+        A float32 for ints and bools; NaN of no elements.
+
+    Raises:
+        ArgumentError: if both correction and ddof are given.
+
+    >>> import tensorken as tk
+    >>> tk.var([1.0, 2.0, 3.0, 4.0]).item(), tk.var([1.0, 2.0, 3.0], correction=1).item()
+    (1.25, 1.0)
+    """
+    return _variance("var", as_tensor(x), axis, correction, keepdims, ddof)
+
+
+@with_numpys_names
+def std(
+    x: Any,
+    axis: Axis = None,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    *,
+    ddof: float | None = None,
+) -> Tensor:
+    """The standard deviation over axes, all by default: the square root of `var`; its derivative is 0 where it is 0.
+
+    Args:
+        correction: see `var`; `ddof` is numpy's name for it.
+
+    >>> import tensorken as tk
+    >>> tk.std([1.0, 1.0, 5.0, 5.0]).item()
+    2.0
+    """
+    variance = _variance("std", as_tensor(x), axis, correction, keepdims, ddof)
+    flat = variance.eq(0.0)
+    return flat.where(0.0, flat.where(1.0, variance).sqrt())
+
+
+def _variance(
+    name: str, x: Tensor, axis: Axis, correction: float, keepdims: bool, ddof: float | None
+) -> Tensor:
+    if correction and ddof is not None:
+        raise ArgumentError(f"{name}: correction={correction} and ddof={ddof} are one thing; give one")
+    taken_off = correction if ddof is None else ddof
+    y = floating_of(x)
+    axes = axes_of(name, y.shape, axis)
+    wide = y.astype(float32) if y.dtype is float16 else y
+    distance: Any = wide - mean(wide, axes, keepdims=True)
+    degrees = math.prod([y.shape[i] for i in axes]) - taken_off
+    result: Tensor = (distance * distance).sum(axes, keepdims) / max(degrees, 0)
+    return result.astype(y.dtype)
+
+
+# ---- quantiles ---------------------------------------------------------------------------------------------
+
+_METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+
+
+@with_numpys_names
+def median(x: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The value in the middle of the order over axes, all by default, or the mean of the two there.
+
+    Returns:
+        A float32 for ints and bools; NaN where an element is NaN, and of no elements.
+
+    >>> import tensorken as tk
+    >>> tk.median([3.0, 1.0, 10.0, 2.0]).item()
+    2.5
+    """
+    return _quantiles("median", x, 0.5, axis, keepdims, "linear")
+
+
+@with_numpys_names
+def quantile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: str = "linear") -> Tensor:
+    """The value below which the share q of the elements over axes, all by default, lies.
+
+    The derivative by x goes to the elements that are taken: of equal ones to those that `sort` brings to the places.
+
+    Args:
+        q: a number from 0 to 1, or a sequence of them, for which the result has a first axis; or a tensor or an array,
+            whose axes come first and to which the result is differentiable. Where the values of a tensor are not
+            known yet, as under `jit`, one outside of 0 to 1 gives NaN.
+        method: what is taken between two elements: `linear` interpolation, the `lower`, `higher` or `nearest` of them,
+            or the `midpoint`.
+
+    Returns:
+        A float32 for ints and bools; NaN where an element is NaN, and of no elements.
+
+    Raises:
+        ArgumentError: if q is no number from 0 to 1, or the method is unknown.
+
+    >>> import tensorken as tk
+    >>> tk.quantile([1.0, 2.0, 3.0, 4.0], [0.0, 0.5, 0.75]).tolist()
+    [1.0, 2.5, 3.25]
+    >>> tk.grad(lambda q: tk.quantile([1.0, 2.0, 4.0], q))(tk.tensor(0.75)).item()
+    4.0
+    """
+    return _quantiles("quantile", x, q, axis, keepdims, method)
+
+
+def percentile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method: str = "linear") -> Tensor:
+    """The value below which q percent of the elements over axes, all by default, lie; see `quantile`.
+
+    >>> import tensorken as tk
+    >>> tk.percentile([1.0, 2.0, 3.0, 4.0], 50).item()
+    2.5
+    """
+    return _quantiles("percentile", x, q, axis, keepdims, method, whole=100)
+
+
+def _quantiles(name: str, x: Any, q: Any, axis: Axis, keepdims: bool, method: str, whole: int = 1) -> Tensor:
+    if method not in _METHODS:
+        raise ArgumentError(f"{name}: method must be one of {', '.join(_METHODS)}, got {shown(method)}")
+    y = floating_of(first(name, x, q))
+    shares: Any = None
+    if hasattr(q, "__array__") and not isinstance(q, float):  # numpy's float64 is a Python float
+        y, shares = _shares(name, y, as_operand(name, q, y), whole)
+    else:
+        _check_numbers(name, q, whole)
+    axes = axes_of(name, y.shape, axis)
+    kept = tuple([1 if i in axes else n for i, n in enumerate(y.shape)])
+    shape = kept if keepdims else tuple([n for i, n in enumerate(y.shape) if i not in axes])
+    ordered = _as_rows(y, axes).sort(1)
+    if shares is not None:
+        rows = _at_shares(ordered, shares.reshape((1, shares.size)), method)
+        return rows.permute((1, 0)).reshape((*shares.shape, *shape))
+    if not isinstance(q, Sequence):
+        return _at_share(ordered, float(q) / whole, method).reshape(shape)
+    results = [_at_share(ordered, float(share) / whole, method).reshape((1, *shape)) for share in q]
+    return results[0].concatenate(*results[1:], axis=0) if results else y.constant([], y.dtype, (0, *shape))
+
+
+def _check_numbers(name: str, q: Any, whole: int) -> None:
+    for share in q if isinstance(q, Sequence) else [q]:
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= whole:
+            raise ArgumentError(
+                f"{name}: q must be a number from 0 to {whole}, or a sequence of them, got {shown(q)}"
+            )
+
+
+def _shares(name: str, x: Tensor, q: Tensor, whole: int) -> tuple[Tensor, Tensor]:
+    """x and the shares q / whole in one dtype; NaN for shares outside of 0 to 1 where they are not known yet."""
+    if q.dtype is bool_:
+        raise DTypeError(f"{name}: q must be numbers, got bool; cast it (q.astype)")
+    y, share = pair_of_operands(name, x, q, x)
+    inside: Tensor = (share >= 0) & (share <= whole)
+    found = bounds(inside)
+    if found is not None and not found[0]:
+        raise ArgumentError(f"{name}: q must be from 0 to {whole}, got {shown(q)}")
+    return y, inside.where(share, math.nan) / whole
+
+
+def _as_rows(x: Tensor, axes: Axes) -> Tensor:
+    """Two axes: the second runs over all elements along `axes`, the first over all else."""
+    kept = [i for i in range(x.ndim) if i not in axes]
+    count: Shape = (math.prod([x.shape[i] for i in kept]), math.prod([x.shape[i] for i in axes]))
+    return x.permute((*kept, *axes)).reshape(count)
+
+
+def _at_share(ordered: Tensor, share: float, method: str) -> Tensor:
+    """Between the two elements of each ordered row where a share of it ends; NaN, which comes last, is all there is."""
+    rows, size = ordered.shape
+    if size == 0:
+        return mean(ordered, 1)
+    place = share * (size - 1)
+    below = math.floor(place)
+    above = min(below + 1, size - 1)
+    low, high, last = (
+        ordered.crop(((0, rows), (i, i + 1))).reshape((rows,)) for i in (below, above, size - 1)
+    )
+    part = place - below
+    if method != "linear" and part:
+        part = {"lower": 0.0, "higher": 1.0, "midpoint": 0.5, "nearest": float(round(place) - below)}[method]
+    value: Any = low
+    if part == 1.0:
+        value = high
+    elif part:
+        value = _between(low, high, part)
+    return last.eq(last).where(value, last)
+
+
+def _at_shares(ordered: Tensor, shares: Tensor, method: str) -> Tensor:
+    """`_at_share` for shares of shape (1, m) that need not be known: an axis of size m behind that of the rows."""
+    rows, size = ordered.shape
+    if size == 0:
+        return mean(ordered, 1, keepdims=True) + shares
+    wide = shares.astype(float32) if shares.dtype is float16 else shares
+    place: Any = wide.eq(wide).where(wide, 0.0) * (size - 1)
+    below = place.floor()
+    part = place - below
+    if method != "linear":
+        chosen: dict[str, Any] = {
+            "lower": lambda: part * 0.0,
+            "higher": lambda: part.sign(),
+            "midpoint": lambda: part.sign() * 0.5,
+            "nearest": lambda: place.round() - below,
+        }
+        part = chosen[method]()
+    index = below.astype(int32).reshape((shares.size,))
+    above = (index + 1).minimum(size - 1)
+    low: Any = ordered.gather(index, 1)
+    high: Any = ordered.gather(above, 1)
+    last: Any = ordered.crop(((0, rows), (size - 1, size)))
+    part = part.astype(ordered.dtype)
+    at_low, at_high = part.eq(0.0), part.eq(1.0)
+    inside = ~(at_low | at_high)
+    value = _between(inside.where(low, 0.0), inside.where(high, 0.0), part)
+    value = at_low.where(low, at_high.where(high, value))
+    result: Tensor = (last.eq(last) & shares.eq(shares)).where(value, last + shares)
+    return result
+
+
+def _between(low: Any, high: Any, part: Any) -> Any:
+    """low * (1 - part) + high * part, for 0 < part < 1: high - low may overflow; of equal ones exactly low.
+
+    The derivative is 1 - part by low and part by high in either case, which is why equal ones are no case of their own.
+    """
+    exact = low.eq(high) & (low.abs() < math.inf)
+    gap = exact.where(low, 0.0) - exact.where(high, 0.0)
+    return exact.where(low - gap * part, low * (1.0 - part) + high * part)

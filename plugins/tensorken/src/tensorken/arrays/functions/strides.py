@@ -1,0 +1,60 @@
+"""Elements by their strides: windows, diagonals, and whatever else a step along each axis can say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tensorken_core.errors import IndexingError, ShapeError
+from tensorken_core.language.bodies.arrangement import multiples
+from tensorken_core.language.dtypes import int32, int64
+from tensorken_core.tensor.normalization import sizes_of
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = ["as_strided"]
+
+
+def as_strided(x: Any, shape: int | Sequence[int], strides: int | Sequence[int], offset: int = 0) -> Tensor:
+    """The elements of x that strides lead to: element (i, j, ...) is that at offset + i * stride0 + j * stride1 + ...
+
+    Unlike numpy's function of this name it counts in elements of x in row-major order, not in bytes, reads nothing
+    outside of x, and copies.  Elements may repeat; their derivatives add up.
+
+    Args:
+        shape: of the result.
+        strides: a step in elements for each axis of the result; any ints.
+        offset: where the element (0, 0, ...) is.
+
+    Raises:
+        ShapeError: if shape and strides differ in length, or a size is negative.
+        IndexingError: if an element would be outside of x.
+
+    >>> import tensorken as tk
+    >>> tk.as_strided(tk.tensor([1, 2, 3, 4]), (3, 2), (1, 1)).tolist()
+    [[1, 2], [2, 3], [3, 4]]
+    >>> tk.as_strided(tk.tensor([[1, 2], [3, 4]]), 2, -3, 3).tolist()
+    [4, 1]
+    """
+    flat = as_tensor(x).ravel()
+    sizes, steps = sizes_of("as_strided", (shape,)), sizes_of("as_strided", (strides,))
+    (start,) = sizes_of("as_strided", (offset,))
+    if len(sizes) != len(steps) or min(sizes, default=0) < 0:
+        raise ShapeError(
+            f"as_strided: need a size of at least 0 and a stride for each axis, got shape {sizes} and strides {steps}"
+        )
+    if 0 in sizes:
+        return flat.crop(((0, 0),)).reshape(sizes)
+    reach = [step * (size - 1) for size, step in zip(sizes, steps, strict=True)]
+    low, high = start + sum([r for r in reach if r < 0]), start + sum([r for r in reach if r > 0])
+    if low < 0 or high >= flat.size:
+        raise IndexingError(
+            f"as_strided: shape {sizes} with strides {steps} from {start} on takes elements {low} to {high}, "
+            f"and there are {flat.size}; make the shape, the strides or the offset smaller"
+        )
+    dtype = int32 if flat.size < 2**31 else int64
+    places = flat.constant([start], dtype, (1,))
+    for size, step in zip(sizes, steps, strict=True):
+        along = flat.constant(multiples(step, size), dtype, (size,))
+        places = places.reshape((places.size, 1)) + along
+    return flat.gather(places.reshape((math.prod(sizes),)), 0).reshape(sizes)

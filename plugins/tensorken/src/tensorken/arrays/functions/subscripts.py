@@ -1,0 +1,128 @@
+"""The subscripts of einsum: which label each axis has, and which sizes the labels have."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from typing import Any
+
+from tensorken_core.errors import ArgumentError, ShapeError
+from tensorken_core.language.shapes import Shape, shown
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+Label = str | int
+"""A letter; or, for an axis that `...` stands for, its place from the last of them: -1, -2, ..."""
+
+Labels = tuple[Label, ...]
+
+
+def read(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[Labels], Labels]:
+    """The labels of the operands' axes, and those of the result."""
+    text = "".join(subscripts.split())
+    before, arrow, after = text.partition("->")
+    written = before.split(",")
+    for term in (*written, after):
+        letters = term.replace("...", "", 1)
+        if letters and not (letters.isascii() and letters.isalpha()):
+            odd = next(c for c in letters if not (c.isascii() and c.isalpha()))
+            raise ArgumentError(
+                f"einsum: {odd!r} in {shown(subscripts)} is no letter; write letters, ',', '->' and one '...' a term"
+            )
+    if len(written) != len(shapes):
+        raise ArgumentError(
+            f"einsum: {shown(subscripts)} has {len(written)} terms for {len(shapes)} operands; give each one"
+        )
+    terms = [
+        _expanded(subscripts, i, term, shape)
+        for i, (term, shape) in enumerate(zip(written, shapes, strict=True))
+    ]
+    counts = Counter(label for term in terms for label in term)
+    hidden = tuple(sorted([label for label in counts if isinstance(label, int)]))
+    if not arrow:
+        return terms, hidden + tuple(sorted([c for c in counts if isinstance(c, str) and counts[c] == 1]))
+    if hidden and "..." not in after:
+        raise ArgumentError(
+            f"einsum: {shown(subscripts)} has '...' for {len(hidden)} axes that the result does not name; "
+            f"write '...' behind '->', or letters for what is to be summed"
+        )
+    output: Labels = _labels(after, hidden)
+    for label in output:
+        if label not in counts:
+            raise ArgumentError(
+                f"einsum: the result's {label!r} in {shown(subscripts)} is in no term; name an operand's axis"
+            )
+        if output.count(label) > 1:
+            raise ArgumentError(
+                f"einsum: the result's {label!r} in {shown(subscripts)} stands twice; name it once, see tk.diag"
+            )
+    return terms, output
+
+
+def _expanded(subscripts: str, i: int, term: str, shape: Shape) -> Labels:
+    """The labels of an operand's axes."""
+    letters = len(term.replace("...", ""))
+    hidden = len(shape) - letters
+    if hidden < 0 or (hidden and "..." not in term):
+        raise ShapeError(
+            f"einsum: term {term!r} of {shown(subscripts)} names {letters} axes, operand {i} of shape {shape} "
+            f"has {len(shape)}; give each a letter, or write '...'"
+        )
+    return _labels(term, tuple(range(-hidden, 0)))
+
+
+def _labels(term: str, hidden: tuple[int, ...]) -> Labels:
+    before, _, after = term.partition("...")
+    return (*before, *(hidden if "..." in term else ()), *after)
+
+
+def sizes_of(subscripts: str, terms: list[Labels], shapes: tuple[Shape, ...]) -> dict[Label, int]:
+    """The size of each label; one of size 1 is repeated, but not beside itself in one term."""
+    sizes: dict[Label, int] = {}
+    for i, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
+        own: dict[Label, int] = {}
+        for label, n in zip(term, shape, strict=True):
+            if own.setdefault(label, n) != n:
+                raise ShapeError(
+                    f"einsum: {label!r} names sizes {own[label]} and {n} in operand {i} of shape {shape}, "
+                    f"{shown(subscripts)}; a diagonal needs equal sizes"
+                )
+        for label, n in own.items():
+            known = sizes.get(label, 1)
+            if n != known and 1 not in (n, known):
+                other = next(k for k in range(i) if (label, known) in zip(terms[k], shapes[k], strict=True))
+                named = f"{label!r}" if isinstance(label, str) else f"axis {label} of '...'"
+                raise ShapeError(
+                    f"einsum: {named} of {shown(subscripts)} has size {known} in operand {other} of shape "
+                    f"{shapes[other]} and {n} in operand {i} of shape {shape}; need equal sizes, or 1"
+                )
+            sizes[label] = known if n == 1 else n
+    return sizes
+
+
+def lettered(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """Subscripts and operands from operands and lists of ints in turn."""
+    operands, lists = given[::2], given[1::2]
+    result = None
+    if len(operands) > len(lists):
+        operands, result = operands[:-1], operands[-1]
+    terms = ",".join([_term(labels) for labels in lists])
+    return (terms if result is None else f"{terms}->{_term(result)}"), operands
+
+
+def _term(labels: Any) -> str:
+    try:
+        if isinstance(labels, str):
+            raise TypeError
+        return "".join(["..." if i is Ellipsis else LETTERS[_checked(operator.index(i))] for i in labels])
+    except (TypeError, IndexError):
+        raise ArgumentError(
+            f"einsum: need subscripts, or operands and lists of ints from 0 to {len(LETTERS) - 1} in turn, "
+            f"got {shown(labels)} for a list"
+        ) from None
+
+
+def _checked(i: int) -> int:
+    if i < 0:
+        raise IndexError
+    return i

@@ -1,0 +1,87 @@
+"""The values of indices, as far as they are known: whether they are in range, and whether they are negative."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tensorken_core.errors import ConcretizationError, IndexingError
+from tensorken_core.language.interpreter import Interpreter
+from tensorken_core.language.op import OPS, run
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.level import ground_value
+from tensorken_core.tensor.tensor import Tensor
+
+FEW = 64
+"""So many indices are sooner read one by one than reduced by the backend."""
+
+_MIN, _MAX = OPS["min"], OPS["max"]
+
+
+def checked(name: str, indices: Tensor, axis: int, shape: Shape) -> Tensor:
+    """Indices along an axis of a shape, the negative ones counted from the end: all in [0, size).
+
+    The check looks through derivatives at the values, and under vmap at those of every example.  Where none is known
+    before a program runs, they are clamped: what a choice or a loop computes for an example that has no part in it may
+    have any index.  In a printed expression nothing is done.
+
+    Args:
+        name: of the call, for the message.
+
+    Raises:
+        IndexingError: if an index is known to be out of range.
+    """
+    size = shape[axis]
+    found = bounds(indices)
+    if found is not None:
+        low, high = found
+        if low < -size or high >= size:
+            what = f"indices from {low} to {high} are" if low != high else f"index {low} is"
+            way_out = f"they run from {-size} to {size - 1}" if size else "it has no elements"
+            raise IndexingError(f"{name}: {what} out of range for axis {axis} of shape {shape}; {way_out}")
+        if low >= 0:
+            return indices
+    if not size and indices.size:
+        raise IndexingError(f"{name}: axis {axis} of shape {shape} has no elements, so no index is in range")
+    wrapped: Tensor = (indices < 0).where(indices + size, indices)
+    base: Any = indices.interpreter.base
+    if found is not None or not indices.size or base.capabilities.symbolic:
+        return wrapped
+    clamped: Tensor = wrapped.maximum(0).minimum(size - 1)
+    return clamped
+
+
+def bounds(x: Tensor) -> tuple[int, int] | None:
+    """The least and the greatest of all elements, in every example; None if there are none or no value is known."""
+    try:
+        base, value = ground_value(x.representation, x.interpreter)
+        if not isinstance(base, RawTensor):
+            return None
+        shape: Shape = base.shape(value)
+        count = math.prod(shape)
+        if count == 0:
+            return None
+        if count <= FEW:
+            elements = _listed(base.ravel(value))
+            return min(elements), max(elements)
+        axes = tuple(range(len(shape)))
+        return _only(base, run(base, _MIN, (value,), (axes,))), _only(
+            base, run(base, _MAX, (value,), (axes,))
+        )
+    except ConcretizationError:
+        return None
+
+
+def everywhere(condition: Tensor) -> bool:
+    """Whether a bool tensor is known to hold everywhere, in every example."""
+    found = bounds(condition)
+    return found is not None and bool(found[0])
+
+
+def _listed(flat: Any) -> list[Any]:
+    return flat if isinstance(flat, list) else flat.tolist()
+
+
+def _only(base: Interpreter[Any], value: Any) -> int:
+    return int(base.ravel(value)[0])  # type: ignore[attr-defined]

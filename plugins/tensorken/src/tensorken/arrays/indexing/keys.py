@@ -1,0 +1,199 @@
+"""Keys: each entry checked, and made a plain int, a slice, None, or a tensor of indices with the axes that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensorken_core.errors import ArgumentError, DTypeError, IndexingError, ScalarRangeError, ShapeError
+from tensorken_core.language.dtypes import DType, bool_, int32, int64
+from tensorken_core.language.interpreter import Interpreter
+from tensorken_core.language.shapes import Shape, shown
+from tensorken_core.tensor.tensor import Tensor
+
+
+class Keys:
+    """Gives back what it is indexed with."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return key
+
+    def __repr__(self) -> str:
+        return "tensorken.s_"
+
+
+s_ = Keys()
+"""Indexed with anything that tensors can be indexed with, the key itself: one key for several tensors.
+
+>>> import tensorken as tk
+>>> every_other = tk.s_[..., ::2]
+>>> tk.tensor([1, 2, 3])[every_other].tolist(), tk.tensor([[4, 5, 6]])[every_other].tolist()
+([1, 3], [[4, 6]])
+"""
+
+
+@dataclass(slots=True)
+class Indices:
+    """An entry of integers, which takes one axis of the tensor, or a mask, which takes as many as it has itself."""
+
+    values: Tensor
+    span: int  # how many axes it takes
+    axis: int = 0  # the first of them
+
+    @property
+    def is_mask(self) -> bool:
+        """Whether this is a mask."""
+        return self.values.dtype is bool_
+
+
+_BASIC = (int, slice, type(None), type(...))
+
+
+def parsed(x: Tensor, key: Any) -> tuple[list[Any], bool]:
+    """The entries of a key, which together take all axes of x, in their order; and whether Indices are among them.
+
+    An entry is an int in [0, size), a range of such ints, Indices, None, or `...` before the ranges that it stands for.
+
+    Raises:
+        IndexingError: if the key does not fit the shape of x, or has an entry of another kind.
+    """
+    shape = x.shape
+    entries: list[Any] = []
+    taken, gap, advanced = 0, -1, False
+    for entry in key if type(key) is tuple else (key,):
+        if type(entry) not in _BASIC:
+            entry = _entry(x, entry)
+        if type(entry) is Indices:
+            advanced = True
+            taken += entry.span
+        elif entry is ...:
+            if gap >= 0:
+                raise IndexingError(
+                    f"index: only one ... may stand in an index, got {shown(key)}; name the axes"
+                )
+            gap = len(entries)
+        elif entry is not None:
+            taken += 1
+        entries.append(entry)
+    missing = len(shape) - taken
+    if missing < 0:
+        raise IndexingError(
+            f"index: {taken} indices for shape {shape}, which has {len(shape)} axes; name fewer"
+        )
+    if missing:
+        place = gap + 1 if gap >= 0 else len(entries)
+        entries[place:place] = [_WHOLE] * missing
+    axis = 0
+    for i, entry in enumerate(entries):
+        if type(entry) is slice:
+            entries[i] = range(shape[axis]) if entry is _WHOLE else _cut(entry, shape[axis])
+            axis += 1
+        elif type(entry) is int:
+            entries[i] = in_range(entry, axis, shape)
+            axis += 1
+        elif type(entry) is Indices:
+            _place(entry, axis, shape)
+            axis += entry.span
+    return entries, advanced
+
+
+_WHOLE = slice(None)
+
+
+def _cut(entry: slice, size: int) -> range:
+    """The ints for which a slice stands."""
+    try:
+        return range(*entry.indices(size))
+    except (TypeError, ValueError) as error:
+        raise IndexingError(f"index: {shown(entry)} cannot cut an axis of size {size}: {error}") from None
+
+
+def _place(indices: Indices, axis: int, shape: Shape) -> None:
+    """Indices at the axes that they take; those of a mask have its sizes, or it has a size 0 and so holds nowhere."""
+    indices.axis = axis
+    mask, sizes = indices.values, shape[axis : axis + indices.span]
+    if not indices.is_mask or mask.shape == sizes:
+        return
+    if any(of_mask not in (0, size) for of_mask, size in zip(mask.shape, sizes, strict=True)):
+        raise IndexingError(
+            f"index: a mask of shape {mask.shape} stands where shape {shape} has sizes {sizes}; "
+            f"a mask needs the sizes of the axes that it takes"
+        )
+    indices.values = mask.constant([False], bool_, (1,) * len(sizes)).expand(sizes)
+
+
+def in_range(index: int, axis: int, shape: Shape) -> int:
+    """The index counted from the front."""
+    size = shape[axis]
+    if not -size <= index < size:
+        raise IndexingError(
+            f"index: {index} is out of range for axis {axis} of shape {shape}; it has {size} elements"
+        )
+    return index % size
+
+
+def _entry(x: Tensor, entry: Any) -> Any:
+    """An entry that is none of Python's own ints, slices, None and `...`."""
+    if isinstance(entry, bool):
+        return Indices(x.constant([entry], bool_, ()), 0)
+    values = as_indices("index", entry, x)
+    if type(values) is int:
+        return values
+    if values.dtype is bool_:
+        return Indices(values, values.ndim)
+    if values.dtype.kind != "int":
+        raise IndexingError(
+            f"index: need integers or bools, got {values.dtype} of shape {values.shape}; cast them (x.astype)"
+        )
+    if not values.shape:
+        try:
+            return values.__index__()
+        except TypeError:  # it differs between the examples of a batch, or is known by name alone
+            pass
+    return Indices(values, 1)
+
+
+def indices_beside(name: str, data: Any, x: Tensor) -> Tensor:
+    """Indices as a tensor on the backend of another; what is no number at all is an IndexingError."""
+    indices = as_indices(name, data, x)
+    return _made(indices, x, int64) if type(indices) is int else indices
+
+
+def as_indices(name: str, data: Any, x: Tensor) -> Any:
+    """What indexes x, as an int if it is one of Python or another library, else as a tensor beside x.
+
+    Raises:
+        IndexingError: if it is neither, nor a sequence or a buffer of numbers.
+    """
+    if isinstance(data, type(x)):
+        return data
+    if hasattr(data, "__index__") and getattr(data, "shape", ()) == ():
+        try:
+            return data.__index__()
+        except TypeError:  # an array that is no whole number
+            pass
+    try:
+        if isinstance(data, int | float | str | bytes):
+            raise ArgumentError
+        try:
+            indices = _made(data, x)
+        except (ScalarRangeError, DTypeError):
+            # Beyond int32, or of a dtype that no tensor has, such as uint8.
+            indices = _made(data, x, int64)
+    except ArgumentError:
+        raise IndexingError(
+            f"{name}: {type(data).__name__} is not supported for shape {x.shape}; "
+            f"use ints, slices, None, ..., and integers or bools in lists or tensors"
+        ) from None
+    except (ScalarRangeError, DTypeError, ShapeError) as error:
+        raise IndexingError(f"{name}: {shown(data)} is no index: {error}") from None
+    if indices.size == 0 and isinstance(data, Sequence):  # [] has no dtype of its own
+        return indices.astype(int32)
+    return indices
+
+
+def _made(data: Any, x: Tensor, dtype: DType | None = None) -> Tensor:
+    """Data as a tensor on the backend of x."""
+    made: Tensor = Interpreter.coerce(data, dtype, x.interpreter.base)
+    return made

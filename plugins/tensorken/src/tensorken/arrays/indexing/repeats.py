@@ -1,0 +1,148 @@
+"""Several values for one place: the last of them, their product, or the largest, in a deterministic order.
+
+Where no place repeats, the number of the value that goes to each place is found by one scatter.  Where some do, the
+values are brought into the order of their places by a stable sort, and those of one place, which then are neighbours,
+combined over 1, 2, 4, ... of them at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensorken.arrays.indexing.checks import everywhere
+from tensorken.arrays.indexing.masks import numbered
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.tensor.dispatch import apply
+from tensorken_core.tensor.tensor import Tensor
+
+Combine = Callable[..., Any]
+"""(same, earlier, later) -> what stands for both where they go to the same place, else the later one."""
+
+
+def folded(
+    values: Tensor, places: Tensor, axis: int, size: int, combine: Combine | None, unique: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Values along an axis, and for each of `size` places the number of the one for it: 1, 2, ...; 0 if there is none.
+
+    Args:
+        places: of the values, in [0, size).
+        combine: how values for one place become one; None to take the last.
+        unique: whether it is certain that no place repeats.
+    """
+    numbers = numbered(places, places.size)
+    source: Tensor = numbers.scatter_add(places, 0, size)
+    # Two values for one place would both find the sum of their numbers there.
+    if unique or everywhere(source.gather(places, 0).eq(numbers)):
+        return values, source
+    order = places.argsort(0)
+    places = places.gather(order, 0)
+    if combine is None:
+        return values, _last_of_runs(places, order.astype(places.dtype) + 1, size)
+    values = values.gather(order, axis)
+    count, step = places.size, 1
+    while step < count:
+        same = places.crop(((step, count),)).eq(places.crop(((0, count - step),)))
+        if everywhere(~same):
+            break
+        later = _part(values, axis, step, count)
+        both = combine(along(same, later, axis), _part(values, axis, 0, count - step), later)
+        values = _part(values, axis, 0, step).concatenate(both, axis=axis)
+        step *= 2
+    return values, _last_of_runs(places, numbers, size)
+
+
+def _last_of_runs(places: Tensor, numbers: Tensor, size: int) -> Tensor:
+    """For each place the number at the last of its neighbouring appearances; 0 if there is none."""
+    count = places.size
+    last = ~places.crop(((1, count),)).eq(places.crop(((0, count - 1),)))
+    last = last.concatenate(last.constant([True], last.dtype, (1,)))
+    return last.where(numbers, 0).scatter_add(places, 0, size)
+
+
+def spread(values: Tensor, source: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """Whether a value goes to each place, in one row, and at each place that value, or any other where none does."""
+    touched = source > 0
+    return touched, values.gather(touched.where(source - 1, 0), axis)
+
+
+def along(row: Tensor, x: Tensor, axis: int) -> Tensor:
+    """A 1-D tensor along an axis of another, repeated to its shape."""
+    shape = tuple([n if i == axis else 1 for i, n in enumerate(x.shape)])
+    return row.reshape(shape).expand(x.shape)
+
+
+def _part(x: Tensor, axis: int, start: int, end: int) -> Tensor:
+    return x.crop(tuple([(start, end) if i == axis else (0, n) for i, n in enumerate(x.shape)]))
+
+
+def product(same: Tensor, earlier: Tensor, later: Tensor) -> Tensor:
+    """Their product; a factor of 1 instead of what is not multiplied, so that no infinity there meets a zero."""
+    return same.where(earlier, 1) * later
+
+
+# ---- the largest and the smallest --------------------------------------------------------------------------
+
+
+def _extreme(name: str) -> Op:
+    """The op that writes the larger (smaller) of what stands at places along an axis, and what comes to them.
+
+    All that attain the result share its derivative equally, as in `max`.
+    """
+
+    def elementwise(a: Tensor, b: Tensor) -> Tensor:
+        larger: Tensor = a.apply(OPS[name], b)
+        return larger
+
+    def combine(same: Tensor, earlier: Tensor, later: Tensor) -> Tensor:
+        return elementwise(same.where(earlier, later), later)
+
+    def body(x: Tensor, values: Tensor, places: Tensor, axis: int) -> Tensor:
+        values, source = folded(values, places, axis, x.shape[axis], combine)
+        touched, values = spread(values, source, axis)
+        return along(touched, x, axis).where(elementwise(x, values), x)
+
+    def shares(y: Tensor, x: Tensor, values: Tensor, places: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+        """What part of a place's derivative goes to what stood there, and to each value that comes."""
+        size = x.shape[axis]
+        hits = values.eq(y.gather(places, axis)).astype(x.dtype)
+        stays = x.eq(y).astype(x.dtype)
+        total = stays + hits.scatter_add(places, axis, size)
+        touched = places.ones_like().scatter_add(places, 0, size) > 0
+        return along(touched, x, axis).where(stays / total, 1.0), hits / total.gather(places, axis)
+
+    def push(tangents: Any, ys: Any, xs: Any, params: Any) -> tuple[Tensor | None]:
+        (x, values, places), (axis,), (of_x, of_values, _) = xs, params, tangents
+        to_x, to_values = shares(ys[0], x, values, places, axis)
+        pushed = None if of_x is None else of_x * to_x
+        if of_values is not None:
+            added = (of_values * to_values).scatter_add(places, axis, x.shape[axis])
+            pushed = added if pushed is None else pushed + added
+        return (pushed,)
+
+    def pull(cotangents: Any, ys: Any, xs: Any, params: Any) -> tuple[Tensor, Tensor, None]:
+        (t,), (x, values, places), (axis,) = cotangents, xs, params
+        to_x, to_values = shares(ys[0], x, values, places, axis)
+        return t * to_x, t.gather(places, axis) * to_values, None
+
+    return Op(
+        f"{name}_at",
+        3,
+        shape=lambda x, values, places, axis: x,
+        dtype=lambda x, values, places, axis: x,
+        params=("axis",),
+        roles=("data", "data", "indices"),
+        jvp_all=push,
+        vjp_all=pull,
+        body=body,
+        mapped=True,
+    )
+
+
+_EXTREMES = {name: _extreme(name) for name in ("maximum", "minimum")}
+
+
+def extreme(name: str, x: Tensor, values: Tensor, places: Tensor, axis: int) -> Tensor:
+    """x with the maximum (minimum) of what stands at places along an axis and the values that come to them."""
+    result: Tensor = apply(_EXTREMES[name], (x, values, places), (axis,))
+    return result

@@ -1,0 +1,253 @@
+"""Selections: the part of a tensor that a key names, as movement ops and one gather for each group of indices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tensorken.arrays.indexing.checks import checked
+from tensorken.arrays.indexing.keys import Indices, in_range, parsed
+from tensorken.arrays.indexing.masks import true_places
+from tensorken.arrays.indexing.movement import Step, plan, row, shapes_along, taken
+from tensorken_core.errors import IndexingError, ShapeError
+from tensorken_core.language.dtypes import int32, int64, promote
+from tensorken_core.language.shapes import Shape, broadcast
+from tensorken_core.tensor.tensor import Tensor
+
+
+def get(x: Tensor, key: Any) -> Tensor:
+    """The part of x that a key names, by numpy's rules.
+
+    Raises:
+        IndexingError: if an index is out of range, the key does not fit the shape, or has an entry that is no index.
+        ConcretizationError: if a mask has no value here: inside vmap if it differs between the examples.
+    """
+    shape = x.shape
+    if shape:  # the two commonest keys by far
+        if type(key) is int:
+            return taken(x, row(shape, in_range(key, 0, shape)))
+        if type(key) is type(x) and key.dtype.kind == "int" and key.shape:
+            return slices(x, checked("index", key, 0, shape), 0)
+    return select(x, key).of(x)
+
+
+def slices(x: Tensor, places: Tensor, axis: int) -> Tensor:
+    """The slices of x at places in [0, size) along an axis, which gives way to the axes of the places."""
+    found = x.gather(places.ravel(), axis)
+    shape = x.shape
+    return found if places.ndim == 1 else found.reshape(shape[:axis] + places.shape + shape[axis + 1 :])
+
+
+# ---- groups ------------------------------------------------------------------------------------------------
+
+Grouping = Callable[[list[Any]], list[tuple[bool, list[Indices]]]]
+"""From the entries of a key to the groups of indices that run together, each with whether its axes come first."""
+
+
+def together(entries: list[Any]) -> list[tuple[bool, list[Indices]]]:
+    """As numpy has it: all broadcast together; their axes come first if anything stands between two of them.
+
+    An int is an index among others, so it may stand between.
+    """
+    places = [i for i, entry in enumerate(entries) if type(entry) in (int, Indices)]
+    apart = places[-1] - places[0] + 1 > len(places)
+    return [(apart, [entry for entry in entries if type(entry) is Indices])]
+
+
+def outer(entries: list[Any]) -> list[tuple[bool, list[Indices]]]:
+    """Each by itself, its axes where it stands."""
+    return [(False, [entry]) for entry in entries if type(entry) is Indices]
+
+
+def vectorized(entries: list[Any]) -> list[tuple[bool, list[Indices]]]:
+    """The integers broadcast together, and their axes come first; each mask by itself, its axis where it stands."""
+    integers = [entry for entry in entries if type(entry) is Indices and not entry.is_mask]
+    masks = [(False, [entry]) for entry in entries if type(entry) is Indices and entry.is_mask]
+    return [(True, integers), *masks] if integers else masks
+
+
+@dataclass(slots=True)
+class Group:
+    """Indices that run together, along the one axis into which those that they index are merged."""
+
+    name: str  # of the call, for messages
+    shape: Shape  # of the tensor that is indexed
+    indices: list[Indices]
+    sizes: list[int]  # of the axes that are merged
+    axis: int
+    found: tuple[Tensor, Shape] | None = None
+
+    @property
+    def mask(self) -> Tensor | None:
+        """The one mask that this group is, if it is."""
+        return self.indices[0].values if len(self.indices) == 1 and self.indices[0].is_mask else None
+
+    @property
+    def rank(self) -> int:
+        """How many axes the group leaves in the result; known also where their sizes are not."""
+        return max([1 if entry.is_mask else entry.values.ndim for entry in self.indices])
+
+    def places(self) -> Tensor:
+        """The places along the merged axis, each in [0, size), in one row."""
+        return self._found()[0]
+
+    def result(self) -> Shape:
+        """The axes that the group leaves in the result."""
+        return self._found()[1]
+
+    def _found(self) -> tuple[Tensor, Shape]:
+        if self.found is None:
+            parts = [
+                true_places(self.name, entry.values)
+                if entry.is_mask
+                else checked(self.name, entry.values, entry.axis, self.shape)
+                for entry in self.indices
+            ]
+            places = self._merged(parts)
+            self.found = places.reshape((places.size,)), places.shape
+        return self.found
+
+    def _merged(self, parts: list[Tensor]) -> Tensor:
+        """One index for several: the place in row-major order."""
+        first, *rest = parts
+        if not rest:
+            return first
+        shape = first.shape
+        for part in rest:
+            try:
+                shape = broadcast(shape, part.shape)
+            except ShapeError:
+                shapes = " and ".join([str(part.shape) for part in parts])
+                raise IndexingError(
+                    f"{self.name}: indices of shapes {shapes} do not broadcast together; "
+                    f"use x.oindex to take each along its own axis"
+                ) from None
+        dtype = int32 if math.prod(self.sizes) < 2**31 else int64
+        for part in parts:
+            dtype = promote(dtype, part.dtype)
+        place = first.astype(dtype)
+        for part, size in zip(rest, self.sizes[1:], strict=True):
+            place = place * size + part.astype(dtype)
+        return place.broadcast_to(shape)
+
+
+# ---- selections --------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Selection:
+    """Movement ops that lead to a tensor with one axis a group, and the groups."""
+
+    steps: list[Step]
+    groups: list[Group]
+    sizes: Shape  # of the tensor to which the steps lead; () if there are no groups
+
+    def of(self, x: Tensor) -> Tensor:
+        """The part of x."""
+        x = taken(x, self.steps)
+        for group in self.groups:
+            x = x.gather(group.places(), group.axis)
+        return x.reshape(self.shape()) if self.groups else x
+
+    def shape(self) -> Shape:
+        """The shape of the part."""
+        return self.laid_out(Group.result)
+
+    def laid_out(self, axes_of: Callable[[Group], Shape]) -> Shape:
+        """The shape that has these axes for each group."""
+        groups = {group.axis: group for group in self.groups}
+        shape: list[int] = []
+        for axis, size in enumerate(self.sizes):
+            shape += axes_of(groups[axis]) if axis in groups else (size,)
+        return tuple(shape)
+
+
+def select(x: Tensor, key: Any, grouping: Grouping = together) -> Selection:
+    """The selection that a key means for a tensor."""
+    entries, advanced = parsed(x, key)
+    if not advanced:
+        return Selection(plan(x.shape, [entry for entry in entries if entry is not ...]), [], ())
+    steps = _merging_masks(x.shape, entries)
+    shape = shapes_along(x.shape, steps)[-1]
+    steps += plan(shape, _with_whole_axes(shape, entries))
+    sizes = shapes_along(x.shape, steps)[-1]
+    axis_of: dict[int, int] = {}  # where the axis of each of the indices is by now
+    axis = 0
+    for entry in entries:
+        if type(entry) is Indices:
+            axis_of[id(entry)] = axis
+        axis += type(entry) in (range, Indices, type(None))
+    first: list[int] = []
+    groups: dict[int, Group] = {}  # by the first of their axes
+    merged: set[int] = set()
+    for comes_first, indices in grouping(entries):
+        axes = [axis_of[id(entry)] for entry in indices]
+        if comes_first:
+            first = axes
+        merged.update(axes[1:])
+        groups[axes[0]] = Group("index", x.shape, indices, [sizes[axis] for axis in axes], 0)
+    order = (*first, *[axis for axis in range(len(sizes)) if axis not in first])
+    if order != tuple(range(len(sizes))):
+        steps.append(("permute", order))
+    final: list[int] = []
+    for axis in order:
+        if axis in groups:
+            groups[axis].axis = len(final)
+            final.append(math.prod(groups[axis].sizes))
+        elif axis not in merged:
+            final.append(sizes[axis])
+    if len(final) != len(sizes):
+        steps.append(("reshape", tuple(final)))
+    return Selection(steps, list(groups.values()), tuple(final))
+
+
+def _merging_masks(shape: Shape, entries: list[Any]) -> list[Step]:
+    """A reshape that gives each mask one axis."""
+    sizes: list[int] = []
+    axis = 0
+    for entry in entries:
+        span = entry.span if type(entry) is Indices else 1
+        if entry is not None and entry is not ...:
+            sizes.append(math.prod(shape[axis : axis + span]))
+            axis += span
+    return [("reshape", tuple(sizes))] if tuple(sizes) != shape else []
+
+
+def _with_whole_axes(shape: Shape, entries: list[Any]) -> list[Any]:
+    """The entries for `plan`, which leaves the axes of indices whole."""
+    sizes = iter(shape)
+    found: list[Any] = []
+    for entry in entries:
+        if entry is not ...:
+            size = 0 if entry is None else next(sizes)
+            found.append(range(size) if type(entry) is Indices else entry)
+    return found
+
+
+# ---- the two other ways to index ---------------------------------------------------------------------------
+
+
+class Outer:
+    """What `x.oindex` gives: index it, and each index works along its own axis."""
+
+    __slots__ = ("_tensor",)
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return select(self._tensor, key, outer).of(self._tensor)
+
+
+class Vectorized:
+    """What `x.vindex` gives: index it, and the axes of integer arrays, broadcast together, come first."""
+
+    __slots__ = ("_tensor",)
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return select(self._tensor, key, vectorized).of(self._tensor)

@@ -1,0 +1,235 @@
+"""Changed copies: `x.at[key].set(v)` and its like.  Where a key names a place more than once, all its values count."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tensorken.arrays.indexing.movement import put, taken
+from tensorken.arrays.indexing.repeats import along, extreme, folded, product, spread
+from tensorken.arrays.indexing.selection import Grouping, Selection, outer, select, together, vectorized
+from tensorken_core.errors import ImmutableError, ShapeError
+from tensorken_core.language.dtypes import bool_, int32, int64, promote
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.coercion import as_operand
+from tensorken_core.tensor.tensor import Tensor
+
+
+class At:
+    """What `x.at` gives; index it, then say what to do there.  `x.at.oindex` and `x.at.vindex` index in their ways."""
+
+    __slots__ = ("_grouping", "_tensor")
+
+    def __init__(self, tensor: Tensor, grouping: Grouping = together) -> None:
+        self._tensor = tensor
+        self._grouping = grouping
+
+    def __getitem__(self, key: Any) -> Part:
+        return Part(self._tensor, select(self._tensor, key, self._grouping))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise ImmutableError(
+            "assignment: tensors are immutable; x.at[i].set(v) gives a new tensor with v at i"
+        )
+
+    @property
+    def oindex(self) -> At:
+        """Each index works along its own axis, as in `x.oindex`."""
+        return At(self._tensor, outer)
+
+    @property
+    def vindex(self) -> At:
+        """The axes of integer arrays come first, as in `x.vindex`."""
+        return At(self._tensor, vectorized)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of an old value and the one that comes to its place; and how several that come there become one."""
+
+    new: Callable[[Tensor, Tensor], Tensor]
+    fold: str  # last, sum, product, maximum or minimum
+    neutral: int | None = None  # the value that changes nothing
+
+
+SET = Change(lambda old, value: value, "last")
+ADD = Change(lambda old, value: old + value, "sum", 0)
+SUBTRACT = Change(lambda old, value: old - value, "sum", 0)
+MULTIPLY = Change(lambda old, value: old * value, "product", 1)
+DIVIDE = Change(lambda old, value: old / value, "product", 1)
+MAX = Change(lambda old, value: old.maximum(value), "maximum")
+MIN = Change(lambda old, value: old.minimum(value), "minimum")
+
+
+class Part:
+    """A part of a tensor, with the ways to make a new tensor that differs there.
+
+    The value is broadcast to the part and brought to the tensor's dtype.  Each method raises ShapeError if it does not
+    broadcast.  All are differentiable, with respect to the tensor and the value.
+    """
+
+    __slots__ = ("_selection", "_tensor")
+
+    def __init__(self, tensor: Tensor, selection: Selection) -> None:
+        self._tensor = tensor
+        self._selection = selection
+
+    def get(self) -> Tensor:
+        """The part itself."""
+        return self._selection.of(self._tensor)
+
+    def set(self, value: Any) -> Tensor:
+        """The tensor with `value` in place of the part; the last one where a place is named more than once.
+
+        >>> import tensorken as tk
+        >>> tk.zeros(3).at[1].set(5.0).tolist()
+        [0.0, 5.0, 0.0]
+        >>> tk.zeros(3).at[[0, 0]].set([1.0, 2.0]).tolist()
+        [2.0, 0.0, 0.0]
+        """
+        return self._changed(value, SET)
+
+    def add(self, value: Any) -> Tensor:
+        """The tensor with `value` added to the part; all of them where a place is named more than once.
+
+        >>> import tensorken as tk
+        >>> tk.zeros(3, "int32").at[[0, 2, 0]].add(1).tolist()
+        [2, 0, 1]
+        """
+        return self._changed(value, ADD)
+
+    def subtract(self, value: Any) -> Tensor:
+        """The tensor with `value` subtracted from the part; all of them where a place is named more than once."""
+        return self._changed(value, SUBTRACT)
+
+    def multiply(self, value: Any) -> Tensor:
+        """The tensor with the part multiplied by `value`; by all of them where a place is named more than once."""
+        return self._changed(value, MULTIPLY)
+
+    def divide(self, value: Any) -> Tensor:
+        """The tensor with the part divided by `value`; by all of them where a place is named more than once."""
+        return self._changed(value, DIVIDE)
+
+    def max(self, value: Any) -> Tensor:
+        """The tensor with the part where that is larger, else `value`; ties share the derivative equally."""
+        return self._changed(value, MAX)
+
+    def min(self, value: Any) -> Tensor:
+        """The tensor with the part where that is smaller, else `value`; ties share the derivative equally."""
+        return self._changed(value, MIN)
+
+    def _changed(self, value: Any, change: Change) -> Tensor:
+        x, selection = self._tensor, self._selection
+        given = as_operand("at", value, x)
+        if change is SET or given.dtype is bool_:
+            given = given.astype(x.dtype)
+        if x.dtype is bool_ and change is not SET:  # as 0 and 1
+            dtype = promote(int32, given.dtype)
+            return Part(x.astype(dtype), selection)._changed(given.astype(dtype), change).astype(bool_)
+        part = taken(x, selection.steps)
+        if selection.groups:
+            return put(x, selection.steps, _changed_along(part, given, selection, change))
+        new = change.new(part, _fitted(given, part.shape)).astype(x.dtype)
+        return put(x, selection.steps, new.broadcast_to(part.shape))
+
+
+def _fits(shape: Shape, part: Shape) -> bool:
+    """Whether a value of this shape can be written to the part; it may have more axes of size 1 in front."""
+    beyond = len(shape) - len(part)
+    if beyond > 0 and shape[:beyond] != (1,) * beyond:
+        return False
+    return all([n in (1, size) for n, size in zip(shape[::-1], part[::-1], strict=False)])
+
+
+def _fitted(value: Tensor, part: Shape) -> Tensor:
+    """The value without the axes that the part has not."""
+    if not _fits(value.shape, part):
+        raise ShapeError(
+            f"at: a value of shape {value.shape} does not fit the part of shape {part}; reshape it"
+        )
+    return value.reshape(value.shape[max(value.ndim - len(part), 0) :])
+
+
+def _changed_along(x: Tensor, value: Tensor, selection: Selection, change: Change) -> Tensor:
+    """x, to which the steps of the selection lead, changed at the places of its groups."""
+    groups = selection.groups
+    mask = groups[0].mask if len(groups) == 1 else None
+    for_all = selection.laid_out(lambda group: (1,) * group.rank)
+    if _fits(value.shape, for_all):  # one value for all places: their number need not be known
+        value = _fitted(value, for_all)
+        value = value.reshape((1,) * (len(for_all) - value.ndim) + value.shape)
+        value = value.reshape(_collapsed(value.shape, selection))
+        if mask is not None:
+            return _changed_where(x, value, along(mask.ravel(), x, groups[0].axis), change)
+    else:
+        part = selection.shape()
+        value = _fitted(value, part).broadcast_to(part)
+        value = value.reshape(_collapsed(part, selection))
+    axis, places = groups[0].axis, groups[0].places()
+    unique = all([group.mask is not None for group in groups])
+    if len(groups) == 1:
+        return _changed_at(x, value, places, axis, change, unique)
+    # Several groups become one: their axes in front, merged.
+    axes = [group.axis for group in groups]
+    order = (*axes, *[axis for axis in range(x.ndim) if axis not in axes])
+    merged = _merged(x.shape, order, len(axes))
+    if merged[0] >= 2**31:
+        places = places.astype(int64)
+    for group in groups[1:]:
+        places = (places.reshape((places.size, 1)) * x.shape[group.axis] + group.places()).ravel()
+    steps = [("permute", order), ("reshape", merged)]
+    value = value.permute(order).reshape(_merged(value.shape, order, len(axes)))
+    return put(x, steps, _changed_at(taken(x, steps), value, places, 0, change, unique))
+
+
+def _collapsed(shape: Shape, selection: Selection) -> Shape:
+    """A shape of the part, or of what broadcasts to it, with one axis a group."""
+    sizes = list(shape)
+    for group in selection.groups:  # in the order of their axes
+        axes = slice(group.axis, group.axis + group.rank)
+        sizes[axes] = [math.prod(sizes[axes])]
+    return tuple(sizes)
+
+
+def _merged(shape: Shape, order: Shape, count: int) -> Shape:
+    """The shape in another order, the first axes merged into one."""
+    sizes = [shape[axis] for axis in order]
+    return (math.prod(sizes[:count]), *sizes[count:])
+
+
+def _changed_where(x: Tensor, value: Tensor, mask: Tensor, change: Change) -> Tensor:
+    """x changed where the mask holds."""
+    value = value.broadcast_to(x.shape)
+    if change.neutral is not None:  # a derivative of 0 must not meet an infinite one
+        value = mask.where(value, change.neutral)
+    return mask.where(change.new(x, value).astype(x.dtype), x)
+
+
+def _changed_at(x: Tensor, value: Tensor, places: Tensor, axis: int, change: Change, unique: bool) -> Tensor:
+    """x changed at places along an axis, by the slices of the value: one a place, or one for all."""
+    if places.size == 0 or x.size == 0:
+        return x
+    size, dtype = x.shape[axis], promote(x.dtype, value.dtype)
+    if change is SET and value.shape[axis] == 1:
+        return _changed_where(x, value, along(_touched(places, size), x, axis), change)
+    value = value.expand((*x.shape[:axis], places.size, *x.shape[axis + 1 :]))
+    keeps = dtype is x.dtype
+    if change.fold == "sum":
+        value = value.astype(dtype)
+        if keeps:  # minus a zero, unlike plus one, leaves -0.0 as it is
+            return x - (-value if change is ADD else value).scatter_add(places, axis, size)
+        values, touched = value.scatter_add(places, axis, size), _touched(places, size)
+    elif change.fold in ("maximum", "minimum"):
+        new = extreme(change.fold, x.astype(dtype), value.astype(dtype), places, axis)
+        return new if keeps else along(_touched(places, size), x, axis).where(new.astype(x.dtype), x)
+    else:
+        combine = product if change.fold == "product" else None
+        values, source = folded(value, places, axis, size, combine, unique)
+        touched, values = spread(values, source, axis)
+    return _changed_where(x, values, along(touched, x, axis), change)
+
+
+def _touched(places: Tensor, size: int) -> Tensor:
+    return places.ones_like().scatter_add(places, 0, size) > 0

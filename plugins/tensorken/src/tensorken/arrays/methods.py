@@ -1,0 +1,257 @@
+"""The methods of tensors that are made of functions: attached to Tensor when this module is imported.
+
+Their signatures stand in Tensor itself, for editors and type checkers.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from tensorken.arrays import display, indexing
+from tensorken.arrays.creation import move, unpickle
+from tensorken.arrays.functions import (
+    arithmetic,
+    cumulative as scans,
+    diagonals,
+    products,
+    reductions,
+    repeating,
+    searching,
+    shaping,
+    sorting,
+    statistics,
+    strides,
+)
+from tensorken.arrays.names_elsewhere import METHODS, missing
+from tensorken.interchange import interop
+from tensorken_core.errors import ArgumentError, ImmutableError
+from tensorken_core.host.registry import name_of
+from tensorken_core.tensor.operators import or_reflected
+from tensorken_core.tensor.tensor import Tensor
+
+
+class Methods(Tensor):
+    """The methods, as a subclass, so that a type checker compares them with the signatures in Tensor.
+
+    >>> import tensorken as tk
+    >>> tk.tensor([1.0, 3.0]).mean().item()
+    2.0
+    """
+
+    __slots__ = ()
+
+    all = reductions.all
+    any = reductions.any
+    argmax = reductions.argmax
+    argmin = reductions.argmin
+    argsort = sorting.argsort
+    as_strided = strides.as_strided
+    clip = arithmetic.clip
+    cumprod = scans.cumprod
+    cumsum = scans.cumsum
+    diagonal = diagonals.diagonal
+    dot = products.dot
+    flatten = shaping.flatten
+    mean = reductions.mean
+    nonzero = searching.nonzero
+    ravel = shaping.ravel
+    repeat = repeating.repeat
+    searchsorted = searching.searchsorted
+    sort = sorting.sort
+    squeeze = shaping.squeeze
+    std = statistics.std
+    swapaxes = shaping.swapaxes
+    take = shaping.take
+    trace = diagonals.trace
+    var = statistics.var
+
+    @property
+    def backend(self) -> str:
+        """The name of the backend that holds the value.
+
+        >>> import tensorken as tk
+        >>> tk.zeros(2, backend="reference").backend
+        'reference'
+        """
+        return name_of(self.interpreter.base)[0]
+
+    @property
+    def device(self) -> str:
+        """The name of the backend's device that holds the value.
+
+        >>> import tensorken as tk
+        >>> tk.zeros(2, backend="numpy").device
+        'cpu'
+        """
+        return name_of(self.interpreter.base)[1]
+
+    def to(self, backend: Any, device: str | None = None) -> Tensor:
+        """The same values on another backend.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([1.0, 2.0]).to("reference").backend
+        'reference'
+        """
+        return move(self, backend, device)
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+        """The same values on another device of the same backend.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([1.0, 2.0]).to_device("cpu").device
+        'cpu'
+        """
+        if stream is not None:
+            raise ArgumentError(
+                f"to_device: no backend has streams to wait on, got {stream!r}; leave out stream="
+            )
+        return self if device == self.device else self.to(self.backend, device)
+
+    def to_mutable(self) -> memoryview:
+        """A copy of the values that can be changed in place, with an int for each axis; `tk.tensor` takes it back.
+
+        Many changes at once are quicker, and differentiable, by `x.at[rows, columns].add(1)`.
+
+        >>> import tensorken as tk
+        >>> counts = tk.zeros((3, 3), "int32").to_mutable()
+        >>> for first, second in [(0, 1), (1, 2), (0, 1)]:
+        ...     counts[first, second] += 1
+        >>> tk.tensor(counts).tolist()
+        [[0, 2, 0], [0, 0, 1], [0, 0, 0]]
+
+        Raises:
+            DTypeError: if the elements are float16.
+            ShapeError: if there are none.
+            ConcretizationError: inside a transform, which would not see the changes.
+        """
+        return interop.to_mutable(self)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.shape:
+            raise ArgumentError(
+                "iteration: a tensor of shape () has no axis to run over; use x.item() for its value"
+            )
+        return iter([self[i] for i in range(self.shape[0])])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """A fresh numpy array of the values; not inside a transform, where the derivative would be lost unseen."""
+        return interop.to_numpy(self, dtype, copy)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A DLPack capsule that owns a copy of the values, in the memory of the CPU; not inside a transform."""
+        return interop.to_dlpack(self, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The device that `__dlpack__` exports to: always the CPU."""
+        return interop.device_of_dlpack(self)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The namespace of the array API standard that tensors belong to: the module `tensorken`."""
+        return interop.namespace(api_version)
+
+    def __repr__(self) -> str:
+        return display.representation(self)
+
+    def __str__(self) -> str:
+        return display.text(self)
+
+    def __format__(self, spec: str) -> str:
+        return display.text(self, spec)
+
+    def __reduce__(self) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
+        if self.interpreter.below is not None:
+            raise ArgumentError(
+                "pickle: a tensor inside a transform cannot be pickled; return it from the function first"
+            )
+        flat = self.flat()
+        # An interpreter that was passed as an object has no name by which another process could find it.
+        backend = None if self.device == "default" else self.backend
+        return unpickle, (self.shape, flat if isinstance(flat, list) else bytes(flat), self.dtype, backend)
+
+    @or_reflected("__rmatmul__")
+    def __matmul__(self, other: Any) -> Tensor:
+        return products.matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return products.matmul(other, self)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The error for an unknown name: it says what is used here, if another library has such a name."""
+            own = inspect.getattr_static(type(self), name, None)
+            if isinstance(own, property):  # which raised an AttributeError of its own: raise that
+                return own.fget(self)
+            error = missing("a tensor", name, METHODS)
+            if error is not None:
+                raise error
+            function = None if name.startswith("_") else vars(sys.modules["tensorken"]).get(name)
+            here = f"; use tk.{name}(x)" if inspect.isfunction(function) else ""
+            raise AttributeError(f"a tensor has no attribute {name!r}{here}", name=name, obj=self)
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return indexing.get(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise ImmutableError(
+            "assignment: tensors are immutable; x.at[i].set(v) gives a new tensor with v at i"
+        )
+
+    @property
+    def at(self) -> indexing.At:
+        """`x.at[i].set(v)`, `.add(v)`, `.multiply(v)`, `.max(v)`, `.get()` and others: a new tensor, changed at i.
+
+        Raises:
+            IndexingError: if an index is out of range; it is an IndexError.
+
+        >>> import tensorken as tk
+        >>> x = tk.tensor([1, 2, 3])
+        >>> x.at[0].set(10).tolist(), x.at[1:].add(1).tolist()
+        ([10, 2, 3], [1, 3, 4])
+        """
+        return indexing.At(self)
+
+    @property
+    def oindex(self) -> indexing.Outer:
+        """`x.oindex[rows, columns]`: each index works along its own axis, as a slice does (NEP 21).
+
+        Raises:
+            IndexingError: if an index is out of range; it is an IndexError.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([[1, 2, 3], [4, 5, 6]]).oindex[[0, 1], [0, 2]].tolist()
+        [[1, 3], [4, 6]]
+        """
+        return indexing.Outer(self)
+
+    @property
+    def vindex(self) -> indexing.Vectorized:
+        """`x.vindex[rows, :, columns]`: indices broadcast together, and their axes always come first (NEP 21).
+
+        Raises:
+            IndexingError: if an index is out of range; it is an IndexError.
+
+        >>> import tensorken as tk
+        >>> tk.tensor([[1, 2, 3], [4, 5, 6]]).vindex[[0, 1], [0, 2]].tolist()
+        [1, 6]
+        """
+        return indexing.Vectorized(self)
+
+
+_OF_EVERY_CLASS = {"__module__", "__doc__", "__slots__"}
+
+ATTACHED = {name: member for name, member in vars(Methods).items() if name not in _OF_EVERY_CLASS}
+"""The methods by name."""
+
+for _name, _member in ATTACHED.items():
+    setattr(Tensor, _name, _member)

@@ -1,0 +1,102 @@
+"""What the module says of itself as a namespace of the Python array API standard, and the standard's constants."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tensorken.interchange.interop import API_VERSION
+from tensorken_core.errors import DTypeError
+from tensorken_core.host.registry import devices, resolve
+from tensorken_core.language.dtypes import DType, bool_, float32, float64, int32, int64
+from tensorken_core.language.shapes import shown
+
+__all__ = ["__array_api_version__", "__array_namespace_info__", "e", "inf", "nan", "newaxis", "pi"]
+
+__array_api_version__ = API_VERSION
+
+e = math.e
+"""Euler's number, the base of the natural logarithm."""
+
+inf = math.inf
+"""Positive infinity."""
+
+nan = math.nan
+"""Not a number."""
+
+newaxis = None
+"""In an index: a new axis of size 1."""
+
+pi = math.pi
+"""The ratio of a circle's circumference to its diameter."""
+
+_DTYPES = (bool_, int32, int64, float32, float64)  # those of the standard: float16 is none
+_KINDS: dict[str, tuple[DType, ...]] = {
+    "bool": (bool_,),
+    "signed integer": (int32, int64),
+    "unsigned integer": (),
+    "integral": (int32, int64),
+    "real floating": (float32, float64),
+    "complex floating": (),
+    "numeric": (int32, int64, float32, float64),
+}
+
+
+def __array_namespace_info__() -> Info:  # noqa: N807 - the standard's name
+    """What this namespace can do, has as defaults, and offers: the standard's way to inspect it.
+
+    >>> import tensorken as tk
+    >>> sorted(tk.__array_namespace_info__().dtypes(kind="real floating"))
+    ['float32', 'float64']
+    """
+    return Info()
+
+
+class Info:
+    """The answers of `__array_namespace_info__`; those on devices are about the backend in use."""
+
+    __slots__ = ()
+
+    def capabilities(self) -> dict[str, Any]:
+        """Which optional parts of the standard are here; the limit on the number of axes is numpy's."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> str:
+        """The device on which tensors are made unless another is asked for."""
+        return devices()[0]
+
+    def default_dtypes(self, *, device: str | None = None) -> dict[str, DType]:
+        """The dtypes of results where neither an argument nor an operand says otherwise, the same on every device."""
+        _checked(device)
+        return {"real floating": float32, "integral": int32, "indexing": int32}
+
+    def devices(self) -> list[str]:
+        """The devices of the backend in use, the default first."""
+        return devices()
+
+    def dtypes(
+        self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, DType]:
+        """The standard's dtypes that there are, by name; those of one kind, or of any of several.
+
+        Raises:
+            DTypeError: if the standard knows no such kind.
+
+        >>> import tensorken as tk
+        >>> tk.__array_namespace_info__().dtypes(kind=("bool", "integral"))
+        {'bool': tensorken.bool, 'int32': tensorken.int32, 'int64': tensorken.int64}
+        """
+        _checked(device)
+        kinds = (kind,) if isinstance(kind, str) else tuple(_KINDS) if kind is None else kind
+        for name in kinds:
+            if name not in _KINDS:
+                raise DTypeError(
+                    f"dtypes: the kind {shown(name)} is unknown; the kinds are {', '.join(_KINDS)}"
+                )
+        return {dtype.name: dtype for dtype in _DTYPES if any([dtype in _KINDS[name] for name in kinds])}
+
+
+def _checked(device: str | None) -> None:
+    """Raise if the backend in use has no such device."""
+    if device is not None:
+        resolve(None, device)

@@ -1,0 +1,1 @@
+"""`jit`: functions that are traced once and run as compiled programs."""

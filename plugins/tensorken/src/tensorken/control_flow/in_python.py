@@ -1,0 +1,131 @@
+"""Loops and choices in Python, as they run where `disable_jit` is on: their functions see values.
+
+Each takes and gives what the traced one does, and checks the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorken.arrays.functions.joining import stack
+from tensorken.control_flow.tracing_bodies import (
+    NUMBERS,
+    Body,
+    Given,
+    Loop,
+    check_condition,
+    check_kinds,
+    check_structure,
+    made,
+    numbers_as,
+)
+from tensorken_core import tree
+from tensorken_core.errors import ConcretizationError
+from tensorken_core.language.dtypes import with_scalar
+from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.transforms.arguments import Function
+
+
+def scan_in_python(
+    loop: Loop,
+    step: Function,
+    given: Given,
+    init: tree.Structure,
+    rows: tree.Structure,
+    length: int,
+    reverse: bool,
+) -> tuple[Any, Any]:
+    """The last carry and the stacked results of a scan of at least one step."""
+    values, slices = given.tensors[: init.size], given.tensors[init.size :]
+    numbers = {i: x for i, x in given.numbers.items() if i < init.size}
+    order = range(length)[::-1] if reverse else range(length)
+    stacked: list[tuple[list[Any], tree.Structure]] = []
+    carried = values
+    place = 0
+    while place < length:
+        k = order[place]
+        carry = tree.unflatten(init, carried)
+        after, y = step(carry, tree.unflatten(rows, [x[k] for x in slices]))
+        found = _carried(loop, init, carried, after)
+        if place == 0 and numbers_as(values, found, numbers):
+            continue  # the first step again, from numbers of the right dtype
+        check_kinds(loop, init, carried, found)
+        leaves, structure = tree.flatten(y)
+        if stacked:
+            tree.check_same(stacked[0][1], structure, f"{loop.name}: the results that are stacked")
+        stacked.append(([_tensor(leaf, None, values or slices) for leaf in leaves], structure))
+        carried = found
+        place += 1
+    results = [leaves for leaves, _ in (reversed(stacked) if reverse else stacked)]
+    ys = [stack(column) for column in zip(*results, strict=True)]
+    return tree.unflatten(init, carried), tree.unflatten(stacked[0][1], ys)
+
+
+def while_in_python(
+    loop: Loop, cond_fun: Function, body_fun: Function, given: Given, structure: tree.Structure
+) -> list[Tensor] | None:
+    """The last values; None if the loop has to be traced, as the condition or a dtype is not known without."""
+    values, numbers = given.tensors, dict(given.numbers)
+    carried, steps = values, 0
+    try:
+        while True:
+            holds = _tensors(tree.leaves(cond_fun(tree.unflatten(structure, carried))), values)
+            check_condition(loop.name, holds)
+            if not bool(holds[0]):
+                break
+            found = _carried(loop, structure, carried, body_fun(tree.unflatten(structure, carried)))
+            if steps == 0 and numbers_as(values, found, numbers):
+                continue
+            check_kinds(loop, structure, carried, found)
+            carried = found
+            steps += 1
+    except ConcretizationError:
+        return None
+    return carried if steps or not numbers else None
+
+
+def cond_in_python(
+    pred: Tensor, functions: tuple[Function, Function], given: Given, structure: tree.Structure
+) -> Any:
+    """What the chosen function gives; None, in place of a pair with the result, if the predicate is not known."""
+    operands = given.tensors[1:]
+    try:
+        chosen, other = functions if bool(pred) else functions[::-1]
+    except ConcretizationError:
+        return None
+    leaves, result = tree.flatten(chosen(*tree.unflatten(structure, operands)))
+    wanted: Sequence[Any] = ()
+    if any(
+        [type(leaf) in NUMBERS for leaf in leaves]
+    ):  # which take the dtype that the other function returns
+        try:
+            body = Body.of("cond", other, structure, operands, given.inner, (), chosen=True)
+        except ConcretizationError:
+            pass
+        else:
+            wanted = [None if i in body.numbers else v for i, v in enumerate(body.outputs)]
+    ys = [
+        _tensor(leaf, wanted[i] if i < len(wanted) else None, given.tensors) for i, leaf in enumerate(leaves)
+    ]
+    return (tree.unflatten(result, ys),)
+
+
+def _carried(loop: Loop, carry: tree.Structure, values: Sequence[Tensor], after: Any) -> list[Tensor]:
+    """The leaves of what a step gives the next; numbers take the dtypes of the values, if their kind allows."""
+    leaves, structure = tree.flatten(after)
+    check_structure(loop, carry, structure)
+    return [_tensor(leaf, x, values) for leaf, x in zip(leaves, values, strict=True)]
+
+
+def _tensors(leaves: Sequence[Any], beside: Sequence[Tensor]) -> list[Tensor]:
+    return [_tensor(leaf, None, beside) for leaf in leaves]
+
+
+def _tensor(leaf: Any, wanted: Any, beside: Sequence[Tensor]) -> Tensor:
+    """A result as a tensor on the backend of others; a number as the wanted tensor, if its kind allows."""
+    if isinstance(leaf, Tensor):
+        return leaf
+    base = beside[0].interpreter.base if beside else None
+    dtype = with_scalar(wanted.dtype, leaf) if type(leaf) in NUMBERS and wanted is not None else None
+    return made(leaf, dtype, base)

@@ -1,0 +1,245 @@
+"""Loops: `scan`, `while_loop` and `fori_loop`, which are traced once, however many steps they take."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorken.arrays.creation import as_tensor
+from tensorken.compilation.call_op import applied
+from tensorken.compilation.eager import jit_is_disabled
+from tensorken.control_flow.carries import CARRY, CONSTANT
+from tensorken.control_flow.in_python import scan_in_python, while_in_python
+from tensorken.control_flow.scan_op import SCAN
+from tensorken.control_flow.tracing_bodies import (
+    Body,
+    Given,
+    Loop,
+    base_of,
+    check_condition,
+    loop_body,
+    made,
+    with_inputs_of_all,
+)
+from tensorken.control_flow.while_op import WHILE
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError, ShapeError
+from tensorken_core.language.dtypes import DType, int32, int64
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.program.program import Variable
+from tensorken_core.tensor.normalization import integer_of
+from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.transforms.arguments import Function, check_function
+
+__all__ = [
+    "fori_loop",
+    "scan",
+    "while_loop",
+]
+
+
+def scan(
+    f: Function, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False
+) -> tuple[Any, Any]:
+    """A loop over the first axis of xs that carries a state along and stacks what each step gives besides.
+
+    As this Python would do, but traced once::
+
+        carry, ys = init, []
+        for x in xs:
+            carry, y = f(carry, x)
+            ys.append(y)
+        return carry, stack(ys)
+
+    Reverse mode keeps for each step what the derivative of f needs; `tk.checkpoint(f)` keeps the carries only.
+
+    Args:
+        f: a function (carry, x) -> (carry, y) of pytrees of tensors; the carry that it returns has the structure,
+            shapes and dtypes of the one that it was given.
+        init: the first carry.
+        xs: a pytree of tensors, all of one size along the first axis; None if f needs none.
+        length: the number of steps; must be given if xs has no tensors.
+        reverse: whether to begin with the last x; ys are in the order of xs all the same.
+
+    Returns:
+        The last carry, and the ys with the steps along the first axis.
+
+    Raises:
+        ShapeError, DTypeError, StructureError: if the carry changes its kind, or the number of steps is not clear.
+
+    >>> import tensorken as tk
+    >>> total, sums = tk.scan(lambda total, x: (total + x, total + x), 0.0, tk.tensor([1.0, 2.0, 3.0]))
+    >>> total.item(), sums.tolist()
+    (6.0, [1.0, 3.0, 6.0])
+    """
+    check_function("scan", f)
+    return _scan(Loop("scan", "carry", stacks=True), f, init, xs, length, reverse)
+
+
+def _scan(loop: Loop, f: Function, init: Any, xs: Any, length: int | None, reverse: bool) -> tuple[Any, Any]:
+    """What `scan` gives, or a loop that is one."""
+    leaves, structure = tree.flatten((init, xs))
+    given = Given.of(loop.name, leaves)
+    count = len(tree.leaves(init))
+    values, slices = given.tensors[:count], given.tensors[count:]
+    steps = _number_of_steps(slices, length)
+    rows = [Variable(x.shape[1:], x.dtype) for x in slices]
+
+    @functools.wraps(f)
+    def step(carry: Any, x: Any) -> Any:
+        result = f(carry, x)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise ArgumentError(
+                f"scan: the function must return a pair (carry, y), got {type(result).__name__}; return (carry, None) "
+                f"if there is nothing to stack"
+            )
+        return result
+
+    if steps and jit_is_disabled():
+        first = tree.structure(init), tree.structure(xs)
+        return scan_in_python(loop, step, given, *first, steps, bool(reverse))
+    body = loop_body(loop, step, structure, given, values, rows, tree.structure(init))
+    captured, program = body.captured, body.program
+    if not program.inputs:  # an op needs an operand, to know where to run
+        captured = [as_tensor(0.0)]
+        program = program.changed(inputs=(Variable((), captured[0].dtype),))
+    going_in = (*[CONSTANT] * len(captured), *[CARRY] * count, *[0] * len(slices))
+    coming_out = (*[CARRY] * count, *[0] * (len(program.outputs) - count))
+    params = (program, going_in, coming_out, steps, bool(reverse))
+    carry, stacked = tree.unflatten(body.result, applied(SCAN, [*captured, *values, *slices], params))
+    return carry, stacked
+
+
+def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
+    """What comes of init_val by body_fun, again and again while cond_fun of it is True.
+
+    Under `vmap`, where examples may end at different steps, all go on until the last has ended, and each keeps what it
+    ended with.  Forward mode works; reverse mode needs a known number of steps: see `fori_loop` and `scan`.
+
+    Args:
+        cond_fun: a function of the value that returns a bool of shape ().
+        body_fun: a function of the value that returns another of the same structure, shapes and dtypes.
+        init_val: a pytree of tensors.
+
+    Raises:
+        ShapeError, DTypeError, StructureError: if the value changes its kind, or cond_fun gives no bool.
+        GradientError: when a cotangent is pulled back through the loop.
+
+    >>> import tensorken as tk
+    >>> tk.while_loop(lambda x: x < 100, lambda x: x * 2, 3).item()
+    192
+    """
+    check_function("while_loop", cond_fun)
+    check_function("while_loop", body_fun)
+    leaves, structure = tree.flatten(init_val)
+    if not leaves:
+        raise ArgumentError("while_loop: init_val has no tensors, so the loop could not end; give it a value")
+    return _while(Loop("while_loop"), cond_fun, body_fun, leaves, structure)
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
+    """What comes of init_val by `body_fun(i, value)` for i from lower up to, but not including, upper.
+
+    With bounds that are known (ints, or tensors outside all transforms) this is a `scan`, which has both modes of
+    derivatives; with others it is a `while_loop`.
+
+    Args:
+        lower: the first i, an int or an integer tensor of shape ().
+        upper: where i stops.
+        body_fun: a function of i and the value, which returns another of the same structure, shapes and dtypes.
+        init_val: a pytree of tensors.
+
+    Raises:
+        ShapeError, DTypeError, StructureError: if the value changes its kind, or a bound is not an integer.
+
+    >>> import tensorken as tk
+    >>> tk.fori_loop(1, 5, lambda i, x: x * i, 1.0).item()
+    24.0
+    """
+    check_function("fori_loop", body_fun)
+    first, last = _bound("lower", lower), _bound("upper", upper)
+    if isinstance(first, int) and isinstance(last, int):
+
+        @functools.wraps(body_fun)
+        def step(carry: Any, _: Any) -> Any:
+            i, value = carry
+            return (i + 1, body_fun(i, value)), None
+
+        start = made(first, _counter(first, last), base_of(init_val))
+        loop = Loop("fori_loop", counters=1, stacks=True)
+        return _scan(loop, step, (start, init_val), None, max(last - first, 0), False)[0][1]
+    dtypes = [x.dtype for x in (first, last) if isinstance(x, Tensor)]
+    dtype = int64 if int64 in dtypes else int32
+    base = base_of((lower, upper, init_val))
+    i, end = [x.astype(dtype) if isinstance(x, Tensor) else made(x, dtype, base) for x in (first, last)]
+    leaves, structure = tree.flatten((i, end, init_val))
+
+    @functools.wraps(body_fun)
+    def advanced(carry: Any) -> Any:
+        i, end, value = carry
+        return i + 1, end, body_fun(i, value)
+
+    loop = Loop("fori_loop", counters=2)
+    return _while(loop, lambda carry: carry[0] < carry[1], advanced, leaves, structure)[2]
+
+
+# ---- pieces ------------------------------------------------------------------------------------------------
+
+
+def _while(loop: Loop, cond_fun: Function, body_fun: Function, leaves: list[Any], structure: Any) -> Any:
+    name = loop.name
+    given = Given.of(name, leaves)
+    if jit_is_disabled():
+        found = while_in_python(loop, cond_fun, body_fun, given, structure)
+        if found is not None:
+            return tree.unflatten(structure, found)
+    values = given.tensors
+    alone = tree.structure((tree.unflatten(structure, leaves),))
+    body = loop_body(loop, body_fun, alone, given, values, [], structure)
+    condition = Body.of(name, cond_fun, alone, values, given.inner, ())
+    check_condition(name, condition.outputs)
+    captured = [*condition.captured, *body.captured]
+    programs = with_inputs_of_all([condition, body])
+    roles = (*[CONSTANT] * len(captured), *[CARRY] * len(values))
+    ys = applied(WHILE, [*captured, *values], (*programs, roles))
+    return tree.unflatten(body.result, ys)
+
+
+def _number_of_steps(slices: Sequence[Tensor], length: Any) -> int:
+    if length is not None:
+        length = integer_of("scan", "length", length)
+        if length < 0:
+            raise ArgumentError(f"scan: length must not be negative, got {length}; 0 is no step")
+    found = length
+    for i, x in enumerate(slices):
+        if x.ndim == 0:
+            raise ShapeError(
+                f"scan: leaf {i} of xs has shape (), so no axis to go along; give it one, or use init"
+            )
+        if found is None:
+            found = x.shape[0]
+        if x.shape[0] != found:
+            known = f"leaf 0 of xs has {found}" if length is None else f"length is {found}"
+            raise ShapeError(
+                f"scan: {known} and leaf {i} of xs has size {x.shape[0]} along axis 0; need one size"
+            )
+    if found is None:
+        raise ArgumentError("scan: xs has no tensors, so say length=, the number of steps")
+    return int(found)
+
+
+def _bound(name: str, value: Any) -> Any:
+    """A bound of a loop: an int if it is known."""
+    if type(value) is int:
+        return value
+    if not isinstance(value, Tensor) or value.shape != () or value.dtype.kind != "int":
+        came = f"{value.dtype.name} {value.shape}" if isinstance(value, Tensor) else type(value).__name__
+        raise ArgumentError(f"fori_loop: {name} must be an int, or an integer tensor of shape (), got {came}")
+    place = value.interpreter
+    return int(value.item()) if isinstance(place, RawTensor) and not place.capabilities.symbolic else value
+
+
+def _counter(first: int, last: int) -> DType:
+    """The dtype of a counter up to a bound."""
+    return int32 if first >= -(2**31) and last < 2**31 else int64

@@ -1,0 +1,299 @@
+"""Scans: the op that runs a program a known number of times, and the scans that its derivatives and batches are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tensorken.compilation.call_op import applied, batched_program, halves_of, pushed_program
+from tensorken.control_flow.carries import (
+    CARRY,
+    CONSTANT,
+    Flags,
+    Role,
+    Roles,
+    carries,
+    check_loop,
+    chosen_by,
+    fixed_among,
+    pairs,
+    reached,
+    roles_at,
+    spread,
+)
+from tensorken.programs.execution import prepared
+from tensorken_core.errors import ProgramError
+from tensorken_core.language.higher_order import SubprogramLayout
+from tensorken_core.language.op import OPS, Op, register, run
+from tensorken_core.language.shapes import Shape
+from tensorken_core.levels.reverse import transposing
+from tensorken_core.levels.trace import traced
+from tensorken_core.program.program import Variable
+from tensorken_core.tensor.tensor import Tensor
+
+BLOCK = 64
+"""How many values are stacked at a time: a backend without an op for that does it one by one."""
+
+
+def _shapes_of_scan(*args: Any) -> tuple[Shape, ...]:
+    program, _, outputs, length, _ = args[-5:]
+    return tuple(
+        [
+            v.shape if role == CARRY else (*v.shape[:role], length, *v.shape[role:])
+            for v, role in zip(program.outputs, outputs, strict=True)
+        ]
+    )
+
+
+def _dtypes_of_scan(*args: Any) -> tuple[Any, ...]:
+    return tuple([v.dtype for v in args[-5].outputs])
+
+
+def _scan(*args: Any) -> tuple[Tensor, ...]:
+    """On a backend: run what has been prepared for a step, as often as there are steps."""
+    *xs, program, inputs, outputs, length, reverse = args
+    backend = xs[0].interpreter
+    step = prepared(program, backend)
+    values = [x.representation for x in xs]
+    going_in = carries(range(len(xs)), inputs)
+    coming_out = carries(range(len(outputs)), outputs)
+    sliced = [(i, _Slices(backend, xs[i], role)) for i, role in enumerate(inputs) if isinstance(role, int)]
+    stacks = [(i, _Stack(backend, role, reverse)) for i, role in enumerate(outputs) if isinstance(role, int)]
+    for k in reversed(range(length)) if reverse else range(length):
+        for i, slices in sliced:
+            values[i] = slices.at(k)
+        ys = step(values)
+        for i, place in zip(going_in, coming_out, strict=True):
+            values[i] = backend.settle(ys[place])
+        for place, stack in stacks:
+            stack.push(backend.settle(ys[place]))
+        del ys
+    shapes = _shapes_of_scan(*args)
+    carried = iter([values[i] for i in going_in])
+    stacked = iter([stack for _, stack in stacks])
+    return tuple(
+        [
+            Tensor(
+                backend,
+                next(carried) if role == CARRY else next(stacked).whole(shape, v.dtype),
+                shape,
+                v.dtype,
+            )
+            for v, role, shape in zip(program.outputs, outputs, shapes, strict=True)
+        ]
+    )
+
+
+class _Slices:
+    """The slices of a value along an axis, without that axis; for the sake of memory it comes first beforehand."""
+
+    def __init__(self, backend: Any, x: Tensor, axis: int) -> None:
+        self.backend = backend
+        self.shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+        self.rest = [(0, n) for n in self.shape]
+        order = (axis, *[i for i in range(x.ndim) if i != axis])
+        self.value = _permuted(backend, x.representation, order)
+
+    def at(self, k: int) -> Any:
+        """The slice at a place."""
+        piece = run(self.backend, OPS["crop"], (self.value,), (((k, k + 1), *self.rest),))
+        return run(self.backend, OPS["reshape"], (piece,), (self.shape,))
+
+
+class _Stack:
+    """Values that come one after the other, joined in blocks of blocks along a new first axis, which moves in the end.
+
+    In memory a slice is in one piece then, which a backend may copy as it is.
+    """
+
+    def __init__(self, backend: Any, axis: int, reverse: bool) -> None:
+        self.backend = backend
+        self.axis = axis
+        self.reverse = reverse
+        self.levels: list[list[Any]] = [
+            []
+        ]  # of blocks, each with as many values as the blocks before it together
+
+    def push(self, y: Any) -> None:
+        """One value more."""
+        block = run(self.backend, OPS["reshape"], (y,), ((1, *self.backend.shape(y)),))
+        for level in self.levels:
+            level.append(block)
+            if len(level) < BLOCK:
+                return
+            block = self._joined(level)
+            level.clear()
+        self.levels.append([block])
+
+    def whole(self, shape: Shape, dtype: Any) -> Any:
+        """All values, which come to this shape."""
+        blocks: list[Any] = []
+        for level in self.levels:
+            blocks = [*level, *([self._joined(blocks)] if blocks else [])]
+        if not blocks:
+            return self.backend.full(shape, 0, dtype)
+        order = (*range(1, self.axis + 1), 0, *range(self.axis + 1, len(shape)))
+        return _permuted(self.backend, self._joined(blocks), order)
+
+    def _joined(self, blocks: list[Any]) -> Any:
+        if len(blocks) == 1:
+            return blocks[0]
+        given = blocks[::-1] if self.reverse else blocks
+        return self.backend.settle(run(self.backend, OPS["concatenate"], given, (0,)))
+
+
+def _permuted(backend: Any, x: Any, order: tuple[int, ...]) -> Any:
+    """A value with its axes in another order, if that is one."""
+    return x if order == tuple(range(len(order))) else run(backend, OPS["permute"], (x,), (order,))
+
+
+class _Scans:
+    """A scan goes through derivatives and batches as a scan of another program."""
+
+    def push(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
+        program, inputs, outputs, length, reverse = params
+        pushed, wanted, pattern = spread(
+            lambda flags, least: pushed_program(program, flags, least), active, inputs, outputs
+        )
+        roles = (*inputs, *chosen_by(inputs, wanted)), (*outputs, *chosen_by(outputs, pattern))
+        return SCAN, (pushed, *roles, length, reverse), wanted, pattern
+
+    def record(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, int]:
+        key = ("record", active, params[1:], transposing.get())
+        op, recorded = params[0].once(key, lambda: _recorded_scan(params, active))
+        return op, recorded, len(params[2])
+
+    def batch(self, size: int, batched: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
+        program, inputs, outputs, length, reverse = params
+        over, wanted, pattern = spread(
+            lambda flags, least: batched_program(program, size, flags, least), batched, inputs, outputs
+        )
+        roles = _behind_examples(inputs, wanted), _behind_examples(outputs, pattern)
+        return SCAN, (over, *roles, length, reverse), wanted, pattern
+
+    def check(self, operands: Sequence[Any], params: tuple[Any, ...]) -> None:
+        program, inputs, outputs, length, reverse = params
+        check_loop("scan", operands, inputs, program, outputs, length)
+        if type(reverse) is not bool:
+            raise ProgramError(f"scan: the last slice comes first or it does not, got {reverse!r:.40}")
+
+    def parts(self, params: tuple[Any, ...]) -> SubprogramLayout:
+        program, inputs, outputs, _, _ = params
+        return SubprogramLayout((program,), fixed_among(inputs), carries=pairs(inputs, outputs), is_loop=True)
+
+    def joined(
+        self, params: Any, programs: Any, inputs: Sequence[int | None], outputs: Sequence[int]
+    ) -> tuple[Any, ...]:
+        _, going_in, coming_out, *steps = params
+        return (*programs, roles_at(inputs, going_in), roles_at(outputs, coming_out), *steps)
+
+
+def _behind_examples(roles: Roles, batched: Flags) -> Roles:
+    """The roles of values that have an axis of examples in front."""
+    return tuple(
+        [
+            role + 1 if one and isinstance(role, int) else role
+            for role, one in zip(roles, batched, strict=True)
+        ]
+    )
+
+
+def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[Any, ...]]:
+    """A scan that also stacks what each step's derivative needs; its derivative is a scan the other way round."""
+    program, inputs, outputs, length, reverse = params
+    _, flags, pattern = spread(
+        lambda flags, least: (program, reached(program, flags, least)), active, inputs, outputs
+    )
+    seeds = [i for i, v in enumerate(program.outputs) if pattern[i] and v.dtype.kind == "float"]
+    fixed = [i for i, role in enumerate(inputs) if role == CONSTANT]
+    halves = halves_of(program, flags, seeds, fixed)
+    count, all_outputs = len(inputs), halves.forward.outputs
+
+    extra: list[Variable] = []
+    sources: list[
+        tuple[int, Role]
+    ] = []  # where the backward half's operands stand among operands and results
+    for place in halves.kept:
+        role = (*inputs, *outputs, *[CARRY] * len(all_outputs))[place]
+        if role == CARRY:  # what each step has of its own, beside what is stacked anyhow
+            sources.append((count + len(outputs) + len(extra), 0))
+            extra.append((*halves.forward.inputs, *all_outputs)[place])
+        else:
+            sources.append((place, role))
+    forward = halves.forward.changed(outputs=(*all_outputs[: len(outputs)], *extra))
+
+    partner = dict(zip(carries(range(len(outputs)), outputs), carries(range(count), inputs), strict=True))
+    carried = [i for i in seeds if outputs[i] == CARRY]
+    stacked = [i for i in seeds if outputs[i] != CARRY]
+    summed = [i for i in halves.reached if inputs[i] == CONSTANT]
+    sliced = [i for i in halves.reached if inputs[i] not in (CONSTANT, CARRY)]
+
+    def back(*values: Tensor) -> list[Tensor]:
+        """A step: from the cotangents of its outputs to those of its inputs; those of constants add up."""
+        rest = iter(values)
+        given = {i: next(rest) for i in carried}
+        sums = [next(rest) for _ in summed]
+        given.update({i: next(rest) for i in stacked})
+        pulled = halves.backward.on([*[given[i] for i in seeds], *rest])
+        found = dict(zip(halves.reached, pulled, strict=True))
+        return [
+            *[found[j] if (j := partner[i]) in found else given[i].zeros_like() for i in carried],
+            *[total + found[i] for total, i in zip(sums, summed, strict=True)],
+            *[found[i] for i in sliced],
+        ]
+
+    like = [
+        *[program.outputs[i] for i in carried],
+        *[program.inputs[i] for i in summed],
+        *[program.outputs[i] for i in stacked],
+        *halves.backward.inputs[len(seeds) :],
+    ]
+    backward = (
+        traced(back, like, program.backend, f"vjp of {program.name}"),
+        (*[CARRY] * (len(carried) + len(summed)), *[outputs[i] for i in stacked], *[r for _, r in sources]),
+        (*[CARRY] * (len(carried) + len(summed)), *[inputs[i] for i in sliced]),
+        length,
+        not reverse,
+    )
+
+    def pull_back(cotangents: Any, ys: Any, xs: Any, params: Any) -> list[Tensor | None]:
+        """The cotangents of the operands."""
+        found: list[Tensor | None] = [None] * len(xs)
+        if not length:  # the carries come out as they went in
+            for i in carried:
+                found[partner[i]] = cotangents[i]
+            return found
+        if not halves.reached:
+            return found
+        given = {i: ys[i].zeros_like() if cotangents[i] is None else cotangents[i] for i in seeds}
+        operands = [
+            *[given[i] for i in carried],
+            *[xs[i].zeros_like() for i in summed],
+            *[given[i] for i in stacked],
+            *[(*xs, *ys)[place] for place, _ in sources],
+        ]
+        pulled = applied(SCAN, operands, backward)
+        for i, t in zip([*[partner[i] for i in carried], *summed, *sliced], pulled, strict=True):
+            found[i] = t
+        return found
+
+    recorded = (forward, inputs, (*outputs, *[0] * len(extra)), length, reverse)
+    return replace(SCAN, vjp_all=pull_back), recorded
+
+
+SCAN = register(
+    Op(
+        "scan",
+        None,
+        shape=_shapes_of_scan,
+        dtype=_dtypes_of_scan,
+        params=("program", "data", "data", "size", "data"),
+        names=("program", "inputs", "outputs", "length", "reverse"),
+        body=_scan,
+        results=None,
+        higher_order=_Scans(),
+    )
+)
+"""A program run a known number of times. Params: the program, the roles of operands and of results, the number of
+steps, whether the last slice comes first."""

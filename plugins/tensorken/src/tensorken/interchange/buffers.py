@@ -1,0 +1,83 @@
+"""What tensors are made from, as a shape, flat row-major values and a dtype: numbers, nested sequences, buffers."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from typing import Any
+
+from tensorken.interchange.interop import strided_of
+from tensorken.interchange.strided import BFLOAT16, Strided, widened
+from tensorken_core.errors import ArgumentError, DTypeError
+from tensorken_core.language.dtypes import DTYPES, DType, float16
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.nested import collect, typed
+
+# Buffer formats by kind and size: "l" is int32 on one platform and int64 on another.
+_KINDS = {"?": "bool", **dict.fromkeys("bhilqn", "int"), **dict.fromkeys("efd", "float")}
+_WAYS_OUT = {
+    "c": "there are no complex dtypes; pass x.real and x.imag",
+    "M": "count the days or seconds with x.astype('int64')",
+    "m": "count the days or seconds with x.astype('int64')",
+    "O": "convert its elements with x.astype('float64')",
+    "S": "encode the text as numbers",
+    "T": "encode the text as numbers",
+    "U": "encode the text as numbers",
+    "V": "pass each field by itself, x['name']",
+}
+"""What to do about arrays whose elements are no real numbers, by the kinds of numpy's dtypes."""
+
+_CONVERTED = (*_KINDS, *"BHILQN", BFLOAT16)
+
+
+def flat_of(data: Any, dtype: DType | None) -> tuple[Shape, Any, DType]:
+    """The shape, the row-major values and the dtype of anything that `tensor` takes."""
+    if type(data) in (bool, int, float):
+        return (), *typed("tensor", [data], dtype)
+    if isinstance(data, list | tuple | range):
+        values: list[Any] = []
+        shape = collect(data, values, flat_of)
+        return shape, *typed("tensor", values, dtype)
+    keep: list[Any] = []
+    theirs = getattr(data, "dtype", None)
+    way_out = _WAYS_OUT.get(getattr(theirs, "kind", ""))
+    if way_out is not None and not isinstance(data, type):
+        raise DTypeError(
+            f"tensor: cannot make a tensor of {type(data).__name__} of dtype {theirs!s:.60}; {way_out}"
+        )
+    view = strided_of(data, keep)
+    if view is not None:
+        return _from_buffer(view, dtype)
+    if isinstance(data, int | float):  # an enum, say
+        return (), *typed("tensor", [data], dtype)
+    raise ArgumentError(
+        f"tensor: cannot make a tensor of {type(data).__name__}; give numbers, nested lists of them, or a buffer"
+    )
+
+
+def unpacked(data: bytes, dtype: DType) -> Any:
+    """Bytes as flat values of a dtype; a list for float16, which memoryview cannot name before Python 3.12."""
+    if dtype is float16:
+        return list(struct.unpack(f"{len(data) // dtype.itemsize}e", data))
+    return memoryview(data).cast(dtype.format)  # type: ignore[call-overload]
+
+
+def _from_buffer(view: memoryview | Strided, dtype: DType | None) -> tuple[Shape, Any, DType]:
+    order, code = (view.format[0], view.format[1:]) if view.format[0] in "@=<>!" else ("@", view.format)
+    kind = _KINDS.get(code)
+    own = next((d for d in DTYPES.values() if d.kind == kind and d.itemsize == view.itemsize), None)
+    if own is None and (dtype is None or code not in _CONVERTED):
+        way_out = "pass dtype= to convert it" if code in _CONVERTED else "convert it before"
+        raise DTypeError(
+            f"tensor: the buffer's format {view.format!r} is none of {', '.join(DTYPES)}; {way_out}"
+        )
+    swapped = order in ("<" if sys.byteorder == "big" else ">!")
+    shape = tuple(view.shape or ())
+    if own is not None and not swapped:
+        flat = unpacked(view.tobytes(), own)
+        return (shape, flat, own) if dtype in (None, own) else (shape, *typed("tensor", list(flat), dtype))
+    if code == BFLOAT16:
+        return (shape, *typed("tensor", widened(view.tobytes()), dtype))
+    count = view.nbytes // view.itemsize
+    values = list(struct.unpack(f"{order}{count}{code}", view.tobytes()))
+    return (shape, *typed("tensor", values, dtype or own))

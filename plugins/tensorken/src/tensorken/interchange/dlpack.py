@@ -1,0 +1,221 @@
+"""DLPack: the capsules in which array libraries hand memory to one another, written and read with ctypes.
+
+The structures are those of `dlpack.h`, version 1.0 (https://dmlc.github.io/dlpack/latest/c_api.html).  What is
+exported is one block of C memory that holds the structure, the shape and a copy of the values, so its deleter can be
+the C function that frees it.  No Python code runs when another library lets go of the block: that may happen without
+the interpreter lock, while an exception is on its way, or while the process ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import sys
+import threading
+from typing import Any
+
+from tensorken.interchange.strided import BFLOAT16, Strided
+from tensorken_core.errors import DTypeError, ExchangeError
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.shapes import Shape
+
+CPU = (1, 0)
+"""The device of what is exported: kDLCPU, number 0."""
+
+READABLE = {1: "CPU", 3: "CUDA host memory", 11: "ROCm host memory"}
+"""The types of devices whose memory can be read as it is."""
+
+_ALIGNMENT = 256  # of the values in an exported block; what dlpack.h asks of version 0
+_IS_COPIED = 1 << 1
+_CODES = {"int": 0, "float": 2, "bool": 6}
+_FORMATS = {
+    **{(0, bits): code for bits, code in ((8, "b"), (16, "h"), (32, "i"), (64, "q"))},
+    **{(1, bits): code for bits, code in ((8, "B"), (16, "H"), (32, "I"), (64, "Q"))},
+    **{(2, bits): code for bits, code in ((16, "e"), (32, "f"), (64, "d"))},
+    (4, 16): BFLOAT16,
+    (6, 8): "?",
+}
+"""Formats by DLPack's type code and number of bits."""
+
+_NAMES = {3: "opaque", 5: "complex"}
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+class _Managed(ctypes.Structure):
+    """DLManagedTensor: what a capsule named "dltensor" points to."""
+
+    _fields_ = (("tensor", _DLTensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
+
+
+class _ManagedVersioned(ctypes.Structure):
+    """DLManagedTensorVersioned: what a capsule named "dltensor_versioned" points to."""
+
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _DLTensor),
+    )
+
+
+_STRUCTURES: dict[bytes, type[_Managed] | type[_ManagedVersioned]] = {
+    b"dltensor_versioned": _ManagedVersioned,
+    b"dltensor": _Managed,
+}
+
+
+def _function(name: str, result: Any, *arguments: Any) -> Any:
+    """A function of Python's C API."""
+    return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
+
+
+_allocate = _function("PyMem_RawMalloc", ctypes.c_void_p, ctypes.c_size_t)
+_free = _function("PyMem_RawFree", None, ctypes.c_void_p)
+_new_capsule = _function("PyCapsule_New", ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+_is_valid = _function("PyCapsule_IsValid", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
+_pointer = _function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+
+_FREE = ctypes.cast(ctypes.pythonapi.PyMem_RawFree, ctypes.c_void_p)
+
+
+# ---- out ---------------------------------------------------------------------------------------------------
+
+
+def exported(flat: Any, shape: Shape, dtype: DType, versioned: bool) -> Any:
+    """A capsule with a copy of flat row-major values, which belong to whoever consumes it.
+
+    Args:
+        flat: a 1-D C-contiguous buffer of the dtype's format.
+        shape: of the tensor.
+        dtype: of the values.
+        versioned: whether to make the structure of DLPack 1, or the one from before.
+    """
+    name = b"dltensor_versioned" if versioned else b"dltensor"
+    structure = _STRUCTURES[name]
+    with memoryview(flat) as view:
+        size = view.nbytes
+        sizes_at = ctypes.sizeof(structure)
+        head = sizes_at + 2 * 8 * len(shape)
+        block = _allocate(head + _ALIGNMENT + size)
+        if not block:
+            raise MemoryError(f"__dlpack__: no memory for {size} bytes")
+        data = -(-(block + head) // _ALIGNMENT) * _ALIGNMENT
+        if size:
+            memory = (ctypes.c_char * size).from_address(data)
+            memoryview(memory).cast("B")[:] = view.cast("B")
+    sizes = (ctypes.c_int64 * (2 * len(shape))).from_address(block + sizes_at)
+    sizes[:] = [*shape, *[math.prod(shape[axis + 1 :]) for axis in range(len(shape))]]
+    managed = structure.from_address(block)
+    managed.context = None
+    managed.deleter = _FREE
+    managed.tensor = _DLTensor(
+        data if size else None,
+        *CPU,
+        len(shape),
+        _CODES[dtype.kind],
+        8 * dtype.itemsize,
+        1,
+        block + sizes_at if shape else None,
+        block + sizes_at + 8 * len(shape) if shape else None,
+        0,
+    )
+    if isinstance(managed, _ManagedVersioned):
+        managed.major, managed.minor, managed.flags = 1, 0, _IS_COPIED
+    capsule = _new_capsule(block, name, None)
+    release_unclaimed()
+    _UNCLAIMED.append(capsule)
+    return capsule
+
+
+# A capsule's destructor would have to be Python code, which must not run while an exception is on its way, as it may be
+# when the capsule dies.  So each capsule is kept here until it is seen that nobody else holds it; one that nobody
+# consumed (which would have changed its name) still owns its block.
+_UNCLAIMED: list[Any] = []
+
+
+def _references(capsules: list[Any], place: int) -> int:
+    return sys.getrefcount(capsules[place])
+
+
+_ALONE = _references([object()], 0)
+
+
+_SWEEPING = threading.Lock()
+
+
+def release_unclaimed() -> int:
+    """Free what was exported in capsules that have died unconsumed.
+
+    Returns:
+        The number of capsules that are still held.
+    """
+    if _SWEEPING.acquire(
+        blocking=False
+    ):  # another thread, or a finalizer amid this one, need not do it as well
+        try:
+            for place in reversed(range(len(_UNCLAIMED))):
+                if _references(_UNCLAIMED, place) == _ALONE:
+                    capsule = _UNCLAIMED.pop(place)
+                    for name in _STRUCTURES:
+                        if _is_valid(capsule, name):
+                            _free(_pointer(capsule, name))
+        finally:
+            _SWEEPING.release()
+    return len(_UNCLAIMED)
+
+
+# ---- in ----------------------------------------------------------------------------------------------------
+
+
+def imported(capsule: Any) -> Strided:
+    """The memory that a capsule offers; the capsule must be kept while it is read, and stays unconsumed.
+
+    Raises:
+        ExchangeError: if this is no fresh DLPack capsule, or its memory cannot be read here.
+        DTypeError: if its elements have no format in Python.
+    """
+    name = next((name for name in _STRUCTURES if _is_valid(capsule, name)), None)
+    if name is None:
+        raise ExchangeError(
+            f"from_dlpack: need a fresh DLPack capsule, got {type(capsule).__name__}; each can be consumed once"
+        )
+    managed = _STRUCTURES[name].from_address(_pointer(capsule, name))
+    if isinstance(managed, _ManagedVersioned) and managed.major != 1:
+        raise ExchangeError(
+            f"from_dlpack: the capsule is of DLPack {managed.major}, need 1; ask the producer for max_version=(1, 0)"
+        )
+    tensor = managed.tensor
+    if tensor.device_type not in READABLE:
+        raise ExchangeError(
+            f"from_dlpack: the values are on a device of DLPack's type {tensor.device_type}, need the CPU's memory; "
+            f"move them there first"
+        )
+    code = _FORMATS.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
+    if code is None:
+        what = f"{_NAMES.get(tensor.code, f'code {tensor.code},')}{tensor.bits}"
+        lanes = f" in {tensor.lanes} lanes" if tensor.lanes != 1 else ""
+        raise DTypeError(f"from_dlpack: no dtype here is {what}{lanes}; convert it before")
+    ndim, itemsize = tensor.ndim, tensor.bits // 8
+    shape = tuple((ctypes.c_int64 * ndim).from_address(tensor.shape)) if ndim else ()
+    if tensor.strides and ndim:
+        steps = tuple((ctypes.c_int64 * ndim).from_address(tensor.strides))
+        strides = tuple([step * itemsize for step in steps])
+    else:
+        strides = None
+    return Strided((tensor.data or 0) + tensor.byte_offset, shape, strides, code, itemsize)

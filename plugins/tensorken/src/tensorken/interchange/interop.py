@@ -1,0 +1,186 @@
+"""Interop: what tensors give to other array libraries, and how the arrays of those are read.
+
+Values are copied on the way out and on the way in, so no tensor ever shares memory with anything that can change it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from tensorken.interchange.dlpack import CPU, READABLE, exported, imported
+from tensorken.interchange.strided import Strided, of_interface
+from tensorken_core.errors import (
+    ArgumentError,
+    ConcretizationError,
+    DTypeError,
+    ExchangeError,
+    ShapeError,
+    TensorkenError,
+)
+from tensorken_core.language.dtypes import float16
+from tensorken_core.language.shapes import shown
+from tensorken_core.tensor.level import Level
+from tensorken_core.tensor.tensor import Tensor
+
+# ---- out ---------------------------------------------------------------------------------------------------
+
+
+def to_numpy(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+    """A fresh numpy array of the values: what numpy asks for when it is given a tensor."""
+    flat = _outside("__array__", x)
+    if copy is False:
+        raise ExchangeError("__array__: the values are always copied; leave out copy=False")
+    numpy = import_module("numpy")  # only numpy calls this
+    values = numpy.asarray(flat, dtype=x.dtype.name).reshape(x.shape)
+    return values if dtype is None else values.astype(dtype, copy=False)
+
+
+def to_dlpack(
+    x: Tensor, stream: Any, max_version: tuple[int, int] | None, dl_device: Any, copy: bool | None
+) -> Any:
+    """A DLPack capsule that owns a copy of the values, in the memory of the CPU."""
+    flat = _outside("__dlpack__", x)
+    if stream is not None:
+        raise ArgumentError(
+            f"__dlpack__: the values leave through the CPU, so stream must be None, got {stream!r}"
+        )
+    if dl_device is not None and tuple(dl_device) != CPU:
+        raise ExchangeError(
+            f"__dlpack__: values leave through the CPU, which is {CPU}, not to {tuple(dl_device)}; import, then move"
+        )
+    if copy is False:
+        raise ExchangeError("__dlpack__: the values are always copied; leave out copy=False")
+    if isinstance(flat, list):
+        flat = struct.pack(f"{len(flat)}{x.dtype.format}", *flat)
+    return exported(flat, x.shape, x.dtype, max_version is not None and max_version[0] >= 1)
+
+
+def to_mutable(x: Tensor) -> memoryview:
+    """A copy of the values as memory that can be changed element by element."""
+    if x.dtype is float16:  # memoryview cannot change its elements before Python 3.12
+        raise DTypeError("to_mutable: float16 has no elements that Python could change; cast it (x.astype)")
+    if not x.size:
+        raise ShapeError(f"to_mutable: shape {x.shape} has no elements to change; need at least one")
+    flat = _outside("to_mutable", x)
+    data = struct.pack(f"{len(flat)}{x.dtype.format}", *flat) if isinstance(flat, list) else flat
+    return memoryview(bytearray(data)).cast(x.dtype.format, x.shape)  # type: ignore[call-overload,no-any-return]
+
+
+def device_of_dlpack(x: Tensor) -> tuple[int, int]:
+    """The DLPack type and number of the device that `to_dlpack` exports to."""
+    _refuse_inside("__dlpack_device__", x)
+    return CPU
+
+
+def _outside(name: str, x: Tensor) -> Any:
+    _refuse_inside(name, x)
+    return x.flat()
+
+
+def _refuse_inside(name: str, x: Tensor) -> None:
+    """Raise if a transform that still runs holds the tensor: it would not see what another library does to it."""
+    interpreter = x.interpreter
+    for level in (interpreter, *reversed(interpreter.foundation)):
+        if isinstance(level, Level) and not level.closed:
+            raise ConcretizationError(
+                f"{name}: this tensor is inside {level.transform}, which cannot see what another library does to it; "
+                f"use Tensorken's functions, or return the tensor first"
+            )
+
+
+API_VERSION = "2024.12"
+"""The version of the array API standard that the namespace follows."""
+
+VERSIONS = ("2021.12", "2022.12", "2023.12", API_VERSION)
+"""The versions that may be asked for: each kept what the one before had."""
+
+
+def namespace(version: str | None) -> Any:
+    """The module whose functions take tensors.
+
+    Raises:
+        ExchangeError: if another version of the standard is needed.
+    """
+    if version is not None and version not in VERSIONS:
+        raise ExchangeError(
+            f"__array_namespace__: version {version!r} of the array API standard is unknown; "
+            f"the namespace follows {API_VERSION}"
+        )
+    return import_module("tensorken")
+
+
+# ---- in ----------------------------------------------------------------------------------------------------
+
+
+def strided_of(x: Any, keep: list[Any]) -> memoryview | Strided | None:
+    """The memory of another library's array, or None if it offers none.
+
+    Args:
+        x: anything: what has the buffer protocol, `__array_interface__`, `__dlpack__` or `__array__`.
+        keep: takes what must live until the memory has been read.
+
+    Raises:
+        DTypeError: if it is a masked array.
+    """
+    if isinstance(x, Strided):
+        return x
+    _refuse_masked("tensor", x)
+    try:
+        return memoryview(x)
+    except (
+        TypeError,
+        ValueError,
+        BufferError,
+    ):  # ValueError: an array of what no buffer can hold, such as dates
+        pass
+    if isinstance(x, type):
+        return None
+    interface = getattr(x, "__array_interface__", None)
+    if isinstance(interface, Mapping):
+        keep.append(x)
+        return of_interface(interface, keep)
+    if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__"):
+        return strided_of_dlpack(x, keep)
+    return strided_of(x.__array__(), keep) if hasattr(x, "__array__") else None
+
+
+def _refuse_masked(name: str, x: Any) -> None:
+    """Raise if an array has a mask, as numpy's masked arrays have, which no tensor keeps."""
+    if hasattr(x, "mask") and hasattr(x, "filled") and not isinstance(x, type):
+        raise DTypeError(
+            f"{name}: {type(x).__name__} has a mask, which a tensor cannot keep; pass x.filled(value), "
+            f"or x.data and x.mask as two tensors"
+        )
+
+
+def strided_of_dlpack(x: Any, keep: list[Any]) -> Strided:
+    """The memory that an array offers through `__dlpack__`.
+
+    Raises:
+        ArgumentError: if it has no `__dlpack__`.
+        DTypeError: if it is a masked array.
+        ExchangeError: if its memory cannot be read here.
+    """
+    _refuse_masked("from_dlpack", x)
+    if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
+        raise ArgumentError(
+            f"from_dlpack: need an array with __dlpack__ and __dlpack_device__, got {shown(x)}; see tk.asarray"
+        )
+    device, _ = x.__dlpack_device__()
+    elsewhere = {} if int(device) in READABLE else {"dl_device": CPU}
+    try:
+        try:
+            capsule = x.__dlpack__(max_version=(1, 0), **elsewhere)
+        except TypeError:  # from before DLPack 1, or the producer's own refusal, which comes again
+            capsule = x.__dlpack__()
+    except TensorkenError:
+        raise
+    except (BufferError, TypeError, ValueError, RuntimeError) as error:
+        raise ExchangeError(
+            f"from_dlpack: {type(x).__name__} does not hand over its values: {error}"
+        ) from error
+    keep.append(capsule)
+    return imported(capsule)

@@ -1,0 +1,133 @@
+"""Memory of other libraries, known by its address: read once, never written, never kept."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from tensorken_core.language.shapes import Shape
+
+BFLOAT16 = "bfloat16"
+"""The format of the upper halves of float32 numbers, which the struct module has no name for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """Elements at an address, read as a memoryview is; whoever owns them must be kept alive meanwhile.
+
+    Attributes:
+        address: of the element whose indices are all 0.
+        shape: the size along each axis.
+        strides: the bytes from one element to the next along each axis; None if they are in row-major order.
+        format: of an element, as the struct module names it, or BFLOAT16.
+        itemsize: the bytes of an element.
+    """
+
+    address: int
+    shape: Shape
+    strides: tuple[int, ...] | None
+    format: str
+    itemsize: int
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes of all elements."""
+        return math.prod(self.shape) * self.itemsize
+
+    def tobytes(self) -> bytes:
+        """A copy of the elements in row-major order."""
+        if not self.nbytes:
+            return b""
+        if self.strides is None:
+            return ctypes.string_at(self.address, self.nbytes)
+        sizes, steps = _merged(self.shape, self.strides)
+        rows = [
+            self.address + sum([i * step for i, step in zip(place, steps[:-1], strict=True)])
+            for place in product(*map(range, sizes[:-1]))
+        ]
+        return b"".join([self._row(row, sizes[-1], steps[-1]) for row in rows])
+
+    def _row(self, address: int, count: int, step: int) -> bytes:
+        """`count` elements that lie `step` bytes apart."""
+        size = self.itemsize
+        if step == size:
+            return ctypes.string_at(address, count * size)
+        if step == 0:
+            return ctypes.string_at(address, size) * count
+        if step < 0:  # every byte backwards, then every element
+            address += (count - 1) * step
+        span = ctypes.string_at(address, (count - 1) * abs(step) + size)
+        elements = bytearray(count * size)
+        for byte in range(size):
+            bytes_of_one_place = span[byte :: abs(step)]
+            elements[byte::size] = bytes_of_one_place if step > 0 else bytes_of_one_place[::-1]
+        return bytes(elements)
+
+
+def _merged(shape: Shape, strides: tuple[int, ...]) -> tuple[list[int], list[int]]:
+    """Sizes and strides of the same elements in the same order, along as few axes as can be, at least one."""
+    sizes, steps = [1], [0]
+    for size, step in zip(shape, strides, strict=True):
+        if size == 1:
+            continue
+        if sizes[-1] == 1 or steps[-1] == size * step:  # the axis before runs on into this one
+            sizes[-1] *= size
+            steps[-1] = step
+        else:
+            sizes.append(size)
+            steps.append(step)
+    return sizes, steps
+
+
+def widened(halves: bytes) -> list[float]:
+    """Numbers of format BFLOAT16 in float32, which holds each exactly."""
+    upper = 2 if sys.byteorder == "little" else 0
+    whole = bytearray(2 * len(halves))
+    for byte in (0, 1):
+        whole[upper + byte :: 4] = halves[byte::2]
+    return list(struct.unpack(f"{len(halves) // 2}f", whole))
+
+
+_FORMATS = {
+    **{f"i{size}": code for size, code in ((1, "b"), (2, "h"), (4, "i"), (8, "q"))},
+    **{f"u{size}": code for size, code in ((1, "B"), (2, "H"), (4, "I"), (8, "Q"))},
+    **{f"f{size}": code for size, code in ((2, "e"), (4, "f"), (8, "d"))},
+    "b1": "?",
+}
+"""Formats of the struct module by the kind and size of an array interface."""
+
+
+def of_interface(interface: Mapping[str, Any], keep: list[Any]) -> Strided | None:
+    """The memory that an `__array_interface__` describes, or None if nothing here can hold its elements.
+
+    The protocol is version 3 of https://numpy.org/doc/stable/reference/arrays.interface.html.
+
+    Args:
+        interface: what the attribute gave; the owner of the memory must be kept alive.
+        keep: takes what else must live until the memory has been read.
+    """
+    order, kind = interface["typestr"][0], interface["typestr"][1:]
+    code, data = _FORMATS.get(kind), interface.get("data")
+    if code is None or data is None or interface.get("mask") is not None:
+        return None
+    if isinstance(data, tuple):
+        address: int = data[0]
+    else:
+        with memoryview(data) as view:
+            memory = (ctypes.c_char * view.nbytes).from_buffer_copy(view.tobytes())
+        keep.append(memory)
+        address = ctypes.addressof(memory) + interface.get("offset", 0)
+    strides = interface.get("strides")
+    return Strided(
+        address,
+        tuple(interface["shape"]),
+        None if strides is None else tuple(strides),
+        code if order == "|" else order + code,
+        int(kind[1:]),
+    )

@@ -1,0 +1,91 @@
+"""tk.linalg: systems, factorizations, norms and products of matrices, under the names of the array API and numpy.
+
+A matrix is the last two axes of a tensor; all axes before them are a batch.  Integers and bools become float32.
+Everything can be differentiated to any order, in both modes, where it is smooth.
+
+A matrix that is singular, or not positive definite where it must be, is a `LinearAlgebraError` if its values are at
+hand; under `vmap`, where each example has its own, and on backends that have no values, the result is NaN instead.
+NaN in a matrix gives NaN, and no error.
+
+Raises:
+    ShapeError: if an operand has fewer than two axes, is not square where it must be, or does not fit another.
+    DTypeError: if factors are asked for of float16, or products of bool.
+
+The factorizations are ops of the language: a backend calls its routines for them, or computes them by the ops that it
+has, on its device.
+
+>>> import tensorken as tk
+>>> a = tk.tensor([[2.0, 1.0], [1.0, 3.0]])
+>>> print(tk.linalg.solve(a, tk.tensor([5.0, 10.0])))
+[1 3]
+"""
+
+from tensorken.arrays.functions.products import cross, matmul, outer, tensordot, vecdot
+from tensorken.arrays.functions.shaping import matrix_transpose
+from tensorken.linalg.decompositions import (
+    EighResult,
+    QRResult,
+    SVDResult,
+    cholesky,
+    eigh,
+    eigvalsh,
+    qr,
+    svd,
+    svdvals,
+)
+from tensorken.linalg.norms import cond, matrix_norm, norm, vector_norm
+from tensorken.linalg.products import diagonal, matrix_power, multi_dot, trace
+from tensorken.linalg.systems import (
+    LstsqResult,
+    SlogdetResult,
+    det,
+    inv,
+    lstsq,
+    matrix_rank,
+    pinv,
+    slogdet,
+    solve,
+    solve_triangular,
+)
+from tensorken_core.errors import LinearAlgebraError
+
+__all__ = [
+    "EighResult",
+    "LinAlgError",
+    "LinearAlgebraError",
+    "LstsqResult",
+    "QRResult",
+    "SVDResult",
+    "SlogdetResult",
+    "cholesky",
+    "cond",
+    "cross",
+    "det",
+    "diagonal",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "lstsq",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "multi_dot",
+    "norm",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_triangular",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
+
+LinAlgError = LinearAlgebraError
+"""numpy's name for it."""

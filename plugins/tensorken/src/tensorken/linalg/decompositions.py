@@ -1,0 +1,194 @@
+"""Factors of matrices: cholesky, qr, eigenvalues of symmetric matrices, singular values."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from tensorken.linalg.operands import applied, check, matrices, square, symmetric
+from tensorken_core.errors import ArgumentError
+from tensorken_core.language.bodies.matrices import from_lower
+from tensorken_core.language.op import OPS
+from tensorken_core.language.shapes import shown
+from tensorken_core.tensor.dispatch import apply
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "EighResult",
+    "QRResult",
+    "SVDResult",
+    "cholesky",
+    "eigh",
+    "eigvalsh",
+    "qr",
+    "svd",
+    "svdvals",
+]
+
+
+class QRResult(NamedTuple):
+    """What `qr` returns.
+
+    >>> import tensorken as tk
+    >>> tk.linalg.qr(tk.eye(3, 2))._fields
+    ('Q', 'R')
+    """
+
+    Q: Tensor
+    R: Tensor
+
+
+class EighResult(NamedTuple):
+    """What `eigh` returns.
+
+    >>> import tensorken as tk
+    >>> tk.linalg.eigh(tk.eye(2)).eigenvalues.tolist()
+    [1.0, 1.0]
+    """
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class SVDResult(NamedTuple):
+    """What `svd` returns.
+
+    >>> import tensorken as tk
+    >>> tk.linalg.svd(tk.eye(2))._fields
+    ('U', 'S', 'Vh')
+    """
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
+    """The lower triangular L with L @ L.mT = x, for symmetric positive definite x.
+
+    Args:
+        x: of shape (..., n, n). Of a matrix that is not symmetric the symmetric part is taken, (x + x.mT) / 2, where
+            numpy reads only one triangle; so derivatives are symmetric.
+        upper: return the upper triangular L.mT instead.
+
+    Raises:
+        ShapeError: if the matrices are not square.
+        LinearAlgebraError: if a matrix is not positive definite; where no values are at hand, the result is NaN.
+
+    >>> import tensorken as tk
+    >>> tk.linalg.cholesky([[4.0, 2.0], [2.0, 5.0]]).tolist()
+    [[2.0, 0.0], [1.0, 2.0]]
+    """
+    x = symmetric("cholesky", x)
+    factor = applied("cholesky", x)
+    check("cholesky", factor, (x,), "is not positive definite; add to its diagonal, or use eigh")
+    return factor.mT if upper else factor
+
+
+def qr(x: Any, /, *, mode: Literal["reduced", "complete", "r"] = "reduced") -> Any:
+    """The Q with orthonormal columns and the upper triangular R with Q @ R = x.
+
+    Args:
+        x: of shape (..., m, n).
+        mode: `"reduced"`: Q has min(m, n) columns; `"complete"`: m columns; `"r"`: only R of the reduced form.
+
+    Returns:
+        A QRResult(Q, R); for mode `"r"` the tensor R.
+
+    The derivative exists where the first min(m, n) columns are independent, and not for the columns that complete Q.
+
+    >>> import tensorken as tk
+    >>> q, r = tk.linalg.qr(tk.tensor([[3.0, 1.0], [4.0, 2.0]], "float64"))
+    >>> print(f"{abs(q @ r - tk.tensor([[3.0, 1.0], [4.0, 2.0]])).max().item():.1f}", r.shape)
+    0.0 (2, 2)
+    """
+    if mode not in ("reduced", "complete", "r"):
+        raise ArgumentError(f"qr: the mode must be 'reduced', 'complete' or 'r', got {shown(mode)}")
+    factors = QRResult(*apply(OPS["qr"], (matrices("qr", x),), (mode == "complete",)))
+    return factors.R if mode == "r" else factors
+
+
+def eigh(x: Any, /, UPLO: Literal["L", "U"] | None = None) -> EighResult:
+    """The eigenvalues of symmetric matrices, ascending, and the eigenvectors, as columns of length 1.
+
+    Args:
+        x: of shape (..., n, n).
+        UPLO: `"L"` or `"U"` to read only the lower or upper triangle, as numpy does; by default the symmetric part
+            (x + x.mT) / 2 is taken, so that derivatives are symmetric.
+
+    Returns:
+        An EighResult(eigenvalues, eigenvectors) of shapes (..., n) and (..., n, n).
+
+    Raises:
+        ShapeError: if the matrices are not square.
+
+    The sign of an eigenvector is not determined, nor are those of equal eigenvalues: where two coincide, the derivative
+    of eigenvectors does not exist, and is not finite; that of the eigenvalues is.
+
+    >>> import tensorken as tk
+    >>> values, vectors = tk.linalg.eigh([[2.0, 0.0], [0.0, 1.0]])
+    >>> print(values, abs(vectors).tolist())
+    [1 2] [[0.0, 1.0], [1.0, 0.0]]
+    """
+    x = _symmetric("eigh", x, UPLO)
+    result = EighResult(*apply(OPS["eigh"], (x,)))
+    check("eigh", result.eigenvectors, (x,), "has no eigenvalues that could be found; scale it")
+    return result
+
+
+def eigvalsh(x: Any, /, UPLO: Literal["L", "U"] | None = None) -> Tensor:
+    """The eigenvalues of symmetric matrices, ascending; see `eigh`.
+
+    Their derivative exists also where some coincide, as long as it is taken of functions that treat those alike.
+
+    >>> import tensorken as tk
+    >>> print(tk.linalg.eigvalsh([[2.0, 1.0], [1.0, 2.0]]))
+    [1 3]
+    """
+    return applied("eigvalsh", _symmetric("eigvalsh", x, UPLO))
+
+
+def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    """The singular value decomposition (U * S[..., None, :]) @ Vh = x.
+
+    Args:
+        x: of shape (..., m, n).
+        full_matrices: whether U and Vh are square, of sizes m and n; else they have min(m, n) columns, or rows.
+        compute_uv: if False, return the singular values alone, as `svdvals` does.
+
+    Returns:
+        An SVDResult(U, S, Vh): orthonormal columns, descending singular values, orthonormal rows.
+
+    The derivative of singular vectors exists where the singular values differ, and if x is not square are not zero,
+    and only for full_matrices=False, as vectors that complete a basis are arbitrary; elsewhere it is not finite.
+
+    >>> import tensorken as tk
+    >>> print(tk.linalg.svd([[0.0, 2.0], [1.0, 0.0]]).S)
+    [2 1]
+    """
+    if not compute_uv:
+        return svdvals(x)
+    x = matrices("svd", x)
+    result = SVDResult(*apply(OPS["svd"], (x,), (bool(full_matrices),)))
+    check("svd", result.Vh, (x,), "has no singular values that could be found; scale it")
+    return result
+
+
+def svdvals(x: Any, /) -> Tensor:
+    """The singular values of matrices, descending.
+
+    Their derivative exists also where some coincide, as long as it is taken of functions that treat those alike.
+
+    >>> import tensorken as tk
+    >>> print(tk.linalg.svdvals([[3.0, 0.0], [0.0, 4.0]]))
+    [4 3]
+    """
+    return applied("svdvals", matrices("svdvals", x))
+
+
+def _symmetric(name: str, x: Any, triangle: Any) -> Tensor:
+    if triangle is None:
+        return symmetric(name, x)
+    if triangle not in ("L", "U"):
+        raise ArgumentError(f"{name}: UPLO must be 'L', 'U' or None, got {shown(triangle)}")
+    x = square(name, as_tensor(x))
+    return from_lower(x if triangle == "L" else x.mT)  # type: ignore[no-any-return]

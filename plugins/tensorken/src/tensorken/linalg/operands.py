@@ -1,0 +1,128 @@
+"""How the functions of tk.linalg take matrices, and how they notice that a result does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorken.arrays.functions.operands import a_tensor_of
+from tensorken_core.errors import ConcretizationError, LinearAlgebraError, ShapeError
+from tensorken_core.language.op import OPS
+from tensorken_core.language.shapes import Shape, broadcast
+from tensorken_core.tensor.coercion import pair_of_operands
+from tensorken_core.tensor.level import lower
+from tensorken_core.tensor.operators import floating_of
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+
+def matrices(name: str, x: Any) -> Tensor:
+    """Floating-point matrices."""
+    found = floating_of(as_tensor(x))
+    if found.ndim < 2:
+        raise ShapeError(f"{name}: need matrices, at least 2 axes, got shape {found.shape}; reshape first")
+    return found
+
+
+OTHERWISE = {
+    "solve": "tk.linalg.lstsq solves others in the sense of least squares",
+    "inv": "tk.linalg.pinv inverts others",
+    "eigh": "tk.linalg.svd decomposes others",
+    "eigvalsh": "tk.linalg.svdvals is for others",
+    "cond": "leave p out, or give 2 or -2, for others",
+}
+"""What to call for matrices that are not square."""
+
+
+def square(name: str, x: Any) -> Tensor:
+    """Floating-point square matrices."""
+    found = matrices(name, x)
+    if found.shape[-1] != found.shape[-2]:
+        raise ShapeError(
+            f"{name}: need square matrices, the last two sizes equal, got shape {found.shape}; "
+            f"{OTHERWISE.get(name, 'give as many rows as columns')}"
+        )
+    return found
+
+
+def symmetric(name: str, x: Any) -> Tensor:
+    """The symmetric part of square matrices, so that derivatives are symmetric, too."""
+    found = square(name, x)
+    return found * 0.5 + found.mT * 0.5
+
+
+def system(
+    name: str, a: Any, b: Any, checked: Callable[[str, Any], Tensor] = square
+) -> tuple[Tensor, Tensor, Shape]:
+    """Matrices and right-hand sides of one dtype, batch and number of rows, and the shape of the solution.
+
+    A single vector becomes a column.
+    """
+    a, b = pair_of_operands(name, a, b, a_tensor_of(a, b))
+    a, b = checked(name, a), floating_of(b)
+    if b.ndim == 0:
+        raise ShapeError(
+            f"{name}: need right-hand sides with at least one axis, got shape (); reshape them to (1,)"
+        )
+    columns = b.reshape((b.size, 1)) if b.ndim == 1 else b
+    if columns.shape[-2] != a.shape[-2]:
+        raise ShapeError(
+            f"{name}: {a.shape[-2]} rows of shape {a.shape} and {columns.shape[-2]} of {b.shape}; need equally many"
+        )
+    try:
+        batch = broadcast(a.shape[:-2], columns.shape[:-2])
+    except ShapeError:
+        raise ShapeError(
+            f"{name}: the batch axes of {a.shape} and {b.shape} do not broadcast; need equal sizes, or 1"
+        ) from None
+    solution = (*batch, a.shape[-1], columns.shape[-1])
+    return (
+        a.broadcast_to(batch + a.shape[-2:]),
+        columns.broadcast_to(batch + columns.shape[-2:]),
+        solution[:-1] if b.ndim == 1 else solution,
+    )
+
+
+def applied(name: str, x: Tensor, *rest: Any) -> Tensor:
+    """The op of this name; its other operands and its params follow."""
+    result: Tensor = x.apply(OPS[name], *rest)
+    return result
+
+
+# ---- results that do not exist -----------------------------------------------------------------------------
+
+
+def check(name: str, y: Tensor, operands: Sequence[Tensor], complaint: str) -> None:
+    """Raise a LinearAlgebraError for the first matrix of finite numbers for which y is NaN, if values are at hand."""
+    result = _at_hand(y)
+    if result is None or not _is_nan(result.sum()):  # nearly always: one NaN makes the sum NaN
+        return
+    wrong = result.eq(result).astype("int32").min((-2, -1)).eq(0)
+    for operand in operands:
+        x = Tensor(*lower(operand.representation, operand.interpreter))
+        wrong = wrong & (x - x).eq(0.0).astype("int32").min((-2, -1)).eq(1)
+    marks = wrong.ravel().tolist()
+    if True not in marks:
+        return
+    index, rest = [], marks.index(True)
+    for size in reversed(wrong.shape):
+        index.append(rest % size)
+        rest //= size
+    which = f" {tuple(index[::-1])}" if index else ""
+    raise LinearAlgebraError(f"{name}: matrix{which} of shape {operands[0].shape} {complaint}")
+
+
+def _at_hand(x: Tensor) -> Tensor | None:
+    """The value below all levels; None where there is none, as under vmap, where each example has its own."""
+    try:
+        return Tensor(*lower(x.representation, x.interpreter))
+    except ConcretizationError:
+        return None
+
+
+def _is_nan(x: Tensor) -> bool:
+    """Whether the one number is NaN; not if the backend has only shapes."""
+    try:
+        value = x.item()
+    except (ConcretizationError, NotImplementedError):
+        return False
+    return value != value  # type: ignore[no-any-return]

@@ -1,0 +1,168 @@
+"""Diagonals, traces, powers and chains of matrices."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from tensorken.arrays.functions import diagonals
+from tensorken.arrays.functions.operands import promoted
+from tensorken.arrays.functions.products import matmul
+from tensorken.linalg.operands import square
+from tensorken.linalg.systems import inv
+from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
+from tensorken_core.language.shapes import shown
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+
+__all__ = [
+    "diagonal",
+    "matrix_power",
+    "multi_dot",
+    "trace",
+]
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
+    """The elements of matrices on a diagonal, which is the last axis of the result.
+
+    Unlike `tk.diagonal`, which takes the first two axes unless told otherwise, this takes the last two.
+
+    Args:
+        x: of shape (..., m, n).
+        offset: how far to the right of the main diagonal; negative is to the left.
+
+    >>> import tensorken as tk
+    >>> tk.linalg.diagonal([[1.0, 2.0], [3.0, 4.0]]).tolist()
+    [1.0, 4.0]
+    """
+    return diagonals.diagonal(_of_two_axes("diagonal", x), offset, -2, -1)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+    """The sum of a diagonal of each matrix.
+
+    Args:
+        x: of shape (..., m, n).
+        offset: how far to the right of the main diagonal; negative is to the left.
+        dtype: to sum in; by default that of x, int32 for bool.
+
+    >>> import tensorken as tk
+    >>> tk.linalg.trace([[1.0, 2.0], [3.0, 4.0]]).item()
+    5.0
+    """
+    x = _of_two_axes("trace", x)
+    return diagonals.trace(x if dtype is None else x.astype(dtype), offset, -2, -1)
+
+
+def matrix_power(x: Any, n: int) -> Tensor:
+    """Square matrices multiplied with themselves n times, by repeated squaring; of the inverses if n is negative.
+
+    Args:
+        x: of shape (..., m, m); integers stay integers unless n is negative.
+        n: the exponent; 0 gives identity matrices.
+
+    Raises:
+        ShapeError: if the matrices are not square.
+        LinearAlgebraError: if n is negative and a matrix is singular.
+
+    >>> import tensorken as tk
+    >>> tk.linalg.matrix_power([[1, 1], [1, 0]], 10).tolist()
+    [[89, 55], [55, 34]]
+    """
+    try:
+        count = operator.index(n)
+    except ConcretizationError as error:
+        raise error.at("matrix_power") from None
+    except TypeError:
+        raise ArgumentError(f"matrix_power: the exponent must be an int, got {shown(n)}; round it") from None
+    given = as_tensor(x)
+    checked = square("matrix_power", given)
+    factor = inv(checked) if count < 0 else given if given.dtype.kind == "int" else checked
+    count = abs(count)
+    if count == 0:
+        return _identities(factor)
+    result = None
+    while True:
+        if count & 1:
+            result = factor if result is None else matmul(result, factor)
+        count >>= 1
+        if count == 0:
+            break
+        factor = matmul(factor, factor)
+    assert result is not None
+    return result
+
+
+def multi_dot(arrays: Sequence[Any]) -> Tensor:
+    """The product of a chain of matrices, in the order of the fewest multiplications.
+
+    Args:
+        arrays: at least two tensors with two axes; the first may be a row and the last a column with one axis.
+
+    Raises:
+        ShapeError: if neighbours do not fit, or one has another number of axes.
+
+    The order is found by dynamic programming: T. H. Cormen, C. E. Leiserson, R. L. Rivest, C. Stein, "Introduction to
+    Algorithms", section 15.2.
+
+    >>> import tensorken as tk
+    >>> tk.linalg.multi_dot([tk.ones((10, 100)), tk.ones((100, 5)), tk.ones((5, 50))]).shape
+    (10, 50)
+    """
+    chain = promoted("multi_dot", arrays)
+    if len(chain) < 2:
+        raise ArgumentError("multi_dot: need at least two matrices, got one; it is its own product")
+    shapes = [x.shape for x in chain]
+    row, column = chain[0].ndim == 1, chain[-1].ndim == 1
+    if row:
+        chain[0] = chain[0].reshape((1, *chain[0].shape))
+    if column:
+        chain[-1] = chain[-1].reshape((*chain[-1].shape, 1))
+    for left, right in pairwise(chain):
+        if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[0]:
+            raise ShapeError(
+                f"multi_dot: shapes {', '.join(map(str, shapes))} do not form a chain; each but the first and the "
+                f"last needs two axes, and as many rows as the one before has columns"
+            )
+    sizes = [x.shape[0] for x in chain] + [chain[-1].shape[1]]
+    product = _multiplied(chain, _splits(sizes), 0, len(chain) - 1)
+    return product.reshape(
+        tuple([n for n, gone in zip(product.shape, (row, column), strict=True) if not gone])
+    )
+
+
+def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """For each part of the chain, from first to last, after which matrix it is cheapest to split it."""
+    count = len(sizes) - 1
+    cost = {(i, i): 0 for i in range(count)}
+    split: dict[tuple[int, int], int] = {}
+    for length in range(1, count):
+        for first in range(count - length):
+            last = first + length
+            cost[first, last], split[first, last] = min(
+                (cost[first, k] + cost[k + 1, last] + sizes[first] * sizes[k + 1] * sizes[last + 1], k)
+                for k in range(first, last)
+            )
+    return split
+
+
+def _multiplied(chain: list[Tensor], split: dict[tuple[int, int], int], first: int, last: int) -> Tensor:
+    if first == last:
+        return chain[first]
+    k = split[first, last]
+    return matmul(_multiplied(chain, split, first, k), _multiplied(chain, split, k + 1, last))
+
+
+def _identities(x: Tensor) -> Tensor:
+    """An identity matrix for each square matrix."""
+    n = x.shape[-1]
+    return x.constant([i == j for i in range(n) for j in range(n)], x.dtype, (n, n)).broadcast_to(x.shape)
+
+
+def _of_two_axes(name: str, x: Any) -> Tensor:
+    found = as_tensor(x)
+    if found.ndim < 2:
+        raise ShapeError(f"{name}: need matrices, at least 2 axes, got shape {found.shape}; reshape first")
+    return found

@@ -1,0 +1,210 @@
+"""Walk: the equations of a program from last to first, each sending its operands what their adjoints get from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Literal as OneOf
+
+from tensorken.programs.adjoints.record import Step
+from tensorken_core.levels.trace import Trace
+from tensorken_core.program.program import Equation, Program, Variable
+from tensorken_core.tensor.level import ground, running
+from tensorken_core.tensor.tensor import Tensor, result_at
+
+Strategy = OneOf["accumulate", "pass on"]
+
+FEW = 2
+"""So many increments may go straight on through a rule that costs nothing; more would meet more of them below."""
+
+
+class Walk:
+    """The equations of a program from last to first, each giving its operands what it has to."""
+
+    def __init__(
+        self, program: Program, output: Variable, wanted: Iterable[Variable], strategy: Strategy | None
+    ) -> None:
+        interpreters = [program.backend, *[x.interpreter for x in program.constants.values()]]
+        self.level = Trace(ground(interpreters, "adjoints"))
+        self.level.transform = "adjoints"
+        self.level.constants.update(program.constants)
+        self.output = output
+        self.wanted = tuple(dict.fromkeys(wanted))
+        self.strategy = strategy
+        self.steps: list[Step] = []
+        self.kept: dict[Variable, Tensor] = {}
+        self.finished: dict[Variable, Variable] = {}
+        self.active = _dependent(program, self.wanted) & _needed(program, output)
+        self.forward = [self._recording(equation) for equation in program.equations]
+        self.made_by = {v: e for e in self.forward for v in e.results}
+        self.level.equations[:] = self.forward
+        self.passing, self.arrived = self._plan(), Counter[Variable]()
+
+    def run(self, seed: Variable) -> dict[Variable, Variable]:
+        """The adjoint of each value that is wanted and that the output depends on."""
+        if self.output not in self.active:
+            return {}
+        self.level.closed = False
+        with running(self.level):
+            self._increment([(self.output, self._tensor(seed))])
+            for equation in reversed(self.forward):
+                if any([v in self.arrived for v in equation.results]):
+                    self._finalise(equation)
+            for v in self.wanted:
+                if v in self.kept:
+                    self._step("finalise", v, self._taken(v))
+        return self.finished
+
+    # ---- who keeps what ------------------------------------------------------------------------------------
+
+    def _plan(self) -> set[Variable]:
+        """The values whose increments go straight on."""
+        arrivals = Counter({self.output: 1})
+        passing: set[Variable] = set()
+        for equation in reversed(self.forward):
+            for v in equation.results:
+                if arrivals[v] and self._passes_on(v, equation, arrivals[v]):
+                    passing.add(v)
+            if any([arrivals[v] for v in equation.results]):
+                sent = max([arrivals[v] if v in passing else 1 for v in equation.results])
+                for v in equation.operands:
+                    if v in self.active:
+                        arrivals[v] += sent
+        return passing
+
+    def _passes_on(self, v: Variable, equation: Equation, arrivals: int) -> bool:
+        if v in self.wanted or len(equation.results) > 1 or self.strategy == "accumulate":
+            return False
+        if self.strategy == "pass on":
+            return True
+        return arrivals == 1 or (arrivals <= FEW and self._is_free(equation))
+
+    def _is_free(self, equation: Equation) -> bool:
+        """Whether the rule hands increments on as they are."""
+        before = len(self.level.equations)
+        (y,) = equation.results
+        self.level.closed = False
+        with running(self.level):
+            self._pulled(equation, [self._tensor(Variable(y.shape, y.dtype))])
+        count = len(self.level.equations) - before
+        del self.level.equations[before:]
+        return count == 0
+
+    # ---- the three steps -----------------------------------------------------------------------------------
+
+    def _increment(self, contributions: list[tuple[Variable, Tensor]]) -> None:
+        """Bring contributions to values, and further where they go straight on."""
+        pending = contributions[::-1]
+        while pending:
+            v, t = pending.pop()
+            self.arrived[v] += 1
+            if v in self.passing:
+                self._step("pass on", v, t)
+                pending += self._contributions(self.made_by[v], [t])[::-1]
+            elif v in self.kept:
+                self.kept[v] = self.kept[v] + t
+                made_by = self.made_by.get(v)
+                origin = None if made_by is None else made_by.origin
+                self.level.equations[-1] = replace(self.level.equations[-1], origin=origin)
+                self._step("increment", v, t)
+            else:
+                self._step("initialise", v, t)
+                self.kept[v] = t
+
+    def _finalise(self, equation: Equation) -> None:
+        """All that uses the results has been: what they have kept goes on, and is freed."""
+        given: list[Tensor | None] = []
+        for v in equation.results:
+            given.append(self._taken(v) if v in self.kept else None)
+            if v in self.arrived:
+                self._step("finalise", v, given[-1])
+        if any([t is not None for t in given]) and any([v in self.active for v in equation.operands]):
+            self._increment(self._contributions(equation, given))
+
+    def _taken(self, v: Variable) -> Tensor:
+        t = self.kept.pop(v)
+        if v in self.wanted:
+            self.finished[v] = t.representation
+        return t
+
+    def _step(self, kind: str, v: Variable, t: Tensor | None) -> None:
+        term = None if t is None else t.representation
+        self.steps.append(Step(kind, v, len(self.level.equations), term))
+
+    # ---- rules ---------------------------------------------------------------------------------------------
+
+    def _contributions(
+        self, equation: Equation, given: Sequence[Tensor | None]
+    ) -> list[tuple[Variable, Tensor]]:
+        """What a rule gives to the operands that need it; the equations of what they do not need go again."""
+        equations = self.level.equations
+        before = len(equations)
+        found = self._pulled(equation, given)
+        needed: set[Variable] = {t.representation for _, t in found}
+        kept: list[Equation] = []
+        for added in reversed(equations[before:]):
+            if not needed.isdisjoint(added.results):
+                needed.update(added.operands)
+                kept.append(replace(added, origin=equation.origin))
+        equations[before:] = kept[::-1]
+        return found
+
+    def _pulled(self, equation: Equation, given: Sequence[Tensor | None]) -> list[tuple[Variable, Tensor]]:
+        op, params = equation.op, equation.params
+        ys = [self._tensor(v) for v in equation.results]
+        xs = [self._tensor(v) for v in equation.operands]
+        if op.vjp_all is not None:
+            active = tuple([v in self.active for v in equation.operands])
+            if op.primal_rule is not None:
+                primals, kept = op.primal_rule(active, xs, params)
+                ys = [*primals, *kept]
+            pulled = op.vjp_all(given, ys, xs, params, *((active,) if op.vjp_needs_active else ()))
+        else:
+            pulled = [
+                rule(given[0], *ys, *xs, *params) if rule is not None and v in self.active else None
+                for v, rule in zip(equation.operands, op.vjp, strict=False)
+            ]
+        return [
+            (v, result_at(self.level, t))
+            for v, t in zip(equation.operands, pulled, strict=False)
+            if t is not None and v in self.active
+        ]
+
+    def _tensor(self, v: Variable) -> Tensor:
+        return Tensor(self.level, v, v.shape, v.dtype)
+
+    def _recording(self, equation: Equation) -> Equation:
+        """The equation; one that runs programs gives besides what its derivative needs."""
+        op = equation.op
+        active = tuple([v in self.active for v in equation.operands])
+        if op.higher_order is None or not any(active) or self.active.isdisjoint(equation.results):
+            return equation
+        op, params, count = op.higher_order.record(active, equation.params)
+        shapes = op.shape(*[v.shape for v in equation.operands], *params)
+        dtypes = op.dtype(*[v.dtype for v in equation.operands], *params)
+        more = [Variable(*facts) for facts in zip(shapes[count:], dtypes[count:], strict=True)]
+        return replace(equation, op=op, params=params, results=(*equation.results, *more))
+
+
+def _dependent(program: Program, given: Iterable[Variable]) -> set[Variable]:
+    """What depends on given values by rules that have derivatives."""
+    found = set(given)
+    for equation in program.equations:
+        op = equation.op
+        if op.higher_order is None and op.vjp_all is None:
+            on = [v for v, rule in zip(equation.operands, op.vjp, strict=False) if rule is not None]
+        else:
+            on = list(equation.operands[: op.reaching])
+        if not found.isdisjoint(on):
+            found.update([v for v in equation.results if v.dtype.kind == "float"])
+    return found
+
+
+def _needed(program: Program, output: Variable) -> set[Variable]:
+    """What an output is computed from, and itself."""
+    found = {output}
+    for equation in reversed(program.equations):
+        if not found.isdisjoint(equation.results):
+            found.update(equation.operands)
+    return found

@@ -1,0 +1,176 @@
+"""Files: the text of a program, which another process or a later version reads; docs/programs.md describes it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import struct
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from tensorken.programs.forms.plain import float_text, plain, plain_structure
+from tensorken.programs.inline_user_ops import with_bodies
+from tensorken_core.errors import ProgramError, TensorkenError
+from tensorken_core.language.dtypes import DType
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.program.names import called_last
+from tensorken_core.program.program import Equation, Literal, Program, Variable
+from tensorken_core.tensor.tensor import Tensor
+
+FORMAT = "tensorken program"
+VERSION = 1
+
+
+def written(program: Program, drop_rules: bool = False) -> str:
+    """The text of a program.
+
+    Raises:
+        ProgramError: if something in it has no form in text.
+    """
+    writer = _Writer()
+    try:
+        programs = [writer.program(p, drop_rules) for p in reversed(called_last(with_bodies(program)))]
+    except ProgramError as error:
+        raise ProgramError(f"save: {program.name}: {error}") from None
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "files": list(writer.files),
+        "constants": writer.constants,
+        "programs": programs,
+    }
+    content = {**content, "checksum": checksum(content)}
+    return "\n".join(_laid_out(content, 4)) + "\n"
+
+
+def checksum(content: Mapping[str, Any]) -> str:
+    """Of all but the checksum itself, however it is laid out."""
+    rest = {key: value for key, value in content.items() if key != "checksum"}
+    data = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return f"sha256:{hashlib.sha256(data.encode()).hexdigest()}"
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.places: dict[Program, int] = {}
+        self.files: dict[str, int] = {}
+        self.constants: list[Any] = []
+        self.known: dict[
+            int, int
+        ] = {}  # by the identity of a representation, as programs may share constants
+
+    def program(self, program: Program, drop_rules: bool) -> dict[str, Any]:
+        values: dict[Variable, int] = {}
+        rows: list[Any] = []
+
+        def place(v: Variable) -> int:
+            if v not in values:
+                values[v] = len(rows)
+                row = [v.dtype.name, list(v.shape)]
+                rows.append([*row, self._number(v.value)] if isinstance(v, Literal) else row)
+            return values[v]
+
+        found: dict[str, Any] = {
+            "name": program.name,
+            "parameters": list(program.parameters),
+            "values": rows,
+            "inputs": [place(v) for v in program.inputs],
+            "constants": [[place(v), self._constant(x)] for v, x in program.constants.items()],
+            "equations": [self._equation(e, place, drop_rules) for e in program.equations],
+            "outputs": [place(v) for v in program.outputs],
+        }
+        for key in ("arguments", "result"):
+            structure = getattr(program, key)
+            if structure is not None:
+                found[key] = plain_structure(structure, self.places.__getitem__)
+        if program.donated:
+            found["donated"] = sorted(program.donated)
+        self.places[program] = len(self.places)
+        return found
+
+    def _equation(
+        self, equation: Equation, place: Callable[[Variable], int], drop_rules: bool
+    ) -> dict[str, Any]:
+        found: dict[str, Any] = {"op": self._op(equation.op, drop_rules)}
+        found["operands"] = [place(v) for v in equation.operands]
+        if equation.params:
+            found["params"] = [plain(p, self.places.__getitem__) for p in equation.params]
+        found["results"] = [place(v) for v in equation.results]
+        if equation.origin is not None:
+            file = self.files.setdefault(equation.origin.file, len(self.files))
+            found["origin"] = [file, equation.origin.line]
+        if equation.scope:
+            found["scope"] = equation.scope
+        return found
+
+    def _op(self, op: Op, drop_rules: bool) -> str:
+        known = OPS.get(op.name)
+        if known is op:
+            return op.name
+        if op.higher_order is not None:
+            if (
+                known is None or known.higher_order is not op.higher_order
+            ):  # which those with derivatives of their own share
+                names = [other.name for other in OPS.values() if other.higher_order is not None]
+                raise ProgramError(f"the op {op.name!r} runs programs and is none of {', '.join(names)}")
+            return op.name
+        if not drop_rules:
+            raise ProgramError(
+                f"{op.name!r} has derivative rules of its own, which are Python and no data; pass drop_rules=True to "
+                f"keep what it computes, differentiated as that is, or give it a place in the op table "
+                f"(tensorken_core.language.op.register)"
+            )
+        return "call"
+
+    def _number(self, value: bool | int | float) -> Any:
+        return float_text(value) if isinstance(value, float) else value
+
+    def _constant(self, x: Tensor) -> int:
+        key = id(x.representation)
+        if key not in self.known:
+            self.known[key] = len(self.constants)
+            data = base64.b64encode(elements_of(x)).decode()
+            self.constants.append({"dtype": x.dtype.name, "shape": list(x.shape), "data": data})
+        return self.known[key]
+
+
+def elements_of(x: Tensor) -> bytes:
+    """The elements, row-major and little-endian."""
+    if not isinstance(x.interpreter, RawTensor):
+        transform = getattr(x.interpreter, "transform", "a transform")
+        raise ProgramError(
+            f"a constant of shape {x.shape} belongs to {transform}, so it has no value to keep; pass it as an argument"
+        )
+    try:
+        flat = x.flat()
+    except TensorkenError as error:
+        raise ProgramError(f"a constant of shape {x.shape} has no elements to keep: {error}") from None
+    if isinstance(flat, list):
+        return struct.pack(f"<{len(flat)}{x.dtype.format}", *flat)
+    return little_endian(memoryview(flat).tobytes(), x.dtype)
+
+
+def little_endian(data: bytes, dtype: DType) -> bytes:
+    """From, or to, the order of this machine."""
+    if sys.byteorder == "little":
+        return data
+    size = dtype.itemsize
+    return b"".join([data[i : i + size][::-1] for i in range(0, len(data), size)])
+
+
+def _laid_out(value: Any, depth: int, before: str = "", after: str = "") -> Iterator[str]:
+    """JSON with a line for each of the values down to a depth."""
+    if depth == 0 or not isinstance(value, list | dict) or not value:
+        yield f"{before}{json.dumps(value, ensure_ascii=True)}{after}"
+        return
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    indent = " " * (len(before) - len(before.lstrip()))
+    yield f"{before}{opening}"
+    items = value.items() if isinstance(value, dict) else [(None, v) for v in value]
+    for i, (key, item) in enumerate(items):
+        name = "" if key is None else f"{json.dumps(key)}: "
+        yield from _laid_out(item, depth - 1, f"{indent} {name}", "," if i < len(value) - 1 else "")
+    yield f"{indent}{closing}{after}"

@@ -1,0 +1,261 @@
+"""Loading: from the text of a program to the program, with all that may be wrong with it said in one line."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import keyword
+import math
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorken.programs.forms.checks import check_equation
+from tensorken.programs.forms.files import FORMAT, VERSION, checksum, little_endian
+from tensorken.programs.forms.plain import float_of, structure_of, value_of
+from tensorken_core import tree
+from tensorken_core.errors import ProgramError
+from tensorken_core.language.dtypes import DTYPES, DType, check_scalar
+from tensorken_core.language.op import OPS
+from tensorken_core.language.shapes import MOST_AXES, MOST_ELEMENTS
+from tensorken_core.program.names import printable
+from tensorken_core.program.program import Equation, Literal, Program, Variable
+from tensorken_core.source_line import Origin
+from tensorken_core.tensor.tensor import Tensor
+
+Make = Callable[[tuple[int, ...], Any, DType], Tensor]
+"""From shape, elements and dtype to a tensor."""
+
+
+def read(data: bytes, where: str, backend: Any, make: Make) -> Program:
+    """The program of a text.
+
+    Args:
+        data: the text in UTF-8.
+        where: it comes from, for messages.
+        backend: on which the program runs if nothing says otherwise.
+        make: makes its constants.
+
+    Raises:
+        ProgramError: if that is no text of a program, or not one for this version.
+    """
+    try:
+        return _Reader(_content(data), backend, make).last()
+    except ProgramError as error:
+        raise ProgramError(f"load: {where}: {printable(str(error)):.300}") from None
+    except RecursionError:
+        raise ProgramError(f"load: {where}: the file is damaged: it is nested too deep") from None
+    except Exception as error:  # noqa: BLE001 - whatever a rule makes of facts that contradict one another
+        told = printable(" ".join(str(error).split()))
+        raise ProgramError(
+            f"load: {where}: the file is damaged: {type(error).__name__}: {told:.120}"
+        ) from None
+
+
+def _content(data: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        told = " ".join(str(error).split())
+        raise ProgramError(f"this is no JSON, so no program, or a damaged one: {told:.120}") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ProgramError(f"this is no program: it lacks the entry 'format': {FORMAT!r}")
+    version = content.get("version")
+    if type(version) is not int or version > VERSION or version < 1:
+        raise ProgramError(
+            f"the format has version {version!r}, and this Tensorken reads up to {VERSION}; use a newer one"
+        )
+    if "checksum" in content and content["checksum"] != checksum(content):
+        raise ProgramError(
+            "the file is damaged: it differs from its checksum; if you changed it on purpose, remove that entry"
+        )
+    return content
+
+
+def _entries(what: str, data: Any, needed: Sequence[str], known: Sequence[str] = ()) -> dict[str, Any]:
+    """An object that has these entries, and no others than the known ones."""
+    if not isinstance(data, dict):
+        raise ProgramError(f"{what} is {data!r:.40}, need an object")
+    lacking = [key for key in needed if key not in data]
+    more = [key for key in data if key not in needed and key not in known]
+    if lacking or more:
+        told = f"lacks {lacking[0]!r}" if lacking else f"has an unknown entry {more[0]!r:.40}"
+        raise ProgramError(f"the file is damaged: {what} {told}")
+    return data
+
+
+class _Reader:
+    def __init__(self, content: dict[str, Any], backend: Any, make: Make) -> None:
+        self.content = _entries(
+            "the file", content, ("format", "version", "files", "constants", "programs"), ("checksum",)
+        )
+        self.backend = backend
+        self.files = [_text(file) for file in content["files"]]
+        self.constants = [self._constant(row, make) for row in content["constants"]]
+        self.programs: list[Program] = []
+
+    def last(self) -> Program:
+        rows = self.content["programs"]
+        for i, row in enumerate(rows):
+            program = self._program(row)
+            if program.donated and i < len(rows) - 1:
+                # Which memory may be taken matters to the caller of the last one; passes change the others' inputs.
+                program = program.changed(donated=frozenset())
+            self.programs.append(program)
+        if not self.programs:
+            raise ProgramError("the file has no program")
+        return self.programs[-1]
+
+    def _constant(self, row: Any, make: Make) -> Tensor:
+        row = _entries("a constant", row, ("dtype", "shape", "data"))
+        variable = self._variable([row["dtype"], row["shape"]])
+        dtype = variable.dtype
+        try:
+            data = little_endian(base64.b64decode(row["data"], validate=True), dtype)
+        except binascii.Error as error:
+            raise ProgramError(f"the file is damaged: a constant is no base64: {error}") from None
+        count, needed = len(data), math.prod(variable.shape) * dtype.itemsize
+        if count != needed:
+            raise ProgramError(
+                f"the file is damaged: a constant {dtype.name} {variable.shape} has {count} bytes, need {needed}"
+            )
+        if (
+            dtype.format in "e?"
+        ):  # which memoryview has not before Python 3.12, and whose bytes may be others than 0, 1
+            return make(
+                variable.shape, list(struct.unpack(f"{count // dtype.itemsize}{dtype.format}", data)), dtype
+            )
+        return make(variable.shape, memoryview(data).cast(dtype.format), dtype)  # type: ignore[call-overload]
+
+    def _variable(self, row: Any) -> Variable:
+        name, sizes, *literal = row
+        if name not in DTYPES or not all([type(n) is int and n >= 0 for n in sizes]) or len(literal) > 1:
+            raise ProgramError(f"the file is damaged: no value is {row!r:.60}")
+        dtype, shape = DTYPES[name], tuple(sizes)
+        if len(shape) > MOST_AXES or math.prod([n or 1 for n in shape]) >= MOST_ELEMENTS:
+            raise ProgramError(f"the file is damaged: no machine holds a value of {dtype.name} {shape!s:.60}")
+        if not literal:
+            return Variable(shape, dtype)
+        value: Any = literal[0]
+        kinds: dict[str, type] = {"bool": bool, "int": int, "float": str}
+        if type(value) is not kinds[dtype.kind]:
+            raise ProgramError(f"the file is damaged: {value!r:.40} is no {dtype.name}")
+        number: Any = float_of(str(value)) if dtype.kind == "float" else value
+        check_scalar(number, dtype)
+        return Literal(shape, dtype, number)
+
+    def _at(self, place: Any) -> Program:
+        if type(place) is not int or not 0 <= place < len(self.programs):
+            raise ProgramError(
+                f"the file is damaged: no program {place!r:.20} stands before the one that runs it"
+            )
+        return self.programs[place]
+
+    def _program(self, row: Any) -> Program:
+        row = _entries(
+            "a program",
+            row,
+            ("name", "parameters", "values", "inputs", "constants", "equations", "outputs"),
+            ("arguments", "result", "donated"),
+        )
+        values = [self._variable(value) for value in row["values"]]
+        defined: set[Variable] = {v for v in values if isinstance(v, Literal)}
+
+        def define(places: Any) -> tuple[Variable, ...]:
+            found = tuple([values[_index(place, values)] for place in places])
+            for v in found:
+                if v in defined:
+                    raise ProgramError("the file is damaged: a value is defined twice")
+                defined.add(v)
+            return found
+
+        def use(places: Any) -> tuple[Variable, ...]:
+            found = tuple([values[_index(place, values)] for place in places])
+            if not defined.issuperset(found):
+                raise ProgramError("the file is damaged: a value is used before it is defined")
+            return found
+
+        inputs = define(row["inputs"])
+        constants: dict[Variable, Tensor] = {}
+        for place, of in row["constants"]:
+            (v,), x = define([place]), self.constants[_index(of, self.constants)]
+            if (v.shape, v.dtype) != (x.shape, x.dtype):
+                raise ProgramError(f"the file is damaged: a constant is {x.dtype.name} {x.shape}, not {v!r}")
+            constants[v] = x
+        equations = tuple([self._equation(e, define, use) for e in row["equations"]])
+        outputs = use(row["outputs"])
+        structures = {
+            key: structure_of(row[key], self._at) if row.get(key) is not None else None
+            for key in ("arguments", "result")
+        }
+        for structure, ends in ((structures["arguments"], inputs), (structures["result"], outputs)):
+            if structure is not None and structure.size != len(ends):
+                raise ProgramError(f"the file is damaged: {structure.size} leaves for {len(ends)} values")
+        if structures["arguments"] is not None:
+            match tree.unflatten(structures["arguments"], inputs):
+                case (tuple(), dict() as named) if all([isinstance(name, str) for name in named]):
+                    pass
+                case _:
+                    raise ProgramError("the file is damaged: arguments must be positional ones and keywords")
+        return Program(
+            inputs,
+            outputs,
+            equations,
+            constants,
+            structures["arguments"],
+            structures["result"],
+            tuple([_parameter(name) for name in row["parameters"]]),
+            _text(row["name"]),
+            self.backend,
+            frozenset([_index(place, inputs) for place in row.get("donated", ())]),
+        )
+
+    def _equation(
+        self,
+        row: Any,
+        define: Callable[[Any], tuple[Variable, ...]],
+        use: Callable[[Any], tuple[Variable, ...]],
+    ) -> Equation:
+        row = _entries("an equation", row, ("op", "operands", "results"), ("params", "origin", "scope"))
+        op = OPS.get(row["op"])
+        if op is None:
+            raise ProgramError(
+                f"it needs the op {row['op']!r:.60}, which is not in the op table; install and import what brings it"
+            )
+        operands = use(row["operands"])
+        params = tuple([value_of(p, self._at) for p in row.get("params", ())])
+        check_equation(op, operands, params)
+        shapes = op.shape(*[v.shape for v in operands], *params)
+        dtypes = op.dtype(*[v.dtype for v in operands], *params)
+        results = define(row["results"])
+        expected = [(shapes, dtypes)] if op.results == 1 else list(zip(shapes, dtypes, strict=True))
+        if [(v.shape, v.dtype) for v in results] != expected:
+            raise ProgramError(f"the file is damaged: {op.name} gives other shapes or dtypes than it says")
+        origin = None
+        if row.get("origin") is not None:
+            file, line = row["origin"]
+            origin = Origin(self.files[_index(file, self.files)], line)
+        scope = row.get("scope", 0)
+        if type(scope) is not int or (origin is not None and type(origin.line) is not int):
+            raise ProgramError("the file is damaged: a line or a scope is no number")
+        return Equation(op, operands, params, results, origin, scope)
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise ProgramError(f"the file is damaged: {value!r:.40} is no text")
+    return value
+
+
+def _parameter(value: Any) -> str:
+    """What a function calls an argument."""
+    if not _text(value).isidentifier() or keyword.iskeyword(value):
+        raise ProgramError(f"the file is damaged: {value!r:.40} is no name of a parameter")
+    return str(value)
+
+
+def _index(place: Any, values: Sequence[Any]) -> int:
+    if type(place) is not int or not 0 <= place < len(values):
+        raise ProgramError(f"the file is damaged: {place!r:.20} is no place among {len(values)}")
+    return place

@@ -1,0 +1,98 @@
+"""Page: a program as notebooks show it: a table of its equations, in the colours of the page around it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+
+from tensorken.programs.forms.text import constant, params, place_of, returned, summary, type_of
+from tensorken_core.program.names import Names, titles, within
+from tensorken_core.program.program import Equation, Literal, Program, Variable
+
+MOST = 300
+"""So many equations of a program are shown, half of them its first and half its last."""
+
+_STYLE = """
+.tk-program { color-scheme: light dark; font: 13px/1.5 ui-monospace, Menlo, Consolas, monospace;
+  --tk-name: light-dark(#0b57d0, #8ab4f8); --tk-op: light-dark(#8a3ffc, #c8a2ff);
+  --tk-faint: light-dark(#5f6368, #9aa0a6);
+  --tk-line: light-dark(#dadce0, #3c4043); --tk-hit: light-dark(#fff3c4, #4a3f12); margin: .5em 0; overflow-x: auto; }
+.tk-program table { border-collapse: collapse; margin: .25em 0 .75em; font: inherit; }
+.tk-program td, .tk-program th { text-align: left; padding: 1px 12px 1px 0; white-space: pre; border: 0;
+  background: none; vertical-align: top; }
+.tk-program thead th { color: var(--tk-faint); font-weight: normal; border-bottom: 1px solid var(--tk-line); }
+.tk-program tr:hover, .tk-program tr:target { background: var(--tk-hit); }
+.tk-program a { color: var(--tk-name); text-decoration: none; }
+.tk-program a:hover { text-decoration: underline; }
+.tk-program b { color: var(--tk-name); font-weight: 600; }
+.tk-program i { color: var(--tk-op); font-style: normal; }
+.tk-program .tk-faint { color: var(--tk-faint); }
+.tk-program td.tk-wide { white-space: pre-wrap; max-width: 60ch; }
+[data-jp-theme-light="true"] .tk-program, [data-theme="light"] .tk-program { color-scheme: light; }
+[data-jp-theme-light="false"] .tk-program, [data-theme="dark"] .tk-program { color-scheme: dark; }
+"""
+
+
+def page(program: Program) -> str:
+    """HTML with its own style and nothing from elsewhere: each name leads to the line that defines it."""
+    programs = within(program)
+    called = titles(programs)
+    key = f"tk{zlib.crc32(str(program).encode()):x}"  # pages of several programs may stand in one document
+    parts = [
+        f"<details{' open' if p is program else ''}><summary><b>{escape(called[p])}</b>"
+        f' <span class="tk-faint">{escape(summary(p).partition(": ")[2].rstrip(">"))}</span></summary>'
+        f"{_table(p, called, f'{key}-{i}')}</details>"
+        for i, p in enumerate(programs)
+    ]
+    return f'<div class="tk-program"><style>{_STYLE}</style>{"".join(parts)}</div>'
+
+
+def _table(program: Program, called: Mapping[Program, str], key: str) -> str:
+    names = Names(program)
+    rows = ["".join(_rows(program, called, names, key))]
+    head = "".join([f"<th>{title}</th>" for title in ("value", "type", "is", "from")])
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _rows(program: Program, called: Mapping[Program, str], names: Names, key: str) -> Iterator[str]:
+    places: dict[Variable, int] = {}
+
+    def defined(variables: Sequence[Variable], what: str, where: str = "") -> str:
+        for v in variables:
+            places.setdefault(v, len(places))
+        anchors = "".join([f'<a id="{key}-{places[v]}"></a>' for v in variables[1:]])
+        own = f' id="{key}-{places[variables[0]]}"' if variables else ""
+        titles_ = ", ".join([f"<b>{escape(names[v])}</b>" for v in variables])
+        types = "\n".join([type_of(v) for v in variables])
+        return (
+            f"<tr{own}><td>{anchors}{titles_}</td><td class='tk-faint'>{types}</td>"
+            f"<td class='tk-wide'>{what}</td><td class='tk-faint'>{escape(where)}</td></tr>"
+        )
+
+    def used(v: Variable) -> str:
+        if isinstance(v, Literal) or v not in places:
+            return escape(names[v])
+        return f'<a href="#{key}-{places[v]}">{escape(names[v])}</a>'
+
+    def written(equation: Equation) -> str:
+        given = [*map(used, equation.operands), *map(escape, params(equation, called))]
+        return f"<i>{escape(equation.op.name)}</i>({', '.join(given)})"
+
+    for v in program.inputs:
+        yield defined([v], '<span class="tk-faint">input</span>')
+    for v, x in program.constants.items():
+        yield defined([v], f'<span class="tk-faint">{escape(constant(x))}</span>')
+    count = len(program.equations)
+    before = ""
+    for i, equation in enumerate(program.equations):
+        if count > MOST and MOST // 2 <= i < count - MOST // 2:
+            if i == MOST // 2:
+                yield f"<tr><td colspan=4 class='tk-faint'>{count - MOST} more: print(program) has all</td></tr>"
+            for v in equation.results:
+                names[v]  # so that those that follow are called as in the text
+            continue
+        where = place_of(equation)
+        yield defined(equation.results, written(equation), where if where != before else "")
+        before = where
+    yield f'<tr><td><i>return</i></td><td colspan=3 class="tk-wide">{escape(returned(program, names))}</td></tr>'

@@ -1,0 +1,196 @@
+"""Plain: Python values and structures of trees as what JSON has, with nothing lost, and back."""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+import sys
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from tensorken_core import tree
+from tensorken_core.errors import ProgramError
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.program.program import Program
+
+DEEPEST = 50  # levels of params and keys
+
+CONTAINERS: dict[str, type] = {
+    **{kind.__name__: kind for kind in (dict, list, tuple, OrderedDict, defaultdict)},
+    "None": type(None),
+}
+"""The kinds of containers that have short names; others go by `module:name`."""
+
+_FACTORIES: dict[str, type] = {
+    kind.__name__: kind for kind in (list, dict, tuple, int, float, str, set, bool)
+}
+"""What a defaultdict may make of a missing key."""
+
+
+# ---- values ------------------------------------------------------------------------------------------------
+
+
+def plain(value: Any, place_of: Callable[[Program], int], depth: int = 0) -> Any:
+    """A value as JSON has it: a tuple is an array, what else JSON lacks an object with one entry.
+
+    Raises:
+        ProgramError: if it is of another kind.
+    """
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if depth < DEEPEST:
+
+        def inner(values: Any) -> list[Any]:
+            return [plain(v, place_of, depth + 1) for v in values]
+
+        match value:
+            case float():
+                return {"float": float_text(value)}
+            case tuple() if type(value) is tuple:
+                return inner(value)
+            case list() if type(value) is list:
+                return {"list": inner(value)}
+            case dict() if type(value) is dict:
+                return {"dict": [inner(pair) for pair in value.items()]}
+            case DType():
+                return {"dtype": value.name}
+            case Program():
+                return {"program": place_of(value)}
+            case slice():
+                return {"slice": inner((value.start, value.stop, value.step))}
+            case range():
+                return {"range": [value.start, value.stop, value.step]}
+            case bytes():
+                return {"bytes": base64.b64encode(value).decode()}
+            case type() if _FACTORIES.get(value.__name__) is value:
+                return {"type": value.__name__}
+    raise ProgramError(f"a value of the kind {type(value).__name__} has no form in the file: {value!r:.60}")
+
+
+def value_of(data: Any, program_at: Callable[[Any], Program], depth: int = 0) -> Any:
+    """The inverse of `plain`.
+
+    Raises:
+        ProgramError: if there is no such value.
+    """
+    if data is None or type(data) in (bool, int, str):
+        return data
+    if depth < DEEPEST:
+
+        def inner(values: Any) -> tuple[Any, ...]:
+            return tuple([value_of(v, program_at, depth + 1) for v in values])
+
+        match data:
+            case list():
+                return inner(data)
+            case {"float": str(text), **rest} if not rest:
+                return float_of(text)
+            case {"list": list(values), **rest} if not rest:
+                return list(inner(values))
+            case {"dict": list(pairs), **rest} if not rest:
+                return {key: value for key, value in map(inner, pairs)}  # noqa: C416 - pairs that are none are refused
+            case {"dtype": str(name), **rest} if not rest and name in DTYPES:
+                return DTYPES[name]
+            case {"program": int(place), **rest} if not rest:
+                return program_at(place)
+            case {"slice": [_, _, _] as parts, **rest} if not rest:
+                return slice(*inner(parts))
+            case {"range": [int(start), int(stop), int(step)], **rest} if not rest:
+                return range(start, stop, step)
+            case {"bytes": str(text), **rest} if not rest:
+                return base64.b64decode(text, validate=True)
+            case {"type": str(name), **rest} if not rest and name in _FACTORIES:
+                return _FACTORIES[name]
+    raise ProgramError(f"no value is written {data!r:.60}")
+
+
+def float_text(value: float) -> str:
+    """A float with all its bits: hexadecimal, and a NaN as the bits of its double."""
+    return f"nan:{struct.pack('>d', value).hex()}" if math.isnan(value) else value.hex()
+
+
+def float_of(text: str) -> float:
+    """The inverse of `float_text`."""
+    if text.startswith("nan:"):
+        (value,) = struct.unpack(">d", bytes.fromhex(text.removeprefix("nan:")))
+        return float(value)
+    return float.fromhex(text)
+
+
+# ---- structures --------------------------------------------------------------------------------------------
+
+
+def plain_structure(structure: tree.Structure, place_of: Callable[[Program], int]) -> list[Any]:
+    """The nodes in the order of a walk from the root: None for a leaf, else kind, metadata and number of children.
+
+    Raises:
+        ProgramError: if a container, or what belongs to it, has no form in the file.
+    """
+    return [
+        None if node is None else [_name_of(node[0].kind), plain(node[1], place_of), node[2]]
+        for node in structure.nodes
+    ]
+
+
+def structure_of(data: Any, program_at: Callable[[Any], Program]) -> tree.Structure:
+    """The inverse of `plain_structure`.
+
+    Raises:
+        ProgramError: if that is no structure, or a class in it is not there.
+    """
+    nodes: list[Any] = []
+    missing = 1
+    for row in data:
+        missing -= 1
+        if row is None:
+            nodes.append(None)
+            continue
+        name, metadata, count = row
+        nodes.append((_container(name), value_of(metadata, program_at), count))
+        if missing < 0 or type(count) is not int or count < 0:
+            break
+        missing += count
+    if missing != 0 or len(nodes) != len(data):
+        raise ProgramError("the structure of arguments or results has too few nodes, or too many")
+    found = tree.Structure(tuple(nodes), sum([node is None for node in nodes]))
+    if tree.structure(tree.unflatten(found, range(found.size))) != found:
+        raise ProgramError(f"the structure {found!s:.60} contradicts itself")
+    hash(found)  # as a function that is compiled will ask
+    return found
+
+
+def _name_of(kind: type) -> str:
+    for name, known in CONTAINERS.items():
+        if known is kind:
+            return name
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    if _class_at(name) is not kind:
+        raise ProgramError(
+            f"the class {kind.__qualname__} cannot be found by that name; define it at the top of a module"
+        )
+    return name
+
+
+def _container(name: str) -> tree.Container:
+    kind = CONTAINERS.get(name) or _class_at(name)
+    container = None if kind is None else tree.container_of(kind)
+    if container is None:
+        module, _, own = name.partition(":")
+        raise ProgramError(
+            f"it needs the class {own} of {module}, which is not there, or no container; import {module} first"
+        )
+    return container
+
+
+def _class_at(name: str) -> type | None:
+    """A class by module and name; nothing is imported for that, as a file could then run what it likes."""
+    module, _, path = name.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        if not isinstance(found, ModuleType | type):
+            return None
+        found = vars(found).get(part)  # getattr would ask the module, which may import what it lacks
+    return found if isinstance(found, type) else None

@@ -1,0 +1,51 @@
+"""Bodies: ops that stand in no table, as those of `tk.elementwise`, become what runs the programs of their bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tensorken_core.language.op import OPS, Op
+from tensorken_core.levels.trace import traced
+from tensorken_core.program.names import called_last
+from tensorken_core.program.program import Equation, Program
+
+
+def with_bodies(program: Program) -> Program:
+    """The program in which every op is in the table or holds programs; what has no rules in it loses its own."""
+    changed: dict[Program, Program] = {}
+    for inner in reversed(called_last(program)):
+        equations = tuple([_with_body(inner, e, changed) for e in inner.equations])
+        same = all([a is b for a, b in zip(equations, inner.equations, strict=True)])
+        changed[inner] = inner if same else inner.changed(equations=equations)
+    return changed[program]
+
+
+def _with_body(program: Program, equation: Equation, changed: dict[Program, Program]) -> Equation:
+    op = equation.op
+    params = tuple([changed.get(p, p) if isinstance(p, Program) else p for p in equation.params])
+    if OPS.get(op.name) is op or any([isinstance(p, Program) for p in params]):
+        same = all([a is b for a, b in zip(params, equation.params, strict=True)])
+        return equation if same else replace(equation, params=params)
+    body: Any = op.body
+
+    def function(*xs: Any) -> Sequence[Any]:
+        results = body(*xs, *params)
+        return [results] if op.results == 1 else results
+
+    inner = with_bodies(traced(function, equation.operands, program.backend, op.name))
+    return replace(equation, op=running(op.name), params=(inner,))
+
+
+def running(name: str) -> Op:
+    """An op of a user's that does what its program does, and has no rules."""
+    return Op(
+        name,
+        None,
+        shape=lambda *args: tuple([v.shape for v in args[-1].outputs]),
+        dtype=lambda *args: tuple([v.dtype for v in args[-1].outputs]),
+        params=("program",),
+        body=lambda *args: args[-1].on(args[:-1]),
+        results=None,
+    )

@@ -1,0 +1,219 @@
+"""Constants: what does not depend on the inputs is computed once, while the program is prepared."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+from tensorken.programs.passes.dead_code import without_dead_code
+from tensorken.programs.passes.elements import computed, elements_of, elements_of_number, know
+from tensorken.programs.passes.rewriting import substituted
+from tensorken_core.language.dtypes import exact
+from tensorken_core.language.op import OPS, run
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape
+from tensorken_core.program.program import Equation, Literal, Program, Variable
+from tensorken_core.tensor.tensor import Tensor
+
+SMALL = 4096
+"""How many elements a constant may have that takes the place of the equation that computes it."""
+
+READ = 1 << 20
+"""How many elements a constant may have to be searched for whether they are all equal."""
+
+_different: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
+"""By identity the constants that are known to have unequal elements; to look at one means to wait for a device."""
+
+REMEMBERED = 4096
+"""How many numbers are remembered for a backend."""
+
+_numbers: weakref.WeakKeyDictionary[RawTensor[Any], dict[Any, bool | int | float]] = (
+    weakref.WeakKeyDictionary()
+)
+_EXPAND = OPS["expand"]
+_KEEP_THE_ELEMENTS = frozenset(OPS[name] for name in ("reshape", "permute", "flip"))
+_KEEP_THE_NUMBER = frozenset(OPS[name] for name in ("reshape", "expand", "permute", "flip", "crop"))
+
+
+def know_different(x: Tensor) -> None:
+    """Remember that not all elements of a constant are equal."""
+    _different[id(x)] = x
+
+
+def with_constants_folded(program: Program, backend: RawTensor[Any]) -> Program:
+    """Equations of literals and small constants alone give way to what they give.
+
+    Constants whose elements are all equal become literals.  Bit for bit the same: the backend computes it either way,
+    but for what all backends compute alike.
+    """
+    if backend.capabilities.symbolic:
+        return program
+    known: dict[Variable, Variable] = {}
+    constants: dict[Variable, Tensor] = {}
+    for v, x in program.constants.items():
+        literal = _uniform(x, v) if math.prod(v.shape) <= READ else None
+        if literal is None:
+            constants[v] = x
+        else:
+            known[v] = literal
+    values = _Values(constants, backend)
+    folded: list[Variable] = []
+    written: list[Equation] = []
+    for equation in program.equations:
+        equation = substituted(equation, known)
+        if not _foldable(equation, values.fixed):
+            written.append(equation)
+            continue
+        result = equation.results[0]
+        if equation.op in _KEEP_THE_NUMBER and isinstance(equation.operands[0], Literal):
+            known[result] = Literal(result.shape, result.dtype, equation.operands[0].value)
+            continue
+        if equation.op.elementwise and all([isinstance(v, Literal) for v in equation.operands]):
+            known[result] = _of_numbers(equation, backend)
+            continue
+        values.compute(equation)
+        if equation.op is _EXPAND:  # stays, for contractions to see it; what uses it may be folded
+            written.append(equation)
+        elif math.prod(result.shape) == 1:
+            known[result] = Literal(result.shape, result.dtype, values.number(result))
+        else:
+            folded.append(result)
+    if not known and len(written) == len(program.equations):
+        return program
+    outputs = tuple([known.get(v, v) for v in program.outputs])
+    needed = {v for equation in written for v in equation.operands}.union(outputs)
+    constants.update({v: values.constant(v) for v in folded if v in needed})
+    return without_dead_code(program.changed(equations=tuple(written), outputs=outputs, constants=constants))
+
+
+class _Values:
+    """What constants are, and what follows from them.
+
+    Attributes:
+        fixed: the values that are known, literals aside.
+    """
+
+    def __init__(self, constants: Mapping[Variable, Tensor], backend: RawTensor[Any]) -> None:
+        small = {
+            v: x for v, x in constants.items() if math.prod(v.shape) <= SMALL and x.interpreter.below is None
+        }
+        self.fixed = set(small)
+        self._backend = backend
+        self._constants = small
+        self._elements = {v: elements_of(x) for v, x in small.items()}
+        self._different = {v for v, x in small.items() if _different.get(id(x)) is x}
+        self._values: dict[Variable, Any] = {}  # on the backend, where it has been asked
+
+    def compute(self, equation: Equation) -> None:
+        """Here, if all operands are known here and all backends compute it alike; else by the backend."""
+        op, operands, result = equation.op, equation.operands, equation.results[0]
+        given = [elements_of_number(v) if isinstance(v, Literal) else self._elements[v] for v in operands]
+        told = [each for each in given if each is not None]
+        here = computed(equation, told) if len(told) == len(given) else None
+        if here is None:
+            self._values[result] = run(self._backend, op, [self._value(v) for v in operands], equation.params)
+        if op in _KEEP_THE_ELEMENTS and operands[0] in self._different:
+            self._different.add(result)
+        self._elements[result] = here
+        self.fixed.add(result)
+
+    def number(self, v: Variable) -> bool | int | float:
+        """The only element of a value."""
+        here = self._elements[v]
+        return here[0] if here is not None else _number(self._backend.ravel(self._value(v))[0])
+
+    def constant(self, v: Variable) -> Tensor:
+        """A value as a constant, with what is known of it."""
+        x, here = Tensor(self._backend, self._value(v), v.shape, v.dtype), self._elements[v]
+        if here is not None:
+            know(x, here)
+        elif v in self._different:
+            know_different(x)
+        return x
+
+    def _value(self, v: Variable) -> Any:
+        if v not in self._values:
+            self._values[v] = self._outside(v)
+        return self._values[v]
+
+    def _outside(self, v: Variable) -> Any:
+        backend = self._backend
+        if isinstance(v, Literal):
+            return backend.full(v.shape, v.value, v.dtype)
+        if v not in self._constants:
+            return backend.new(v.shape, self._elements[v], v.dtype)
+        x = self._constants[v]
+        own: Any = x.interpreter
+        return (
+            x.representation if own is backend else backend.new(v.shape, own.ravel(x.representation), v.dtype)
+        )
+
+
+def _foldable(equation: Equation, fixed: set[Variable]) -> bool:
+    """Whether all operands are known, and the result is one value that is no larger than a constant may be."""
+    for v in equation.operands:
+        if not isinstance(v, Literal) and v not in fixed:
+            return False
+    if equation.op.results != 1 or "program" in equation.op.params or not equation.operands:
+        return False
+    literals = all([isinstance(v, Literal) for v in equation.operands])
+    if literals and (equation.op.elementwise or equation.op in _KEEP_THE_NUMBER):
+        return True
+    return math.prod(equation.results[0].shape) <= SMALL and all(
+        [math.prod(v.shape) <= SMALL for v in equation.operands]
+    )
+
+
+def _of_numbers(equation: Equation, backend: RawTensor[Any]) -> Literal:
+    """An elementwise op on literals: computed for one element, and remembered, as to ask a device means to wait."""
+    result = equation.results[0]
+    literals = [v for v in equation.operands if isinstance(v, Literal)]
+    known = _numbers.setdefault(backend, {})
+    key = equation.op, repr(equation.params), *[(v.dtype, exact(v.value)) for v in literals]
+    number = known.get(key)
+    if number is None:
+        operands: list[Any] = [backend.full((), v.value, v.dtype) for v in literals]
+        (value,) = backend.ravel(run(backend, equation.op, operands, equation.params))
+        if len(known) >= REMEMBERED:
+            known.clear()  # also what another thread has just found, so nothing is read from there afterwards
+        number = known[key] = _number(value)
+    return Literal(result.shape, result.dtype, number)
+
+
+def _uniform(x: Tensor, v: Variable) -> Literal | None:
+    """The literal that a constant is if all its elements have the same bits."""
+    here = elements_of(x)
+    if here:
+        return Literal(v.shape, v.dtype, here[0]) if here.count(here[0]) == len(here) else None
+    backend: Any = x.interpreter
+    if (
+        backend.below is not None
+        or backend.capabilities.symbolic
+        or 0 in v.shape
+        or _different.get(id(x)) is x
+    ):
+        return None
+    elements = backend.ravel(x.representation)
+    first = elements[0]
+    if isinstance(elements, list):
+        same = len(elements) <= SMALL and all([repr(element) == repr(first) for element in elements])
+    else:
+        data = memoryview(elements).tobytes()
+        same = data == data[: v.dtype.itemsize] * math.prod(v.shape)
+    if same:
+        return Literal(v.shape, v.dtype, _number(first))
+    know_different(x)
+    return None
+
+
+def _number(element: Any) -> bool | int | float:
+    """An element as a Python number."""
+    value: bool | int | float = element.item() if hasattr(element, "item") else element
+    return value
+
+
+def zeros(shape: Shape, like: Variable) -> Literal:
+    """Zeros of the dtype of a value."""
+    return Literal(shape, like.dtype, {"bool": False, "int": 0, "float": 0.0}[like.dtype.kind])

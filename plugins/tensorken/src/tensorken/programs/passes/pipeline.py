@@ -1,0 +1,122 @@
+"""Pipeline: which passes a program goes through before it is run on a backend, and in what order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tensorken.programs.passes.algebra import simplified
+from tensorken.programs.passes.common_subexpressions import without_common_subexpressions
+from tensorken.programs.passes.concatenations import joined
+from tensorken.programs.passes.constants import with_constants_folded
+from tensorken.programs.passes.contractions import contracted
+from tensorken.programs.passes.control_flow_arguments import with_narrow_borders
+from tensorken.programs.passes.dead_code import without_dead_code
+from tensorken.programs.passes.factors import with_factors_out
+from tensorken.programs.passes.inlining import inline
+from tensorken.programs.passes.inner_programs import inner_programs, with_inner_programs
+from tensorken.programs.passes.invariants import with_invariants_before
+from tensorken.programs.passes.lowering import lowered
+from tensorken.programs.passes.movement import with_movement_merged
+from tensorken.programs.passes.scatters import with_scatters_summed
+from tensorken.programs.passes.transposes import with_transposes_folded
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.program.program import Program
+from tensorken_core.rewriting.wrapper import Wrapper
+
+Pass = Callable[[Program, RawTensor[Any]], Program]
+
+
+def _inlined(program: Program, backend: RawTensor[Any]) -> Program:
+    return inline(program)
+
+
+def _alive(program: Program, backend: RawTensor[Any]) -> Program:
+    return without_dead_code(program)
+
+
+def _merged(program: Program, backend: RawTensor[Any]) -> Program:
+    return without_common_subexpressions(program)
+
+
+def _narrow(program: Program, backend: RawTensor[Any]) -> Program:
+    return with_narrow_borders(inline(program))  # by now more choices are known
+
+
+def _with_inner(program: Program, backend: RawTensor[Any]) -> Program:
+    return with_inner_programs(program, lambda inner: _optimised_once(inner, backend))
+
+
+def _with_invariants(program: Program, backend: RawTensor[Any]) -> Program:
+    program = with_invariants_before(program)
+    for inner in inner_programs(program):  # when they are prepared, there is nothing left to do
+        inner.derived[("optimised", backend)] = inner
+    return program
+
+
+def _optimised_once(program: Program, backend: RawTensor[Any]) -> Program:
+    return program.once(("optimised", backend), lambda: optimised(program, backend))
+
+
+CLEANING: tuple[tuple[str, Pass], ...] = (
+    ("common subexpressions", _merged),
+    ("constants", with_constants_folded),
+    ("algebra", simplified),
+    ("movement", with_movement_merged),
+    ("common subexpressions", _merged),
+)
+"""What makes a program smaller; what one pass does may give another something to do, so the first one comes twice."""
+
+PASSES: tuple[tuple[str, Pass], ...] = (
+    ("inline", _inlined),
+    ("dead code", _alive),
+    ("lower", lowered),
+    *CLEANING,
+    ("borders", _narrow),
+    ("factors", with_factors_out),
+    ("concatenations", joined),
+    ("scatters", with_scatters_summed),
+    ("contractions", contracted),
+    ("dead code", _alive),
+    ("transposes", with_transposes_folded),
+    ("inner programs", _with_inner),
+    ("invariants", _with_invariants),
+    *CLEANING,
+)
+"""All passes by name, in order.  Contractions come after what they must see through is gone, as factors of 1."""
+
+
+def steps(program: Program, backend: RawTensor[Any]) -> Iterator[tuple[str, Program]]:
+    """The name of each pass, and the program after it.
+
+    A pass that left a program as it was is not asked again about the same one.
+    """
+    raw = _below(backend)
+    left: dict[Pass, Program] = {}
+    for name, one in PASSES:
+        if left.get(one) is not program:
+            before, program = program, one(program, raw)
+            if program is before:
+                left[one] = program
+        yield name, program
+
+
+def optimised(program: Program, backend: RawTensor[Any]) -> Program:
+    """The program after all passes for a backend; a wrapper's is the one for the backend below it.
+
+    A copy, if no pass changes anything: a program keeps what runs it, which keeps the optimised one, so that it would
+    keep itself.
+    """
+    done: Program | None = program.derived.get(("optimised", _below(backend)))
+    if done is not None:
+        return done
+    after = program
+    for _, one in steps(program, backend):
+        after = one
+    return after if after is not program else program.changed()
+
+
+def _below(backend: RawTensor[Any]) -> RawTensor[Any]:
+    while isinstance(backend, Wrapper):
+        backend = backend.raw
+    return backend

@@ -1,0 +1,70 @@
+"""tk.trace: the program of a function of users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError
+from tensorken_core.levels.trace import Source, traced
+from tensorken_core.program.names import labels_of, parameters_of
+from tensorken_core.program.program import Program
+from tensorken_core.tensor.level import ground
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+from tensorken_core.transforms.arguments import Function, check_function
+
+__all__ = ["trace"]
+
+
+def _as_argument(i: int, leaf: Any) -> Tensor:
+    try:
+        return as_tensor(leaf)
+    except ArgumentError:
+        raise ArgumentError(
+            f"trace: argument leaf {i} is a {type(leaf).__name__}, need a tensor, number or array; bind what is "
+            f"none of these to the function before, as by functools.partial"
+        ) from None
+
+
+def trace(f: Function) -> Callable[..., Program]:
+    """The function that makes a program of f, for arguments like those it is given: f is called once, and nothing runs.
+
+    Derivatives and vmap inside f are taken while it is traced; the program shows what they come down to.
+
+    Args:
+        f: a function of pytrees of tensors.
+
+    Raises:
+        ConcretizationError: when called, where f asks for a value, as by `if x > 0`.
+
+    >>> import tensorken as tk
+    >>> print(tk.trace(tk.grad(lambda x: x**3))(2.0))  # doctest: +ELLIPSIS
+    <lambda>(x: float32[]):
+        a: float32[] = pow(x, 3.0)...
+        ...
+    """
+
+    def made(*arguments: Any, **keywords: Any) -> Program:
+        leaves, structure = tree.flatten((arguments, keywords))
+        xs = [_as_argument(i, leaf) for i, leaf in enumerate(leaves)]
+        inner = ground([x.interpreter for x in xs] or [as_tensor(0.0).interpreter], "trace")
+        found: list[Any] = []
+
+        def flat(*tensors: Tensor) -> list[Any]:
+            positional, named = tree.unflatten(structure, tensors)
+            outputs, result = tree.flatten(f(*positional, **named))
+            found.append(result)
+            return outputs
+
+        name, parameters = getattr(f, "__name__", "program"), parameters_of(f, len(arguments))
+        source = Source("trace", name, lambda: labels_of(structure, parameters))
+        program = traced(flat, xs, inner, name, source)
+        return program.changed(arguments=structure, result=found[0], parameters=parameters)
+
+    if isinstance(f, Tensor):
+        raise ArgumentError(
+            "trace: need a function, got a Tensor; the sum of a diagonal is x.trace() or tk.linalg.trace(x)"
+        )
+    check_function("trace", f)
+    return made

@@ -1,0 +1,162 @@
+"""Random bits: how counters are laid out, and turned to words by the cipher under a key.
+
+Block i of a key is the pair of words that the cipher makes of the counter (i // 2**32 + purpose, i % 2**32).  The top
+two bits of its first word hold the purpose, so that the bits that a key gives, the keys that it splits into, and those
+that data are folded into never share a counter.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+from typing import Any
+
+from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
+from tensorken_core.language.dtypes import DType, as_dtype, int32, int64, wrap_integer
+from tensorken_core.language.op import OPS
+from tensorken_core.language.shapes import Shape, broadcast, shown
+from tensorken_core.tensor.coercion import check_offered
+from tensorken_core.tensor.normalization import sizes_of
+from tensorken_core.tensor.tensor import Tensor
+
+
+class Purpose(IntEnum):
+    """What the blocks of a key are for."""
+
+    BITS = 0
+    SPLIT = 1
+    FOLD_IN = 2
+
+
+def bits(key: Tensor, shape: Any = (), dtype: Any = int32) -> Tensor:
+    """Integers of which every bit is random: each value of the dtype is as likely as any other.
+
+    Of int32, block i of the key holds elements 2i and 2i + 1; of int64, element i, the more significant word first.
+    So the first m of n numbers do not depend on n.
+
+    Args:
+        key: from `tk.random.key` or `split`, shape (2,), int32.
+        shape: of the result.
+        dtype: int32 or int64.
+
+    Raises:
+        ArgumentError, ShapeError: if the key or the shape is none.
+        DTypeError: if the dtype is no integer.
+
+    >>> import tensorken as tk
+    >>> tk.random.bits(tk.random.key(0), (3,)).tolist()
+    [1797259609, -1715843330, 928981903]
+    """
+    key, sizes, wanted = checked("bits", key), shape_of("bits", shape), dtype_of("bits", dtype, "int", key)
+    return words(key, sizes, wanted)
+
+
+# ---- what the other functions are made of ------------------------------------------------------------------
+
+
+def words(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
+    """Random integers of a shape; see `bits`."""
+    count = math.prod(shape)
+    if dtype is int64:
+        first, second = pairs(key, shape)
+        return (first.astype(int64) << 32) | (second.astype(int64) & 0xFFFFFFFF)
+    flat = blocks(key, -(-count // 2), Purpose.BITS).reshape((count + count % 2,))
+    return (flat.crop(((0, count),)) if count % 2 else flat).reshape(shape)
+
+
+def pairs(key: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
+    """Two random words for each element, the pair of one block."""
+    count = math.prod(shape)
+    whole = blocks(key, count, Purpose.BITS)
+    first, second = [whole.crop(((0, count), (i, i + 1))).reshape(shape) for i in range(2)]
+    return first, second
+
+
+def blocks(key: Tensor, count: int, purpose: Purpose) -> Tensor:
+    """The first `count` blocks of the key for a purpose, in shape (count, 2)."""
+    width = count if count <= 1024 else 1 << (count.bit_length() // 2)
+    rows = -(-count // max(width, 1))
+    starts = [counter_of(row * width, purpose) for row in range(rows)]
+    # Each row starts at a multiple of a power of two, so that no carry passes from word to word within it.
+    first, second = [key.constant(column, int32, (rows, 1)) for column in _columns(starts)]
+    second = second + key.constant(range(width), int32, (1, width))
+    counters = first.broadcast_to((rows, width)).reshape((rows * width, 1))
+    counters = counters.concatenate(second.reshape((rows * width, 1)), axis=1)
+    if rows * width > count:
+        counters = counters.crop(((0, count), (0, 2)))
+    return encipher(key, counters)
+
+
+def encipher(key: Tensor, counters: Tensor) -> Tensor:
+    """The cipher of counters, of shape (count, 2)."""
+    repeated = key.reshape((1, 2)).broadcast_to(counters.shape)
+    result: Tensor = repeated.apply(OPS["threefry2x32"], counters)
+    return result
+
+
+def counter_of(index: int, purpose: Purpose) -> tuple[int, int]:
+    """The two words of the counter of a block, as int32."""
+    high, low = divmod(index, 1 << 32)
+    return wrap_integer(high + (purpose << 30), int32), wrap_integer(low, int32)
+
+
+def _columns(rows: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    return [first for first, _ in rows], [second for _, second in rows]
+
+
+# ---- arguments ---------------------------------------------------------------------------------------------
+
+
+def checked(name: str, key: Any) -> Tensor:
+    """The key, or an error that says what a key is."""
+    if not isinstance(key, Tensor):
+        raise ArgumentError(f"{name}: need a key, got {shown(key)}; make one with tk.random.key(seed)")
+    if key.shape != (2,) and key.shape[-1:] == (2,) and key.dtype is int32:
+        raise ShapeError(
+            f"{name}: need one key, of shape (2,), got shape {key.shape}; pass one row, or use tk.vmap over the keys"
+        )
+    if key.shape != (2,) or key.dtype is not int32:
+        raise ArgumentError(
+            f"{name}: need a key, int32 of shape (2,), got {key.dtype} of shape {key.shape}; "
+            f"make one with tk.random.key(seed)"
+        )
+    return Tensor(
+        key.interpreter, key.representation, key.shape, key.dtype
+    )  # what is drawn with it is no key
+
+
+def shape_of(name: str, shape: Any) -> Shape:
+    """The sizes of a result."""
+    sizes = sizes_of(name, (shape,))
+    if min(sizes, default=0) < 0:
+        raise ShapeError(f"{name}: sizes must not be negative, got {sizes}; give each axis at least 0")
+    return sizes
+
+
+def dtype_of(name: str, dtype: Any, kind: str, key: Tensor) -> DType:
+    """The dtype of a result, which must be of a kind, and one that the key's backend has."""
+    found = as_dtype(dtype)
+    if found.kind != kind:
+        takes = "int32 or int64" if kind == "int" else "float16, float32 or float64"
+        raise DTypeError(f"{name}: the dtype must be {takes}, got {found}; cast the result (x.astype)")
+    check_offered(name, key.interpreter.base, found)
+    return found
+
+
+def fitted(name: str, what: str, x: Tensor, shape: Shape) -> Tensor:
+    """An argument repeated to the shape of the result."""
+    try:
+        fits = broadcast(x.shape, shape) == shape
+    except ShapeError:
+        fits = False
+    if not fits:
+        raise ShapeError(
+            f"{name}: {what} of shape {x.shape} does not broadcast to shape {shape} of the result; change one"
+        )
+    return x.broadcast_to(shape)
+
+
+def logically_down(x: Tensor, places: int) -> Tensor:
+    """The bits moved down, zeros coming in."""
+    result: Tensor = x.apply(OPS["shift_right"], x.scalar(places))
+    return result

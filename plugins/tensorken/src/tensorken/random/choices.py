@@ -1,0 +1,195 @@
+"""Random orders, and choices with and without replacement."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+from tensorken.arrays.functions.searching import searchsorted
+from tensorken.random.bits import checked, pairs, shape_of
+from tensorken.random.distributions import gumbel, uniform
+from tensorken.random.integers import randint
+from tensorken_core.errors import ArgumentError, ShapeError
+from tensorken_core.language.bodies.arrangement import take_along
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.coercion import as_operand
+from tensorken_core.tensor.normalization import axis_of
+from tensorken_core.tensor.operators import floating_of
+from tensorken_core.tensor.tensor import Tensor
+
+
+def permutation(key: Tensor, x: Any, axis: int = 0, independent: bool = False) -> Tensor:
+    """The numbers from 0 to x - 1, or the slices of a tensor along an axis, in random order.
+
+    The order is that of 64 random bits for each slice; equal ones, of which n slices have a pair with probability
+    n**2 / 2**65, stay in their order.  Differentiable by x.
+
+    Args:
+        key: shape (2,), int32.
+        x: an int, or a tensor with at least one axis.
+        axis: the axis that is permuted.
+        independent: whether each line along the axis has an order of its own.
+
+    Returns:
+        int32 of shape (x,), or a tensor like x.
+
+    Raises:
+        ArgumentError: if x has no axis and is no int.
+        ShapeError: if x is negative.
+
+    >>> import tensorken as tk
+    >>> tk.random.permutation(tk.random.key(1), 5).tolist()
+    [2, 3, 0, 4, 1]
+    >>> x = tk.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> tk.random.permutation(tk.random.key(1), x, axis=1).tolist()
+    [[3.0, 1.0, 2.0], [6.0, 4.0, 5.0]]
+    """
+    name = "permutation"
+    key = checked(name, key)
+    if not isinstance(x, Tensor) and hasattr(x, "__index__"):
+        (count,) = shape_of(name, operator.index(x))
+        axis_of(name, (count,), axis)
+        return _orders(key, (count,), 0)
+    x = as_operand(name, x, key)
+    if not x.shape:
+        raise ArgumentError(
+            f"{name}: need an int or a tensor with an axis, got shape (); give permutation(key, n) a Python int"
+        )
+    place = axis_of(name, x.shape, axis)
+    if independent:
+        result: Tensor = take_along(x, _orders(key, x.shape, place), place)
+        return result
+    permuted: Tensor = x.gather(_orders(key, (x.shape[place],), 0), place)
+    return permuted
+
+
+def _orders(key: Tensor, shape: Shape, axis: int) -> Tensor:
+    """Random orders along an axis: sorted by the second word, then, stably, by the first."""
+    first, second = pairs(key, shape)
+    order = second.argsort(axis)
+    result: Tensor = take_along(order, take_along(first, order, axis).argsort(axis), axis)
+    return result
+
+
+def choice(
+    key: Tensor, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0
+) -> Tensor:
+    """Random slices of a tensor along an axis, or random numbers below an int.
+
+    Args:
+        key: shape (2,), int32.
+        a: an int n, for the numbers from 0 to n - 1, or a tensor with at least one axis.
+        shape: how many to choose, as the shape that takes the place of the axis.
+        replace: whether a slice may be chosen more than once.
+        p: the probability of each slice, shape (n,), up to a common factor; equal by default.
+        axis: the axis of `a` to choose along.
+
+    Returns:
+        int32 of the shape, or a tensor like `a` whose axis is replaced by the shape; differentiable by `a`.
+
+    Raises:
+        ArgumentError: if `a` has no axis and is no int.
+        ShapeError: if p has another shape than (n,), or there is too little to choose from.
+
+    >>> import tensorken as tk
+    >>> tk.random.choice(tk.random.key(0), 10, (4,), replace=False).tolist()
+    [4, 8, 3, 7]
+    >>> x = tk.tensor([1.0, 2.0, 3.0])
+    >>> tk.random.choice(tk.random.key(0), x, (4,), p=[0.0, 0.5, 0.5]).tolist()
+    [3.0, 2.0, 3.0, 2.0]
+    """
+    name = "choice"
+    key, sizes = checked(name, key), shape_of(name, shape)
+    of_range = not isinstance(a, Tensor) and hasattr(a, "__index__")
+    source = None if of_range else as_operand(name, a, key)
+    if source is not None and not source.shape:
+        raise ArgumentError(
+            f"{name}: need an int or a tensor with an axis, got shape (); give choice(key, n) a Python int"
+        )
+    place = 0 if source is None else axis_of(name, source.shape, axis)
+    n = shape_of(name, operator.index(a))[0] if source is None else source.shape[place]
+    count = math.prod(sizes)
+    if count > (n if not replace else count if n else 0):
+        raise ShapeError(
+            f"{name}: cannot choose {count} of {n}{'' if replace else ' without replacement'}; "
+            f"give fewer, or more to choose from"
+        )
+    chances = None if p is None else _chances(key, p, n)
+    if replace:
+        picked = randint(key, (count,), 0, n) if chances is None else _by_chances(key, chances, count)
+    elif chances is None:
+        picked = permutation(key, n).crop(((0, count),))
+    else:
+        picked = categorical(key, chances.log(), shape=(count,), replace=False)
+    if source is None:
+        return picked.reshape(sizes)
+    chosen = source.gather(picked, place)
+    return chosen.reshape((*source.shape[:place], *sizes, *source.shape[place + 1 :]))
+
+
+def _chances(key: Tensor, p: Any, n: int) -> Tensor:
+    chances = floating_of(as_operand("choice", p, key))
+    if chances.shape != (n,):
+        raise ShapeError(
+            f"choice: p must have shape ({n},), got {chances.shape}; give each slice a probability"
+        )
+    return chances
+
+
+def _by_chances(key: Tensor, chances: Tensor, count: int) -> Tensor:
+    """The first places whose running sum reaches a uniform number from (0, total]."""
+    n = chances.shape[0]
+    sums = chances.cumsum(0)
+    wanted = sums.crop(((max(n - 1, 0), n),)) * (1.0 - uniform(key, (count,), chances.dtype))
+    return searchsorted(sums, wanted)
+
+
+def categorical(key: Tensor, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True) -> Tensor:
+    """Random places along an axis, each with a probability proportional to the exponential of the logit there.
+
+    The place of the largest sum of a logit and a Gumbel number (E. J. Gumbel, "Statistical theory of extreme values and
+    some practical applications", 1954); without replacement, the places of the largest ones.  A logit of -inf is never
+    chosen, unless all are.
+
+    Args:
+        key: shape (2,), int32.
+        logits: logarithms of probabilities, up to a common summand.
+        axis: the axis of the categories.
+        shape: of the result; it ends in the shape of logits without the axis, which is the default.
+        replace: whether a category may be chosen more than once for the same logits.
+
+    Returns:
+        int32.
+
+    Raises:
+        ArgumentError, ShapeError: if the key is none, the shape does not fit the logits, or it asks for more places
+            than there are without replacement.
+
+    >>> import tensorken as tk
+    >>> logits = tk.log(tk.tensor([[0.1, 0.9], [1.0, 0.0]]))
+    >>> tk.random.categorical(tk.random.key(0), logits, shape=(3, 2)).tolist()
+    [[1, 0], [1, 0], [1, 0]]
+    """
+    name = "categorical"
+    key = checked(name, key)
+    x = floating_of(as_operand(name, logits, key))
+    place = axis_of(name, x.shape, axis)
+    batch = x.shape[:place] + x.shape[place + 1 :]
+    sizes = batch if shape is None else shape_of(name, shape)
+    prefix = sizes[: len(sizes) - len(batch)]
+    if sizes[len(prefix) :] != batch:
+        raise ShapeError(
+            f"{name}: the shape must end in {batch}, that of the logits without axis {place}, got {sizes}; append it"
+        )
+    if replace:
+        noise = gumbel(key, (*prefix, *x.shape), x.dtype)
+        return (x + noise).argmax(len(prefix) + place)
+    count, n = math.prod(prefix), x.shape[place]
+    if count > n:
+        raise ShapeError(
+            f"{name}: cannot choose {count} of {n} categories without replacement; ask for at most {n}"
+        )
+    order = (x + gumbel(key, x.shape, x.dtype)).argsort(place, descending=True)
+    first = order.crop([(0, count) if i == place else (0, m) for i, m in enumerate(x.shape)])
+    return first.permute((place, *[i for i in range(x.ndim) if i != place])).reshape(sizes)

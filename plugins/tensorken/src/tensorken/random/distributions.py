@@ -1,0 +1,242 @@
+"""Random numbers of the usual distributions, from random bits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tensorken.random.bits import checked, dtype_of, fitted, logically_down, shape_of, words
+from tensorken_core.language.dtypes import DType, float16, float32, float64, int32, int64
+from tensorken_core.language.op import OPS
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.coercion import as_operand
+from tensorken_core.tensor.operators import floating_of
+from tensorken_core.tensor.tensor import Tensor
+
+PRECISION = {float16: 11, float32: 24, float64: 53}
+"""The bits of a significand, the leading one included."""
+
+
+def uniform(
+    key: Tensor, shape: Any = (), dtype: Any = float32, minval: Any = 0.0, maxval: Any = 1.0
+) -> Tensor:
+    """Numbers from [minval, maxval), all parts of it equally likely.
+
+    They are minval * (1 - u) + maxval * u with u a multiple of 2**-24 in [0, 1), in float64 of 2**-53, in float16 of
+    2**-11: every bit of the significand counts, and no multiple is more likely than another.  What rounds to maxval
+    becomes the number below it, so maxval is never drawn; where maxval <= minval, the result is minval.
+
+    float64 takes 64 random bits for each number, the others 32.
+
+    Args:
+        key: shape (2,), int32.
+        shape: of the result.
+        dtype: a float.
+        minval, maxval: numbers or tensors that broadcast to the shape; the result is differentiable by them.
+
+    Raises:
+        ArgumentError, ShapeError: if the key or the shape is none, or the bounds do not broadcast to the shape.
+        DTypeError: if the dtype is no float.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.random.uniform(tk.random.key(0), (3,)):.5f}")
+    [0.41846 0.60050 0.21630]
+    >>> tk.random.uniform(tk.random.key(0), (2, 2), minval=-1.0, maxval=tk.tensor([1.0, 9.0])).shape
+    (2, 2)
+    """
+    key, sizes, wanted = (
+        checked("uniform", key),
+        shape_of("uniform", shape),
+        dtype_of("uniform", dtype, "float", key),
+    )
+    u = _fractions(key, sizes, wanted)
+    if type(minval) in (int, float) and type(maxval) in (int, float) and (minval, maxval) == (0, 1):
+        return u
+    low = _bound("uniform", "minval", minval, u)
+    high = _bound("uniform", "maxval", maxval, u)
+    x = low * (1.0 - u) + high * u
+    x = (x < high).where(x, high.apply(OPS["nextafter"], low))
+    result: Tensor = (x < low).where(low, x)
+    return result
+
+
+def normal(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
+    """Numbers from the standard normal distribution: sqrt(2) * erfinv(u), u from (-1, 1).
+
+    u is an odd multiple of 2**-24, in float64 of 2**-53, all equally likely: symmetric about 0 and never at the ends.
+    So the numbers reach to 5.42 in magnitude, in float64 to 8.29.  float16 is rounded from float32.
+
+    Args:
+        key: shape (2,), int32.
+        shape: of the result.
+        dtype: a float.
+
+    Raises:
+        ArgumentError, ShapeError: if the key or the shape is none.
+        DTypeError: if the dtype is no float.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.random.normal(tk.random.key(0), (3,)):.5f}")
+    [-0.20584 0.25464 -0.78477]
+    >>> mean, deviation = 10.0, 2.0
+    >>> x = mean + deviation * tk.random.normal(tk.random.key(0), (1000,))
+    """
+    key, sizes, wanted = (
+        checked("normal", key),
+        shape_of("normal", shape),
+        dtype_of("normal", dtype, "float", key),
+    )
+    u = _symmetric(key, sizes, _computed_in(wanted))
+    x: Tensor = u.apply(OPS["erfinv"]) * math.sqrt(2.0)
+    return x.astype(wanted)
+
+
+def truncated_normal(key: Tensor, lower: Any, upper: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
+    """Numbers from the standard normal distribution, but only those from lower to upper.
+
+    They are sqrt(2) * erfinv(u) with u between erf(lower / sqrt(2)) and erf(upper / sqrt(2)).  Where both bounds lie
+    further out than 4 on one side, in float64 than 7, few numbers of the dtype are left for u; the result is still
+    within the bounds.
+
+    Args:
+        key: shape (2,), int32.
+        lower, upper: numbers or tensors, infinite ones too; the result is differentiable by them.
+        shape: of the result; by default that to which the bounds broadcast.
+        dtype: a float.
+
+    Raises:
+        ArgumentError, ShapeError: if the key or the shape is none, or the bounds do not broadcast to the shape.
+        DTypeError: if the dtype is no float.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.random.truncated_normal(tk.random.key(0), -1.0, 1.0, (3,)):.5f}")
+    [-0.14000 0.17284 -0.50631]
+    """
+    name = "truncated_normal"
+    key, wanted = checked(name, key), dtype_of(name, dtype, "float", key)
+    inner = _computed_in(wanted)
+    beside = key.constant([0], int32, ()).astype(inner)
+    low, high = [as_operand(name, bound, beside).astype(inner) for bound in (lower, upper)]
+    sizes = (low + high).shape if shape is None else shape_of(name, shape)
+    low, high = fitted(name, "lower", low, sizes), fitted(name, "upper", high, sizes)
+    start, end = [(bound * math.sqrt(0.5)).apply(OPS["erf"]) for bound in (low, high)]
+    u = (start + end) * 0.5 + (end - start) * 0.5 * _symmetric(key, sizes, inner)
+    last = 1.0 - 2.0 ** -PRECISION[inner]
+    x = u.maximum(-last).minimum(last).apply(OPS["erfinv"]) * math.sqrt(2.0)
+    result: Tensor = x.maximum(low).minimum(high).astype(wanted)
+    return result
+
+
+def exponential(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
+    """Numbers from the exponential distribution with mean 1: -log(1 - u), u from (0, 1).
+
+    u is an odd multiple of 2**-24, in float64 of 2**-53, so that none is 0 or infinite.  float16 is rounded from
+    float32.
+
+    Args:
+        key: shape (2,), int32.
+        shape: of the result.
+        dtype: a float.
+
+    Raises:
+        ArgumentError, ShapeError: if the key or the shape is none.
+        DTypeError: if the dtype is no float.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.random.exponential(tk.random.key(0), (3,)):.5f}")
+    [0.54207 0.91754 0.24372]
+    """
+    key, sizes, wanted = (
+        checked("exponential", key),
+        shape_of("exponential", shape),
+        dtype_of("exponential", dtype, "float", key),
+    )
+    return _exponential(key, sizes, _computed_in(wanted)).astype(wanted)
+
+
+def gumbel(key: Tensor, shape: Any = (), dtype: Any = float32) -> Tensor:
+    """Numbers from the standard Gumbel distribution: -log(e), e exponential.
+
+    Added to logarithms of probabilities, the largest sum stands where a number of these probabilities would be drawn.
+
+    Args:
+        key: shape (2,), int32.
+        shape: of the result.
+        dtype: a float.
+
+    Raises:
+        ArgumentError, ShapeError: if the key or the shape is none.
+        DTypeError: if the dtype is no float.
+
+    >>> import tensorken as tk
+    >>> print(f"{tk.random.gumbel(tk.random.key(0), (3,)):.5f}")
+    [0.61236 0.08606 1.41172]
+    """
+    key, sizes, wanted = (
+        checked("gumbel", key),
+        shape_of("gumbel", shape),
+        dtype_of("gumbel", dtype, "float", key),
+    )
+    return (-_exponential(key, sizes, _computed_in(wanted)).log()).astype(wanted)
+
+
+def bernoulli(key: Tensor, p: Any = 0.5, shape: Any = None) -> Tensor:
+    """True with probability p, else False: whether a uniform number from [0, 1) is below p.
+
+    So p = 0 never is True, and p = 1 always.
+
+    Args:
+        key: shape (2,), int32.
+        p: a number or a tensor; float64 is compared with 53 random bits, all others with 24.
+        shape: of the result; by default that of p.
+
+    Raises:
+        ArgumentError, ShapeError: if the key or the shape is none, or p does not broadcast to the shape.
+
+    >>> import tensorken as tk
+    >>> tk.random.bernoulli(tk.random.key(0), 0.5, (3,)).tolist()
+    [True, False, True]
+    """
+    key = checked("bernoulli", key)
+    chance = floating_of(as_operand("bernoulli", p, key))
+    chance = chance.astype(_computed_in(chance.dtype))
+    sizes = chance.shape if shape is None else shape_of("bernoulli", shape)
+    chance = fitted("bernoulli", "p", chance, sizes)
+    return _fractions(key, sizes, chance.dtype) < chance
+
+
+# ---- numbers of the unit interval --------------------------------------------------------------------------
+
+
+def _fractions(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
+    """Multiples of 2**-precision from [0, 1)."""
+    precision = PRECISION[dtype]
+    return _upper_bits(key, shape, dtype, precision).astype(dtype) * 2.0**-precision
+
+
+def _symmetric(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
+    """Odd multiples of 2**-precision from (-1, 1)."""
+    precision = PRECISION[dtype]
+    odd = _upper_bits(key, shape, dtype, precision + 1) | 1
+    return (odd - (1 << precision)).astype(dtype) * 2.0**-precision
+
+
+def _exponential(key: Tensor, shape: Shape, dtype: DType) -> Tensor:
+    precision = PRECISION[dtype]
+    odd = _upper_bits(key, shape, dtype, precision) | 1
+    return -(odd.astype(dtype) * -(2.0**-precision)).log1p()
+
+
+def _upper_bits(key: Tensor, shape: Shape, dtype: DType, count: int) -> Tensor:
+    """The first of the random bits for each number of a dtype, as an integer that is not negative."""
+    wide = int64 if dtype is float64 else int32
+    return logically_down(words(key, shape, wide), 8 * wide.itemsize - count)
+
+
+def _computed_in(dtype: DType) -> DType:
+    """float16 would leave the tails out."""
+    return float32 if dtype is float16 else dtype
+
+
+def _bound(name: str, what: str, bound: Any, beside: Tensor) -> Tensor:
+    return fitted(name, what, as_operand(name, bound, beside).astype(beside.dtype), beside.shape)

@@ -1,0 +1,104 @@
+"""Random integers of a range, from products of words with twice as many bits."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+from tensorken.random.bits import checked, dtype_of, fitted, logically_down, pairs, shape_of, words
+from tensorken_core.errors import DTypeError, ScalarRangeError
+from tensorken_core.language.dtypes import DType, int32
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.coercion import as_operand
+from tensorken_core.tensor.tensor import Tensor
+
+
+def randint(key: Tensor, shape: Any, minval: Any, maxval: Any, dtype: Any = int32) -> Tensor:
+    """Integers from minval up to but without maxval, each as likely as any other.
+
+    Each is minval + r * (maxval - minval) // 2**64 for 64 random bits r, in int64 for 128 bits and 2**128.  So none is
+    more likely than another by more than 2**-64, in int64 2**-128.
+
+    Args:
+        key: shape (2,), int32.
+        shape: of the result.
+        minval, maxval: ints or integer tensors that broadcast to the shape.  As an int, maxval may be one above the
+            largest number of the dtype.  Where maxval <= minval, the result is minval.
+        dtype: int32 or int64.
+
+    Raises:
+        ArgumentError, ShapeError: if the key or the shape is none, or the bounds do not broadcast to the shape.
+        DTypeError: if the dtype or a bound is no integer.
+        ScalarRangeError: if a bound does not fit the dtype.
+
+    >>> import tensorken as tk
+    >>> tk.random.randint(tk.random.key(0), (5,), 1, 7).tolist()
+    [3, 2, 6, 4, 4]
+    """
+    name = "randint"
+    key, sizes, wanted = checked(name, key), shape_of(name, shape), dtype_of(name, dtype, "int", key)
+    low, last = _bounds(key, minval, maxval, wanted)
+    low, last = fitted(name, "minval", low, sizes), fitted(name, "maxval", last, sizes)
+    count = last - low + 1  # 0 for all 2**bits integers: as an unsigned number it wraps, as do the sums below
+    high, rest = _two_words(key, sizes, wanted)
+    whole = high * count + _product_above(rest, count)
+    carried = _less_unsigned(whole, high * count).astype(wanted)
+    offset = count.eq(0).where(high, _product_above(high, count) + carried)
+    return low + offset
+
+
+def _bounds(key: Tensor, minval: Any, maxval: Any, dtype: DType) -> tuple[Tensor, Tensor]:
+    """The first and the last integer to choose; the first twice if there is none."""
+    half = 1 << (8 * dtype.itemsize - 1)
+    low = _integers(key, "minval", minval, -half, half - 1)
+    high = _integers(key, "maxval", maxval, -half, half)
+    if isinstance(low, int):
+        low = key.constant([low], dtype, ())
+    if isinstance(high, int):
+        last = low.maximum(key.constant([max(high - 1, -half)], dtype, ()))
+    else:
+        last = (low < high).where(high - 1, low)
+    return low.astype(dtype), last.astype(dtype)
+
+
+def _integers(key: Tensor, what: str, bound: Any, least: int, most: int) -> Any:
+    """A bound as an int within limits, or as an integer tensor."""
+    try:
+        value = bound if isinstance(bound, Tensor) else operator.index(bound)
+    except TypeError:
+        value = as_operand("randint", bound, key)
+    if isinstance(value, int):
+        if not least <= value <= most:
+            raise ScalarRangeError(
+                f"randint: {what} must be from {least} to {most}, got {value}; use a wider dtype"
+            )
+    elif value.dtype.kind != "int":
+        raise DTypeError(
+            f"randint: {what} must be an integer, got {value.dtype}; cast it first (x.astype), or use uniform"
+        )
+    return value
+
+
+def _two_words(key: Tensor, shape: Shape, dtype: DType) -> tuple[Tensor, Tensor]:
+    """Two random integers for each element, from neighbouring blocks or the halves of one."""
+    if dtype is int32:
+        return pairs(key, shape)
+    both = words(key, (math.prod(shape), 2), dtype)
+    high, low = [both.crop(((0, both.shape[0]), (i, i + 1))).reshape(shape) for i in range(2)]
+    return high, low
+
+
+def _product_above(a: Tensor, b: Tensor) -> Tensor:
+    """The upper half of the product of unsigned integers, from the products of their halves."""
+    bits = 4 * a.dtype.itemsize
+    mask = (1 << bits) - 1
+    a1, a0, b1, b0 = logically_down(a, bits), a & mask, logically_down(b, bits), b & mask
+    one, other = a1 * b0, a0 * b1
+    middle = logically_down(a0 * b0, bits) + (one & mask) + (other & mask)
+    return a1 * b1 + logically_down(one, bits) + logically_down(other, bits) + logically_down(middle, bits)
+
+
+def _less_unsigned(a: Tensor, b: Tensor) -> Tensor:
+    least = -(1 << (8 * a.dtype.itemsize - 1))
+    return (a ^ least) < (b ^ least)

@@ -1,0 +1,210 @@
+"""Keys: where they come from, and how one becomes many."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+from tensorken.arrays.creation import tensor
+from tensorken.random.bits import Purpose, blocks, checked, counter_of, encipher, logically_down, shape_of
+from tensorken_core.errors import (
+    ArgumentError,
+    ConcretizationError,
+    DTypeError,
+    EscapedTensorError,
+    ScalarRangeError,
+    ShapeError,
+)
+from tensorken_core.language.dtypes import int32, int64, wrap_integer
+from tensorken_core.language.shapes import shown
+from tensorken_core.tensor.tensor import Tensor
+
+
+class Key(Tensor):
+    """A key, or an array of keys: a tensor of int32 that prints as the calls of `key` that make it.
+
+    What functions and transforms make of one is a plain tensor, but for its rows.
+
+    >>> import tensorken as tk
+    >>> tk.random.key(5)
+    key(5)
+    >>> print(tk.random.split(tk.random.key(0)))
+    [key(7857214580345155695) key(6363071046409496484)]
+    """
+
+    __slots__ = ()
+    __hash__ = Tensor.__hash__
+
+    def __new__(cls, *facts: Any) -> Tensor:  # type: ignore[misc]
+        """A plain tensor, which ops make by the type of their operands."""
+        return Tensor(*facts)
+
+    @staticmethod
+    def of(x: Tensor) -> Key:
+        """The same values, as keys along the last axis, which has size 2."""
+        key: Key = object.__new__(Key)
+        Tensor.__init__(key, x.interpreter, x.representation, x.shape, x.dtype)
+        return key
+
+    def __getitem__(self, index: Any) -> Tensor:
+        found = super().__getitem__(index)
+        is_row = isinstance(index, int | slice) and self.ndim > 1
+        return Key.of(found) if is_row else found
+
+    def __repr__(self) -> str:
+        return self._text() or super().__repr__()
+
+    def __str__(self) -> str:
+        return self._text() or super().__str__()
+
+    def __format__(self, spec: str) -> str:
+        return super().__format__(spec) if spec else str(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, super().__reduce__()
+
+    def _text(self) -> str | None:
+        """Each key as the call that makes it, of many the first and last; None where the values are not known."""
+        if self.interpreter.below is not None:
+            return None
+        try:
+            words = [int(word) % (1 << 32) for word in self.flat()]
+        except (ConcretizationError, EscapedTensorError):
+            return None
+        rows = [f"key({high << 32 | low})" for high, low in zip(words[::2], words[1::2], strict=True)]
+        for size in self.shape[-2::-1]:
+            groups = [rows[i : i + size] for i in range(0, len(rows), size)] if size else []
+            rows = [f"[{' '.join(_few(group))}]" for group in groups]
+        return rows[0] if rows else "[]"
+
+
+def _few(shown: list[str]) -> list[str]:
+    return shown if len(shown) <= 6 else [*shown[:3], "...", *shown[-3:]]
+
+
+def _unpickled(make: Any, facts: tuple[Any, ...]) -> Key:
+    return Key.of(make(*facts))
+
+
+def key(seed: Any, *, backend: Any = None, device: str | None = None) -> Tensor:
+    """The key of a seed: a value like any other, int32 of shape (2,), which nothing ever changes.
+
+    Its words are the more and the less significant half of the seed, modulo 2**64.  They are int32 because the language
+    has no unsigned integers; only their bits count.  What is drawn with a key is drawn on the backend that holds it.
+
+    One key gives the same numbers each time: draw once from each, and make new ones with `split` or `fold_in`.
+
+    Args:
+        seed: an int in [-2**63, 2**64), or an int32 or int64 tensor of shape (), as under vmap.
+        backend, device: where the key is to be; for a seed that is a tensor, where that is.
+
+    Raises:
+        ArgumentError, DTypeError: if the seed is no integer.
+        ShapeError: if it is a tensor with axes.
+        ScalarRangeError: if it is out of range.
+
+    >>> import tensorken as tk
+    >>> tk.random.key(5).tolist(), tk.random.key(-1).tolist()
+    ([0, 5], [-1, -1])
+    """
+    if isinstance(seed, Tensor):
+        return Key.of(_of_tensor(seed if backend is None and device is None else seed.to(backend, device)))
+    try:
+        value = operator.index(seed)
+    except ConcretizationError as error:
+        raise error.at("key") from None
+    except TypeError:
+        raise ArgumentError(f"key: the seed must be an int, got {shown(seed)}; give one, as key(0)") from None
+    if not -(1 << 63) <= value < 1 << 64:
+        what = value if abs(value) < 10**30 else f"an int of {value.bit_length()} bits"
+        raise ScalarRangeError(
+            f"key: the seed must be from -2**63 to 2**64 - 1, got {what}; take it modulo 2**64"
+        )
+    halves = divmod(value % (1 << 64), 1 << 32)
+    return Key.of(
+        tensor([wrap_integer(half, int32) for half in halves], int32, backend=backend, device=device)
+    )
+
+
+def _of_tensor(seed: Tensor) -> Tensor:
+    if seed.dtype.kind != "int":
+        raise DTypeError(f"key: the seed must be int32 or int64, got {seed.dtype}; cast it first (x.astype)")
+    if seed.shape:
+        raise ShapeError(
+            f"key: the seed must have shape (), got {seed.shape}; use tk.vmap(tk.random.key) for a key each"
+        )
+    if seed.dtype is int64:
+        high, low = logically_down(seed, 32).astype(int32), seed.astype(int32)
+    else:
+        high, low = (seed < 0).where(seed.scalar(-1), 0), seed
+    return high.reshape((1,)).concatenate(low.reshape((1,)))
+
+
+def split(key: Tensor, num: Any = 2) -> Tensor:
+    """New keys, of which none has anything to do with another, nor with what `key` itself draws.
+
+    Key i is block i of `key` for this purpose, so the first of many do not depend on how many there are.
+
+    Args:
+        key: shape (2,), int32; not to be used again.
+        num: how many, or the shape of an array of keys.
+
+    Returns:
+        int32 of shape (num, 2), or (*num, 2): iterate or index to get single keys.
+
+    Raises:
+        ShapeError: if num is negative.
+        ArgumentError: if key is no key.
+
+    >>> import tensorken as tk
+    >>> for_weights, for_bias = tk.random.split(tk.random.key(0))
+    >>> tk.random.split(tk.random.key(0), (4, 3)).shape
+    (4, 3, 2)
+    >>> tk.vmap(tk.random.normal)(tk.random.split(tk.random.key(0), 5)).shape
+    (5,)
+    """
+    key, sizes = checked("split", key), shape_of("split", num)
+    return Key.of(blocks(key, math.prod(sizes), Purpose.SPLIT).reshape((*sizes, 2)))
+
+
+def fold_in(key: Tensor, data: Any) -> Tensor:
+    """The new key of a key and a number, such as the number of a step or a layer.
+
+    Args:
+        key: shape (2,), int32; it may serve for other numbers, and for `split`.
+        data: an int in [-2**31, 2**32), modulo 2**32, or an int32 tensor of shape ().
+
+    Raises:
+        ArgumentError: if the key or the data are none.
+        ScalarRangeError: if the number is out of range.
+
+    >>> import tensorken as tk
+    >>> key = tk.random.key(0)
+    >>> [tk.random.randint(tk.random.fold_in(key, step), (), 0, 100).item() for step in range(3)]
+    [96, 68, 76]
+    """
+    key = checked("fold_in", key)
+    empty, _ = counter_of(0, Purpose.FOLD_IN)
+    if isinstance(data, Tensor):
+        if data.shape or data.dtype is not int32:
+            raise ArgumentError(
+                f"fold_in: data must be int32 of shape (), got {data.dtype} of shape {data.shape}; "
+                f"cast it, and use tk.vmap for many"
+            )
+        counter = data.constant([empty], int32, (1,)).concatenate(data.reshape((1,)))
+    else:
+        try:
+            value = operator.index(data)
+        except ConcretizationError as error:
+            raise error.at("fold_in") from None
+        except TypeError:
+            raise ArgumentError(
+                f"fold_in: data must be an int, got {shown(data)}; number what it is"
+            ) from None
+        if not -(1 << 31) <= value < 1 << 32:
+            raise ScalarRangeError(
+                f"fold_in: data must be from -2**31 to 2**32 - 1, got {value}; fold in its parts one by one"
+            )
+        counter = key.constant([empty, wrap_integer(value, int32)], int32, (2,))
+    return Key.of(encipher(key, counter.reshape((1, 2))).reshape((2,)))

@@ -1,0 +1,123 @@
+"""Checks for users' own functions: are the derivatives right?"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorken_core import tree
+from tensorken_core.errors import ArgumentError
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+from tensorken_core.transforms.grad import jvp, vjp
+
+__all__ = [
+    "check_grads",
+]
+
+MODES = ("fwd", "rev")
+
+
+def check_grads(
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    order: int = 2,
+    modes: Sequence[str] = MODES,
+    *,
+    eps: float | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    seed: int = 0,
+) -> None:
+    """Compare the derivatives of f at args with central finite differences along random directions.
+
+    Args:
+        f: a function of pytrees of floating-point tensors; f must be smooth near args.
+        order: how many times to differentiate; every mix of the modes is tried.
+        modes: `"fwd"`, `"rev"` or both.
+        eps: the step; by default the cube root of the dtype's rounding error.
+        rtol, atol: the tolerance; by default 1e-5 and 1e-6 in float64, 3e-2 and 1e-2 below.
+        seed: of the random directions.
+
+    Raises:
+        AssertionError: if a derivative differs; the message names the mode, the order and both numbers.
+        ArgumentError: if a mode is unknown, or order is below 1.
+
+    >>> import tensorken as tk
+    >>> check_grads(lambda x: tk.tanh(x) * x, (tk.tensor([0.3, -1.2], "float64"),))
+    """
+    if order < 1 or not modes or any(mode not in MODES for mode in modes):
+        raise ArgumentError(
+            f"check_grads: need order >= 1 and modes among {MODES}, got order={order}, modes={tuple(modes)}"
+        )
+    at = tuple([tree.map(as_tensor, a) for a in args])
+    leaves = tree.leaves(at)
+    narrow = any(x.dtype.name != "float64" for x in leaves)
+    step = eps if eps is not None else 5e-3 if narrow else 6e-6
+    tolerance = (
+        rtol if rtol is not None else 3e-2 if narrow else 1e-5,
+        atol if atol is not None else 1e-2 if narrow else 1e-6,
+    )
+    _check(f, at, order, modes, step, tolerance, random.Random(seed), "")
+
+
+def _check(
+    f: Callable[..., Any],
+    at: tuple[Any, ...],
+    order: int,
+    modes: Sequence[str],
+    step: float,
+    tolerance: tuple[float, float],
+    rng: random.Random,
+    trail: str,
+) -> None:
+    direction = tree.map(lambda x: _random_like(x, rng), at)
+    slope = tree.map(
+        lambda high, low: (high - low) / (2.0 * step),
+        f(*_moved(at, direction, step)),
+        f(*_moved(at, direction, -step)),
+    )
+    cotangent = tree.map(lambda y: _random_like(y, rng), slope)
+    expected = _inner(cotangent, slope)
+    for mode in modes:
+        name = f"{trail}{mode}"
+        if mode == "fwd":
+            _, tangent = jvp(f, at, direction)
+            found = _inner(cotangent, tangent)
+        else:
+            _, pull_back = vjp(f, *at)
+            found = _inner(pull_back(cotangent), direction)
+        rtol, atol = tolerance
+        if not math.isclose(found, expected, rel_tol=rtol, abs_tol=atol * max(1.0, _norm(slope))):
+            raise AssertionError(
+                f"check_grads: {name} gives {found:.10g} along a random direction, "
+                f"finite differences give {expected:.10g}"
+            )
+        if order > 1:
+            inner = _pushed(f, direction) if mode == "fwd" else _pulled(f, cotangent)
+            _check(inner, at, order - 1, modes, step, tolerance, rng, f"{name} of ")
+
+
+def _pushed(f: Callable[..., Any], direction: Any) -> Callable[..., Any]:
+    return lambda *at: jvp(f, at, direction)[1]
+
+
+def _pulled(f: Callable[..., Any], cotangent: Any) -> Callable[..., Any]:
+    return lambda *at: vjp(f, *at)[1](cotangent)
+
+
+def _moved(at: Any, direction: Any, step: float) -> Any:
+    return tree.map(lambda x, d: x + d * step, at, direction)
+
+
+def _random_like(x: Tensor, rng: random.Random) -> Tensor:
+    return x.constant([rng.uniform(-1.0, 1.0) for _ in range(x.size)], x.dtype, x.shape)
+
+
+def _inner(a: Any, b: Any) -> float:
+    return math.fsum(float((x * y).sum().item()) for x, y in zip(tree.leaves(a), tree.leaves(b), strict=True))
+
+
+def _norm(a: Any) -> float:
+    return math.sqrt(_inner(a, a))

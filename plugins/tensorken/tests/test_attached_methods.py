@@ -1,0 +1,53 @@
+"""The methods that functions add to Tensor: those that its class declares for type checkers, no more and no less."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+
+import tensorken as tk
+from tensorken.arrays.methods import ATTACHED
+
+NOT_DECLARED = {
+    "__repr__",  # Tensor has a plain one, which this replaces
+    "__getattr__",  # a declaration would allow every name
+}
+
+
+def declared() -> dict[str, ast.FunctionDef]:
+    """The methods in the block of Tensor's class that only type checkers read."""
+    (of_class,) = [
+        node
+        for node in ast.parse(inspect.getsource(sys.modules["tensorken_core.tensor.tensor"])).body
+        if isinstance(node, ast.ClassDef) and node.name == "Tensor"
+    ]
+    found = {}
+    for block in of_class.body:
+        if isinstance(block, ast.If):
+            assert ast.unparse(block.test) == "TYPE_CHECKING"
+            found.update({node.name: node for node in block.body if isinstance(node, ast.FunctionDef)})
+    return found
+
+
+def test_what_is_declared_is_attached_and_nothing_else() -> None:
+    assert set(declared()) == set(ATTACHED) - NOT_DECLARED
+
+
+def test_what_is_attached_is_found_on_tensors() -> None:
+    for name, member in ATTACHED.items():
+        assert inspect.getattr_static(tk.Tensor, name) is member
+
+
+def test_parameters_are_those_that_are_declared() -> None:
+    """The signatures for type checkers have the names, the order and the defaults of the methods themselves."""
+    for name, node in declared().items():
+        member = ATTACHED[name]
+        if isinstance(member, property):
+            continue
+        own = list(inspect.signature(member).parameters.values())[1:]
+        given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs][1:]
+        assert [p.name for p in own] == [a.arg for a in given], name
+        defaults = [p.default for p in own if p.default is not p.empty]
+        written = [*node.args.defaults, *node.args.kw_defaults]
+        assert defaults == [ast.literal_eval(d) for d in written if d is not None], name

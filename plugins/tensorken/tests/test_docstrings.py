@@ -1,0 +1,190 @@
+"""Public names are documented: a sentence, an example, which pytest itself runs, and the errors that are raised.
+
+What is public is looked up (tools/rooms.py), so a new name is held to this at once.  An error that every function of a
+room raises may stand in the room's own docstring.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorken as tk
+from core.tests.each import each_of
+from tensorken_core.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from tools import reference
+from tools.rooms import Room, public_names, rooms
+
+
+def members() -> Iterator[tuple[Room, str]]:
+    """Every function and class of every room."""
+    for room in rooms():
+        for name in room.names:
+            thing = room.object(name)
+            if inspect.isroutine(thing) or inspect.isclass(thing):
+                yield room, name
+
+
+def test_the_rooms_hold_all_that_is_public() -> None:
+    held = {name for room in rooms() if room.namespace == "tensorken" for name in room.names}
+    held |= {name for room in rooms() for name in room.also}
+    assert public_names() == {name for name in held if not name.startswith("_")}
+    assert {"sin", "sum", "matmul", "grad", "vmap", "use_backend", "float32", "Tensor"} <= public_names()
+
+
+def test_the_reference_has_every_public_name() -> None:
+    pages = reference.pages()
+    for room in rooms():
+        page = pages[room.page]
+        for name in (*room.names, *room.also):
+            assert re.search(rf"^\.\. (auto\w+|py:\w+):: {re.escape(name)}\b", page, re.MULTILINE), name
+        assert f"   {room.page}\n" in pages["index"]
+
+
+@each_of(("room", "name"), members())
+def test_a_public_name_is_documented(room: Room, name: str) -> None:
+    assert shortcomings(room, name) == []
+
+
+@each_of("name", [n for names in reference.tensor_members().values() for n in names])
+def test_every_method_is_documented_here_or_where_its_function_is(name: str) -> None:
+    own = inspect.cleandoc(reference.own_docstring(inspect.getattr_static(tk.Tensor, name)) or "")
+    of_function = inspect.getdoc(getattr(tk, name, None)) or ""
+    assert is_sentence((own or of_function).partition("\n")[0])
+    assert has_example(own) or has_example(of_function)
+
+
+# ---- what a docstring says, and what a function does -----------------------------------------------------------
+
+
+def shortcomings(room: Room, name: str) -> list[str]:
+    """What the documentation of a public name lacks."""
+    thing = room.object(name)
+    text = inspect.getdoc(thing) or ""
+    found = []
+    if not is_sentence(text.partition("\n")[0]):
+        found.append("its docstring begins with no sentence")
+    if not has_example(text):
+        found.append("its docstring has no example after an empty line")
+    if inspect.isroutine(thing):
+        told = raises_of(text) | raises_of(inspect.getdoc(room.module) or "")
+        untold = [error.__name__ for error in errors_of(thing) if told.isdisjoint(lineage(error))]
+        if untold:
+            found.append(f"its docstring, or its room's, says nothing of {' and '.join(sorted(untold))}")
+    return found
+
+
+def is_sentence(line: str) -> bool:
+    """Whether a line ends as a sentence or a clause does."""
+    return line.endswith((".", ":", ";", ","))
+
+
+def has_example(docstring: str) -> bool:
+    """Whether a docstring has an example that stands by itself."""
+    return "\n\n>>> " in docstring
+
+
+def raises_of(docstring: str) -> set[str]:
+    """The names of the errors in a docstring's section `Raises:`."""
+    section = re.search(r"^Raises:\n((?:[ ]+.*\n?|\n)+)", docstring, re.MULTILINE)
+    lines = re.findall(r"^    (\w[\w, ]*):", section[1], re.MULTILINE) if section else []
+    return {name.strip() for line in lines for name in line.split(",")}
+
+
+def lineage(error: type[BaseException]) -> set[str]:
+    """The names by which an error may be announced: its own, and those of its bases in Tensorken or Python."""
+    return {base.__name__ for base in error.__mro__ if issubclass(base, Exception) and base is not Exception}
+
+
+def errors_of(function: Any) -> set[type[Exception]]:
+    """The errors that a function raises by itself, or when it is tried on what it may not take.
+
+    An argument of the wrong kind, where a tensor or a function is wanted, goes without saying.
+    """
+    found = stated(inspect.unwrap(function)) | tried(function)
+    return {error for error in found if not issubclass(error, ArgumentError)}
+
+
+def stated(function: Any) -> set[type[Exception]]:
+    """The errors in `raise` statements of a function and of the private functions of its module that it calls."""
+    module = inspect.getmodule(function)
+    pending, seen, found = [function], set(), set()
+    while pending:
+        current = pending.pop()
+        seen.add(current)
+        for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(current)))):
+            if (
+                isinstance(node, ast.Raise)
+                and isinstance(node.exc, ast.Call)
+                and isinstance(node.exc.func, ast.Name)
+            ):
+                name = node.exc.func.id
+                error = getattr(module, name, None) or getattr(builtins, name)
+                found |= (
+                    {error} if inspect.isclass(error) else set()
+                )  # a function that makes one says nothing here
+            called = getattr(module, node.id, None) if isinstance(node, ast.Name) else None
+            private = inspect.isfunction(called) and called.__name__.startswith("_")
+            if private and called.__module__ == function.__module__ and called not in seen:
+                pending.append(called)
+    return found
+
+
+def tried(function: Callable[..., Any]) -> set[type[Exception]]:
+    """The errors of dtypes, shapes and axes that calls on unfit tensors meet."""
+    parameters = inspect.signature(function).parameters.values()
+    needed = [p for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    found: set[type[Exception]] = set()
+
+    def attempt(*arguments: Any, **keywords: Any) -> None:
+        try:
+            function(*arguments, **keywords)
+        except (DTypeError, ShapeError) as error:
+            found.add(type(error))
+        except Exception:  # noqa: BLE001, some functions take no tensors at all
+            pass
+
+    if all(p.name in OPERANDS for p in needed):
+        for dtype in ("bool", "int32", "float32"):
+            attempt(*[tk.ones((2, 3), dtype)] * len(needed))
+        if len(needed) == 2:
+            attempt(tk.ones((2,)), tk.ones((3,)))
+    unfit = {p.name: UNFIT[p.name] for p in parameters if p.name in UNFIT}
+    if all(p.name in OPERANDS or p.name in UNFIT for p in needed):
+        for name in unfit:
+            fit = {p.name: tk.ones((2, 3)) for p in needed if p.name in OPERANDS}
+            attempt(**(fit | {p.name: FIT[p.name] for p in needed if p.name in UNFIT} | {name: unfit[name]}))
+    return found
+
+
+OPERANDS = {"x", "a", "b", "c", "x1", "x2", "y", "condition"}
+"""What parameters are called that take tensors."""
+
+UNFIT: dict[str, Any] = {
+    **dict.fromkeys(("axis", "axes", "axis1", "axis2", "source", "destination"), 7),
+    **dict.fromkeys(("shape", "dimensions"), (-1,)),
+    **dict.fromkeys(("num", "n", "m"), -1),
+}
+"""What parameters are called that take axes or sizes, and what those are that there are not."""
+
+FIT = {name: 0 if value == 7 else 2 for name, value in UNFIT.items()}
+"""What the same parameters take on tensors of two axes."""
+
+
+def test_the_errors_of_a_function_are_found() -> None:
+    assert errors_of(tk.sin) == set()
+    assert errors_of(tk.negative) == {DTypeError}
+    assert errors_of(tk.sum) == {AxisError}
+    assert errors_of(tk.logaddexp) == {ShapeError}
+    assert errors_of(tk.vmap) == {ShapeError}
+
+
+def test_raises_sections_are_read() -> None:
+    text = "One.\n\nRaises:\n    ShapeError, AxisError: if so,\n        and more: so.\n    DTypeError: else.\n\n>>> 1\n"
+    assert raises_of(text) == {"ShapeError", "AxisError", "DTypeError"}
+    assert raises_of("One.\n\n>>> 1\n1") == set()

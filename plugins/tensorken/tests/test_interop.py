@@ -1,0 +1,559 @@
+"""Interop: numpy arrays, DLPack and buffers, in and out: the values are equal, and no memory is shared or lost."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import enum
+import gc
+import threading
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from hypothesis.extra import numpy as npst
+
+import tensorken as tk
+from core.tests.each import each_of
+from tensorken.interchange import dlpack
+from tensorken_core.errors import (
+    ArgumentError,
+    ConcretizationError,
+    DTypeError,
+    ExchangeError,
+    TensorkenError,
+)
+
+DTYPES = ("bool", "int32", "int64", "float16", "float32", "float64")
+SHAPES = ((), (1,), (5,), (0,), (2, 3), (2, 0, 3), (1, 4, 1, 2))
+BACKENDS = ("numpy", "reference")
+TRANSFORMS = {
+    "grad": lambda f, x: tk.grad(f)(x),
+    "vjp": lambda f, x: tk.vjp(f, x),
+    "jvp": lambda f, x: tk.jvp(f, (x,), (x,)),
+    "vmap": lambda f, x: tk.vmap(f)(x),
+    "grad of vmap": lambda f, x: tk.grad(lambda v: tk.vmap(f)(v).sum())(x),
+    "vmap of grad": lambda f, x: tk.vmap(tk.grad(f))(x),
+}
+WAYS_OUT = {
+    "__array__": np.asarray,
+    "__dlpack__": lambda x: x.__dlpack__(),
+    "__dlpack_device__": lambda x: x.__dlpack_device__(),
+}
+
+
+def values(shape: tuple[int, ...], dtype: str) -> Any:
+    """An array that has no two equal neighbours."""
+    return (np.arange(np.prod(shape, dtype=int)) % 7 - 3).reshape(shape).astype(dtype)
+
+
+def equal(found: Any, wanted: Any) -> None:
+    """The same dtype, shape and bits."""
+    found = np.asarray(found)
+    assert (found.dtype, found.shape) == (wanted.dtype.newbyteorder("="), wanted.shape)
+    assert found.tobytes() == wanted.astype(found.dtype).tobytes()
+
+
+class Producer:
+    """An array that can do nothing but hand itself over as it is told."""
+
+    def __init__(self, make: Any, device: tuple[int, int] = (1, 0)) -> None:
+        self.make, self.device, self.asked = make, device, []
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        self.asked.append(asked)
+        return self.make(**asked)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device
+
+
+class Interface:
+    """An array that has only `__array_interface__`."""
+
+    def __init__(self, a: Any, **changes: Any) -> None:
+        self.owner, self.__array_interface__ = a, {**a.__array_interface__, **changes}
+
+
+# ---- out ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_numpy_gets_the_values_by_both_protocols(shape, dtype, backend):
+    a = values(shape, dtype)
+    x = tk.tensor(a, backend=backend)
+    equal(np.asarray(x), a)
+    equal(np.from_dlpack(x), a)
+    equal(np.from_dlpack(Producer(lambda **_: x.__dlpack__())), a)  # the structure from before DLPack 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_numpy_got_is_its_own(backend):
+    x = tk.tensor([[1.0, 2.0], [3.0, 4.0]], backend=backend)
+    for view in (x, x.T, x[0], x[:, ::-1], x.broadcast_to((3, 2, 2))):
+        before = view.tolist()
+        for export in (np.asarray, np.array, np.from_dlpack, lambda x: np.asarray(x, dtype="float32")):
+            a = export(view)
+            a.fill(7.0)
+            assert view.tolist() == before
+            assert x.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_copy_and_dtype_as_numpy_2_has_them():
+    x = tk.tensor([1.0, 2.5])
+    assert np.array(x, dtype="int64", copy=True).tolist() == [1, 2]
+    assert x.__array__(np.dtype("float64")).dtype == np.float64
+    assert x.__array__(None).dtype == x.__array__(copy=None).dtype == np.float32
+    for call in (lambda: np.asarray(x, copy=False), lambda: x.__array__("float32", copy=False)):
+        with pytest.raises(ValueError, match=r"^__array__: .* copied") as caught:
+            call()
+        assert isinstance(caught.value, ExchangeError)
+    with pytest.raises(BufferError, match=r"^__dlpack__: .* copied"):
+        np.from_dlpack(x, copy=False)
+    equal(np.from_dlpack(x, copy=True), np.array([1.0, 2.5], "float32"))
+    equal(np.from_dlpack(x, device="cpu"), np.array([1.0, 2.5], "float32"))
+
+
+def test_the_arguments_of_dlpack():
+    x = tk.tensor([1.0, 2.0])
+    assert x.__dlpack_device__() == (1, 0)
+    assert "dltensor_versioned" in repr(x.__dlpack__(max_version=(1, 0), dl_device=(1, 0), copy=True))
+    assert "dltensor_versioned" in repr(x.__dlpack__(max_version=(2, 3)))
+    assert "dltensor_versioned" not in repr(x.__dlpack__(max_version=(0, 8)))
+    with pytest.raises(ArgumentError, match=r"^__dlpack__: .*stream must be None, got 1"):
+        x.__dlpack__(stream=1)
+    with pytest.raises(BufferError, match=r"^__dlpack__: .*the CPU, which is \(1, 0\), not to \(2, 0\)"):
+        x.__dlpack__(dl_device=(2, 0))
+
+
+def test_the_exported_structure_is_that_of_dlpack_h():
+    x = tk.tensor(values((2, 3), "int32"))
+    capsule = x.__dlpack__(max_version=(1, 0))
+    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    address = get(capsule, b"dltensor_versioned")
+    assert ctypes.string_at(address, 8) == bytes(ctypes.c_uint32(1)) + bytes(ctypes.c_uint32(0))
+    flags = ctypes.c_uint64.from_address(address + 24).value
+    assert flags == 2  # copied, and not read-only
+    data = ctypes.c_uint64.from_address(address + 32).value
+    assert data % 256 == 0
+    kind = ctypes.string_at(address + 52, 4)
+    assert kind == bytes([0, 32]) + bytes(ctypes.c_uint16(1))
+    shape, strides = (ctypes.c_uint64.from_address(address + 56 + 8 * i).value for i in (0, 1))
+    assert list((ctypes.c_int64 * 2).from_address(shape)) == [2, 3]
+    assert list((ctypes.c_int64 * 2).from_address(strides)) == [3, 1]
+
+
+def test_the_values_outlive_the_tensor():
+    a = np.from_dlpack(tk.tensor(values((100,), "float64")))
+    gc.collect()
+    equal(a, values((100,), "float64"))
+
+
+@pytest.mark.parametrize("way", WAYS_OUT)
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_a_transform_lets_no_value_out(transform, way):
+    inner = transform.split()[-1]
+    with pytest.raises(
+        ConcretizationError, match=rf"^{way}: this tensor is inside (grad|vjp|jvp|vmap)"
+    ) as caught:
+        TRANSFORMS[transform](lambda x: (WAYS_OUT[way](x), x.sum())[1], tk.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    assert f"inside {inner}" in str(caught.value)
+    assert "use Tensorken's functions, or return the tensor first" in str(caught.value)
+
+
+def test_a_tensor_of_an_outer_transform_is_held_inside_an_inner_one():
+    def outer(x: Any) -> Any:
+        with pytest.raises(ConcretizationError, match="inside grad"):
+            tk.jvp(lambda y: (np.asarray(x), y)[1], (tk.tensor(1.0),), (tk.tensor(1.0),))
+        kept = []
+        tk.jvp(lambda y: (kept.append(x * y), y)[1], (tk.tensor(1.0),), (tk.tensor(1.0),))
+        with pytest.raises(ConcretizationError, match="inside grad"):
+            np.asarray(kept[0])  # jvp has returned, but grad still holds it
+        return x.sum()
+
+    tk.grad(outer)(tk.tensor([1.0, 2.0]))
+
+
+def test_after_the_transform_the_value_may_be_read():
+    kept = []
+    tk.grad(lambda x: (kept.append(x * 2.0), x.sum())[1])(tk.tensor([1.0, 2.0]))
+    equal(np.asarray(kept[0]), np.array([2.0, 4.0], "float32"))
+    equal(np.from_dlpack(kept[0]), np.array([2.0, 4.0], "float32"))
+
+
+def test_what_has_no_values_says_so():
+    for way in (np.asarray, lambda x: x.__dlpack__()):
+        with pytest.raises(ConcretizationError, match="string backend has no values"):
+            way(tk.symbol("A", (2,)))
+
+
+# ---- nothing is lost ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def traced():
+    """A function that tells how many bytes are held now, to the nearest 100 000."""
+    gc.collect()
+    dlpack.release_unclaimed()
+    tracemalloc.start()
+    try:
+        start = tracemalloc.get_traced_memory()[0]
+        yield lambda: round((tracemalloc.get_traced_memory()[0] - start) / 1e5)
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("versioned", [{}, {"max_version": (1, 0)}])
+def test_exports_are_freed_whether_or_not_anybody_consumes_them(traced, versioned):
+    x = tk.tensor(np.zeros(100_000))  # 8e5 bytes
+    assert traced() == 8
+    for _ in range(3):
+        a = np.from_dlpack(Producer(lambda **_: x.__dlpack__(**versioned)))
+        assert traced() == 16
+        del a
+        assert traced() == 8
+        capsule = x.__dlpack__(**versioned)
+        assert dlpack.release_unclaimed() == 1
+        assert traced() == 16
+        del capsule
+        x[:1].__dlpack__()  # the next export frees what nobody took
+        assert traced() == 8
+    assert dlpack.release_unclaimed() == 0
+
+
+def test_exports_are_freed_while_an_exception_is_on_its_way(traced):
+    x = tk.tensor(np.zeros(100_000))
+    for make in (lambda: x.__dlpack__(), lambda: np.from_dlpack(x)):
+        with pytest.raises(ZeroDivisionError):
+            [make(), 1 / 0]
+        dlpack.release_unclaimed()
+        assert traced() == 8
+
+
+def test_imports_are_freed(traced):
+    source = np.zeros(100_000)
+    made = [tk.from_dlpack(source), tk.tensor(Producer(source.__dlpack__)), tk.tensor(Interface(source))]
+    assert traced() == 32
+    made.clear()
+    assert traced() == 8
+    with pytest.raises(DTypeError):
+        tk.from_dlpack(np.zeros(100_000, "uint8"))
+    assert traced() == 8
+
+
+def test_threads_may_export_at_once():
+    x = tk.tensor(values((50,), "float64"))
+    wrong: list[Any] = []
+
+    def work() -> None:
+        for i in range(300):
+            capsule = x.__dlpack__()
+            if i % 2:
+                a = np.from_dlpack(Producer(lambda capsule=capsule, **_: capsule))
+                if a.tolist() != values((50,), "float64").tolist():
+                    wrong.append(a)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert dlpack.release_unclaimed() == 0
+
+
+# ---- in ----------------------------------------------------------------------------------------------------
+
+LAYOUTS = {
+    "row-major": lambda a: a,
+    "column-major": np.asfortranarray,
+    "backwards": lambda a: a[tuple([slice(None, None, -1)] * a.ndim)],
+    "every other": lambda a: np.repeat(a, 2, axis=-1)[..., ::2],
+    "every other backwards": lambda a: np.repeat(a, 2, axis=-1)[..., ::-2],
+    "transposed": lambda a: a.T,
+    "repeated": lambda a: np.broadcast_to(a, (2, *a.shape)),
+}
+READERS = {
+    "buffer": tk.tensor,
+    "tk.from_dlpack": tk.from_dlpack,
+    "only __dlpack__": lambda a: tk.tensor(Producer(a.__dlpack__)),
+    "only __array_interface__": lambda a: tk.tensor(Interface(a)),
+}
+
+
+@each_of("reader", READERS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@each_of("dtype", DTYPES)
+def test_arrays_of_every_layout_are_read(dtype, layout, reader):
+    for shape in SHAPES[1:]:
+        a = LAYOUTS[layout](values(shape, dtype))
+        if layout == "repeated" and reader in ("tk.from_dlpack", "only __dlpack__"):
+            a = a.copy()  # numpy does not hand over read-only memory
+        equal(READERS[reader](a), a)
+
+
+@given(st.data())
+def test_slices_of_arrays_are_read(data):
+    a = values((3, 4, 5), data.draw(st.sampled_from(("int32", "float64", "bool"))))
+    a = a.transpose(data.draw(st.permutations((0, 1, 2))))
+    part = a[data.draw(npst.basic_indices(a.shape, allow_ellipsis=False))]
+    part = np.asarray(part)
+    equal(tk.tensor(part), part)
+    equal(tk.tensor(Interface(part)), part)
+    equal(tk.from_dlpack(part), part)
+
+
+def test_what_is_read_is_copied():
+    a = np.arange(4.0)
+    b = array.array("d", [0.0, 1.0, 2.0, 3.0])
+    made = [read(a) for read in READERS.values()] + [tk.tensor(b), tk.tensor(memoryview(b))]
+    a[:] = 7.0
+    b[0] = 7.0
+    for x in made:
+        assert x.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_buffers_of_the_standard_library(backend):
+    def read(data: Any, **arguments: Any) -> Any:
+        return tk.tensor(data, backend=backend, **arguments)
+
+    equal(read(array.array("i", [1, -2])), np.array([1, -2], "int32"))
+    equal(read(array.array("q", [1, -2])), np.array([1, -2], "int64"))
+    equal(read(array.array("f", [0.5])), np.array([0.5], "float32"))
+    equal(read(array.array("d", [])), np.array([], "float64"))
+    equal(read(memoryview(bytes(16)).cast("d", (2, 1))), np.zeros((2, 1)))
+    equal(read((ctypes.c_double * 2 * 1)((1.0, 2.0))), np.array([[1.0, 2.0]]))
+    equal(read(memoryview(array.array("d", [1.0, 2.0, 3.0]))[::-2]), np.array([3.0, 1.0]))
+    equal(read(b"\x01\xff", dtype="int32"), np.array([1, 255], "int32"))
+    equal(read(memoryview(b"\x01\x00").cast("?")), np.array([True, False]))
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("dtype", ["i4", "i8", "f2", "f4", "f8"])
+def test_the_order_of_bytes_does_not_matter(dtype, order):
+    a = np.array([[1, -2, 3], [250, 5, 6]], order + dtype)
+    for x in (a, a.T, a[:, ::-2]):
+        equal(tk.tensor(x), x)
+        equal(tk.tensor(Interface(x)), x)
+
+
+def test_read_only_and_odd_arrays():
+    a = np.arange(3.0)
+    a.flags.writeable = False
+    equal(tk.tensor(a), a)
+    equal(tk.tensor(Interface(a)), a)
+    equal(tk.tensor(np.float64(2.5)), np.array(2.5))
+    equal(tk.tensor(np.array(5, "int64")), np.array(5, "int64"))
+    odd = np.zeros(3, np.dtype([("a", "i1"), ("b", "f8")]))["b"]  # 9 bytes apart, not aligned
+    odd[:] = [1.0, 2.0, 3.0]
+    equal(tk.tensor(odd), odd)
+    equal(tk.tensor(Interface(odd)), odd)
+    windows = np.lib.stride_tricks.sliding_window_view(np.arange(5.0), 3)
+    equal(tk.tensor(windows), windows)
+    equal(tk.tensor(Interface(windows)), windows)
+    raw = np.arange(6.0).tobytes()
+    equal(tk.tensor(Interface(np.zeros((2, 2)), data=raw, offset=16)), np.array([[2.0, 3.0], [4.0, 5.0]]))
+    assert tk.tensor([np.float32(1.0), 2]).tolist() == [1.0, 2.0]
+
+    class OnlyArray:
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return a
+
+    equal(tk.tensor(OnlyArray()), a)
+    assert tk.tensor(enum.IntEnum("E", "A B").B).item() == 2
+
+
+MASKED = np.ma.masked_array([0.0, 1.0, 2.0], mask=[False, True, False])
+LIKE = tk.tensor([1.0, 2.0, 3.0], dtype="float64")
+
+
+@each_of(
+    "use",
+    [
+        lambda a: tk.tensor(a),
+        lambda a: tk.tensor(a, dtype="float32"),
+        lambda a: tk.asarray(a),
+        lambda a: tk.tensor([a, a]),
+        lambda a: tk.tensor([[a], [LIKE]]),
+        lambda a: tk.new((3,), a),
+        lambda a: tk.from_dlpack(a),
+        lambda a: LIKE + a,
+        lambda a: a + LIKE,
+        lambda a: LIKE @ a,
+        lambda a: tk.less(LIKE, a),
+        lambda a: LIKE.at[...].set(a),
+        lambda a: LIKE[a.astype("int32")],
+        lambda a: LIKE[a > 1.0],
+        lambda a: LIKE.at[a.astype("int32")].add(1.0),
+        lambda a: tk.where(a > 1.0, LIKE, LIKE),
+        lambda a: tk.sin(a),
+        lambda a: tk.stack([LIKE, a]),
+        lambda a: tk.take(LIKE, a.astype("int64")),
+        lambda a: tk.jit(lambda tree: tree["a"] * 2.0)({"a": a}),
+        lambda a: tk.jit(lambda x: x * a)(LIKE),
+        lambda a: tk.grad(lambda x: x.sum())(a),
+        lambda a: tk.vmap(lambda x: x * 2.0)(a),
+        lambda a: tk.trace(lambda x: x * 2.0)(LIKE)(a),
+        lambda a: tk.scan(lambda carry, x: (carry + x, x), 0.0, a),
+    ],
+)
+def test_a_masked_array_is_refused_and_the_error_says_what_to_do(use):
+    """Also one that masks nothing: whether it does may change with the data."""
+    for masked in (MASKED, np.ma.masked_array([0.0, 1.0, 2.0])):
+        with pytest.raises(
+            TensorkenError, match=r"has a mask.* pass x\.filled\(value\), or x\.data and x\.mask as two"
+        ):
+            use(masked)
+    use(MASKED.filled(0.0))
+
+
+def test_a_masked_element_is_refused():
+    with pytest.raises(DTypeError, match=r"MaskedConstant has a mask"):
+        tk.tensor([1.0, np.ma.masked])
+
+
+@each_of(
+    ("odd", "way_out"),
+    [
+        (np.array([(1, 2.0)], dtype=[("a", int), ("b", float)]), r"pass each field by itself, x\['name'\]"),
+        (
+            np.array(["2020-01-01"], dtype="datetime64[D]"),
+            r"count the days or seconds with x\.astype\('int64'\)",
+        ),
+        (np.datetime64("2020-01-01"), "count the days or seconds"),
+        (np.timedelta64(3, "D"), "count the days or seconds"),
+        (np.array([1, None], dtype=object), r"convert its elements with x\.astype\('float64'\)"),
+        (np.array([1j]), r"pass x\.real and x\.imag"),
+        (np.array(["text"]), "encode the text as numbers"),
+        (np.array([b"text"]), "encode the text as numbers"),
+    ],
+)
+def test_arrays_that_hold_no_numbers_say_what_to_do(odd, way_out):
+    for use in (
+        lambda: tk.tensor(odd),
+        lambda: tk.tensor(odd, dtype="int32"),
+        lambda: tk.tensor([odd]),
+        lambda: tk.jit(lambda x: x)(odd),
+        lambda: LIKE + odd,
+        lambda: LIKE.at[0].set(odd),
+    ):
+        with pytest.raises(TypeError, match=rf"cannot make a tensor of \w+ of dtype .*; {way_out}"):
+            use()
+
+
+def test_wider_formats_are_read_with_a_dtype():
+    a = np.array([[1, 2], [3, 200]], "uint8")
+    for data in (a, Interface(a), Producer(a.__dlpack__)):
+        with pytest.raises(DTypeError, match=r"'B' is none of .*pass dtype="):
+            tk.tensor(data)
+        equal(tk.tensor(data, dtype="int32"), a.astype("int32"))
+    with pytest.raises(DTypeError, match=r"^from_dlpack: .*'B' is none of .*pass dtype= .*see tk.asarray"):
+        tk.from_dlpack(a)
+
+
+def test_bfloat16_is_widened():
+    exact = np.array([[1.5, -2.0, np.inf], [3.0e38, 2.0**-126, -0.0]], "float32")
+    halves = (exact.view("uint32") >> 16).astype("uint16")  # DLPack has a code for what numpy cannot name
+    wide = (halves.astype("uint32") << 16).view("float32")
+
+    def bfloat16(**_: Any) -> Any:
+        capsule = tk.tensor(halves.astype("int32")).__dlpack__()
+        tensor = dlpack._Managed.from_address(dlpack._pointer(capsule, b"dltensor")).tensor
+        ctypes.memmove(tensor.data, halves.tobytes(), halves.nbytes)
+        tensor.code, tensor.bits = 4, 16
+        return capsule
+
+    with pytest.raises(DTypeError, match=r"'bfloat16' is none of .*pass dtype="):
+        tk.tensor(Producer(bfloat16))
+    equal(tk.tensor(Producer(bfloat16), dtype="float32"), wide)
+    equal(tk.tensor(Producer(bfloat16), dtype="float64"), wide.astype("float64"))
+
+
+def test_values_may_begin_after_the_address_and_belong_to_the_capsule_alone():
+    def offset(**_: Any) -> Any:
+        capsule = tk.tensor([1.0, 2.0, 3.0]).__dlpack__()
+        tensor = dlpack._Managed.from_address(dlpack._pointer(capsule, b"dltensor")).tensor
+        tensor.byte_offset = 4
+        ctypes.c_int64.from_address(tensor.shape).value = 2
+        return capsule
+
+    equal(tk.from_dlpack(Producer(offset)), np.array([2.0, 3.0], "float32"))
+    owned = Producer(lambda **_: values((1000,), "int64").__dlpack__())
+    for _ in range(10):
+        equal(tk.from_dlpack(owned), values((1000,), "int64"))
+        equal(tk.tensor(owned), values((1000,), "int64"))
+
+
+def test_what_dlpack_cannot_bring_is_answered():
+    a = np.arange(3.0)
+    with pytest.raises(ArgumentError, match=r"^from_dlpack: need an array with __dlpack__ .*got 3"):
+        tk.from_dlpack(3)
+    with pytest.raises(DTypeError, match=r"^from_dlpack: no dtype here is complex128"):
+        tk.from_dlpack(a.astype(complex))
+    with pytest.raises(BufferError, match=r"^from_dlpack: ndarray does not hand over its values"):
+        tk.from_dlpack(np.array(["2020-01-01"], "datetime64[D]"))
+    with pytest.raises(BufferError, match=r"^from_dlpack: .* copied; leave out copy=False"):
+        tk.from_dlpack(a, copy=False)
+    with pytest.raises(BufferError, match=r"^from_dlpack: need a fresh DLPack capsule, got object"):
+        tk.from_dlpack(Producer(lambda **_: object()))
+    capsule = a.__dlpack__()
+    np.from_dlpack(Producer(lambda **_: capsule))
+    with pytest.raises(ExchangeError, match="each can be consumed once"):
+        tk.from_dlpack(Producer(lambda **_: capsule))
+
+    def refuse(**_: Any) -> Any:
+        raise RuntimeError("it needs a gradient")
+
+    with pytest.raises(ExchangeError, match=r"Producer does not hand over its values: it needs a gradient"):
+        tk.tensor(Producer(refuse))
+
+
+def test_a_producer_from_before_dlpack_1_and_one_on_another_device():
+    a = np.arange(3.0)
+
+    class Old:
+        def __dlpack__(self, stream: Any = None) -> Any:
+            return a.__dlpack__()
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (1, 0)
+
+    equal(tk.from_dlpack(Old()), a)
+    elsewhere = Producer(lambda **_: a.__dlpack__(), device=(2, 0))
+    equal(tk.from_dlpack(elsewhere), a)
+    assert elsewhere.asked == [{"max_version": (1, 0), "dl_device": (1, 0)}]
+
+    capsule = tk.tensor([1.0]).__dlpack__()
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )(capsule, b"dltensor")
+    ctypes.c_int32.from_address(pointer + 8).value = 2  # as if the memory were a GPU's
+    with pytest.raises(BufferError, match=r"device of DLPack's type 2, need the CPU's memory"):
+        tk.from_dlpack(Producer(lambda **_: capsule))
+
+
+def test_tensors_pass_through_and_between_backends():
+    x = tk.tensor(values((2, 3), "float64"))
+    assert tk.from_dlpack(x) is x
+    y = tk.from_dlpack(x, backend="reference")
+    assert (y.backend, y.tolist()) == ("reference", x.tolist())
+    z = tk.from_dlpack(Producer(y.__dlpack__), device="cpu")  # no numpy on either side
+    assert (z.backend, z.tolist()) == (x.backend, x.tolist())
+
+
+def test_to_device():
+    x = tk.tensor([1.0])
+    assert x.to_device(x.device) is x
+    assert x.to_device("cpu", stream=None).tolist() == [1.0]
+    with pytest.raises(tk.errors.BackendError, match=r"no device 'gpu'; its devices are cpu"):
+        x.to_device("gpu")
+    with pytest.raises(ArgumentError, match=r"^to_device: .*got 3; leave out stream="):
+        x.to_device("cpu", stream=3)
+    assert tk.grad(lambda x: x.to_device("cpu").sum())(x).tolist() == [1.0]

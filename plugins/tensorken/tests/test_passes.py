@@ -1,0 +1,114 @@
+"""Passes: each gives a program of the same meaning, on drawn programs; and on chosen ones it finds what it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
+
+from core.tests.examples import examples
+from core.tests.programs_support import bits, largest, numbers, on, programs
+from core.tests.support import Required
+from tensorken.programs.passes.algebra import simplified
+from tensorken.programs.passes.common_subexpressions import without_common_subexpressions
+from tensorken.programs.passes.concatenations import joined
+from tensorken.programs.passes.constants import with_constants_folded
+from tensorken.programs.passes.contractions import contracted
+from tensorken.programs.passes.control_flow_arguments import with_narrow_borders
+from tensorken.programs.passes.dead_code import without_dead_code
+from tensorken.programs.passes.factors import with_factors_out
+from tensorken.programs.passes.inlining import inline
+from tensorken.programs.passes.inner_programs import inner_programs, with_inner_programs
+from tensorken.programs.passes.invariants import with_invariants_before
+from tensorken.programs.passes.lowering import lowered
+from tensorken.programs.passes.movement import with_movement_merged
+from tensorken.programs.passes.pipeline import optimised
+from tensorken.programs.passes.scatters import with_scatters_summed
+from tensorken.programs.passes.transposes import with_transposes_folded
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.program.program import Program
+from tensorken_numpy.backend import Numpy
+from tensorken_reference.backend import Reference
+
+pytestmark = pytest.mark.slow
+
+Pass = Callable[[Program, RawTensor[Any]], Program]
+
+SAME_BITS: dict[str, Pass] = {
+    "inline": lambda program, backend: inline(program),
+    "dead code": lambda program, backend: without_dead_code(program),
+    "common subexpressions": lambda program, backend: without_common_subexpressions(program),
+    "lower": lowered,
+    "constants": with_constants_folded,
+    "algebra": simplified,
+    "movement": with_movement_merged,
+    "borders": lambda program, backend: with_narrow_borders(program),
+    "inner programs": lambda program, backend: with_inner_programs(program, without_dead_code),
+    "invariants": lambda program, backend: with_invariants_before(program),
+}
+SAME_NUMBERS: dict[str, Pass] = {
+    "factors": with_factors_out,
+    "concatenations": joined,
+    "scatters": with_scatters_summed,
+    "contractions": contracted,
+    "transposes": lambda program, backend: with_transposes_folded(contracted(program, backend), backend),
+    "all": optimised,
+}
+REFERENCE = Reference()
+BACKENDS: dict[str, RawTensor[Any]] = {"numpy": Numpy(), "reference": REFERENCE, "required": Required()}
+MANY = settings(
+    max_examples=examples(80),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+
+
+def check_well_formed(program: Program) -> None:
+    """Every value is defined once, before it is used, and has the shape and dtype that its op gives."""
+    known = {*program.inputs, *program.constants}
+    for e in program.equations:
+        for v in e.operands:
+            assert v in known or hasattr(v, "value"), f"{v} is used before it is defined"
+        shapes = e.op.shape(*[v.shape for v in e.operands], *e.params)
+        dtypes = e.op.dtype(*[v.dtype for v in e.operands], *e.params)
+        facts = [(shapes, dtypes)] if e.op.results == 1 else list(zip(shapes, dtypes, strict=True))
+        assert facts == [(v.shape, v.dtype) for v in e.results]
+        assert known.isdisjoint(e.results)
+        known.update(e.results)
+    for v in program.outputs:
+        assert v in known or hasattr(v, "value")
+    for inner in inner_programs(program):
+        check_well_formed(inner)
+
+
+# ---- the law of passes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", SAME_BITS)
+@MANY
+@given(st.data())
+def test_a_pass_that_claims_so_gives_the_same_bits(name: str, backend: str, data: st.DataObject) -> None:
+    at = BACKENDS[backend]
+    program, elements = data.draw(programs(at))
+    after = SAME_BITS[name](program, at)
+    check_well_formed(after)
+    assert bits(on(after, at, elements)) == bits(on(program, at, elements))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", SAME_NUMBERS)
+@MANY
+@given(st.data())
+def test_a_pass_that_reassociates_gives_the_same_numbers_where_nothing_is_rounded(
+    name: str, backend: str, data: st.DataObject
+) -> None:
+    at = BACKENDS[backend]
+    program, elements = data.draw(programs(at, exact=True))
+    program = inline(program)
+    assume(largest(program, at, elements) < 2.0**40)
+    after = SAME_NUMBERS[name](program, at)
+    check_well_formed(after)
+    assert numbers(on(after, at, elements)) == numbers(on(program, at, elements))

@@ -1,0 +1,96 @@
+"""Groups: elementwise equations that run together, in an order in which everything is there when it is used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+import tensorken as tk
+from core.tests.examples import examples
+from core.tests.programs_support import bits, on, programs
+from tensorken.programs.passes.groups import Group, groups, is_elementwise
+from tensorken.programs.passes.inlining import inline
+from tensorken.programs.passes.pipeline import optimised
+from tensorken_core.program.program import Literal, Program
+from tensorken_numpy.backend import Numpy
+
+pytestmark = pytest.mark.usefixtures("on_numpy")
+
+NUMPY = Numpy()
+
+
+def check(program: Program, found: tuple[Group, ...]) -> None:
+    """Each equation in one group; in each what it uses is there; its inputs and outputs are what they should be."""
+    assert sorted([id(e) for g in found for e in g.equations]) == sorted([id(e) for e in program.equations])
+    known = {*program.inputs, *program.constants}
+    used = [{v for e in g.equations for v in e.operands} for g in found]
+    for i, g in enumerate(found):
+        trailing = [e for e in g.equations if not is_elementwise(e)]
+        if len(g.equations) > 1:
+            assert all([e.op.name in ("sum", "max", "min") for e in trailing])
+            assert (
+                len({((e.operands if e in trailing else e.results)[0].shape, e.scope) for e in g.equations})
+                == 1
+            )
+            assert used[i].isdisjoint([v for e in trailing for v in e.results])
+        defined = {v for e in g.equations for v in e.results}
+        assert set(g.inputs) == {v for v in used[i] - defined if not isinstance(v, Literal)}
+        assert len(set(g.inputs)) == len(g.inputs)
+        assert known.issuperset(g.inputs)
+        elsewhere = set(program.outputs).union(*used[:i], *used[i + 1 :])
+        assert set(g.outputs) == defined & elsewhere
+        known |= defined
+
+
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_groups_in_their_order_are_the_program(data: st.DataObject) -> None:
+    program, elements = data.draw(programs(NUMPY))
+    for one in (inline(program), optimised(program, NUMPY)):
+        found = groups(one)
+        assert all([len(g.equations) == 1 or all([is_elementwise(e) for e in g.equations]) for g in found])
+        check(one, found)
+        check(one, groups(one, reductions=True))
+        in_order = tuple([e for g in found for e in g.equations])
+        assert bits(on(one.changed(equations=in_order), NUMPY, elements)) == bits(on(one, NUMPY, elements))
+
+
+def names(f: Any, *xs: Any) -> list[list[str]]:
+    program = optimised(tk.trace(f)(*xs), NUMPY)
+    return [[e.op.name for e in g.equations] for g in groups(program) if is_elementwise(g.equations[0])]
+
+
+@pytest.mark.feature(58)
+def test_a_chain_and_its_gradient_are_one_group() -> None:
+    f = tk.value_and_grad(lambda x: (tk.tanh(tk.exp(-x * x) / 2 + x) / (1 + x * x)).sum())
+    assert len(names(f, tk.ones(7))) == 1
+
+
+def test_what_serves_one_later_group_alone_is_computed_there() -> None:
+    def f(x: Any, w: Any) -> Any:
+        return tk.exp(x) * (w @ x)  # exp(x) could come first, and would have to be kept
+
+    assert [sorted(run) for run in names(f, tk.ones((3, 3)), tk.ones((3, 3)))] == [["exp", "mul"]]
+
+
+def test_what_needs_a_sum_of_a_group_is_another_group() -> None:
+    def f(x: Any) -> Any:
+        y = tk.exp(x)
+        return y / y.sum(axis=1, keepdims=True)
+
+    assert names(f, tk.ones((2, 3))) == [["exp"], ["div"]]
+    program = optimised(tk.trace(f)(tk.ones((2, 3))), NUMPY)
+    runs = [[e.op.name for e in g.equations] for g in groups(program, reductions=True)]
+    assert runs == [["exp", "sum"], ["expand"], ["div"]]
+
+
+def test_groups_do_not_cross_the_border_of_a_checkpoint() -> None:
+    block = tk.checkpoint(lambda x: tk.exp(tk.sin(x)))
+    program = optimised(
+        tk.trace(tk.value_and_grad(lambda x: tk.sin(block(x * 2.0)).sum()))(tk.ones(3)), NUMPY
+    )
+    for g in groups(program):
+        assert len({e.scope for e in g.equations}) == 1
+    assert len({e.scope for e in program.equations}) > 1
