@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tensorken_core.host.plugin import SPEC_VERSION, place_in_range
-from tensorken_core.language.raw import RawTensor
+from tensorken_core.rewriting.fuse import Fuse
 from tensorken_reference import plugin
 
 
@@ -36,8 +36,8 @@ def test_the_entry() -> None:
     assert entry.summary
     assert place_in_range(SPEC_VERSION, entry.spec) == "inside"
     backend = entry.load(None)
-    assert isinstance(backend, RawTensor)
-    assert type(backend).__name__ == "Reference"
+    assert isinstance(backend, Fuse)
+    assert type(backend.raw).__name__ == "Reference"
 
 
 def test_the_entry_point_names_this_module() -> None:

@@ -89,7 +89,7 @@ class Reverse(Level[Traced[R]]):
             return self._record_primals(op, operands, primals, params)
         y = run(inner, op, primals, params)
         places = [x.index for x in operands]
-        active = tuple([place is not None for place in places])
+        active = (places[0] is not None,) if len(places) == 1 else tuple([p is not None for p in places])
         needs = op.saves.get(active)
         if needs is None:
             needs = op.saves[active] = _needs(op, active)

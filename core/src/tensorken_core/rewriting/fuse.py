@@ -266,16 +266,17 @@ class Fuse(Wrapper[Held[R]]):
         return Held(multiplied(a.shape, b.shape, axes), None, product)
 
     def expand(self, x: Held[R], shape: Shape) -> Held[R]:
-        number = x.number
-        return Held(shape, self.small(x)) if number is None else Full(shape, self.small(x), number)
+        value = x.value if x.value is not None else self.small(x)
+        return Held(shape, value) if x.number is None else Full(shape, value, x.number)
 
     def permute(self, x: Held[R], order: Axes) -> Held[R]:
         shape = tuple([x.shape[i] for i in order])
         p = x.pending
         if p is None:
+            value = x.value if x.value is not None else self.small(x)
             if x.number is not None:
-                return Full(shape, self.small(x), x.number)
-            return Held(shape, self.raw.permute(self.small(x), order))
+                return Full(shape, value, x.number)
+            return Held(shape, self.raw.permute(value, order))
         return Held(shape, None, Pending(p.terms, p.full, p.axes, tuple([p.shown[i] for i in order])))
 
     def reshape(self, x: Held[R], shape: Shape) -> Held[R]:
@@ -284,7 +285,7 @@ class Fuse(Wrapper[Held[R]]):
             shown = _moved(p.shown, x.shape, shape, None)
             if shown is not None:
                 return Held(shape, None, Pending(p.terms, p.full, p.axes, shown))
-        value = self.small(x)
+        value = x.value if x.value is not None else self.small(x)
         if x.number is not None:
             return Full(shape, self.raw.reshape(value, (1,) * len(shape)), x.number)
         sizes = self.raw.shape(value)

@@ -36,6 +36,9 @@ from tensorken_core.tensor.operators import Operators
 
 Scalar = bool | int | float
 
+INTS = frozenset({int})
+"""The type of sizes and axes that need no conversion."""
+
 SUM, MAX, RESHAPE, PERMUTE, EXPAND = (OPS[name] for name in ("sum", "max", "reshape", "permute", "expand"))
 WHERE, CAST = OPS["where"], OPS["cast"]
 
@@ -327,7 +330,8 @@ class Tensor(Operators):
     @with_numpys_names
     def sum(self, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
         """The sum over axes, all by default; of bool in int32, unless a dtype is given."""
-        return _reduce(SUM, self.summand(dtype), axis, keepdims)
+        x = self if dtype is None and self.dtype is not bool_ else self.summand(dtype)
+        return _reduce(SUM, x, axis, keepdims)
 
     @with_numpys_names
     def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -359,7 +363,9 @@ class Tensor(Operators):
 
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in another shape, one size of which may be -1."""
-        new = sizes_of("reshape", shape)
+        new = shape[0] if len(shape) == 1 else shape
+        if type(new) is not tuple or not INTS.issuperset(map(type, new)):
+            new = sizes_of("reshape", shape)
         if -1 in new:
             new = filled_in(self.shape, new)
         if new == self.shape:
@@ -377,8 +383,11 @@ class Tensor(Operators):
         (4, 2, 3)
         """
         axes = order[0] if len(order) == 1 and isinstance(order[0], tuple | list) else order
-        axes = tuple([axis_of("permute", self.shape, axis) for axis in axes])
-        if axes == tuple(range(self.ndim)):
+        own_order = list(range(len(self.shape)))
+        if not INTS.issuperset(map(type, axes)) or sorted(axes) != own_order:
+            axes = [axis_of("permute", self.shape, axis) for axis in axes]
+        axes = tuple(axes)
+        if axes == tuple(own_order):
             return self
         return unary(PERMUTE, self, (axes,))
 
@@ -547,7 +556,7 @@ class Tensor(Operators):
         def to_device(self, device: str, /, *, stream: Any = None) -> Tensor: ...
         def to_mutable(self) -> memoryview: ...
 
-        def __matmul__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, b: Any) -> Tensor: ...
         def __rmatmul__(self, other: Any) -> Tensor: ...
         def __getitem__(self, key: Any) -> Tensor: ...
         def __setitem__(self, key: Any, value: Any) -> None: ...
@@ -642,8 +651,9 @@ Interpreter.coerce = staticmethod(_coerced)
 
 
 def _reduce(op: Op, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
-    axes = axes_of(op.name, x.shape, axis)
+    shape = x.shape
+    axes = tuple(range(len(shape))) if axis is None else axes_of(op.name, shape, axis)
     result = unary(op, x, (axes,))
     if keepdims or not axes:
         return result
-    return unary(RESHAPE, result, (tuple([n for i, n in enumerate(x.shape) if i not in axes]),))
+    return unary(RESHAPE, result, (tuple([n for i, n in enumerate(shape) if i not in axes]),))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from tensorken_core.errors import ArgumentError
@@ -11,6 +13,20 @@ from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.shapes import Shape, shown
 
 V = TypeVar("V", bound="Value")
+
+_SHAPE = """The size along each axis.
+
+>>> import tensorken as tk
+>>> tk.zeros((2, 3)).shape
+(2, 3)
+"""
+
+_DTYPE = """The type of the elements.
+
+>>> import tensorken as tk
+>>> tk.tensor([1.0, 2.0]).dtype
+tensorken.float32
+"""
 
 
 class Value:
@@ -39,36 +55,41 @@ class Value:
             )
         self.interpreter = interpreter
         self.representation = representation
-        self._shape = shape
-        self._dtype = dtype
+        if shape is not None:
+            self._shape = shape
+        if dtype is not None:
+            self._dtype = dtype
 
     # ---- what it is ------------------------------------------------------------------------------------------
 
-    @property
-    def shape(self) -> Shape:
-        """The size along each axis.
+    if TYPE_CHECKING:
 
-        >>> import tensorken as tk
-        >>> tk.zeros((2, 3)).shape
-        (2, 3)
-        """
-        shape = self._shape
-        if shape is None:
-            shape = self._shape = self.interpreter.shape(self.representation)
-        return shape
+        @property
+        def shape(self) -> Shape: ...
+        @property
+        def dtype(self) -> DType: ...
 
-    @property
-    def dtype(self) -> DType:
-        """The type of the elements.
+    else:
+        # Every op reads these several times: read like this, they need no call of a Python function.
+        shape = property(attrgetter("_shape"), doc=_SHAPE)
+        dtype = property(attrgetter("_dtype"), doc=_DTYPE)
 
-        >>> import tensorken as tk
-        >>> tk.tensor([1.0, 2.0]).dtype
-        tensorken.float32
-        """
-        dtype = self._dtype
-        if dtype is None:
-            dtype = self._dtype = self.interpreter.dtype(self.representation)
-        return dtype
+        def __getattr__(self, name: str) -> Any:
+            """The shape or dtype where it was not given, computed when it is first read; an error for other names."""
+            if name == "_shape":
+                self._shape = shape = self.interpreter.shape(self.representation)
+                return shape
+            if name == "_dtype":
+                self._dtype = dtype = self.interpreter.dtype(self.representation)
+                return dtype
+            own = inspect.getattr_static(type(self), name, None)
+            if isinstance(own, property):  # which raised an AttributeError of its own: raise that
+                return own.fget(self)
+            raise self._unknown(name)
+
+    def _unknown(self, name: str) -> AttributeError:
+        """The error for a name that no tensor has."""
+        return AttributeError(f"a tensor has no attribute {name!r}", name=name, obj=self)
 
     @property
     def ndim(self) -> int:

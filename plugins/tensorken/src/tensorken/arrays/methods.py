@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import Any
 
 from tensorken.arrays import display, indexing
 from tensorken.arrays.creation import move, unpickle
@@ -178,26 +179,19 @@ class Methods(Tensor):
         backend = None if self.device == "default" else self.backend
         return unpickle, (self.shape, flat if isinstance(flat, list) else bytes(flat), self.dtype, backend)
 
-    @or_reflected("__rmatmul__")
-    def __matmul__(self, other: Any) -> Tensor:
-        return products.matmul(self, other)
+    __matmul__ = or_reflected("__rmatmul__")(products.matmul)
 
     def __rmatmul__(self, other: Any) -> Tensor:
         return products.matmul(other, self)
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """The error for an unknown name: it says what is used here, if another library has such a name."""
-            own = inspect.getattr_static(type(self), name, None)
-            if isinstance(own, property):  # which raised an AttributeError of its own: raise that
-                return own.fget(self)
-            error = missing("a tensor", name, METHODS)
-            if error is not None:
-                raise error
-            function = None if name.startswith("_") else vars(sys.modules["tensorken"]).get(name)
-            here = f"; use tk.{name}(x)" if inspect.isfunction(function) else ""
-            raise AttributeError(f"a tensor has no attribute {name!r}{here}", name=name, obj=self)
+    def _unknown(self, name: str) -> AttributeError:
+        """The error for an unknown name: it says what is used here, if another library has such a name."""
+        error = missing("a tensor", name, METHODS)
+        if error is not None:
+            return error
+        function = None if name.startswith("_") else vars(sys.modules["tensorken"]).get(name)
+        here = f"; use tk.{name}(x)" if inspect.isfunction(function) else ""
+        return AttributeError(f"a tensor has no attribute {name!r}{here}", name=name, obj=self)
 
     def __getitem__(self, key: Any) -> Tensor:
         return indexing.get(self, key)
@@ -248,9 +242,7 @@ class Methods(Tensor):
         return indexing.Vectorized(self)
 
 
-_OF_EVERY_CLASS = {"__module__", "__doc__", "__slots__"}
-
-ATTACHED = {name: member for name, member in vars(Methods).items() if name not in _OF_EVERY_CLASS}
+ATTACHED = {n: member for n, member in vars(Methods).items() if isinstance(member, FunctionType | property)}
 """The methods by name."""
 
 for _name, _member in ATTACHED.items():

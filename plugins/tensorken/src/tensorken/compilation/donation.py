@@ -41,6 +41,5 @@ class Donated(Level[Any]):
 def give_away(xs: Sequence[Tensor], gone: Donated) -> None:
     """Let go of the values of tensors, which live on `gone` from now on; what they know of themselves stays."""
     for x in xs:
-        if x._shape is None or x._dtype is None:
-            x._shape, x._dtype = x.shape, x.dtype
+        _ = x.shape, x.dtype  # computed now, if they were not known yet
         x.interpreter, x.representation = gone, None

@@ -297,11 +297,8 @@ def _recent(name: str, kind: Kind, xs: Sequence[Tensor], found: Prepared) -> Rec
 
 
 def _key(xs: Sequence[Tensor]) -> tuple[Any, ...]:
-    """What the plainest calls are known by: where their arguments are, and of which shapes and dtypes.
-
-    A shape that has not been asked for is None here, and so in no key that is kept.
-    """
-    return tuple([(x.interpreter, x._shape, x._dtype) for x in xs])
+    """What the plainest calls are known by: where their arguments are, and of which shapes and dtypes."""
+    return tuple([(x.interpreter, x.shape, x.dtype) for x in xs])
 
 
 def _places(what: str, argnums: Argnums, count: int) -> tuple[int, ...]:

@@ -15,12 +15,12 @@ from tensorken.arrays.functions.operands import a_tensor_of
 from tensorken.arrays.functions.reordering import roll
 from tensorken.arrays.functions.shaping import moveaxis
 from tensorken_core.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from tensorken_core.language.dtypes import bool_
-from tensorken_core.language.op import OPS
+from tensorken_core.language.dtypes import DType, bool_
+from tensorken_core.language.op import OPS, run
 from tensorken_core.language.shapes import Axes, Shape, shown
 from tensorken_core.tensor.coercion import pair_of_operands
 from tensorken_core.tensor.dispatch import binary
-from tensorken_core.tensor.level import meet
+from tensorken_core.tensor.level import lift, meet
 from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.tensor import Tensor
 
@@ -36,7 +36,7 @@ __all__ = [
     "vecdot",
 ]
 
-MUL = OPS["mul"]
+RESHAPE, PERMUTE, EXPAND, MUL, SUM = (OPS[name] for name in ("reshape", "permute", "expand", "mul", "sum"))
 
 
 def matmul(a: Any, b: Any) -> Tensor:
@@ -58,6 +58,15 @@ def matmul(a: Any, b: Any) -> Tensor:
     >>> (tk.tensor([[1.0, 2.0]]) @ tk.tensor([3.0, 4.0])).tolist()
     [11.0]
     """
+    if (
+        type(a) is type(b) is Tensor
+        and (dtype := a.dtype) is b.dtype
+        and dtype is not bool_
+        and len(sizes := a.shape) == len(others := b.shape) >= 2
+        and sizes[-1] == others[-2]
+        and sizes[:-2] == others[:-2]
+    ):
+        return _matrix_product(a, b, dtype)
     a, b = _operands("matmul", a, b)
     if a.ndim == 0 or b.ndim == 0:
         raise ShapeError(
@@ -82,6 +91,28 @@ def matmul(a: Any, b: Any) -> Tensor:
         raise ShapeError(
             f"matmul: the batch axes of {a.shape} @ {b.shape} do not broadcast; need equal sizes, or 1"
         ) from None
+
+
+def _matrix_product(a: Tensor, b: Tensor, dtype: DType) -> Tensor:
+    """The product of matrices, or of equally many, that agree in all but the level that they are on."""
+    of_a, of_b = a.interpreter, b.interpreter
+    interpreter = of_a if of_a is of_b else meet((of_a, of_b), "matmul")
+    (*batch, m, k), n = a.shape, b.shape[-1]
+    rank = len(batch)
+    rows = run(of_a, RESHAPE, (a.representation,), ((*batch, m, 1, k),))
+    columns = run(of_b, RESHAPE, (b.representation,), ((*batch, 1, k, n),))
+    columns = run(of_b, PERMUTE, (columns,), ((*range(rank + 1), rank + 2, rank + 1),))
+    if of_a is not of_b:
+        rows, columns = lift(rows, of_a, interpreter), lift(columns, of_b, interpreter)
+    full = (*batch, m, n, k)
+    if n != 1:
+        rows = run(interpreter, EXPAND, (rows,), (full,))
+    if m != 1:
+        columns = run(interpreter, EXPAND, (columns,), (full,))
+    products = run(interpreter, MUL, (rows, columns), ())
+    total = run(interpreter, SUM, (products,), ((rank + 2,),))
+    shape = (*batch, m, n)
+    return Tensor(interpreter, run(interpreter, RESHAPE, (total,), (shape,)), shape, dtype)
 
 
 def _transposed(a: Shape, b: Shape) -> str:
