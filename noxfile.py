@@ -31,7 +31,7 @@ WITH_EXTRAS = {
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 PARALLEL = ["--numprocesses=auto", "--dist=loadscope", "--max-worker-restart=0"]
-QUICK = [*PARALLEL, "-m", "not slow and not deep", "--hypothesis-profile=few"]
+QUICK = [*PARALLEL, "-m", "not slow and not nightly", "--hypothesis-profile=few"]
 SHARES = 5  # of the quick tests, how many on the newest Python; each commit runs one of them
 LIMITS = ["--timeout=300", "--timeout-method=thread"]  # an exception from a signal may be swallowed
 FIRST_PARTY = [folder.name for folder in distributions() if folder.parent.name == "backends"]
@@ -99,7 +99,7 @@ def tests(session: nox.Session) -> None:
         test(session, "own", *LIMITS, *session.posargs)
         return
     if session.python == PYTHONS[0]:
-        test(session, "own", *LIMITS, *PARALLEL, "-m", "not deep", "--hypothesis-profile=some")
+        test(session, "own", *LIMITS, *PARALLEL, "-m", "not nightly", "--hypothesis-profile=some")
     if session.python == NEWEST:
         number = int(head(ROOT)[:8] or "0", 16)  # another configuration and share for each commit
         test(session, f"foreign:{number}", *LIMITS, *QUICK, f"--share={number % SHARES}/{SHARES}")
@@ -116,9 +116,9 @@ def nightly(session: nox.Session) -> None:
         test(session, "any", "--timeout=3600", *session.posargs)
         return
     if session.python != PYTHONS[0]:
-        test(session, "any", "--timeout=600", *PARALLEL, "-m", "not deep", "--hypothesis-profile=some")
+        test(session, "any", "--timeout=600", *PARALLEL, "-m", "not nightly", "--hypothesis-profile=some")
         return
-    chosen = ["-m", "deep or hypothesis", "--hypothesis-profile=many"]
+    chosen = ["-m", "nightly or hypothesis", "--hypothesis-profile=many"]
     test(session, "any", "--timeout=3600", *PARALLEL, *chosen)
     compare_with_jax(session, "--timeout=3600")
     printed = [
@@ -163,6 +163,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check", ".")
     sources = os.pathsep.join([str(folder / "src") for folder in distributions()])
     session.run("lint-imports", env={"PYTHONPATH": sources, "PYTHONUTF8": "1"})  # it draws its name
+    session.run("python", "-m", "tools.architecture")
 
 
 @nox.session(name="format")
@@ -212,7 +213,7 @@ def coverage(session: nox.Session) -> None:
 def jax(session: nox.Session) -> None:
     """Compare values, derivatives and 20 random programs with JAX's; the arguments go to pytest."""
     install_workspace(session, "test", "jax", extras=False)
-    compare_with_jax(session, *(session.posargs or ["-m", "not deep"]))
+    compare_with_jax(session, *(session.posargs or ["-m", "not nightly"]))
 
 
 def compare_with_jax(session: nox.Session, *arguments: str) -> None:

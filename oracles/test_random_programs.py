@@ -31,7 +31,7 @@ def test_random_programs(first: int) -> None:
     assert not (wrong := of_seeds(first, first + TOGETHER)), wrong
 
 
-@pytest.mark.deep
+@pytest.mark.nightly
 @pytest.mark.parametrize("first", range(SOME, MANY, TOGETHER * 4))
 def test_many_random_programs(first: int) -> None:
     assert not (wrong := of_seeds(first, first + TOGETHER * 4)), wrong

@@ -77,7 +77,8 @@ def private_imports(imports: Mapping[str, Iterable[str]], public: Mapping[str, l
             continue
         allowed = public[package]
         for name in sorted(imported):
-            if name.split(".")[0] == package or any(f"{name}.".startswith(f"{one}.") for one in allowed):
+            own = name.split(".")[0] in (package, name)  # the package itself is public
+            if own or any(f"{name}.".startswith(f"{one}.") for one in allowed):
                 continue
             found.append(f"{module} imports {name}, which is not public to {package}")
     return found

@@ -19,7 +19,7 @@ from pathlib import Path
 import pluggy
 import pytest
 
-import tensorken
+import tensorken_core
 from tensorken_core.host.backend_choice import DISTRIBUTIONS
 
 BACKEND = """
@@ -90,7 +90,7 @@ class Installation:
         self.install("dist-commands", f"[tensorken.commands]\n{points}\n", fake_commands=COMMAND)
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-S", "-m", "tensorken", *arguments]
+        return [sys.executable, "-S", "-m", "tensorken_core", *arguments]
 
     def environment(self, **variables: str) -> dict[str, str]:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("TENSORKEN_", "PYTHON"))}
@@ -114,7 +114,7 @@ class Installation:
 @pytest.fixture(scope="session")
 def core_and_pluggy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("core")
-    for package in (tensorken, pluggy):
+    for package in (tensorken_core, pluggy):
         source = Path(package.__file__).parent  # type: ignore[arg-type]
         shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("__pycache__"))
     return folder

@@ -45,6 +45,9 @@ DISTRIBUTIONS = OURS["backends"]
 DEFAULT_ORDER = tuple(DISTRIBUTIONS)
 """The backend that is used when nobody chooses is the first of these that our own distribution has installed."""
 
+OWN_PACKAGES = frozenset({"tensorken", "tensorken_core"})
+"""Packages whose frames a warning skips."""
+
 PREFIX = "TENSORKEN_"
 VARIABLES = {
     "TENSORKEN_BACKEND": "the backend to use where the program does not choose one",
@@ -436,6 +439,6 @@ def _few(items: list[str]) -> str:
 def _warn(message: str) -> None:
     """Warn at the line of the user's that led here."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tensorken":
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in OWN_PACKAGES:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, RuntimeWarning, stacklevel=level)

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from core.tests.namespace.rows import (
+from hypothesis import strategies as st
+
+from core.tests.drawing import DTYPES, Array, axes_of
+from plugins.tensorken.tests.namespace.rows import (
     BOOL,
     KIND,
     Call,
@@ -20,9 +23,6 @@ from core.tests.namespace.rows import (
     one,
     plus,
 )
-from hypothesis import strategies as st
-
-from core.tests.drawing import DTYPES, Array, axes_of
 
 # ---- products and tk.linalg --------------------------------------------------------------------------------
 

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from core.tests.namespace.rows import (
+from hypothesis import strategies as st
+
+from core.tests.drawing import DTYPES, FLOATS, INTEGERS, Array, arrays, values
+from plugins.tensorken.tests.namespace.rows import (
     KIND,
     NUMBERS,
     Call,
@@ -22,10 +25,7 @@ from core.tests.namespace.rows import (
     plus,
     several,
 )
-from core.tests.test_shaping import DEPARTURES, ONE
-from hypothesis import strategies as st
-
-from core.tests.drawing import DTYPES, FLOATS, INTEGERS, Array, arrays, values
+from plugins.tensorken.tests.test_shaping import DEPARTURES, ONE
 
 
 def encoded(x: Array, num_classes: int) -> Array:

@@ -8,7 +8,10 @@ from typing import Any
 
 import mpmath
 import numpy as np
-from core.tests.namespace.rows import (
+from hypothesis import strategies as st
+
+from core.tests.drawing import FLOATS, INTEGERS, Array, arrays, values
+from plugins.tensorken.tests.namespace.rows import (
     BOOL,
     WHOLE,
     Call,
@@ -24,9 +27,6 @@ from core.tests.namespace.rows import (
     plus,
     several,
 )
-from hypothesis import strategies as st
-
-from core.tests.drawing import FLOATS, INTEGERS, Array, arrays, values
 
 # ---- numpy's equals, where numpy has none ---
 

@@ -114,7 +114,9 @@ def packages_of(interpreter: Any) -> frozenset[str]:
     while interpreter is not None:
         found |= {kind.__module__.partition(".")[0] for kind in type(interpreter).__mro__}
         interpreter = getattr(interpreter, "raw", None)
-    return frozenset(found - {"tensorken", "tensorken_conformance", "builtins", "typing", "abc"})
+    return frozenset(
+        found - {"tensorken", "tensorken_core", "tensorken_conformance", "builtins", "typing", "abc"}
+    )
 
 
 def of_backend(frame: FrameType, packages: Collection[str]) -> bool:
