@@ -15,7 +15,13 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "adding-an-op.md").read_text(encoding="utf-8")
 PIECES = re.findall(r"```python elsewhere\n(.*?)```", PAGE, re.DOTALL)
-SOURCES = ("core/src", "backends/numpy/src", "backends/reference/src", "backends/string/src")
+SOURCES = (
+    "core/src",
+    "plugins/tensorken/src",
+    "backends/numpy/src",
+    "backends/reference/src",
+    "backends/string/src",
+)
 
 
 @pytest.mark.feature(106)
@@ -104,7 +110,7 @@ def _kit(folder: Path, backend: str, *laws: str) -> subprocess.CompletedProcess[
     """Run laws of the conformance kit on a backend of the copy."""
     selected = [word for law in laws for word in ("--select", law)]
     return _run(
-        folder, ["-m", "tensorken", "conformance", "run", backend, "--brief", "--in-process", *selected]
+        folder, ["-m", "tensorken_core", "conformance", "run", backend, "--brief", "--in-process", *selected]
     )
 
 

@@ -20,6 +20,7 @@ import pluggy
 import pytest
 
 import tensorken
+import tensorken_core
 
 ROOT = Path(__file__).parents[1]
 
@@ -142,9 +143,13 @@ class Warehouse:
     def core(self, version: str) -> list[Path]:
         """The core as if it were of this version, and what it needs."""
         assert pluggy.__file__
+        assert tensorken_core.__file__
         assert tensorken.__file__
         return [
-            self.wheel("tensorken-core", version, modules(Path(tensorken.__file__).parent), "pluggy>=1.5"),
+            self.wheel(
+                "tensorken-core", version, modules(Path(tensorken_core.__file__).parent), "pluggy>=1.5"
+            ),
+            self.wheel("tensorken", version, modules(Path(tensorken.__file__).parent), "tensorken-core"),
             self.wheel("pluggy", pluggy.__version__, modules(Path(pluggy.__file__).parent)),
         ]
 
@@ -188,7 +193,7 @@ class Place:
         self.pip("install", "--no-index", "--no-deps", "--force-reinstall", *map(str, wheels))
 
     def tensorken(self, *arguments: str) -> str:
-        return self._run("-m", "tensorken", *arguments)
+        return self._run("-m", "tensorken_core", *arguments)
 
     def execute(self, program: str, **variables: str) -> str:
         return self._run("-c", textwrap.dedent(program), **variables)
@@ -430,7 +435,7 @@ def test_no_installation_changes_what_the_default_and_explicit_choices_mean(
         for i, (points, source, needs) in enumerate(HOSTILE)
     ]
     place.install(*warehouse.core("1.4.2"), warehouse.reference(), warehouse.numpy())
-    before = "print(chosen(tk.registry.SELECTION))"
+    before = "from tensorken_core.host.registry import SELECTION; print(chosen(SELECTION))"
     expected = place.execute(CHOICES + before)
     assert expected.startswith("['numpy (the default: the first installed of numpy, ")
     alone = f"""

@@ -20,6 +20,7 @@ from tools.pages import blocks
 from tools.workspace import ROOT, distributions
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+TENSORKEN = tomllib.loads((ROOT / "plugins" / "tensorken" / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def text(*path: str) -> str:
@@ -161,7 +162,7 @@ def test_the_runner_refuses_an_old_python_in_one_line(monkeypatch: pytest.Monkey
 
 
 def test_the_oldest_python_is_the_one_that_the_metadata_names() -> None:
-    assert PROJECT["project"]["requires-python"] == f">={'.'.join(map(str, run.OLDEST))}"
+    assert TENSORKEN["project"]["requires-python"] == f">={'.'.join(map(str, run.OLDEST))}"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import tensorken
+from tensorken_core.host.registry import REGISTRY
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,16 @@ class Room:
 def rooms() -> list[Room]:
     """The rooms of `tensorken`, with what a plugin's author imports, in the order of `tensorken/__init__.py`."""
     spread = _spread(tensorken)
-    offered = [f"{tensorken.__name__}.{name}" for name in _modules(tensorken)]
+    offered = [getattr(tensorken, name).__name__ for name in _modules(tensorken)]
     also = {room.module.__name__: room.names for room in spread}
     found = [room for room in spread if room.module.__name__ not in offered]
-    return [*found, *[_whole(name, also.get(name, ())) for name in [*offered, "tensorken_core.host.plugin"]]]
+    return [
+        *found,
+        *[
+            _whole(name, also.get(name, ()))
+            for name in [*sorted(offered, key=_last), "tensorken_core.host.plugin"]
+        ],
+    ]
 
 
 def names_of(module: types.ModuleType) -> tuple[str, ...]:
@@ -72,18 +79,20 @@ def names_of(module: types.ModuleType) -> tuple[str, ...]:
 
 
 def public_names() -> set[str]:
-    """The names that `tk.` offers, however they came to be there; its modules aside."""
+    """The names that `tk.` offers, but for its modules and the names that plugins add."""
     return {
         name
-        for name, value in vars(tensorken).items()
-        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+        for name in {*dir(tensorken)} - {*REGISTRY.names()}
+        if not name.startswith("_") and not isinstance(getattr(tensorken, name), types.ModuleType)
     }
 
 
 def _imports(package: types.ModuleType) -> list[ast.ImportFrom]:
-    """What the `__init__` of a package imports."""
+    """The imports in the `__init__` of a package, those of names that are loaded later among them."""
     source = Path(str(package.__file__)).read_text(encoding="utf-8")
-    return [node for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)]
+    top = ast.parse(source).body
+    nodes = [*top, *[inner for node in top if isinstance(node, ast.If) for inner in node.body]]
+    return [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module != "__future__"]
 
 
 def _spread(package: types.ModuleType) -> list[Room]:
@@ -95,7 +104,8 @@ def _spread(package: types.ModuleType) -> list[Room]:
             continue
         starred = node.names[0].name == "*"
         names = [*names_of(module)] if starred else [alias.asname or alias.name for alias in node.names]
-        found.append((module, [n for n in names if not isinstance(getattr(package, n), types.ModuleType)]))
+        values = [name for name in names if not isinstance(getattr(package, name), types.ModuleType)]
+        found.append((module, values))
     taken = {name for _, names in found for name in names}
     for name in sorted(public_names() - taken):
         for _, names in found:
@@ -107,8 +117,15 @@ def _spread(package: types.ModuleType) -> list[Room]:
 
 def _modules(package: types.ModuleType) -> list[str]:
     """The names of the modules that `__init__` offers as they are, such as `tk.testing`."""
-    imports = [node for node in _imports(package) if node.module == package.__name__]
-    return [alias.name for node in imports for alias in node.names]
+    names = [
+        alias.asname or alias.name for node in _imports(package) for alias in node.names if alias.name != "*"
+    ]
+    public = [name for name in names if not name.startswith("_")]
+    return [name for name in public if isinstance(getattr(package, name), types.ModuleType)]
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def _whole(name: str, also: tuple[str, ...]) -> Room:

@@ -249,7 +249,7 @@ def test_a_transform_that_goes_on_is_found(monkeypatch: pytest.MonkeyPatch):
             levels._running.reset(self._token)
         self._level.closed = exception[0] is None
 
-    monkeypatch.setattr(levels.running, "__exit__", leave)
+    monkeypatch.setattr(levels.current_level, "__exit__", leave)
     token = levels._running.set(None)
     try:
         case = "errors.survived/accident-in-grad"

@@ -128,7 +128,7 @@ def test_each_nesting_in_each(outer, inner):
 def test_a_checkpoint_keeps_what_it_closes_over_and_not_what_is_inside():
     def grown(f: Callable[[Any], Any]) -> int:
         """How many values the derivative of four blocks keeps between the two halves of a program."""
-        from tensorken.compilation.call_op import halves_of
+        from tensorken.compilation.call_op import forward_backward_of
 
         def chain(w, x):
             for _ in range(4):
@@ -136,7 +136,7 @@ def test_a_checkpoint_keeps_what_it_closes_over_and_not_what_is_inside():
             return x
 
         program = tk.trace(chain)(f64(np.ones(3)), f64(np.ones(3)))
-        return len(halves_of(program, (True, True)).kept)
+        return len(forward_backward_of(program, (True, True)).kept)
 
     def block(w, x):
         for _ in range(10):

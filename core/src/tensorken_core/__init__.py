@@ -5,7 +5,7 @@ load the others.
 
 >>> import tensorken_core as core
 >>> with core.use_backend("reference"):
-...     core.grad(lambda x: (x.sin() * x).sum())(core.tensor([0.0, 1.0])).tolist()
+...     core.grad(lambda x: (x.sin() * x).sum())(core.as_tensor([0.0, 1.0])).tolist()
 [0.0, 1.3817732334136963]
 """
 
@@ -91,7 +91,7 @@ _MODULES = {
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 
-def tensor(data: Any, dtype: Any = None, *, backend: Any = None) -> Tensor:
+def as_tensor(data: Any, dtype: Any = None, *, backend: Any = None) -> Tensor:
     """A tensor of a number or of nested sequences of numbers.
 
     Args:
@@ -103,7 +103,7 @@ def tensor(data: Any, dtype: Any = None, *, backend: Any = None) -> Tensor:
         ArgumentError, ShapeError: if the data are neither.
 
     >>> import tensorken_core as core
-    >>> core.tensor([[1, 2], [3, 4]], backend="reference").shape
+    >>> core.as_tensor([[1, 2], [3, 4]], backend="reference").shape
     (2, 2)
     """
     from tensorken_core.host.registry import resolve
@@ -126,4 +126,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({"errors", "tree", "tensor", *_PLACES})
+    return sorted({"errors", "tree", "as_tensor", *_PLACES})

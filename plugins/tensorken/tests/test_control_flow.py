@@ -15,7 +15,7 @@ import pytest
 import tensorken as tk
 from core.tests.each import each_of
 from core.tests.support import FUSED, STACKS, Counting, Strict, array, close, f64, peak_of
-from tensorken.compilation.call_op import halves_of
+from tensorken.compilation.call_op import forward_backward_of
 from tensorken.programs.passes.common_subexpressions import without_common_subexpressions
 from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken.programs.passes.inlining import inline
@@ -814,7 +814,7 @@ def test_what_a_checkpoint_computes_again_is_neither_merged_nor_kept():
     assert counts["cos"] == 4
     assert len({e.scope for e in merged.equations if e.op.name == "cos"}) == 4
 
-    halves = halves_of(tk.trace(chain(4))(x), (True,))
+    halves = forward_backward_of(tk.trace(chain(4))(x), (True,))
     assert len(halves.forward.outputs) == 1 + 3  # the loss, and what stands between the blocks
     assert Counter(e.op.name for e in halves.backward.equations)["exp"] == 4
     order = [e.op.name for e in halves.backward.equations if e.op.name in ("exp", "cos", "mul")]

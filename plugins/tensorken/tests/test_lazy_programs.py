@@ -19,7 +19,7 @@ import tensorken as tk
 from core.tests.examples import examples
 from core.tests.support import Counting, array
 from tensorken.lazy.interpreter import Lazy
-from tensorken.lazy.programs import FEW
+from tensorken.lazy.programs import MAX_SPECIALIZATIONS
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Literal, Program
 from tensorken_core.rewriting.fuse import Fuse
@@ -201,7 +201,7 @@ def test_one_structure_has_few_programs() -> None:
         for numbers in recipe.runs:
             recipe.on(x, numbers).realize()
         x.realize()
-        assert len(raw.programs) <= FEW + 1 + recipe.crops
+        assert len(raw.programs) <= MAX_SPECIALIZATIONS + 1 + recipe.crops
 
     bounded()
 
@@ -284,7 +284,7 @@ def test_numbers_that_change_one_after_the_other_are_all_inputs_soon(raw: Compil
         for c in changed:
             y = (y + c).maximum(y)
         assert y.tolist() == [1.0 + sum(changed), 2.0 + sum(changed)]
-    assert len(raw.programs) == FEW + 1
+    assert len(raw.programs) == MAX_SPECIALIZATIONS + 1
 
 
 def test_numbers_that_meet_by_chance_change_nothing(raw: Compiling) -> None:
@@ -326,7 +326,7 @@ def test_where_a_crop_begins_may_change(raw: Compiling) -> None:
             assert bits(x[i : i + 1, k : k + 1]) == values[i : i + 1, k : k + 1].tobytes()
             assert bits(x[:, k]) == np.ascontiguousarray(values[:, k]).tobytes()
             assert bits(x[i, 1:3]) == values[i, 1:3].tobytes()
-        assert len(raw.programs) <= 3 * (FEW + 1)
+        assert len(raw.programs) <= 3 * (MAX_SPECIALIZATIONS + 1)
 
 
 # ---- loops -------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from tensorken_conformance.running.runner import Run, RunError
 from tensorken_conformance.running.worker import examined, introduction
 from tensorken_conformance.subject import Depth, Subject
 from tensorken_core.errors import BackendError, UnknownBackendError
-from tensorken_core.host.discovery import near, suggested
+from tensorken_core.host.discovery import close_matches, suggested
 
 
 def examine_here(found: Run, tell: Callable[[Result], None]) -> None:
@@ -89,7 +89,7 @@ def examine_again(
             if case.id == id.strip():
                 return _recorded(subject, law, case, tried)
             known.append(case.id)
-    raise PlanError(f"backend {backend!r} has no case {id!r}{suggested(near(id, set(known)))}")
+    raise PlanError(f"backend {backend!r} has no case {id!r}{suggested(close_matches(id, set(known)))}")
 
 
 def _recorded(subject: Subject, law: Law, case: Case, depth: Depth) -> Again:

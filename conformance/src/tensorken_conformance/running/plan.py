@@ -12,7 +12,7 @@ from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.running.examine import laws_for
 from tensorken_conformance.running.runner import ALONE
 from tensorken_conformance.subject import Subject
-from tensorken_core.host.discovery import near, suggested
+from tensorken_core.host.discovery import close_matches, suggested
 from tensorken_core.language.op import OPS
 
 TIMED = "performance"
@@ -91,7 +91,7 @@ class Plan:
         everything = [case for law in laws for case in self.subject_cases(law)]
         if not any(_begins(case, beginning) for case in everything):
             ops = sorted({case.op for case in everything})
-            likely = suggested(near(beginning[1], ops)) if beginning[1] not in ops else ""
+            likely = suggested(close_matches(beginning[1], ops)) if beginning[1] not in ops else ""
             raise PlanError(f"no case begins with {'/'.join(beginning)!r}{likely}")
 
 
@@ -118,7 +118,7 @@ def law_named(name: str) -> Law:
 
     if name not in LAWS:
         group = [id for id in LAWS if name in id.split(".")]
-        likely = f"; the laws of it are {', '.join(group)}" if group else suggested(near(name, LAWS))
+        likely = f"; the laws of it are {', '.join(group)}" if group else suggested(close_matches(name, LAWS))
         likely = likely or f"; the laws are {', '.join(LAWS)}"
         raise PlanError(f"there is no law {name!r}{likely}")
     return LAWS[name]
@@ -140,7 +140,9 @@ def _check_names(subject: Subject, names: Collection[str]) -> None:
 def _check_name(name: str, groups: Collection[str]) -> None:
     """Raise PlanError if a name is neither that of a law nor of a group."""
     if name not in LAWS:
-        likely = suggested(near(name, {*LAWS, *groups})) or f"; there are {', '.join(sorted(groups))}"
+        likely = (
+            suggested(close_matches(name, {*LAWS, *groups})) or f"; there are {', '.join(sorted(groups))}"
+        )
         raise PlanError(f"there is no law and no group of laws {name!r}{likely}")
 
 

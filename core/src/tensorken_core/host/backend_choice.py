@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tensorken_core.errors import ArgumentError, BackendError, UnknownBackendError
-from tensorken_core.host.discovery import OURS, did_you_mean, near, normalized, suggested
+from tensorken_core.host.discovery import OURS, close_matches, did_you_mean, normalized, suggested
 from tensorken_core.language.raw import RawTensor
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ __all__ = [
     "Choice",
     "Selection",
     "Use",
+    "close_matches",
     "did_you_mean",
-    "near",
     "normalized",
 ]
 
@@ -377,7 +377,7 @@ class Selection:
         records = self.backends()
         name = normalized(text.partition("@")[0].partition(":")[0])
         usable = [record for record in records if record.status in ("available", "clash")]
-        likely = near(name, {*(record.name for record in records), *DISTRIBUTIONS})
+        likely = close_matches(name, {*(record.name for record in records), *DISTRIBUTIONS})
         missing = DISTRIBUTIONS.keys() - {record.name for record in records if not record.shared}
         install = " ".join(DISTRIBUTIONS[candidate] for candidate in likely if candidate in missing)
         if self.registry.was_loaded(name):
@@ -403,7 +403,7 @@ class Selection:
         known = [variable.removeprefix(PREFIX) for variable in VARIABLES]
         owned = tuple(f"{PREFIX}{name.upper().replace('-', '_')}_" for name in {*names, *DISTRIBUTIONS})
         return {
-            variable: [PREFIX + name for name in near(variable.removeprefix(PREFIX), known)]
+            variable: [PREFIX + name for name in close_matches(variable.removeprefix(PREFIX), known)]
             for variable in sorted(os.environ)
             if variable.startswith(PREFIX) and variable not in VARIABLES and not variable.startswith(owned)
         }

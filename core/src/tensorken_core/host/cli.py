@@ -18,11 +18,18 @@ from itertools import chain
 from typing import Any
 
 from tensorken_core.errors import BackendError, TensorkenError
-from tensorken_core.host.backend_choice import VARIABLES, Choice, near, normalized
+from tensorken_core.host.backend_choice import VARIABLES, Choice, close_matches, normalized
 from tensorken_core.host.discovery import OURS, Group, suggested
 from tensorken_core.host.plugin import SPEC_VERSION
 from tensorken_core.host.probing import LIMIT, Probe, in_use, probed
-from tensorken_core.host.registry import REGISTRY, SELECTION, PluginRecord, core_version, told, traced
+from tensorken_core.host.registry import (
+    REGISTRY,
+    SELECTION,
+    PluginRecord,
+    core_version,
+    describe,
+    trace_enabled,
+)
 
 COMMANDS = OURS["commands"]
 """The distributions of our own subcommands; no other distribution's is selected by these names alone."""
@@ -225,7 +232,7 @@ def _run_plugin(command: str, arguments: list[str]) -> int:
         _say_error(f"{name} is a subcommand of {known}, which is not installed: pip install {known}")
         return 2
     names = {*OWN_COMMANDS, *COMMANDS, *(record.name for record in REGISTRY.records("commands"))}
-    likely = near(normalized(name), names)
+    likely = close_matches(normalized(name), names)
     _say_error(f"there is no subcommand {command!r}{suggested(likely)} (tensorken --help lists them)")
     return 2
 
@@ -259,13 +266,13 @@ def _print_table(rows: Iterable[tuple[str, ...]]) -> None:
 
 
 def _report(error: Exception, command: str) -> None:
-    if traced():
+    if trace_enabled():
         traceback.print_exception(error)
     if isinstance(error, TensorkenError):
         _say_error(str(error))
     else:
-        hint = "" if traced() else "; TENSORKEN_TRACE_PLUGINS=1 shows where"
-        _say_error(f"{command}: {told(error)}{hint}")
+        hint = "" if trace_enabled() else "; TENSORKEN_TRACE_PLUGINS=1 shows where"
+        _say_error(f"{command}: {describe(error)}{hint}")
 
 
 def _reader_is_gone(error: Exception) -> bool:

@@ -152,7 +152,7 @@ class Installation:
 
     def _note(self, distribution: Distribution, error: BaseException) -> None:
         where = getattr(distribution, "_path", distribution)
-        self.problems.append(f"the metadata in {where} cannot be read: {told(error)}")
+        self.problems.append(f"the metadata in {where} cannot be read: {describe(error)}")
 
     def find(self, group: Group, name: str, distribution: str = "") -> list[PluginRecord]:
         """The plugins that a name means; on a miss, the installation is read once more.
@@ -299,10 +299,10 @@ def normalized(name: str) -> str:
     return re.sub(r"[-_.\s]+", "-", name.strip().lower())
 
 
-def near(name: str, candidates: Iterable[str]) -> list[str]:
+def close_matches(name: str, candidates: Iterable[str]) -> list[str]:
     """At most three candidates that look like the name, the nearest first.
 
-    >>> near("nunpy", ["numpy", "string"])
+    >>> close_matches("nunpy", ["numpy", "string"])
     ['numpy']
     """
     from difflib import get_close_matches
@@ -316,7 +316,7 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     >>> did_you_mean("nunpy", ["numpy", "string"])
     '; did you mean numpy?'
     """
-    return suggested(near(name, candidates))
+    return suggested(close_matches(name, candidates))
 
 
 def suggested(names: Sequence[str]) -> str:
@@ -335,7 +335,7 @@ class IncompatibleError(PluginError):
     """The plugin is for another version of the core."""
 
 
-def told(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """An exception in one short line."""
     if isinstance(error, SystemExit):
         return f"it called sys.exit({error.code!r:.40})"
@@ -351,7 +351,7 @@ def told(error: BaseException) -> str:
     )
 
 
-def way_out(error: BaseException, record: PluginRecord) -> str:
+def hint(error: BaseException, record: PluginRecord) -> str:
     """What the user of a broken plugin can do."""
     if isinstance(error, (IncompatibleError, TensorkenError)):
         return ""  # the message says it
@@ -365,7 +365,7 @@ def way_out(error: BaseException, record: PluginRecord) -> str:
     )
 
 
-def traced() -> bool:
+def trace_enabled() -> bool:
     """Whether TENSORKEN_TRACE_PLUGINS asks the host to tell what it does, and to show tracebacks."""
     return os.environ.get("TENSORKEN_TRACE_PLUGINS", "").strip() not in ("", "0")
 
@@ -374,8 +374,8 @@ def traced() -> bool:
 def timed(what: str, before: str = "") -> Iterator[None]:
     """Tell how long a block took, and before it what it is going to do, if that is asked for."""
     start = time.perf_counter()
-    if before and traced():
+    if before and trace_enabled():
         say(f"tensorken: {before}")
     yield
-    if traced():
+    if trace_enabled():
         say(f"tensorken: {what} in {1000 * (time.perf_counter() - start):.1f} ms")

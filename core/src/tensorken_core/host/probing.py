@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorken_core.errors import BackendError
-from tensorken_core.host.discovery import PluginRecord, told, traced
+from tensorken_core.host.discovery import PluginRecord, describe, trace_enabled
 from tensorken_core.host.load_watch import PATIENCE, say
 from tensorken_core.host.registry import REGISTRY, SELECTION, Registry
 
@@ -154,7 +154,7 @@ def _children(tasks: Sequence[dict[str, Any]], folder: Path) -> Iterator[list[_C
                 [sys.executable, "-P", *flags, "-c", _PROGRAM],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
-                stderr=None if traced() else subprocess.DEVNULL,
+                stderr=None if trace_enabled() else subprocess.DEVNULL,
                 start_new_session=True,  # so that what it starts can be killed with it
             )
             children.append(_Child(process, answer))
@@ -233,7 +233,7 @@ def _facts(registry: Registry, record: PluginRecord, device: str) -> dict[str, s
     try:
         return registry.facts(record, device)
     except BackendError as error:
-        return {"error": told(error)}
+        return {"error": describe(error)}
 
 
 def _chosen(caught: list[warnings.WarningMessage]) -> dict[str, Any]:

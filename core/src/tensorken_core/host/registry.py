@@ -26,13 +26,13 @@ from tensorken_core.host.discovery import (
     PluginError,
     PluginRecord,
     core_version,
+    describe,
     did_you_mean,
+    hint,
     normalized,
     required_range,
     timed,
-    told,
-    traced,
-    way_out,
+    trace_enabled,
 )
 from tensorken_core.host.load_watch import say, watched
 from tensorken_core.host.plugin import SPEC_VERSION, BackendEntry
@@ -49,13 +49,13 @@ __all__ = [
     "backends",
     "core_version",
     "default_backend",
+    "describe",
     "devices",
     "load_plugins",
     "name_of",
     "required_range",
     "resolve",
-    "told",
-    "traced",
+    "trace_enabled",
     "use_backend",
 ]
 
@@ -88,7 +88,7 @@ class Registry(Installation):
         self._plugins.add_hookspecs(hooks)
         self.hook = self._plugins.hook
         """The hooks of the plugins that are loaded."""
-        if traced():
+        if trace_enabled():
             self._plugins.trace.root.setwriter(lambda line: say(line.removesuffix("\n")))
             self._plugins.enable_tracing()
 
@@ -110,7 +110,7 @@ class Registry(Installation):
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001, a plugin may raise anything
-            reason = "; ".join(filter(None, (told(error), way_out(error, record))))
+            reason = "; ".join(filter(None, (describe(error), hint(error, record))))
             self.mark(record, "incompatible" if isinstance(error, IncompatibleError) else "broken", reason)
             # contextlib takes a RuntimeError that a StopIteration caused for that StopIteration itself.
             cause = PluginError("StopIteration") if isinstance(error, StopIteration) else error
@@ -272,7 +272,7 @@ class Registry(Installation):
                     missing = error.name if isinstance(error, ModuleNotFoundError) else None
                     if missing and f"{module}.".startswith(f"{missing}."):
                         return None
-                    raise BackendError(f"backend {text!r} cannot be loaded: {told(error)}") from error
+                    raise BackendError(f"backend {text!r} cannot be loaded: {describe(error)}") from error
                 self.remember(self._attributes[key], key[0], used)
             return self._attributes[key]
 
@@ -325,7 +325,7 @@ class Registry(Installation):
                     run: Run | None = function(*[given[name] for name in one.argnames])
                 except Exception as error:  # whatever a plugin raises
                     raise BackendError(
-                        f"compiler {one.plugin_name} failed on program {program.name!r}: {told(error)}; "
+                        f"compiler {one.plugin_name} failed on program {program.name!r}: {describe(error)}; "
                         f"report it to its author, or uninstall {one.plugin_name.rpartition('@')[2]}"
                     ) from error
                 if run is not None:
@@ -342,7 +342,7 @@ class Registry(Installation):
                 for said in self._own(plugin, "tensorken_report_header"):
                     lines += [said] if isinstance(said, str) else map(str, said)
             except Exception as error:  # noqa: BLE001, a report must not spoil the reports of others
-                lines.append(f"{name}: tensorken_report_header: {told(error)}")
+                lines.append(f"{name}: tensorken_report_header: {describe(error)}")
         return lines
 
     def load_command(self, record: PluginRecord) -> Callable[[list[str]], int | None]:

@@ -44,6 +44,10 @@ def _key(version: str) -> _Key:
     return int(found["epoch"] or 0), tuple(release), pre, post, dev
 
 
+def _is_prerelease(key: _Key) -> bool:
+    return key[2] != _FINAL[0] or key[4] != float("inf")
+
+
 def _starts_with(version: _Key, prefix: _Key, length: int) -> bool:
     """Whether the first `length` numbers of the release are those of the prefix."""
     padded = [key[1][:length] + (0,) * (length - len(key[1])) for key in (version, prefix)]
@@ -68,8 +72,9 @@ def _fits(version: str, operator: str, bound: str) -> bool:
             return here <= there
         case ">=":
             return here >= there
-        case "<":  # without the pre-releases of a final bound
-            return here < there and not (here[:2] == there[:2] and there[2:] == _FINAL)
+        case "<":  # without the pre-releases of the bound, unless it is one
+            pre_of_bound = here[:2] == there[:2] and _is_prerelease(here) and not _is_prerelease(there)
+            return here < there and not pre_of_bound
         case _:  # without the post-releases of the bound, unless it is one; a development release has none
             post_of_bound = here[:3] == there[:3] and there[3] < 0 <= here[3] and there[4] == float("inf")
             return here > there and not post_of_bound

@@ -48,6 +48,7 @@ def notify(
     proceed: Callable[..., Any], interpreter: Any, op: Any, operands: Sequence[Any], params: tuple[Any, ...]
 ) -> Any:
     """Run `proceed(interpreter, op, operands, params)` through the observers, as a call of `run` would be."""
-    for observer in reversed(() if _unobserved.get() else tuple(OBSERVERS)):
-        proceed = functools.partial(observer, proceed)
+    if not _unobserved.get():
+        for observer in OBSERVERS[::-1]:
+            proceed = functools.partial(observer, proceed)
     return proceed(interpreter, op, operands, params)

@@ -13,7 +13,7 @@ from tensorken_core.language.higher_order import HigherOrderRules
 from tensorken_core.language.interpreter import Interpreter, R
 from tensorken_core.language.op import OPS, Op, run
 from tensorken_core.language.shapes import Shape
-from tensorken_core.tensor.level import Level, ground, meet, raised, running, standing_on
+from tensorken_core.tensor.level import Level, current_level, interpreter_below, lifted, meet, new_levels_on
 from tensorken_core.tensor.tensor import Tensor
 
 SHIFT: dict[str, Callable[[Any, int], Any]] = {
@@ -213,11 +213,11 @@ def _of_examples(
     function: Callable[..., Sequence[Tensor | None]], size: int, flags: Sequence[bool], xs: Sequence[Tensor]
 ) -> tuple[Batch[Any], list[Batched[Any] | None]]:
     """A level for the examples, and what a function gives there."""
-    inner = ground([x.interpreter for x in xs], "vmap")
+    inner = interpreter_below([x.interpreter for x in xs], "vmap")
     level: Batch[Any] = Batch(inner, size)
-    values = [Tensor(level, Batched(raised(x, inner), flag)) for x, flag in zip(xs, flags, strict=True)]
-    with running(level):
-        return level, [None if y is None else raised(y, level) for y in function(*values)]
+    values = [Tensor(level, Batched(lifted(x, inner), flag)) for x, flag in zip(xs, flags, strict=True)]
+    with current_level(level):
+        return level, [None if y is None else lifted(y, level) for y in function(*values)]
 
 
 def _over_examples(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
@@ -233,7 +233,7 @@ def _over_examples(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
             rest = iter(values)
             return function(*[[None if x is None else next(rest) for x in xs] for xs, _ in groups])
 
-        with standing_on(meet([x.interpreter for x in tensors], op.name)):
+        with new_levels_on(meet([x.interpreter for x in tensors], op.name)):
             return over_examples(regrouped, size, batched)(*tensors)
 
     def body(*args: Any) -> Any:

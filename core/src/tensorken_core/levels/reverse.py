@@ -13,12 +13,12 @@ from tensorken_core.language.higher_order import HigherOrderRules
 from tensorken_core.language.interpreter import Interpreter, R
 from tensorken_core.language.op import Op, run
 from tensorken_core.language.shapes import Shape
-from tensorken_core.tensor.level import Level, meet, raised
+from tensorken_core.tensor.level import Level, lifted, meet
 from tensorken_core.tensor.tensor import Tensor
 
 
 @dataclass(slots=True)  # not frozen: made once an op, and a frozen one takes twice as long to make
-class Traced(Generic[R]):
+class TapeValue(Generic[R]):
     """A value of the level below, and its place on the tape."""
 
     primal: R
@@ -26,7 +26,7 @@ class Traced(Generic[R]):
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
+class ShapeAndDtype:
     """What the tape keeps of a value whose elements no rule needs."""
 
     shape: Shape
@@ -43,7 +43,7 @@ class Outline:
         return math.prod(self.shape)
 
 
-Record = tuple[Op, list[int | None], list[Any], tuple[Any, ...]]
+TapeEntry = tuple[Op, list[int | None], list[Any], tuple[Any, ...]]
 """An op on the tape: the places of its operands, what its rules need of result and operands, its params."""
 
 NOTHING, OUTLINE, VALUE = 0, 1, 2
@@ -56,7 +56,7 @@ transposing: ContextVar[bool] = ContextVar("tensorken_transposing", default=Fals
 """Whether the op with programs that is being recorded belongs to a linear function, which is transposed."""
 
 
-class Reverse(Level[Traced[R]]):
+class Reverse(Level[TapeValue[R]]):
     """Computes at once, and records what the VJP rules will need."""
 
     transform = "vjp"
@@ -65,20 +65,22 @@ class Reverse(Level[Traced[R]]):
 
     def __init__(self, inner: Interpreter[Any]) -> None:
         super().__init__(inner)
-        self.tape: list[Record | None] = []  # None is a variable, or a further result of the record before it
+        self.tape: list[
+            TapeEntry | None
+        ] = []  # None is a variable, or a further result of the record before it
 
-    def lift(self, x: R) -> Traced[R]:
-        return Traced(x, None)
+    def lift(self, x: R) -> TapeValue[R]:
+        return TapeValue(x, None)
 
-    def lower(self, x: Traced[R]) -> R:
+    def lower(self, x: TapeValue[R]) -> R:
         return x.primal
 
-    def variable(self, x: R) -> Traced[R]:
+    def variable(self, x: R) -> TapeValue[R]:
         """A value whose cotangent will be asked for."""
         self.tape.append(None)
-        return Traced(x, len(self.tape) - 1)
+        return TapeValue(x, len(self.tape) - 1)
 
-    def interpret(self, op: Op, operands: Sequence[Traced[R]], params: tuple[Any, ...]) -> Any:
+    def interpret(self, op: Op, operands: Sequence[TapeValue[R]], params: tuple[Any, ...]) -> Any:
         if self.closed:
             raise self.refuse(op.name)
         if op.higher_order is not None:
@@ -96,41 +98,41 @@ class Reverse(Level[Traced[R]]):
         if op.results != 1:
             return self._record_results(op, places, needs, primals, y, params)
         if not needs:
-            return Traced(y, None)
+            return TapeValue(y, None)
         kept: list[Any] = [y, *primals]
         for i, need in enumerate(needs):
             if need != VALUE:
                 x = kept[i]
-                kept[i] = None if need == NOTHING else Outline(inner.shape(x), inner.dtype(x))
+                kept[i] = None if need == NOTHING else ShapeAndDtype(inner.shape(x), inner.dtype(x))
         record = (op, places, kept, params)
         tape = self.tape
         tape.append(record)
         place = len(tape) - 1
-        return Traced(y, place if tape[place] is record else self._place_of(record))
+        return TapeValue(y, place if tape[place] is record else self._place_of(record))
 
-    def _place_of(self, record: Record) -> int:
+    def _place_of(self, record: TapeEntry) -> int:
         """Where a new record stands, others of other threads perhaps behind it."""
         return next(place for place in range(len(self.tape) - 1, -1, -1) if self.tape[place] is record)
 
     def _record_results(
         self, op: Op, places: list[int | None], needs: tuple[int, ...], primals: list[R], ys: Any, params: Any
-    ) -> tuple[Traced[R], ...]:
+    ) -> tuple[TapeValue[R], ...]:
         """An op with several results takes as many places; the record stands at the first."""
         if not needs:
-            return tuple([Traced(y, None) for y in ys])
+            return tuple([TapeValue(y, None) for y in ys])
         record = (op, places, [*ys, *primals], params)
         self.tape.extend([record, *[None] * (len(ys) - 1)])  # in one step, as other threads may record too
         first = self._place_of(record)
-        return tuple([Traced(y, first + i) for i, y in enumerate(ys)])
+        return tuple([TapeValue(y, first + i) for i, y in enumerate(ys)])
 
     def _record_primals(
-        self, op: Op, operands: Sequence[Traced[R]], primals: list[R], params: tuple[Any, ...]
-    ) -> tuple[Traced[R], ...]:
+        self, op: Op, operands: Sequence[TapeValue[R]], primals: list[R], params: tuple[Any, ...]
+    ) -> tuple[TapeValue[R], ...]:
         """An op whose results are others where it is differentiated, with more that its rules get."""
         if self.linear and op.transposes_through_body:
             assert op.body is not None
             results = op.body(*[Tensor(self, x) for x in operands], *params)
-            return tuple([raised(y, self) for y in results])
+            return tuple([lifted(y, self) for y in results])
         places = [x.index for x in operands]
         assert op.primal_rule is not None
         active = tuple([place is not None for place in places])
@@ -139,8 +141,8 @@ class Reverse(Level[Traced[R]]):
         return self._record_results(op, places, (VALUE,), primals, results, params)[: len(ys)]
 
     def _record_higher_order(
-        self, op: Op, whole: HigherOrderRules[Op], operands: Sequence[Traced[R]], params: tuple[Any, ...]
-    ) -> tuple[Traced[R], ...]:
+        self, op: Op, whole: HigherOrderRules[Op], operands: Sequence[TapeValue[R]], params: tuple[Any, ...]
+    ) -> tuple[TapeValue[R], ...]:
         """An op with programs: one that gives what the derivative needs as further results runs in its place."""
         places = [x.index for x in operands]
         count: int | None = None
@@ -180,7 +182,7 @@ class Reverse(Level[Traced[R]]):
                 t = cotangents.pop(place, None)
                 if t is None:
                     continue
-                values = [x if x is None or type(x) is Outline else Tensor(inner, x) for x in kept]
+                values = [x if x is None or type(x) is ShapeAndDtype else Tensor(inner, x) for x in kept]
                 pulled = [
                     pull(t, *values, *params) if parent is not None and pull is not None else None
                     for parent, pull in zip(parents, op.vjp, strict=True)
@@ -191,7 +193,9 @@ class Reverse(Level[Traced[R]]):
                     cotangents[parent] = contribution if known is None else known + contribution
         return cotangents
 
-    def _pull_all(self, place: int, record: Record, cotangents: dict[int, Tensor]) -> Sequence[Tensor | None]:
+    def _pull_all(
+        self, place: int, record: TapeEntry, cotangents: dict[int, Tensor]
+    ) -> Sequence[Tensor | None]:
         """An op with one rule for all operands, or with several results."""
         op, parents, kept, params = record
         results = len(kept) - len(parents)
@@ -210,7 +214,7 @@ class Reverse(Level[Traced[R]]):
         """A tensor at the level below; one above it stays, as a pullback may be differentiated itself."""
         if x.interpreter is self.inner or meet((x.interpreter, self.inner), self.transform) is not self.inner:
             return x
-        return Tensor(self.inner, raised(x, self.inner), x.shape, x.dtype)
+        return Tensor(self.inner, lifted(x, self.inner), x.shape, x.dtype)
 
 
 # ---- what the tape must keep -------------------------------------------------------------------------------
@@ -231,19 +235,19 @@ class _Probe(Interpreter[Any]):
         self.outlined.add(id(x))
         return x.dtype  # type: ignore[no-any-return]
 
-    def full(self, shape: Shape, value: Any, dtype: DType) -> Outline:
-        return Outline(shape, dtype)
+    def full(self, shape: Shape, value: Any, dtype: DType) -> ShapeAndDtype:
+        return ShapeAndDtype(shape, dtype)
 
-    def new(self, shape: Shape, data: Any, dtype: DType) -> Outline:
-        return Outline(shape, dtype)
+    def new(self, shape: Shape, data: Any, dtype: DType) -> ShapeAndDtype:
+        return ShapeAndDtype(shape, dtype)
 
     def interpret(self, op: Op, operands: Sequence[Any], params: tuple[Any, ...]) -> Any:
         self.used.update(map(id, operands))
         shape = op.shape(*[x.shape for x in operands], *params)
         dtype = op.result_dtype(tuple([x.dtype for x in operands]), params)
         if op.results == 1:
-            return Outline(shape, dtype)
-        return tuple([Outline(*facts) for facts in zip(shape, dtype, strict=True)])
+            return ShapeAndDtype(shape, dtype)
+        return tuple([ShapeAndDtype(*facts) for facts in zip(shape, dtype, strict=True)])
 
 
 def _needs(op: Op, active: tuple[bool, ...]) -> tuple[int, ...]:
@@ -264,10 +268,10 @@ def _needs(op: Op, active: tuple[bool, ...]) -> tuple[int, ...]:
     dtypes = [_ROLES[role] for role in op.roles] or [float32] * len(active)
     for shapes, params in op.samples:
         probe = _Probe()
-        xs = [Outline(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
-        y = Outline(op.shape(*shapes, *params), op.result_dtype(tuple(dtypes), params))
+        xs = [ShapeAndDtype(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
+        y = ShapeAndDtype(op.shape(*shapes, *params), op.result_dtype(tuple(dtypes), params))
         values = [y, *xs]
-        t = Outline(y.shape, y.dtype)
+        t = ShapeAndDtype(y.shape, y.dtype)
         for is_active, rule in zip(active, op.vjp, strict=True):
             if is_active and rule is not None:
                 result = rule(

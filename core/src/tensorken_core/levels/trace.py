@@ -18,7 +18,7 @@ from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_core.source_line import users_line
-from tensorken_core.tensor.level import ClosureError, Level, lift, running
+from tensorken_core.tensor.level import ClosureError, Level, current_level, lift
 from tensorken_core.tensor.tensor import Tensor, result_at
 
 _scope: ContextVar[int] = ContextVar("tensorken_scope_of_equations", default=0)
@@ -197,7 +197,7 @@ def _traced(inner: Interpreter[Any], _: Op, __: Sequence[Any], params: tuple[Any
     function, like, source, name = params
     inputs = tuple([Variable(x.shape, x.dtype) for x in like])
     level = Trace(inner, inputs, source)
-    with running(level), _in_scope(0):
+    with current_level(level), _in_scope(0):
         ys = function(*[Tensor(level, v, v.shape, v.dtype) for v in inputs])
         outputs = tuple([result_at(level, y).representation for y in ys])
     equations = _numbered(level.equations)

@@ -24,7 +24,7 @@ from tensorken_core.language.interpreter import R
 from tensorken_core.language.op import OPS, Op, run
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Axes, Shape, multiplied
-from tensorken_core.rewriting.wrapper import Given, Wrapper
+from tensorken_core.rewriting.wrapper import DonatableArgs, Wrapper
 
 LIMIT = 4
 """How many products one sum may hold back."""
@@ -145,7 +145,7 @@ class Fuse(Wrapper[Held[R]]):
             for i, x in enumerate(xs):
                 if values[i] is None or shape_of(values[i]) != x.shape:
                     values[i] = value(x)
-            if donated and type(xs) is Given:
+            if donated and type(xs) is DonatableArgs:
                 for i in donated:
                     xs[i] = x = None  # type: ignore[assignment]
             return [Held(shape, y) for shape, y in zip(shapes, run(values), strict=True)]

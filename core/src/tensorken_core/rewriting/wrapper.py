@@ -13,7 +13,7 @@ from tensorken_core.language.shapes import Shape
 V = TypeVar("V")
 
 
-class Given(list[Any]):
+class DonatableArgs(list[Any]):
     """Representations that nobody else refers to, unless others do: who runs a program may take donated ones out."""
 
 

@@ -80,7 +80,7 @@ def inside_a_transform() -> bool:
     return _running.get() is not None
 
 
-class running:
+class current_level:
     """`with running(level):` makes this the running level, and closes it at the end, however the end comes."""
 
     __slots__ = ("_level", "_token")
@@ -96,7 +96,7 @@ class running:
         self._level.closed = True
 
 
-class standing_on:
+class new_levels_on:
     """`with standing_on(interpreter):` new levels stand on it, whichever level runs outside."""
 
     __slots__ = ("_level", "_token")
@@ -111,7 +111,7 @@ class standing_on:
         _running.reset(self._token)
 
 
-def ground(interpreters: Sequence[Interpreter[Any]], transform: str) -> Interpreter[Any]:
+def interpreter_below(interpreters: Sequence[Interpreter[Any]], transform: str) -> Interpreter[Any]:
     """What a new level stands on: the running level if the operands can rise to it, else the deepest of theirs.
 
     Raises:
@@ -160,7 +160,7 @@ def lift(representation: Any, start: Interpreter[Any], to: Interpreter[Any]) -> 
     return representation if start is to else to.raise_from(representation, start)
 
 
-def raised(x: Any, to: Interpreter[Any]) -> Any:
+def lifted(x: Any, to: Interpreter[Any]) -> Any:
     """The representation of a tensor as a constant at a level above its own, or at its own."""
     return lift(x.representation, x.interpreter, to)
 
@@ -173,7 +173,7 @@ def lower(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpret
     return interpreter, representation
 
 
-def ground_value(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpreter[Any], Any]:
+def lower_with_examples(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpreter[Any], Any]:
     """As `lower`, but a value that differs between the examples of a batch comes with all of them."""
     while isinstance(interpreter, Level):
         representation = interpreter.everything(representation)

@@ -20,7 +20,7 @@ from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape, broadcast
 from tensorken_core.tensor.coercion import check_offered, pair_of_operands
 from tensorken_core.tensor.dispatch import apply, unary
-from tensorken_core.tensor.level import lift, lower, meet, raised
+from tensorken_core.tensor.level import lift, lifted, lower, meet
 from tensorken_core.tensor.nested import flat_of_numbers
 from tensorken_core.tensor.normalization import (
     Axis,
@@ -639,7 +639,7 @@ def result_at(level: Any, y: Any) -> Tensor:
     deepest: Any = meet((result.interpreter, level), level.transform)
     if deepest is not level:
         raise deepest.refuse(level.transform)
-    return Tensor(level, raised(result, level), result.shape, result.dtype)
+    return Tensor(level, lifted(result, level), result.shape, result.dtype)
 
 
 def _coerced(data: Any, dtype: Any = None, interpreter: Interpreter[Any] | None = None) -> Tensor:

@@ -11,7 +11,14 @@ from tensorken_core.errors import ConcretizationError, EscapedTensorError
 from tensorken_core.language.interpreter import R
 from tensorken_core.language.op import Op, run
 from tensorken_core.levels.trace import closure_converted, scope
-from tensorken_core.tensor.level import ClosureError, Level, ground, inside_a_transform, raised, running
+from tensorken_core.tensor.level import (
+    ClosureError,
+    Level,
+    current_level,
+    inside_a_transform,
+    interpreter_below,
+    lifted,
+)
 from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
 from tensorken_core.transforms.arguments import Function, check_function
 from tensorken_core.transforms.user_op import (
@@ -58,7 +65,7 @@ def checkpoint(f: Function) -> Callable[..., Any]:
     @functools.wraps(check_function("checkpoint", f))
     def checkpointed(*arguments: Any, **keywords: Any) -> Any:
         given, tensors = Arguments.of(name, (arguments, keywords))
-        level = ground([x.interpreter for x in tensors] or [as_tensor(0.0).interpreter], name)
+        level = interpreter_below([x.interpreter for x in tensors] or [as_tensor(0.0).interpreter], name)
         result = Result(name)
 
         def flat(*xs: Tensor) -> list[Any]:
@@ -160,11 +167,11 @@ class Primal(Level[Flagged[R]]):
 
 def _primals(flat: Callable[..., list[Any]], active: Sequence[bool], *xs: Tensor) -> list[Tensor]:
     """The results of a function where these operands have derivatives."""
-    inner = ground([x.interpreter for x in xs], "checkpoint")
+    inner = interpreter_below([x.interpreter for x in xs], "checkpoint")
     level: Primal[Any] = Primal(inner)
-    with running(level):
+    with current_level(level):
         flagged = [
-            Tensor(level, Flagged(raised(x, inner), one), x.shape, x.dtype)
+            Tensor(level, Flagged(lifted(x, inner), one), x.shape, x.dtype)
             for x, one in zip(xs, active, strict=True)
         ]
         ys = [result_at(level, y) for y in flat(*flagged)]

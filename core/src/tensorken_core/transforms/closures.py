@@ -62,7 +62,7 @@ class Same:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class CacheKey:
     """What calls must have in common to close over the same tensors."""
 
     structure: Any
@@ -71,7 +71,7 @@ class Kind:
     types: tuple[Any, ...]
 
     @classmethod
-    def of(cls, structure: Any, static: Sequence[Any], xs: Sequence[Tensor]) -> Kind:
+    def of(cls, structure: Any, static: Sequence[Any], xs: Sequence[Tensor]) -> CacheKey:
         simple = (bool, int, float, str, bytes, type(None))
         return cls(
             structure,
@@ -145,7 +145,7 @@ class _Tracing:
     """
 
     owner: Any
-    kind: Kind
+    kind: CacheKey
     functions: Functions
     captured: list[Tensor] | None = None
     called: bool = False
@@ -157,7 +157,7 @@ Part = tuple[str, Flat, Callable[[dict[str, Program]], Sequence[Any]]]
 """A part of a rule: its name, the function, and from the programs of the parts before to the likes of its operands."""
 
 
-def within_own_rule(owner: Any, kind: Kind) -> tuple[Functions, list[Tensor]] | None:
+def within_own_rule(owner: Any, kind: CacheKey) -> tuple[Functions, list[Tensor]] | None:
     """For a call of a function in its own rule while that is traced: the functions, and what they close over."""
     for tracing in reversed(_tracings.get()):
         if tracing.owner is owner and tracing.kind == kind:
@@ -184,7 +184,7 @@ def _in_first_pass(functions: Functions) -> Functions:
 
 def close(
     owner: Any,
-    kind: Kind,
+    kind: CacheKey,
     level: Interpreter[Any],
     functions: Functions,
     like: Sequence[Tensor],

@@ -15,7 +15,7 @@ from tensorken_core.tensor.dispatch import apply
 from tensorken_core.tensor.level import inside_a_transform, meet
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.transforms.arguments import Argnums, check_function, matching
-from tensorken_core.transforms.closures import FUNCTION, Facts, Functions, Kind, Part
+from tensorken_core.transforms.closures import FUNCTION, CacheKey, Facts, Functions, Part
 from tensorken_core.transforms.ruled_ops import (
     Rules,
     by_position,
@@ -116,7 +116,7 @@ class custom_jvp:
         self._static = static_places(nondiff_argnums)
         self._rule: Callable[..., Any] | None = None
         self._symbolic_zeros = False
-        self._known: dict[Kind, Facts] | None = None if inside_a_transform() else {}
+        self._known: dict[CacheKey, Facts] | None = None if inside_a_transform() else {}
 
     def defjvp(self, rule: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Set the rule `(primals, tangents) -> (result, tangent of the result)`, with tuples of all arguments.
@@ -286,7 +286,7 @@ class custom_vjp:
         self._static = static_places(nondiff_argnums)
         self._forward: Callable[..., Any] | None = None
         self._backward: Callable[..., Any] | None = None
-        self._known: dict[Kind, Facts] | None = None if inside_a_transform() else {}
+        self._known: dict[CacheKey, Facts] | None = None if inside_a_transform() else {}
 
     def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
         """Set the rule.

@@ -12,7 +12,7 @@ from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.levels.forward import Dual, Forward
 from tensorken_core.levels.reverse import Reverse
-from tensorken_core.tensor.level import ground, raised, running
+from tensorken_core.tensor.level import current_level, interpreter_below, lifted
 from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
 from tensorken_core.transforms.arguments import (
     Argnums,
@@ -70,11 +70,11 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
     values = primals_of("jvp", arguments, structure)
     directions = directions_of("jvp", "tangents", structure, values, tuple(tangents))
     given = [*values, *[t for t in directions if t is not None]]
-    inner = ground([x.interpreter for x in given] or [as_tensor(0.0).interpreter], "jvp")
+    inner = interpreter_below([x.interpreter for x in given] or [as_tensor(0.0).interpreter], "jvp")
     level: Forward[Any] = Forward(inner)
-    with running(level):
+    with current_level(level):
         duals = [
-            x if t is None else Tensor(level, Dual(raised(x, inner), raised(t, inner)), x.shape, x.dtype)
+            x if t is None else Tensor(level, Dual(lifted(x, inner), lifted(t, inner)), x.shape, x.dtype)
             for x, t in zip(values, directions, strict=True)
         ]
         result, aux = _split("jvp", f(*tree.unflatten(structure, duals)), has_aux)
@@ -323,12 +323,12 @@ def record(
     name: str, f: Function, values: list[Tensor], structure: Any, has_aux: bool, linear: bool = False
 ) -> tuple[Reverse[Any], list[Tensor], Any, Any]:
     """Run f, which is perhaps linear and to be transposed, on a fresh tape; the level, and f's results there."""
-    inner = ground([x.interpreter for x in values] or [as_tensor(0.0).interpreter], name)
+    inner = interpreter_below([x.interpreter for x in values] or [as_tensor(0.0).interpreter], name)
     level: Reverse[Any] = Reverse(inner)
     level.transform = name
     level.linear = linear
-    with running(level):
-        variables = [Tensor(level, level.variable(raised(x, inner)), x.shape, x.dtype) for x in values]
+    with current_level(level):
+        variables = [Tensor(level, level.variable(lifted(x, inner)), x.shape, x.dtype) for x in values]
         result, aux = _split(name, f(*_arguments(structure, variables)), has_aux)
         outputs, out_structure = tree.flatten(result)
         return level, [result_at(level, y) for y in outputs], out_structure, aux
@@ -356,7 +356,7 @@ def _primals_of(outputs: list[Tensor], inner: Interpreter[Any]) -> list[Tensor]:
 def _cotangents_of(values: list[Tensor], found: dict[int, Tensor], inner: Interpreter[Any]) -> list[Tensor]:
     """The cotangent of each variable: zeros where none arrived."""
     return [
-        found[i] if i in found else Tensor(inner, raised(x.zeros_like(), inner), x.shape, x.dtype)
+        found[i] if i in found else Tensor(inner, lifted(x.zeros_like(), inner), x.shape, x.dtype)
         for i, x in enumerate(values)
     ]
 

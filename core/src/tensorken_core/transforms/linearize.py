@@ -11,8 +11,8 @@ from tensorken_core import tree
 from tensorken_core.language.interpreter import Interpreter, R
 from tensorken_core.language.op import Op, run
 from tensorken_core.levels.forward import pushed_through
-from tensorken_core.levels.reverse import Traced
-from tensorken_core.tensor.level import Level, ground, raised, running
+from tensorken_core.levels.reverse import TapeValue
+from tensorken_core.tensor.level import Level, current_level, interpreter_below, lifted
 from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
 from tensorken_core.transforms.arguments import (
     Function,
@@ -39,7 +39,7 @@ class Step:
     params: tuple[Any, ...]
 
 
-class Linearize(Level[Traced[R]]):
+class Linearize(Level[TapeValue[R]]):
     """Computes at once, and records what the JVP rules will need."""
 
     transform = "linearize"
@@ -50,17 +50,17 @@ class Linearize(Level[Traced[R]]):
         self.steps: list[Step] = []
         self._places = itertools.count()  # gives each place out once, to whichever thread asks
 
-    def lift(self, x: R) -> Traced[R]:
-        return Traced(x, None)
+    def lift(self, x: R) -> TapeValue[R]:
+        return TapeValue(x, None)
 
-    def lower(self, x: Traced[R]) -> R:
+    def lower(self, x: TapeValue[R]) -> R:
         return x.primal
 
-    def variable(self, x: R) -> Traced[R]:
+    def variable(self, x: R) -> TapeValue[R]:
         """A value whose tangent will be given."""
-        return Traced(x, next(self._places))
+        return TapeValue(x, next(self._places))
 
-    def interpret(self, op: Op, operands: Sequence[Traced[R]], params: tuple[Any, ...]) -> Any:
+    def interpret(self, op: Op, operands: Sequence[TapeValue[R]], params: tuple[Any, ...]) -> Any:
         if self.closed:
             raise self.refuse(op.name)
         primals = [x.primal for x in operands]
@@ -71,15 +71,15 @@ class Linearize(Level[Traced[R]]):
             places = [next(self._places) for _ in ys]
             results = [y.representation for y in (*ys, *kept)]
             self.steps.append(Step(op, parents, primals, places, results, params))
-            return tuple([Traced(y.representation, place) for y, place in zip(ys, places, strict=True)])
+            return tuple([TapeValue(y.representation, place) for y, place in zip(ys, places, strict=True)])
         y = run(self.inner, op, primals, params)
         results = [y] if op.results == 1 else list(y)
         if op.differentiable and any([parent is not None for parent in parents]):
             places = [next(self._places) for _ in results]
             self.steps.append(Step(op, parents, primals, places, results, params))
-            traced = [Traced(x, place) for x, place in zip(results, places, strict=True)]
+            traced = [TapeValue(x, place) for x, place in zip(results, places, strict=True)]
         else:
-            traced = [Traced(x, None) for x in results]
+            traced = [TapeValue(x, None) for x in results]
         return traced[0] if op.results == 1 else tuple(traced)
 
     def push(self, tangents: dict[int, Tensor]) -> dict[int, Tensor]:
@@ -123,13 +123,13 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
     arguments, structure = tree.flatten(primals)
     values = primals_of("linearize", arguments, structure)
     places = floats_among(values)
-    inner = ground([x.interpreter for x in values] or [as_tensor(0.0).interpreter], "linearize")
+    inner = interpreter_below([x.interpreter for x in values] or [as_tensor(0.0).interpreter], "linearize")
     level: Linearize[Any] = Linearize(inner)
-    with running(level):
+    with current_level(level):
         variables = list(values)
         for i in places:
             x = values[i]
-            variables[i] = Tensor(level, level.variable(raised(x, inner)), x.shape, x.dtype)
+            variables[i] = Tensor(level, level.variable(lifted(x, inner)), x.shape, x.dtype)
         leaves, out_structure = tree.flatten(f(*tree.unflatten(structure, variables)))
         outputs = [result_at(level, y) for y in leaves]
     results = [Tensor(inner, y.representation.primal, y.shape, y.dtype) for y in outputs]

@@ -10,15 +10,15 @@ from typing import Any
 from tensorken_core.errors import ArgumentError, GradientError
 from tensorken_core.language.op import Op
 from tensorken_core.program.program import Variable
-from tensorken_core.tensor.level import ground
+from tensorken_core.tensor.level import interpreter_below
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import Argnums, places_of
 from tensorken_core.transforms.closures import (
     FUNCTION,
     KEPT,
+    CacheKey,
     Facts,
     Functions,
-    Kind,
     Part,
     close,
     within_own_rule,
@@ -99,7 +99,7 @@ class Rules:
 
 
 def closed_over(
-    known: dict[Kind, Facts] | None,
+    known: dict[CacheKey, Facts] | None,
     owner: object,
     functions: Functions,
     given: Arguments,
@@ -121,11 +121,11 @@ def closed_over(
         result: of the function; it gets the structure.
         parts: of the rule.
     """
-    level = ground([x.interpreter for x in tensors], functions.name)
+    level = interpreter_below([x.interpreter for x in tensors], functions.name)
     if level.below is None:  # no enclosing transform
         return functions, []
     others = [leaf for i, leaf in enumerate(given.leaves) if i not in given.places]
-    kind = Kind.of((given.structure, tuple(given.places)), [*static, *others], tensors)
+    kind = CacheKey.of((given.structure, tuple(given.places)), [*static, *others], tensors)
     facts = known.get(kind) if known is not None and kind.simple else None
     if facts is not None:
         functions.facts = facts

@@ -22,7 +22,14 @@ from tensorken_core.language.op import Op, run
 from tensorken_core.levels.forward import Dual, Forward
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.dispatch import at_one_level
-from tensorken_core.tensor.level import ClosureError, ground, meet, raised, running, standing_on
+from tensorken_core.tensor.level import (
+    ClosureError,
+    current_level,
+    interpreter_below,
+    lifted,
+    meet,
+    new_levels_on,
+)
 from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
 from tensorken_core.transforms.arguments import matching
 from tensorken_core.transforms.grad import pull, record
@@ -230,7 +237,7 @@ def at_level(name: str, interpreter: Interpreter[Any], y: Any) -> Tensor:
         raise ArgumentError(f"{name}: the function's result: {error}") from None
     try:
         if x.interpreter is interpreter or meet((x.interpreter, interpreter), name) is interpreter:
-            return Tensor(interpreter, raised(x, interpreter), x.shape, x.dtype)
+            return Tensor(interpreter, lifted(x, interpreter), x.shape, x.dtype)
     except EscapedTensorError:
         pass
     raise ClosureError(name)
@@ -312,7 +319,7 @@ def user_op(
 
 def _run_on(level: Interpreter[Any], name: str, function: Callable[..., Any], *groups: list[Any]) -> Any:
     """A function of the user's at a level."""
-    with standing_on(level):
+    with new_levels_on(level):
         try:
             return function(*groups)
         except EscapedTensorError as error:
@@ -356,11 +363,11 @@ def results_and_tangents(
     function: Callable[..., Sequence[Any]], xs: Sequence[Tensor], tangents: Sequence[Tensor | None]
 ) -> tuple[list[Tensor], list[Tensor | None]]:
     """The function's results, and their tangents."""
-    inner = ground([x.interpreter for x in (*xs, *tangents) if x is not None], "jvp")
+    inner = interpreter_below([x.interpreter for x in (*xs, *tangents) if x is not None], "jvp")
     level: Forward[Any] = Forward(inner)
-    with running(level):
+    with current_level(level):
         duals = [
-            x if t is None else Tensor(level, Dual(raised(x, inner), raised(t, inner)), x.shape, x.dtype)
+            x if t is None else Tensor(level, Dual(lifted(x, inner), lifted(t, inner)), x.shape, x.dtype)
             for x, t in zip(xs, tangents, strict=True)
         ]
         ys = [result_at(level, y) for y in function(*duals)]

@@ -10,7 +10,7 @@ from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_core.language.shapes import shown
 from tensorken_core.levels.batch import Batch, Batched
-from tensorken_core.tensor.level import ground, raised, running
+from tensorken_core.tensor.level import current_level, interpreter_below, lifted
 from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
 from tensorken_core.transforms.arguments import Function, check_function
@@ -63,15 +63,15 @@ def vmap(
             for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
         ]
         size = _number_of_examples(values, axes, axis_size)
-        inner = ground(
+        inner = interpreter_below(
             [x.interpreter for x in values if isinstance(x, Tensor)] or [as_tensor(0.0).interpreter], "vmap"
         )
         level: Batch[Any] = Batch(inner, size)
         inputs = [
-            x if axis is None else Tensor(level, Batched(raised(x, inner), True), x.shape[1:], x.dtype)
+            x if axis is None else Tensor(level, Batched(lifted(x, inner), True), x.shape[1:], x.dtype)
             for x, axis in zip(values, axes, strict=True)
         ]
-        with running(level):
+        with current_level(level):
             count = structure.size
             result = f(
                 *tree.unflatten(structure, inputs[:count]), **tree.unflatten(more_structure, inputs[count:])

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import importlib as _importlib
+import os as _os
 import typing as _typing
 
 from tensorken.arrays import methods as _methods  # noqa: F401 -- it attaches the methods of Tensor
@@ -81,6 +82,9 @@ if _typing.TYPE_CHECKING:
     __version__: str
 
 bool = bool_
+
+if _os.environ.get("TENSORKEN_DEBUG_NANS"):
+    _importlib.import_module("tensorken.debugging")  # which switches the check on
 
 _LATER = {
     "tensorken.control_flow": ("cond", "fori_loop", "scan", "while_loop"),

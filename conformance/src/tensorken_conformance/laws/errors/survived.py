@@ -14,7 +14,7 @@ from tensorken_conformance.laws.read_back import bits
 from tensorken_conformance.levels import MANDATORY_DTYPES
 from tensorken_conformance.subject import Subject
 from tensorken_core.host.registry import SELECTION
-from tensorken_core.tensor.level import ground
+from tensorken_core.tensor.level import interpreter_below
 
 Function = Callable[[Any], Any]
 
@@ -149,7 +149,7 @@ class Watch:
             Failure: if anything is not as it was.
         """
         place: Any = self.subject.stack
-        if ground([place], "survived") is not place:
+        if interpreter_below([place], "survived") is not place:
             raise Failure(f"after {after}: a transform goes on, though its function has ended")
         if (choice := SELECTION.default_backend().name) != self.choice:
             raise Failure(f"after {after}: the backend in use was {self.choice}, it is {choice}")

@@ -16,7 +16,7 @@ from tensorken_core.levels.reverse import transposing
 from tensorken_core.levels.trace import Trace, traced
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_core.tensor.dispatch import at_one_level
-from tensorken_core.tensor.level import ground, lift
+from tensorken_core.tensor.level import interpreter_below, lift
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.grad import pull, record
 from tensorken_core.transforms.user_op import results_and_tangents
@@ -39,7 +39,7 @@ def applied(op: Op, xs: Sequence[Tensor], params: tuple[Any, ...]) -> list[Tenso
 
 def _in_branch(name: str, xs: Sequence[Tensor]) -> Sequence[Tensor]:
     """The operands at the level of what is being traced in a branch, if that is so; though they all were captured."""
-    running = ground([x.interpreter for x in xs], name)
+    running = interpreter_below([x.interpreter for x in xs], name)
     traces = [one for one in (running, *reversed(running.foundation)) if isinstance(one, Trace)]
     if not any([trace.chosen for trace in traces]):
         return xs
@@ -157,7 +157,7 @@ def batched_program(
 
 def recorded_program(program: Program, active: tuple[bool, ...]) -> tuple[Program, Op]:
     """The program, with what its derivative needs as further outputs, and an op whose `vjp_all` uses that."""
-    halves = halves_of(program, active)
+    halves = forward_backward_of(program, active)
 
     def pull_back(cotangents: Any, ys: Any, xs: Any, params: Any) -> list[Tensor | None]:
         """The cotangents of the operands."""
@@ -172,7 +172,7 @@ def recorded_program(program: Program, active: tuple[bool, ...]) -> tuple[Progra
 
 
 @dataclass(frozen=True, slots=True)
-class Halves:
+class ForwardBackward:
     """A program for reverse mode: in two, the second of which pulls cotangents back.
 
     Attributes:
@@ -190,12 +190,12 @@ class Halves:
     reached: Sequence[int]
 
 
-def halves_of(
+def forward_backward_of(
     program: Program,
     active: tuple[bool, ...],
     seeds: Sequence[int] | None = None,
     fixed: Sequence[int] = (),
-) -> Halves:
+) -> ForwardBackward:
     """The two halves of a program, when the active ones of its inputs have derivatives.
 
     Args:
@@ -230,15 +230,15 @@ def halves_of(
 
     like = [*inputs, *[program.outputs[i] for i in seeds]]
     both = without_dead_code(traced(joint, like, program.backend, program.name))
-    forward, backward, kept = divided(both, len(inputs), count, fixed)
-    return Halves(forward, backward, seeds, kept, reached)
+    forward, backward, kept = partial_eval(both, len(inputs), count, fixed)
+    return ForwardBackward(forward, backward, seeds, kept, reached)
 
 
 ARRANGEMENTS = frozenset(OPS[name] for name in ("expand", "permute", "reshape"))
 """Ops that compute nothing: what they give is made again rather than kept."""
 
 
-def divided(
+def partial_eval(
     both: Program, given: int, count: int, fixed: Sequence[int] = ()
 ) -> tuple[Program, Program, list[int]]:
     """A program in two: what its first inputs give, and what needs its other inputs, or is computed again for it.

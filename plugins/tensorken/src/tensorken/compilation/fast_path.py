@@ -10,7 +10,7 @@ from typing import Any
 from tensorken.compilation.donation import Donated, give_away
 from tensorken.compilation.static_arguments import Fixed
 from tensorken_core.host.registry import Run
-from tensorken_core.rewriting.wrapper import Given
+from tensorken_core.rewriting.wrapper import DonatableArgs
 from tensorken_core.transforms.arguments import Static
 
 _facts = attrgetter("interpreter", "_shape", "_dtype")
@@ -39,7 +39,7 @@ class Recent:
     run: Run
     result: Callable[[Sequence[Any]], Any]
 
-    def given(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Given | None:
+    def given(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> DonatableArgs | None:
         """What `run` takes, if a call is like this one, whose donated tensors are gone from then on; else None."""
         varying: Sequence[Any] = arguments
         if self.static:
@@ -59,7 +59,7 @@ class Recent:
                 return None
         except AttributeError:  # a leaf is no tensor
             return None
-        given = Given(map(_representation, leaves))
+        given = DonatableArgs(map(_representation, leaves))
         if self.gone is not None:
             give_away([leaves[i] for i in self.donated], self.gone)
         return given

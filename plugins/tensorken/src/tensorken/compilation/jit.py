@@ -30,9 +30,9 @@ from tensorken_core.language.shapes import Shape
 from tensorken_core.levels.trace import Source, traced
 from tensorken_core.program.names import labels_of, parameters_of
 from tensorken_core.program.program import Program
-from tensorken_core.rewriting.wrapper import Given
+from tensorken_core.rewriting.wrapper import DonatableArgs
 from tensorken_core.tensor.coercion import as_operand
-from tensorken_core.tensor.level import ground
+from tensorken_core.tensor.level import interpreter_below
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.transforms.arguments import Argnums, Function, Static, check_function, places_of
 from tensorken_core.transforms.grad import TRANSFORMED
@@ -52,7 +52,7 @@ _tracings: WeakKeyDictionary[CodeType, int] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class CacheKey:
     """What arguments must have in common to be served by one program."""
 
     structure: tree.Structure
@@ -62,7 +62,7 @@ class Kind:
 
 
 @dataclass(slots=True)
-class Prepared:
+class Executable:
     """A program, and what runs it on its backend."""
 
     program: Program
@@ -86,17 +86,17 @@ class Prepared:
 
 
 @dataclass(slots=True)
-class Tracings:
+class TraceCache:
     """What one function was traced for so far."""
 
     name: str
     code: CodeType | None
-    programs: dict[Any, Prepared] = field(default_factory=dict)
+    programs: dict[Any, Executable] = field(default_factory=dict)
     recent: Recent | None = None
-    last: Kind | None = None
+    last: CacheKey | None = None
     count: int = 0
 
-    def note(self, kind: Kind, found: Prepared) -> None:
+    def note(self, kind: CacheKey, found: Executable) -> None:
         """Count a tracing, and warn of many."""
         cause = _cause(self.last, kind, found)
         self.count += 1
@@ -153,7 +153,7 @@ def jit(
     check_function("jit", f)
     statics = Statics.of(f, static_argnums, static_argnames)
     name = getattr(f, "__name__", "function")
-    tracings = Tracings(name, getattr(inspect.unwrap(f), "__code__", None))
+    tracings = TraceCache(name, getattr(inspect.unwrap(f), "__code__", None))
     programs = tracings.programs
     plain = not (statics.argnums or statics.names or donate_argnums != ())
 
@@ -190,7 +190,7 @@ def jit(
 
 def _call(
     f: Function,
-    tracings: Tracings,
+    tracings: TraceCache,
     statics: Statics,
     donate_argnums: Argnums,
     arguments: tuple[Any, ...],
@@ -203,7 +203,7 @@ def _call(
     static = [i for i, _ in fixed if isinstance(i, int)]
     xs = _tensors(name, leaves)
     base = (xs[0] if xs else as_tensor(0.0)).interpreter.base
-    kind = Kind(structure, fixed, base, tuple([(x.shape, x.dtype) for x in xs]))
+    kind = CacheKey(structure, fixed, base, tuple([(x.shape, x.dtype) for x in xs]))
     try:
         found = tracings.programs.get(kind)
     except TypeError as error:
@@ -235,7 +235,7 @@ def _call(
                 _keep(tracings.programs, _key(xs), found)
             else:
                 tracings.recent = _recent(name, kind, xs, found)
-        given = Given([x.representation for x in operands])
+        given = DonatableArgs([x.representation for x in operands])
         if found.donated:
             give_away([xs[i] for i in found.donated if xs[i] is leaves[i]], Donated(base, name))
         return found.of(run(given))
@@ -286,7 +286,7 @@ def _in_python(
     )
 
 
-def _recent(name: str, kind: Kind, xs: Sequence[Tensor], found: Prepared) -> Recent:
+def _recent(name: str, kind: CacheKey, xs: Sequence[Tensor], found: Executable) -> Recent:
     """How a call like this one, whose leaves are all tensors of a backend, is recognised."""
     assert found.run is not None
     if found.unpack is None:
@@ -341,9 +341,11 @@ def _widest(leaves: Sequence[Any]) -> Tensor:
     return max(tensors, key=lambda x: (x.dtype.kind == "float", x.dtype.itemsize))
 
 
-def _traced(f: Function, name: str, xs: Sequence[Tensor], kind: Kind, donated: Sequence[int]) -> Prepared:
+def _traced(
+    f: Function, name: str, xs: Sequence[Tensor], kind: CacheKey, donated: Sequence[int]
+) -> Executable:
     """The program of one call."""
-    inner = ground([x.interpreter for x in xs] or [as_tensor(0.0).interpreter], "jit")
+    inner = interpreter_below([x.interpreter for x in xs] or [as_tensor(0.0).interpreter], "jit")
     found: list[tree.Structure] = []
 
     def flat(*tensors: Tensor) -> list[Any]:
@@ -365,10 +367,10 @@ def _traced(f: Function, name: str, xs: Sequence[Tensor], kind: Kind, donated: S
     )
     types = [(v.shape, v.dtype) for v in program.outputs]
     result = tree.LEAF if found[0] == tree.LEAF else found[0]
-    return Prepared(program, list(above.values()), types, result, tuple(donated))
+    return Executable(program, list(above.values()), types, result, tuple(donated))
 
 
-def _parameters(f: Function, kind: Kind) -> tuple[str, ...]:
+def _parameters(f: Function, kind: CacheKey) -> tuple[str, ...]:
     """What the function calls its positional arguments, but for the static ones."""
     static = {i for i, _ in kind.fixed if isinstance(i, int)}
     names = parameters_of(f, len(tree.unflatten(kind.structure, range(kind.structure.size))[0]) + len(static))
@@ -383,7 +385,7 @@ def _names_of(f: Function) -> frozenset[str]:
         return frozenset()
 
 
-def _keep(programs: dict[Any, Prepared], key: Any, found: Prepared) -> None:
+def _keep(programs: dict[Any, Executable], key: Any, found: Executable) -> None:
     if len(programs) >= KEPT and key not in programs:
         keys = [*programs]  # at once: while an iterator goes on, other threads may keep programs
         for oldest in keys[: len(keys) - KEPT + 1]:
@@ -391,7 +393,7 @@ def _keep(programs: dict[Any, Prepared], key: Any, found: Prepared) -> None:
     programs[key] = found
 
 
-def _cause(last: Kind | None, kind: Kind, found: Prepared) -> str:
+def _cause(last: CacheKey | None, kind: CacheKey, found: Executable) -> str:
     """Why a function was traced, and what to do about it."""
     if found.extra:
         return "it uses tensors of an enclosing transform; pass them as arguments"

@@ -8,7 +8,7 @@ from tensorken.compilation.call_op import applied
 from tensorken.compilation.eager import jit_is_disabled
 from tensorken.control_flow.cond_op import COND
 from tensorken.control_flow.in_python import cond_in_python
-from tensorken.control_flow.tracing_bodies import Body, Given, check_alike, with_inputs_of_all
+from tensorken.control_flow.tracing_bodies import Body, LoopArguments, check_alike, with_inputs_of_all
 from tensorken_core import tree
 from tensorken_core.errors import ShapeError
 from tensorken_core.language.dtypes import bool_
@@ -42,7 +42,7 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     check_function("cond", true_fun)
     check_function("cond", false_fun)
     leaves, structure = tree.flatten(operands)
-    given = Given.of("cond", [pred, *leaves])
+    given = LoopArguments.of("cond", [pred, *leaves])
     predicate, *xs = given.tensors
     if predicate.shape != ():
         raise ShapeError(

@@ -8,11 +8,11 @@ from typing import Any
 
 from tensorken.compilation.call_op import (
     CALL,
-    Halves,
+    ForwardBackward,
     applied,
     batched_program,
     check_alike,
-    halves_of,
+    forward_backward_of,
     pushed_program,
 )
 from tensorken.control_flow.carries import passed_through, selected
@@ -127,7 +127,7 @@ class _Slots:
 
 def _recorded(branches: Branches, active: Flags) -> tuple[Op, Branches]:
     """Branches that also give what their derivatives need, zeros standing for what only the other one needs."""
-    halves = [halves_of(branch, active[1:]) for branch in branches]
+    halves = [forward_backward_of(branch, active[1:]) for branch in branches]
     given, count = len(branches[0].inputs), len(branches[0].outputs)
     seeds = halves[0].seeds
     slots = _Slots()
@@ -139,7 +139,7 @@ def _recorded(branches: Branches, active: Flags) -> tuple[Op, Branches]:
     shared = sorted({p for places in needs for p in places})
     reached = sorted({i for half in halves for i in half.reached})
 
-    def forward(half: Halves, places: Sequence[int]) -> Program:
+    def forward(half: ForwardBackward, places: Sequence[int]) -> Program:
         filled = {
             slot - given - count: p - given - count
             for slot, p in zip(places, half.kept, strict=True)
@@ -157,7 +157,7 @@ def _recorded(branches: Branches, active: Flags) -> tuple[Op, Branches]:
         program = half.forward
         return traced(function, program.inputs, program.backend, program.name)
 
-    def backward(half: Halves, places: Sequence[int]) -> Program:
+    def backward(half: ForwardBackward, places: Sequence[int]) -> Program:
         def function(*values: Tensor) -> list[Tensor]:
             cotangents, kept = values[: len(seeds)], dict(zip(shared, values[len(seeds) :], strict=True))
             pulled = half.backward.on([*cotangents, *[kept[p] for p in places]])

@@ -12,8 +12,8 @@ from tensorken.arrays.functions.joining import stack
 from tensorken.control_flow.tracing_bodies import (
     NUMBERS,
     Body,
-    Given,
     Loop,
+    LoopArguments,
     check_condition,
     check_kinds,
     check_structure,
@@ -30,7 +30,7 @@ from tensorken_core.transforms.arguments import Function
 def scan_in_python(
     loop: Loop,
     step: Function,
-    given: Given,
+    given: LoopArguments,
     init: tree.Structure,
     rows: tree.Structure,
     length: int,
@@ -63,7 +63,7 @@ def scan_in_python(
 
 
 def while_in_python(
-    loop: Loop, cond_fun: Function, body_fun: Function, given: Given, structure: tree.Structure
+    loop: Loop, cond_fun: Function, body_fun: Function, given: LoopArguments, structure: tree.Structure
 ) -> list[Tensor] | None:
     """The last values; None if the loop has to be traced, as the condition or a dtype is not known without."""
     values, numbers = given.tensors, dict(given.numbers)
@@ -86,7 +86,7 @@ def while_in_python(
 
 
 def cond_in_python(
-    pred: Tensor, functions: tuple[Function, Function], given: Given, structure: tree.Structure
+    pred: Tensor, functions: tuple[Function, Function], given: LoopArguments, structure: tree.Structure
 ) -> Any:
     """What the chosen function gives; None, in place of a pair with the result, if the predicate is not known."""
     operands = given.tensors[1:]

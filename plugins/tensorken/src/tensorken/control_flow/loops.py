@@ -14,8 +14,8 @@ from tensorken.control_flow.in_python import scan_in_python, while_in_python
 from tensorken.control_flow.scan_op import SCAN
 from tensorken.control_flow.tracing_bodies import (
     Body,
-    Given,
     Loop,
+    LoopArguments,
     base_of,
     check_condition,
     loop_body,
@@ -80,7 +80,7 @@ def scan(
 def _scan(loop: Loop, f: Function, init: Any, xs: Any, length: int | None, reverse: bool) -> tuple[Any, Any]:
     """What `scan` gives, or a loop that is one."""
     leaves, structure = tree.flatten((init, xs))
-    given = Given.of(loop.name, leaves)
+    given = LoopArguments.of(loop.name, leaves)
     count = len(tree.leaves(init))
     values, slices = given.tensors[:count], given.tensors[count:]
     steps = _number_of_steps(slices, length)
@@ -189,7 +189,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
 
 def _while(loop: Loop, cond_fun: Function, body_fun: Function, leaves: list[Any], structure: Any) -> Any:
     name = loop.name
-    given = Given.of(name, leaves)
+    given = LoopArguments.of(name, leaves)
     if jit_is_disabled():
         found = while_in_python(loop, cond_fun, body_fun, given, structure)
         if found is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tensorken.compilation.call_op import applied, batched_program, halves_of, pushed_program
+from tensorken.compilation.call_op import applied, batched_program, forward_backward_of, pushed_program
 from tensorken.control_flow.carries import (
     CARRY,
     CONSTANT,
@@ -207,7 +207,7 @@ def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[An
     )
     seeds = [i for i, v in enumerate(program.outputs) if pattern[i] and v.dtype.kind == "float"]
     fixed = [i for i, role in enumerate(inputs) if role == CONSTANT]
-    halves = halves_of(program, flags, seeds, fixed)
+    halves = forward_backward_of(program, flags, seeds, fixed)
     count, all_outputs = len(inputs), halves.forward.outputs
 
     extra: list[Variable] = []

@@ -14,7 +14,7 @@ from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.levels.trace import Source, Trace, traced
 from tensorken_core.program.names import labels_of, parameters_of
 from tensorken_core.program.program import Program, Variable
-from tensorken_core.tensor.level import ground
+from tensorken_core.tensor.level import interpreter_below
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import Function
 
@@ -22,7 +22,7 @@ NUMBERS = (bool, int, float)
 
 
 @dataclass(slots=True)
-class Given:
+class LoopArguments:
     """The leaves of the arguments as tensors, which of them came as numbers, and what their function stands on."""
 
     tensors: list[Tensor]
@@ -30,7 +30,7 @@ class Given:
     inner: Interpreter[Any]
 
     @classmethod
-    def of(cls, name: str, leaves: Sequence[Any]) -> Given:
+    def of(cls, name: str, leaves: Sequence[Any]) -> LoopArguments:
         base = base_of(leaves)
         tensors = []
         for i, leaf in enumerate(leaves):
@@ -38,7 +38,7 @@ class Given:
                 tensors.append(leaf if isinstance(leaf, Tensor) else made(leaf, None, base))
             except ArgumentError as error:
                 raise ArgumentError(f"{name}: argument leaf {i}: {error}") from None
-        inner = ground([x.interpreter for x in tensors] or [as_tensor(0.0).interpreter], name)
+        inner = interpreter_below([x.interpreter for x in tensors] or [as_tensor(0.0).interpreter], name)
         return cls(tensors, {i: x for i, x in enumerate(leaves) if type(x) in NUMBERS}, inner)
 
 
@@ -96,7 +96,7 @@ class Body:
         numbers: set[int] = set()
 
         def flat(*values: Tensor) -> list[Any]:
-            level = ground([inner], name)
+            level = interpreter_below([inner], name)
             if isinstance(level, Trace):
                 level.chosen = chosen
             leaves, structure = tree.flatten(function(*tree.unflatten(arguments, values)))
@@ -151,7 +151,7 @@ def loop_body(
     loop: Loop,
     function: Function,
     arguments: Any,
-    given: Given,
+    given: LoopArguments,
     values: list[Tensor],
     rows: Sequence[Variable],
     carry: Any,

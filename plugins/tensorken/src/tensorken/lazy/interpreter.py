@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from tensorken.lazy.graph import ITEM, Graph, Node, Number, serials, waiting_for
-from tensorken.lazy.programs import Programs, Serving
+from tensorken.lazy.programs import Programs, SpecializedProgram
 from tensorken.programs.execution import prepared
 from tensorken.programs.passes.common_subexpressions import exactly
 from tensorken.programs.passes.writing import program_of
@@ -352,7 +352,7 @@ class Lazy(Wrapper[Node[R]]):
             node.value = value
         self._recorded = max(self._recorded - len(graph.steps), 0)
 
-    def _serving(self, graph: Graph[R], outputs: tuple[int, ...]) -> Serving:
+    def _serving(self, graph: Graph[R], outputs: tuple[int, ...]) -> SpecializedProgram:
         """What computes a graph, made if it is the first one of its structure, or has other numbers than that."""
         key = (graph.key, outputs)
         programs = self._programs.get(key)

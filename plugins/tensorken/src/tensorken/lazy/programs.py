@@ -15,14 +15,14 @@ from tensorken_core.language.shapes import Shape
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_core.tensor.tensor import Tensor
 
-FEW = 3
+MAX_SPECIALIZATIONS = 3
 """How many programs of a structure have numbers in them; after these all its numbers are inputs."""
 
 ADD, EXPAND, GATHER, RESHAPE = (OPS[name] for name in ("add", "expand", "gather", "reshape"))
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class SpecializedProgram:
     """A program, and the numbers that it serves.
 
     Attributes:
@@ -72,9 +72,9 @@ class Programs(Generic[R]):
         self.backend = backend
         self.used = 0
         self._seen: list[tuple[Any, ...]] = []  # the numbers for which each program was made
-        self._served: list[Serving] = []  # the first program and the last
+        self._served: list[SpecializedProgram] = []  # the first program and the last
 
-    def serving(self, graph: Graph[R]) -> Serving:
+    def serving(self, graph: Graph[R]) -> SpecializedProgram:
         """What computes a graph of this structure; made if there is none yet."""
         if self._seen and graph.told == self._seen[0]:
             return self._served[0]
@@ -87,14 +87,14 @@ class Programs(Generic[R]):
 
 def _serving(
     graph: Graph[R], seen: Sequence[tuple[Any, ...]], outputs: Sequence[int], backend: RawTensor[R]
-) -> Serving:
+) -> SpecializedProgram:
     """A program for a graph whose structure has been seen with these numbers, the graph's own last."""
     fixed: list[tuple[int, Any]] = []
     inputs: dict[Any, list[int]] = {}  # for each the places where it is used
     for i, history in enumerate(zip(*seen, strict=True)):
         number = graph.numbers[i]
         changes = any([told != history[0] for told in history])
-        if len(seen) > FEW and (changes or isinstance(number, Number)):
+        if len(seen) > MAX_SPECIALIZATIONS and (changes or isinstance(number, Number)):
             inputs[i] = [i]
         elif changes:
             inputs.setdefault((_dtype(number), history), []).append(i)
@@ -103,7 +103,7 @@ def _serving(
     arrays: dict[DType, list[list[int]]] = {}
     for places in inputs.values():
         arrays.setdefault(_dtype(graph.numbers[places[0]]), []).append(places)
-    return Serving(
+    return SpecializedProgram(
         _Writer(graph, arrays, backend).program(outputs),
         tuple(fixed),
         tuple([(places[0], i) for places in inputs.values() for i in places[1:]]),

@@ -10,7 +10,7 @@ from tensorken_core.errors import ArgumentError
 from tensorken_core.levels.trace import Source, traced
 from tensorken_core.program.names import labels_of, parameters_of
 from tensorken_core.program.program import Program
-from tensorken_core.tensor.level import ground
+from tensorken_core.tensor.level import interpreter_below
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.transforms.arguments import Function, check_function
 
@@ -48,7 +48,7 @@ def trace(f: Function) -> Callable[..., Program]:
     def made(*arguments: Any, **keywords: Any) -> Program:
         leaves, structure = tree.flatten((arguments, keywords))
         xs = [_as_argument(i, leaf) for i, leaf in enumerate(leaves)]
-        inner = ground([x.interpreter for x in xs] or [as_tensor(0.0).interpreter], "trace")
+        inner = interpreter_below([x.interpreter for x in xs] or [as_tensor(0.0).interpreter], "trace")
         found: list[Any] = []
 
         def flat(*tensors: Tensor) -> list[Any]:

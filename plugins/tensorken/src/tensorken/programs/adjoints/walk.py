@@ -10,7 +10,7 @@ from typing import Literal as OneOf
 from tensorken.programs.adjoints.record import Step
 from tensorken_core.levels.trace import Trace
 from tensorken_core.program.program import Equation, Program, Variable
-from tensorken_core.tensor.level import ground, running
+from tensorken_core.tensor.level import current_level, interpreter_below
 from tensorken_core.tensor.tensor import Tensor, result_at
 
 Strategy = OneOf["accumulate", "pass on"]
@@ -26,7 +26,7 @@ class Walk:
         self, program: Program, output: Variable, wanted: Iterable[Variable], strategy: Strategy | None
     ) -> None:
         interpreters = [program.backend, *[x.interpreter for x in program.constants.values()]]
-        self.level = Trace(ground(interpreters, "adjoints"))
+        self.level = Trace(interpreter_below(interpreters, "adjoints"))
         self.level.transform = "adjoints"
         self.level.constants.update(program.constants)
         self.output = output
@@ -46,7 +46,7 @@ class Walk:
         if self.output not in self.active:
             return {}
         self.level.closed = False
-        with running(self.level):
+        with current_level(self.level):
             self._increment([(self.output, self._tensor(seed))])
             for equation in reversed(self.forward):
                 if any([v in self.arrived for v in equation.results]):
@@ -85,7 +85,7 @@ class Walk:
         before = len(self.level.equations)
         (y,) = equation.results
         self.level.closed = False
-        with running(self.level):
+        with current_level(self.level):
             self._pulled(equation, [self._tensor(Variable(y.shape, y.dtype))])
         count = len(self.level.equations) - before
         del self.level.equations[before:]
