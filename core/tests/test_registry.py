@@ -323,6 +323,7 @@ CLAUSES = st.one_of(
 
 @example("0.9a1.post1", [">0.9a1.dev3"])
 @example("0.9.post1.dev3", ["<0.9.post1"])
+@example("0.9a1", ["<0.9.post1"])
 @given(VERSIONS, st.lists(CLAUSES, max_size=3))
 def test_ranges_of_versions_mean_what_they_mean_to_pip(version: str, clauses: list[str]) -> None:
     text = ",".join(clauses)

@@ -73,8 +73,8 @@ def _fits(version: str, operator: str, bound: str) -> bool:
         case ">=":
             return here >= there
         case "<":  # without the pre-releases of the bound, unless it is one
-            pre_of_bound = here[:2] == there[:2] and _is_prerelease(here) and not _is_prerelease(there)
-            return here < there and not pre_of_bound
+            same = here[:2] == there[:2] if there[3] < 0 else here[:4] == there[:4]
+            return here < there and not (same and _is_prerelease(here) and not _is_prerelease(there))
         case _:  # without the post-releases of the bound, unless it is one; a development release has none
             post_of_bound = here[:3] == there[:3] and there[3] < 0 <= here[3] and there[4] == float("inf")
             return here > there and not post_of_bound
