@@ -9,12 +9,12 @@ import pytest
 
 import tensorken as tk
 from tensorken_nn.experiments import (
-    fitted,
     jump,
     linear_data,
     linear_experiment,
     nonlinear_data,
     nonlinear_experiment,
+    predict,
     run,
 )
 from tensorken_nn.vertex import Linear, Vertex, add, mult
@@ -80,8 +80,8 @@ def test_the_deep_network_finds_the_function_with_a_jump(seeds: dict[str, Any]) 
     with tk.use_backend("numpy"):
         result = run(nonlinear_experiment(data))
         places = [-1.0 + i / 200 for i in range(401)]
-        at_places = fitted(result.model, places)
-        at_samples = fitted(result.model, [x for (x,) in data.inputs])
+        at_places = predict(result.model, places)
+        at_samples = predict(result.model, [x for (x,) in data.inputs])
     losses, bounds = result.losses, numbers["bounds"]
     assert len(losses) == 100
     for epoch, tolerance in (("1", 1e-12), ("10", 1e-9)):  # rounding grows from epoch to epoch

@@ -148,7 +148,7 @@ def test_files_of_others_are_read(path: Path) -> None:
     )
     like = {"a": tk.zeros((2,), "bool"), "b": tk.zeros((2, 3), "int64")}
     with pytest.warns(
-        UncheckedWarning, match=r"has no checksum, so damage to its numbers cannot be seen; save"
+        UncheckedWarning, match=r"has no checksum, so damage to its numbers cannot be detected; save"
     ):
         loaded = load(path, like)
     assert loaded["a"].tolist() == [True, False] and loaded["b"].tolist() == [[0, 1, 2], [3, 4, 5]]
@@ -202,7 +202,7 @@ def test_every_tree_comes_back(saved: Any, tmp_path_factory: pytest.TempPathFact
     try:
         save(path, saved)
     except ArgumentError as error:
-        if "two places are called" in str(error) or "is no Unicode" in str(error):
+        if "two paths give the name" in str(error) or "is not valid Unicode" in str(error):
             return
         raise
     loaded = load(path, tree.map(lambda x: x * 0 if isinstance(x, Tensor) else type(x)(), saved))
@@ -223,8 +223,12 @@ def test_every_tree_comes_back(saved: Any, tmp_path_factory: pytest.TempPathFact
         ({"a": np.ones(2)}, ArgumentError, "a is of type ndarray"),
         ({"a": [0, 2**63]}, ScalarRangeError, r"save: a\.1: 9223372036854775808 does not fit int64"),
         ({"__metadata__": 1}, ArgumentError, "no leaf may be called __metadata__"),
-        ({"a.b": 1, "a": {"b": 2}}, ArgumentError, r"two places are called 'a\.b', one is \[\"a\.b\"\]"),
-        ({"\udc80": 1}, ArgumentError, "no Unicode"),
+        (
+            {"a.b": 1, "a": {"b": 2}},
+            ArgumentError,
+            r"two paths give the name 'a\.b', one of them \[\"a\.b\"\]",
+        ),
+        ({"\udc80": 1}, ArgumentError, "not valid Unicode"),
     ],
 )
 def test_what_cannot_be_saved_is_named(saved: Any, error: type[Exception], message: str, path: Path) -> None:
@@ -235,7 +239,7 @@ def test_what_cannot_be_saved_is_named(saved: Any, error: type[Exception], messa
 
 def test_metadata_are_texts(path: Path) -> None:
     with pytest.raises(
-        ArgumentError, match=r"metadata are texts by their names, got 'rate': 0.1; use json.dumps"
+        ArgumentError, match=r"metadata must be strings by name, got 'rate': 0.1; use json.dumps"
     ):
         save(path, {}, {"rate": 0.1})  # type: ignore[dict-item]
 
@@ -250,7 +254,7 @@ def test_an_error_amid_a_save_leaves_the_old_file(path: Path) -> None:
 
 def test_places_that_cannot_be_written_are_told(tmp_path: Path) -> None:
     for place in (tmp_path / "nowhere" / "x", tmp_path):
-        with pytest.raises(FileError, match=r"cannot write .*; choose another place"):
+        with pytest.raises(FileError, match=r"cannot write .*; choose another path"):
             save(place, {"x": 1})
     assert not list(tmp_path.iterdir())
 
@@ -273,9 +277,9 @@ def test_all_differences_are_told_at_once(path: Path) -> None:
     with pytest.raises(CheckpointError) as caught:
         load(path, like)
     assert str(caught.value) == (
-        f"load: {path} holds another tree: dtype is float32 (2,), need int32 (2,); it has no missing, float32 (4,); "
+        f"load: {path} contains another tree: dtype is float32 (2,), need int32 (2,); it has no missing, float32 (4,); "
         f"shape is float32 (2, 3), need float32 (3, 2); step is float64 (), need int64 (); it has extra, int64 (); "
-        f"load it into what was made with the same settings"
+        f"load it into a tree made with the same settings"
     )
 
 
@@ -304,7 +308,7 @@ def test_every_truncated_file_is_refused(path: Path) -> None:
     for size in range(len(whole)):
         path.write_bytes(whole[:size])
         with pytest.raises(
-            CheckpointError, match=r"is no safetensors file, or a damaged one: .*; use another"
+            CheckpointError, match=r"is not a safetensors file, or is damaged: .*; use another"
         ):
             load(path, saved)
     path.write_bytes(whole + b"\0")
@@ -351,13 +355,13 @@ def test_a_file_that_another_library_wrote_again_keeps_its_checksum(path: Path) 
     assert metadata(path) == {"job": "digits"}
     save_file({**load_file(path), "step": np.array(3)}, path, texts)
     with pytest.raises(
-        CheckpointError, match="what it holds differs from its checksum; use another checkpoint"
+        CheckpointError, match="its content differs from its checksum; use another checkpoint"
     ):
         load(path, saved)
 
 
 def test_the_checksum_has_its_place_among_the_metadata(path: Path) -> None:
-    with pytest.raises(ArgumentError, match=r"save: tensorken\.checksum is the checksum's place"):
+    with pytest.raises(ArgumentError, match=r"save: the metadata key tensorken\.checksum is reserved"):
         save(path, {}, {CHECKSUM: "x"})
 
 
@@ -378,7 +382,7 @@ def test_the_checksum_has_its_place_among_the_metadata(path: Path) -> None:
 def test_what_is_no_checkpoint_is_refused(data: bytes, path: Path) -> None:
     path.write_bytes(data)
     for read in (lambda: load(path, []), lambda: metadata(path)):
-        with pytest.raises(CheckpointError, match=r"model.safetensors is no safetensors file") as caught:
+        with pytest.raises(CheckpointError, match=r"model.safetensors is not a safetensors file") as caught:
             read()
         assert "\n" not in str(caught.value)
 
@@ -512,7 +516,7 @@ def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path: Path) -
     ]
     for name in [*keep, ".[a].0123abcd.part", ".[a].00000000.part"]:
         (tmp_path / name).write_bytes(b"half")
-    with files.replacing(tmp_path / "[a]") as file:
+    with files.atomic_write(tmp_path / "[a]") as file:
         file.write(b"whole")
     assert {file.name for file in tmp_path.iterdir()} == {*keep, "[a]"}
     assert files.read(tmp_path / "[a]") == b"whole"

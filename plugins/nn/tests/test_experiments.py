@@ -19,11 +19,11 @@ from tensorken_nn.experiments import (
     Result,
     draw_linear,
     draw_nonlinear,
-    fitted,
     linear_data,
     linear_experiment,
     nonlinear_data,
     nonlinear_experiment,
+    predict,
     progress,
     run,
     widest_float,
@@ -205,7 +205,7 @@ def test_pictures_show_function_data_and_fit(
     if name == "nonlinear":
         places = list(shown["fit"].get_xdata())
         assert (places[0], places[-1]) == (-1.0, 1.0)
-        assert list(shown["fit"].get_ydata()) == fitted(result.model, places)
+        assert list(shown["fit"].get_ydata()) == predict(result.model, places)
     assert list(right.lines[0].get_ydata()) == list(result.losses)
 
 

@@ -21,9 +21,9 @@ from plugins.tensorken.tests.fuzzing import damaged_bytes, damaged_json, outcome
 from tensorken import Tensor
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, TensorkenError
-from tensorken_nn import checkpoints, folder
+from tensorken_nn import checkpoints, run_directory
 from tensorken_nn.checkpoints import CHECKSUM, METADATA, UncheckedWarning
-from tensorken_nn.runs import Recorded
+from tensorken_nn.train_run import RunMetadata
 
 DEEP = int(os.environ.get("FUZZED_FILES", 1_000_000))
 """How many files the deep test damages."""
@@ -175,13 +175,13 @@ def test_damaged_files_are_refused_or_read(file: Path) -> None:
 
 def test_what_a_checkpoint_tells_of_its_training_is_checked(file: Path) -> None:
     """With a right checksum, as a stranger would write it."""
-    texts = Recorded("digits", {"rate": 0.1}, {"rows": 3}, 7, {"loss": 0.5}, None).texts()
+    texts = RunMetadata("digits", {"rate": 0.1}, {"rows": 3}, 7, {"loss": 0.5}, None).to_texts()
     refused = 0
     for name in texts:
         for strange in ("", "[", "3", "-1", "null", '"x"', "[1]", '{"a": "b"}', "true", "[" * 100_000):
             checkpoints.save(file, {}, {**texts, name: strange})
             try:
-                recorded = Recorded.of(file)
+                recorded = RunMetadata.read(file)
             except ArgumentError:
                 refused += 1
             else:
@@ -189,10 +189,10 @@ def test_what_a_checkpoint_tells_of_its_training_is_checked(file: Path) -> None:
                 assert all([type(value) is float for value in recorded.sums.values()])
     assert refused > 40
     checkpoints.save(file, {}, {**texts, "step": '"x"'})
-    with pytest.raises(ArgumentError, match="is not from `tensorken train`: it does not tell of which job"):
-        Recorded.of(file)
+    with pytest.raises(ArgumentError, match="is not from `tensorken train`: its metadata name no job"):
+        RunMetadata.read(file)
     checkpoints.save(file, {}, texts)
-    assert Recorded.of(file) == Recorded("digits", {"rate": 0.1}, {"rows": 3}, 7, {"loss": 0.5}, None)
+    assert RunMetadata.read(file) == RunMetadata("digits", {"rate": 0.1}, {"rows": 3}, 7, {"loss": 0.5}, None)
 
 
 def test_records_of_a_damaged_file_are_records(file: Path) -> None:
@@ -200,7 +200,7 @@ def test_records_of_a_damaged_file_are_records(file: Path) -> None:
     rng = random.Random(0)
     for _ in range(500):
         file.write_bytes(damaged_bytes(whole, rng))
-        for record in folder.read(file):
+        for record in run_directory.read_records(file):
             assert type(record.pop("step")) is int
             assert all([value is None or type(value) in (int, float) for value in record.values()])
 

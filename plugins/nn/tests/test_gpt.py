@@ -12,7 +12,7 @@ import pytest
 import tensorken as tk
 import tensorken_nn as nn
 from tensorken_core.errors import ArgumentError, ShapeError
-from tensorken_nn.gpt import DEVIATION, GPT, generate
+from tensorken_nn.gpt import GPT, INITIAL_STD, generate
 
 KEY = tk.random.key(0)
 RECORDED = Path(__file__).parent / "recorded" / "gpt.json"
@@ -72,7 +72,7 @@ def test_dropout_is_for_training() -> None:
 @pytest.mark.feature(119)
 def test_cached_logits_are_the_uncached_ones(backend: str) -> None:
     model, tokens = small(), tk.tensor([[1, 2, 3, 4, 5, 6], [6, 0, 4, 3, 2, 1]])
-    step = tk.jit(lambda model, token, cache, position: model(token, cache=cache, position=position))
+    step = tk.jit(lambda model, token, cache, position: model.extend(token, cache, position))
     cache, parts = model.cache(2), []
     for i in range(6):
         logits, cache = step(model, tokens[:, i : i + 1], cache, i)
@@ -98,9 +98,9 @@ def test_generate_compiles_once() -> None:
     model, traced = small(), []
 
     class Watched(GPT):
-        def __call__(self, *arguments: Any, **options: Any) -> Any:
+        def extend(self, *arguments: Any) -> Any:
             traced.append(1)
-            return super().__call__(*arguments, **options)
+            return super().extend(*arguments)
 
     watched = tk.tree.unflatten(
         tk.tree.structure(Watched.__new__(Watched).replace(**vars(model))), tk.tree.leaves(model)
@@ -160,12 +160,10 @@ def test_errors() -> None:
         generate(model, tk.tensor([1, 2, 3]), 5, KEY)
     with pytest.raises(ArgumentError, match=r"got -1, 1\.0, None"):
         generate(model, tk.tensor([[1]]), -1, KEY)
-    assert DEVIATION == 0.02
+    assert INITIAL_STD == 0.02
 
 
-def test_a_cache_and_a_position_go_together() -> None:
+def test_a_cache_must_have_all_layers() -> None:
     model = GPT(5, context=4, layers=2, heads=1, width=4, key=tk.random.key(0))
-    tokens = tk.tensor([[1, 2]])
-    for arguments in ({"position": 0}, {"cache": model.cache(1)}, {"cache": (), "position": 0}):
-        with pytest.raises(ArgumentError, match="GPT: need a position and a cache of 2 layers, or neither"):
-            model(tokens, **arguments)
+    with pytest.raises(ArgumentError, match=r"GPT: need a cache of 2 layers, got 0; cache\(batch\) makes"):
+        model.extend(tk.tensor([[1, 2]]), (), 0)

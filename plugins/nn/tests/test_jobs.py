@@ -45,8 +45,8 @@ def test_the_names_are_those_of_the_source() -> None:
 def test_pairs_are_counted(tmp_path: Path) -> None:
     task = bigrams.prepare(bigrams.Settings())
     counts, (record,) = trained(task)
-    assert record.figures["loss"] == pytest.approx(2.454576820115704, abs=1e-5)
-    shown = task.show(counts, tmp_path)
+    assert record.metrics["loss"] == pytest.approx(2.454576820115704, abs=1e-5)
+    shown = task.summarize(counts, tmp_path)
     assert list(shown.results["pairs"].items())[:5] == [
         ("n.", 6763),
         ("a.", 6640),
@@ -55,7 +55,7 @@ def test_pairs_are_counted(tmp_path: Path) -> None:
         ("e.", 3983),
     ]
     assert sum(shown.results["pairs"].values()) == 228146
-    assert len(list(shown.lines)) == 2 + bigrams.SHOWN
+    assert len(list(shown.lines)) == 2 + bigrams.SAMPLES
     assert (tmp_path / "bigrams.png").read_bytes().startswith(b"\x89PNG")
     values = json.loads((tmp_path / "bigrams.vl.json").read_text(encoding="utf-8"))["data"]["values"]
     assert len(values) == 27 * 27 and values[0] == {"first": "n", "second": ".", "count": 6763}
@@ -89,7 +89,7 @@ def test_a_network_of_one_layer_takes_the_steps_that_it_should() -> None:
 @pytest.mark.feature(192)
 def test_a_network_of_one_layer_comes_close_to_the_counts() -> None:
     _, records = trained(names.prepare(names.Settings(model="bigram")))
-    assert 2.4540 < records[-1].figures["all_loss"] <= 2.463
+    assert 2.4540 < records[-1].metrics["all_loss"] <= 2.463
 
 
 def test_examples_of_names_end_with_a_mark_and_nothing_after_it_counts() -> None:
@@ -97,7 +97,7 @@ def test_examples_of_names_end_with_a_mark_and_nothing_after_it_counts() -> None
     assert inputs.tolist() == [[0, 1, 2, 0], [0, 2, 0, 0]]
     assert labels.tolist() == [[1, 2, 0, -1], [2, 0, -1, -1]]
     even = names.Bigram(tk.zeros((3, 3)))
-    total, places = names.likelihood(even, inputs, labels)
+    total, places = names.negative_log_likelihood(even, inputs, labels)
     assert (total.item(), places.item()) == (pytest.approx(5 * math.log(3)), 5)
 
 
@@ -125,12 +125,12 @@ def test_networks_learn_names(model: str, steps: int) -> None:
             model=model, steps=steps, batch_size=16, learning_rate=3e-2, width=16, layers=1
         )
         _, records = trained(names.prepare(settings))
-    assert records[-1].figures["loss"] < 2.6 < math.log(17)
+    assert records[-1].metrics["loss"] < 2.6 < math.log(17)
 
 
 def test_one_name_leaves_none_to_hold_out(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("anna\n", encoding="utf-8")
-    with pytest.raises(ArgumentError, match="names: one name leaves none to hold out"):
+    with pytest.raises(ArgumentError, match="names: one name leaves no test set"):
         names.prepare(names.Settings(text=tmp_path / "one.txt"))
 
 
@@ -143,8 +143,7 @@ def test_the_plays_are_those_of_the_source() -> None:
     task = shakespeare.prepare(shakespeare.Settings())
     assert nn.size(task.state.model) == (65 + 64) * 128 + 4 * (12 * 128**2 + 2 * 128) + 128
     assert (
-        task.description[0]
-        == "shakespeare: 1003855 characters to train on, 111539 to test; 65 different ones"
+        task.description[0] == "shakespeare: 1003855 characters to train on, 111539 to test; 65 distinct ones"
     )
 
 
@@ -157,7 +156,7 @@ def test_a_small_gpt_begins_to_learn_and_is_the_same_everywhere() -> None:
         with tk.use_backend(backend), pytest.MonkeyPatch.context() as patch:
             patch.setattr(corpora, "packaged", lambda name: "abcdefgh " * 40)
             _, records = trained(shakespeare.prepare(settings))
-        found[backend] = [value for record in records for value in record.figures.values()]
+        found[backend] = [value for record in records for value in record.metrics.values()]
     assert found["numpy"] == pytest.approx(found["reference"], abs=1e-4)
     assert found["numpy"][-1] < found["numpy"][1]
 
@@ -182,13 +181,13 @@ def test_a_convolutional_network_reads_digits() -> None:
     task = digits.prepare(digits.Settings(model="convnet", limit=200, epochs=4))
     assert nn.size(task.state.model) == 16 * 9 + 16 + 32 * 16 * 9 + 32 + 64 * 512 + 64 + 10 * 64 + 10
     _, records = trained(task)
-    assert records[-1].figures["test_accuracy"] >= 0.6
+    assert records[-1].metrics["test_accuracy"] >= 0.6
 
 
 @pytest.mark.nightly
 def test_a_convolutional_network_reads_nearly_all_digits() -> None:
     _, records = trained(digits.prepare(digits.Settings(model="convnet")))
-    assert records[-1].figures["test_accuracy"] >= 0.985
+    assert records[-1].metrics["test_accuracy"] >= 0.985
 
 
 @pytest.mark.feature(159, 160)
@@ -199,8 +198,8 @@ def test_laws_are_learned_and_drawn(tmp_path: Path) -> None:
         place = tmp_path / result
         place.mkdir()
         state, records = trained(task)
-        assert records[1].figures["loss"] < records[0].figures["loss"]
-        rows = [json.dumps({"step": record.step, **record.figures}) for record in records]
+        assert records[1].metrics["loss"] < records[0].metrics["loss"]
+        rows = [json.dumps({"step": record.step, **record.metrics}) for record in records]
         (place / "metrics.jsonl").write_text("\n".join(rows) + "\n", encoding="ascii")
-        assert list(task.show(state, place).results) == [result]
+        assert list(task.summarize(state, place).results) == [result]
         assert (place / regressions.PICTURE).read_bytes().startswith(b"\x89PNG")

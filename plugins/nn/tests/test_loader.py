@@ -155,10 +155,10 @@ def test_bad_windows_are_refused() -> None:
         Windows(tk.arange(3), 3, 1, KEY)
     with pytest.raises(ShapeError, match=r"got shape \(2, 9\)"):
         Windows(tk.zeros((2, 9), "int32"), 3, 1, KEY)
-    with pytest.raises(DTypeError, match=r"tokens are integers, got float32; see Vocabulary\.encode"):
+    with pytest.raises(DTypeError, match=r"tokens must be ints, got float32; see Vocabulary\.encode"):
         Windows(tk.zeros(9), 3, 1, KEY)
     for context, size in ((0, 1), (1, 0)):
-        with pytest.raises(ArgumentError, match=f"got context {context} and batch_size {size}"):
+        with pytest.raises(ArgumentError, match=f"batch_size of 1 or more, got {context} and {size}"):
             Windows(tk.arange(9), context, size, KEY)
     with pytest.raises(ScalarRangeError):
         Windows(tk.arange(9), 3, 1, KEY).batch(2**31)

@@ -17,7 +17,7 @@ import tensorken as tk
 import tensorken_nn as nn
 from tensorken.testing import check_grads
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
-from tensorken_nn.losses import least_cross_entropy
+from tensorken_nn.losses import minimum_cross_entropy
 
 RECORDED = Path(__file__).parent / "recorded" / "training.json"
 OTHERS = json.loads(RECORDED.read_text(encoding="ascii"))["losses"]
@@ -87,14 +87,14 @@ def test_huge_logits_neither_overflow_nor_lose_the_loss(backend: str) -> None:
 def test_no_logits_beat_the_least_cross_entropy() -> None:
     classes, smoothing = 10, 0.1
     best = [math.log(1 - smoothing + smoothing / classes), *[math.log(smoothing / classes)] * (classes - 1)]
-    least = least_cross_entropy(classes, smoothing)
+    least = minimum_cross_entropy(classes, smoothing)
     at_best = nn.cross_entropy(tk.tensor([best], tk.float64), tk.tensor([0]), smoothing).item()
     assert at_best == pytest.approx(least, rel=1e-13)
     rng = random.Random(0)
     for _ in range(20):
         near = tk.tensor([[z + rng.uniform(-1e-2, 1e-2) for z in best]], tk.float64)
         assert nn.cross_entropy(near, tk.tensor([0]), smoothing).item() >= least - 1e-15
-    assert least_cross_entropy(3, 0.0) == 0.0
+    assert minimum_cross_entropy(3, 0.0) == 0.0
 
 
 def test_bad_arguments_are_refused() -> None:

@@ -59,12 +59,13 @@ def test_what_is_static_belongs_to_the_structure() -> None:
 def test_fields_are_set_once() -> None:
     module = pair()
     with pytest.raises(
-        AttributeError, match=r"'size' is set, and modules never change; .* module.replace\(size=\.\.\.\)"
+        AttributeError,
+        match=r"'size' is already set and modules are immutable; .* module.replace\(size=\.\.\.\)",
     ):
         module.size = 3
-    with pytest.raises(AttributeError, match=r"'sise' is no field; .*; did you mean size"):
+    with pytest.raises(AttributeError, match=r"'sise' is not a field; .*; did you mean size"):
         module.sise = 3  # type: ignore[attr-defined]
-    with pytest.raises(AttributeError, match="never change"):
+    with pytest.raises(AttributeError, match="immutable"):
         tree.map(lambda x: x, module).left = None
 
 
@@ -76,7 +77,7 @@ def test_fields_are_not_deleted_nor_forgotten() -> None:
         def __init__(self) -> None:
             self.left = tk.ones(2)
 
-    with pytest.raises(AttributeError, match="'left' stays, as modules never change"):
+    with pytest.raises(AttributeError, match="'left' cannot be deleted, as modules are immutable"):
         del Half().left
     with pytest.raises(AttributeError, match="Half: the field 'right' was not set; set it in __init__"):
         tree.leaves(Half())

@@ -15,7 +15,7 @@ import tensorken as tk
 import tensorken_nn as nn
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, ShapeError, StructureError
-from tensorken_nn.optimizers.adam import lived
+from tensorken_nn.optimizers.adam import bias_correction
 
 pytestmark = pytest.mark.slow
 
@@ -289,8 +289,8 @@ def test_float16_is_stepped_like_float32(optimizer: nn.Optimizer) -> None:
 @pytest.mark.parametrize("step", [1, 2, 100, 10_000])
 def test_the_bias_is_known_to_the_last_digits_in_float32(beta: float, step: int) -> None:
     expected = -math.expm1(step * math.log(beta)) if beta else 1.0
-    assert lived(beta, step) == pytest.approx(expected, rel=1e-10)
-    assert float(lived(beta, tk.tensor(float(step)))) == pytest.approx(expected, rel=3e-7)
+    assert bias_correction(beta, step) == pytest.approx(expected, rel=1e-10)
+    assert float(bias_correction(beta, tk.tensor(float(step)))) == pytest.approx(expected, rel=3e-7)
 
 
 @pytest.mark.parametrize("optimizer", EVERY, ids=IDS)

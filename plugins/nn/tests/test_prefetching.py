@@ -166,5 +166,5 @@ def test_nothing_runs_before_it_is_asked_for() -> None:
 
 
 def test_something_must_be_able_to_wait() -> None:
-    with pytest.raises(ArgumentError, match="prefetch: at least one thing must be able to wait, got size 0"):
+    with pytest.raises(ArgumentError, match="prefetch: size must be 1 or more, got 0"):
         prefetch([1], 0)

@@ -81,7 +81,7 @@ def test_what_writes_nothing_is_refused(run: Any) -> None:
     status, out, err = run("sample", "d")
     assert (status, out) == (1, "")
     assert (
-        "is of the job 'digits', which writes nothing; give a checkpoint of bigrams, names, shakespeare"
+        "is from the job 'digits', which has no text to draw; pass a checkpoint of bigrams, names, shakespeare"
         in err
     )
 
@@ -98,11 +98,11 @@ def test_a_text_that_is_too_short_is_refused(run: Any) -> None:
     status, _, err = run("train", "shakespeare", "--text", "text.txt", "--out", "s")
     assert status == 1
     assert err.startswith(
-        "tensorken: shakespeare: a text of 5 characters is too short for a context of 64; give one of"
+        "tensorken: shakespeare: a text of 5 characters is too short for a context of 64; pass one of"
     )
     Path("empty.txt").write_text("\n\n", encoding="utf-8")
     status, _, err = run("train", "names", "--text", "empty.txt", "--out", "n")
-    assert status == 1 and err == "tensorken: empty.txt has no lines to learn from; put one name on each\n"
+    assert status == 1 and err == "tensorken: empty.txt has no lines; put one name on each line\n"
     Path("marked.txt").write_text("a.b\n", encoding="utf-8")
     status, _, err = run("train", "bigrams", "--text", "marked.txt", "--out", "n")
     assert status == 1 and "the line 'a.b' has a '.'" in err

@@ -12,7 +12,7 @@ import pytest
 import tensorken as tk
 import tensorken_nn as nn
 from tensorken_core.errors import ArgumentError
-from tensorken_nn.schedules import Rate, Schedule, value
+from tensorken_nn.schedules import Rate, Schedule, rate_at
 
 RECORDED = Path(__file__).parent / "recorded" / "training.json"
 OTHERS = json.loads(RECORDED.read_text(encoding="ascii"))
@@ -86,7 +86,7 @@ def test_warm_up_reaches_a_constant_rate_in_equal_parts() -> None:
 
 @pytest.mark.parametrize("schedule", [0.25, tk.tensor(0.25)])
 def test_a_number_is_a_schedule(schedule: Schedule) -> None:
-    assert float(value(schedule, 3)) == 0.25
+    assert float(rate_at(schedule, 3)) == 0.25
 
 
 def test_bad_arguments_are_refused() -> None:
@@ -103,7 +103,7 @@ def test_bad_arguments_are_refused() -> None:
         nn.staircase(0.5, -1.0, 3)
     with pytest.raises(ArgumentError, match="join: 2 schedules have 1 boundaries between them, got 2"):
         nn.join([0.1, 0.2], [1, 2])
-    with pytest.raises(ArgumentError, match=r"join: the boundaries must grow from 1, got \[3, 3\]"):
+    with pytest.raises(ArgumentError, match=r"join: the boundaries must increase from 1, got \[3, 3\]"):
         nn.join([0.1, 0.2, 0.3], [3, 3])
-    with pytest.raises(ArgumentError, match=r"join: the boundaries must grow from 1, got \[0\]"):
+    with pytest.raises(ArgumentError, match=r"join: the boundaries must increase from 1, got \[0\]"):
         nn.join([0.1, 0.2], [0])

@@ -30,11 +30,11 @@ def test_text_is_read_as_it_is_meant(data: bytes, text: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"one\ntwo \xff", r"text, line 2: byte 0xff is no UTF-8; save the text as UTF-8"),
+        (b"one\ntwo \xff", r"text, line 2: byte 0xff is not UTF-8; save the text as UTF-8"),
         (b"\xe4hnlich", "line 1: byte 0xe4"),
         (b"cut \xc3", "line 1: byte 0xc3"),
-        (b"", "there is no text"),
-        (b"\xef\xbb\xbf", "there is no text"),
+        (b"", "the file is empty"),
+        (b"\xef\xbb\xbf", "the file is empty"),
     ],
 )
 def test_what_is_no_text_is_told(data: bytes, message: str, tmp_path: Path) -> None:
@@ -70,11 +70,11 @@ def test_the_order_of_the_characters_is_that_given() -> None:
 def test_what_is_unknown_is_told() -> None:
     vocabulary = Vocabulary("abc")
     with pytest.raises(
-        ArgumentError, match="the character 'x', at 2, is none of the 3 known ones: 'abc'; leave it out"
+        ArgumentError, match="character 'x', at 2, is not among the 3 of the vocabulary: 'abc'; remove it"
     ):
         vocabulary.encode("abxay")
     for number in (3, -1):
         with pytest.raises(ArgumentError, match=f"no character {number}; they are 0 to 2"):
             vocabulary.decode([0, number])
-    with pytest.raises(ArgumentError, match="Vocabulary: 'b' is there twice"):
+    with pytest.raises(ArgumentError, match="Vocabulary: 'b' occurs twice"):
         Vocabulary("abcb")

@@ -18,9 +18,9 @@ import pytest
 import tensorken as tk
 from tensorken_core.errors import BackendError
 from tensorken_core.host.cli import main
-from tensorken_nn import cli, curves, folder
+from tensorken_nn import cli, curves, run_directory
 from tensorken_nn.interruption import Interruption
-from tensorken_nn.runs import Recorded
+from tensorken_nn.train_run import RunMetadata
 from tensorken_nn.training import Record
 from tensorken_numpy.backend import Numpy
 from tensorken_string.backend import String
@@ -216,7 +216,7 @@ def test_a_folder_that_another_run_took_meanwhile_is_passed_over(
 ) -> None:
     (working_directory / "runs" / "digits-1").mkdir(parents=True)
     monkeypatch.setattr(Path, "glob", lambda *_: iter(()))  # the list was made before the other came
-    assert folder.claim("digits") == Path("runs", "digits-2")
+    assert run_directory.create("digits") == Path("runs", "digits-2")
 
 
 def test_results_are_never_written_over_unasked(run: Any, working_directory: Path) -> None:
@@ -252,8 +252,8 @@ def test_a_file_is_no_folder(run: Any, working_directory: Path, force: tuple[str
 
 
 def test_figures_that_are_no_numbers_are_null(working_directory: Path) -> None:
-    folder.append(Path("lines"), {"loss": float("nan"), "accuracy": 0.5})
-    folder.append(Path("lines"), {"loss": float("inf"), "accuracy": 0.5})
+    run_directory.append_record(Path("lines"), {"loss": float("nan"), "accuracy": 0.5})
+    run_directory.append_record(Path("lines"), {"loss": float("inf"), "accuracy": 0.5})
     text = Path("lines").read_text(encoding="ascii")
     assert [json.loads(line) for line in text.splitlines()] == [{"loss": None, "accuracy": 0.5}] * 2
 
@@ -275,9 +275,9 @@ def test_whether_a_backend_has_values_is_found_out_not_known() -> None:
         """A backend without values, under a name that nobody knows."""
 
     with tk.use_backend(Mute()), pytest.raises(BackendError, match="computes no values"):
-        cli.backend_with_values()
+        cli.check_backend()
     with tk.use_backend(Numpy()):
-        assert cli.backend_with_values()[0]
+        assert cli.check_backend()[0]
 
 
 def test_an_unknown_backend_is_the_hosts_to_explain(run: Any, working_directory: Path) -> None:
@@ -389,12 +389,12 @@ def test_ctrl_c_saves_and_ends_with_130_and_a_clean_line(working_directory: Path
         guard.cancel()
     assert process.returncode == 130
     found = re.fullmatch(
-        r"tensorken: interrupted in epoch (\d+) of 1000; --resume out goes on from there\n", err
+        r"tensorken: interrupted in epoch (\d+) of 1000; --resume out continues from there\n", err
     )
     assert found, err
     rows = metrics(working_directory / "out")
     assert int(found[1]) - len(rows) in (0, 1)  # it may come right after a line
-    assert Recorded.of(working_directory / "out" / "checkpoint.safetensors").step >= rows[-1]["step"]
+    assert RunMetadata.read(working_directory / "out" / "checkpoint.safetensors").step >= rows[-1]["step"]
     assert "test accuracy" not in "".join(seen) + out
 
 
@@ -405,15 +405,15 @@ def test_ctrl_c_is_clean_outside_the_steps_too(run: Any, monkeypatch: pytest.Mon
     status, _, err = run("digits", *QUICK)
     assert (status, err) == (
         130,
-        "tensorken: interrupted; what was saved is in the run's folder, if it had begun\n",
+        "tensorken: interrupted; the last checkpoint, if any, is in the run's folder\n",
     )
 
 
 def test_a_signal_waits_for_the_end_of_a_step_and_a_second_one_does_not() -> None:
     with Interruption() as interruption:
-        assert not interruption.asked()
+        assert not interruption.requested()
         signal.raise_signal(signal.SIGINT)
-        assert interruption.asked() and interruption.status == 130
+        assert interruption.requested() and interruption.status == 130
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -437,13 +437,13 @@ def interrupted(run: Any, monkeypatch: pytest.MonkeyPatch, after: int, *argument
     """A run that a signal ends after so many steps."""
     steps = 0
 
-    def asked(self: Interruption) -> bool:
+    def requested(self: Interruption) -> bool:
         nonlocal steps
         steps += 1
         return steps >= after
 
     with monkeypatch.context() as patch:
-        patch.setattr(Interruption, "asked", asked)
+        patch.setattr(Interruption, "requested", requested)
         assert run(*arguments)[0] == 130
 
 
@@ -455,7 +455,7 @@ def test_what_goes_on_ends_with_the_same_bits(
     interrupted(run, monkeypatch, after, "digits", *QUICK, "--out", "parts")
     status, out, err = run("digits", "--resume", "parts")
     assert (status, err) == (0, "")
-    assert re.search(r"^goes on after step \d of 6$", out, re.MULTILINE)
+    assert re.search(r"^resuming after step \d of 6$", out, re.MULTILINE)
     for name in ("metrics.jsonl", "checkpoint.safetensors"):
         assert (working_directory / "whole" / name).read_bytes() == (
             working_directory / "parts" / name
@@ -482,14 +482,16 @@ def test_a_folder_without_a_checkpoint_cannot_be_gone_on_with(run: Any, working_
         status == 1 and err == "tensorken: train: out is a run of 'digits', not of 'bigrams'; name that job\n"
     )
     status, _, err = run("digits", "--resume", "out", "--out", "elsewhere")
-    assert status == 1 and err.startswith("tensorken: train: --resume goes on in its folder")
+    assert status == 1 and err.startswith("tensorken: train: --resume continues in its own folder")
 
 
 def test_what_goes_on_keeps_its_settings(run: Any) -> None:
     assert run("digits", *QUICK, "--out", "out")[0] == 0
     status, _, err = run("digits", "--resume", "out", "--hidden", "9", "8")
     assert status == 1
-    assert err.startswith("tensorken: train: the training began with --hidden 8, got 9 8; what goes on keeps")
+    assert err.startswith(
+        "tensorken: train: the run was started with --hidden 8, got 9 8; a resumed run keeps"
+    )
     assert run("digits", "--resume", "out", "--hidden", "8")[0] == 0
 
 
@@ -504,7 +506,7 @@ def test_patience_ends_with_the_best(
     assert status == 0
     assert [row["test_accuracy"] for row in metrics(working_directory / "out")] == [0.1, 0.5, 0.4, 0.3]
     assert out.splitlines()[-1] == "test accuracy: 50.0 %"
-    assert Recorded.of(working_directory / "out" / "best.safetensors").step == 6
+    assert RunMetadata.read(working_directory / "out" / "best.safetensors").step == 6
 
 
 def test_patience_and_the_best_go_on_too(
@@ -513,23 +515,23 @@ def test_patience_and_the_best_go_on_too(
     accuracies = iter([0.5, 0.4, 0.6, 0.3, 0.2])
     monkeypatch.setattr("tensorken_nn.jobs.digits.evaluate", lambda *_: {"test_accuracy": next(accuracies)})
     assert run("digits", *QUICK, "--patience", "2", "--out", "out")[0] == 0
-    assert Recorded.of(working_directory / "out" / "best.safetensors").step == 3
+    assert RunMetadata.read(working_directory / "out" / "best.safetensors").step == 3
     status, out, _ = run("digits", "--resume", "out", "--epochs", "9")
     assert (status, out.splitlines()[-1]) == (0, "test accuracy: 60.0 %")
     assert [row["test_accuracy"] for row in metrics(working_directory / "out")] == [0.5, 0.4, 0.6, 0.3, 0.2]
-    assert Recorded.of(working_directory / "out" / "best.safetensors").step == 9
+    assert RunMetadata.read(working_directory / "out" / "best.safetensors").step == 9
 
 
 def test_what_learned_from_other_data_or_came_further_is_refused(run: Any) -> None:
     Path("table.csv").write_text("1,a\n2,a\n3,b\n4,b\n5,b\n", encoding="utf-8")
     assert run("classifier", "--csv", "table.csv", "--epochs", "2", "--out", "out")[0] == 0
     status, _, err = run("classifier", "--resume", "out", "--epochs", "1")
-    assert (status, err) == (1, "tensorken: train: out is at step 2 already, beyond 1; ask for more\n")
+    assert (status, err) == (1, "tensorken: train: out is at step 2 already, beyond 1; request more steps\n")
     Path("table.csv").write_text("1,a\n2,a\n3,b\n4,c\n5,c\n", encoding="utf-8")
     status, _, err = run("classifier", "--resume", "out")
     assert (status, err) == (
         1,
-        "tensorken: train: out has learned from other data; give it those, or begin anew\n",
+        "tensorken: train: out was trained on other data; use the same data, or start a new run\n",
     )
 
 
@@ -591,8 +593,8 @@ def test_a_table_of_the_users_own_is_learned(run: Any, working_directory: Path) 
 def test_a_table_that_cannot_be_learned_is_refused_in_a_line(run: Any) -> None:
     Path("one.csv").write_text("1,2,a\n3,4,a\n", encoding="utf-8")
     for arguments, message in (
-        ((), "there is nothing to learn from; give a table, as --csv FILE"),
-        (("--csv", "one.csv"), "all rows of one.csv are of the class 'a'; give a table with others too"),
+        ((), "there is no data; pass a table with --csv FILE"),
+        (("--csv", "one.csv"), "all rows of one.csv have the class 'a'; need two classes or more"),
         (("--csv", "nowhere.csv"), "cannot read nowhere.csv"),
     ):
         status, out, err = run("classifier", *arguments)
@@ -604,4 +606,4 @@ def test_a_training_that_ended_without_its_metrics_is_told_of(run: Any, working_
     assert run("digits", *QUICK, "--out", "out")[0] == 0
     (working_directory / "out" / "metrics.jsonl").unlink()
     status, _, err = run("digits", "--resume", "out")
-    assert (status, err.count("\n")) == (1, 1) and "without its metrics.jsonl" in err
+    assert (status, err.count("\n")) == (1, 1) and "no metrics.jsonl" in err

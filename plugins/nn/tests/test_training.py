@@ -14,7 +14,7 @@ from tensorken import Tensor
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError
 from tensorken_nn.jobs import digits
-from tensorken_nn.training import Shown, stalled
+from tensorken_nn.training import Summary, periods_without_improvement
 
 SMALL = digits.Settings(epochs=2, batch_size=16, hidden=(12,), limit=80, seed=3)
 
@@ -76,7 +76,7 @@ def counting(steps: int = 7, period: int = 3, **options: Any) -> nn.Task:
         "batches": batches,
         "evaluate": lambda state: {"test_loss": state},
         "key": tk.random.key(0),
-        "watched": "loss",
+        "monitor": "loss",
     }
     return nn.Task(("counts",), tk.tensor(0.0), step, steps=steps, period=period, **{**defaults, **options})
 
@@ -84,13 +84,13 @@ def counting(steps: int = 7, period: int = 3, **options: Any) -> nn.Task:
 def test_figures_are_means_over_the_steps_of_a_period() -> None:
     records = [record for _, record in nn.fit(counting())]
     assert all(record is not None for record in records)
-    shown = [(r.step, r.figures["loss"], r.figures["test_loss"]) for r in records if r is not None]
+    shown = [(r.step, r.metrics["loss"], r.metrics["test_loss"]) for r in records if r is not None]
     assert shown == [(3, 2.0, 6.0), (6, 5.0, 21.0), (7, 7.0, 28.0)]
 
 
 def test_each_step_has_a_key_of_its_own() -> None:
     task = counting(steps=6, period=1)
-    drawn = [record.figures["drawn_loss"] for _, record in nn.fit(task) if record is not None]
+    drawn = [record.metrics["drawn_loss"] for _, record in nn.fit(task) if record is not None]
     expected = [tk.random.uniform(tk.random.fold_in(task.key, i), ()).item() for i in range(6)]
     assert drawn == expected and len(set(drawn)) == 6
 
@@ -147,8 +147,8 @@ def _fields(task: nn.Task) -> dict[str, Any]:
 
 
 def test_how_far_it_is_in_the_words_of_people() -> None:
-    assert [counting().shown(step) for step in (0, 1, 3, 4, 7)] == [(0, 3), (1, 3), (1, 3), (2, 3), (3, 3)]
-    assert counting(unit="step").shown(4) == (4, 7)
+    assert [counting().progress(step) for step in (0, 1, 3, 4, 7)] == [(0, 3), (1, 3), (1, 3), (2, 3), (3, 3)]
+    assert counting(unit="step").progress(4) == (4, 7)
 
 
 @pytest.mark.parametrize(("steps", "period"), [(0, 1), (1, 0)])
@@ -158,12 +158,14 @@ def test_a_training_without_steps_is_refused(steps: int, period: int) -> None:
 
 
 def test_nothing_is_shown_unless_there_is_something() -> None:
-    assert counting().show(None, None) == Shown() == ((), {})  # type: ignore[arg-type]
+    assert counting().summarize(None, None) == Summary() == ((), {})  # type: ignore[arg-type]
 
 
 def test_a_training_stalls_when_what_is_watched_does_not_become_better() -> None:
     def after(*values: float, name: str = "test_loss") -> int:
-        return stalled([nn.Record(i, {name: value}) for i, value in enumerate(values)], name)
+        return periods_without_improvement(
+            [nn.Record(i, {name: value}) for i, value in enumerate(values)], name
+        )
 
     assert [after(), after(1.0), after(2.0, 1.0), after(1.0, 2.0, 1.5), after(1.0, 1.0)] == [0, 0, 0, 2, 1]
     assert after(float("nan"), float("nan")) == 1
@@ -180,19 +182,19 @@ def test_the_digits_are_learned() -> None:
     with tk.use_backend("numpy"):
         records, _ = train(digits.Settings())
     assert len(records) == 30
-    assert records[0].figures["loss"] > 2 * records[-1].figures["loss"]
-    assert records[-1].figures["accuracy"] > 0.995
-    assert records[-1].figures["test_accuracy"] >= 0.97
+    assert records[0].metrics["loss"] > 2 * records[-1].metrics["loss"]
+    assert records[-1].metrics["accuracy"] > 0.995
+    assert records[-1].metrics["test_accuracy"] >= 0.97
 
 
 def test_the_figures_are_those_of_the_state(backend: str) -> None:
     images = digits.read()
     for progress, record in nn.fit(digits.prepare(SMALL)):
         assert record is not None
-        shown = digits.prepare(SMALL).show(progress.state, None)  # type: ignore[arg-type]
+        shown = digits.prepare(SMALL).summarize(progress.state, None)  # type: ignore[arg-type]
         table = shown.results["confusion"]
         assert sum(map(sum, table)) == 16 < len(images)
-        assert sum(table[i][i] for i in range(10)) == round(record.figures["test_accuracy"] * 16)
+        assert sum(table[i][i] for i in range(10)) == round(record.metrics["test_accuracy"] * 16)
 
 
 @pytest.mark.feature(120)
@@ -221,7 +223,7 @@ def test_backends_agree() -> None:
     assert started == pytest.approx(started_too, rel=1e-6)
     assert numpy == pytest.approx(reference, abs=1e-4)
     for a, b in zip(records, records_too, strict=True):
-        assert a.figures == pytest.approx(b.figures, abs=1e-4)
+        assert a.metrics == pytest.approx(b.metrics, abs=1e-4)
 
 
 def test_the_images_held_out_are_never_learned_from() -> None:
@@ -244,9 +246,7 @@ def test_what_is_held_out_depends_on_the_seed_alone() -> None:
     assert learned_from(()) == learned_from((5, 5))
 
 
-@pytest.mark.parametrize(
-    ("limit", "message"), [(1798, "there are 1797 images"), (2, "none would be held out")]
-)
+@pytest.mark.parametrize(("limit", "message"), [(1798, "there are 1797 images"), (2, "leave no test set")])
 def test_a_limit_that_cannot_be_is_refused(limit: int, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         digits.prepare(digits.Settings(limit=limit))

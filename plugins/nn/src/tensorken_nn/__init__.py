@@ -1,6 +1,5 @@
-"""Neural networks for Tensorken: modules are trees of tensors.
-
-So everything that the core does to functions and trees, it does to networks: derivatives, other backends.
+"""Neural networks for Tensorken. A module is a tree of tensors.
+Every transform of functions and trees therefore applies to networks, on every backend.
 
 >>> import tensorken as tk
 >>> import tensorken_nn as nn
@@ -107,7 +106,7 @@ from tensorken_nn.prefetching import prefetch
 from tensorken_nn.schedules import cosine, join, linear, staircase, warmup
 from tensorken_nn.tables import Table, read_csv
 from tensorken_nn.text import Vocabulary, read_text
-from tensorken_nn.training import Learner, Progress, Record, Shown, Task, fit, gradient_step
+from tensorken_nn.training import Learner, Progress, Record, Summary, Task, fit, gradient_step
 
 _ELSEWHERE: _typing.Final = {
     "BCEWithLogitsLoss": "nn.binary_cross_entropy_with_logits(logits, labels)",
@@ -136,12 +135,12 @@ _ELSEWHERE: _typing.Final = {
     "optim": "nn itself, which has the optimisers",
     "softmax_cross_entropy": "nn.cross_entropy(logits, labels)",
 }
-"""What other libraries call what is here."""
+"""Names from other libraries, and what to use here instead."""
 
 if not _typing.TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """The error for an unknown name: it says what is used here, if another library has such a name."""
+        """Raise AttributeError; suggest the replacement for a name from another library."""
         here = f"; use {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
         raise AttributeError(f"module 'tensorken_nn' has no attribute {name!r}{here}")
 
@@ -184,7 +183,7 @@ __all__ = [
     "Record",
     "Residual",
     "Sequential",
-    "Shown",
+    "Summary",
     "Table",
     "Task",
     "Vocabulary",

@@ -1,4 +1,4 @@
-"""Gradient accumulation: the gradient of a batch that is too large for the memory, from parts of it."""
+"""Gradient accumulation: the gradient of a batch too large for memory, computed from smaller batches."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from tensorken_core.errors import ArgumentError
 def accumulate(
     value_and_gradient: Callable[..., tuple[Any, Any]], parameters: Any, batches: Iterable[tuple[Any, ...]]
 ) -> tuple[Any, Any]:
-    """The means of the values and of the gradients over batches, of which only one is computed at a time.
+    """Average values and gradients over batches, computing one batch at a time.
 
-    If the batches are parts of one, all of one size, and the loss is a mean over examples, these are the loss and the
-    gradient of the whole.
+    If the batches are equal parts of a larger batch and the loss is a mean over examples, the results are the loss and
+    gradient of the larger batch.
 
     Args:
-        value_and_gradient: from the parameters and a batch, as `tk.value_and_grad` makes it, with `has_aux` or not.
-        parameters: what it takes first.
-        batches: what it takes else, as tuples.
+        value_and_gradient: a function of the parameters and a batch, made by `tk.value_and_grad`, with or without
+            `has_aux`.
+        parameters: its first argument.
+        batches: its other arguments, a tuple for each batch.
 
     Raises:
         ArgumentError: if there is no batch.

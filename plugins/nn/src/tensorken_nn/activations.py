@@ -1,7 +1,7 @@
-"""Activations: functions of each element that stand between layers.
+"""Activation functions.
 
-Values and derivatives are PyTorch's, also at kinks. `relu`, `sigmoid`, `softmax`, `log_softmax`, `softplus` and `tanh`
-are those of `tensorken`.
+Values and derivatives agree with PyTorch, also at kinks. `relu`, `sigmoid`, `softmax`, `log_softmax`, `softplus` and
+`tanh` are re-exported from `tensorken`.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ __all__ = [
 
 
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
-    """x times the chance that a standard normal number is below x.
+    """x times the probability that a standard normal number is below x.
 
     Source: Hendrycks and Gimpel, Gaussian Error Linear Units (2016).
 
     Args:
-        approximate: "none", by the error function; or "tanh", by the paper's approximation, as GPT-2 has it.
+        approximate: "none" for the error function; "tanh" for the paper's approximation, which GPT-2 uses.
 
     Raises:
-        ArgumentError: if there is no such approximation.
+        ArgumentError: if `approximate` is neither.
 
     >>> print(f"{gelu(tk.tensor([-1.0, 0.0, 1.0])):.4f}")
     [-0.1587 0.0000 0.8413]
@@ -68,7 +68,7 @@ def _by_tanh(x: Tensor) -> Tensor:
 
 
 def _derivative_by_tanh(x: Tensor) -> Tensor:
-    """In fewer steps than by the rules of those above, as each of them goes through all of x."""
+    """The derivative of `_by_tanh`, in fewer passes over x than its ops' own rules would take."""
     share = _share(x)
     return (1.0 - share) * share * x * (_bent(x, 3.0 * _CURVATURE) + _RATE) + share
 
@@ -78,7 +78,7 @@ def _share(x: Tensor) -> Tensor:
 
 
 def _bent(x: Tensor, curvature: float) -> Tensor:
-    """curvature * x**2, limited where the share has long been 0 or 1: nothing is infinity times zero."""
+    """curvature * x**2, clipped where `_share` is 0 or 1 already, so that infinity is never multiplied by zero."""
     return tk.minimum(x * curvature * x, 500.0 * curvature)
 
 
@@ -113,7 +113,7 @@ def mish(x: Tensor) -> Tensor:
 
 
 def log_sigmoid(x: Tensor) -> Tensor:
-    """log(sigmoid(x)), without its rounding to 0 and to 1.
+    """log(sigmoid(x)), computed without rounding sigmoid(x) to 0 or 1.
 
     >>> print(f"{log_sigmoid(tk.tensor([-1000.0, 0.0, 1000.0])):.4f}")
     [-1000.0000 -0.6931 -0.0000]
@@ -131,7 +131,7 @@ def softsign(x: Tensor) -> Tensor:
 
 
 def glu(x: Tensor, axis: int = -1) -> Tensor:
-    """The first half of an axis, times the sigmoid of the second.
+    """The first half of an axis times the sigmoid of the second half.
 
     Source: Dauphin, Fan, Auli, Grangier, Language Modeling with Gated Convolutional Networks (2017).
 
@@ -150,7 +150,7 @@ def glu(x: Tensor, axis: int = -1) -> Tensor:
     return tk.moveaxis(x[..., :half] * sigmoid(x[..., half:]), -1, axis)
 
 
-# ---- of pieces ---------------------------------------------------------------------------------------------
+# ---- piecewise ---------------------------------------------------------------------------------------------
 
 
 def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
@@ -185,10 +185,9 @@ def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
 
 
 def selu(x: Tensor) -> Tensor:
-    """`elu` scaled so that layer after layer keeps mean 0 and variance 1.
+    """`elu`, scaled so that layers keep mean 0 and variance 1.
 
-    Source: Klambauer, Unterthiner, Mayr, Hochreiter, Self-Normalizing Neural Networks (2017), whose two constants
-    these are.
+    Source: Klambauer, Unterthiner, Mayr, Hochreiter, Self-Normalizing Neural Networks (2017), with its two constants.
 
     >>> print(f"{selu(tk.tensor([-1.0, 0.0, 1.0])):.4f}")
     [-1.1113 0.0000 1.0507]
@@ -197,7 +196,7 @@ def selu(x: Tensor) -> Tensor:
 
 
 def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """x, held between two numbers; the derivative at both is 0.
+    """x clipped to [min_val, max_val]; the derivative at both ends is 0.
 
     >>> hardtanh(tk.tensor([-3.0, 0.5, 3.0])).tolist()
     [-1.0, 0.5, 1.0]
@@ -206,7 +205,7 @@ def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
 
 
 def relu6(x: Tensor) -> Tensor:
-    """x, held between 0 and 6; the derivative at both is 0.
+    """x clipped to [0, 6]; the derivative at both ends is 0.
 
     >>> relu6(tk.tensor([-3.0, 0.5, 9.0])).tolist()
     [0.0, 0.5, 6.0]
@@ -215,7 +214,7 @@ def relu6(x: Tensor) -> Tensor:
 
 
 def hardsigmoid(x: Tensor) -> Tensor:
-    """(x + 3) / 6, held between 0 and 1; the derivative at both is 0.
+    """(x + 3) / 6 clipped to [0, 1]; the derivative at both ends is 0.
 
     >>> hardsigmoid(tk.tensor([-3.0, 0.0, 9.0])).tolist()
     [0.0, 0.5, 1.0]
@@ -231,12 +230,12 @@ def hardswish(x: Tensor) -> Tensor:
     >>> hardswish(tk.tensor([-4.0, 1.5, 9.0])).tolist()
     [0.0, 1.125, 9.0]
     """
-    inside = hardtanh(x, -3.0, 3.0)  # elsewhere a product with x could be infinity times zero
+    inside = hardtanh(x, -3.0, 3.0)  # without the clipping, the product could be infinity times zero
     return (x <= -3.0).where(0.0, (x >= 3.0).where(x, inside * (inside + 3.0) / 6.0))
 
 
 def _with_exponential(x: Tensor, alpha: float, rate: float) -> Tensor:
     """x where it is positive, else alpha * (e**(rate * x) - 1)."""
     positive = x > 0.0
-    negative = positive.where(0.0, x)  # the exponential must not overflow where it is not taken
+    negative = positive.where(0.0, x)  # the exponential must not overflow where it is not selected
     return positive.where(x, tk.expm1(negative * rate) * alpha)

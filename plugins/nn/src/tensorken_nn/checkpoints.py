@@ -1,9 +1,8 @@
-"""Checkpoints: trees of tensors and numbers in safetensors files, and back into trees.
+"""Checkpoints: save trees of tensors and numbers to safetensors files, and load them.
 
-The format is eight bytes for the size of a header, the header, which is JSON, and the elements, little-endian on
-machines of any kind (https://huggingface.co/docs/safetensors). The library `safetensors` reads it here, as files come
-from anywhere. What it writes it takes from addresses of memory, and in 0.8.0 an array with strides is written as if it
-had none; a header is quickly written, and tensors give their elements in order.
+The format is eight bytes for the size of the header, the header in JSON, and the elements, little-endian on every
+machine (https://huggingface.co/docs/safetensors). The library `safetensors` reads the files, as they may come from
+anywhere. It does not write them: it takes elements from memory addresses, and version 0.8.0 ignores strides.
 """
 
 from __future__ import annotations
@@ -26,44 +25,44 @@ from tensorken.programs.forms.files import checksum, little_endian
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, ScalarRangeError, TensorkenError
 from tensorken_core.language.dtypes import DTYPES, DType, check_scalar
-from tensorken_nn.files import read, reading, replacing
+from tensorken_nn.files import atomic_write, open_to_read, read
 from tensorken_nn.module import named_parameters
 
 __all__ = ["CheckpointError", "UncheckedWarning", "load", "metadata", "save"]
 
 METADATA = "__metadata__"
-"""The place in the header of what is told beside the tensors; no tensor may have this name."""
+"""The key of the metadata in the header; no tensor may have this name."""
 
 CHECKSUM = "tensorken.checksum"
-"""The name, among the metadata, of the checksum of all elements, names, dtypes, shapes and texts."""
+"""The metadata key of the checksum over all elements, names, dtypes, shapes and metadata."""
 
-UNKNOWN = f"sha256:{'0' * 64}"
-"""What stands in the place of the checksum until the elements are written."""
+CHECKSUM_PLACEHOLDER = f"sha256:{'0' * 64}"
+"""Written in place of the checksum until the elements are written."""
 
 CODES = {"bool": "BOOL", "int32": "I32", "int64": "I64", "float16": "F16", "float32": "F32", "float64": "F64"}
-"""What dtypes are called in the header."""
+"""The names of dtypes in the header."""
 
 NAMES = {code: name for name, code in CODES.items()}
-"""The dtypes by what they are called there."""
+"""Dtype names by their names in the header."""
 
-OF_PYTHON: dict[type, DType] = {bool: tk.bool, int: tk.int64, float: tk.float64}
-"""The dtypes that Python's numbers are kept in."""
+PYTHON_DTYPES: dict[type, DType] = {bool: tk.bool, int: tk.int64, float: tk.float64}
+"""The dtypes in which Python numbers are stored."""
 
-LARGEST_HEADER = 100_000_000  # bytes; the library reads none that is larger
-MANY = 5  # differences that an error tells; of the others, how many there are
+MAX_HEADER_SIZE = 100_000_000  # bytes; the limit of the library
+MAX_DIFFERENCES = 5  # an error message lists so many differences and counts the others
 
 
 class CheckpointError(TensorkenError, ValueError):
-    """A file is no checkpoint, or not one of the tree that is wanted."""
+    """A file is not a checkpoint, or its tree differs from the expected one."""
 
 
 class UncheckedWarning(UserWarning):
-    """A checkpoint has no checksum, so that damage to its elements would not be seen."""
+    """A checkpoint has no checksum, so damage to its elements cannot be detected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the header says of a leaf."""
+    """The header's entry for a leaf."""
 
     code: str
     shape: tuple[int, ...]
@@ -73,19 +72,19 @@ class Entry:
 
 
 def save(path: str | os.PathLike[str], tree: Any, metadata: Mapping[str, str] | None = None) -> None:
-    """Write a tree into a safetensors file; a process that is killed meanwhile leaves the file that was there.
+    """Save a tree to a safetensors file, atomically: if the process is killed, the old file remains.
 
-    The elements of each leaf stand under the dotted name of its place, row-major. A checksum of everything is among the
-    metadata, by which `load` sees damage.
+    Each leaf is stored row-major under its dotted path in the tree. The metadata contain a checksum of everything, with
+    which `load` detects damage.
 
     Args:
-        path: of the file; its folder is there.
-        tree: modules, states of optimisers, keys, in any containers; the leaves are tensors, of any backend, and
-            Python's numbers.
-        metadata: texts by their names, such as settings.
+        path: of the file; its folder must exist.
+        tree: modules, optimiser states, keys, in any containers; the leaves are tensors of any backend and Python
+            numbers.
+        metadata: strings by name, such as settings.
 
     Raises:
-        ArgumentError: if a leaf is something else, two have one name, or the metadata are no texts.
+        ArgumentError: if a leaf is anything else, two leaves have the same name, or the metadata are not strings.
         ScalarRangeError: if a Python int does not fit int64.
         FileError: if the file cannot be written.
 
@@ -100,9 +99,9 @@ def save(path: str | os.PathLike[str], tree: Any, metadata: Mapping[str, str] | 
     entries = {name: _entry("save", name, leaf) for name, leaf in leaves.items()}
     if METADATA in leaves:
         raise ArgumentError(f"save: no leaf may be called {METADATA}, as the metadata are; rename its key")
-    texts = _texts(metadata or {})
-    header: dict[str, Any] = {METADATA: {CHECKSUM: UNKNOWN, **texts}}
-    # The widest elements stand first, so that all of them are aligned for those who map the file into memory.
+    texts = _check_metadata(metadata or {})
+    header: dict[str, Any] = {METADATA: {CHECKSUM: CHECKSUM_PLACEHOLDER, **texts}}
+    # The widest elements come first, so that all are aligned when the file is mapped into memory.
     names = sorted(leaves, key=lambda name: -_dtype(entries[name]).itemsize)
     start = 0
     for name in names:
@@ -113,36 +112,40 @@ def save(path: str | os.PathLike[str], tree: Any, metadata: Mapping[str, str] | 
     try:
         text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ArgumentError(f"save: a name or a text of the metadata is no Unicode: {error}") from None
+        raise ArgumentError(
+            f"save: a name or a string of the metadata is not valid Unicode: {error}"
+        ) from None
     text += b" " * (-len(text) % 8)
     digests: dict[str, str] = {}
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for name in names:
             elements = _elements(leaves[name], _dtype(entries[name]))
             digests[name] = hashlib.sha256(elements).hexdigest()
             file.write(elements)
-        file.seek(8 + text.index(UNKNOWN.encode()))  # the checksum is the first of the texts
+        file.seek(
+            8 + text.index(CHECKSUM_PLACEHOLDER.encode())
+        )  # the checksum is the first entry of the metadata
         file.write(_checksum(texts, entries, digests).encode())
 
 
 def load(path: str | os.PathLike[str], like: Any) -> Any:
-    """The tree that was saved into a file.
+    """Load the tree that was saved to a file.
 
     Args:
         path: of the file.
-        like: a tree of the same structure, shapes and dtypes, such as a model that was just made. Each tensor that
-            is loaded lives where its counterpart does, wherever it was saved from; where `like` has a Python number,
-            so has the result, also if a compiled step made a tensor of that before it was saved.
+        like: a tree of the same structure, shapes and dtypes, such as a newly made model. Each loaded tensor is on the
+            backend and device of its counterpart in `like`. Where `like` has a Python number, so does the result,
+            even if a compiled step turned it into a tensor before it was saved.
 
     Raises:
-        CheckpointError: if the file is no safetensors file, is damaged, or holds another tree; then it tells the
-            differences.
+        CheckpointError: if the file is not a safetensors file, is damaged, or contains a different tree; the message
+            lists the differences.
         FileError: if the file cannot be read.
         ArgumentError: if a leaf of `like` is neither a tensor nor a number.
 
     Warns:
-        UncheckedWarning: if the file has no checksum, as those of other libraries and of earlier versions have none.
+        UncheckedWarning: if the file has no checksum, as those of other libraries and earlier versions.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -158,7 +161,7 @@ def load(path: str | os.PathLike[str], like: Any) -> Any:
     except safetensors.SafetensorError as error:
         raise _damaged(path, error) from None
     found = {name: Entry(row["dtype"], tuple(row["shape"])) for name, row in rows.items()}
-    texts = _texts_of(path, data[8 : 8 + int.from_bytes(data[:8], "little")])
+    texts = _read_metadata(path, data[8 : 8 + int.from_bytes(data[:8], "little")])
     _check(path, texts, found, {name: row["data"] for name, row in rows.items()})
     differences = [
         f"it has no {name}, {entry}" if name not in found else f"{name} is {found[name]}, need {entry}"
@@ -167,42 +170,46 @@ def load(path: str | os.PathLike[str], like: Any) -> Any:
     ]
     differences += [f"it has {name}, {found[name]}" for name in sorted(found) if name not in wanted]
     if differences:
-        more = [f"{len(differences) - MANY} more differences"] if len(differences) > MANY else []
+        more = (
+            [f"{len(differences) - MAX_DIFFERENCES} more differences"]
+            if len(differences) > MAX_DIFFERENCES
+            else []
+        )
         raise CheckpointError(
-            f"load: {path} holds another tree: {'; '.join([*differences[:MANY], *more])}; "
-            f"load it into what was made with the same settings"
+            f"load: {path} contains another tree: {'; '.join([*differences[:MAX_DIFFERENCES], *more])}; "
+            f"load it into a tree made with the same settings"
         )
     values = [_value(leaf, found[name], rows[name]["data"]) for name, (leaf, _) in wanted.items()]
     return tree.unflatten(tree.structure(like), values)
 
 
 def metadata(path: str | os.PathLike[str]) -> dict[str, str]:
-    """The texts that were saved beside a tree; nothing else of the file is read.
+    """The metadata that were saved with a tree; nothing else of the file is read.
 
     Raises:
-        CheckpointError: if the file is no safetensors file.
+        CheckpointError: if the file is not a safetensors file.
         FileError: if it cannot be read.
     """
-    with reading(path) as file:
+    with open_to_read(path) as file:
         size = int.from_bytes(file.read(8), "little")
-        text = file.read(size) if size <= LARGEST_HEADER else b""
-    return {name: text for name, text in _texts_of(path, text).items() if name != CHECKSUM}
+        text = file.read(size) if size <= MAX_HEADER_SIZE else b""
+    return {name: text for name, text in _read_metadata(path, text).items() if name != CHECKSUM}
 
 
-def _texts_of(path: str | os.PathLike[str], header: bytes) -> dict[str, str]:
-    """The metadata in a header, the checksum among them."""
+def _read_metadata(path: str | os.PathLike[str], header: bytes) -> dict[str, str]:
+    """The metadata in a header, including the checksum."""
     try:
         content = json.loads(header)
     except (ValueError, RecursionError) as error:
         raise _damaged(path, error) from None
     texts = content.get(METADATA, {}) if isinstance(content, dict) else None
     if not isinstance(texts, dict) or not all([isinstance(value, str) for value in texts.values()]):
-        raise _damaged(path, "the metadata are no texts")
+        raise _damaged(path, "the metadata are not strings")
     return texts
 
 
 def _checksum(texts: Mapping[str, str], entries: Mapping[str, Entry], digests: Mapping[str, str]) -> str:
-    """Of the texts, and of each leaf's name, dtype, shape and elements, in whatever order they stand in the file."""
+    """The checksum over metadata and each leaf's name, dtype, shape and elements, independent of their order."""
     leaves = {name: [entry.code, list(entry.shape), digests[name]] for name, entry in entries.items()}
     return checksum({"metadata": dict(texts), "leaves": leaves})
 
@@ -213,22 +220,22 @@ def _check(
     entries: Mapping[str, Entry],
     elements: Mapping[str, bytes],
 ) -> None:
-    """Raise a CheckpointError if what a file holds is not what its checksum was made of."""
+    """Raise a CheckpointError if the content of a file does not agree with its checksum."""
     own = {name: text for name, text in texts.items() if name != CHECKSUM}
     if CHECKSUM not in texts:
         warnings.warn(
-            f"{path} has no checksum, so damage to its numbers cannot be seen; save it again to give it one",
+            f"{path} has no checksum, so damage to its numbers cannot be detected; save it again to add one",
             UncheckedWarning,
             stacklevel=3,
         )
     elif texts[CHECKSUM] != _checksum(
         own, entries, {name: hashlib.sha256(data).hexdigest() for name, data in elements.items()}
     ):
-        raise _damaged(path, "what it holds differs from its checksum")
+        raise _damaged(path, "its content differs from its checksum")
 
 
 def _fits(found: Entry | None, wanted: Entry, leaf: Any) -> bool:
-    """Whether a leaf can be made of what the file has: the same, or for a number a tensor of one of its kind."""
+    """Whether a leaf can be loaded from an entry: an equal one, or for a number a scalar tensor of the same kind."""
     if found is None or found == wanted:
         return found is not None
     of_number = not isinstance(leaf, Tensor) and found.shape == () and found.code in NAMES
@@ -236,28 +243,30 @@ def _fits(found: Entry | None, wanted: Entry, leaf: Any) -> bool:
 
 
 def _damaged(path: str | os.PathLike[str], why: object) -> CheckpointError:
-    told = " ".join(str(why).split()).removeprefix("Error while deserializing: ")
+    reason = " ".join(str(why).split()).removeprefix("Error while deserializing: ")
     return CheckpointError(
-        f"{path} is no safetensors file, or a damaged one: {told:.120}; use another checkpoint"
+        f"{path} is not a safetensors file, or is damaged: {reason:.120}; use another checkpoint"
     )
 
 
-def _texts(metadata: Mapping[Any, Any]) -> dict[str, str]:
+def _check_metadata(metadata: Mapping[Any, Any]) -> dict[str, str]:
     for name, text in metadata.items():
         if not isinstance(name, str) or not isinstance(text, str):
             raise ArgumentError(
-                f"save: metadata are texts by their names, got {name!r}: {text!r:.40}; use json.dumps"
+                f"save: metadata must be strings by name, got {name!r}: {text!r:.40}; use json.dumps"
             )
     if CHECKSUM in metadata:
-        raise ArgumentError(f"save: {CHECKSUM} is the checksum's place among the metadata; use another name")
+        raise ArgumentError(
+            f"save: the metadata key {CHECKSUM} is reserved for the checksum; use another name"
+        )
     return dict(metadata)
 
 
 def _entry(function: str, name: str, leaf: Any) -> Entry:
     if isinstance(leaf, Tensor):
         return Entry(CODES[leaf.dtype.name], leaf.shape)
-    if type(leaf) in OF_PYTHON:
-        dtype = OF_PYTHON[type(leaf)]
+    if type(leaf) in PYTHON_DTYPES:
+        dtype = PYTHON_DTYPES[type(leaf)]
         try:
             check_scalar(leaf, dtype)
         except ScalarRangeError as error:
@@ -265,7 +274,7 @@ def _entry(function: str, name: str, leaf: Any) -> Entry:
         return Entry(CODES[dtype.name], ())
     raise ArgumentError(
         f"{function}: {name} is of type {type(leaf).__name__}, need a tensor or a number; "
-        f"make it a static field, or a text of the metadata"
+        f"make it a static field, or a string in the metadata"
     )
 
 
@@ -274,7 +283,7 @@ def _dtype(entry: Entry) -> DType:
 
 
 def _elements(leaf: Any, dtype: DType) -> bytes:
-    """The elements of a tensor or number, row-major and little-endian."""
+    """The elements of a tensor or number as bytes, row-major and little-endian."""
     flat = leaf.flat() if isinstance(leaf, Tensor) else [leaf]
     if isinstance(flat, list):
         return struct.pack(f"<{len(flat)}{dtype.format}", *flat)
@@ -282,10 +291,10 @@ def _elements(leaf: Any, dtype: DType) -> bytes:
 
 
 def _value(like: Any, entry: Entry, data: bytes) -> Any:
-    """Elements as what `like` is: a tensor where that lives, or a number."""
+    """The elements as a tensor on the backend of `like`, or as a number if `like` is one."""
     dtype = _dtype(entry)
     if dtype.format in "e?" or not isinstance(like, Tensor):
-        # No memoryview has float16 before Python 3.12, and the bytes of a bool may be others than 0 and 1.
+        # memoryview has no float16 before Python 3.12, and the bytes of a bool may differ from 0 and 1.
         values: Any = list(struct.unpack(f"<{len(data) // dtype.itemsize}{dtype.format}", data))
     else:
         values = memoryview(little_endian(data, dtype)).cast(dtype.format)  # type: ignore[call-overload]

@@ -10,14 +10,14 @@ from pathlib import Path
 import tensorken as tk
 from tensorken_core.errors import ArgumentError, BackendError, ConcretizationError
 from tensorken_core.host.backend_choice import did_you_mean
-from tensorken_nn import folder
+from tensorken_nn import run_directory
 from tensorken_nn.jobs import JOBS, Job
-from tensorken_nn.options import add_options, as_json, count, settings_from
-from tensorken_nn.report import tell_error
-from tensorken_nn.runs import Recorded, Run
+from tensorken_nn.options import add_options, count, parse_settings, to_json
+from tensorken_nn.report import print_error
+from tensorken_nn.train_run import RunMetadata, TrainRun
 
 INTERRUPTED = 130
-"""The exit status of a program that Ctrl-C ended, as shells have it."""
+"""The exit status of a program ended by Ctrl-C, as in shells."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     name, *rest = arguments
     if name not in JOBS:
-        tell_error(f"there is no job {name!r}{did_you_mean(name, JOBS)} (tensorken train lists them)")
+        print_error(f"there is no job {name!r}{did_you_mean(name, JOBS)} (tensorken train lists them)")
         return 2
     job = JOBS[name]
     options = _job_parser(name, job).parse_args(rest)
@@ -42,44 +42,48 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with tk.use_backend(options.backend, options.device):
             return _run(name, job, options).train()
     except KeyboardInterrupt:
-        tell_error("interrupted; what was saved is in the run's folder, if it had begun")
+        print_error("interrupted; the last checkpoint, if any, is in the run's folder")
         return INTERRUPTED
 
 
-def _run(name: str, job: Job, options: argparse.Namespace) -> Run:
-    """The run that the options ask for; its folder is claimed only when all else is right."""
-    backend, device = backend_with_values()
-    recorded = _recorded(name, options)
-    settings = settings_from(options, job.settings, recorded.settings if recorded else None)
+def _run(name: str, job: Job, options: argparse.Namespace) -> TrainRun:
+    """The run described by the options; its folder is made last, after everything else is checked."""
+    backend, device = check_backend()
+    resumed = _resumed(name, options)
+    settings = parse_settings(options, job.settings, resumed.settings if resumed else None)
     task = job.prepare(settings)
-    place = options.resume or folder.claim(name, options.out, force=options.force)
-    record = as_json(settings)
+    directory = options.resume or run_directory.create(name, options.out, force=options.force)
+    record = to_json(settings)
     facts = {"job": name, "backend": backend, "device": device, **record}
-    patience = options.patience or (recorded.patience if recorded else None)
-    return Run(name, record, task, place, facts, patience, options.checkpoint_every, options.quiet)
+    patience = options.patience or (resumed.patience if resumed else None)
+    return TrainRun(name, record, task, directory, facts, patience, options.checkpoint_every, options.quiet)
 
 
-def _recorded(name: str, options: argparse.Namespace) -> Recorded | None:
-    """What is known of the training that is to go on; None if it begins."""
+def _resumed(name: str, options: argparse.Namespace) -> RunMetadata | None:
+    """The metadata of the run to resume; None for a new run."""
     if options.resume is None:
         return None
     if options.out is not None or options.force:
-        raise ArgumentError("train: --resume goes on in its folder; leave out --out and --force")
-    file = options.resume / folder.CHECKPOINT
+        raise ArgumentError("train: --resume continues in its own folder; leave out --out and --force")
+    file = options.resume / run_directory.CHECKPOINT
     if not file.exists():
         raise ArgumentError(
-            f"train: there is no {folder.CHECKPOINT} in {options.resume}; give the folder of an earlier run"
+            f"train: there is no {run_directory.CHECKPOINT} in {options.resume}; give the folder of an earlier run"
         )
-    recorded = Recorded.of(file)
-    if recorded.job != name:
+    resumed = RunMetadata.read(file)
+    if resumed.job != name:
         raise ArgumentError(
-            f"train: {options.resume} is a run of {recorded.job!r}, not of {name!r}; name that job"
+            f"train: {options.resume} is a run of {resumed.job!r}, not of {name!r}; name that job"
         )
-    return recorded
+    return resumed
 
 
-def backend_with_values() -> tuple[str, str]:
-    """The names of the backend in use and of its device; an error if it only describes what it would compute."""
+def check_backend() -> tuple[str, str]:
+    """The names of the backend in use and its device.
+
+    Raises:
+        BackendError: if the backend computes no values, such as `string`.
+    """
     probe = tk.zeros(())
     try:
         probe.item()
@@ -90,8 +94,8 @@ def backend_with_values() -> tuple[str, str]:
     return probe.backend, probe.device
 
 
-def add_backend(parser: argparse.ArgumentParser) -> None:
-    """The options that say where to compute."""
+def add_backend_options(parser: argparse.ArgumentParser) -> None:
+    """Add --backend and --device."""
     parser.add_argument(
         "--backend", metavar="NAME", help="where to compute ('tensorken backends' lists them)"
     )
@@ -104,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
         usage="%(prog)s JOB [options]",
         description="Train a model on any backend.",
         epilog="\n".join(["jobs:", *[f"  {name:<12}{job.summary}" for name, job in JOBS.items()]])
-        + "\n\n'tensorken train JOB --help' tells a job's options.",
+        + "\n\n'tensorken train JOB --help' lists a job's options.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -114,22 +118,22 @@ def _job_parser(name: str, job: Job) -> argparse.ArgumentParser:
     prog = f"tensorken train {name}"
     parser = argparse.ArgumentParser(prog=prog, description=job.summary, allow_abbrev=False)
     add_options(parser, job.settings)
-    add_backend(parser)
+    add_backend_options(parser)
     add = parser.add_argument
-    add("--out", type=Path, metavar="FOLDER", help=f"for the results (default: a new runs/{name}-N)")
+    add("--out", type=Path, metavar="FOLDER", help=f"folder for the results (default: a new runs/{name}-N)")
     add("--force", action="store_true", help="replace the results of an earlier run in FOLDER")
-    add("--resume", type=Path, metavar="FOLDER", help="go on with the run in FOLDER, with its settings")
+    add("--resume", type=Path, metavar="FOLDER", help="resume the run in FOLDER, with its settings")
     add(
         "--patience",
         type=count,
         metavar="COUNT",
-        help="stop, with the best, after so many periods without a better one",
+        help="stop after COUNT periods without improvement, and keep the best state",
     )
     add(
         "--checkpoint-every",
         type=count,
         metavar="COUNT",
-        help="save after each so many steps too, not only each period",
+        help="also save a checkpoint every COUNT steps, not only after each period",
     )
-    add("--quiet", action="store_true", help="print the last line alone")
+    add("--quiet", action="store_true", help="print only the last line")
     return parser

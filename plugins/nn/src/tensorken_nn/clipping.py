@@ -1,6 +1,6 @@
-"""Gradient clipping: gradients that are too large for a step, made smaller.
+"""Gradient clipping: scale down gradients that are too large for a step.
 
-Between the gradient and the optimiser's step, as in
+Call it between the gradient and the optimiser's step:
 
     loss, gradients = value_and_gradient(model, x, y)
     model, state = optimizer.update(model, clip_by_global_norm(gradients, 1.0), state)
@@ -14,18 +14,18 @@ import tensorken as tk
 from tensorken import Tensor
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError
-from tensorken_nn.precision import widened
+from tensorken_nn.precision import widen
 
 
 def global_norm(gradients: Any) -> Tensor:
-    """The norm of a tree as of one vector: the root of the sum of the squares of all its numbers.
+    """The Euclidean norm of all numbers of a tree, taken as one vector.
 
-    float16 is summed in float32. What is so large that its square overflows has an infinite norm.
+    float16 is summed in float32. If a square overflows, the norm is infinite.
 
     >>> global_norm({"w": tk.tensor([[3.0]]), "b": tk.tensor(4.0)}).item()
     5.0
     """
-    leaves = [widened(x) for x in tree.leaves(gradients)]
+    leaves = [widen(x) for x in tree.leaves(gradients)]
     if not leaves:
         return tk.zeros(())
     total, *rest = [x.square().sum() for x in leaves]
@@ -35,7 +35,7 @@ def global_norm(gradients: Any) -> Tensor:
 
 
 def clip_by_global_norm(gradients: Any, limit: float) -> Any:
-    """The tree, made smaller as a whole if its norm exceeds the limit, so that its direction stays.
+    """Scale the tree to the limit if its norm exceeds it; the direction stays the same.
 
     A NaN makes all gradients NaN, and an infinite norm makes finite gradients 0.
 
@@ -54,7 +54,7 @@ def clip_by_global_norm(gradients: Any, limit: float) -> Any:
 
 
 def clip_by_value(gradients: Any, limit: float) -> Any:
-    """The tree, each of its numbers brought into [-limit, limit].
+    """Clip each number of the tree to [-limit, limit].
 
     Raises:
         ArgumentError: if the limit is not positive.

@@ -1,10 +1,10 @@
-"""Two experiments, sample by sample: a linear layer finds a linear law, and a deep network a function with a jump.
+"""Two experiments that train sample by sample: a linear layer on a linear function, a deep network on one with a jump.
 
-Data and parameters come from Python's `random`, as each experiment's recipe says, so they are the same numbers on every
-backend.  An epoch is one compiled function, a scan over the samples: a step of the optimiser after each.
+Data and initial parameters are drawn with Python's `random`, so they are the same on every backend. An epoch is one
+compiled function: a scan over the samples with an optimiser step after each.
 
-In float32, what the linear layer has learned after a million steps is within 2e-5 of that in float64.  The deep network
-has the same losses to 1e-5 for ten epochs; after that, rounding leads it elsewhere, to no better or worse a fit.
+In float32, the parameters of the linear layer after a million steps are within 2e-5 of those in float64. The losses of
+the deep network agree to 1e-5 for ten epochs; after that, rounding makes them diverge, with an equally good fit.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from tensorken_core.errors import DTypeError
 from tensorken_nn.initializers import Initializer
 from tensorken_nn.layers import Linear, Sequential
 from tensorken_nn.optimizers import Adam, MomentumSGD, Optimizer
-from tensorken_nn.pictures import BLUE, GREEN, YELLOW, canvas
-from tensorken_nn.training import Figures, Learner, Step, gradient_step
+from tensorken_nn.plots import BLUE, GREEN, YELLOW, canvas
+from tensorken_nn.training import Learner, Metrics, Step, gradient_step
 
 SEED = 42
 NOISE = 0.1
-"""The standard deviation of what is added to the targets."""
+"""The standard deviation of the noise added to the targets."""
 
 WIDTH, HIDDEN = 10, 9
-"""The number of units of a hidden layer of the deep network, and of such layers."""
+"""The width and the number of the hidden layers of the deep network."""
 
 
 # ---- data ------------------------------------------------------------------------------------------------------
 
 
 class Data(NamedTuple):
-    """Samples of a law: inputs, what the law gives for them, and that with noise, which is what is learned."""
+    """Samples of a function: inputs, exact values, and the targets, which are the values with noise."""
 
     inputs: list[list[float]]
     clean: list[float]
@@ -47,7 +47,7 @@ class Data(NamedTuple):
 
 
 def linear_data(samples: int = 10_000, inputs: int = 5, seed: int = SEED) -> tuple[Data, list[float]]:
-    """Samples of a linear law, and its slopes: normal numbers around -1.
+    """Samples of a linear function, and its slopes, which are normal with mean -1.
 
     >>> data, slopes = linear_data(3)
     >>> len(data.targets), len(data.inputs[0]), len(slopes)
@@ -60,7 +60,7 @@ def linear_data(samples: int = 10_000, inputs: int = 5, seed: int = SEED) -> tup
 
 
 def nonlinear_data(samples: int = 1000, seed: int = SEED) -> Data:
-    """Samples of `jump`, at uniform places between -1 and 1.
+    """Samples of `jump` at uniform points of [-1, 1].
 
     >>> data = nonlinear_data(3)
     >>> [jump(x) for (x,) in data.inputs] == data.clean
@@ -72,7 +72,7 @@ def nonlinear_data(samples: int = 1000, seed: int = SEED) -> Data:
 
 
 def jump(x: float) -> float:
-    """-3 * x**2 - 2 below 0, where it jumps by 2 to a wave that grows.
+    """-3 * x**2 - 2 for negative x, else exp(1.5 * x) * sin(10 * x); it jumps by 2 at 0.
 
     >>> jump(-1.0), jump(0.0)
     (-5.0, 0.0)
@@ -85,19 +85,19 @@ def _noisy(rows: list[list[float]], clean: list[float], rng: random.Random) -> D
 
 
 def _dot(a: Sequence[float], b: Sequence[float]) -> float:
-    """The sum of products, added from the left: since Python 3.12 `sum` rounds otherwise."""
+    """The dot product, added from left to right; since Python 3.12 `sum` rounds differently."""
     total = 0.0
     for x, y in zip(a, b, strict=True):
         total += x * y
     return total
 
 
-# ---- what is trained -------------------------------------------------------------------------------------------
+# ---- models -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A model, how it learns, and from what; all of it lives on the backend that was in use."""
+    """A model, its optimiser and its data, all on the backend that was in use."""
 
     model: Sequential
     optimizer: Optimizer
@@ -106,13 +106,13 @@ class Experiment:
 
 
 def linear_experiment(data: Data, dtype: DType | None = None) -> Experiment:
-    """A linear layer without bias, by stochastic gradient descent with momentum.
+    """A linear layer without bias, trained by stochastic gradient descent with momentum.
 
     Args:
-        data: as `linear_data` gives it.
-        dtype: of all numbers; None for float64, or float32 where the backend has no other.
+        data: made by `linear_data`.
+        dtype: of all numbers; None for float64, or float32 if the backend lacks float64.
     """
-    layer = Linear(len(data.inputs[0]), 1, bias=False, **_recipe(SEED, dtype))
+    layer = Linear(len(data.inputs[0]), 1, bias=False, **_layer_options(SEED, dtype))
     return _experiment(Sequential(layer), MomentumSGD(0.01, 0.9), data)
 
 
@@ -123,18 +123,19 @@ def nonlinear_experiment(
     seeds: Sequence[int] = (1, 2, 3, 4, 5, 6, 7, 8, 9, 5),
     variance: float = 2.0,
 ) -> Experiment:
-    """Ten linear layers with relu between them, by Adam.
+    """Ten linear layers with relu between them, trained by Adam.
 
     Args:
-        data: as `nonlinear_data` gives it.
-        dtype: of all numbers; None for float64, or float32 where the backend has no other.
-        seeds: of the weights of each layer.
-        variance: of the weights times the inputs of their layer; 2 is what relu needs to keep the size of what passes.
+        data: made by `nonlinear_data`.
+        dtype: of all numbers; None for float64, or float32 if the backend lacks float64.
+        seeds: of the weights, one for each layer.
+        variance: of the weights times the number of inputs of the layer; with 2, layers with relu keep the scale of
+            their inputs.
     """
     sizes = [1, *[WIDTH] * HIDDEN, 1]
     layers: list[Callable[..., Any]] = []
     for inputs, outputs, seed in zip(sizes[:-1], sizes[1:], seeds, strict=True):
-        layers += [Linear(inputs, outputs, **_recipe(seed, dtype, variance)), tk.relu]
+        layers += [Linear(inputs, outputs, **_layer_options(seed, dtype, variance)), tk.relu]
     return _experiment(Sequential(*layers[:-1]), Adam(1e-3), data)
 
 
@@ -143,19 +144,19 @@ def _experiment(model: Sequential, optimizer: Optimizer, data: Data) -> Experime
     return Experiment(model, optimizer, tk.tensor(data.inputs, dtype), tk.tensor(data.targets, dtype))
 
 
-def _recipe(seed: int, dtype: DType | None, variance: float = 2.0) -> dict[str, Any]:
-    """How a layer of an experiment begins."""
+def _layer_options(seed: int, dtype: DType | None, variance: float = 2.0) -> dict[str, Any]:
+    """The keyword arguments of a layer of an experiment."""
     return {
-        "key": tk.random.key(0),  # which draws nothing
-        "weight_initializer": drawn(seed, variance),
+        "key": tk.random.key(0),  # not used: the weight initialiser draws with Python's random
+        "weight_initializer": python_normal(seed, variance),
         "dtype": widest_float() if dtype is None else dtype,
     }
 
 
-def drawn(seed: int, variance: float = 2.0) -> Initializer:
-    """An initialiser by Python's `random`: normal numbers, row by row, of variance `variance` / inputs.
+def python_normal(seed: int, variance: float = 2.0) -> Initializer:
+    """An initialiser that draws with Python's `random`: normal numbers of variance `variance` / inputs, row by row.
 
-    >>> drawn(42)(tk.random.key(0), (1, 2), tk.float64).tolist()
+    >>> python_normal(42)(tk.random.key(0), (1, 2), tk.float64).tolist()
     [[-0.14409032957792836, -0.1729036003315193]]
     """
 
@@ -167,7 +168,7 @@ def drawn(seed: int, variance: float = 2.0) -> Initializer:
 
 
 def widest_float() -> DType:
-    """float64, or float32 where the backend in use has no other.
+    """float64, or float32 if the backend in use lacks float64.
 
     >>> widest_float()
     tensorken.float64
@@ -182,7 +183,7 @@ def widest_float() -> DType:
 
 
 def start(experiment: Experiment) -> Learner:
-    """The model and the state of its optimiser before the first epoch."""
+    """The model and its optimiser state before the first epoch."""
     return Learner(
         experiment.model, experiment.optimizer.init(Layout.of(experiment.model).ravel(experiment.model))
     )
@@ -190,7 +191,7 @@ def start(experiment: Experiment) -> Learner:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the parameters of a model lie in one vector.
+    """The layout of a model's parameters in one vector.
 
     >>> layout = Layout.of({"a": tk.zeros((2, 3)), "b": tk.zeros(2)})
     >>> layout.unravel(tk.arange(8.0))["b"].tolist()
@@ -202,7 +203,7 @@ class Layout:
 
     @classmethod
     def of(cls, model: Any) -> Layout:
-        """That of a model."""
+        """The layout of a model."""
         leaves, structure = tree.flatten(model)
         return cls(structure, tuple([x.shape for x in leaves]))
 
@@ -218,20 +219,19 @@ class Layout:
 
 
 def epoch_step(optimizer: Optimizer) -> Step:
-    """The function that a training repeats: an epoch, with a step of the optimiser after every sample.
+    """A function that trains for one epoch, with an optimiser step after each sample.
 
-    It takes a `Learner` as `start` gives it, a pair of inputs and targets, and a key, which it does not need.  Its
-    figure is `loss_total`: the sum over the samples of the squared error, before the step that the sample makes,
-    divided by their number.
+    It takes a `Learner` made by `start`, a pair of inputs and targets, and a key, which it ignores. Its metric is
+    `loss_total`: the mean over the samples of the squared error before the sample's own step.
 
-    From sample to sample the parameters are one vector: each array that a step handles by itself takes time of its own,
-    and the deep network has twenty, most of them small.
+    Within the epoch the parameters are one vector, as each array has a cost per step and the deep network has twenty
+    small ones.
     """
 
-    def epoch(learner: Learner, samples: tuple[Tensor, Tensor], key: Tensor) -> tuple[Learner, Figures]:
+    def epoch(learner: Learner, samples: tuple[Tensor, Tensor], key: Tensor) -> tuple[Learner, Metrics]:
         layout, count = Layout.of(learner.model), samples[1].size
 
-        def objective(vector: Tensor, sample: tuple[Tensor, Tensor], key: Tensor) -> tuple[Tensor, Figures]:
+        def objective(vector: Tensor, sample: tuple[Tensor, Tensor], key: Tensor) -> tuple[Tensor, Metrics]:
             x, target = sample
             return (layout.unravel(vector)(x)[0] - target) ** 2 / count, {}
 
@@ -241,8 +241,8 @@ def epoch_step(optimizer: Optimizer) -> Step:
             carry: tuple[Learner, Tensor], sample: tuple[Tensor, Tensor]
         ) -> tuple[tuple[Learner, Tensor], None]:
             flat, total = carry
-            flat, figures = step(flat, sample, key)
-            return (flat, total + figures["loss"]), None
+            flat, metrics = step(flat, sample, key)
+            return (flat, total + metrics["loss"]), None
 
         flat = Learner(layout.ravel(learner.model), learner.optimizer)
         zero = samples[1].constant([0.0], samples[1].dtype, ())
@@ -254,20 +254,20 @@ def epoch_step(optimizer: Optimizer) -> Step:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of an experiment."""
+    """The trained model and its losses."""
 
     model: Any
-    losses: tuple[float, ...]  # the total of each epoch
+    losses: tuple[float, ...]  # `loss_total` of each epoch
 
 
 def run(
     experiment: Experiment, epochs: int = 100, after_epoch: Callable[[int, float], object] = lambda *_: None
 ) -> Result:
-    """Train.
+    """Train an experiment.
 
     Args:
-        experiment: what to train.
-        epochs: how often all samples are seen, in their order.
+        experiment: the model, optimiser and data.
+        epochs: the number of passes over the samples, which are taken in order.
         after_epoch: called after each epoch with its number, from 1, and its loss.
 
     >>> data, slopes = linear_data(200)
@@ -279,14 +279,14 @@ def run(
     learner = start(experiment)
     samples, key, losses = (experiment.inputs, experiment.targets), tk.random.key(0), []
     for i in range(1, epochs + 1):
-        learner, figures = advance(learner, samples, key)
-        losses.append(float(figures["loss_total"]))
+        learner, metrics = advance(learner, samples, key)
+        losses.append(float(metrics["loss_total"]))
         after_epoch(i, losses[-1])
     return Result(learner.model, tuple(losses))
 
 
 def progress(epoch: int, epochs: int, loss_total: float) -> str:
-    """The line that is printed after an epoch.
+    """The line to print after an epoch.
 
     >>> progress(1, 100, 0.5)
     '1 / 100 - loss_total=0.5'
@@ -294,29 +294,29 @@ def progress(epoch: int, epochs: int, loss_total: float) -> str:
     return f"{epoch} / {epochs} - {loss_total=}"
 
 
-# ---- pictures --------------------------------------------------------------------------------------------------
+# ---- plots --------------------------------------------------------------------------------------------------
 
 DATA, TRUE, FIT = "0.7", YELLOW, GREEN
 
 
 def draw_linear(data: Data, result: Result, file: Path) -> None:
-    """Save a picture of the linear experiment: all samples by what the law gives for them, and the loss.
+    """Save a plot of the linear experiment: samples and fit against the exact values, and the loss.
 
     Raises:
         ImportError: without matplotlib.
     """
-    figure, axes = _panels("a linear law of five inputs, learned by a linear layer", result)
+    figure, axes = _panels("a linear function of five inputs, learned by a linear layer", result)
     rows, weights = data.inputs, result.model[0].weight.tolist()[0]
     ends = min(data.clean), max(data.clean)
     axes.plot(data.clean, data.targets, ".", color=DATA, markersize=2, label="data")
     axes.plot(ends, ends, color=TRUE, linewidth=4, label="true function")
     axes.plot(data.clean, [_dot(row, weights) for row in rows], ".", color=FIT, markersize=2, label="fit")
-    axes.set_xlabel("value of the law")
+    axes.set_xlabel("exact value")
     _save(figure, axes, file)
 
 
 def draw_nonlinear(data: Data, result: Result, file: Path) -> None:
-    """Save a picture of the other experiment: the function, the samples and the network between -1 and 1, and the loss.
+    """Save a plot of the nonlinear experiment: function, samples and fit on [-1, 1], and the loss.
 
     Raises:
         ImportError: without matplotlib.
@@ -326,16 +326,16 @@ def draw_nonlinear(data: Data, result: Result, file: Path) -> None:
     before, after = [-1 + i / 200 for i in range(200)] + [-1e-9], [i / 200 for i in range(201)]
     axes.plot(before, list(map(jump, before)), color=TRUE, linewidth=4, label="true function")
     axes.plot(after, list(map(jump, after)), color=TRUE, linewidth=4)
-    axes.plot([*before, *after], fitted(result.model, [*before, *after]), color=FIT, label="fit")
+    axes.plot([*before, *after], predict(result.model, [*before, *after]), color=FIT, label="fit")
     axes.set_xlabel("x")
     _save(figure, axes, file)
 
 
-def fitted(model: Any, places: Sequence[float]) -> list[float]:
-    """What a network of one input and one output gives at these places.
+def predict(model: Any, places: Sequence[float]) -> list[float]:
+    """The values of a network of one input and one output at these points.
 
     >>> model = linear_experiment(linear_data(2, inputs=1)[0]).model
-    >>> fitted(model, [0.0, 1.0]) == [0.0, model[0].weight.item()]
+    >>> predict(model, [0.0, 1.0]) == [0.0, model[0].weight.item()]
     True
     """
     x = tk.tensor([[place] for place in places], tree.leaves(model)[0].dtype)
@@ -344,7 +344,7 @@ def fitted(model: Any, places: Sequence[float]) -> list[float]:
 
 
 def _panels(title: str, result: Result) -> tuple[Any, Any]:
-    """A figure with a panel of the loss, and the empty panel beside it."""
+    """A figure with a panel of the loss and an empty panel."""
     from matplotlib.ticker import MaxNLocator
 
     figure = canvas(9, 3.6)

@@ -1,4 +1,4 @@
-"""Files: read with one line for what may go wrong, and written so that they are there whole or not at all."""
+"""Read files with one-line errors, and write them atomically."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ class FileError(TensorkenError, OSError):
 
 
 class ContentError(TensorkenError, ValueError):
-    """A text or a table in a file is none, or is damaged."""
+    """The content of a file is not a text or table of the expected form."""
 
 
 def read(path: str | os.PathLike[str]) -> bytes:
-    """All bytes of a file.
+    """Read all bytes of a file.
 
     Raises:
         FileError: if it cannot be read.
     """
-    with reading(path) as file:
+    with open_to_read(path) as file:
         return file.read()
 
 
 @contextmanager
-def reading(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """The file, open to be read.
+def open_to_read(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file for reading.
 
     Raises:
-        FileError: if it cannot be.
+        FileError: if it cannot be read.
     """
     try:
         with Path(path).open("rb") as file:
@@ -47,12 +47,12 @@ def reading(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write, which takes the place of the one at `path` once all is written.
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Write a file atomically: it replaces the one at `path` when the block ends without an error.
 
-    At any moment, whatever ends the process or the machine, the whole old file is there or the whole new one. Until
-    then the new one is beside it, as `.NAME.xxxxxxxx.part`. One that a killed process left there is removed when
-    the file is written again; so one process at a time writes to a place.
+    Even if the process or the machine stops, `path` is either the complete old file or the complete new one. The
+    new file is written to `.NAME.xxxxxxxx.part` in the same folder. A partial file of a killed process is removed
+    at the next write, so only one process may write to a path at a time.
 
     Raises:
         FileError: if it cannot be written.
@@ -60,40 +60,40 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "words.txt")
-    ...     with replacing(path) as file:
+    ...     with atomic_write(path) as file:
     ...         _ = file.write(b"all of them")
     ...     read(path), len(list(Path(folder).iterdir()))
     (b'all of them', 1)
     """
-    target = Path(os.path.realpath(path))  # a link keeps leading to the file
+    target = Path(os.path.realpath(path))  # a symbolic link stays a link
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         with temporary.open("xb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())  # before the name leads there: the system may write in another order
+            os.fsync(file.fileno())  # before the rename: the system may write in another order
         temporary.replace(target)
-        _sync_names(target.parent)
+        _sync_directory(target.parent)
     except OSError as error:
         if isinstance(error, TensorkenError):
             raise
         why = error.strerror or error
-        raise FileError(f"cannot write {path}: {why}; choose another place, or make room") from error
+        raise FileError(f"cannot write {path}: {why}; choose another path, or free some space") from error
     finally:
         _remove(temporary)
-    for leftover in target.parent.glob(f".{_literal(target.name)}.{'[0-9a-f]' * 8}.part"):
+    for leftover in target.parent.glob(f".{_escape_glob(target.name)}.{'[0-9a-f]' * 8}.part"):
         _remove(leftover)
 
 
-def _sync_names(folder: Path) -> None:
-    """Have the names in a folder on the disk, where the system lets folders be opened for that."""
+def _sync_directory(folder: Path) -> None:
+    """Flush a folder's entries to disk, if the system allows it."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.EBADF):  # what file systems say that cannot do it
+        if error.errno not in (errno.EINVAL, errno.EBADF):  # file systems that do not support it
             raise
     finally:
         os.close(descriptor)
@@ -104,6 +104,6 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _literal(name: str) -> str:
-    """A name as a pattern that matches it alone."""
+def _escape_glob(name: str) -> str:
+    """A glob pattern that matches only this name."""
     return "".join([f"[{letter}]" if letter in "*?[" else letter for letter in name])

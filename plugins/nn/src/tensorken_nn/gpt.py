@@ -1,11 +1,11 @@
-"""GPT: a transformer that predicts what comes next in a sequence of tokens, and continues one."""
+"""GPT: a decoder-only transformer, and text generation with it."""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any
 
 import tensorken as tk
 from tensorken import Tensor
@@ -20,20 +20,20 @@ from tensorken_nn.layers.normalization import LayerNorm
 from tensorken_nn.module import Module
 from tensorken_nn.sampling import draw
 
-DEVIATION = 0.02
-"""The standard deviation that weights begin with, as in GPT-2."""
+INITIAL_STD = 0.02
+"""The standard deviation of initial weights, as in GPT-2."""
 
 
 class Block(Module):
-    """A layer of a GPT: attention, then a perceptron, each of what is normalised, and added to what comes in.
+    """A transformer block: attention, then a perceptron, each on normalised input and with a residual connection.
 
     Args:
-        width: of what passes; the perceptron is four times as wide within.
-        heads: of the attention.
-        bias: whether the linear layers and the norms have one.
-        dropout: with which probability a number that is to be added, or what a place sees of another, is dropped.
-        deviation: the standard deviation that those weights begin with whose outputs are added.
-        key: for the parameters to begin with.
+        width: the size of the last axis; the perceptron's hidden layer is four times as wide.
+        heads: the number of attention heads.
+        bias: whether linear layers and norms have biases.
+        dropout: the dropout rate of attention weights and of the residual branches.
+        output_std: the standard deviation of the initial weights of the last layer of each residual branch.
+        key: for the initial parameters.
         dtype: of the parameters, a float.
     """
 
@@ -51,11 +51,11 @@ class Block(Module):
         *,
         bias: bool,
         dropout: float,
-        deviation: float,
+        output_std: float,
         key: Tensor,
         dtype: Any = tk.float32,
     ) -> None:
-        inner, added = normal(DEVIATION), normal(deviation)
+        inner, added = normal(INITIAL_STD), normal(output_std)
         first, second, third = tk.random.split(key, 3)
         self.attention_norm = LayerNorm(width, bias=bias, key=key, dtype=dtype)
         self.attention = MultiHeadAttention(
@@ -73,45 +73,39 @@ class Block(Module):
         self.down = Linear(4 * width, width, bias, key=third, weight_initializer=added, dtype=dtype)
         self.dropout = Dropout(dropout)
 
-    @overload
-    def __call__(self, x: Tensor, *, key: Tensor | None = None) -> Tensor: ...
-
-    @overload
-    def __call__(
-        self, x: Tensor, *, cache: Cache, position: Any, key: Tensor | None = None
-    ) -> tuple[Tensor, Cache]: ...
-
-    def __call__(
-        self, x: Tensor, *, cache: Cache | None = None, position: Any = None, key: Tensor | None = None
-    ) -> Any:
-        """From and to shape (batch, time, width); the arguments are those of the attention."""
+    def __call__(self, x: Tensor, *, key: Tensor | None = None) -> Tensor:
+        """Map shape (batch, time, width) to the same; the key is for dropout."""
         keys = [None, None, None] if key is None else tk.random.split(key, 3)
-        y = self.attention_norm(x)
-        if cache is None:
-            y = self.attention(y, key=keys[0])
-        else:
-            y, cache = self.attention(y, cache=cache, position=position, key=keys[0])
+        y = self.attention(self.attention_norm(x), key=keys[0])
         x = x + self.dropout(y, key=keys[1])
-        y = self.down(gelu(self.up(self.perceptron_norm(x)), "tanh"))
-        x = x + self.dropout(y, key=keys[2])
-        return x if cache is None else (x, cache)
+        return x + self.dropout(self._perceptron(x), key=keys[2])
+
+    def extend(self, x: Tensor, cache: Cache, position: Any) -> tuple[Tensor, Cache]:
+        """The output for new positions, and the extended cache; the arguments are those of the attention's `extend`."""
+        y, cache = self.attention.extend(self.attention_norm(x), cache, position)
+        x = x + y
+        return x + self._perceptron(x), cache
+
+    def _perceptron(self, x: Tensor) -> Tensor:
+        return self.down(gelu(self.up(self.perceptron_norm(x)), "tanh"))
 
 
 class GPT(Module):
-    """A decoder of GPT-2's kind: from tokens to the logits of the token that follows each.
+    """A decoder-only transformer as GPT-2: from tokens to the logits of each next token.
 
-    What is added in a layer begins smaller the more layers there are, so that their sum begins as small.
+    The initial weights of the residual branches shrink with the number of layers, so that the sum of all branches keeps
+    its scale.
 
     Source: Radford et al., Language Models are Unsupervised Multitask Learners (2019), section 2.3.
 
     Args:
-        vocabulary: how many tokens there are.
-        context: how many places it sees at most.
-        layers, heads, width: how many layers, each with so many heads, and the size of what passes.
-        bias: whether the linear layers and the norms have one.
-        dropout: with which probability numbers are dropped, while training.
-        tied: whether the same parameters turn tokens into vectors and vectors into logits.
-        key: for the parameters to begin with; they live on its backend.
+        vocabulary: the number of tokens.
+        context: the largest number of positions.
+        layers, heads, width: the number of blocks, of attention heads in each, and the size of the hidden state.
+        bias: whether linear layers and norms have biases.
+        dropout: the dropout rate while training.
+        tied: whether the embedding and the output layer share their weights.
+        key: for the initial parameters, which are on the key's backend.
         dtype: of the parameters, a float.
 
     Raises:
@@ -148,7 +142,7 @@ class GPT(Module):
                 f"GPT: need sizes of 1 or more, got vocabulary {vocabulary}, context {context}, layers {layers}, "
                 f"heads {heads}, width {width}"
             )
-        drawn = normal(DEVIATION)
+        drawn = normal(INITIAL_STD)
         first, second, third, last = tk.random.split(key, 4)
         self.tokens = Embedding(vocabulary, width, key=first, weight_initializer=drawn, dtype=dtype)
         self.positions = Embedding(context, width, key=second, weight_initializer=drawn, dtype=dtype)
@@ -159,7 +153,7 @@ class GPT(Module):
                     heads,
                     bias=bias,
                     dropout=dropout,
-                    deviation=DEVIATION / math.sqrt(2 * layers),
+                    output_std=INITIAL_STD / math.sqrt(2 * layers),
                     key=own,
                     dtype=dtype,
                 )
@@ -176,84 +170,87 @@ class GPT(Module):
 
     @property
     def context(self) -> int:
-        """How many places it sees at most."""
+        """The largest number of positions."""
         return self.positions.weight.shape[0]
 
-    @overload
-    def __call__(self, tokens: Tensor, *, key: Tensor | None = None) -> Tensor: ...
-
-    @overload
-    def __call__(
-        self, tokens: Tensor, *, cache: Sequence[Cache], position: Any, key: Tensor | None = None
-    ) -> tuple[Tensor, tuple[Cache, ...]]: ...
-
-    def __call__(
-        self,
-        tokens: Tensor,
-        *,
-        cache: Sequence[Cache] | None = None,
-        position: Any = None,
-        key: Tensor | None = None,
-    ) -> Any:
-        """The logits, shape (batch, time, vocabulary), of what follows each token; with a cache also that.
+    def __call__(self, tokens: Tensor, *, key: Tensor | None = None) -> Tensor:
+        """The logits of the token after each token, shape (batch, time, vocabulary).
 
         Args:
             tokens: shape (batch, time), int, each in [0, vocabulary), which is not checked.
-            cache: of the places before these, from `cache` or an earlier call.
-            position: with a cache: that of the first token, an int or a tensor of one; all must fit into the context,
-                which is not checked.
-            key: for dropout, while training; without one nothing is dropped.
+            key: for dropout; None for none, as after training.
 
         Raises:
-            ShapeError: if the tokens have another shape, or are more than the context.
+            ShapeError: if the tokens have another shape, or more positions than the context.
         """
+        time = self._check_time(tokens)
+        x = self.tokens(tokens) + self.positions.weight[:time]
+        x = self.dropout(x, key=None if key is None else tk.random.fold_in(key, 0))
+        for i, block in enumerate(self.blocks):
+            x = block(x, key=None if key is None else tk.random.fold_in(key, i + 1))
+        return self._logits(x)
+
+    def extend(
+        self, tokens: Tensor, cache: Sequence[Cache], position: Any
+    ) -> tuple[Tensor, tuple[Cache, ...]]:
+        """The logits of the token after each new token, shape (batch, time, vocabulary), and the extended cache.
+
+        Args:
+            tokens: shape (batch, time), int, each in [0, vocabulary), which is not checked.
+            cache: of the positions before these, from `cache` or an earlier call.
+            position: of the first new token; an int or a scalar tensor. All tokens must fit into the context, which is
+                not checked.
+
+        Raises:
+            ShapeError: if the tokens have another shape, or more positions than the context.
+            ArgumentError: if the cache is not one of this model.
+        """
+        time = self._check_time(tokens)
+        if len(cache) != len(self.blocks):
+            raise ArgumentError(
+                f"GPT: need a cache of {len(self.blocks)} layers, got {len(cache)}; cache(batch) makes an empty one"
+            )
+        x = self.tokens(tokens)
+        x = x + self.positions(tk.zeros_like(tokens, shape=(time,)) + range(time) + position)
+        extended = []
+        for block, entry in zip(self.blocks, cache, strict=True):
+            x, entry = block.extend(x, entry, position)
+            extended.append(entry)
+        return self._logits(x), tuple(extended)
+
+    def cache(self, batch: int) -> tuple[Cache, ...]:
+        """An empty cache for a batch of this size, with positions for the whole context; one entry for each block."""
+        return tuple([block.attention.cache(batch, self.context) for block in self.blocks])
+
+    def _check_time(self, tokens: Tensor) -> int:
+        """The number of positions of tokens."""
         if tokens.ndim != 2 or tokens.shape[1] > self.context:
             raise ShapeError(
                 f"GPT: got tokens of shape {tokens.shape}, need (batch, time) with at most {self.context} in a row; "
-                f"give it the last of them"
+                f"pass only the last of them"
             )
-        if (cache is None) != (position is None) or (cache is not None and len(cache) != len(self.blocks)):
-            raise ArgumentError(
-                f"GPT: need a position and a cache of {len(self.blocks)} layers, or neither; cache() gives an empty one"
-            )
-        time = tokens.shape[1]
-        if cache is None:
-            places = self.positions.weight[:time]
-        else:
-            places = self.positions(tk.zeros_like(tokens, shape=(time,)) + range(time) + position)
-        x = self.dropout(self.tokens(tokens) + places, key=None if key is None else tk.random.fold_in(key, 0))
-        filled = []
-        for i, block in enumerate(self.blocks):
-            own = None if key is None else tk.random.fold_in(key, i + 1)
-            if cache is None:
-                x = block(x, key=own)
-            else:
-                x, one = block(x, cache=cache[i], position=position, key=own)
-                filled.append(one)
-        x = self.norm(x)
-        logits = x @ self.tokens.weight.T if self.head is None else self.head(x)
-        return logits if cache is None else (logits, tuple(filled))
+        return tokens.shape[1]
 
-    def cache(self, batch: int) -> tuple[Cache, ...]:
-        """An empty cache for so many sequences: of each layer, with places for the whole context."""
-        return tuple([block.attention.cache(batch, self.context) for block in self.blocks])
+    def _logits(self, x: Tensor) -> Tensor:
+        x = self.norm(x)
+        return x @ self.tokens.weight.T if self.head is None else self.head(x)
 
 
 def generate(
     model: GPT, tokens: Tensor, count: int, key: Tensor, temperature: float = 1.0, top_k: int | None = None
 ) -> Tensor:
-    """The tokens, and so many more, each drawn by the chances that the model gives it after those before.
+    """Append `count` tokens to each row, each drawn from the model's distribution given the tokens before it.
 
-    Nothing is compiled anew from token to token, nor for another prompt or another temperature.  When the context is
-    full, the model goes on from the later half of it.
+    The compiled functions are reused for all tokens, prompts and temperatures. When the context is full, generation
+    continues from its second half.
 
     Args:
-        model: which predicts.
+        model: predicts the next token.
         tokens: shape (batch, time), int, with at least one token.
-        count: how many to draw after each row.
-        key: for what is drawn.
-        temperature: logits are divided by it: below 1 likely tokens become likelier; 0 takes the likeliest.
-        top_k: only so many of the likeliest can be drawn, and those as likely as the last of them; None for all.
+        count: the number of tokens to draw for each row.
+        key: for the draws.
+        temperature: the divisor of the logits: below 1, likely tokens become likelier; 0 takes the likeliest.
+        top_k: draw only from the `top_k` likeliest tokens, and those as likely as the last of them; None for all.
 
     Returns:
         Shape (batch, time + count).
@@ -279,34 +276,34 @@ def generate(
         temperature, top_k = 1.0, 1
     drawn: list[Tensor] = []
     context = model.context
-    read = list(tk.unstack(tokens[:, -context:], axis=1))  # a row of tokens for each place
+    read = list(tk.unstack(tokens[:, -context:], axis=1))  # a tensor of shape (batch,) for each position
     cache: Any = None
-    position = context  # the first place that is free in the cache
+    position = context  # the next free position of the cache
     for i in range(count):
         if position < context:
-            token, cache = _continued(model, cache, read[-1], position, key, i, temperature, top_k)
+            token, cache = _decode(model, cache, read[-1], position, key, i, temperature, top_k)
             position += 1
         else:
             read = read[-context:] if cache is None else read[-max(1, context // 2) :]
             position = len(read)
             padded = tk.stack(read + read[:1] * (context - position), axis=1)
-            token, cache = _begun(model, padded, position - 1, key, i, temperature, top_k)
+            token, cache = _prefill(model, padded, position - 1, key, i, temperature, top_k)
         read.append(token)
         drawn.append(token)
     return tk.concatenate([tokens, *[token.reshape((-1, 1)) for token in drawn]], axis=1)
 
 
 @functools.partial(tk.jit, static_argnums=6)
-def _begun(
+def _prefill(
     model: GPT, tokens: Tensor, last: Tensor, key: Tensor, i: Tensor, temperature: Tensor, top_k: int | None
 ) -> Any:
-    """Draw number i, after one of these tokens, and the cache with all of them; those after that one are never seen."""
-    logits, cache = model(tokens, cache=model.cache(tokens.shape[0]), position=0)
+    """Fill a cache with these tokens, and draw token number i after position `last`; later positions are padding."""
+    logits, cache = model.extend(tokens, model.cache(tokens.shape[0]), 0)
     return draw(tk.random.fold_in(key, i), logits[:, last], temperature, top_k).astype(tokens.dtype), cache
 
 
 @functools.partial(tk.jit, static_argnums=7, donate_argnums=1)
-def _continued(
+def _decode(
     model: GPT,
     cache: tuple[Cache, ...],
     token: Tensor,
@@ -316,6 +313,6 @@ def _continued(
     temperature: Tensor,
     top_k: int | None,
 ) -> Any:
-    """Draw number i, after one more token, and the cache with that."""
-    logits, cache = model(token.reshape((-1, 1)), cache=cache, position=position)
+    """Add one token to the cache, and draw token number i after it."""
+    logits, cache = model.extend(token.reshape((-1, 1)), cache, position)
     return draw(tk.random.fold_in(key, i), logits[:, 0], temperature, top_k).astype(token.dtype), cache

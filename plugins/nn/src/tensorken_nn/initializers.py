@@ -1,10 +1,10 @@
-"""Initialisers: how the parameters of a layer begin.
+"""Initialisers of parameters.
 
-An initialiser takes a key, a shape and a dtype. The shape has the outputs first, then the inputs of one output, along
-one axis (a linear layer) or several (a convolution). The same key gives the same parameters on every backend, up to
-the rounding of its elementary functions.
+An initialiser is a function of a key, a shape and a dtype. The first axis of the shape counts the outputs, the other
+axes the inputs of one output: one axis for a linear layer, several for a convolution. The same key gives the same
+parameters on every backend, up to rounding of elementary functions.
 
-Some are made by a function: `normal(0.02)` is one, `constant(1.0)` another.
+Some functions return an initialiser, such as `normal(0.02)` and `constant(1.0)`.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ __all__ = [
 
 Shape: TypeAlias = tuple[int, ...]
 Initializer: TypeAlias = Callable[[Tensor, Shape, Any], Tensor]
-"""From a key, the shape and the dtype: the parameter, on the backend of the key."""
+"""A function of a key, a shape and a dtype that returns a parameter on the key's backend."""
 
 
-# ---- by how many inputs and outputs a layer has ------------------------------------------------------------
+# ---- scaled by the number of inputs and outputs ------------------------------------------------------------
 
 
 def he_normal(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
-    """Normal numbers of variance 2 / inputs: they keep the size of what passes a layer that relu follows.
+    """Normal numbers of variance 2 / inputs, which keep the scale of activations in layers followed by relu.
 
     Source: He, Zhang, Ren, Sun, Delving Deep into Rectifiers (2015), equation 10.
 
@@ -73,7 +73,7 @@ def he_uniform(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
 
 
 def xavier_normal(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
-    """Normal numbers of variance 2 / (inputs + outputs): neither values nor gradients grow or fade on their way.
+    """Normal numbers of variance 2 / (inputs + outputs), which keep the scale of activations and gradients.
 
     Source: Glorot, Bengio, Understanding the Difficulty of Training Deep Feedforward Neural Networks (2010),
     equation 12.
@@ -108,7 +108,7 @@ glorot_uniform = xavier_uniform
 
 
 def lecun_normal(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
-    """Normal numbers of variance 1 / inputs: they keep the size of what passes a layer without an activation.
+    """Normal numbers of variance 1 / inputs, which keep the scale of activations in linear layers.
 
     Source: LeCun, Bottou, Orr, Mueller, Efficient BackProp (1998), section 4.6.
 
@@ -136,10 +136,10 @@ def lecun_uniform(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
 
 
 def fans(name: str, shape: Shape) -> tuple[int, int]:
-    """How many inputs an output of a layer has, and how many outputs an input: 1 or more, also of an empty layer.
+    """The number of inputs of an output, and of outputs of an input; at least 1, also for an empty layer.
 
     Raises:
-        ShapeError: if the shape has fewer than two axes, which `name` begins.
+        ShapeError: if the shape has fewer than two axes; the message begins with `name`.
 
     >>> fans("he_normal", (8, 3)), fans("he_normal", (8, 3, 5, 5))
     ((3, 8), (75, 200))
@@ -161,14 +161,14 @@ def _uniform(key: Tensor, shape: Shape, dtype: Any, variance: float) -> Tensor:
     return tk.random.uniform(key, shape, dtype, -bound, bound)
 
 
-# ---- of a given size ---------------------------------------------------------------------------------------
+# ---- of a given scale ---------------------------------------------------------------------------------------
 
 
 def normal(std: float = 1.0) -> Initializer:
-    """Normal numbers of mean 0 and this standard deviation.
+    """Normal numbers of mean 0 and standard deviation `std`.
 
     Raises:
-        ArgumentError: if it is negative.
+        ArgumentError: if `std` is negative.
 
     >>> print(f"{normal(0.02)(tk.random.key(0), (100, 100), tk.float32).std():.2f}")
     0.02
@@ -182,9 +182,9 @@ def normal(std: float = 1.0) -> Initializer:
 
 
 def truncated_normal(std: float = 1.0, lower: float = -2.0, upper: float = 2.0) -> Initializer:
-    """Normal numbers, but only those from lower to upper, times std.
+    """Normal numbers truncated to [lower, upper], times `std`.
 
-    As the tails are missing, their standard deviation is smaller than std: 0.88 of it with the bounds as they are.
+    Without the tails, their standard deviation is smaller than `std`: 0.88 of it with the default bounds.
 
     Args:
         std: of the whole distribution.
@@ -225,11 +225,11 @@ def uniform(bound: float = 1.0) -> Initializer:
 
 
 def orthogonal(gain: float = 1.0) -> Initializer:
-    """A random matrix whose rows, or columns if there are fewer, are orthogonal and of length `gain`.
+    """A random matrix whose rows, or columns if there are fewer of them, are orthogonal and of length `gain`.
 
-    So it keeps the lengths of vectors, or those of gradients, exactly. All such matrices are equally likely: the
-    factor Q of a matrix of normal numbers, signed so that R's diagonal is positive. Of a shape with more than two
-    axes, the matrix is that of the outputs by the inputs of one.
+    With gain 1 it preserves the lengths of vectors, or of gradients. It is uniformly distributed: the factor Q of a
+    matrix of normal numbers, with signs that make the diagonal of R positive. A shape of more than two axes is
+    taken as a matrix of outputs by inputs.
 
     Source: Saxe, McClelland, Ganguli, Exact Solutions to the Nonlinear Dynamics of Learning in Deep Linear Neural
     Networks (2014); the signs: Mezzadri, How to Generate Random Matrices from the Classical Compact Groups (2007).
@@ -258,7 +258,7 @@ def orthogonal(gain: float = 1.0) -> Initializer:
 
 
 def constant(value: float) -> Initializer:
-    """The same number everywhere; nothing is drawn.
+    """The same number everywhere; the key is not used.
 
     >>> constant(0.5)(tk.random.key(0), (2,), tk.float32).tolist()
     [0.5, 0.5]
@@ -271,7 +271,7 @@ def constant(value: float) -> Initializer:
 
 
 def zeros(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
-    """Zeros, as biases begin; nothing is drawn.
+    """Zeros, usual for biases; the key is not used.
 
     >>> zeros(tk.random.key(0), (2,)).tolist()
     [0.0, 0.0]
@@ -280,7 +280,7 @@ def zeros(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
 
 
 def ones(key: Tensor, shape: Shape, dtype: Any = tk.float32) -> Tensor:
-    """Ones, as the scales of a normalisation begin; nothing is drawn.
+    """Ones, usual for the weights of a normalisation; the key is not used.
 
     >>> ones(tk.random.key(0), (2,)).tolist()
     [1.0, 1.0]

@@ -1,6 +1,7 @@
-"""Interchange: tensors in JSON files of the form `{"shape": [2, 3], "values": [...]}`, that of Tensorken for Rust.
+"""Read and write tensors as JSON, `{"shape": [2, 3], "values": [...]}`, the format of Tensorken for Rust.
 
-The values are all elements, row-major. The form has no dtype: numbers with a point are floats, others ints.
+The values are the elements in row-major order. The format has no dtype: numbers with a decimal point are floats, others
+are ints.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from typing import Any
 import tensorken as tk
 from tensorken import Tensor
 from tensorken_core.errors import ExchangeError
-from tensorken_nn.files import read, replacing
+from tensorken_nn.files import atomic_write, read
 
 __all__ = ["load_json", "save_json"]
 
 
 def save_json(path: str | os.PathLike[str], tensor: Tensor) -> None:
-    """Write a tensor into a JSON file; a process that is killed meanwhile leaves the file that was there.
+    """Save a tensor to a JSON file, atomically: if the process is killed, the old file remains.
 
     Raises:
-        ExchangeError: if an element is infinite or NaN, for which JSON has no number.
+        ExchangeError: if an element is infinite or NaN, which JSON cannot represent.
         FileError: if the file cannot be written.
 
     >>> import tempfile, pathlib
@@ -38,24 +39,24 @@ def save_json(path: str | os.PathLike[str], tensor: Tensor) -> None:
     except ValueError:
         odd = next(i for i, value in enumerate(values) if not math.isfinite(value))
         raise ExchangeError(
-            f"save_json: element {odd} is {values[odd]}, for which JSON has no number; use checkpoints.save"
+            f"save_json: element {odd} is {values[odd]}, which JSON cannot represent; use checkpoints.save"
         ) from None
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(text.encode("ascii"))
 
 
 def load_json(
     path: str | os.PathLike[str], dtype: Any = None, *, backend: Any = None, device: str | None = None
 ) -> Tensor:
-    """The tensor in a JSON file.
+    """Load a tensor from a JSON file.
 
     Args:
         path: of the file.
-        dtype: of the tensor; by default float32, int32 or bool, as the values are.
-        backend, device: where the tensor is to be, as in `tk.tensor`.
+        dtype: of the tensor; by default float32, int32 or bool, depending on the values.
+        backend, device: of the tensor, as in `tk.tensor`.
 
     Raises:
-        ExchangeError: if the file is no JSON of this form, or has more or fewer values than the shape says.
+        ExchangeError: if the file is not JSON of this form, or the number of values does not fit the shape.
         ScalarRangeError: if a value does not fit the dtype.
         FileError: if the file cannot be read.
 
@@ -69,10 +70,10 @@ def load_json(
     try:
         content = json.loads(read(path))
     except (ValueError, RecursionError) as error:
-        raise ExchangeError(f"load_json: {path} is no JSON: {' '.join(str(error).split()):.120}") from None
+        raise ExchangeError(f"load_json: {path} is not JSON: {' '.join(str(error).split()):.120}") from None
     if not isinstance(content, dict) or not {"shape", "values"} <= content.keys():
         raise ExchangeError(
-            f"load_json: {path} is no tensor: need an object with the entries shape and values"
+            f"load_json: {path} is not a tensor: need an object with the entries shape and values"
         )
     shape, values = content["shape"], content["values"]
     if not isinstance(shape, list) or not all([type(size) is int and size >= 0 for size in shape]):

@@ -1,4 +1,4 @@
-"""Interruption: Ctrl-C, and the signal that asks a process to end, wait for the end of a step."""
+"""Defer SIGINT (Ctrl-C) and SIGTERM to the end of a training step."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interruption:
-    """While it is entered, the first signal is only noted, and a second one ends what runs at once.
+    """A context in which the first signal only sets a flag; the second one acts at once.
 
-    In another thread than the main one, which gets no signals, nothing changes.
+    Outside the main thread it does nothing, as other threads receive no signals.
 
     >>> with Interruption() as interruption:
-    ...     interruption.asked()
+    ...     interruption.requested()
     False
     """
 
@@ -35,20 +35,20 @@ class Interruption:
     ) -> None:
         self._restore()
 
-    def asked(self) -> bool:
-        """Whether a signal came."""
+    def requested(self) -> bool:
+        """Whether a signal was received."""
         return self.signal is not None
 
     @property
     def status(self) -> int:
-        """The exit status of a program that the signal ended, as shells have it: 130 for Ctrl-C."""
+        """The exit status of a program ended by the signal, as in shells: 130 for Ctrl-C."""
         return 128 + (self.signal or signal.SIGINT)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.signal = number
         self._restore()
         if sys.stderr is not None and sys.stderr.isatty():
-            print("\nsaving after this step; once more to end at once", file=sys.stderr)
+            print("\nsaving after this step; press Ctrl-C again to stop at once", file=sys.stderr)
 
     def _restore(self) -> None:
         for number, handler in self._before.items():

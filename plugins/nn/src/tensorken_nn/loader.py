@@ -1,6 +1,6 @@
-"""Loaders: the batches of a training, whose order is decided by a key and the number of the step alone.
+"""Loaders: batches whose order depends only on a key and the number of the step.
 
-So a training that goes on after a stop sees from there on what it would have seen without the stop.
+A resumed training run therefore sees the same batches as one that was never interrupted.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ import tensorken as tk
 from tensorken import Tensor
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
-from tensorken_nn.data import rows_of, shuffled
+from tensorken_nn.data import row_count, shuffle_rows
 
-CUT = 64
-"""For how many sizes of texts, parts and batches what cuts them is kept compiled."""
+MAX_SAMPLERS = 64
+"""The number of compiled samplers to cache; each is for one size of text, window and batch."""
 
 
 class Loader(Protocol):
-    """What gives batches without end, from any step on."""
+    """An endless sequence of batches that can start at any step."""
 
     def from_step(self, step: int) -> Iterator[Any]:
-        """The batches of this step and all that follow; steps count from 0."""
+        """The batches from this step on; steps count from 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DataLoader:
-    """The rows of data in batches: all of them in each epoch, each time in another order.
+    """Batches of rows: each epoch has all rows, in a new random order.
 
-    The rows of an epoch are gathered once, so a batch is only a part of the result.
+    The rows of an epoch are shuffled once, and its batches are slices of the result.
 
     Args:
         data: a tree of tensors with the same number of rows, such as (inputs, labels).
-        batch_size: the number of rows in a batch; the last one of an epoch has what remains.
-        key: what decides the orders, int32 of shape (2,); None keeps the rows as they are.
-        drop_last: whether to leave out a last batch that is smaller than the others.
+        batch_size: the number of rows in a batch; the last batch of an epoch may be smaller.
+        key: for the random order, int32 of shape (2,); None keeps the order of the data.
+        drop_last: whether to leave out a smaller last batch.
 
     Raises:
-        ArgumentError: if there is no row in a batch, or no batch in an epoch.
+        ArgumentError: if `batch_size` is not positive, or an epoch has no batch.
         ShapeError: if the numbers of rows differ.
 
     >>> loader = DataLoader((tk.zeros((5, 2)), tk.arange(5)), 2, key=tk.random.key(0))
@@ -70,7 +70,7 @@ class DataLoader:
     @property
     def rows(self) -> int:
         """The number of rows."""
-        return rows_of("DataLoader", self.data)
+        return row_count("DataLoader", self.data)
 
     def __len__(self) -> int:
         """The number of batches in an epoch."""
@@ -78,22 +78,22 @@ class DataLoader:
         return whole + (rest > 0 and not self.drop_last)
 
     def epoch(self, number: int) -> Iterator[Any]:
-        """The batches of an epoch, which count from 0."""
+        """The batches of an epoch; epochs count from 0."""
         return self._batches(number, 0)
 
     def from_step(self, step: int) -> Iterator[Any]:
-        """The batches of this step and all that follow, without end; steps count from 0 through all epochs."""
+        """The batches from this step on, without end; steps count from 0 through all epochs."""
         number, batch = divmod(step, len(self))
         yield from self._batches(number, batch)
         for later in itertools.count(number + 1):
             yield from self._batches(later, 0)
 
     def _batches(self, number: int, first: int) -> Iterator[Any]:
-        """Those of an epoch, beginning with one of them."""
-        _check_counted("DataLoader", number)
+        """The batches of an epoch, from batch `first` on."""
+        _check_not_negative("DataLoader", number)
         data = self.data
         if self.key is not None:
-            data = shuffled(data, tk.random.fold_in(self.key, number), self.rows)
+            data = shuffle_rows(data, tk.random.fold_in(self.key, number), self.rows)
         leaves, structure = tree.flatten(data)
         for start in range(first * self.batch_size, len(self) * self.batch_size, self.batch_size):
             yield tree.unflatten(structure, [leaf[start : start + self.batch_size] for leaf in leaves])
@@ -101,18 +101,18 @@ class DataLoader:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows:
-    """Random parts of a long text, each beside the same part one token later: what a language model learns.
+    """Random windows of a text, each with the same window one token later as the target, to train a language model.
 
     Args:
-        tokens: the numbers of all tokens, of shape (n,), integers.
-        context: the number of tokens in a part.
-        batch_size: the number of parts in a batch.
-        key: what decides the parts, int32 of shape (2,).
+        tokens: the text as token numbers, shape (n,), int.
+        context: the number of tokens in a window.
+        batch_size: the number of windows in a batch.
+        key: for the random windows, int32 of shape (2,).
 
     Raises:
-        ArgumentError: if there is no token in a part, or no part in a batch.
-        ShapeError: if the tokens are not one row that is longer than the context.
-        DTypeError: if they are no integers.
+        ArgumentError: if `context` or `batch_size` is not positive.
+        ShapeError: if the tokens do not have one axis longer than the context.
+        DTypeError: if the tokens are not ints.
 
     >>> windows = Windows(tk.arange(100), 3, 2, tk.random.key(0))
     >>> inputs, targets = windows.batch(0)
@@ -128,11 +128,11 @@ class Windows:
     def __post_init__(self) -> None:
         if self.context < 1 or self.batch_size < 1:
             raise ArgumentError(
-                f"Windows: need at least one token in a part and one part in a batch, got context {self.context} and "
-                f"batch_size {self.batch_size}"
+                f"Windows: need a context of 1 or more and a batch_size of 1 or more, got {self.context} and "
+                f"{self.batch_size}"
             )
         if self.tokens.dtype.kind != "int":
-            raise DTypeError(f"Windows: tokens are integers, got {self.tokens.dtype}; see Vocabulary.encode")
+            raise DTypeError(f"Windows: tokens must be ints, got {self.tokens.dtype}; see Vocabulary.encode")
         if self.tokens.ndim != 1 or self.tokens.size <= self.context:
             raise ShapeError(
                 f"Windows: need more than {self.context} tokens in one row, got shape {self.tokens.shape}; "
@@ -140,26 +140,27 @@ class Windows:
             )
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
-        """The inputs and the targets of a step, each int32 of shape (batch_size, context)."""
-        _check_counted("Windows", step)
+        """The inputs and targets of a step, each int32 of shape (batch_size, context)."""
+        _check_not_negative("Windows", step)
         here = self.tokens.interpreter.base
         number, key = tk.tensor(step, tk.int32, backend=here), self.key.to(here)
-        cut = _cutting(self.tokens.size, self.context, self.batch_size)
-        result: tuple[Tensor, Tensor] = cut(self.tokens, key, number)
+        sample = _window_sampler(self.tokens.size, self.context, self.batch_size)
+        result: tuple[Tensor, Tensor] = sample(self.tokens, key, number)
         return result
 
     def from_step(self, step: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """The batches of this step and all that follow, without end; steps count from 0."""
+        """The batches from this step on, without end; steps count from 0."""
         return map(self.batch, itertools.count(step))
 
 
-@functools.lru_cache(maxsize=CUT)
-def _cutting(
+@functools.lru_cache(maxsize=MAX_SAMPLERS)
+def _window_sampler(
     size: int, context: int, count: int
 ) -> Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """What cuts parts out of so many tokens; compiled, as a key's ciphers are many small ops.
+    """A compiled function that takes random windows of a text; compiled, as drawing random numbers takes many small
+    ops.
 
-    Each size has a function of its own: one for all would be traced anew for each, of which jit warns.
+    Each size has its own function. A shared one would be retraced for each size, and jit warns of that.
     """
 
     def windows(tokens: Tensor, key: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
@@ -171,6 +172,6 @@ def _cutting(
     return tk.jit(windows)
 
 
-def _check_counted(name: str, number: int) -> None:
+def _check_not_negative(name: str, number: int) -> None:
     if number < 0:
         raise ArgumentError(f"{name}: steps and epochs count from 0, got {number}")

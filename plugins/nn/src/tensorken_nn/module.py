@@ -1,8 +1,8 @@
-"""Modules: networks as trees whose leaves are their parameters.
+"""Modules: networks as trees of parameters.
 
-A module is what it computes with: a class with fields, some of them tensors or other modules. So a module is a tree
-(`tk.tree`), and all that the core does to trees it does to networks: the gradient of a loss by a module is a module of
-gradients, an optimiser maps one module to the next, a compiled function takes and gives modules.
+A module is an instance of a class with fields, some of them tensors or other modules. It is a tree (`tensorken_core.tree`),
+so all functions on trees apply: the gradient of a loss with respect to a module is a module of gradients, an optimiser
+maps a module to an updated one, a compiled function takes and returns modules.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from tensorken_core.host.backend_choice import did_you_mean
 
 
 def static(*, default: Any = dataclasses.MISSING) -> Any:
-    """A field of a module that is no parameter: a size, a function, a name; hashable.
+    """A field that is not a parameter, such as a size, a function or a name; the value must be hashable.
 
-    Functions that are compiled are so for each value of it.
+    Compiled functions are retraced for each value of a static field.
     """
     return dataclasses.field(default=default, metadata={"static": True})
 
 
 @dataclass_transform(eq_default=False, field_specifiers=(static, dataclasses.field))
 class Module:
-    """The base of all modules: a subclass is a dataclass, whose fields are set once and never change.
+    """The base class of modules. A subclass is an immutable dataclass.
 
-    What is annotated in the class is a field. Without an `__init__`, the constructor takes the fields; an `__init__`
-    sets each of them. A network with other parameters is another module: `replace` makes it.
+    Annotated names of the class are its fields. Without an `__init__`, the constructor takes the fields; an `__init__`
+    must set each field once. `replace` returns a module with other values.
 
     >>> import tensorken as tk
     >>> class Scale(Module):
@@ -56,7 +56,7 @@ class Module:
     def __init_subclass__(cls, *, init: bool = True, **options: Any) -> None:
         """Make the subclass a dataclass; with `init=False` it keeps the inherited constructor.
 
-        Without fields of its own it does so in any case; the word is for those who check types.
+        A subclass without fields of its own keeps it in any case; `init=False` then only informs type checkers.
         """
         super().__init_subclass__(**options)
         writes_init = init and bool(inspect.get_annotations(cls)) and "__init__" not in cls.__dict__
@@ -67,30 +67,30 @@ class Module:
         kind = type(self).__name__
         if name not in names:
             raise AttributeError(
-                f"{kind}: {name!r} is no field; annotate it in the class to make it one{did_you_mean(name, names)}"
+                f"{kind}: {name!r} is not a field; annotate it in the class to make it one{did_you_mean(name, names)}"
             )
         if name in self.__dict__:
             raise AttributeError(
-                f"{kind}: {name!r} is set, and modules never change; make another one, "
+                f"{kind}: {name!r} is already set and modules are immutable; make a new module, "
                 f"as module.replace({name}=...)"
             )
         object.__setattr__(self, name, value)
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(
-            f"{type(self).__name__}: {name!r} stays, as modules never change; replace makes another"
+            f"{type(self).__name__}: {name!r} cannot be deleted, as modules are immutable; use replace"
         )
 
-    if not TYPE_CHECKING:  # for type checkers, each name would be one of the module's
+    if not TYPE_CHECKING:  # type checkers would accept every attribute
 
-        def __getattr__(self, name: str) -> Any:  # asked for what is not there alone
+        def __getattr__(self, name: str) -> Any:  # called only if normal lookup fails
             kind = type(self).__name__
             if name in [field.name for field in dataclasses.fields(self)]:
                 raise AttributeError(f"{kind}: the field {name!r} was not set; set it in __init__")
             raise AttributeError(f"{kind!r} object has no attribute {name!r}")
 
     def replace(self, **fields: Any) -> Self:
-        """This module with other values in some of its fields.
+        """A copy of this module with other values in some of its fields.
 
         Raises:
             ArgumentError: if there is no such field.
@@ -115,11 +115,13 @@ class Module:
 
     def __repr__(self) -> str:
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        return shown(type(self).__name__, [f"{f.name}={_text(getattr(self, f.name, ...))}" for f in fields])
+        return format_module(
+            type(self).__name__, [f"{f.name}={_text(getattr(self, f.name, ...))}" for f in fields]
+        )
 
 
-WIDTH = 100  # columns of one line of a module's text
-STEP = re.compile(  # of a path in a tree: .name, [number] or ["key"]
+LINE_WIDTH = 100  # columns of a line of a module's repr
+PATH_STEP = re.compile(  # a step of a tree path: .name, [number] or ["key"]
     r'\.(\w+)|\[(-?\w+)\]|\["((?:[^"\\]|\\.)*)"\]'
 )
 
@@ -135,7 +137,7 @@ class Function(Module):
     function: Callable[[Tensor], Tensor] = static()
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The function's result."""
+        """Apply the function."""
         return self.function(x)
 
     def __repr__(self) -> str:
@@ -143,7 +145,7 @@ class Function(Module):
 
 
 def size(module: Any) -> int:
-    """How many numbers a module, or any tree of tensors, holds.
+    """The number of elements of all tensors of a module or any tree.
 
     >>> import tensorken as tk
     >>> from tensorken_nn import mlp
@@ -154,10 +156,10 @@ def size(module: Any) -> int:
 
 
 def named_parameters(module: Any) -> dict[str, Tensor]:
-    """The parameters of a module, or any tree of tensors, by their place in it, in the order of its leaves.
+    """The parameters of a module or any tree of tensors by their dotted path, in the order of the leaves.
 
     Raises:
-        ArgumentError: if two places would have one name, as `"a.b"` and `"b"` in `"a"` of a dict.
+        ArgumentError: if two paths give the same name, such as key `"a.b"`, and key `"b"` in key `"a"`, of a dict.
 
     >>> import tensorken as tk
     >>> from tensorken_nn import mlp
@@ -167,36 +169,36 @@ def named_parameters(module: Any) -> dict[str, Tensor]:
     pairs, _ = tree.flatten_with_path(module)
     found: dict[str, Tensor] = {}
     for path, leaf in pairs:
-        name = STEP.sub(lambda step: f".{step[step.lastindex or 0]}", path).removeprefix(".")
+        name = PATH_STEP.sub(lambda step: f".{step[step.lastindex or 0]}", path).removeprefix(".")
         if name in found:
             raise ArgumentError(
-                f"named_parameters: two places are called {name!r}, one is {path}; rename its key"
+                f"named_parameters: two paths give the name {name!r}, one of them {path}; rename its key"
             )
         found[name] = leaf
     return found
 
 
-def shown(name: str, parts: Iterable[Any]) -> str:
-    """A module's text, on one line or, if that is too long, with a line for each of its parts.
+def format_module(name: str, parts: Iterable[Any]) -> str:
+    """The repr of a module: one line, or a line for each part if that is too long.
 
-    >>> shown("Pair", ["left=1", 2])
+    >>> format_module("Pair", ["left=1", 2])
     'Pair(left=1, 2)'
     """
     texts = [_text(part) for part in parts]
     line = f"{name}({', '.join(texts)})"
-    if len(line) <= WIDTH and not any("\n" in text for text in texts):
+    if len(line) <= LINE_WIDTH and not any("\n" in text for text in texts):
         return line
     return "\n".join([f"{name}(", *[f"  {line}" for text in texts for line in f"{text},".split("\n")], ")"])
 
 
 def _text(value: Any) -> str:
-    """A tensor is told by its dtype and shape, since its numbers say little."""
+    """A value as text; a tensor by its dtype and shape."""
     if isinstance(value, str):
         return value
     if isinstance(value, Tensor):
         return f"{value.dtype} {value.shape}"
     if isinstance(value, (tuple, list)) and any(isinstance(part, Module) for part in value):
-        return shown("", value)
+        return format_module("", value)
     if isinstance(value, FunctionType):
         return value.__name__
     return repr(value)

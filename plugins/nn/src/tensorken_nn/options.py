@@ -1,6 +1,6 @@
-"""Options: the settings of a job are a dataclass, and its fields are what the command line takes.
+"""Command-line options from the fields of a dataclass of settings.
 
-A field made by `option` knows its help and how its text is read, so a setting is written down once.
+A field made by `option` contains its help and its parser, so each setting is declared once.
 """
 
 from __future__ import annotations
@@ -18,68 +18,68 @@ N = TypeVar("N", int, float, str)
 
 
 def option(
-    default: Any, read: Callable[[str], Any], help: str, *, several: bool = False, extends: bool = False
+    default: Any, read: Callable[[str], Any], help: str, *, multiple: bool = False, may_change: bool = False
 ) -> Any:
     """A field of a dataclass of settings.
 
     Args:
-        default: its value where none is given.
-        read: how a word of the command line is read.
-        help: what it means.
-        several: whether it is a tuple, from any number of words.
-        extends: whether a training that goes on may have another value than it began with.
+        default: the default value.
+        read: parses one argument of the command line.
+        help: the text for --help.
+        multiple: whether the value is a tuple, from any number of arguments.
+        may_change: whether a resumed run may have another value.
     """
-    metadata = {"read": read, "help": help, "several": several, "extends": extends}
+    metadata = {"read": read, "help": help, "multiple": multiple, "may_change": may_change}
     return dataclasses.field(default=default, metadata=metadata)
 
 
 def add_options(parser: ArgumentParser, settings: type) -> None:
-    """An option for each field: `--batch-size` for `batch_size`."""
+    """Add an option for each field, such as `--batch-size` for `batch_size`."""
     for field in dataclasses.fields(settings):
         read, default = field.metadata["read"], field.default
-        words = _words(default)
+        text = _format(default)
         parser.add_argument(
             f"--{field.name.replace('_', '-')}",
             type=read,
-            nargs="*" if field.metadata["several"] else None,
-            default=SUPPRESS,  # so that it is known what was given
+            nargs="*" if field.metadata["multiple"] else None,
+            default=SUPPRESS,  # so that only given options are in the namespace
             metavar=getattr(read, "__name__", "word").upper(),
-            help=field.metadata["help"] + ("" if default is None else f" (default: {words})"),
+            help=field.metadata["help"] + ("" if default is None else f" (default: {text})"),
         )
 
 
-def settings_from(options: Namespace, settings: type, recorded: Mapping[str, Any] | None = None) -> Any:
-    """The settings that the command line gave, and for the others their defaults, or what was recorded.
+def parse_settings(options: Namespace, settings: type, saved: Mapping[str, Any] | None = None) -> Any:
+    """The settings from the command line; other settings have their default or, in a resumed run, their saved value.
 
     Args:
-        options: what the command line gave.
+        options: the parsed arguments.
         settings: a dataclass whose fields are options.
-        recorded: the settings of the training that is to go on, as `as_json` gave them.
+        saved: the settings of the run to resume, from `to_json`.
 
     Raises:
-        ArgumentError: if a recorded setting would change, and may not.
+        ArgumentError: if a setting differs from its saved value and may not change.
     """
     fields = {field.name: field for field in dataclasses.fields(settings)}
     given = {name: _tuple(value) for name, value in vars(options).items() if name in fields}
-    if recorded is None:
+    if saved is None:
         return settings(**given)
     known = {}
     for name, field in fields.items():
-        value = recorded.get(name, field.default)
+        value = saved.get(name, field.default)
         known[name] = _tuple(value) if not isinstance(value, str) else field.metadata["read"](value)
-        if name in given and given[name] != known[name] and not field.metadata["extends"]:
+        if name in given and given[name] != known[name] and not field.metadata["may_change"]:
             raise ArgumentError(
-                f"train: the training began with --{name.replace('_', '-')} {_words(known[name])}, got "
-                f"{_words(given[name])}; what goes on keeps its settings, so leave it out or begin anew"
+                f"train: the run was started with --{name.replace('_', '-')} {_format(known[name])}, got "
+                f"{_format(given[name])}; a resumed run keeps its settings, so leave the option out or start a new run"
             )
     return settings(**{**known, **given})
 
 
-def as_json(settings: Any) -> dict[str, Any]:
-    """Settings as JSON has them.
+def to_json(settings: Any) -> dict[str, Any]:
+    """Settings as JSON values.
 
     >>> from tensorken_nn.jobs.digits import Settings
-    >>> as_json(Settings(epochs=3))["epochs"]
+    >>> to_json(Settings(epochs=3))["epochs"]
     3
     """
     return {name: str(v) if isinstance(v, Path) else v for name, v in dataclasses.asdict(settings).items()}
@@ -89,7 +89,7 @@ def _tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _words(value: Any) -> str:
+def _format(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
@@ -139,7 +139,7 @@ def share(text: str) -> float:
 
 
 def one_of(*words: str) -> Callable[[str], str]:
-    """One of these words.
+    """A parser that accepts one of these words.
 
     >>> one_of("mlp", "convnet")("mlp")
     'mlp'

@@ -1,4 +1,4 @@
-"""Precision: where narrow floats are computed with as wider ones."""
+"""Mixed precision: compute in float32 where float16 is too narrow."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import tensorken as tk
 from tensorken import Tensor
 
 
-def widened(x: Tensor) -> Tensor:
-    """x, float16 as float32, which holds sums of squares: float16 ends at 65504, and small squares are 0 there.
+def widen(x: Tensor) -> Tensor:
+    """x, converted to float32 if it is float16, in which squares overflow beyond 65504 or underflow to 0.
 
-    >>> widened(tk.ones(2, dtype=tk.float16)).dtype.name
+    >>> widen(tk.ones(2, dtype=tk.float16)).dtype.name
     'float32'
     """
     return x.astype(tk.float32) if x.dtype is tk.float16 else x

@@ -1,4 +1,4 @@
-"""Prefetching: a thread makes the next batches while the last one is learned from."""
+"""Prefetching: a thread prepares the next batches during a training step."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ T = TypeVar("T")
 
 
 def prefetch(source: Iterable[T], size: int = 2) -> Generator[T, None, None]:
-    """What the source gives, made in a thread, up to `size` things before they are asked for.
+    """Iterate over the source in a thread, up to `size` items ahead.
 
-    The thread sees the context of the call: a backend that is in use there is in use in the thread. It begins when the
-    first thing is asked for. It ends with the source, with an error of the source, which is raised here after what
-    came before it, or when the iterator is closed or forgotten; a source that is a generator is closed then.
+    The thread has the context variables of the caller, such as the backend in use. It starts at the first request.
+    It ends with the source, or when the iterator is closed or garbage-collected, which also closes a source that is
+    a generator. An error of the source is raised here, after the items before it.
 
     Args:
-        source: what is iterated over, in the thread.
-        size: how many things may wait.
+        source: iterated over in the thread.
+        size: the largest number of items that wait.
 
     Raises:
-        ArgumentError: if none may wait.
+        ArgumentError: if `size` is not positive.
 
     >>> import tensorken as tk
     >>> from tensorken_nn.loader import DataLoader
@@ -36,50 +36,50 @@ def prefetch(source: Iterable[T], size: int = 2) -> Generator[T, None, None]:
     [[0, 1], [2, 3], [4]]
     """
     if size < 1:
-        raise ArgumentError(f"prefetch: at least one thing must be able to wait, got size {size}")
+        raise ArgumentError(f"prefetch: size must be 1 or more, got {size}")
     return _prefetched(source, size, copy_context())
 
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """What follows the last thing: the error that ended the source, if one did."""
+    """Marks the end of the items, with the error that ended the source, if any."""
 
     error: BaseException | None = None
 
 
 def _prefetched(source: Iterable[T], size: int, context: Context) -> Generator[T, None, None]:
-    things: SimpleQueue[T | _End] = SimpleQueue()
+    items: SimpleQueue[T | _End] = SimpleQueue()
     free, stopped = Semaphore(size), Event()
-    # A daemon: a process that ends with an iterator that nobody closed does not wait for it.
+    # A daemon thread: an unclosed iterator must not keep the process alive.
     thread = Thread(
-        target=context.run, args=(_fill, source, things, free, stopped), name="prefetch", daemon=True
+        target=context.run, args=(_fill, source, items, free, stopped), name="prefetch", daemon=True
     )
     thread.start()
     try:
-        while not isinstance(thing := things.get(), _End):
+        while not isinstance(item := items.get(), _End):
             free.release()
-            yield thing
-        if thing.error is not None:
-            raise thing.error
+            yield item
+        if item.error is not None:
+            raise item.error
     finally:
         stopped.set()
         free.release()
         thread.join()
 
 
-def _fill(source: Iterable[T], things: SimpleQueue[T | _End], free: Semaphore, stopped: Event) -> None:
-    """What the thread does: wait for room, make the next thing, until there is none or nobody wants it."""
+def _fill(source: Iterable[T], items: SimpleQueue[T | _End], free: Semaphore, stopped: Event) -> None:
+    """The thread's function: put items into the queue, as there is room, until the source ends or `stopped` is set."""
     end = _End()
     try:
         iterator = iter(source)
         try:
             while free.acquire() and not stopped.is_set():
-                things.put(next(iterator))
+                items.put(next(iterator))
         except StopIteration:
             pass
         finally:
             if isinstance(iterator, Generator):
                 iterator.close()
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it is raised where the things are asked for
+    except BaseException as error:  # noqa: BLE001 - raised again in the consumer
         end = _End(error)
-    things.put(end)
+    items.put(end)

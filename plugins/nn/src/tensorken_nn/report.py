@@ -1,6 +1,6 @@
-"""The report of a run: lines and a progress bar for the person who waits, records in the run's folder for later.
+"""The report of a training run: console output with a progress bar, and records in the run's directory.
 
-All lines are ASCII, whatever the console could show.
+All output is ASCII, so that every console can show it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any, Self
 
 from tqdm import tqdm
 
-from tensorken_nn import curves, figures, folder
-from tensorken_nn.pictures import attempt
-from tensorken_nn.training import Record, Shown, Task
+from tensorken_nn import curves, metrics, run_directory
+from tensorken_nn.plots import try_draw
+from tensorken_nn.training import Record, Summary, Task
 
 
 class Report:
-    """What is told of one training; entered while it runs, so that the progress bar goes in any case."""
+    """The report of one training run; a context manager, so that the progress bar is always removed."""
 
     def __init__(
         self,
         task: Task,
-        place: Path,
+        directory: Path,
         facts: Mapping[str, Any],
         records: Iterable[Record] = (),
         *,
@@ -33,13 +33,13 @@ class Report:
         quiet: bool = False,
     ) -> None:
         self.task = task
-        self.place = place
+        self.directory = directory
         self.records = list(records)
-        self.step = step  # how many were done
+        self.step = step  # the number of steps done
         self._facts = facts
         self._quiet = quiet
-        watched = not quiet and sys.stderr is not None and sys.stderr.isatty()
-        columns, lines = shutil.get_terminal_size()  # a guess if need be: without it, tqdm hides the bar
+        is_terminal = not quiet and sys.stderr is not None and sys.stderr.isatty()
+        columns, lines = shutil.get_terminal_size()  # may be a guess; without a size, tqdm hides the bar
         self._bar = tqdm(
             total=task.steps,
             initial=step,
@@ -48,17 +48,19 @@ class Report:
             nrows=lines,
             leave=False,
             ascii=True,
-            disable=not watched,
+            disable=not is_terminal,
         )
 
     def __enter__(self) -> Self:
-        folder.write(self.place / folder.SUMMARY, self._facts)
-        folder.replace(self.place / folder.METRICS, [self._row(record) for record in self.records])
+        run_directory.write_json(self.directory / run_directory.SUMMARY, self._facts)
+        run_directory.write_records(
+            self.directory / run_directory.METRICS, [self._row(record) for record in self.records]
+        )
         for line in self.task.description:
-            self.say(line)
-        self.say(", ".join([f"{name}: {self._facts[name]}" for name in ("backend", "device", "seed")]))
+            self.print(line)
+        self.print(", ".join([f"{name}: {self._facts[name]}" for name in ("backend", "device", "seed")]))
         if self.step:
-            self.say(f"goes on after step {self.step} of {self.task.steps}")
+            self.print(f"resuming after step {self.step} of {self.task.steps}")
         return self
 
     def __exit__(
@@ -67,63 +69,65 @@ class Report:
         self._bar.close()
 
     def after_step(self) -> None:
-        """Move the bar."""
+        """Advance the progress bar."""
         self.step += 1
         self._bar.update()
 
-    def after_period(self, record: Record, glimpse: str | None = None) -> None:
-        """Tell and record the figures of a period."""
-        folder.append(self.place / folder.METRICS, self._row(record))
+    def after_period(self, record: Record, preview: str | None = None) -> None:
+        """Print and record the metrics of a period."""
+        run_directory.append_record(self.directory / run_directory.METRICS, self._row(record))
         self.records.append(record)
-        done, wanted = self.task.shown(record.step)
-        self.say(f"{self.task.unit} {done:{len(str(wanted))}}/{wanted}   {figures.told(record.figures)}")
-        if glimpse is not None:
-            self.say("\n" + "\n".join([f"  | {line}" for line in glimpse.splitlines()]) + "\n")
+        done, wanted = self.task.progress(record.step)
+        self.print(f"{self.task.unit} {done:{len(str(wanted))}}/{wanted}   {metrics.format(record.metrics)}")
+        if preview is not None:
+            self.print("\n" + "\n".join([f"  | {line}" for line in preview.splitlines()]) + "\n")
 
-    def finish(self, record: Record, shown: Shown, seconds: float) -> None:
-        """Tell and record the result: what there is to show, the curves, and last the figure that was watched."""
+    def finish(self, record: Record, summary: Summary, seconds: float) -> None:
+        """Print and record the results: the summary, the curves and, on the last line, the monitored metric."""
         task = self.task
-        results = {**shown.results, "seconds": round(seconds, 3)}
-        value = record.figures[task.watched]
-        last = figures.last(task.watched, value)
-        folder.write(self.place / folder.SUMMARY, {**self._facts, **record.figures, **results})
+        results = {**summary.results, "seconds": round(seconds, 3)}
+        value = record.metrics[task.monitor]
+        last = metrics.format_final(task.monitor, value)
+        run_directory.write_json(
+            self.directory / run_directory.SUMMARY, {**self._facts, **record.metrics, **results}
+        )
         self._bar.close()
-        for line in shown.lines:
-            self.say(line)
+        for line in summary.lines:
+            self.print(line)
         title = f"{self._facts['job']} on {self._facts['backend']}, seed {self._facts['seed']}, {last}"
-        problem = attempt(
+        problem = try_draw(
             lambda file: curves.draw(self.records, task.period, task.unit, file, title),
-            self.place / folder.CURVES,
+            self.directory / run_directory.CURVES,
         )
         for line in problem:
-            self.say(line)
-        self.say(f"{seconds:.1f} s; results are in {self.place}")
-        tell(last)
+            self.print(line)
+        self.print(f"{seconds:.1f} s; results are in {self.directory}")
+        print_line(last)
 
     @property
     def progress(self) -> str:
-        """How far it came."""
-        done, wanted = self.task.shown(self.step)
+        """The position in the run, for messages."""
+        done, wanted = self.task.progress(self.step)
         if self.step == self.task.steps:
             return f"after the last {self.task.unit}"
         return f"in {self.task.unit} {done if self.step % self.task.period else done + 1} of {wanted}"
 
-    def say(self, text: str) -> None:
-        """Tell something to a person who is not in a hurry."""
+    def print(self, text: str) -> None:
+        """Print a line unless the run is quiet."""
         if not self._quiet:
             self._bar.clear()
-            tell(text)
+            print_line(text)
 
     def _row(self, record: Record) -> dict[str, Any]:
-        count = {} if self.task.unit == "step" else {self.task.unit: self.task.shown(record.step)[0]}
-        return {**count, "step": record.step, **record.figures}
+        number = {} if self.task.unit == "step" else {self.task.unit: self.task.progress(record.step)[0]}
+        return {**number, "step": record.step, **record.metrics}
 
 
-def tell(text: str) -> None:
-    """Print a line in ASCII, at once."""
+def print_line(text: str) -> None:
+    """Print a line in ASCII, and flush."""
     print(text.encode("ascii", "backslashreplace").decode("ascii"), flush=True)
 
 
-def tell_error(text: str) -> None:
-    """Print a line of an error in ASCII."""
+def print_error(text: str) -> None:
+    """Print an error message in ASCII to standard error."""
     print(f"tensorken: {text}".encode("ascii", "backslashreplace").decode("ascii"), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The subcommand `tensorken sample`: what a model that was trained writes."""
+"""The subcommand `tensorken sample`: draw text from a trained model."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 import tensorken as tk
 from tensorken_core.errors import ArgumentError
-from tensorken_nn import checkpoints, folder
-from tensorken_nn.cli import INTERRUPTED, add_backend, backend_with_values
+from tensorken_nn import checkpoints, run_directory
+from tensorken_nn.cli import INTERRUPTED, add_backend_options, check_backend
 from tensorken_nn.jobs import JOBS
-from tensorken_nn.options import count, quantity, seed, settings_from
-from tensorken_nn.report import tell_error
-from tensorken_nn.runs import Recorded
+from tensorken_nn.options import count, parse_settings, quantity, seed
+from tensorken_nn.report import print_error
+from tensorken_nn.train_run import RunMetadata
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,23 +23,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     file: Path = options.checkpoint
     if file.is_dir():
         file = next(
-            (file / name for name in (folder.BEST, folder.CHECKPOINT) if (file / name).exists()), file
+            (
+                file / name
+                for name in (run_directory.BEST, run_directory.CHECKPOINT)
+                if (file / name).exists()
+            ),
+            file,
         )
     try:
         with tk.use_backend(options.backend, options.device):
-            backend_with_values()
-            recorded = Recorded.of(file)
-            job = JOBS.get(recorded.job)
+            check_backend()
+            saved = RunMetadata.read(file)
+            job = JOBS.get(saved.job)
             if job is None or job.sampler is None:
                 able = ", ".join([name for name, other in JOBS.items() if other.sampler])
                 raise ArgumentError(
-                    f"sample: {file} is of the job {recorded.job!r}, which writes nothing; "
-                    f"give a checkpoint of {able}"
+                    f"sample: {file} is from the job {saved.job!r}, which has no text to draw; "
+                    f"pass a checkpoint of {able}"
                 )
-            settings = settings_from(argparse.Namespace(), job.settings, recorded.settings)
-            write = job.sampler(settings, recorded.facts)
+            settings = parse_settings(argparse.Namespace(), job.settings, saved.settings)
+            write = job.sampler(settings, saved.facts)
             state = checkpoints.load(file, write.state)
-            drawn = write(
+            text = write(
                 state,
                 tk.random.key(options.seed),
                 options.prompt,
@@ -48,14 +53,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 options.top_k,
             )
     except KeyboardInterrupt:
-        tell_error("interrupted")
+        print_error("interrupted")
         return INTERRUPTED
-    _print(drawn)
+    _print(text)
     return 0
 
 
 def _print(text: str) -> None:
-    """Print, whatever the console can show."""
+    """Print; characters that the console cannot show are escaped."""
     encoding = sys.stdout.encoding or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
 
@@ -63,21 +68,21 @@ def _print(text: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tensorken sample",
-        description="Let a model that was trained write.",
+        description="Draw text from a trained model.",
         allow_abbrev=False,
     )
     add = parser.add_argument
     add("checkpoint", type=Path, help="a checkpoint, or the folder of a run")
-    add("--prompt", default="", metavar="TEXT", help="what it begins with")
-    add("--count", type=count, metavar="COUNT", help="how many characters, or names (default: the job's)")
+    add("--prompt", default="", metavar="TEXT", help="the beginning of the text")
+    add("--count", type=count, metavar="COUNT", help="the number of characters or names (default: the job's)")
     add(
         "--temperature",
         type=quantity,
         default=0.8,
         metavar="NUMBER",
-        help="below 1 is surer, above 1 wilder; 0 the likeliest (default: 0.8)",
+        help="below 1 more certain, above 1 more random; 0 takes the likeliest (default: 0.8)",
     )
-    add("--top-k", type=count, metavar="COUNT", help="draw from so many of the likeliest alone")
-    add("--seed", type=seed, default=0, metavar="SEED", help="for what is drawn (default: 0)")
-    add_backend(parser)
+    add("--top-k", type=count, metavar="COUNT", help="draw only from the COUNT likeliest")
+    add("--seed", type=seed, default=0, metavar="SEED", help="of the random draws (default: 0)")
+    add_backend_options(parser)
     return parser

@@ -1,4 +1,4 @@
-"""Sampling: one token by the chances that logits give."""
+"""Draw tokens from logits."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tensorken_core.errors import ArgumentError
 
 
 def draw(key: Tensor, logits: Tensor, temperature: float | Tensor = 1.0, top_k: int | None = None) -> Tensor:
-    """An index for each row of logits, drawn by softmax(logits / temperature).
+    """Draw an index for each row of logits from softmax(logits / temperature).
 
     Args:
-        key: for what is drawn.
+        key: for the draws.
         logits: shape (..., tokens), float.
-        temperature: above 0; below 1 likely tokens become likelier, above 1 all become more alike. The number 0
-            takes the likeliest.
-        top_k: only so many of the likeliest can be drawn, and those as likely as the last of them; None: all.
+        temperature: positive; below 1 likely tokens become likelier, above 1 the distribution becomes more even. The
+            number 0 takes the likeliest.
+        top_k: draw only from the `top_k` likeliest tokens, and those as likely as the last of them; None: all.
 
     Returns:
         Shape (...), int.
@@ -33,7 +33,7 @@ def draw(key: Tensor, logits: Tensor, temperature: float | Tensor = 1.0, top_k: 
     """
     if not isinstance(temperature, Tensor) and not temperature >= 0.0:
         raise ArgumentError(
-            f"draw: need a temperature from 0, got {temperature}; 1 keeps the chances as they are"
+            f"draw: need a temperature from 0, got {temperature}; 1 keeps the probabilities as they are"
         )
     if top_k is not None and top_k < 1:
         raise ArgumentError(f"draw: need a top_k of 1 or more, got {top_k}; None lets all be drawn")

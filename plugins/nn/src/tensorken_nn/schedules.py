@@ -1,8 +1,7 @@
-"""Schedules: how a learning rate changes from step to step.
+"""Learning rate schedules.
 
-A schedule is a number, or a function of the number of the step, of which the first is 1. A function that is compiled
-counts its steps in a tensor, of shape () and a float dtype, and then the rate is such a tensor too: the program is the
-same for all steps. What is here does both.
+A schedule is a number, or a function of the number of the step; the first step is 1. In a compiled function the step is
+a float tensor of shape (), and so is the rate, so that one program works for all steps. The schedules here take both.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ from typing import Any, TypeAlias
 
 from tensorken import Tensor
 from tensorken_core.errors import ArgumentError
-from tensorken_nn.scalars import Scalar, cos, floor, maximum, minimum, until
+from tensorken_nn.scalars import Scalar, cos, floor, maximum, minimum, switch_after
 
 Rate: TypeAlias = Callable[[Any], Any]
-"""From the number of a step, a Python number or a tensor of shape (), to such a number."""
+"""A function from the number of a step, a Python number or a tensor of shape (), to the rate, of the same kind."""
 
 Schedule: TypeAlias = float | Tensor | Rate
 """A constant, or a function of the number of the step; the first is 1."""
 
 
 def linear(start: float, end: float, steps: int) -> Rate:
-    """From `start`, at step 1, in equal parts towards `end`, which it reaches one step after the last.
+    """Linear from `start` at step 1 to `end` at step `steps + 1`, then constant.
 
     Raises:
         ArgumentError: if there is no step.
@@ -41,7 +40,7 @@ def linear(start: float, end: float, steps: int) -> Rate:
 
 
 def cosine(start: float, end: float, steps: int) -> Rate:
-    """From `start`, at step 1, along half a wave towards `end`, which it reaches one step after the last.
+    """Half a cosine wave from `start` at step 1 to `end` at step `steps + 1`, then constant.
 
     Source: Loshchilov, Hutter, SGDR: Stochastic Gradient Descent with Warm Restarts (2017), equation 5.
 
@@ -61,10 +60,10 @@ def cosine(start: float, end: float, steps: int) -> Rate:
 
 
 def staircase(start: float, factor: float, every: int) -> Rate:
-    """From `start`, multiplied by `factor` each time that so many steps were taken.
+    """`start`, multiplied by `factor` after every `every` steps.
 
     Raises:
-        ArgumentError: if a stair has no step, or the factor is not positive.
+        ArgumentError: if `every` or the factor is not positive.
 
     >>> rate = staircase(1.0, 0.5, every=3)
     >>> [rate(step) for step in range(1, 8)]
@@ -75,7 +74,7 @@ def staircase(start: float, factor: float, every: int) -> Rate:
         raise ArgumentError(f"staircase: the factor must be positive, got {factor}")
 
     def rate(step: Any) -> Any:
-        # In the middle between two multiples, no rounding of the quotient reaches the next stair.
+        # With the half, no rounding of the quotient can reach the next stair.
         stair = floor((step - 0.5) / every)
         return start * factor**stair
 
@@ -83,12 +82,13 @@ def staircase(start: float, factor: float, every: int) -> Rate:
 
 
 def join(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Rate:
-    """Schedules one after the other; the last step of each but the last is its boundary.
+    """Schedules one after the other; each boundary is the last step of a schedule.
 
-    Each begins with its own step 1. Numbers make a rate that is constant in pieces.
+    Each schedule starts with its own step 1. Numbers give a piecewise constant rate.
 
     Raises:
-        ArgumentError: if there is not one boundary between each two schedules, or the boundaries do not grow from 1.
+        ArgumentError: if the number of boundaries is not one less than that of schedules, or they do not increase
+            from 1.
 
     >>> rate = join([0.1, linear(0.1, 0.0, 2), 1e-3], boundaries=[2, 4])
     >>> [rate(step) for step in range(1, 7)]
@@ -101,21 +101,21 @@ def join(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Rate:
         )
     starts = [0, *boundaries]
     if any([before >= after for before, after in zip(starts, boundaries, strict=False)]):
-        raise ArgumentError(f"join: the boundaries must grow from 1, got {list(boundaries)}")
+        raise ArgumentError(f"join: the boundaries must increase from 1, got {list(boundaries)}")
 
     def rate(step: Any) -> Any:
-        # All are asked, since one program serves all steps; but none about a step before its first.
-        rates = [value(s, maximum(step - start, 1)) for s, start in zip(schedules, starts, strict=True)]
+        # All schedules are evaluated, as one program must work for all steps, but none before its first step.
+        rates = [rate_at(s, maximum(step - start, 1)) for s, start in zip(schedules, starts, strict=True)]
         found = rates[-1]
         for last, earlier in zip(reversed(boundaries), reversed(rates[:-1]), strict=True):
-            found = until(last, step, earlier, found)
+            found = switch_after(last, step, earlier, found)
         return found
 
     return rate
 
 
 def warmup(schedule: Schedule, steps: int) -> Rate:
-    """A schedule after so many steps in which the rate rises towards its first rate in equal parts.
+    """A schedule preceded by `steps` steps in which the rate rises linearly to its first rate.
 
     Raises:
         ArgumentError: if there is no step.
@@ -125,13 +125,13 @@ def warmup(schedule: Schedule, steps: int) -> Rate:
     [0.25, 0.5, 0.75, 1.0, 0.75, 0.5]
     """
     _check_steps("warmup", steps)
-    return join([lambda step: value(schedule, 1) * step / (steps + 1), schedule], [steps])
+    return join([lambda step: rate_at(schedule, 1) * step / (steps + 1), schedule], [steps])
 
 
-def value(schedule: Schedule, step: Scalar) -> Any:
-    """What a schedule says of a step.
+def rate_at(schedule: Schedule, step: Scalar) -> Any:
+    """The rate of a schedule at a step.
 
-    >>> value(0.1, 7), value(lambda step: 1 / step, 4)
+    >>> rate_at(0.1, 7), rate_at(lambda step: 1 / step, 4)
     (0.1, 0.25)
     """
     return schedule(step) if callable(schedule) else schedule

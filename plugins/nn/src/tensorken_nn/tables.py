@@ -1,4 +1,4 @@
-"""Tables: what a CSV file holds, as inputs and what is to be found from them."""
+"""Read CSV files as inputs and targets."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from tensorken import Tensor
 from tensorken_nn.files import ContentError
 from tensorken_nn.text import read_text
 
-LARGEST = 3.4028234663852886e38  # float32
+FLOAT32_MAX = 3.4028234663852886e38  # the largest finite float32
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The rows of a table, but for the last column, and that column."""
+    """A table: its last column is the targets, the others are the inputs."""
 
     inputs: Tensor  # float32 of shape (rows, columns - 1)
-    targets: Tensor  # of shape (rows,): numbers as float32, or the places of labels in `classes` as int32
+    targets: Tensor  # of shape (rows,): float32 numbers, or int32 indices into `classes`
     columns: tuple[str, ...]  # the names of all columns
-    classes: tuple[str, ...]  # the different labels; none if the targets are numbers
+    classes: tuple[str, ...]  # the distinct labels; empty if the targets are numbers
 
 
 def read_csv(
     path: str | os.PathLike[str], *, labels: bool = False, header: bool | None = None, delimiter: str = ","
 ) -> Table:
-    r"""The table in a file of comma-separated values, in UTF-8, on the backend in use.
+    r"""Read a UTF-8 file of comma-separated values as tensors on the backend in use.
 
-    All columns hold numbers, but the last may hold labels. Empty lines are left out.
+    All columns are numbers, but the last may be labels. Empty lines are skipped.
 
     Args:
         path: of the file.
-        labels: whether the last column tells to which class a row belongs, in a word or a number, or a number that
-            means more or less. Classes are in the order of their numbers, or else of their words.
-        header: whether the first line has the names of the columns; None: if none of its inputs is a number.
+        labels: whether the last column is a class label, a word or a number. Labels are sorted as numbers if all are
+            numbers, else as words.
+        header: whether the first line has the names of the columns; None: detect it, if none of its inputs is a number.
         delimiter: the character between two cells.
 
     Raises:
         FileError: if the file cannot be read.
-        ContentError: if a cell is no finite number, a line has another number of cells than the first, or there are
-            no rows or no inputs; it tells the line.
+        ContentError: if a cell is not a finite number, a line has another number of cells than the first, or there are
+            no rows or no inputs; the message names the line.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -59,12 +59,12 @@ def read_csv(
     """
     rows = list(_rows(path, delimiter))
     if not rows:
-        raise ContentError(f"{path}: there are no rows; give a file that has some")
+        raise ContentError(f"{path}: there are no rows; pass a file with rows")
     first = rows[0].cells
     if len(first) < 2:
         raise ContentError(
-            f"{rows[0].place}: there is only one cell, need an input and a target at least; "
-            f"the cells are taken to be separated by {delimiter!r}"
+            f"{rows[0].place}: there is only one cell, need at least an input and a target; "
+            f"the delimiter is {delimiter!r}"
         )
     if header is None:
         header = not any([_number(cell) is not None for cell in first[:-1]])
@@ -75,7 +75,7 @@ def read_csv(
     for row in rows:
         if len(row.cells) != len(first):
             raise ContentError(
-                f"{row.place}: there are {len(row.cells)} cells, need {len(first)} as in the first line; mend the line"
+                f"{row.place}: there are {len(row.cells)} cells, need {len(first)} as in the first; correct the line"
             )
     inputs = [row.numbers(columns[:-1]) for row in rows]
     if labels:
@@ -96,10 +96,10 @@ class _Row:
 
     def number(self, i: int, column: str) -> float:
         value = _number(self.cells[i])
-        if value is None or not abs(value) <= LARGEST:  # NaN is not
-            need = "a number" if value is None else "a finite number that float32 has"
+        if value is None or not abs(value) <= FLOAT32_MAX:  # also false for NaN
+            need = "a number" if value is None else "a finite float32"
             raise ContentError(
-                f"{self.place}, {column}: {self.cells[i]!r:.60} is not {need}; mend the cell or leave out the line"
+                f"{self.place}, {column}: {self.cells[i]!r:.60} is not {need}; correct the cell or remove the line"
             )
         return value
 
@@ -112,11 +112,11 @@ def _rows(path: str | os.PathLike[str], delimiter: str) -> Iterator[_Row]:
             if any(cells):
                 yield _Row(f"{path}, line {reader.line_num}", [cell.strip() for cell in cells])
     except csv.Error as error:
-        raise ContentError(f"{path}, line {reader.line_num}: {error}; mend the line") from None
+        raise ContentError(f"{path}, line {reader.line_num}: {error}; correct the line") from None
 
 
 def _number(text: str) -> float | None:
-    """The number that a cell holds, if it does; Python's underscores between digits are not what tables have."""
+    """The number in a cell, or None; underscores between digits are not accepted."""
     try:
         return None if "_" in text else float(text)
     except ValueError:
@@ -124,14 +124,16 @@ def _number(text: str) -> float | None:
 
 
 def _labels(rows: Sequence[_Row]) -> tuple[tuple[str, ...], list[int]]:
-    """The different labels in the last column, and the place of each row's among them."""
+    """The distinct labels of the last column, and for each row the index of its label."""
     texts = [row.cells[-1] for row in rows]
     for row, text in zip(rows, texts, strict=True):
         if not text:
-            raise ContentError(f"{row.place}: the label is empty; give one, or leave out the line")
+            raise ContentError(f"{row.place}: the label is empty; add one, or remove the line")
     numbers = [_number(text) for text in texts]
     as_numbers = all([number is not None and math.isfinite(number) for number in numbers])
     keys: list[Any] = list(numbers) if as_numbers else texts  # 1 and 1.0 are one class
-    names = dict(zip(reversed(keys), reversed(texts), strict=True))  # as the first row of the class has it
+    names = dict(
+        zip(reversed(keys), reversed(texts), strict=True)
+    )  # the spelling of the first row of the class
     order = {key: place for place, key in enumerate(sorted(names))}
     return tuple([names[key] for key in order]), [order[key] for key in keys]

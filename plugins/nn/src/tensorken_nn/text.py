@@ -1,4 +1,4 @@
-"""Text: read from a file, and as numbers, one for each character, and back."""
+"""Read text files, and convert text to token numbers and back."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tensorken_nn.files import ContentError, read
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The text of a file in UTF-8, with or without a byte order mark; each line ends in a line feed alone.
+    """Read a UTF-8 file, with or without a byte order mark; line endings become a line feed.
 
     Raises:
         FileError: if the file cannot be read.
-        ContentError: if it is not UTF-8, or there is nothing in it.
+        ContentError: if it is not UTF-8, or is empty.
     """
     data = read(path)
     try:
@@ -24,16 +24,16 @@ def read_text(path: str | os.PathLike[str]) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ContentError(
-            f"{path}, line {line}: byte 0x{data[error.start]:02x} is no UTF-8; save the text as UTF-8"
+            f"{path}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8; save the text as UTF-8"
         ) from None
     if not text:
-        raise ContentError(f"{path}: there is no text; give a file that has some")
+        raise ContentError(f"{path}: the file is empty; pass a file with text")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The characters of a text: each has the number of its place.
+    """The characters of a text; the number of a character is its index.
 
     >>> vocabulary = Vocabulary.of("hello")
     >>> vocabulary
@@ -42,7 +42,7 @@ class Vocabulary:
     ([1, 3, 2, 0], 'hello')
 
     Raises:
-        ArgumentError: if a character is there twice.
+        ArgumentError: if a character occurs twice.
     """
 
     characters: str
@@ -52,12 +52,12 @@ class Vocabulary:
         places = {character: place for place, character in enumerate(self.characters)}
         if len(places) < len(self.characters):
             twice = next(c for place, c in enumerate(self.characters) if places[c] != place)
-            raise ArgumentError(f"Vocabulary: {twice!r} is there twice; see Vocabulary.of")
+            raise ArgumentError(f"Vocabulary: {twice!r} occurs twice; see Vocabulary.of")
         object.__setattr__(self, "_places", places)
 
     @classmethod
     def of(cls, text: str) -> Vocabulary:
-        """That of a text, in the order of Unicode."""
+        """The vocabulary of a text, in Unicode order."""
         return cls("".join(sorted(set(text))))
 
     def __len__(self) -> int:
@@ -67,7 +67,7 @@ class Vocabulary:
         """The numbers of a text's characters.
 
         Raises:
-            ArgumentError: if a character is none of the vocabulary's.
+            ArgumentError: if a character is not in the vocabulary.
         """
         places = self._places
         try:
@@ -75,15 +75,15 @@ class Vocabulary:
         except KeyError as error:
             unknown = error.args[0]
             raise ArgumentError(
-                f"encode: the character {unknown!r}, at {text.index(unknown)}, is none of the {len(self)} known ones: "
-                f"{self.characters[:100]!r}; leave it out"
+                f"encode: character {unknown!r}, at {text.index(unknown)}, is not among the {len(self)} of the "
+                f"vocabulary: {self.characters[:100]!r}; remove it"
             ) from None
 
     def decode(self, tokens: Sequence[int] | Tensor) -> str:
-        """The text of numbers: ints, or a tensor of shape (n,).
+        """The text of token numbers: ints, or a tensor of shape (n,).
 
         Raises:
-            ArgumentError: if a number is none of the vocabulary's.
+            ArgumentError: if a number is out of range.
         """
         numbers: Sequence[int] = tokens.tolist() if isinstance(tokens, Tensor) else tokens
         for number in numbers:

@@ -72,7 +72,7 @@ def test_with_a_cache_it_computes_the_same(backend: str, compiled: bool) -> None
 
     def step(layer: MultiHeadAttention, x: Tensor, cache: Cache, position: Any) -> Any:
         traced.append(x.shape)
-        return layer(x, cache=cache, position=position)
+        return layer.extend(x, cache, position)
 
     run = tk.jit(step, donate_argnums=2) if compiled else step
     found, cache = run(layer, x[:, :3], layer.cache(2, 8), 0)
@@ -98,9 +98,7 @@ def test_errors() -> None:
     layer, x = attention(), sequences()
     with pytest.raises(ShapeError, match=r"got shape \(2, 5, 5\), need \(batch, time, 6\)"):
         layer(x[:, :, :5])
-    with pytest.raises(ArgumentError, match="need a cache and a position, or neither"):
-        layer(x, position=0)  # type: ignore[call-overload]
     with pytest.raises(ShapeError, match=r"a cache of shape \(3, 2, 8, 3\) for keys of shape \(2, 2, 5, 3\)"):
-        layer(x, cache=layer.cache(3, 8), position=0)
-    with pytest.raises(ArgumentError, match="what is not causal has no use for a cache"):
-        attention(causal=False)(x, cache=layer.cache(2, 8), position=0)
+        layer.extend(x, layer.cache(3, 8), 0)
+    with pytest.raises(ArgumentError, match="a cache needs causal attention"):
+        attention(causal=False).extend(x, layer.cache(2, 8), 0)

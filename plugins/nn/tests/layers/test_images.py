@@ -144,7 +144,7 @@ def test_a_small_network_of_images_learns_stripes(backend: str) -> None:
         ),
         (
             lambda: nn.Conv2d(1, 1, 3, 2, "same", key=KEY),
-            r"Conv2d: with stride \(2, 2\) nothing stays the same",
+            r"Conv2d: padding 'same' needs stride 1, got \(2, 2\)",
         ),
         (
             lambda: nn.MaxPool2d(2, padding=2),

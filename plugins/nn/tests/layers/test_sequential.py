@@ -158,7 +158,7 @@ def test_a_residual_adds_what_went_in(backend: str) -> None:
     assert nn.Residual(layer, tk.relu)(x).tolist() == (x + tk.relu(layer(x))).tolist()
     assert repr(nn.Residual(tk.relu)) == "Residual(Function(relu))"
     with pytest.raises(
-        ShapeError, match=r"Residual: the layers make shape \(4, 2\) of \(4, 3\); they must keep it"
+        ShapeError, match=r"Residual: the layers map shape \(4, 3\) to \(4, 2\); they must keep"
     ):
         nn.Residual(nn.Linear(3, 2, key=tk.random.key(0)))(x)
 

@@ -14,7 +14,7 @@ import tensorken as tk
 from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_core.language.op import OPS
 from tensorken_nn.vertex import Function, Vertex, add, functions, lift, matmul, mult
-from tensorken_nn.vertex.derivatives import pull_of
+from tensorken_nn.vertex.derivatives import vjp_of
 from tensorken_nn.vertex.functions import Elementwise
 
 pytestmark = pytest.mark.slow
@@ -59,7 +59,7 @@ def test_the_derivative_of_floats_is_that_of_the_op(name: str) -> None:
     if op.arity == 2:
         points = [(a, b) for (a,) in points for b in (middle[1], middle[4], 0.0, 1.0, 2.0)]
     for operands in points:
-        found = pull_of(name)(3.0, op.scalar(*operands), *operands)
+        found = vjp_of(name)(3.0, op.scalar(*operands), *operands)
         wanted = pulled(lambda a, *rest: a.apply(op, *rest), 3.0, *operands)
         assert all(map(same, found, wanted)), (operands, found, wanted)
 

@@ -213,8 +213,8 @@ def test_derivatives_of_a_matrix_product() -> None:
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (Matrix(A), r"matmul: \(2, 3\) @ \(2, 3\): 3 columns meet 2 rows; they must be as many"),
-        (Vector(1.0, 2.0), r"matmul: \(2, 3\) @ \(2,\): 3 columns meet 2 rows"),
+        (Matrix(A), r"matmul: \(2, 3\) @ \(2, 3\): 3 columns and 2 rows; the numbers must be equal"),
+        (Vector(1.0, 2.0), r"matmul: \(2, 3\) @ \(2,\): 3 columns and 2 rows"),
     ],
 )
 def test_products_of_other_shapes_are_refused(other: Any, message: str) -> None:

@@ -1,4 +1,4 @@
-"""The jobs: trainings that come with their data, each a module with its settings and its recipe."""
+"""Jobs: ready-made training tasks, each a module with its data, settings and model."""
 
 from tensorken_nn.jobs.job import Job, Sampler
 from tensorken_nn.jobs.table import JOBS

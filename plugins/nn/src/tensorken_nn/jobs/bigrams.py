@@ -1,6 +1,6 @@
-"""The job `bigrams`: how often each character follows each other one in names, and names by those chances.
+"""The job `bigrams`: count the pairs of characters in names, and draw names from these counts.
 
-Source of the model and its figures: Andrej Karpathy, makemore, part 1 (2022).
+Source of the model and its metrics: Andrej Karpathy, makemore, part 1 (2022).
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from typing import Any
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken_nn.jobs.corpora import alphabet, names, pairs, spelled
+from tensorken_nn.jobs.corpora import alphabet, names, pairs, spell
 from tensorken_nn.options import option, quantity, seed
-from tensorken_nn.pictures import attempt, heat_map
+from tensorken_nn.plots import heat_map, try_draw
 from tensorken_nn.sampling import draw
 from tensorken_nn.text import Vocabulary
-from tensorken_nn.training import Shown, Task
+from tensorken_nn.training import Summary, Task
 
-SHOWN = 10  # names that are drawn after the training
-LONGEST = 100  # characters of a name that is drawn
+SAMPLES = 10  # names to draw after training
+MAX_LENGTH = 100  # characters of a drawn name
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What can be chosen."""
+    """The settings of the job."""
 
     text: Path | None = option(None, Path, "a file with one name a line (default: 32 033 given names)")
-    smoothing: float = option(1.0, quantity, "is added to each count, so that nothing is impossible")
-    seed: int = option(0, seed, "for all that is random")
+    smoothing: float = option(1.0, quantity, "is added to each count, so that no pair is impossible")
+    seed: int = option(0, seed, "of all random numbers")
 
 
 def count(first: Tensor, second: Tensor, size: int) -> Tensor:
-    """How often each character (column) follows each (row), float32 of shape (size, size).
+    """Count how often each character (column) follows each other (row); float32 of shape (size, size).
 
     >>> count(tk.tensor([0, 0, 1]), tk.tensor([1, 1, 0]), 2).tolist()
     [[0.0, 2.0], [1.0, 0.0]]
@@ -44,14 +44,14 @@ def count(first: Tensor, second: Tensor, size: int) -> Tensor:
 
 
 def negative_log_likelihood(counts: Tensor, smoothing: float) -> Tensor:
-    """The mean of -log(the chance of a pair), over all pairs that were counted; shape ()."""
+    """The mean of -log(probability) over all counted pairs; shape ()."""
     smoothed = counts + smoothing
     chances = smoothed / smoothed.sum(1, keepdims=True)
     return -tk.where(counts > 0, counts * tk.log(chances), 0.0).sum() / counts.sum()
 
 
 def prepare(settings: Settings) -> Task:
-    """The pairs of characters; the one step counts them."""
+    """Make the task, whose only step counts the pairs."""
     words = names(settings.text)
     vocabulary = alphabet(words)
     data = pairs(words, vocabulary)
@@ -71,15 +71,15 @@ def prepare(settings: Settings) -> Task:
         steps=1,
         period=1,
         key=tk.random.key(settings.seed),
-        watched="loss",
+        monitor="loss",
         unit="step",
-        show=lambda counts, folder: show(counts, vocabulary, settings, folder),
+        summarize=lambda counts, folder: summarize(counts, vocabulary, settings, folder),
         facts={"characters": vocabulary.characters},
     )
 
 
-def show(counts: Tensor, vocabulary: Vocabulary, settings: Settings, folder: Path) -> Shown:
-    """The commonest pairs, names that are drawn, and a picture of all counts."""
+def summarize(counts: Tensor, vocabulary: Vocabulary, settings: Settings, folder: Path) -> Summary:
+    """The most frequent pairs, drawn names, and a plot of all counts."""
     table: list[list[float]] = counts.tolist()
     characters = vocabulary.characters
     ordered = sorted(
@@ -91,21 +91,21 @@ def show(counts: Tensor, vocabulary: Vocabulary, settings: Settings, folder: Pat
         key=lambda pair: (-pair[0], pair[1]),
     )
     (folder / "bigrams.vl.json").write_text(json.dumps(vega_lite(ordered), indent=1) + "\n", encoding="utf-8")
-    problem = attempt(lambda file: heat_map(table, characters, file), folder / "bigrams.png")
+    problem = try_draw(lambda file: heat_map(table, characters, file), folder / "bigrams.png")
     drawn = Bigrams(vocabulary, settings.smoothing)(
-        counts, tk.random.key(settings.seed), "", SHOWN, 1.0, None
+        counts, tk.random.key(settings.seed), "", SAMPLES, 1.0, None
     )
     lines = [
-        "commonest pairs: " + ", ".join([f"{pair} {n}" for n, pair in ordered[:5]]),
+        "most frequent pairs: " + ", ".join([f"{pair} {n}" for n, pair in ordered[:5]]),
         *problem,
-        "names by these chances:",
+        "names drawn from these counts:",
         *[f"  {name}" for name in drawn.splitlines()],
     ]
-    return Shown(lines, {"pairs": {pair: n for n, pair in ordered if n}})
+    return Summary(lines, {"pairs": {pair: n for n, pair in ordered if n}})
 
 
 def vega_lite(ordered: Sequence[tuple[int, str]]) -> dict[str, Any]:
-    """The counts as a picture in the language Vega-Lite, https://vega.github.io/vega-lite/ (version 5)."""
+    """The counts as a Vega-Lite plot, https://vega.github.io/vega-lite/ (version 5)."""
     axes = {"x": {"field": "second", "type": "ordinal"}, "y": {"field": "first", "type": "ordinal"}}
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
@@ -126,20 +126,20 @@ class Bigrams:
     def __call__(
         self, state: Tensor, key: Tensor, prompt: str, count: int, temperature: float, top_k: int | None
     ) -> str:
-        """So many names, a line each, that begin with the prompt."""
+        """Draw `count` names that begin with the prompt, one a line."""
         logits = tk.log(state + self.smoothing)
         start = self.vocabulary.encode(prompt)
         rows = tk.tensor([[start[-1] if start else 0]] * count, tk.int32)
         places = []
-        for place in range(LONGEST):
+        for place in range(MAX_LENGTH):
             drawn = draw(tk.random.fold_in(key, place), logits[rows[:, 0]], temperature, top_k).astype(
                 tk.int32
             )
             rows = tk.where(
                 (rows == 0) & (place + len(start) > 0), 0, drawn[:, None]
-            )  # what has ended stays so
+            )  # finished names stay finished
             places.append(rows)
             if not rows.any():
                 break
         codes: list[list[int]] = tk.concatenate(places, axis=1).tolist()
-        return "\n".join([prompt + spelled(row, self.vocabulary) for row in codes])
+        return "\n".join([prompt + spell(row, self.vocabulary) for row in codes])

@@ -1,4 +1,4 @@
-"""What jobs that tell classes apart have in common: their figures, and what they show."""
+"""Metrics and summaries shared by the classification jobs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from tensorken import Tensor
 from tensorken_nn.losses import cross_entropy
-from tensorken_nn.metrics import accuracy, confusion, table
-from tensorken_nn.training import Shown
+from tensorken_nn.metrics import accuracy, confusion, format_confusion
+from tensorken_nn.training import Summary
 
 Examples: TypeAlias = tuple[Tensor, Tensor]
 """Inputs of shape (n, ...) and labels of shape (n,), int."""
@@ -17,22 +17,22 @@ Examples: TypeAlias = tuple[Tensor, Tensor]
 def classify(
     model: Any, examples: Examples, label_smoothing: float = 0.0
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The cross-entropy and the accuracy."""
+    """The cross-entropy and accuracy of a model on examples."""
     inputs, labels = examples
     logits = model(inputs)
     return cross_entropy(logits, labels, label_smoothing), {"accuracy": accuracy(logits, labels)}
 
 
 def evaluate(model: Any, examples: Examples, label_smoothing: float = 0.0) -> dict[str, Tensor]:
-    """The figures of examples that were held out, all of them at once."""
-    loss, figures = classify(model, examples, label_smoothing)
-    return {"test_loss": loss, "test_accuracy": figures["accuracy"]}
+    """The metrics on the test set, computed in one batch."""
+    loss, metrics = classify(model, examples, label_smoothing)
+    return {"test_loss": loss, "test_accuracy": metrics["accuracy"]}
 
 
-def show(model: Any, examples: Examples, classes: Sequence[str]) -> Shown:
-    """The confusion table of examples that were held out."""
+def summarize(model: Any, examples: Examples, classes: Sequence[str]) -> Summary:
+    """The confusion table of the test set."""
     inputs, labels = examples
     counts = confusion(labels.tolist(), model(inputs).argmax(-1).tolist(), len(classes))
-    heading = "confusion table of the test: the class (row) and what it was taken for (column)"
+    heading = "confusion table of the test set: class (row) and prediction (column)"
     names = [f"{i:4} is {name}" for i, name in enumerate(classes) if str(i) != name]
-    return Shown(("", heading, *table(counts), *names, ""), {"confusion": counts})
+    return Summary(("", heading, *format_confusion(counts), *names, ""), {"confusion": counts})

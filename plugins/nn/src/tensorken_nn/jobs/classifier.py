@@ -1,4 +1,4 @@
-"""The job `classifier`: a multilayer perceptron learns from a table of your own to which class a row belongs."""
+"""The job `classifier`: train a multilayer perceptron on a CSV file to predict the class of a row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tensorken as tk
 from tensorken import Tensor
 from tensorken_core.errors import ArgumentError
 from tensorken_nn.data import hold_out
-from tensorken_nn.jobs.classification import classify, evaluate, show
+from tensorken_nn.jobs.classification import classify, evaluate, summarize
 from tensorken_nn.layers import Sequential, mlp
 from tensorken_nn.loader import DataLoader
 from tensorken_nn.module import Module, size
@@ -22,26 +22,26 @@ from tensorken_nn.training import Learner, Task, gradient_step
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What can be chosen."""
+    """The settings of the job."""
 
-    csv: Path | None = option(None, Path, "a table, one row a line, whose last column is the class (needed)")
-    epochs: int = option(50, count, "how often all rows are seen", extends=True)
-    batch_size: int = option(32, count, "how many rows make a step")
-    learning_rate: float = option(3e-3, rate, "of the first step; it falls to 0, as a cosine")
-    hidden: tuple[int, ...] = option((64, 64), count, "the sizes of the hidden layers, if any", several=True)
-    held_out: float = option(0.2, share, "the share of the rows that only test")
-    seed: int = option(0, seed, "for all that is random")
+    csv: Path | None = option(None, Path, "a CSV file whose last column is the class (required)")
+    epochs: int = option(50, count, "the number of passes over all rows", may_change=True)
+    batch_size: int = option(32, count, "the number of rows in a batch")
+    learning_rate: float = option(3e-3, rate, "of the first step; it falls to 0 along a cosine")
+    hidden: tuple[int, ...] = option((64, 64), count, "the sizes of the hidden layers, if any", multiple=True)
+    held_out: float = option(0.2, share, "the fraction of the rows in the test set")
+    seed: int = option(0, seed, "of all random numbers")
 
 
 class Standardized(Module):
-    """Takes a mean from each column and divides by a deviation; neither is learned."""
+    """Subtracts a mean from each column and divides by a deviation; neither is trained."""
 
     mean: Tensor  # (columns,)
     deviation: Tensor  # (columns,)
 
     @classmethod
     def of(cls, inputs: Tensor) -> Standardized:
-        """By the mean and the standard deviation of these rows; a column that never changes is only moved.
+        """A module with the mean and standard deviation of these rows; a constant column is not scaled.
 
         >>> Standardized.of(tk.tensor([[1.0, 5.0], [3.0, 5.0]]))(tk.tensor([2.0, 6.0])).tolist()
         [0.0, 1.0]
@@ -50,25 +50,25 @@ class Standardized(Module):
         return cls(inputs.mean(0), tk.where(deviation > 0.0, deviation, 1.0))
 
     def __call__(self, x: Tensor) -> Tensor:
-        """From and to shape (..., columns)."""
+        """Map shape (..., columns) to the same."""
         y: Tensor = (x - tk.stop_gradient(self.mean)) / tk.stop_gradient(self.deviation)
         return y
 
 
 def prepare(settings: Settings) -> Task:
-    """The table, the model and the recipe, on the backend in use.
+    """Make the task from the table, on the backend in use.
 
     Raises:
-        ArgumentError: if there is no table, or all its rows are of one class.
-        ContentError: if its cells are not what they should be.
+        ArgumentError: if there is no table, or all its rows have the same class.
+        ContentError: if the table is malformed.
     """
     if settings.csv is None:
-        raise ArgumentError("classifier: there is nothing to learn from; give a table, as --csv FILE")
+        raise ArgumentError("classifier: there is no data; pass a table with --csv FILE")
     rows = read_csv(settings.csv, labels=True)
     classes = len(rows.classes)
     if classes < 2:
         raise ArgumentError(
-            f"classifier: all rows of {settings.csv} are of the class {rows.classes[0]!r}; give a table with others too"
+            f"classifier: all rows of {settings.csv} have the class {rows.classes[0]!r}; need two classes or more"
         )
     split_key, model_key, order_key, step_key = tk.random.split(tk.random.key(settings.seed), 4)
     train, test = hold_out((rows.inputs, rows.targets), settings.held_out, split_key)
@@ -90,8 +90,8 @@ def prepare(settings: Settings) -> Task:
         steps=steps,
         period=len(loader),
         key=step_key,
-        watched="test_accuracy",
+        monitor="test_accuracy",
         evaluate=lambda learner: evaluate(learner.model, test),
-        show=lambda learner, folder: show(learner.model, test, rows.classes),
+        summarize=lambda learner, folder: summarize(learner.model, test, rows.classes),
         facts={"classes": list(rows.classes), "columns": list(rows.columns)},
     )

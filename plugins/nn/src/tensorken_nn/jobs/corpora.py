@@ -1,4 +1,4 @@
-"""Texts to learn from: those that come with this package (datasets/ says from where), and the user's own."""
+"""Training texts: those of this package (datasets/ names their sources) and the user's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ END = "."
 
 
 def packaged(name: str) -> str:
-    """A text of this package.
+    """Read a text of this package.
 
     >>> packaged("shakespeare")[:14]
     'First Citizen:'
@@ -34,27 +34,27 @@ def text(name: str, file: Path | None) -> str:
 
 
 def names(file: Path | None = None) -> list[str]:
-    """The lines of a text, without those that are empty: the user's, or the 32 033 names of this package.
+    """The non-empty lines of the user's file, or the 32 033 names of this package.
 
     Raises:
-        ArgumentError: if there is none, or one has the character that marks their ends.
+        ArgumentError: if there are no lines, or a line contains the end mark.
 
     >>> names()[:3], len(names())
     (['emma', 'olivia', 'ava'], 32033)
     """
     lines = [line.strip() for line in text("names", file).splitlines() if line.strip()]
     if not lines:
-        raise ArgumentError(f"{file} has no lines to learn from; put one name on each")
+        raise ArgumentError(f"{file} has no lines; put one name on each line")
     marked = next((line for line in lines if END in line), None)
     if marked is not None:
         raise ArgumentError(
-            f"{file}: the line {marked!r} has a {END!r}, which marks the end of a name; leave it out"
+            f"{file}: the line {marked!r} contains {END!r}, which marks the end of a name; remove it"
         )
     return lines
 
 
 def alphabet(words: Sequence[str]) -> Vocabulary:
-    """The mark of the end, then the characters of the words in order.
+    """The end mark, then the characters of the words in order.
 
     >>> alphabet(["emma"]).characters
     '.aem'
@@ -63,15 +63,15 @@ def alphabet(words: Sequence[str]) -> Vocabulary:
 
 
 def pairs(words: Sequence[str], vocabulary: Vocabulary) -> tuple[Tensor, Tensor]:
-    """Each character, with a mark of the end before and after each word, and the one after it; int32 of shape (n,)."""
+    """Each character and the one after it, with an end mark before and after each word; int32 of shape (n,)."""
     codes = vocabulary.encode(END + END.join(words) + END)
     return tk.tensor(codes[:-1], tk.int32), tk.tensor(codes[1:], tk.int32)
 
 
-def spelled(codes: Sequence[int], vocabulary: Vocabulary) -> str:
-    """The characters up to the mark of the end.
+def spell(codes: Sequence[int], vocabulary: Vocabulary) -> str:
+    """The characters up to the end mark.
 
-    >>> spelled([1, 2, 0, 1], Vocabulary(".ab"))
+    >>> spell([1, 2, 0, 1], Vocabulary(".ab"))
     'ab'
     """
     return vocabulary.decode(list(itertools.takewhile(bool, codes)))

@@ -1,6 +1,6 @@
-"""The job `digits`: a multilayer perceptron or a convolutional network learns to read handwritten digits.
+"""The job `digits`: train a multilayer perceptron or a convolutional network on handwritten digits.
 
-The images come with this package; datasets/digits.txt says from where.
+The images are part of this package; datasets/digits.txt names their source.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import tensorken as tk
 from tensorken import Tensor
 from tensorken_core.errors import ArgumentError
 from tensorken_nn.initializers import he_normal
-from tensorken_nn.jobs.classification import classify, evaluate, show
+from tensorken_nn.jobs.classification import classify, evaluate, summarize
 from tensorken_nn.layers import Conv2d, Flatten, MaxPool2d, Sequential, mlp
 from tensorken_nn.loader import DataLoader
-from tensorken_nn.losses import least_cross_entropy
+from tensorken_nn.losses import minimum_cross_entropy
 from tensorken_nn.module import size
 from tensorken_nn.optimizers import Adam
 from tensorken_nn.options import count, one_of, option, rate, seed
@@ -37,23 +37,23 @@ Image: TypeAlias = tuple[list[int], int]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What can be chosen; on one machine, with as many threads, the same settings give the same bits."""
+    """The settings of the job. On one machine, with the same number of threads, equal settings give equal bits."""
 
     model: str = option(
         "mlp", one_of("mlp", "convnet"), "mlp (a multilayer perceptron) or convnet (convolutions)"
     )
-    epochs: int = option(30, count, "how often all images are seen", extends=True)
-    batch_size: int = option(32, count, "how many images make a step")
-    learning_rate: float = option(5e-3, rate, "of the first step; it falls in equal parts to 0")
+    epochs: int = option(30, count, "the number of passes over all images", may_change=True)
+    batch_size: int = option(32, count, "the number of images in a batch")
+    learning_rate: float = option(5e-3, rate, "of the first step; it falls linearly to 0")
     hidden: tuple[int, ...] = option(
-        (128, 64), count, "the sizes of the mlp's hidden layers, if any", several=True
+        (128, 64), count, "the sizes of the mlp's hidden layers, if any", multiple=True
     )
-    limit: int | None = option(None, count, "use only so many images, drawn at random (default: all)")
-    seed: int = option(0, seed, "for all that is random")
+    limit: int | None = option(None, count, "the number of images, drawn at random (default: all)")
+    seed: int = option(0, seed, "of all random numbers")
 
 
 def read() -> list[Image]:
-    """The 1797 images: 64 pixels from 0 (white) to 16, and the digit.
+    """Read the 1797 images: 64 pixels from 0 (white) to 16, and the digit.
 
     >>> images = read()
     >>> len(images), len(images[0][0]), images[0][1]
@@ -66,13 +66,12 @@ def read() -> list[Image]:
 
 
 def prepare(settings: Settings) -> Task:
-    """The images, the model and the recipe, on the backend in use.
+    """Make the task, on the backend in use.
 
-    The seed decides all that is random, each from a key of its own: which images are held out, the parameters, and
-    the order of the batches.
+    The test set, the initial parameters and the order of the batches each have a key derived from the seed.
 
     Raises:
-        ArgumentError: if the limit exceeds the number of images, or leaves too few to hold some out.
+        ArgumentError: if the limit exceeds the number of images, or leaves no test set.
     """
     images = read()
     limit = len(images) if settings.limit is None else settings.limit
@@ -82,7 +81,7 @@ def prepare(settings: Settings) -> Task:
     order: list[int] = tk.random.permutation(split_key, len(images))[:limit].tolist()
     held_out = round(limit * HELD_OUT)
     if not 0 < held_out < limit:
-        raise ArgumentError(f"digits: of {limit} images none would be held out for the test; raise the limit")
+        raise ArgumentError(f"digits: {limit} images leave no test set; raise the limit")
     train, test = (tensors([images[i] for i in part]) for part in (order[held_out:], order[:held_out]))
     model, kind = build(settings, model_key)
     loader = DataLoader(train, settings.batch_size, key=order_key)
@@ -93,7 +92,7 @@ def prepare(settings: Settings) -> Task:
             f"digits: {limit - held_out} images to train on, {held_out} to test",
             f"model: {kind}, {size(model)} parameters",
             f"loss: cross-entropy with label smoothing {LABEL_SMOOTHING}, "
-            f"so never below {least_cross_entropy(CLASSES, LABEL_SMOOTHING):.2f}",
+            f"so never below {minimum_cross_entropy(CLASSES, LABEL_SMOOTHING):.2f}",
         ),
         state=Learner(model, optimizer.init(model)),
         step=gradient_step(lambda model, batch, key: classify(model, batch, LABEL_SMOOTHING), optimizer),
@@ -101,14 +100,14 @@ def prepare(settings: Settings) -> Task:
         steps=steps,
         period=len(loader),
         key=step_key,
-        watched="test_accuracy",
+        monitor="test_accuracy",
         evaluate=lambda learner: evaluate(learner.model, test, LABEL_SMOOTHING),
-        show=lambda learner, folder: show(learner.model, test, list(map(str, range(CLASSES)))),
+        summarize=lambda learner, folder: summarize(learner.model, test, list(map(str, range(CLASSES)))),
     )
 
 
 def build(settings: Settings, key: Tensor) -> tuple[Sequential, str]:
-    """The model to begin with, and what it is."""
+    """The initial model, and its description."""
     if settings.model == "mlp":
         sizes = (PIXELS, *settings.hidden, CLASSES)
         return mlp(sizes, key=key), f"perceptron with layers of {', '.join(map(str, sizes))}"
@@ -127,11 +126,11 @@ def build(settings: Settings, key: Tensor) -> tuple[Sequential, str]:
 
 
 def as_image(pixels: Tensor) -> Tensor:
-    """From shape (n, 64) to (n, 1, 8, 8): one channel, rows and columns."""
+    """Map shape (n, 64) to (n, 1, 8, 8): one channel, rows and columns."""
     return pixels.reshape((-1, 1, SIDE, SIDE))
 
 
 def tensors(images: Sequence[Image]) -> tuple[Tensor, Tensor]:
-    """The pixels from 0 to 1, float32 of shape (n, 64), and the digits, int32 of shape (n,)."""
+    """The pixels, scaled to [0, 1], float32 of shape (n, 64), and the digits, int32 of shape (n,)."""
     pixels = [[pixel / DARKEST for pixel in row] for row, _ in images]
     return tk.tensor(pixels, tk.float32), tk.tensor([digit for _, digit in images], tk.int32)

@@ -1,4 +1,4 @@
-"""What a job is."""
+"""The type of a job."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tensorken_nn.training import Task
 
 
 class Sampler(Protocol):
-    """What draws from a model that was trained: text."""
+    """Draws text from a trained model."""
 
     @property
     def state(self) -> Any:
-        """A state of the structure that the training's has, for a checkpoint to be read into."""
+        """A state of the same structure as in training, into which to load a checkpoint."""
 
     def __call__(
         self, state: Any, key: Tensor, prompt: str, count: int, temperature: float, top_k: int | None
@@ -25,14 +25,14 @@ class Sampler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Something to train.
+    """A ready-made training task.
 
     Args:
-        summary: a few words for listings.
+        summary: one line for listings.
         settings: a dataclass whose fields are options (`tensorken_nn.options.option`); one is named `seed`.
-        prepare: from the settings to the task, on the backend in use.
-        sampler: from the settings and the task's facts to what draws from the model, if anything can be drawn.
-        count: how many pieces are drawn where nobody says.
+        prepare: makes the task from the settings, on the backend in use.
+        sampler: makes a sampler from the settings and the task's facts; None if the model draws no text.
+        count: the default number of pieces to draw.
     """
 
     summary: str

@@ -1,7 +1,7 @@
-"""The job `names`: networks learn to spell given names, and make up new ones.
+"""The job `names`: train a network on given names, and draw new ones.
 
-Three of them, each more able than the one before: `bigram` sees one character, `mlp` the last few, `transformer` all of
-the name so far.  Source of the first two: Andrej Karpathy, makemore, parts 1 and 2 (2022).
+There are three models: `bigram` sees the last character, `mlp` the last few, `transformer` the whole name so far.
+Source of the first two: Andrej Karpathy, makemore, parts 1 and 2 (2022).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tensorken import Tensor
 from tensorken_core.errors import ArgumentError
 from tensorken_nn.gpt import GPT
 from tensorken_nn.initializers import lecun_normal
-from tensorken_nn.jobs.corpora import alphabet, names, pairs, spelled
+from tensorken_nn.jobs.corpora import alphabet, names, pairs, spell
 from tensorken_nn.layers import mlp
 from tensorken_nn.loader import DataLoader
 from tensorken_nn.module import Module, size, static
@@ -26,32 +26,32 @@ from tensorken_nn.options import count, one_of, option, rate, seed
 from tensorken_nn.sampling import draw
 from tensorken_nn.schedules import cosine, warmup
 from tensorken_nn.text import Vocabulary
-from tensorken_nn.training import Learner, Shown, Task, gradient_step
+from tensorken_nn.training import Learner, Summary, Task, gradient_step
 
 HELD_OUT = 0.1
 IGNORED = -1
-"""The label of a place after the end of a name."""
+"""The label of a position after the end of a name."""
 
 WARMUP = 100  # steps
-SHOWN = 10  # names that are drawn after the training
-CHUNK = 1 << 15  # examples that are evaluated at once
+SAMPLES = 10  # names to draw after training
+CHUNK = 1 << 15  # examples to evaluate in one batch
 
 
 # ---- the models ----------------------------------------------------------------------------------------------
 
 
 class Bigram(Module):
-    """The logits of what follows each character, from that character alone."""
+    """The logits of the next character, given only the last one."""
 
     weight: Tensor  # (characters, characters)
 
     def __call__(self, tokens: Tensor) -> Tensor:
-        """From any shape to (..., characters)."""
+        """Map any shape to (..., characters)."""
         return self.weight[tokens]
 
 
 class Perceptron(Module):
-    """The logits of what follows each character, from the vectors of the last few characters.
+    """The logits of the next character, given the embeddings of the last few characters.
 
     Source: Bengio, Ducharme, Vincent, Jauvin, A Neural Probabilistic Language Model (2003).
     """
@@ -61,7 +61,7 @@ class Perceptron(Module):
     context: int = static()
 
     def __call__(self, tokens: Tensor) -> Tensor:
-        """From (batch, time) to (batch, time, characters); before the first character stand marks of the end."""
+        """Map (batch, time) to (batch, time, characters); the text is padded in front with end marks."""
         batch, time = tokens.shape
         padded = tk.pad(tokens, ((0, 0), (self.context - 1, 0)))
         windows = tk.stack([padded[:, i : i + time] for i in range(self.context)], axis=-1)
@@ -70,14 +70,14 @@ class Perceptron(Module):
 
 
 class Recipe(NamedTuple):
-    """How a model begins and is trained."""
+    """How to build and train a model."""
 
     build: Callable[[Any, int, int, Tensor], Any]  # from settings, characters, the longest name, and a key
     optimizer: Callable[[float, int], Optimizer]  # from the learning rate and the number of steps
     learning_rate: float
     steps: int
     period: int
-    batch_size: int | None  # None: all pairs of characters in each step, and none held out
+    batch_size: int | None  # None: each batch has all pairs of characters, and there is no test set
 
 
 def _bigram(settings: Settings, characters: int, longest: int, key: Tensor) -> Bigram:
@@ -113,25 +113,25 @@ RECIPES = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What can be chosen; what is None is the model's."""
+    """The settings of the job; None means the default of the model."""
 
     model: str = option("mlp", one_of(*RECIPES), "bigram, mlp or transformer")
-    steps: int | None = option(None, count, "how many (default: the model's)", extends=True)
-    batch_size: int | None = option(None, count, "how many names make a step (default: the model's)")
-    learning_rate: float | None = option(None, rate, "at its largest (default: the model's)")
-    context: int = option(5, count, "how many characters the mlp sees")
-    embedding: int = option(16, count, "the size of the mlp's vectors of characters")
-    width: int = option(256, count, "of the mlp's hidden layer")
-    layers: int = option(4, count, "of the transformer")
+    steps: int | None = option(None, count, "the number of steps (default: the model's)", may_change=True)
+    batch_size: int | None = option(None, count, "the number of names in a batch (default: the model's)")
+    learning_rate: float | None = option(None, rate, "the largest learning rate (default: the model's)")
+    context: int = option(5, count, "the number of characters that the mlp sees")
+    embedding: int = option(16, count, "the size of the mlp's character embeddings")
+    width: int = option(256, count, "the size of the mlp's hidden layer")
+    layers: int = option(4, count, "the number of the transformer's layers")
     text: Path | None = option(None, Path, "a file with one name a line (default: 32 033 given names)")
-    seed: int = option(0, seed, "for all that is random")
+    seed: int = option(0, seed, "of all random numbers")
 
 
 # ---- the task ------------------------------------------------------------------------------------------------
 
 
 def examples(words: Sequence[str], vocabulary: Vocabulary, length: int) -> tuple[Tensor, Tensor]:
-    """The characters of words, after a mark of the end, and those that follow each; int32 of shape (words, length)."""
+    """The characters of words, preceded by an end mark, and the next characters; int32 of shape (words, length)."""
     inputs, labels = [], []
     for word in words:
         codes = vocabulary.encode(word)
@@ -141,16 +141,18 @@ def examples(words: Sequence[str], vocabulary: Vocabulary, length: int) -> tuple
     return tk.tensor(inputs, tk.int32), tk.tensor(labels, tk.int32)
 
 
-def likelihood(model: Any, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """The sum of -log(the chance of what follows), over all places that count, and their number."""
+def negative_log_likelihood(model: Any, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The sum of -log(probability of the next character) over all positions that are not ignored, and their number."""
     counted = labels != IGNORED
     chances = tk.log_softmax(model(inputs), -1)
     right = tk.take_along_axis(chances, tk.where(counted, labels, 0)[..., None], -1).squeeze(-1)
     return -tk.where(counted, right, 0.0).sum(), counted.sum()
 
 
-def begin(settings: Settings, characters: int, longest: int, key: Tensor) -> tuple[Learner, Optimizer]:
-    """The state to begin with, and the optimiser that it is for."""
+def initial_learner(
+    settings: Settings, characters: int, longest: int, key: Tensor
+) -> tuple[Learner, Optimizer]:
+    """The initial state, and its optimiser."""
     recipe = RECIPES[settings.model]
     model = recipe.build(settings, characters, longest, key)
     steps = settings.steps or recipe.steps
@@ -159,25 +161,25 @@ def begin(settings: Settings, characters: int, longest: int, key: Tensor) -> tup
 
 
 def prepare(settings: Settings) -> Task:
-    """The names, a model and its recipe, on the backend in use."""
+    """Make the task, on the backend in use."""
     recipe = RECIPES[settings.model]
     words = names(settings.text)
     vocabulary = alphabet(words)
     longest = max(map(len, words))
     split_key, model_key, order_key, step_key = tk.random.split(tk.random.key(settings.seed), 4)
-    learner, optimizer = begin(settings, len(vocabulary), longest, model_key)
+    learner, optimizer = initial_learner(settings, len(vocabulary), longest, model_key)
 
     def objective(
         model: Any, batch: tuple[Tensor, Tensor], key: Tensor
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
-        total, places = likelihood(model, *batch)
+        total, places = negative_log_likelihood(model, *batch)
         return total / places, {}
 
     batch_size = settings.batch_size or recipe.batch_size
     order: list[int] = tk.random.permutation(split_key, len(words)).tolist()
     cut = 0 if batch_size is None else max(1, round(len(words) * HELD_OUT))
     if cut == len(words):
-        raise ArgumentError("names: one name leaves none to hold out for the test; give a file with more")
+        raise ArgumentError("names: one name leaves no test set; pass a file with more names")
     learned, held_out = ([words[i] for i in part] for part in (order[cut:], order[:cut]))
     if batch_size is None:
         train = test = pairs(learned, vocabulary)
@@ -188,7 +190,7 @@ def prepare(settings: Settings) -> Task:
     else:
         train, test = (examples(part, vocabulary, longest + 1) for part in (learned, held_out))
         batches = DataLoader(train, min(batch_size, len(learned)), key=order_key, drop_last=True).from_step
-    watched = "test_loss" if held_out else "all_loss"
+    monitor = "test_loss" if held_out else "all_loss"
     return Task(
         description=(
             f"names: {len(learned)} to train on, {len(held_out)} to test; {len(vocabulary)} characters",
@@ -200,39 +202,39 @@ def prepare(settings: Settings) -> Task:
         steps=settings.steps or recipe.steps,
         period=recipe.period,
         key=step_key,
-        watched=watched,
+        monitor=monitor,
         unit="step",
-        evaluate=lambda learner: {watched: mean_loss(learner.model, *test)},
-        show=lambda learner, folder: show(learner, settings, vocabulary, longest),
+        evaluate=lambda learner: {monitor: mean_loss(learner.model, *test)},
+        summarize=lambda learner, folder: summarize(learner, settings, vocabulary, longest),
         facts={"characters": vocabulary.characters, "longest": longest},
     )
 
 
 def mean_loss(model: Any, inputs: Tensor, labels: Tensor) -> float:
-    """The mean of -log(the chance of what follows), over all places that count."""
+    """The mean of -log(probability of the next character) over all positions that are not ignored."""
     total, places = 0.0, 0
     for start in range(0, len(inputs), CHUNK):
         part = slice(start, start + CHUNK)
-        sums = _likelihood(model, inputs[part], labels[part])
+        sums = _negative_log_likelihood(model, inputs[part], labels[part])
         total, places = total + sums[0].item(), places + sums[1].item()
     return total / places
 
 
-_likelihood = tk.jit(likelihood)
+_negative_log_likelihood = tk.jit(negative_log_likelihood)
 
 
-# ---- what is drawn -------------------------------------------------------------------------------------------
+# ---- sampling -------------------------------------------------------------------------------------------
 
 
-def show(learner: Learner, settings: Settings, vocabulary: Vocabulary, longest: int) -> Shown:
-    """Names that the model makes up."""
+def summarize(learner: Learner, settings: Settings, vocabulary: Vocabulary, longest: int) -> Summary:
+    """Names drawn from the model."""
     key = tk.random.key(settings.seed)
-    drawn = Names(settings, vocabulary, longest)(learner, key, "", SHOWN, 1.0, None).splitlines()
-    return Shown(["names that it makes up:", *[f"  {name}" for name in drawn]], {"names": drawn})
+    drawn = Names(settings, vocabulary, longest)(learner, key, "", SAMPLES, 1.0, None).splitlines()
+    return Summary(["names drawn from the model:", *[f"  {name}" for name in drawn]], {"names": drawn})
 
 
 class Names:
-    """Draws names from a model of them."""
+    """Draws names from a model."""
 
     def __init__(self, settings: Settings, vocabulary: Vocabulary, longest: int) -> None:
         self.vocabulary = vocabulary
@@ -241,29 +243,31 @@ class Names:
 
     @property
     def state(self) -> Learner:
-        """Of the structure that the training's has."""
-        return begin(self.settings, len(self.vocabulary), self.longest, tk.random.key(0))[0]
+        """The initial state, of the same structure as in training."""
+        return initial_learner(self.settings, len(self.vocabulary), self.longest, tk.random.key(0))[0]
 
     def __call__(
         self, state: Learner, key: Tensor, prompt: str, count: int, temperature: float, top_k: int | None
     ) -> str:
-        """So many names, a line each, that begin with the prompt."""
+        """Draw `count` names that begin with the prompt, one a line."""
         start = self.vocabulary.encode(prompt)
         if len(start) >= self.longest:
             raise ArgumentError(
-                f"names: the prompt has {len(start)} characters, and no name more than {self.longest}; shorten it"
+                f"names: the prompt has {len(start)} characters, need fewer than {self.longest}; shorten it"
             )
         tokens = tk.tensor([[0, *start, *[0] * (self.longest - len(start))]] * count, tk.int32)
         for place in range(len(start), self.longest):
-            tokens = _extended(state.model, tokens, place, tk.random.fold_in(key, place), temperature, top_k)
+            tokens = _append_sampled(
+                state.model, tokens, place, tk.random.fold_in(key, place), temperature, top_k
+            )
         rows: list[list[int]] = tokens[:, 1:].tolist()
-        return "\n".join([spelled(row, self.vocabulary) for row in rows])
+        return "\n".join([spell(row, self.vocabulary) for row in rows])
 
 
-def _extended(
+def _append_sampled(
     model: Any, tokens: Tensor, place: int, key: Tensor, temperature: float, top_k: int | None
 ) -> Tensor:
-    """The tokens with what is drawn after this place."""
+    """Draw the token after this position."""
     drawn = draw(key, _logits(model, tokens)[:, place], temperature, top_k).astype(tokens.dtype)
     ended = (tokens[:, place] == 0) & (place > 0)
     return tokens.at[:, place + 1].set(tk.where(ended, 0, drawn))

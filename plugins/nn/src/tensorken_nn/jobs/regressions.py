@@ -1,4 +1,4 @@
-"""The jobs `linear` and `nonlinear`: a function is found again from noisy samples of it, one sample a step."""
+"""The jobs `linear` and `nonlinear`: fit a function to noisy samples, one sample a step."""
 
 from __future__ import annotations
 
@@ -10,86 +10,86 @@ from typing import Any, TypeAlias
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken_nn import experiments, folder
+from tensorken_nn import experiments, run_directory
 from tensorken_nn.experiments import Data, Experiment, Result
 from tensorken_nn.module import size
 from tensorken_nn.options import count, option, seed
-from tensorken_nn.pictures import attempt
-from tensorken_nn.training import LOSS, Learner, Shown, Task
+from tensorken_nn.plots import try_draw
+from tensorken_nn.training import LOSS, Learner, Summary, Task
 
 PICTURE = "fit.png"
 
-Lines: TypeAlias = Callable[[Any], Shown]
+Lines: TypeAlias = Callable[[Any], Summary]
 Draw: TypeAlias = Callable[[Data, Result, Path], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """What can be chosen of the job `linear`."""
+    """The settings of the job `linear`."""
 
-    epochs: int = option(100, count, "how often all samples are seen", extends=True)
-    samples: int = option(10_000, count, "how many there are")
-    seed: int = option(experiments.SEED, seed, "for the samples (default: that of the published numbers)")
+    epochs: int = option(100, count, "the number of passes over all samples", may_change=True)
+    samples: int = option(10_000, count, "the number of samples")
+    seed: int = option(experiments.SEED, seed, "of the samples (default: the seed of the published numbers)")
 
 
 @dataclass(frozen=True, slots=True)
 class Nonlinear:
-    """What can be chosen of the job `nonlinear`."""
+    """The settings of the job `nonlinear`."""
 
-    epochs: int = option(100, count, "how often all samples are seen", extends=True)
-    samples: int = option(1000, count, "how many there are")
-    seed: int = option(experiments.SEED, seed, "for the samples (default: that of the published numbers)")
+    epochs: int = option(100, count, "the number of passes over all samples", may_change=True)
+    samples: int = option(1000, count, "the number of samples")
+    seed: int = option(experiments.SEED, seed, "of the samples (default: the seed of the published numbers)")
 
 
 def prepare_linear(settings: Linear) -> Task:
-    """Samples of a linear law, and a linear layer."""
+    """Make the task: samples of a linear function, and a linear layer."""
     data, slopes = experiments.linear_data(settings.samples, seed=settings.seed)
 
-    def lines(model: Any) -> Shown:
+    def lines(model: Any) -> Summary:
         weights: list[float] = model[0].weight.tolist()[0]
         rows = [f"  {true:+.6f}   {learned:+.6f}" for true, learned in zip(slopes, weights, strict=True)]
-        return Shown(
-            ["", "slopes: the true ones, and those that were learned", *rows, ""], {"slopes": weights}
-        )
+        return Summary(["", "slopes: true and learned", *rows, ""], {"slopes": weights})
 
     task = _task("linear", experiments.linear_experiment(data), data, settings.epochs)
     return task(lines, experiments.draw_linear)
 
 
 def prepare_nonlinear(settings: Nonlinear) -> Task:
-    """Samples of a function with a jump, and a network of ten layers."""
+    """Make the task: samples of a function with a jump, and a network of ten layers."""
     data = experiments.nonlinear_data(settings.samples, settings.seed)
 
-    def lines(model: Any) -> Shown:
-        fit = experiments.fitted(model, [x for (x,) in data.inputs])
+    def lines(model: Any) -> Summary:
+        fit = experiments.predict(model, [x for (x,) in data.inputs])
         error = sum((a - b) ** 2 for a, b in zip(fit, data.clean, strict=True)) / len(fit)
-        return Shown([f"mean squared error against the true function: {error:.4f}"], {"clean_error": error})
+        return Summary([f"mean squared error against the true function: {error:.4f}"], {"clean_error": error})
 
     task = _task("nonlinear", experiments.nonlinear_experiment(data), data, settings.epochs)
     return task(lines, experiments.draw_nonlinear)
 
 
 def _task(name: str, experiment: Experiment, data: Data, epochs: int) -> Callable[[Lines, Draw], Task]:
-    """A task of which a step is an epoch; what is missing are the lines and the picture of a model."""
+    """A function from a model's lines and plot to a task whose steps are epochs."""
     samples = (experiment.inputs, experiment.targets)
     epoch = experiments.epoch_step(experiment.optimizer)
 
     def step(learner: Learner, batch: Any, key: Tensor) -> tuple[Learner, Mapping[str, Tensor]]:
-        learner, figures = epoch(learner, batch, key)
-        return learner, {LOSS: figures["loss_total"]}
+        learner, metrics = epoch(learner, batch, key)
+        return learner, {LOSS: metrics["loss_total"]}
 
     def task(lines: Lines, draw: Draw) -> Task:
-        def show(learner: Learner, place: Path) -> Shown:
+        def summarize(learner: Learner, directory: Path) -> Summary:
             shown = lines(learner.model)
-            losses = tuple([row[LOSS] for row in folder.read(place / folder.METRICS)])
+            losses = tuple(
+                [row[LOSS] for row in run_directory.read_records(directory / run_directory.METRICS)]
+            )
             result = Result(learner.model, losses)
-            problem = attempt(lambda file: draw(data, result, file), place / PICTURE)
+            problem = try_draw(lambda file: draw(data, result, file), directory / PICTURE)
             return shown._replace(lines=[*shown.lines, *problem])
 
         return Task(
             description=(
-                f"{name}: {len(data.targets)} noisy samples; the noise has the variance {experiments.NOISE**2:g}",
-                f"model: {size(experiment.model)} parameters; a step of the optimiser after each sample",
+                f"{name}: {len(data.targets)} noisy samples; the variance of the noise is {experiments.NOISE**2:g}",
+                f"model: {size(experiment.model)} parameters; an optimiser step after each sample",
             ),
             state=experiments.start(experiment),
             step=step,
@@ -97,8 +97,8 @@ def _task(name: str, experiment: Experiment, data: Data, epochs: int) -> Callabl
             steps=epochs,
             period=1,
             key=tk.random.key(0),
-            watched=LOSS,
-            show=show,
+            monitor=LOSS,
+            summarize=summarize,
         )
 
     return task

@@ -1,6 +1,6 @@
-"""The job `shakespeare`: a small GPT learns to write like a text, character by character.
+"""The job `shakespeare`: train a small character-level GPT on a text.
 
-The settings are those that nanoGPT proposes for a computer without a GPU (Andrej Karpathy, 2022).
+The default settings are nanoGPT's for a computer without a GPU (Andrej Karpathy, 2022).
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from tensorken_nn.optimizers import AdamW, Optimizer, only_matrices
 from tensorken_nn.options import count, option, quantity, rate, seed
 from tensorken_nn.schedules import cosine, warmup
 from tensorken_nn.text import Vocabulary
-from tensorken_nn.training import Learner, Shown, Task, gradient_step
+from tensorken_nn.training import Learner, Summary, Task, gradient_step
 
-HELD_OUT = 0.1  # of the text, its end
-GLIMPSE = 200  # characters that are written while training
+HELD_OUT = 0.1  # the fraction of the text, at its end, for validation
+PREVIEW = 200  # characters of a sample while training
 WARMUP = 100  # steps
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What can be chosen."""
+    """The settings of the job."""
 
-    layers: int = option(4, count, "of the transformer")
-    heads: int = option(4, count, "of its attention")
-    width: int = option(128, count, "of what passes")
-    context: int = option(64, count, "how many characters it sees")
-    batch_size: int = option(12, count, "how many passages make a step")
-    steps: int = option(2000, count, "how many", extends=True)
-    learning_rate: float = option(1e-3, rate, "at its largest; it falls to a tenth, as a cosine")
-    dropout: float = option(0.0, quantity, "the share that is dropped while training")
-    evaluate_every: int = option(250, count, "steps between looks at the text held out")
-    evaluate_batches: int = option(20, count, "how many batches of it are looked at")
-    sample: int = option(2000, count, "how many characters are written at the end", extends=True)
-    text: Path | None = option(None, Path, "a file to learn (default: plays by Shakespeare)")
-    seed: int = option(0, seed, "for all that is random")
+    layers: int = option(4, count, "the number of the transformer's layers")
+    heads: int = option(4, count, "the number of attention heads")
+    width: int = option(128, count, "the size of the hidden state")
+    context: int = option(64, count, "the number of characters that the model sees")
+    batch_size: int = option(12, count, "the number of passages in a batch")
+    steps: int = option(2000, count, "the number of steps", may_change=True)
+    learning_rate: float = option(1e-3, rate, "the largest learning rate; it falls to a tenth along a cosine")
+    dropout: float = option(0.0, quantity, "the dropout rate while training")
+    evaluate_every: int = option(250, count, "the number of steps between evaluations")
+    evaluate_batches: int = option(20, count, "the number of batches in an evaluation")
+    sample: int = option(2000, count, "the number of characters to write at the end", may_change=True)
+    text: Path | None = option(None, Path, "a text file (default: plays by Shakespeare)")
+    seed: int = option(0, seed, "of all random numbers")
 
 
 def build(settings: Settings, characters: int, key: Tensor) -> GPT:
-    """The model to begin with."""
+    """The initial model."""
     return GPT(
         characters,
         settings.context,
@@ -65,13 +65,13 @@ def build(settings: Settings, characters: int, key: Tensor) -> GPT:
 
 
 def optimizer_of(settings: Settings) -> Optimizer:
-    """AdamW, which keeps matrices small and nothing else; its rate rises, then falls."""
+    """AdamW with weight decay of matrices only, and a learning rate with warmup and a cosine decay."""
     falling = cosine(settings.learning_rate, settings.learning_rate / 10, max(settings.steps - WARMUP, 1))
     return AdamW(warmup(falling, WARMUP), beta2=0.99, weight_decay=0.1, mask=only_matrices)
 
 
 def prepare(settings: Settings) -> Task:
-    """The text, the model and the recipe, on the backend in use.
+    """Make the task, on the backend in use.
 
     Raises:
         ArgumentError: if the text is too short for the context.
@@ -84,7 +84,7 @@ def prepare(settings: Settings) -> Task:
         need = round((settings.context + 2) / HELD_OUT)
         raise ArgumentError(
             f"shakespeare: a text of {len(codes)} characters is too short for a context of {settings.context}; "
-            f"give one of {need} or more, or a smaller --context"
+            f"pass one of {need} or more, or a smaller --context"
         )
     train, test = tk.tensor(codes[:cut], tk.int32), tk.tensor(codes[cut:], tk.int32)
     model_key, order_key, test_key, step_key = tk.random.split(tk.random.key(settings.seed), 4)
@@ -104,14 +104,14 @@ def prepare(settings: Settings) -> Task:
     measured = tk.jit(lambda model, inputs, labels: cross_entropy(model(inputs), labels))
 
     def evaluate(learner: Learner) -> dict[str, float]:
-        looked_at = itertools.islice(batches["validation"](0), settings.evaluate_batches)
-        losses = [measured(learner.model, *batch) for batch in looked_at]
+        chosen = itertools.islice(batches["validation"](0), settings.evaluate_batches)
+        losses = [measured(learner.model, *batch) for batch in chosen]
         return {"validation_loss": sum(map(float, losses)) / len(losses)}
 
     write = Writer(settings, vocabulary)
     return Task(
         description=(
-            f"shakespeare: {len(train)} characters to train on, {len(test)} to test; {len(vocabulary)} different ones",
+            f"shakespeare: {len(train)} characters to train on, {len(test)} to test; {len(vocabulary)} distinct ones",
             f"model: GPT with {settings.layers} layers of {settings.heads} heads and width {settings.width}, "
             f"context {settings.context}, {size(model)} parameters",
         ),
@@ -121,32 +121,32 @@ def prepare(settings: Settings) -> Task:
         steps=settings.steps,
         period=settings.evaluate_every,
         key=step_key,
-        watched="validation_loss",
+        monitor="validation_loss",
         unit="step",
         evaluate=evaluate,
-        glimpse=lambda learner: write(learner, tk.random.key(settings.seed), "", GLIMPSE, 0.8, None),
-        show=lambda learner, folder: show(learner, settings, write, text),
+        preview=lambda learner: write(learner, tk.random.key(settings.seed), "", PREVIEW, 0.8, None),
+        summarize=lambda learner, folder: summarize(learner, settings, write, text),
         facts={"characters": vocabulary.characters},
     )
 
 
-def show(learner: Learner, settings: Settings, write: Writer, text: str) -> Shown:
-    """A passage that the model writes, and how many of its words the text has."""
+def summarize(learner: Learner, settings: Settings, write: Writer, text: str) -> Summary:
+    """A passage written by the model, and the fraction of its words that occur in the text."""
     written = write(learner, tk.random.key(settings.seed), "", settings.sample, 0.8, None)
     share = known_words(written, text)
     lines = [
         "",
         *[f"  | {line}" for line in written[:600].splitlines()],
         "",
-        f"words of the text: {100 * share:.1f} %",
+        f"words that occur in the text: {100 * share:.1f} %",
     ]
-    return Shown(lines, {"known_words": share, "sample": written})
+    return Summary(lines, {"known_words": share, "sample": written})
 
 
 def known_words(written: str, text: str) -> float:
-    """The share of the words written that occur in the text.
+    """The fraction of the written words that occur in the text.
 
-    Words are what stands between characters that are no letters, in lower case.
+    Words are compared in lower case and separated by characters that are not letters.
 
     >>> known_words("to be, or nott", "To be or not to be")
     0.75
@@ -162,7 +162,7 @@ def words_of(text: str) -> list[str]:
 
 
 class Writer:
-    """Writes what follows a prompt."""
+    """Continues a prompt."""
 
     def __init__(self, settings: Settings, vocabulary: Vocabulary) -> None:
         self.settings = settings
@@ -170,15 +170,15 @@ class Writer:
 
     @property
     def state(self) -> Learner:
-        """Of the structure that the training's has."""
+        """The initial state, of the same structure as in training."""
         model = build(self.settings, len(self.vocabulary), tk.random.key(0))
         return Learner(model, optimizer_of(self.settings).init(model))
 
     def __call__(
         self, state: Any, key: Tensor, prompt: str, count: int, temperature: float, top_k: int | None
     ) -> str:
-        """The prompt, and so many characters after it."""
-        codes = self.vocabulary.encode(prompt) or [0]  # the first character in order: the end of a line
+        """The prompt, followed by `count` characters."""
+        codes = self.vocabulary.encode(prompt) or [0]  # the first character of the vocabulary: a line feed
         tokens: list[list[int]] = generate(
             state.model, tk.tensor([codes], tk.int32), count, key, temperature, top_k
         ).tolist()

@@ -13,17 +13,19 @@ JOBS = {
         bigrams.prepare,
         lambda settings, facts: bigrams.Bigrams(Vocabulary(facts["characters"]), settings.smoothing),
     ),
-    "classifier": Job("learn classes from a table of your own", classifier.Settings, classifier.prepare),
+    "classifier": Job("predict classes from a CSV file", classifier.Settings, classifier.prepare),
     "digits": Job("read handwritten digits, 8 x 8 pixels", digits.Settings, digits.prepare),
-    "linear": Job("find the slopes of a linear law", regressions.Linear, regressions.prepare_linear),
+    "linear": Job("fit a linear function", regressions.Linear, regressions.prepare_linear),
     "names": Job(
-        "make up given names",
+        "draw new given names",
         names.Settings,
         names.prepare,
         lambda settings, facts: names.Names(settings, Vocabulary(facts["characters"]), facts["longest"]),
     ),
     "nonlinear": Job(
-        "learn a function with a jump, with ten layers", regressions.Nonlinear, regressions.prepare_nonlinear
+        "fit a function with a jump by a network of ten layers",
+        regressions.Nonlinear,
+        regressions.prepare_nonlinear,
     ),
     "shakespeare": Job(
         "write like Shakespeare, character by character, with a small GPT",

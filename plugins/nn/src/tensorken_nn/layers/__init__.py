@@ -1,4 +1,4 @@
-"""Layers: modules that other modules are made of."""
+"""Layers: modules to build networks from."""
 
 from tensorken_nn.layers.attention import Cache, MultiHeadAttention
 from tensorken_nn.layers.batch_norm import BatchNorm, BatchStatistics

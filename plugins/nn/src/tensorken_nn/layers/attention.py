@@ -1,9 +1,9 @@
-"""Attention: each place of a sequence looks at others, and takes from them what it looks for."""
+"""Multi-head self-attention, with a cache for generation."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import tensorken as tk
 from tensorken import Tensor
@@ -15,28 +15,28 @@ from tensorken_nn.module import Module, static
 
 
 class Cache(NamedTuple):
-    """What places have shown so far to those that come after them, each (batch, heads, length, width / heads)."""
+    """The keys and values of earlier positions, each of shape (batch, heads, length, width / heads)."""
 
     keys: Tensor
     values: Tensor
 
 
 class MultiHeadAttention(Module):
-    """Self-attention: softmax(q @ k.T / sqrt(size)) @ v in several heads, from and to shape (batch, time, width).
+    """Multi-head self-attention: softmax(q @ k.T / sqrt(size)) @ v in each head; maps (batch, time, width) to the same.
 
-    Queries q, keys k and values v are one linear layer of the input, cut into three, and each of these into heads of
-    size width / heads; another linear layer mixes what the heads have found.
+    One linear layer computes queries q, keys k and values v, which are split into heads of size width / heads. Another
+    linear layer combines the outputs of the heads.
 
     Source: Vaswani et al., Attention Is All You Need (2017), section 3.2.
 
     Args:
         width: the size of the last axis.
-        heads: how many, a divisor of the width.
-        causal: whether a place sees only itself and those before it.
-        bias: whether the linear layers have one.
-        dropout: with which probability a place looks away from another, while training.
-        key: for the parameters to begin with; they live on its backend.
-        weight_initializer, output_initializer: how the weights begin of the first and of the last layer.
+        heads: the number of heads, a divisor of the width.
+        causal: whether a position attends only to itself and earlier positions.
+        bias: whether the linear layers have biases.
+        dropout: the dropout rate of the attention weights while training.
+        key: for the initial parameters, which are on the key's backend.
+        weight_initializer, output_initializer: of the weights of the first and of the last layer.
         dtype: of the parameters, a float.
 
     Raises:
@@ -47,7 +47,7 @@ class MultiHeadAttention(Module):
     (1, 5, 8)
     """
 
-    inputs: Linear  # to queries, keys and values, one after the other
+    inputs: Linear  # computes queries, keys and values, concatenated
     output: Linear
     heads: int = static()
     causal: bool = static()
@@ -84,63 +84,47 @@ class MultiHeadAttention(Module):
         self.causal = causal
         self.dropout = Dropout(dropout)
 
-    @overload
-    def __call__(self, x: Tensor, *, key: Tensor | None = None) -> Tensor: ...
-
-    @overload
-    def __call__(
-        self, x: Tensor, *, cache: Cache, position: Any, key: Tensor | None = None
-    ) -> tuple[Tensor, Cache]: ...
-
-    def __call__(
-        self, x: Tensor, *, cache: Cache | None = None, position: Any = None, key: Tensor | None = None
-    ) -> Any:
-        """What each place has found; with a cache also the cache with these places in it.
+    def __call__(self, x: Tensor, *, key: Tensor | None = None) -> Tensor:
+        """The output for each position.
 
         Args:
             x: shape (batch, time, width).
-            cache: of the places before these, which are seen too.
-            position: with a cache: that of the first place, an int or a tensor of one; they must fit into the cache,
-                which is not checked.
-            key: for dropout, while training; without one nothing is dropped.
+            key: for dropout; None for none, as after training.
 
         Raises:
-            ShapeError: if x has another shape, or the cache that of another batch.
-            ArgumentError: if there is a cache without a position or a position without a cache, or the attention is
-                not causal, as places in a cache cannot see what comes after them.
+            ShapeError: if x has another shape.
         """
-        width = self.output.weight.shape[1]
-        if x.ndim != 3 or x.shape[-1] != width:
-            raise ShapeError(
-                f"MultiHeadAttention: got shape {x.shape}, need (batch, time, {width}); reshape it"
-            )
-        if (cache is None) != (position is None):
-            raise ArgumentError("MultiHeadAttention: need a cache and a position, or neither")
-        batch, time, _ = x.shape
-        size = width // self.heads
-        parts = self.inputs(x).reshape((batch, time, 3, self.heads, size)).permute((2, 0, 3, 1, 4))
-        q, k, v = parts[0] * (1.0 / math.sqrt(size)), parts[1], parts[2]
-        visible = None
-        if cache is not None:
-            cache = self._extended(cache, k, v, position)
-            k, v = cache
-            visible = _places(x, k.shape[2]) <= (_places(x, time) + position).reshape((time, 1))
-        elif self.causal:
-            visible = _places(x, time) <= _places(x, time).reshape((time, 1))
-        scores = q @ k.swapaxes(-1, -2)
-        if visible is not None:
-            scores = tk.where(visible, scores, -math.inf)
-        weights = self.dropout(tk.softmax(scores), key=key)
-        y = self.output((weights @ v).swapaxes(1, 2).reshape((batch, time, width)))
-        return y if cache is None else (y, cache)
+        q, k, v = self._projections(x)
+        positions = _positions(x, x.shape[1])
+        visible = positions <= positions.reshape((-1, 1)) if self.causal else None
+        return self._attend(q, k, v, visible, key)
+
+    def extend(self, x: Tensor, cache: Cache, position: Any) -> tuple[Tensor, Cache]:
+        """The output for new positions, which attend to those in the cache as well, and the extended cache.
+
+        Args:
+            x: shape (batch, time, width).
+            cache: of earlier positions, from `cache` or an earlier call.
+            position: of the first new position; an int or a scalar tensor. All new positions must fit into the cache,
+                which is not checked.
+
+        Raises:
+            ShapeError: if x has another shape, or the cache has another batch size.
+            ArgumentError: if the attention is not causal: cached positions cannot attend to later ones.
+        """
+        q, k, v = self._projections(x)
+        cache = self._updated(cache, k, v, position)
+        new = (_positions(x, x.shape[1]) + position).reshape((-1, 1))
+        visible = _positions(x, cache.keys.shape[2]) <= new
+        return self._attend(q, cache.keys, cache.values, visible, None), cache
 
     def cache(self, batch: int, length: int) -> Cache:
-        """An empty cache for so many places of each of so many sequences.
+        """An empty cache for a batch of this size, with `length` positions.
 
         >>> attention = MultiHeadAttention(8, 2, key=tk.random.key(0))
         >>> x = tk.random.normal(tk.random.key(1), (1, 5, 8))
-        >>> y, cache = attention(x[:, :4], cache=attention.cache(1, 5), position=0)
-        >>> last, cache = attention(x[:, 4:], cache=cache, position=4)
+        >>> y, cache = attention.extend(x[:, :4], attention.cache(1, 5), position=0)
+        >>> last, cache = attention.extend(x[:, 4:], cache, position=4)
         >>> tk.allclose(last, attention(x)[:, 4:], atol=1e-6).item()
         True
         """
@@ -148,12 +132,33 @@ class MultiHeadAttention(Module):
         zeros = tk.zeros_like(self.output.weight, shape=(batch, self.heads, length, width // self.heads))
         return Cache(zeros, zeros)
 
-    def _extended(self, cache: Cache, k: Tensor, v: Tensor, position: Any) -> Cache:
-        """The cache with the keys and values of further places."""
+    def _projections(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The scaled queries, the keys and the values, each of shape (batch, heads, time, size)."""
+        width = self.output.weight.shape[1]
+        if x.ndim != 3 or x.shape[-1] != width:
+            raise ShapeError(
+                f"MultiHeadAttention: got shape {x.shape}, need (batch, time, {width}); reshape it"
+            )
+        batch, time, _ = x.shape
+        size = width // self.heads
+        parts = self.inputs(x).reshape((batch, time, 3, self.heads, size)).permute((2, 0, 3, 1, 4))
+        return parts[0] * (1.0 / math.sqrt(size)), parts[1], parts[2]
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, key: Tensor | None) -> Tensor:
+        """The output for queries; `visible` tells which keys each may attend to, None for all."""
+        batch, heads, time, size = q.shape
+        scores = q @ k.swapaxes(-1, -2)
+        if visible is not None:
+            scores = tk.where(visible, scores, -math.inf)
+        weights = self.dropout(tk.softmax(scores), key=key)
+        return self.output((weights @ v).swapaxes(1, 2).reshape((batch, time, heads * size)))
+
+    def _updated(self, cache: Cache, k: Tensor, v: Tensor, position: Any) -> Cache:
+        """The cache with the keys and values of new positions."""
         if not self.causal:
             raise ArgumentError(
-                "MultiHeadAttention: what is not causal has no use for a cache, as places see what comes after them; "
-                "give it the whole sequence"
+                "MultiHeadAttention: a cache needs causal attention, as cached positions cannot attend to later ones; "
+                "pass the whole sequence"
             )
         batch, heads, time, size = k.shape
         length = cache.keys.shape[2]
@@ -162,10 +167,10 @@ class MultiHeadAttention(Module):
                 f"MultiHeadAttention: a cache of shape {cache.keys.shape} for keys of shape {k.shape}; "
                 f"make it with cache(batch, length)"
             )
-        places = _places(k, time) + position
-        return Cache(cache.keys.at[:, :, places].set(k), cache.values.at[:, :, places].set(v))
+        positions = _positions(k, time) + position
+        return Cache(cache.keys.at[:, :, positions].set(k), cache.values.at[:, :, positions].set(v))
 
 
-def _places(beside: Tensor, count: int) -> Tensor:
-    """0, 1, ... on the backend of a tensor."""
-    return tk.zeros_like(beside, tk.int32, shape=(count,)) + range(count)
+def _positions(like: Tensor, count: int) -> Tensor:
+    """Positions 0, 1, ... on the backend of a tensor."""
+    return tk.zeros_like(like, tk.int32, shape=(count,)) + range(count)

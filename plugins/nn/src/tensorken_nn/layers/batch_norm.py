@@ -1,4 +1,4 @@
-"""The layer that normalises each channel over all examples, and what it remembers of them."""
+"""Batch normalisation, with running statistics."""
 
 from __future__ import annotations
 
@@ -8,38 +8,37 @@ from typing import Any, NamedTuple
 import tensorken as tk
 from tensorken import Tensor
 from tensorken_core.errors import ArgumentError, ShapeError
-from tensorken_nn.layers.normalization import filled, scaled
+from tensorken_nn.layers.normalization import affine_transform, constant_parameter
 from tensorken_nn.module import Module, static
-from tensorken_nn.precision import widened
+from tensorken_nn.precision import widen
 
 
 class BatchStatistics(NamedTuple):
-    """What has been gathered of the batches: the state of `BatchNorm`."""
+    """Running statistics of the batches: the state of `BatchNorm`."""
 
     mean: Tensor  # (channels,)
-    variance: Tensor  # (channels,): of a sample, that is, with count - 1 as the divisor
-    batches: Tensor  # how many; int32 of shape ()
+    variance: Tensor  # (channels,): unbiased, that is, with divisor count - 1
+    batches: Tensor  # the number of batches, int32 of shape ()
 
 
 class BatchNorm(Module):
     """(x - mean) / sqrt(variance + eps) * weight + bias for each channel, along axis 1, over all other axes.
 
-    While training (`train`) mean and variance are those of the batch, and a state gathers them; afterwards (a call)
-    they are the gathered ones.
+    In training (`train`), mean and variance are those of the batch, and the state's running statistics are updated.
+    A call uses the running statistics.
 
     Source: Ioffe and Szegedy, Batch Normalization (2015).
 
     Args:
         channels: the size of axis 1.
-        eps: what keeps the divisor from 0.
-        momentum: the share of a new batch in what is gathered; None for the mean of all batches.
-        affine: whether there are a weight and a bias.
-        key: a key on whose backend the parameters are to live, which begin as ones and zeros; by default on the
-            backend in use.
+        eps: added to the variance, so that the divisor is not 0.
+        momentum: the weight of a new batch in the running statistics; None for the mean over all batches.
+        affine: whether there are a weight, initially ones, and a bias, initially zeros.
+        key: a key on whose backend the parameters are made; by default the backend in use.
         dtype: of parameters and state, a float.
 
     Raises:
-        ArgumentError: if there are no channels.
+        ArgumentError: if `channels` is not positive.
 
     >>> norm = BatchNorm(2)
     >>> state = norm.initial_state()
@@ -77,11 +76,11 @@ class BatchNorm(Module):
         self.eps = eps
         self.momentum = momentum
         self.dtype = dtype
-        self.weight = filled(1.0, (channels,), dtype, key) if affine else None
-        self.bias = filled(0.0, (channels,), dtype, key) if affine else None
+        self.weight = constant_parameter(1.0, (channels,), dtype, key) if affine else None
+        self.bias = constant_parameter(0.0, (channels,), dtype, key) if affine else None
 
     def initial_state(self) -> BatchStatistics:
-        """Before any batch: mean 0 and variance 1, beside the parameters."""
+        """The state before any batch, with mean 0 and variance 1, on the backend of the parameters."""
         if self.weight is None:
             zeros, none = tk.zeros((self.channels,), self.dtype), tk.zeros((), tk.int32)
         else:
@@ -89,27 +88,27 @@ class BatchNorm(Module):
         return BatchStatistics(zeros, tk.ones_like(zeros), none)
 
     def __call__(self, x: Tensor, state: BatchStatistics | None = None) -> Tensor:
-        """x, of shape (count, channels, ...), normalised by what has been gathered.
+        """Normalise x, of shape (count, channels, ...), by the running statistics.
 
         Raises:
             ShapeError: if x has no axis of channels.
             ArgumentError: if there is no state.
         """
         self._check(x)
-        mean, variance, _ = self._needed(state)
-        return self._normalized(widened(x) - _beside(mean, x), _beside(variance, x), x.dtype)
+        mean, variance, _ = self._check_state(state)
+        return self._normalized(widen(x) - _per_channel(mean, x), _per_channel(variance, x), x.dtype)
 
     def train(self, x: Tensor, state: BatchStatistics) -> tuple[Tensor, BatchStatistics]:
-        """x, of shape (count, channels, ...), normalised by its own mean and variance; and the new state.
+        """Normalise x, of shape (count, channels, ...), by its own mean and variance; also returns the new state.
 
-        The state is a constant to derivatives.
+        No derivative flows through the state.
 
         Raises:
-            ShapeError: if x has no axis of channels, or less than two numbers for each.
+            ShapeError: if x has no axis of channels, or fewer than two numbers for a channel.
             ArgumentError: if there is no state.
         """
         self._check(x)
-        state = self._needed(state)
+        state = self._check_state(state)
         axes = tuple([axis for axis in range(x.ndim) if axis != 1])
         count = math.prod([x.shape[axis] for axis in axes])
         if count < 2:
@@ -117,12 +116,12 @@ class BatchNorm(Module):
                 f"BatchNorm: shape {x.shape} has {count} numbers for each channel, training needs two or more; "
                 f"use a larger batch"
             )
-        y = widened(x)
+        y = widen(x)
         mean = y.mean(axes, keepdims=True)
         y = y - mean
         variance = (y * y).mean(axes, keepdims=True)
         of_sample = variance.reshape((self.channels,)) * (count / (count - 1))
-        new_state = self._gathered(state, mean.reshape((self.channels,)), of_sample)
+        new_state = self._update_statistics(state, mean.reshape((self.channels,)), of_sample)
         return self._normalized(y, variance, x.dtype), new_state
 
     def _check(self, x: Tensor) -> None:
@@ -131,7 +130,7 @@ class BatchNorm(Module):
                 f"BatchNorm: got shape {x.shape}, need (count, {self.channels}, ...); move the channels to axis 1"
             )
 
-    def _needed(self, state: BatchStatistics | None) -> BatchStatistics:
+    def _check_state(self, state: BatchStatistics | None) -> BatchStatistics:
         if not isinstance(state, BatchStatistics):
             raise ArgumentError(
                 f"BatchNorm: needs a state, got {type(state).__name__}; initial_state() gives the first, "
@@ -141,10 +140,12 @@ class BatchNorm(Module):
 
     def _normalized(self, centered: Tensor, variance: Tensor, dtype: Any) -> Tensor:
         x = (centered / tk.sqrt(variance + self.eps)).astype(dtype)
-        return scaled(x, *[p if p is None else _beside(p, x) for p in (self.weight, self.bias)])
+        return affine_transform(
+            x, *[p if p is None else _per_channel(p, x) for p in (self.weight, self.bias)]
+        )
 
-    def _gathered(self, state: BatchStatistics, mean: Tensor, variance: Tensor) -> BatchStatistics:
-        """The state with one batch more."""
+    def _update_statistics(self, state: BatchStatistics, mean: Tensor, variance: Tensor) -> BatchStatistics:
+        """The running statistics updated by a batch."""
         batches = state.batches + 1
         share = 1.0 / batches.astype(state.mean.dtype) if self.momentum is None else self.momentum
         mean, variance = (
@@ -154,6 +155,6 @@ class BatchNorm(Module):
         return BatchStatistics(mean, variance, batches)
 
 
-def _beside(of_channels: Tensor, x: Tensor) -> Tensor:
-    """A value for each channel in a shape that broadcasts along all other axes of x."""
+def _per_channel(of_channels: Tensor, x: Tensor) -> Tensor:
+    """Reshape one value for each channel to broadcast with x."""
     return of_channels.reshape((of_channels.size, *[1] * (x.ndim - 2)))

@@ -1,4 +1,4 @@
-"""The convolution of images."""
+"""Convolution of images."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ from tensorken_nn.module import Module, static
 
 
 class Conv2d(Module):
-    """At each place of an image, each output is the sum of products of a kernel with what it sees there, plus a bias.
+    """2D convolution: the sum of products of a kernel with each window of an image, plus a bias, for each output
+    channel.
 
-    As usual for networks this is the cross-correlation: kernels are not flipped.
+    As usual in networks it is a cross-correlation: kernels are not flipped.
 
     Args:
-        inputs, outputs: the numbers of channels before and after.
-        kernel_size: rows and columns of the kernels; one int for both, as everywhere below.
-        stride: how far apart the places are.
-        padding: how many rows and columns of zeros are put on each side; or "same", as many as keep the size (with an
-            odd number, one more below and on the right), or "valid", none.
-        dilation: how far apart the elements are that a kernel sees.
-        groups: into how many groups the channels are divided; outputs of one see its inputs alone.
-        bias: whether there is one.
-        key: for the parameters to begin with; they live on its backend.
-        weight_initializer, bias_initializer: how they begin.
+        inputs, outputs: the numbers of input and output channels.
+        kernel_size: rows and columns of the kernels; one int for both, as for the following arguments.
+        stride: the distance between windows.
+        padding: the number of rows and columns of zeros on each side; or "same", which keeps the size (with an odd
+            number, one more below and on the right); or "valid", none.
+        dilation: the distance between the elements of a window.
+        groups: the number of groups of channels; outputs of a group depend only on its inputs.
+        bias: whether there is a bias.
+        key: for the initial parameters, which are on the key's backend.
+        weight_initializer, bias_initializer: of the parameters.
         dtype: of the parameters, a float.
 
     Raises:
         ArgumentError: if a number is not positive (padding: negative), the groups do not divide the channels, or
-            padding "same" has a stride.
+            padding "same" is combined with a stride.
 
     >>> layer = Conv2d(3, 16, 3, padding="same", key=tk.random.key(0))
     >>> layer(tk.ones((32, 3, 28, 28))).shape
@@ -83,7 +84,7 @@ class Conv2d(Module):
         self.bias = bias_initializer(bias_key, (outputs,), dtype) if bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
-        """From shape (..., inputs, height, width) to (..., outputs, places down, places across).
+        """Map shape (..., inputs, height, width) to (..., outputs, windows down, windows across).
 
         Raises:
             ShapeError: if x has another number of channels, or is smaller than a kernel.
@@ -100,9 +101,9 @@ def conv2d(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor:
-    """What `Conv2d` computes: one product of matrices, of the weight and what it sees at all places.
+    """The function of `Conv2d`, computed as one matrix product of the weight and all windows.
 
-    What is seen takes rows * columns / (stride down * stride across) times the memory of x.
+    The windows take rows * columns / (stride down * stride across) times the memory of x.
 
     Args:
         x: of shape (..., inputs, height, width).
@@ -111,7 +112,7 @@ def conv2d(
         stride, padding, dilation, groups: as for `Conv2d`.
 
     Returns:
-        A tensor of shape (..., outputs, places down, places across).
+        A tensor of shape (..., outputs, windows down, windows across).
 
     Raises:
         ShapeError, ArgumentError: if the arguments do not fit together.
@@ -131,16 +132,18 @@ def conv2d(
     dilations = pair_of("conv2d", "dilation", dilation, 1)
     pads = _pads("conv2d", padding, kernel, strides, dilations)
     images = as_images("conv2d", x, inputs * groups)
-    channels_first = images.permute((1, 0, 2, 3))  # then windows of all images are the columns of one matrix
+    channels_first = images.permute(
+        (1, 0, 2, 3)
+    )  # so that the windows of all images are the columns of one matrix
     if pads != ((0, 0), (0, 0)):
         channels_first = channels_first.pad(((0, 0), (0, 0), *pads))
-    seen = windows("conv2d", channels_first, kernel, strides, dilations)
-    rows, columns = inputs * math.prod(kernel), math.prod(seen.shape[3:])
+    patches = windows("conv2d", channels_first, kernel, strides, dilations)
+    rows, columns = inputs * math.prod(kernel), math.prod(patches.shape[3:])
     if groups == 1:
-        y = weight.reshape((outputs, rows)) @ seen.reshape((rows, columns))
+        y = weight.reshape((outputs, rows)) @ patches.reshape((rows, columns))
     else:
-        y = weight.reshape((groups, outputs // groups, rows)) @ seen.reshape((groups, rows, columns))
-    y = y.reshape((outputs, *seen.shape[3:])).permute((1, 0, 2, 3))
+        y = weight.reshape((groups, outputs // groups, rows)) @ patches.reshape((groups, rows, columns))
+    y = y.reshape((outputs, *patches.shape[3:])).permute((1, 0, 2, 3))
     if bias is not None:
         y = y + bias.reshape((outputs, 1, 1))
     return y.reshape((*x.shape[:-3], *y.shape[1:]))
@@ -149,7 +152,7 @@ def conv2d(
 def _pads(
     name: str, padding: int | Sequence[int] | str, kernel: Pair, strides: Pair, dilations: Pair
 ) -> tuple[Pair, Pair]:
-    """How many zeros are put before and after each axis."""
+    """The number of zeros before and after each axis."""
     if not isinstance(padding, str):
         down, across = pair_of(name, "padding", padding, 0)
         return (down, down), (across, across)
@@ -158,6 +161,6 @@ def _pads(
     if padding != "same":
         raise ArgumentError(f"{name}: padding must be ints, 'same' or 'valid', got {padding!r}")
     if strides != (1, 1):
-        raise ArgumentError(f"{name}: with stride {strides} nothing stays the same; give the padding as ints")
+        raise ArgumentError(f"{name}: padding 'same' needs stride 1, got {strides}; give the padding as ints")
     down, across = (dilation * (size - 1) for size, dilation in zip(kernel, dilations, strict=True))
     return (down // 2, down - down // 2), (across // 2, across - across // 2)

@@ -1,4 +1,4 @@
-"""Dropout: the layer that forgets at random."""
+"""Dropout."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tensorken_nn.module import Module, static
 
 
 class Dropout(Module):
-    """While training, each element is 0 with probability `rate`, and else divided by 1 - rate, which keeps the mean.
+    """In training, set each element to 0 with probability `rate`, else divide it by 1 - rate, which keeps the mean.
 
     Source: Srivastava et al., Dropout: A Simple Way to Prevent Neural Networks from Overfitting (2014).
 
@@ -17,7 +17,7 @@ class Dropout(Module):
         rate: from 0 to 1.
 
     Raises:
-        ArgumentError: if it is not.
+            ArgumentError: if the rate is out of range.
 
     >>> drop = Dropout(0.5)
     >>> x = tk.ones((8,))
@@ -35,7 +35,7 @@ class Dropout(Module):
         self.rate = float(rate)
 
     def __call__(self, x: Tensor, *, key: Tensor | None = None) -> Tensor:
-        """x, of any shape; without a key as it is."""
+        """Apply dropout to x, of any shape; without a key, return x."""
         if key is None or self.rate == 0.0:
             return x
         if self.rate == 1.0:

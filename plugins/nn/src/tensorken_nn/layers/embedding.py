@@ -1,4 +1,4 @@
-"""The embedding: a table with a vector for each label."""
+"""Embedding: a table with a vector for each label."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tensorken_nn.module import Module
 
 
 class Embedding(Module):
-    """A row of `weight` for each label.
+    """Look up a row of `weight` for each label.
 
     Args:
-        count: how many labels there are.
+        count: the number of labels.
         width: the size of a row.
-        key: for the rows to begin with; they live on its backend.
-        weight_initializer: how they begin; by default as standard normal numbers.
-        dtype: of the rows, a float.
+        key: for the initial weight, which is on the key's backend.
+        weight_initializer: of the weight; by default standard normal.
+        dtype: of the weight, a float.
 
     Raises:
         ArgumentError: if a size is not positive.
@@ -47,12 +47,12 @@ class Embedding(Module):
         self.weight = weight_initializer(key, (count, width), dtype)
 
     def __call__(self, labels: Tensor) -> Tensor:
-        """From labels of shape (...), int, to rows of shape (..., width); as with any index, -1 is the last row.
+        """Map labels of shape (...), int, to rows of shape (..., width); as in indexing, -1 is the last row.
 
         Raises:
-            DTypeError: if the labels are no ints.
-            IndexingError: if a label is not in [-count, count); in a compiled function, where it is not known, the
-                nearest that is takes its place.
+            DTypeError: if the labels are not ints.
+            IndexingError: if a label is not in [-count, count); in a compiled function, where labels are unknown, it is
+                clipped to the nearest valid label instead.
         """
         if labels.dtype.kind != "int":
             raise DTypeError(f"Embedding: labels must be ints, got {labels.dtype}; cast them (labels.astype)")

@@ -1,4 +1,4 @@
-"""The layer that joins axes into one."""
+"""Flatten axes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tensorken_nn.module import Module, static
 
 
 class Flatten(Module):
-    """The axes from `start` to `end`, both included, as one; by default all but the first.
+    """Join the axes from `start` to `end`, both included, into one; by default all but the first.
 
     >>> import tensorken as tk
     >>> Flatten()(tk.ones((32, 3, 8, 8))).shape
@@ -21,10 +21,10 @@ class Flatten(Module):
     end: int = static(default=-1)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """x with fewer axes.
+        """Reshape x.
 
         Raises:
-            AxisError: if x has not these axes, or the first comes after the last.
+            AxisError: if x lacks one of the axes, or the first comes after the last.
         """
         start, end = (axis + x.ndim if axis < 0 else axis for axis in (self.start, self.end))
         if not 0 <= start <= end < x.ndim:

@@ -15,10 +15,10 @@ class Linear(Module):
     """x @ weight.T + bias along the last axis.
 
     Args:
-        inputs, outputs: the sizes of the last axis before and after.
-        bias: whether there is one.
-        key: for the parameters to begin with; they live on its backend.
-        weight_initializer, bias_initializer: how they begin.
+        inputs, outputs: the sizes of the last axis of input and output.
+        bias: whether there is a bias.
+        key: for the initial parameters, which are on the key's backend.
+        weight_initializer, bias_initializer: of the parameters.
         dtype: of the parameters, a float.
 
     Raises:
@@ -52,7 +52,7 @@ class Linear(Module):
         self.bias = bias_initializer(bias_key, (outputs,), dtype) if bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
-        """From shape (..., inputs) to (..., outputs).
+        """Map shape (..., inputs) to (..., outputs).
 
         Raises:
             ShapeError: if x has another last axis.

@@ -1,4 +1,4 @@
-"""Layers that normalise each example by itself, along its last axes."""
+"""Layer normalisation and RMS normalisation, over the last axes of each example."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ import tensorken as tk
 from tensorken import Tensor
 from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_nn.module import Module, static
-from tensorken_nn.precision import widened
+from tensorken_nn.precision import widen
 
 
 class LayerNorm(Module):
-    """(x - mean) / sqrt(variance + eps) * weight + bias; mean and variance are those of an example's last axes.
+    """(x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance over an example's last axes.
 
     Source: Ba, Kiros, Hinton, Layer Normalization (2016).
 
     Args:
         shape: the sizes of these axes; an int for one axis.
-        eps: what keeps the divisor from 0.
-        affine: whether there are a weight and a bias.
+        eps: added to the variance, so that the divisor is not 0.
+        affine: whether there are a weight, initially ones, and a bias, initially zeros.
         bias: whether there is a bias, if there is a weight.
-        key: a key on whose backend the parameters are to live, which begin as ones and zeros; by default on the
-            backend in use.
+        key: a key on whose backend the parameters are made; by default the backend in use.
         dtype: of the parameters, a float.
 
     Raises:
@@ -54,30 +53,30 @@ class LayerNorm(Module):
     ) -> None:
         self.shape = sizes_of("LayerNorm", shape)
         self.eps = eps
-        self.weight = filled(1.0, self.shape, dtype, key) if affine else None
-        self.bias = filled(0.0, self.shape, dtype, key) if affine and bias else None
+        self.weight = constant_parameter(1.0, self.shape, dtype, key) if affine else None
+        self.bias = constant_parameter(0.0, self.shape, dtype, key) if affine and bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
-        """From shape (..., *shape) to the same.
+        """Map shape (..., *shape) to the same.
 
         Raises:
             ShapeError: if x has other last axes.
         """
         axes = last_axes("LayerNorm", x, self.shape)
-        y = widened(x)
+        y = widen(x)
         y = y - y.mean(axes, keepdims=True)
         y = y / tk.sqrt((y * y).mean(axes, keepdims=True) + self.eps)
-        return scaled(y.astype(x.dtype), self.weight, self.bias)
+        return affine_transform(y.astype(x.dtype), self.weight, self.bias)
 
 
 class RMSNorm(Module):
-    """x / sqrt(mean(x**2) + eps) * weight; the mean is that of an example's last axes.
+    """x / sqrt(mean(x**2) + eps) * weight, with the mean over an example's last axes.
 
     Source: Zhang and Sennrich, Root Mean Square Layer Normalization (2019).
 
     Args:
         shape: the sizes of these axes; an int for one axis.
-        eps: what keeps the divisor from 0; by default the distance from 1 to the next number of x's dtype.
+        eps: added to the mean, so that the divisor is not 0; by default the machine epsilon of x's dtype.
         affine: whether there is a weight.
         key, dtype: as for `LayerNorm`.
 
@@ -105,26 +104,26 @@ class RMSNorm(Module):
     ) -> None:
         self.shape = sizes_of("RMSNorm", shape)
         self.eps = eps
-        self.weight = filled(1.0, self.shape, dtype, key) if affine else None
+        self.weight = constant_parameter(1.0, self.shape, dtype, key) if affine else None
 
     def __call__(self, x: Tensor) -> Tensor:
-        """From shape (..., *shape) to the same.
+        """Map shape (..., *shape) to the same.
 
         Raises:
             ShapeError: if x has other last axes.
         """
         axes = last_axes("RMSNorm", x, self.shape)
         eps = tk.finfo(x.dtype).eps if self.eps is None else self.eps
-        y = widened(x)
+        y = widen(x)
         y = y / tk.sqrt((y * y).mean(axes, keepdims=True) + eps)
-        return scaled(y.astype(x.dtype), self.weight, None)
+        return affine_transform(y.astype(x.dtype), self.weight, None)
 
 
-# ---- pieces ------------------------------------------------------------------------------------------------
+# ---- helpers ------------------------------------------------------------------------------------------------
 
 
 def sizes_of(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
-    """Positive sizes, of one axis or more."""
+    """Check that sizes are positive, of one axis or more; an int becomes a tuple."""
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if not sizes or min(sizes) < 1:
         raise ArgumentError(f"{name}: need positive sizes of one axis or more, got {sizes}")
@@ -132,19 +131,19 @@ def sizes_of(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def last_axes(name: str, x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """The last axes, whose sizes must be these."""
+    """The numbers of the last axes, which must have these sizes."""
     if x.shape[-len(sizes) :] != sizes:
         needed = ", ".join(["...", *map(str, sizes)])
         raise ShapeError(f"{name}: got shape {x.shape}, need ({needed}); reshape the input")
     return tuple(range(-len(sizes), 0))
 
 
-def filled(value: float, shape: tuple[int, ...], dtype: Any, key: Tensor | None) -> Tensor:
-    """A parameter that begins without chance, on the backend of the key or on that in use."""
+def constant_parameter(value: float, shape: tuple[int, ...], dtype: Any, key: Tensor | None) -> Tensor:
+    """A constant parameter, on the backend of the key or, without one, the backend in use."""
     return tk.full(shape, value, dtype) if key is None else tk.full_like(key, value, dtype, shape=shape)
 
 
-def scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    """x * weight + bias, as far as there are such."""
+def affine_transform(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """x * weight + bias, where either may be None."""
     x = x if weight is None else x * weight
     return x if bias is None else x + bias

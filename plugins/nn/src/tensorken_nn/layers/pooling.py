@@ -1,4 +1,4 @@
-"""Pooling: windows of an image, or all of it, as one number each."""
+"""Max and average pooling of images, over windows or globally."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ def max_pool2d(
     padding: int | Sequence[int] = 0,
     dilation: int | Sequence[int] = 1,
 ) -> Tensor:
-    """The largest number of each window; numbers that are equally large share the derivative.
+    """The maximum of each window; equal maxima share the derivative.
 
     Args:
         x: of shape (..., channels, height, width).
-        kernel_size: rows and columns of a window; one int for both, as everywhere below.
-        stride: how far apart windows are; by default they lie side by side.
-        padding: how many rows and columns are put on each side; they are never the largest.
-        dilation: how far apart the elements of a window are.
+        kernel_size: rows and columns of a window; one int for both, as for the following arguments.
+        stride: the distance between windows; by default their size.
+        padding: the number of rows and columns added on each side; they are never the maximum.
+        dilation: the distance between the elements of a window.
 
     Returns:
         A tensor of shape (..., channels, windows down, windows across).
 
     Raises:
-        ShapeError: if x has less than three axes, or is smaller than a window.
+        ShapeError: if x has fewer than three axes, or is smaller than a window.
         ArgumentError: if a number is not positive, or the padding is negative or larger than half a window.
 
     >>> max_pool2d(tk.arange(16).reshape(1, 4, 4), 2).tolist()
@@ -59,8 +59,8 @@ def avg_pool2d(
 
     Args:
         x, kernel_size, stride: as for `max_pool2d`.
-        padding: how many rows and columns of zeros are put on each side.
-        count_include_pad: whether these zeros count as elements of a window.
+        padding: the number of rows and columns of zeros added on each side.
+        count_include_pad: whether the zeros count as elements of a window.
 
     Returns:
         A tensor of shape (..., channels, windows down, windows across).
@@ -79,7 +79,7 @@ def avg_pool2d(
     seen = windows("avg_pool2d", images.pad(around), kernel, strides)
     if count_include_pad:
         return _pooled(seen.mean((1, 2)), x)
-    inside = images.ones_like()[:1, :1].pad(around)  # counts are the same for all channels
+    inside = images.ones_like()[:1, :1].pad(around)  # the counts are the same for all channels
     return _pooled(seen.sum((1, 2)) / windows("avg_pool2d", inside, kernel, strides).sum((1, 2)), x)
 
 
@@ -89,7 +89,7 @@ def _sizes(
     stride: int | Sequence[int] | None,
     padding: int | Sequence[int],
 ) -> tuple[Pair, Pair, Pair]:
-    """The sizes, strides and padding of windows."""
+    """Check kernel size, strides and padding."""
     kernel = pair_of(name, "kernel_size", kernel_size, 1)
     pads = pair_of(name, "padding", padding, 0)
     if any(2 * pad > size for pad, size in zip(pads, kernel, strict=True)):
@@ -100,7 +100,7 @@ def _sizes(
 
 
 def _pooled(y: Tensor, x: Tensor) -> Tensor:
-    """With the axes in front that x has."""
+    """Restore the leading axes of x."""
     return y.reshape((*x.shape[:-2], *y.shape[-2:]))
 
 
@@ -132,7 +132,7 @@ class MaxPool2d(Module):
         self.dilation = pair_of("MaxPool2d", "dilation", dilation, 1)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """From shape (..., channels, height, width) to (..., channels, windows down, windows across)."""
+        """Map shape (..., channels, height, width) to (..., channels, windows down, windows across)."""
         return max_pool2d(x, self.kernel_size, self.stride, self.padding, self.dilation)
 
 
@@ -159,19 +159,19 @@ class AvgPool2d(Module):
         self.count_include_pad = count_include_pad
 
     def __call__(self, x: Tensor) -> Tensor:
-        """From shape (..., channels, height, width) to (..., channels, windows down, windows across)."""
+        """Map shape (..., channels, height, width) to (..., channels, windows down, windows across)."""
         return avg_pool2d(x, self.kernel_size, self.stride, self.padding, self.count_include_pad)
 
 
 class GlobalMaxPool2d(Module):
-    """The largest number of each channel.
+    """The maximum of each channel.
 
     >>> GlobalMaxPool2d()(tk.ones((32, 16, 7, 7))).shape
     (32, 16)
     """
 
     def __call__(self, x: Tensor) -> Tensor:
-        """From shape (..., channels, height, width) to (..., channels)."""
+        """Map shape (..., channels, height, width) to (..., channels)."""
         as_images("GlobalMaxPool2d", x)
         return x.max((-2, -1))
 
@@ -184,6 +184,6 @@ class GlobalAvgPool2d(Module):
     """
 
     def __call__(self, x: Tensor) -> Tensor:
-        """From shape (..., channels, height, width) to (..., channels)."""
+        """Map shape (..., channels, height, width) to (..., channels)."""
         as_images("GlobalAvgPool2d", x)
         return x.mean((-2, -1))

@@ -1,6 +1,6 @@
-"""Recurrent layers: a state that goes from step to step of a sequence.
+"""Recurrent layers: RNN, GRU and LSTM.
 
-Parameters and gates are PyTorch's, so its numbers can be put in.
+Parameters and gates are laid out as in PyTorch, so its weights can be used.
 """
 
 from __future__ import annotations
@@ -17,18 +17,16 @@ from tensorken_nn.module import Module, static
 
 
 class Recurrent(Module):
-    """What recurrent layers share: parameters, and the walk along the steps, by `tk.scan`.
+    """The base class of recurrent layers: the parameters, and the loop over the steps by `tk.scan`.
 
-    A subclass says how many `gates` it has, that is, how many parts of size `width` are computed in a step, and what
-    the next state is. Gates are linear in the input and in the state: what the inputs contribute is computed for all
-    steps at once.
+    A subclass defines the number of `gates`, each of size `width`, and `next`, which computes the next state. Gates
+    are linear in the input and in the state; the contribution of the inputs is computed for all steps at once.
 
     Args:
         inputs: the size of the last axis of an input.
         width: the size of the state and of an output.
         bias: whether there are biases.
-        key: for the parameters to begin with, evenly between -1 / sqrt(width) and 1 / sqrt(width); they live on its
-            backend.
+        key: for the initial parameters, uniform in [-1 / sqrt(width), 1 / sqrt(width)), on the key's backend.
         dtype: of the parameters, a float.
 
     Raises:
@@ -58,11 +56,11 @@ class Recurrent(Module):
         self.input_bias, self.state_bias = drawn[2:] if bias else (None, None)
 
     def __call__(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
-        """The outputs of all steps, and the state after the last.
+        """The outputs of all steps, and the last state.
 
         Args:
             x: of shape (..., steps, inputs); usually the first axis is the batch.
-            state: before the first step, of shape (..., width), for `LSTM` two of these; by default zeros.
+            state: the initial state, of shape (..., width), or an `LSTMState` of two; by default zeros.
 
         Returns:
             The outputs, of shape (..., steps, width), and the state.
@@ -93,20 +91,20 @@ class Recurrent(Module):
         return tk.moveaxis(outputs, 0, -2), last
 
     def next(self, from_inputs: Tensor, from_state: Tensor, state: Any) -> Any:
-        """The state after a step.
+        """The next state.
 
         Args:
-            from_inputs, from_state: what the input and the state contribute to the gates; shape (..., gates * width).
+            from_inputs, from_state: the contributions of input and state to the gates, of shape (..., gates * width).
             state: before the step.
         """
         raise NotImplementedError
 
     def _first(self, zeros: Tensor) -> Any:
-        """The state before the first step, of zeros of shape (..., width)."""
+        """The default initial state, made of zeros of shape (..., width)."""
         return zeros
 
     def _checked(self, state: Any, first: Any) -> Any:
-        """A state that is given, which must be like the first one."""
+        """Check that a state has the structure and shapes of the default initial state."""
         name = type(self).__name__
         if tree.structure(state) != tree.structure(first):
             raise ArgumentError(
@@ -120,7 +118,7 @@ class Recurrent(Module):
         return state
 
     def _output(self, state: Any) -> Tensor:
-        """The part of a state that others see."""
+        """The output, which is part of the state."""
         return state  # type: ignore[no-any-return]
 
 
@@ -131,7 +129,7 @@ class RNN(Recurrent):
 
     Args:
         inputs, width, bias, key, dtype: as for `Recurrent`.
-        nonlinearity: instead of tanh.
+        nonlinearity: replaces tanh.
 
     >>> layer = RNN(3, 5, key=tk.random.key(0))
     >>> outputs, state = layer(tk.ones((2, 7, 3)))
@@ -160,13 +158,14 @@ class RNN(Recurrent):
 
 
 class GRU(Recurrent):
-    """The gated recurrent unit, whose parameters are those of the reset gate, the update gate and the new state.
+    """The gated recurrent unit. Its gates, in order, are the reset gate, the update gate and the new state.
 
-    With r and z the sigmoids of the sums of what input and state contribute to the first two, and n the tanh of what
-    the input contributes to the third plus r times what the state does, the next state is (1 - z) * n + z * state.
+    Let i and s be the contributions of input and state to each gate. With r = sigmoid(i + s) of the reset gate,
+    z = sigmoid(i + s) of the update gate and n = tanh(i + r * s) of the new state, the next state is
+    (1 - z) * n + z * state.
 
-    Source: Cho et al., Learning Phrase Representations using RNN Encoder-Decoder (2014); in PyTorch's form, with the
-    reset after the product with the state.
+    Source: Cho et al., Learning Phrase Representations using RNN Encoder-Decoder (2014); in PyTorch's variant,
+        which resets after the product with the state.
 
     >>> outputs, state = GRU(3, 5, key=tk.random.key(0))(tk.ones((2, 7, 3)))
     >>> outputs.shape, state.shape
@@ -185,14 +184,14 @@ class GRU(Recurrent):
 
 
 class LSTMState(NamedTuple):
-    """What an LSTM carries from step to step; both of shape (..., width)."""
+    """The state of an LSTM; both of shape (..., width)."""
 
     output: Tensor
     cell: Tensor
 
 
 class LSTM(Recurrent):
-    """Long short-term memory, whose parameters are those of input gate, forget gate, new cell and output gate.
+    """Long short-term memory. Its gates, in order, are the input gate, forget gate, new cell and output gate.
 
     With i, f and o the sigmoids of the gates and g the tanh of the new cell, the next cell is f * cell + i * g, and
     the output o * tanh(cell). The state is an `LSTMState`.

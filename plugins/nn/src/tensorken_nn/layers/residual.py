@@ -1,4 +1,4 @@
-"""Layers whose input is added to their output."""
+"""Residual connections."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tensorken_nn.module import Module
 
 
 class Residual(Sequential):
-    """x + what a sequence of layers makes of x.
+    """A sequence of layers whose input is added to its output: x + layers(x).
 
     Source: He, Zhang, Ren, Sun, Deep Residual Learning for Image Recognition (2015).
 
     Args:
-        layers: modules or functions of one tensor; the last gives the shape that the first takes.
+        layers: modules or functions of one tensor; together they must keep its shape.
 
     >>> import tensorken as tk
     >>> Residual(tk.relu)(tk.tensor([-1.0, 2.0])).tolist()
@@ -47,7 +47,5 @@ class Residual(Sequential):
 
 def _sum(x: Tensor, y: Tensor) -> Tensor:
     if x.shape != y.shape:
-        raise ShapeError(
-            f"Residual: the layers make shape {y.shape} of {x.shape}; they must keep it, so that both can be added"
-        )
+        raise ShapeError(f"Residual: the layers map shape {x.shape} to {y.shape}; they must keep the shape")
     return x + y

@@ -1,4 +1,4 @@
-"""Modules one after the other."""
+"""Sequences of modules."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tensorken import Tensor
 from tensorken_core.errors import ArgumentError
 from tensorken_nn.initializers import Initializer, he_normal
 from tensorken_nn.layers.linear import Linear
-from tensorken_nn.module import Function, Module, shown
+from tensorken_nn.module import Function, Module, format_module
 
 
 class Sequential(Module):
-    """Modules, and functions without parameters, one after the other.
+    """A sequence of modules, or functions without parameters, applied in order.
 
     Args:
         layers: modules or functions of one tensor.
@@ -34,7 +34,7 @@ class Sequential(Module):
       Linear(weight=float32 (1, 3), bias=None),
     )
 
-    Where a layer remembers something, that is the state, which is passed along:
+    If a layer has a state, such as running statistics, it is passed and returned explicitly:
 
     >>> model = Sequential(Linear(2, 3, key=keys[0]), BatchNorm(3), tk.relu)
     >>> state = model.initial_state()
@@ -49,7 +49,7 @@ class Sequential(Module):
         self.layers = tuple([layer if isinstance(layer, Module) else Function(layer) for layer in layers])
 
     def initial_state(self) -> tuple[Any, ...]:
-        """What the layers remember before training: a part for each layer, None for one that remembers nothing."""
+        """The state before training: a tuple with the state of each layer, None for a layer without one."""
         return tuple([layer.initial_state() if has_state(layer) else None for layer in self.layers])
 
     def __call__(self, x: Any, state: Any = None, *, key: Tensor | None = None) -> Any:
@@ -57,8 +57,8 @@ class Sequential(Module):
 
         Args:
             x: what the first layer takes.
-            state: what the layers remember; needed only if one of them does.
-            key: for what is random while training, as in `Dropout`: each layer that takes a key gets one of its own.
+            state: the state of the layers; needed only if a layer has one.
+            key: for randomness in training, as in `Dropout`; each layer that takes a key gets its own.
 
         Raises:
             ArgumentError: if the state does not fit the layers.
@@ -69,7 +69,7 @@ class Sequential(Module):
         return x
 
     def train(self, x: Any, state: Any, *, key: Tensor | None = None) -> tuple[Any, tuple[Any, ...]]:
-        """The output of the last layer and the new state; layers that remember something train, as `BatchNorm`.
+        """The output of the last layer and the new state; layers with a state, such as `BatchNorm`, run `train`.
 
         Args:
             x, state, key: as in a call.
@@ -87,18 +87,18 @@ class Sequential(Module):
         return x, tuple(states)
 
     def _with_states(self, state: Any) -> Iterator[tuple[Any, Any]]:
-        """Each layer with what it remembers."""
+        """Each layer with its state."""
         states = (None,) * len(self.layers) if state is None else state
         if not isinstance(states, tuple) or len(states) != len(self.layers):
-            came = f"{len(states)} parts" if isinstance(states, tuple) else type(states).__name__
+            got = f"{len(states)} parts" if isinstance(states, tuple) else type(states).__name__
             raise ArgumentError(
                 f"{type(self).__name__}: the state must be a tuple with a part for each of {len(self.layers)} layers, "
-                f"got {came}; initial_state() gives the first, train(x, state) the next"
+                f"got {got}; initial_state() gives the first, train(x, state) the next"
             )
         return zip(self.layers, states, strict=True)
 
     def __repr__(self) -> str:
-        return shown(type(self).__name__, self.layers)
+        return format_module(type(self).__name__, self.layers)
 
     def __len__(self) -> int:
         return len(self.layers)
@@ -111,18 +111,18 @@ class Sequential(Module):
 
 
 def has_state(layer: Any) -> bool:
-    """Whether a layer remembers something of what it was trained with."""
+    """Whether a layer has a state."""
     return hasattr(type(layer), "initial_state")
 
 
 def _key_of_layer(key: Tensor | None, i: int, method: Callable[..., Any]) -> dict[str, Tensor]:
-    """What the method of the layer at place i is to be called with, if it takes a key and there is one."""
+    """The keyword arguments for a method of layer i: its key, if there is one and the method takes one."""
     return {"key": tk.random.fold_in(key, i)} if key is not None and takes_key(method) else {}
 
 
 @cache
 def takes_key(method: Callable[..., Any]) -> bool:
-    """Whether this method of a class of modules takes a `key`."""
+    """Whether a method takes a `key`."""
     return "key" in inspect.signature(method).parameters
 
 
@@ -134,7 +134,7 @@ def mlp(
     weight_initializer: Initializer = he_normal,
     dtype: Any = tk.float32,
 ) -> Sequential:
-    """A multilayer perceptron: linear layers between these sizes, the activation after each but the last.
+    """A multilayer perceptron: linear layers of these sizes, with an activation between them.
 
     >>> [layer.weight.shape for layer in mlp((64, 32, 10), key=tk.random.key(0)) if isinstance(layer, Linear)]
     [(32, 64), (10, 32)]

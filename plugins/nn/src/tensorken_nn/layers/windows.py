@@ -1,4 +1,4 @@
-"""Windows: the parts of an image that a kernel sees, side by side, for convolutions and pooling."""
+"""Sliding windows of images, for convolutions and pooling."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tensorken import Tensor
 from tensorken_core.errors import ArgumentError, ShapeError
 
 Pair = tuple[int, int]
-"""One number for the rows of images, one for the columns."""
+"""A number for rows and a number for columns."""
 
 
 def pair_of(name: str, what: str, value: int | Sequence[int], least: int) -> Pair:
-    """An int for both axes, or one for each."""
+    """Check one int for both axes, or a pair of ints."""
     both = tuple(value) if isinstance(value, Sequence) else (value, value)
     if len(both) != 2 or not all(type(n) is int and n >= least for n in both):
         raise ArgumentError(f"{name}: {what} must be one or two ints from {least}, got {value}")
@@ -22,7 +22,7 @@ def pair_of(name: str, what: str, value: int | Sequence[int], least: int) -> Pai
 
 
 def as_images(name: str, x: Tensor, channels: int | None = None) -> Tensor:
-    """x of shape (..., channels, height, width) with one axis in front.
+    """Reshape x from (..., channels, height, width) to (count, channels, height, width).
 
     Raises:
         ShapeError: if x has too few axes, or another number of channels.
@@ -36,24 +36,24 @@ def as_images(name: str, x: Tensor, channels: int | None = None) -> Tensor:
 
 
 def windows(name: str, x: Tensor, sizes: Pair, strides: Pair, dilations: Pair = (1, 1)) -> Tensor:
-    """The elements that each place of a kernel sees.
+    """All windows of images.
 
     Element (a, i, j, b, k, l) of the result is element (a, b, k * stride + i * dilation, l * stride + j * dilation)
-    of x, each axis having its own stride and dilation. The axes of the kernel come before b, so a contraction with a
-    kernel is one product of matrices, without another copy.
+    of x, with a stride and a dilation for each axis. The kernel's axes come before b, so that a contraction with a
+    kernel is one matrix product without another copy.
 
     Args:
-        name: of the caller, for messages.
+        name: of the caller, for error messages.
         x: of shape (a, b, height, width).
-        sizes: of the kernel.
-        strides: how far apart windows are.
-        dilations: how far apart the elements of a window are.
+        sizes: of a window.
+        strides: the distances between windows.
+        dilations: the distances between the elements of a window.
 
     Returns:
         A tensor of shape (a, rows, columns, b, windows down, windows across).
 
     Raises:
-        ShapeError: if not one window fits.
+        ShapeError: if no window fits.
     """
     axes = zip(x.shape[2:], sizes, strides, dilations, strict=True)
     counts = tuple([(n - dilation * (size - 1) - 1) // stride + 1 for n, size, stride, dilation in axes])
@@ -62,18 +62,18 @@ def windows(name: str, x: Tensor, sizes: Pair, strides: Pair, dilations: Pair = 
             f"{name}: images of {x.shape[2]} x {x.shape[3]}, with padding, are smaller than windows of "
             f"{sizes[0]} x {sizes[1]}" + (f" with dilation {dilations}" if dilations != (1, 1) else "")
         )
-    for axis in (-1, -2):  # the images as seen from each column of the kernel, then from each row
+    for axis in (-1, -2):  # slices for each column of the kernel, then for each row
         starts = [dilations[axis] * i for i in range(sizes[axis])]
         x = tk.stack(_parts(x, axis, starts, counts[axis], strides[axis]), 1)
     return x
 
 
 def _parts(x: Tensor, axis: int, starts: Sequence[int], count: int, stride: int) -> list[Tensor]:
-    """From each start, so many elements, a stride apart, along an axis counted from the end."""
+    """Slices of `count` elements from each start, `stride` apart, along an axis counted from the end."""
     behind = [slice(None)] * (-1 - axis)
     if stride == 1:
         return [x[(..., slice(start, start + count), *behind)] for start in starts]
-    # The axis as rows of one stride each, so that a part is a column of them: a view where slices with steps are not.
+    # Split the axis into rows of one stride, so that each slice is a column of it: a view, unlike a slice with a step.
     rows = starts[-1] // stride + count
     shape = x.shape[:axis]
     rest = x.shape[len(shape) + 1 :]

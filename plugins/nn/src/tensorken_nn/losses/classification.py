@@ -1,4 +1,4 @@
-"""Losses of probabilities: how far what a network believes is from what is so."""
+"""Losses of predicted probabilities."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import tensorken as tk
 from tensorken import Tensor
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
-from tensorken_nn.losses.reduction import Reduction, check_float, fitting, reduced
+from tensorken_nn.losses.reduction import Reduction, check_float, match_targets, reduce_losses
 
 
 def cross_entropy(
@@ -18,22 +18,21 @@ def cross_entropy(
     ignore_index: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """-log(the probability that softmax gives to the right class), for each label.
+    """-log(softmax(logits)[label]) for each label.
 
-    With `label_smoothing` s, a label stands for the right class with probability 1 - s and for any class, drawn
-    evenly, with s; that keeps a network from being too sure (Szegedy et al., Rethinking the Inception
-    Architecture, 2016, section 7).
+    With `label_smoothing` s, the target distribution is 1 - s times the label plus s times the uniform distribution
+    (Szegedy et al., Rethinking the Inception Architecture, 2016, section 7).
 
     Args:
-        logits: shape (..., classes), float; the network's output before any softmax.
-        labels: shape (...), int; each in [0, classes), which is not checked.
+        logits: shape (..., classes), float, before softmax.
+        labels: shape (...), int, each in [0, classes), which is not checked.
         label_smoothing: from 0 to 1.
-        ignore_index: a label, of a class or not, that says that there is none: its loss is 0, and no part of the
-            mean, which is NaN if nothing is left.
+        ignore_index: a label to ignore, whether a class or not: its loss is 0, and it does not count in the mean,
+            which is NaN if all labels are ignored.
         reduction: "mean", "sum" or "none".
 
     Raises:
-        ShapeError, DTypeError, ArgumentError: if the arguments are not of that kind.
+        ShapeError, DTypeError, ArgumentError: if an argument is invalid.
 
     >>> cross_entropy(tk.zeros((3, 2)), tk.tensor([0, 1, 1])).item()
     0.6931471824645996
@@ -50,22 +49,22 @@ def cross_entropy(
         raise ArgumentError(f"cross_entropy: label_smoothing must be from 0 to 1, got {label_smoothing}")
     log_probabilities = tk.log_softmax(logits)
     is_class = labels.reshape((*labels.shape, 1)) == list(range(logits.shape[-1]))
-    losses = 0.0 - tk.where(is_class, log_probabilities, 0.0).sum(-1)  # a certainty costs 0, not -0
+    losses = 0.0 - tk.where(is_class, log_probabilities, 0.0).sum(-1)  # not -0 for probability 1
     if label_smoothing:
         losses = losses * (1.0 - label_smoothing) - log_probabilities.mean(-1) * label_smoothing
     if ignore_index is None:
-        return reduced("cross_entropy", losses, reduction)
+        return reduce_losses("cross_entropy", losses, reduction)
     counts = labels != ignore_index
     losses = tk.where(counts, losses, 0.0)
     if reduction == "mean":
         return losses.sum() / counts.sum().astype(losses.dtype)
-    return reduced("cross_entropy", losses, reduction)
+    return reduce_losses("cross_entropy", losses, reduction)
 
 
-def least_cross_entropy(classes: int, label_smoothing: float) -> float:
-    """What no logits can go below: the entropy of a smoothed label.
+def minimum_cross_entropy(classes: int, label_smoothing: float) -> float:
+    """The minimum of the cross-entropy with a smoothed label: its entropy.
 
-    >>> round(least_cross_entropy(10, 0.1), 4)
+    >>> round(minimum_cross_entropy(10, 0.1), 4)
     0.5003
     """
     other = label_smoothing / classes
@@ -76,50 +75,50 @@ def least_cross_entropy(classes: int, label_smoothing: float) -> float:
 def binary_cross_entropy_with_logits(
     logits: Tensor, targets: Tensor, *, reduction: Reduction = "mean"
 ) -> Tensor:
-    """-target * log(p) - (1 - target) * log(1 - p), where p = sigmoid(logit), for each logit by itself.
+    """-target * log(p) - (1 - target) * log(1 - p), where p = sigmoid(logit), elementwise.
 
-    Exact to the last digits however sure the network is, whether it is right or wrong.
+    Accurate to the last digits also for large logits.
 
     Args:
-        logits: any shape, float; the network's output before any sigmoid.
-        targets: of that shape: bool, 0 or 1, or probabilities.
+        logits: any shape, float, before sigmoid.
+        targets: of the same shape: bool, 0 or 1, or probabilities.
         reduction: "mean", "sum" or "none".
 
     Raises:
-        ShapeError, DTypeError, ArgumentError: if the arguments are not of that kind.
+        ShapeError, DTypeError, ArgumentError: if an argument is invalid.
 
     >>> logits, targets = tk.tensor([0.0, 1e4, 1e4]), tk.tensor([True, True, False])
     >>> print(binary_cross_entropy_with_logits(logits, targets, reduction="none"))
     [0.6931472 0 10000]
     """
     name = "binary_cross_entropy_with_logits"
-    wanted = fitting(name, logits, targets)
-    # -log(p) and -log(1 - p), of which no part is a difference of large numbers.
+    wanted = match_targets(name, logits, targets)
+    # -log(p) and -log(1 - p), without differences of large numbers.
     losses = wanted * tk.softplus(-logits) + (1.0 - wanted) * tk.softplus(logits)
-    return reduced(name, losses, reduction)
+    return reduce_losses(name, losses, reduction)
 
 
 def kl_divergence(log_probabilities: Tensor, targets: Tensor, *, reduction: Reduction = "mean") -> Tensor:
-    """The sum over classes of target * (log(target) - log_probability), for each row; the mean is over rows.
+    """The sum over classes of target * (log(target) - log_probability) for each row; the mean is over rows.
 
-    Source: Kullback, Leibler, On Information and Sufficiency (1951). A target of 0 adds 0, to derivatives too.
+    Source: Kullback, Leibler, On Information and Sufficiency (1951). A target of 0 adds 0, also to derivatives.
 
     Args:
-        log_probabilities: shape (..., classes), float; what a network believes, as `tk.log_softmax` gives it.
-        targets: of that shape; probabilities, whose sum along the last axis is 1.
+        log_probabilities: shape (..., classes), float, such as the result of `tk.log_softmax`.
+        targets: of the same shape: probabilities, whose sum along the last axis is 1.
         reduction: "mean", "sum" or "none".
 
     Raises:
-        ShapeError, DTypeError, ArgumentError: if the arguments are not of that kind.
+        ShapeError, DTypeError, ArgumentError: if an argument is invalid.
 
     >>> even = tk.log_softmax(tk.zeros((1, 2)))
     >>> kl_divergence(even, tk.tensor([[1.0, 0.0]])).item()
     0.6931471824645996
     """
-    wanted = fitting("kl_divergence", log_probabilities, targets)
+    wanted = match_targets("kl_divergence", log_probabilities, targets)
     if not wanted.ndim:
         raise ShapeError("kl_divergence: got shape (), need an axis of classes")
     counts = wanted > 0.0
-    # Where none counts, neither a logarithm of 0 nor an infinite log-probability must get into the derivatives.
+    # Where the target is 0, neither log(0) nor an infinite log-probability may enter the derivatives.
     surprise = tk.log(tk.where(counts, wanted, 1.0)) - tk.where(counts, log_probabilities, 0.0)
-    return reduced("kl_divergence", (wanted * surprise).sum(-1), reduction)
+    return reduce_losses("kl_divergence", (wanted * surprise).sum(-1), reduction)

@@ -1,4 +1,4 @@
-"""What losses have in common: operands of one shape, and how single losses become one number."""
+"""Argument checks and reductions, shared by the losses."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ REDUCTIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def reduced(name: str, losses: Tensor, reduction: Reduction) -> Tensor:
-    """The losses as the caller wants them.
+def reduce_losses(name: str, losses: Tensor, reduction: Reduction) -> Tensor:
+    """Reduce individual losses.
 
     Raises:
-        ArgumentError: if there is no such reduction.
+        ArgumentError: if the reduction is unknown.
 
     >>> import tensorken as tk
-    >>> reduced("l1", tk.tensor([1.0, 3.0]), "mean").item()
+    >>> reduce_losses("l1", tk.tensor([1.0, 3.0]), "mean").item()
     2.0
     """
     if reduction not in REDUCTIONS:
@@ -34,12 +34,12 @@ def reduced(name: str, losses: Tensor, reduction: Reduction) -> Tensor:
     return REDUCTIONS[reduction](losses)
 
 
-def fitting(name: str, outputs: Tensor, targets: Tensor) -> Tensor:
-    """The targets in the dtype of the outputs, whose shape they must have: broadcasting would compare all with all.
+def match_targets(name: str, outputs: Tensor, targets: Tensor) -> Tensor:
+    """The targets in the dtype of the outputs; their shapes must be equal, as broadcasting would hide mistakes.
 
     Raises:
         ShapeError: if the shapes differ.
-        DTypeError: if the outputs are no floats.
+        DTypeError: if the outputs are not floats.
     """
     if outputs.shape != targets.shape:
         raise ShapeError(
@@ -51,10 +51,10 @@ def fitting(name: str, outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def check_float(name: str, outputs: Tensor) -> None:
-    """Raise a DTypeError if the outputs of a network are no floats.
+    """Check that the outputs of a network are floats.
 
     Raises:
-        DTypeError: if so.
+        DTypeError: if not.
     """
     if outputs.dtype.kind != "float":
         raise DTypeError(f"{name}: outputs must be floats, got {outputs.dtype}; cast them (outputs.astype)")

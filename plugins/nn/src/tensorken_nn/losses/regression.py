@@ -1,11 +1,11 @@
-"""Losses of numbers: how far off each is."""
+"""Losses of predicted numbers."""
 
 from __future__ import annotations
 
 import tensorken as tk
 from tensorken import Tensor
 from tensorken_core.errors import ArgumentError
-from tensorken_nn.losses.reduction import Reduction, fitting, reduced
+from tensorken_nn.losses.reduction import Reduction, match_targets, reduce_losses
 
 
 def squared_error(outputs: Tensor, targets: Tensor, *, reduction: Reduction = "mean") -> Tensor:
@@ -13,56 +13,56 @@ def squared_error(outputs: Tensor, targets: Tensor, *, reduction: Reduction = "m
 
     Args:
         outputs: any shape, float.
-        targets: of that shape.
+        targets: of the same shape.
         reduction: "mean", "sum" or "none".
 
     Raises:
-        ShapeError, DTypeError, ArgumentError: if the arguments are not of that kind.
+        ShapeError, DTypeError, ArgumentError: if an argument is invalid.
 
     >>> squared_error(tk.tensor([1.0, 2.0]), tk.tensor([1.0, 5.0])).item()
     4.5
     """
-    errors = outputs - fitting("squared_error", outputs, targets)
-    return reduced("squared_error", errors.square(), reduction)
+    errors = outputs - match_targets("squared_error", outputs, targets)
+    return reduce_losses("squared_error", errors.square(), reduction)
 
 
 def l1(outputs: Tensor, targets: Tensor, *, reduction: Reduction = "mean") -> Tensor:
-    """`|output - target|`; its derivative is 0 where there is no error.
+    """`|output - target|`; the derivative is 0 where they are equal.
 
     Args:
         outputs: any shape, float.
-        targets: of that shape.
+        targets: of the same shape.
         reduction: "mean", "sum" or "none".
 
     Raises:
-        ShapeError, DTypeError, ArgumentError: if the arguments are not of that kind.
+        ShapeError, DTypeError, ArgumentError: if an argument is invalid.
 
     >>> l1(tk.tensor([1.0, 2.0]), tk.tensor([1.0, 5.0])).item()
     1.5
     """
-    errors = outputs - fitting("l1", outputs, targets)
-    return reduced("l1", tk.abs(errors), reduction)
+    errors = outputs - match_targets("l1", outputs, targets)
+    return reduce_losses("l1", tk.abs(errors), reduction)
 
 
 def huber(outputs: Tensor, targets: Tensor, delta: float = 1.0, *, reduction: Reduction = "mean") -> Tensor:
-    """`error**2 / 2` up to delta, beyond it the tangent: `delta * (|error| - delta / 2)`.
+    """`error**2 / 2` up to delta, linear beyond it: `delta * (|error| - delta / 2)`.
 
     Source: Huber, Robust Estimation of a Location Parameter (1964).
 
     Args:
         outputs: any shape, float.
-        targets: of that shape.
+        targets: of the same shape.
         delta: positive.
         reduction: "mean", "sum" or "none".
 
     Raises:
-        ShapeError, DTypeError, ArgumentError: if the arguments are not of that kind.
+        ShapeError, DTypeError, ArgumentError: if an argument is invalid.
 
     >>> huber(tk.tensor([1.5, 2.0]), tk.tensor([1.0, 5.0]), reduction="none").tolist()
     [0.125, 2.5]
     """
     if not delta > 0.0:
         raise ArgumentError(f"huber: delta must be positive, got {delta}")
-    errors = tk.abs(outputs - fitting("huber", outputs, targets))
-    near = errors.minimum(delta)  # so what is far is never squared
-    return reduced("huber", near * (errors - near * 0.5), reduction)
+    errors = tk.abs(outputs - match_targets("huber", outputs, targets))
+    near = errors.minimum(delta)  # so that large errors are not squared
+    return reduce_losses("huber", near * (errors - near * 0.5), reduction)

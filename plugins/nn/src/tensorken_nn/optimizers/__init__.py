@@ -1,7 +1,7 @@
 """Optimisers: pure functions from parameters, gradients and a state to new parameters and a new state.
 
-Parameters and gradients are trees of one structure; a state holds such trees too, so it works like any other tree.
-Steps of float16 are computed, and remembered, in float32.
+Parameters and gradients are trees of the same structure, and a state is a tree that contains such trees. For float16
+parameters, steps and states are in float32.
 """
 
 from tensorken_nn.optimizers.adagrad import Adagrad, AdagradState

@@ -7,23 +7,23 @@ from typing import Any, NamedTuple
 
 from tensorken import Tensor
 from tensorken_core import tree
-from tensorken_nn.optimizers.decay import Mask, decays
-from tensorken_nn.optimizers.optimizer import check_not_negative, check_state, each, number
-from tensorken_nn.precision import widened
+from tensorken_nn.optimizers.decay import Mask, weight_decays
+from tensorken_nn.optimizers.optimizer import check_not_negative, check_state, step_number, update_each
+from tensorken_nn.precision import widen
 from tensorken_nn.scalars import Scalar
-from tensorken_nn.schedules import Schedule, value
+from tensorken_nn.schedules import Schedule, rate_at
 
 
 class AdagradState(NamedTuple):
-    """How many steps were taken, and the sum of the squares of each parameter's gradients."""
+    """The number of steps taken, and for each parameter the sum of its squared gradients."""
 
-    step: int | Tensor  # a tensor after a step that is compiled
+    step: int | Tensor  # a tensor after a compiled step
     total: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Adagrad:
-    """The gradient over the root of the sum of all squares so far: p -= rate * g / (sqrt(total) + epsilon).
+    """Divide the gradient by the root of the sum of all its squares so far: p -= rate * g / (sqrt(total) + epsilon).
 
     Source: Duchi, Hazan, Singer, Adaptive Subgradient Methods for Online Learning and Stochastic Optimization
     (2011), figure 1, with diagonal matrices.
@@ -31,8 +31,8 @@ class Adagrad:
     Args:
         learning_rate: a number or a schedule.
         epsilon: added to the root.
-        weight_decay: this times the parameter is added to its gradient.
-        initial_accumulator: where the sums begin.
+        weight_decay: the factor of the parameter that is added to its gradient.
+        initial_accumulator: the initial sum of squares.
         mask: which parameters decay.
 
     Raises:
@@ -63,24 +63,24 @@ class Adagrad:
         )
 
     def init(self, parameters: Any) -> AdagradState:
-        """Sums that begin at `initial_accumulator`."""
-        return AdagradState(0, tree.map(lambda p: widened(p).scalar(self.initial_accumulator), parameters))
+        """The state before the first step, with sums of `initial_accumulator`."""
+        return AdagradState(0, tree.map(lambda p: widen(p).scalar(self.initial_accumulator), parameters))
 
     def update(self, parameters: Any, gradients: Any, state: AdagradState) -> tuple[Any, AdagradState]:
         """The parameters and the state after a step.
 
         Raises:
-            ArgumentError: if the state is none of this optimiser's, or a gradient no tensor.
-            StructureError, ShapeError: if the gradients are not of the parameters' structure and shapes.
+            ArgumentError: if the state is not one of this optimiser, or a gradient is not a tensor.
+            StructureError, ShapeError: if the gradients differ from the parameters in structure or shapes.
         """
         check_state(self, state, AdagradState)
         step = state.step + 1
-        scalars = (value(self.learning_rate, number(step, parameters)),)
-        decay = decays(self.weight_decay, self.mask, parameters)
-        moved, total = each(self._move, scalars, parameters, gradients, decay, state.total)
+        scalars = (rate_at(self.learning_rate, step_number(step, parameters)),)
+        decay = weight_decays(self.weight_decay, self.mask, parameters)
+        moved, total = update_each(self._update_parameter, scalars, parameters, gradients, decay, state.total)
         return moved, AdagradState(step, total)
 
-    def _move(
+    def _update_parameter(
         self, scalars: tuple[Scalar, ...], p: Tensor, g: Tensor, decay: float, total: Tensor
     ) -> tuple[Tensor, ...]:
         (rate,) = scalars

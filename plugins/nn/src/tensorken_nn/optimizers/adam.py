@@ -1,4 +1,4 @@
-"""Adam, and AdamW, which lets weights decay beside the gradients."""
+"""Adam, and AdamW with decoupled weight decay."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from tensorken import Tensor
-from tensorken_nn.optimizers.decay import Mask, decays
+from tensorken_nn.optimizers.decay import Mask, weight_decays
 from tensorken_nn.optimizers.optimizer import (
     check_fractions,
     check_not_negative,
     check_state,
-    each,
-    number,
+    step_number,
+    update_each,
     zeros,
 )
 from tensorken_nn.scalars import Scalar, sqrt
-from tensorken_nn.schedules import Schedule, value
+from tensorken_nn.schedules import Schedule, rate_at
 
 
 class AdamState(NamedTuple):
-    """How many steps were taken, and the decaying means of each parameter's gradients and of their squares."""
+    """The number of steps taken, and for each parameter the moving averages of its gradients and of their squares."""
 
-    step: int | Tensor  # a tensor after a step that is compiled
+    step: int | Tensor  # a tensor after a compiled step
     mean: Any
     square: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Adam:
-    """Steps of about the learning rate's size in each parameter: the mean gradient over its root mean square.
+    """Divide a moving average of the gradient by its root mean square; each parameter moves by about the learning rate.
 
     Source: Kingma, Ba, Adam: A Method for Stochastic Optimization (2015), algorithm 1.
 
     Args:
         learning_rate: a number or a schedule.
-        beta1, beta2: how much of the means of gradients and of their squares remains from step to step.
+        beta1, beta2: the decay rates of the moving averages of the gradients and of their squares.
         epsilon: added to the root mean square.
-        weight_decay: this times the parameter is added to its gradient.
+        weight_decay: the factor of the parameter that is added to its gradient.
         mask: which parameters decay.
 
     Raises:
@@ -71,29 +71,29 @@ class Adam:
         check_fractions(type(self).__name__, beta1=self.beta1, beta2=self.beta2)
 
     def init(self, parameters: Any) -> AdamState:
-        """Means of zero."""
+        """The state before the first step, with averages of zero."""
         return AdamState(0, zeros(parameters), zeros(parameters))
 
     def update(self, parameters: Any, gradients: Any, state: AdamState) -> tuple[Any, AdamState]:
         """The parameters and the state after a step.
 
         Raises:
-            ArgumentError: if the state is none of this optimiser's, or a gradient no tensor.
-            StructureError, ShapeError: if the gradients are not of the parameters' structure and shapes.
+            ArgumentError: if the state is not one of this optimiser, or a gradient is not a tensor.
+            StructureError, ShapeError: if the gradients differ from the parameters in structure or shapes.
         """
         check_state(self, state, AdamState)
         step = state.step + 1
-        now = number(step, parameters)
-        rate = value(self.learning_rate, now)
-        # Both means begin at 0; these factors take that bias out, here for all parameters at once.
-        scalars = rate, rate / lived(self.beta1, now), sqrt(lived(self.beta2, now))
-        decay = decays(self.weight_decay, self.mask, parameters)
-        moved, mean, square = each(
-            self._move, scalars, parameters, gradients, decay, state.mean, state.square
+        now = step_number(step, parameters)
+        rate = rate_at(self.learning_rate, now)
+        # Both averages start at 0; these factors correct that bias, computed once for all parameters.
+        scalars = rate, rate / bias_correction(self.beta1, now), sqrt(bias_correction(self.beta2, now))
+        decay = weight_decays(self.weight_decay, self.mask, parameters)
+        moved, mean, square = update_each(
+            self._update_parameter, scalars, parameters, gradients, decay, state.mean, state.square
         )
         return moved, AdamState(step, mean, square)
 
-    def _move(
+    def _update_parameter(
         self, scalars: tuple[Scalar, ...], p: Tensor, g: Tensor, decay: float, m: Tensor, s: Tensor
     ) -> tuple[Tensor, ...]:
         rate, corrected, root = scalars
@@ -101,13 +101,13 @@ class Adam:
         m = m * self.beta1 + g * (1.0 - self.beta1)
         s = s * self.beta2 + g.square() * (1.0 - self.beta2)
         change = m * corrected / (s.sqrt() / root + self.epsilon)
-        # The decay is no factor of p, which would round it to a few digits of its own.
+        # Subtracted rather than a factor of p, in which a small decay would lose digits to rounding.
         return p - (change + p * (rate * decay) if decay and self.decoupled else change), m, s
 
 
 @dataclass(frozen=True, slots=True)
 class AdamW(Adam):
-    """Adam whose weight decay goes past the means: p -= rate * weight_decay * p, beside the step of Adam.
+    """Adam with decoupled weight decay: besides the step of Adam, p -= rate * weight_decay * p.
 
     Source: Loshchilov, Hutter, Decoupled Weight Decay Regularization (2019), algorithm 2, with the learning rate
     as a factor of the decay, as in PyTorch.
@@ -124,14 +124,14 @@ class AdamW(Adam):
     decoupled: ClassVar[bool] = True
 
 
-def lived(beta: float, step: Scalar) -> Scalar:
-    """1 - beta**step: the weight that a decaying mean which began at 0 has given away so far.
+def bias_correction(beta: float, step: Scalar) -> Scalar:
+    """1 - beta**step, the divisor that corrects the bias of a moving average that started at 0.
 
-    >>> lived(0.5, 2)
+    >>> bias_correction(0.5, 2)
     0.75
     """
     if not isinstance(step, Tensor):
         return float(1.0 - beta**step)
     if not beta:
         return 1.0
-    return -(step * math.log(beta)).expm1()  # for betas near 1, the difference would lose digits of float32
+    return -(step * math.log(beta)).expm1()  # for beta near 1, the difference would lose digits of float32

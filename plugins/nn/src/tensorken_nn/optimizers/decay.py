@@ -1,4 +1,4 @@
-"""Weight decay: which parameters it draws towards zero."""
+"""Weight decay, and masks that select the parameters it applies to."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from tensorken_core import tree
 from tensorken_nn.module import named_parameters
 
 Mask: TypeAlias = Callable[[str, Tensor], bool] | Any
-"""A function of a parameter's name, as in `named_parameters`, and the parameter; or a tree of bools; None: all."""
+"""A function of a parameter's name, as in `named_parameters`, and the parameter; or a tree of bools; or None for
+all.
+"""
 
 
-def decays(weight_decay: float, mask: Mask, parameters: Any) -> Any:
-    """The weight decay of each parameter: that which is given, or 0 where the mask is false.
+def weight_decays(weight_decay: float, mask: Mask, parameters: Any) -> Any:
+    """The weight decay of each parameter; 0 where the mask is false.
 
     Raises:
         StructureError: if the mask is a tree of another structure than the parameters.
 
     >>> import tensorken as tk
-    >>> decays(0.1, only_matrices, {"weight": tk.ones((2, 3)), "bias": tk.ones(2)})
+    >>> weight_decays(0.1, only_matrices, {"weight": tk.ones((2, 3)), "bias": tk.ones(2)})
     {'bias': 0.0, 'weight': 0.1}
     """
     structure = tree.structure(parameters)
     if mask is None or not weight_decay:
         chosen = [True] * structure.size
-    elif callable(mask) and tree.structure(mask) == tree.LEAF:  # a module can be called too
+    elif callable(mask) and tree.structure(mask) == tree.LEAF:  # a module is callable, too
         chosen = [bool(mask(name, parameter)) for name, parameter in named_parameters(parameters).items()]
     else:
         chosen = [bool(x) for x in tree.flatten_up_to(structure, mask, "update: the mask")]
@@ -34,7 +36,7 @@ def decays(weight_decay: float, mask: Mask, parameters: Any) -> Any:
 
 
 def only_matrices(name: str, parameter: Tensor) -> bool:
-    """A mask: weights, of two axes or more, decay; biases and the scales of a normalisation do not.
+    """A mask for weight decay of parameters with two axes or more, but not of biases and weights of normalisations.
 
     >>> from tensorken_nn import AdamW
     >>> optimizer = AdamW(3e-4, weight_decay=0.1, mask=only_matrices)

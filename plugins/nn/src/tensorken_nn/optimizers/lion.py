@@ -7,40 +7,40 @@ from typing import Any, NamedTuple
 
 import tensorken as tk
 from tensorken import Tensor
-from tensorken_nn.optimizers.decay import Mask, decays
+from tensorken_nn.optimizers.decay import Mask, weight_decays
 from tensorken_nn.optimizers.optimizer import (
     check_fractions,
     check_not_negative,
     check_state,
-    each,
-    number,
+    step_number,
+    update_each,
     zeros,
 )
 from tensorken_nn.scalars import Scalar
-from tensorken_nn.schedules import Schedule, value
+from tensorken_nn.schedules import Schedule, rate_at
 
 
 class LionState(NamedTuple):
-    """How many steps were taken, and the decaying mean of each parameter's gradients."""
+    """The number of steps taken, and for each parameter the moving average of its gradients."""
 
-    step: int | Tensor  # a tensor after a step that is compiled
+    step: int | Tensor  # a tensor after a compiled step
     mean: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Lion:
-    """Steps of the learning rate's size in each parameter, against the sign of a mean of gradients.
+    """Move each parameter by the learning rate against the sign of a moving average of gradients.
 
-    p -= rate * (sign(beta1 * m + (1 - beta1) * g) + weight_decay * p), then m = beta2 * m + (1 - beta2) * g. It wants
-    a rate some 3 to 10 times smaller than Adam's, and a weight decay larger by as much.
+    p -= rate * (sign(beta1 * m + (1 - beta1) * g) + weight_decay * p), then m = beta2 * m + (1 - beta2) * g. It needs
+    a learning rate 3 to 10 times smaller than Adam, and a weight decay larger by the same factor.
 
     Source: Chen et al., Symbolic Discovery of Optimization Algorithms (2023), algorithm 2.
 
     Args:
         learning_rate: a number or a schedule.
-        beta1: how much of the mean counts in the step.
-        beta2: how much of it remains from step to step.
-        weight_decay: beside the sign, so that it goes past the mean.
+        beta1: the weight of the average in the step.
+        beta2: the decay rate of the average.
+        weight_decay: the decoupled weight decay.
         mask: which parameters decay.
 
     Raises:
@@ -64,24 +64,24 @@ class Lion:
         check_fractions("Lion", beta1=self.beta1, beta2=self.beta2)
 
     def init(self, parameters: Any) -> LionState:
-        """Means of zero."""
+        """The state before the first step, with averages of zero."""
         return LionState(0, zeros(parameters))
 
     def update(self, parameters: Any, gradients: Any, state: LionState) -> tuple[Any, LionState]:
         """The parameters and the state after a step.
 
         Raises:
-            ArgumentError: if the state is none of this optimiser's, or a gradient no tensor.
-            StructureError, ShapeError: if the gradients are not of the parameters' structure and shapes.
+            ArgumentError: if the state is not one of this optimiser, or a gradient is not a tensor.
+            StructureError, ShapeError: if the gradients differ from the parameters in structure or shapes.
         """
         check_state(self, state, LionState)
         step = state.step + 1
-        scalars = (value(self.learning_rate, number(step, parameters)),)
-        decay = decays(self.weight_decay, self.mask, parameters)
-        moved, mean = each(self._move, scalars, parameters, gradients, decay, state.mean)
+        scalars = (rate_at(self.learning_rate, step_number(step, parameters)),)
+        decay = weight_decays(self.weight_decay, self.mask, parameters)
+        moved, mean = update_each(self._update_parameter, scalars, parameters, gradients, decay, state.mean)
         return moved, LionState(step, mean)
 
-    def _move(
+    def _update_parameter(
         self, scalars: tuple[Scalar, ...], p: Tensor, g: Tensor, decay: float, m: Tensor
     ) -> tuple[Tensor, ...]:
         (rate,) = scalars

@@ -1,4 +1,4 @@
-"""What an optimiser is, and what optimisers have in common."""
+"""The optimiser protocol, and functions shared by the optimisers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import tensorken as tk
 from tensorken import DType, Tensor
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, ShapeError
-from tensorken_nn.precision import widened
+from tensorken_nn.precision import widen
 from tensorken_nn.scalars import Scalar
 
 
 class Optimizer(Protocol):
-    """What training needs."""
+    """The interface of optimisers."""
 
     def init(self, parameters: Any) -> Any:
         """The state before the first step."""
@@ -25,18 +25,18 @@ class Optimizer(Protocol):
 
 
 def zeros(parameters: Any) -> Any:
-    """A tree of zeros beside the parameters, in the dtypes in which steps are computed.
+    """A tree of zeros like the parameters, in the dtypes in which steps are computed.
 
     >>> zeros([tk.ones(2)])[0].tolist()
     [0.0, 0.0]
     """
-    return tree.map(lambda p: widened(p).zeros_like(), parameters)
+    return tree.map(lambda p: widen(p).zeros_like(), parameters)
 
 
-def number(step: Any, parameters: Any) -> Scalar:
-    """The number of a step, to compute with: a tensor becomes a float, as wide as the widest parameter.
+def step_number(step: Any, parameters: Any) -> Scalar:
+    """The number of a step as a scalar; a tensor becomes a float, as wide as the widest parameter.
 
-    >>> number(3, tk.ones(2)), number(tk.tensor(3), tk.ones(2, dtype=tk.float64)).dtype.name
+    >>> step_number(3, tk.ones(2)), step_number(tk.tensor(3), tk.ones(2, dtype=tk.float64)).dtype.name
     (3, 'float64')
     """
     if not isinstance(step, Tensor):
@@ -48,7 +48,7 @@ def _width(dtype: DType) -> int:
     return dtype.itemsize if dtype.kind == "float" else 0
 
 
-def each(
+def update_each(
     rule: Callable[..., tuple[Any, ...]],
     scalars: tuple[Scalar, ...],
     parameters: Any,
@@ -56,23 +56,23 @@ def each(
     decays: Any,
     *slots: Any,
 ) -> tuple[Any, ...]:
-    """Apply the rule of an optimiser to each parameter by itself.
+    """Apply the update rule of an optimiser to each parameter.
 
     Args:
-        rule: from the scalars (a tuple), a parameter, its gradient, its weight decay and its slots, all of one dtype,
-            to the parameter and the slots after the step.
-        scalars: what is the same for all parameters, and so is computed once.
+        rule: a function from the scalars (a tuple), a parameter, its gradient, its weight decay and its slots, all
+            of the same dtype, to the new parameter and slots.
+        scalars: values shared by all parameters, computed once.
         parameters: a tree.
-        gradients: such a tree.
-        decays: such a tree, of numbers.
-        slots: such trees of what is remembered from step to step; None for what an optimiser needs not, which the
-            rule gets, and gives, as None too.
+        gradients: a tree of the same structure.
+        decays: a tree of numbers of the same structure.
+        slots: trees of optimiser state of the same structure; None for an unused slot, which the rule receives and
+            returns as None.
 
     Returns:
-        The trees of the parameters and of each slot.
+        The trees of the new parameters and of each slot.
 
     Raises:
-        StructureError, ShapeError: if the gradients are not of the parameters' structure and shapes.
+        StructureError, ShapeError: if the gradients differ from the parameters in structure or shapes.
     """
     leaves, structure = tree.flatten(parameters)
     slopes = tree.flatten_up_to(structure, gradients, "update: the gradients")
@@ -95,7 +95,7 @@ def each(
 
     results = []
     for p, g, decay, *own in zip(leaves, slopes, tree.leaves(decays), *others, strict=True):
-        wide = widened(p)
+        wide = widen(p)
         moved, *after = rule(in_dtype(wide.dtype), wide, g.astype(wide.dtype), decay, *own)
         results.append((moved.astype(p.dtype), *after))
     columns = zip(*results, strict=True) if results else [()] * (1 + len(slots))
@@ -106,10 +106,10 @@ def each(
 
 
 def check_state(optimizer: Optimizer, state: Any, kind: type) -> None:
-    """Refuse what is no state of an optimiser.
+    """Check the type of an optimiser state.
 
     Raises:
-        ArgumentError: if the state is of another kind.
+        ArgumentError: if it is another type.
 
     >>> from tensorken_nn import Adam
     >>> Adam(0.1).update(tk.ones(2), tk.ones(2), tk.ones(2))  # doctest: +ELLIPSIS
@@ -117,10 +117,10 @@ def check_state(optimizer: Optimizer, state: Any, kind: type) -> None:
     tensorken_core.errors.ArgumentError: Adam: update(parameters, gradients, state) needs an AdamState, ... got a Tensor
     """
     if not isinstance(state, kind):
-        name, came = type(optimizer).__name__, type(state).__name__
+        name, got = type(optimizer).__name__, type(state).__name__
         raise ArgumentError(
-            f"{name}: update(parameters, gradients, state) needs {_a(kind.__name__)}, as init(parameters) makes one, "
-            f"got {_a(came)}"
+            f"{name}: update(parameters, gradients, state) needs {_a(kind.__name__)}, made by init(parameters), "
+            f"got {_a(got)}"
         )
 
 
@@ -129,10 +129,10 @@ def _a(name: str) -> str:
 
 
 def check_not_negative(name: str, **values: Any) -> None:
-    """Refuse negative numbers; tensors and schedules are not looked at.
+    """Check that numbers are not negative; tensors and schedules are not checked.
 
     Raises:
-        ArgumentError: if one is negative, or NaN.
+        ArgumentError: if a number is negative or NaN.
 
     >>> check_not_negative("Adam", learning_rate=0.1, epsilon=-1.0)
     Traceback (most recent call last):
@@ -144,10 +144,10 @@ def check_not_negative(name: str, **values: Any) -> None:
 
 
 def check_fractions(name: str, **values: float) -> None:
-    """Refuse what is not from 0 to 1, without 1: weights of the past in a decaying mean.
+    """Check that numbers, such as decay rates, are in [0, 1).
 
     Raises:
-        ArgumentError: if one is not.
+        ArgumentError: if a number is not.
 
     >>> check_fractions("Adam", beta1=1.0)
     Traceback (most recent call last):

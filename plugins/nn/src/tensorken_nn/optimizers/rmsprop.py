@@ -6,27 +6,27 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tensorken import Tensor
-from tensorken_nn.optimizers.decay import Mask, decays
+from tensorken_nn.optimizers.decay import Mask, weight_decays
 from tensorken_nn.optimizers.optimizer import (
     check_fractions,
     check_not_negative,
     check_state,
-    each,
-    number,
+    step_number,
+    update_each,
     zeros,
 )
 from tensorken_nn.scalars import Scalar
-from tensorken_nn.schedules import Schedule, value
+from tensorken_nn.schedules import Schedule, rate_at
 
 
 class RMSPropState(NamedTuple):
-    """How many steps were taken, and for each parameter:
+    """The number of steps taken, and for each parameter:
 
-    the decaying mean of its gradients' squares, that of its gradients (None if not centered), its velocity (None
+    the moving averages of its squared gradients and of its gradients (None unless centered), and its velocity (None
     without momentum).
     """
 
-    step: int | Tensor  # a tensor after a step that is compiled
+    step: int | Tensor  # a tensor after a compiled step
     square: Any
     mean: Any
     velocity: Any
@@ -34,18 +34,20 @@ class RMSPropState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RMSProp:
-    """The gradient over its root mean square: p -= rate * g / (sqrt(s) + epsilon), s = alpha * s + (1 - alpha) * g**2.
+    """Divide the gradient by its root mean square: p -= rate * g / (sqrt(s) + epsilon), s = alpha * s + (1 - alpha)
+    * g**2.
 
     Source: Hinton, Neural Networks for Machine Learning (2012), lecture 6e; centered: Graves, Generating Sequences
     With Recurrent Neural Networks (2013), equations 38-45.
 
     Args:
         learning_rate: a number or a schedule.
-        alpha: how much of the mean square remains from step to step.
+        alpha: the decay rate of the mean square.
         epsilon: added to the root.
-        weight_decay: this times the parameter is added to its gradient.
-        momentum: how much of the velocity remains from step to step; the quotient is then what is added to it.
-        centered: whether the square of the mean gradient is taken off the mean square, which leaves its variance.
+        weight_decay: the factor of the parameter that is added to its gradient.
+        momentum: the decay rate of the velocity, to which the quotient is added.
+        centered: whether to divide by the standard deviation instead: the square of the mean gradient is subtracted
+            from the mean square.
         mask: which parameters decay.
 
     Raises:
@@ -76,7 +78,7 @@ class RMSProp:
         check_fractions("RMSProp", alpha=self.alpha, momentum=self.momentum)
 
     def init(self, parameters: Any) -> RMSPropState:
-        """Means and velocities of zero."""
+        """The state before the first step, with averages and velocities of zero."""
         return RMSPropState(
             0,
             zeros(parameters),
@@ -88,17 +90,17 @@ class RMSProp:
         """The parameters and the state after a step.
 
         Raises:
-            ArgumentError: if the state is none of this optimiser's, or a gradient no tensor.
-            StructureError, ShapeError: if the gradients are not of the parameters' structure and shapes.
+            ArgumentError: if the state is not one of this optimiser, or a gradient is not a tensor.
+            StructureError, ShapeError: if the gradients differ from the parameters in structure or shapes.
         """
         check_state(self, state, RMSPropState)
         step = state.step + 1
-        scalars = (value(self.learning_rate, number(step, parameters)),)
-        decay = decays(self.weight_decay, self.mask, parameters)
-        moved, *slots = each(self._move, scalars, parameters, gradients, decay, *state[1:])
+        scalars = (rate_at(self.learning_rate, step_number(step, parameters)),)
+        decay = weight_decays(self.weight_decay, self.mask, parameters)
+        moved, *slots = update_each(self._update_parameter, scalars, parameters, gradients, decay, *state[1:])
         return moved, RMSPropState(step, *slots)
 
-    def _move(
+    def _update_parameter(
         self,
         scalars: tuple[Scalar, ...],
         p: Tensor,
@@ -114,7 +116,7 @@ class RMSProp:
         variance = s
         if m is not None:
             m = m * self.alpha + g * (1.0 - self.alpha)
-            variance = (s - m.square()).maximum(0.0)  # by rounding, the difference may be negative
+            variance = (s - m.square()).maximum(0.0)  # rounding may make the difference negative
         direction = g / (variance.sqrt() + self.epsilon)
         if v is not None:
             direction = v = v * self.momentum + direction

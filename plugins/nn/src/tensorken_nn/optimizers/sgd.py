@@ -1,4 +1,4 @@
-"""Gradient descent, with momentum or without."""
+"""Stochastic gradient descent, with or without momentum."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ from typing import Any, NamedTuple
 
 from tensorken import Tensor
 from tensorken_core.errors import ArgumentError
-from tensorken_nn.optimizers.decay import Mask, decays
+from tensorken_nn.optimizers.decay import Mask, weight_decays
 from tensorken_nn.optimizers.optimizer import (
     check_fractions,
     check_not_negative,
     check_state,
-    each,
-    number,
+    step_number,
+    update_each,
     zeros,
 )
-from tensorken_nn.scalars import Scalar, until
-from tensorken_nn.schedules import Schedule, value
+from tensorken_nn.scalars import Scalar, switch_after
+from tensorken_nn.schedules import Schedule, rate_at
 
 
 class SGDState(NamedTuple):
-    """How many steps were taken, and the velocity of each parameter (None without momentum)."""
+    """The number of steps taken, and the velocity of each parameter (None without momentum)."""
 
-    step: int | Tensor  # a tensor after a step that is compiled
+    step: int | Tensor  # a tensor after a compiled step
     velocity: Any
 
 
 @dataclass(frozen=True, slots=True)
 class SGD:
-    """Gradient descent, p -= rate * v, where v = momentum * v + (1 - dampening) * g; of the first step, v = g.
+    """Gradient descent: p -= rate * v, where v = momentum * v + (1 - dampening) * g; in the first step, v = g.
 
-    With `nesterov`, p -= rate * (g + momentum * v): about the gradient where the momentum will have led.
+    With `nesterov`, p -= rate * (g + momentum * v), about the gradient at the point to which the momentum leads.
 
     Source: Sutskever, Martens, Dahl, Hinton, On the Importance of Initialization and Momentum in Deep Learning
-    (2013), section 2; written, as in PyTorch, with the rate outside of the velocity.
+    (2013), section 2; as in PyTorch, the velocity does not include the rate.
 
     Args:
         learning_rate: a number or a schedule.
-        momentum: how much of the velocity remains from step to step.
-        dampening: how much of the gradient does not enter the velocity.
-        weight_decay: this times the parameter is added to its gradient.
-        nesterov: whether to look ahead; needs momentum, and no dampening.
+        momentum: the decay rate of the velocity.
+        dampening: the fraction of the gradient that is not added to the velocity.
+        weight_decay: the factor of the parameter that is added to its gradient.
+        nesterov: whether to use Nesterov momentum; needs momentum and no dampening.
         mask: which parameters decay.
 
     Raises:
@@ -73,25 +73,27 @@ class SGD:
             )
 
     def init(self, parameters: Any) -> SGDState:
-        """No velocity yet."""
+        """The state before the first step, with velocities of zero."""
         return SGDState(0, zeros(parameters) if self.momentum else None)
 
     def update(self, parameters: Any, gradients: Any, state: SGDState) -> tuple[Any, SGDState]:
         """The parameters and the state after a step.
 
         Raises:
-            ArgumentError: if the state is none of this optimiser's, or a gradient no tensor.
-            StructureError, ShapeError: if the gradients are not of the parameters' structure and shapes.
+            ArgumentError: if the state is not one of this optimiser, or a gradient is not a tensor.
+            StructureError, ShapeError: if the gradients differ from the parameters in structure or shapes.
         """
         check_state(self, state, SGDState)
         step = state.step + 1
-        now = number(step, parameters)
-        scalars = value(self.learning_rate, now), until(1, now, 1.0, 1.0 - self.dampening)
-        decay = decays(self.weight_decay, self.mask, parameters)
-        moved, velocity = each(self._move, scalars, parameters, gradients, decay, state.velocity)
+        now = step_number(step, parameters)
+        scalars = rate_at(self.learning_rate, now), switch_after(1, now, 1.0, 1.0 - self.dampening)
+        decay = weight_decays(self.weight_decay, self.mask, parameters)
+        moved, velocity = update_each(
+            self._update_parameter, scalars, parameters, gradients, decay, state.velocity
+        )
         return moved, SGDState(step, velocity)
 
-    def _move(
+    def _update_parameter(
         self, scalars: tuple[Scalar, ...], p: Tensor, g: Tensor, decay: float, v: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
         rate, share = scalars
@@ -105,7 +107,7 @@ class SGD:
 
 @dataclass(frozen=True, slots=True)
 class MomentumSGD(SGD):
-    """Gradient descent with momentum: `SGD`, with the momentum that is most used.
+    """`SGD` with a default momentum of 0.9.
 
     >>> MomentumSGD(0.1).momentum, MomentumSGD(0.1, nesterov=True).nesterov
     (0.9, True)

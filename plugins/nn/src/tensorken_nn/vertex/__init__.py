@@ -1,8 +1,8 @@
-"""Automatic differentiation as objects: a vertex is a number that knows what it was computed from.
+"""Automatic differentiation with objects: a vertex is a number that knows what it was computed from.
 
-A front end to learn with.  Everything that the gradient of a computation needs can be looked at: the vertices, their
-parents, their gradients, and functions with a forward and a backward written by hand.  The functions that come with it
-have the derivatives of `tensorken`'s own ops, and a vertex may hold a tensor of any backend instead of a float.
+It is meant for learning. Everything that a gradient needs can be inspected: vertices, their parents and gradients, and
+functions with a hand-written forward and backward. The built-in functions use the derivatives of `tensorken`'s ops. The
+value of a vertex is a float or a tensor of any backend.
 
 >>> from tensorken_nn.vertex import Vertex
 >>> x = Vertex(3.0)

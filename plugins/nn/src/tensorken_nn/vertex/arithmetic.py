@@ -1,4 +1,4 @@
-"""What vectors and matrices share: operators element by element, and what an element may be."""
+"""Elementwise operators of vectors and matrices."""
 
 from __future__ import annotations
 
@@ -16,55 +16,55 @@ class ElementError(ArgumentError, ValueError):
 
 
 class Arithmetic(ABC):
-    """Operators that act element by element; a number or a vertex stands for one in each place."""
+    """The base class of vectors and matrices, with elementwise operators; numbers and vertices broadcast."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # numpy's numbers leave mixed operators to us
+    __array_ufunc__ = None  # so that numpy scalars defer to our operators
 
     @abstractmethod
     def map(self, function: Callable[[Vertex], Vertex]) -> Self:
-        """The function of each element."""
+        """Apply a function to each element."""
 
     @abstractmethod
-    def _combined(self, function: Callable[[Any, Any], Vertex], other: Any) -> Self:
-        """The function of each element and the other's; NotImplemented if the other is of another kind."""
+    def _elementwise(self, function: Callable[[Any, Any], Vertex], other: Any) -> Self:
+        """Apply a function to pairs of elements; NotImplemented if the other operand has another type."""
 
     def __neg__(self) -> Self:
         return self.map(functions.negative)
 
     def __add__(self, other: Any) -> Self:
-        return self._combined(functions.add, other)
+        return self._elementwise(functions.add, other)
 
     def __sub__(self, other: Any) -> Self:
-        return self._combined(functions.subtract, other)
+        return self._elementwise(functions.subtract, other)
 
     def __mul__(self, other: Any) -> Self:
-        return self._combined(functions.mult, other)
+        return self._elementwise(functions.mult, other)
 
     def __truediv__(self, other: Any) -> Self:
-        return self._combined(functions.divide, other)
+        return self._elementwise(functions.divide, other)
 
     def __pow__(self, other: Any) -> Self:
-        return self._combined(functions.pow, other)
+        return self._elementwise(functions.pow, other)
 
     def __radd__(self, other: Any) -> Self:
-        return self._combined(_swapped(functions.add), other)
+        return self._elementwise(_swapped(functions.add), other)
 
     def __rsub__(self, other: Any) -> Self:
-        return self._combined(_swapped(functions.subtract), other)
+        return self._elementwise(_swapped(functions.subtract), other)
 
     def __rmul__(self, other: Any) -> Self:
-        return self._combined(_swapped(functions.mult), other)
+        return self._elementwise(_swapped(functions.mult), other)
 
     def __rtruediv__(self, other: Any) -> Self:
-        return self._combined(_swapped(functions.divide), other)
+        return self._elementwise(_swapped(functions.divide), other)
 
     def __rpow__(self, other: Any) -> Self:
-        return self._combined(_swapped(functions.pow), other)
+        return self._elementwise(_swapped(functions.pow), other)
 
 
-def element(of: str, place: object, x: Any) -> Vertex:
-    """A vertex as it is, a float in a new one.
+def as_element(of: str, place: object, x: Any) -> Vertex:
+    """Convert a float to a vertex; a vertex is returned unchanged.
 
     Raises:
         ElementError: if it is neither.

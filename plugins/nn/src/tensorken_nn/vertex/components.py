@@ -1,4 +1,4 @@
-"""Components: the parts of a neural network, each with the parameters that it learns."""
+"""Components: parts of a neural network with trainable parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tensorken_nn.vertex.vector import Vector
 
 
 class Component(ABC):
-    """A function of vectors with parameters: a subclass puts these into `self._parameters` and defines `forward`.
+    """A function of vectors with parameters. A subclass stores them in `self._parameters` and defines `forward`.
 
     >>> class Shift(Component):
     ...     def __init__(self, by):
@@ -36,26 +36,26 @@ class Component(ABC):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What it learns, by name: vertices, vectors, matrices, and dicts of these."""
+        """The trainable parameters by name: vertices, vectors, matrices, and dicts of these."""
         return self._parameters
 
     @abstractmethod
     def forward(self, x: Vector) -> Vector:
-        """The result for a vector."""
+        """Apply the component to a vector."""
 
 
 class Linear(Component):
     """A linear layer, activation(W @ x + b).
 
-    Its parameters are `W`, a matrix of shape (out_dim, in_dim), and with a bias `b`, a vector of zeros to begin with.
+    Its parameters are `W`, a matrix of shape (out_dim, in_dim), and `b`, a vector that is initially zeros.
 
     Args:
-        in_dim: the size of what it takes.
-        out_dim: the size of what it gives.
+        in_dim: the size of the input.
+        out_dim: the size of the output.
         bias: whether there is a `b`.
-        activation: a function of a vertex, for each element of the result; None for none.
+        activation: a function of a vertex, applied to each element; None for none.
         weight_initialiser: draws the weights.
-        seed: of the random numbers that it draws.
+        seed: of the random weights.
 
     >>> layer = Linear(2, 1)
     >>> layer.parameters
@@ -70,7 +70,7 @@ class Linear(Component):
         out_dim: int,
         bias: bool = True,
         activation: Callable[[Vertex], Vertex] | None = None,
-        weight_initialiser: WeightInitialiser = He(),  # noqa: B008 - it has no state
+        weight_initialiser: WeightInitialiser = He(),  # noqa: B008 - stateless
         seed: int = 42,
     ) -> None:
         super().__init__()
@@ -80,11 +80,11 @@ class Linear(Component):
             self._parameters["b"] = Vector([0.0] * out_dim)
 
     def forward(self, x: Vector) -> Vector:
-        """The result for a vector of size in_dim.
+        """Apply the layer to a vector of size in_dim.
 
         Raises:
-            ArgumentError: if it is no vector.
-            ShapeError: if it has another size.
+            ArgumentError: if x is not a vector.
+            ShapeError: if x has another size.
         """
         W = self._parameters["W"]
         if not isinstance(x, Vector):
@@ -98,7 +98,7 @@ class Linear(Component):
 
 
 class Sequential(Component):
-    """Components one after the other, called "0", "1", ... among its parameters.
+    """A sequence of components, applied in order; their parameters are named "0", "1", ...
 
     >>> model = Sequential([Linear(2, 3, bias=False), Linear(3, 1)])
     >>> [list(parameters) for parameters in model.parameters.values()]
@@ -116,7 +116,7 @@ class Sequential(Component):
             self._parameters[str(i)] = layer.parameters
 
     def forward(self, x: Vector) -> Vector:
-        """The result of the last layer, each having been given that of the one before it."""
+        """Apply the components in order."""
         for layer in self._layers:
             x = layer(x)
         return x

@@ -1,7 +1,7 @@
-"""The derivatives of functions of floats, as plain Python: what the rules of tensorken's ops come down to.
+"""Derivatives of functions of floats, as Python source generated from the VJP rules of tensorken's ops.
 
-The rules are written once, in the op table, for tensors of any interpreter.  Here is one more: its representations are
-Python expressions.  A rule that runs on it writes itself down; compiled, it costs what the same line by hand would.
+The rules are in the op table, for tensors of any interpreter. Here they run on an interpreter whose representations are
+Python expressions, which are then compiled. The result is as fast as a hand-written rule.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import OPS, Op
 
 Pull = Callable[..., tuple[float, ...]]
-"""`(cotangent, result, *operands) -> cotangents of the operands`, all floats."""
+"""A pullback, `(cotangent, result, *operands) -> cotangents of the operands`, of floats."""
 
-WRITTEN = {
+PYTHON_SYNTAX = {
     "add": "({} + {})",
     "sub": "({} - {})",
     "mul": "({} * {})",
@@ -27,11 +27,11 @@ WRITTEN = {
     "lt": "({} < {})",
     "where": "({1} if {0} else {2})",
 }
-"""Ops that are written as Python has them; the others are calls of what the op table has for numbers."""
+"""Ops with Python syntax; other ops are calls of the scalar functions of the op table."""
 
 
 class Expressions(Interpreter[str]):
-    """Computes nothing and writes down expressions of floats."""
+    """An interpreter whose representations are Python expressions of floats."""
 
     def shape(self, x: str) -> tuple[int, ...]:
         return ()
@@ -40,14 +40,14 @@ class Expressions(Interpreter[str]):
         return repr(value) if math.isfinite(value) else f"float('{value!r}')"
 
     def interpret(self, op: Op, operands: Sequence[str], params: tuple[Any, ...]) -> str:
-        if op.name in WRITTEN:
-            return WRITTEN[op.name].format(*operands)
+        if op.name in PYTHON_SYNTAX:
+            return PYTHON_SYNTAX[op.name].format(*operands)
         return f"{op.name}({', '.join(operands)})"
 
 
 @functools.cache
 def expressions(name: str) -> tuple[str, ...]:
-    """The cotangents of an elementwise op's operands, in terms of the result's `t`, the result `y` and operands.
+    """The cotangents of an elementwise op's operands, as expressions of the cotangent `t`, the result `y` and operands.
 
     >>> expressions("sin")
     ('(t * cos(a))',)
@@ -56,15 +56,15 @@ def expressions(name: str) -> tuple[str, ...]:
     """
     op, interpreter = OPS[name], Expressions()
     t, y, *operands = [Tensor(interpreter, text, (), float64) for text in ("t", "y", *_names(op))]
-    pulled = [None if rule is None else rule(t, y, *operands) for rule in op.vjp]
-    return tuple(["0.0" if x is None else x.representation for x in pulled])
+    cotangents = [None if rule is None else rule(t, y, *operands) for rule in op.vjp]
+    return tuple(["0.0" if x is None else x.representation for x in cotangents])
 
 
 @functools.cache
-def pull_of(name: str) -> Pull:
-    """The function that pulls the cotangent of an elementwise op's result back to its operands.
+def vjp_of(name: str) -> Pull:
+    """The VJP of an elementwise op, as a function of floats.
 
-    >>> pull_of("mul")(1.0, 15.0, 3.0, 5.0)
+    >>> vjp_of("mul")(1.0, 15.0, 3.0, 5.0)
     (5.0, 3.0)
     """
     body = "".join([f"{expression}, " for expression in expressions(name)])

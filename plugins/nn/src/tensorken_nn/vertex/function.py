@@ -1,4 +1,4 @@
-"""Function: a computation with a derivative, both written by hand, as something that makes vertices."""
+"""Functions of vertices with a hand-written derivative."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tensorken_nn.vertex.node import Constant, Value, Vertex, as_vertex
 
 
 class Function(ABC):
-    """A function of vertices: what it computes, and its derivatives by each argument.
+    """A function of vertices, with its derivative with respect to each argument.
 
-    A subclass has both as static methods; an instance is called.  If values are tensors, both work element by element,
-    and shapes broadcast.
+    A subclass defines `forward` and `backward` as static methods; instances are callable. For tensors, both are
+    elementwise, and shapes broadcast.
 
     >>> class Cube(Function):
     ...     @staticmethod
@@ -34,10 +34,10 @@ class Function(ABC):
     """
 
     def __call__(self, *args: Any) -> Vertex:
-        """The result for vertices, or numbers and tensors, as a vertex with these as its parents.
+        """Apply the function to vertices, numbers or tensors; they become the parents of the result.
 
         Raises:
-            ArgumentError: if there are no arguments, or `forward` returns something else than a vertex.
+            ArgumentError: if there are no arguments, or `forward` does not return a vertex.
         """
         if not args:
             raise ArgumentError(f"{type(self).__name__}: need at least one argument, got none")
@@ -47,24 +47,24 @@ class Function(ABC):
             raise ArgumentError(
                 f"{type(self).__name__}.forward: need a Vertex, got {type(z).__name__}; return Vertex(value)"
             )
-        # A new one, since z may be an argument, or be used elsewhere.
+        # A new vertex, as z may be an argument or be used elsewhere.
         return Vertex(z.value, parents, self.pull_back)
 
     @staticmethod
     @abstractmethod
     def forward(*args: Any) -> Vertex:
-        """The result, from the arguments as vertices."""
+        """Compute the result from the arguments, which are vertices."""
 
     @staticmethod
     @abstractmethod
     def backward(*args: Any) -> tuple[Value, ...]:
-        """The derivative of the result by each argument, from the arguments as vertices."""
+        """Compute the derivative with respect to each argument, from the arguments, which are vertices."""
 
     def pull_back(self, z: Vertex) -> Iterable[Value | None]:
-        """What a result adds to the derivatives of its parents: the chain rule.
+        """The contributions of a result to the gradients of its parents, by the chain rule.
 
         Raises:
-            ArgumentError: if `backward` does not give one derivative for each argument.
+            ArgumentError: if `backward` does not return one derivative for each argument.
         """
         parents = z.parents
         slopes: Any = self.backward(*parents)
@@ -74,24 +74,24 @@ class Function(ABC):
                 f"{type(self).__name__}.backward: need a tuple of {len(parents)} derivatives, one for each argument, "
                 f"got {got}"
             )
-        return [_fitted(z.grad * slope, v) for slope, v in zip(slopes, parents, strict=True)]
+        return [_unbroadcast(z.grad * slope, v) for slope, v in zip(slopes, parents, strict=True)]
 
 
-def _fitted(share: Any, vertex: Vertex) -> Value | None:
-    """A contribution in the kind, shape and dtype of the value that was broadcast to its shape."""
+def _unbroadcast(contribution: Any, vertex: Vertex) -> Value | None:
+    """Sum and cast a contribution to the type, shape and dtype of the vertex's value, which was broadcast."""
     value = vertex.value
-    if type(share) is type(value) is float:
-        return share
+    if type(contribution) is type(value) is float:
+        return contribution
     if not isinstance(value, Tensor):
-        if not isinstance(share, Tensor):
-            return float(share)
-        return None if isinstance(vertex, Constant) else float(share.sum())
-    if not isinstance(share, Tensor):
-        full: Tensor = value.zeros_like() + share
+        if not isinstance(contribution, Tensor):
+            return float(contribution)
+        return None if isinstance(vertex, Constant) else float(contribution.sum())
+    if not isinstance(contribution, Tensor):
+        full: Tensor = value.zeros_like() + contribution
         return full
-    if share.shape == value.shape and share.dtype is value.dtype:
-        return share
-    _, pull_back = tk.vjp(lambda x: tk.broadcast_to(x.astype(share.dtype), share.shape), value)
-    (fitted,) = pull_back(share)
-    result: Tensor = fitted
+    if contribution.shape == value.shape and contribution.dtype is value.dtype:
+        return contribution
+    _, pull_back = tk.vjp(lambda x: tk.broadcast_to(x.astype(contribution.dtype), contribution.shape), value)
+    (reduced,) = pull_back(contribution)
+    result: Tensor = reduced
     return result

@@ -1,7 +1,8 @@
-"""The functions that come with vertices: sums and products of any number of arguments, and those of tensorken's ops.
+"""The built-in functions of vertices: n-ary sums and products, and the functions of tensorken's ops.
 
-Of floats they give floats, and follow IEEE where Python raises: 1 / 0 is infinite, log(-1) is NaN.  As soon as one
-argument is a tensor they are tensorken's own functions: they broadcast, promote dtypes, and run on its backend.
+Functions of floats return floats, and follow IEEE where Python raises: 1 / 0 is infinite, log(-1) is NaN. If an
+    argument
+is a tensor, they are tensorken's functions, which broadcast, promote dtypes and run on its backend.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ import tensorken as tk
 from tensorken import Tensor
 from tensorken_core.errors import ArgumentError
 from tensorken_core.language.op import OPS
-from tensorken_nn.vertex.derivatives import pull_of
+from tensorken_nn.vertex.derivatives import vjp_of
 from tensorken_nn.vertex.function import Function
-from tensorken_nn.vertex.node import Constant, Value, Vertex, as_vertex
+from tensorken_nn.vertex.node import OPERATORS, Constant, Value, Vertex, as_vertex
 
 # ---- sums and products ---------------------------------------------------------------------------------------
 
 
 class Add(Function):
-    """The sum of any number of arguments, the first ones added first."""
+    """The sum of any number of arguments, from left to right."""
 
     @staticmethod
     def forward(*args: Vertex) -> Vertex:
@@ -37,8 +38,8 @@ class Add(Function):
 class Mult(Function):
     """The product of any number of arguments.
 
-    Its derivative by one of them is the product of the others: of those before it and those after it, which two passes
-    find for all arguments.  Nothing is divided, so zeros do no harm.
+    The derivative with respect to an argument is the product of the others, computed for all arguments by two
+    cumulative products, one from each end. There is no division, so zeros are exact.
     """
 
     @staticmethod
@@ -69,14 +70,14 @@ mult = Mult()
 
 
 def lift(function: Callable[..., Any], name: str | None = None) -> Callable[..., Vertex]:
-    """A function of tensors as one of vertices that hold tensors: its derivative is the one that tensorken takes.
+    """Lift a function of tensors to vertices that hold tensors; tensorken computes its derivative.
 
     Args:
-        function: from tensors, and keywords that are passed on as they are, to one tensor.
-        name: what errors call it; the function's own if it is left out.
+        function: a function of tensors, and keyword arguments that are passed through, that returns one tensor.
+        name: for error messages; by default the function's own.
 
     Raises:
-        ArgumentError: when called, if no argument holds a tensor, or the result is not one tensor.
+        ArgumentError: when called, if no argument holds a tensor, or the result is not a tensor.
 
     >>> import tensorken as tk
     >>> norm = lift(lambda x: tk.sqrt((x * x).sum()))
@@ -113,10 +114,12 @@ def lift(function: Callable[..., Any], name: str | None = None) -> Callable[...,
             raise ArgumentError(f"{called}: need one tensor as the result, got {type(y).__name__}")
 
         def pull_back(z: Vertex) -> Iterable[Value | None]:
-            shares: list[Value | None] = [None] * len(parents)
-            for i, share in zip(active, pull_tensors_back(z.grad), strict=True):
-                shares[i] = share if isinstance(parents[i].value, Tensor) else float(share)
-            return shares
+            contributions: list[Value | None] = [None] * len(parents)
+            for i, contribution in zip(active, pull_tensors_back(z.grad), strict=True):
+                contributions[i] = (
+                    contribution if isinstance(parents[i].value, Tensor) else float(contribution)
+                )
+            return contributions
 
         return Vertex(y, parents, pull_back)
 
@@ -133,11 +136,11 @@ sum = lift(tk.sum)
 
 
 class Elementwise(Function):
-    """An elementwise op of tensorken: what it computes, and its derivatives, stand in the op table.
+    """The function of an elementwise op of tensorken, with the derivatives of the op table.
 
     Args:
-        op: its name there.
-        of_tensors: the function for tensors, with broadcasting and promotion.
+        op: the name of the op.
+        of_tensors: the function for tensors, with broadcasting and dtype promotion.
 
     >>> sine = Elementwise("sin", tk.sin)
     >>> sine(Vertex(0.0)), sine.backward(Vertex(0.0))
@@ -152,7 +155,7 @@ class Elementwise(Function):
         self._of_floats = facts.scalar
         self._of_tensors = of_tensors
         self._lifted = lift(of_tensors, op)
-        self._pull = pull_of(op)
+        self._pull = vjp_of(op)
 
     def __call__(self, *args: Any) -> Vertex:
         if len(args) != self.arity:
@@ -177,7 +180,7 @@ class Elementwise(Function):
         return self._pull(1.0, self._of_floats(*values), *values)
 
     def pull_back(self, z: Vertex) -> tuple[Value, ...]:
-        """What a float adds to the derivatives of its parents."""
+        """The contributions of a result to the gradients of its parents, which are floats."""
         return self._pull(z.grad, z.value, *[v.value for v in z.parents])
 
 
@@ -209,6 +212,19 @@ erf = Elementwise("erf", tk.erf)
 relu = Elementwise("relu", tk.relu)
 sigmoid = Elementwise("sigmoid", tk.sigmoid)
 softplus = Elementwise("softplus", tk.softplus)
+
+OPERATORS |= {
+    "abs": abs,
+    "add": add,
+    "divide": divide,
+    "matmul": matmul,
+    "mult": mult,
+    "negative": negative,
+    "pow": pow,
+    "remainder": remainder,
+    "square": square,
+    "subtract": subtract,
+}
 
 
 # ---- losses --------------------------------------------------------------------------------------------------

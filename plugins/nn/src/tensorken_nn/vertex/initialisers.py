@@ -1,4 +1,4 @@
-"""Initialisers: how the weights of a layer begin."""
+"""Initialisers of weights."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tensorken_nn.vertex.matrix import Matrix
 
 
 class WeightInitialiser(Protocol):
-    """What a layer needs: it draws a matrix of weights."""
+    """A function that draws a matrix of weights."""
 
     def __call__(self, out_dim: int, in_dim: int, rng: random.Random) -> Matrix:
-        """The weights of `out_dim` outputs, a row for each, from `in_dim` inputs."""
+        """Draw the weights, with a row for each of `out_dim` outputs and a column for each of `in_dim` inputs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """Normal numbers around 0, row by row, of one standard deviation.
+    """Normal numbers of mean 0 and the given standard deviation, drawn row by row.
 
     >>> Normal(0.0)(1, 2, random.Random(0))
     Matrix([[0.0, 0.0]])
@@ -33,7 +33,7 @@ class Normal:
 
 @dataclass(frozen=True, slots=True)
 class He:
-    """Normal numbers of variance 2 / inputs: they keep the size of what passes a layer that relu follows.
+    """Normal numbers of variance 2 / inputs, which keep the scale of activations in layers followed by relu.
 
     Source: He, Zhang, Ren, Sun, Delving Deep into Rectifiers (2015), equation 10.
 
@@ -47,7 +47,7 @@ class He:
 
 @dataclass(frozen=True, slots=True)
 class Xavier:
-    """Uniform numbers of variance 2 / (inputs + outputs), for layers that tanh follows.
+    """Uniform numbers of variance 2 / (inputs + outputs), for layers followed by tanh.
 
     Source: Glorot, Bengio, Understanding the difficulty of training deep feedforward neural networks (2010),
     equation 16.
@@ -64,7 +64,7 @@ class Xavier:
 
 @dataclass(frozen=True, slots=True)
 class Zeros:
-    """Zeros; nothing is drawn.
+    """Zeros; no random numbers are used.
 
     >>> Zeros()(1, 2, random.Random(0))
     Matrix([[0.0, 0.0]])

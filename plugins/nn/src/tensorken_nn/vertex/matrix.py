@@ -1,4 +1,4 @@
-"""Matrix: vertices in rows and columns."""
+"""Matrices of vertices."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self, overload
 
 from tensorken_core.errors import ArgumentError, IndexingError, ShapeError
-from tensorken_nn.vertex.arithmetic import Arithmetic, ElementError, element
+from tensorken_nn.vertex.arithmetic import Arithmetic, ElementError, as_element
 from tensorken_nn.vertex.node import Vertex, is_operand
 from tensorken_nn.vertex.vector import Vector
 
 
 class Matrix(Arithmetic, Sequence[Vector]):
-    """Rows of vertices, from a sequence of sequences of floats and vertices.
+    """A matrix of vertices, made from a sequence of rows of floats and vertices.
 
     Attributes:
         rows: the rows, as vectors.
@@ -20,7 +20,7 @@ class Matrix(Arithmetic, Sequence[Vector]):
 
     Raises:
         ElementError: if an element is neither a float nor a vertex; it is a TypeError and a ValueError.
-        ShapeError: if there are no rows, or rows of different sizes; when operators meet, if shapes do not fit.
+        ShapeError: if there are no rows, or rows of different sizes; in operators, if shapes do not fit.
 
     >>> m = Matrix([[1.0, 2.0], [3.0, 4.0]])
     >>> m.shape, m[1], m[1, 0], m.cols[0]
@@ -42,12 +42,12 @@ class Matrix(Arithmetic, Sequence[Vector]):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The numbers of rows and columns."""
+        """The number of rows and the number of columns."""
         return len(self.rows), len(self.cols)
 
     @property
     def T(self) -> Self:
-        """The same vertices, rows as columns.
+        """The transpose, with the same vertices.
 
         >>> Matrix([[1.0, 2.0]]).T.shape
         (2, 1)
@@ -61,10 +61,10 @@ class Matrix(Arithmetic, Sequence[Vector]):
     @overload
     def __getitem__(self, key: slice) -> Self: ...
     def __getitem__(self, key: int | tuple[int, int] | slice) -> Vector | Vertex | Self:
-        """Row r as `m[r]`, the element in row r and column c as `m[r, c]`, rows r to s as `m[r:s]`.
+        """`m[r]` is row r, `m[r, c]` the element in row r and column c, `m[r:s]` the rows r to s.
 
         Raises:
-            IndexError: if there is no such row or column, or the key is of another kind.
+            IndexError: if there is no such row or column, or the key has another type.
         """
         match key:
             case int():
@@ -85,7 +85,7 @@ class Matrix(Arithmetic, Sequence[Vector]):
         return f"Matrix({[[v.value for v in row] for row in self.rows]})"
 
     def map(self, function: Callable[[Vertex], Vertex]) -> Self:
-        """The function of each element.
+        """Apply a function to each element.
 
         >>> Matrix([[1.0], [2.0]]).map(abs)[1, 0]
         Vertex(2.0)
@@ -97,11 +97,11 @@ class Matrix(Arithmetic, Sequence[Vector]):
     @overload
     def dot(self, other: Matrix) -> Matrix: ...
     def dot(self, other: Vector | Matrix) -> Vector | Matrix:
-        """The matrix product, as `@`.
+        """The matrix product, also written `@`.
 
         Raises:
             ArgumentError: if the other is neither a vector nor a matrix.
-            ShapeError: if this one's columns are not as many as the other's rows.
+            ShapeError: if the number of columns differs from the other's number of rows.
 
         >>> Matrix([[1.0, 2.0]]).dot(Matrix([[3.0], [4.0]]))
         Matrix([[11.0]])
@@ -110,8 +110,8 @@ class Matrix(Arithmetic, Sequence[Vector]):
             raise ArgumentError(f"dot: need a Vector or a Matrix, got {type(other).__name__}")
         if len(self.cols) != len(other):
             raise ShapeError(
-                f"matmul: {self.shape} @ {getattr(other, 'shape', (len(other),))}: {len(self.cols)} columns meet "
-                f"{len(other)} rows; they must be as many"
+                f"matmul: {self.shape} @ {getattr(other, 'shape', (len(other),))}: {len(self.cols)} columns and "
+                f"{len(other)} rows; the numbers must be equal"
             )
         if isinstance(other, Vector):
             return Vector([row.dot(other) for row in self.rows])
@@ -127,7 +127,7 @@ class Matrix(Arithmetic, Sequence[Vector]):
     def __rmatmul__(self, other: Any) -> Vector:
         return self.T.dot(other) if isinstance(other, Vector) else NotImplemented
 
-    def _combined(self, function: Callable[[Any, Any], Vertex], other: Any) -> Self:
+    def _elementwise(self, function: Callable[[Any, Any], Vertex], other: Any) -> Self:
         if isinstance(other, Matrix):
             if self.shape != other.shape:
                 raise ShapeError(f"Matrix: shapes {self.shape} and {other.shape} differ; they must be equal")
@@ -141,4 +141,4 @@ def _row(r: int, row: Any) -> list[Vertex]:
         raise ElementError(
             f"Matrix: row {r} is of type {type(row).__name__}, need a sequence of floats or vertices"
         )
-    return [element("Matrix", (r, c), x) for c, x in enumerate(row)]
+    return [as_element("Matrix", (r, c), x) for c, x in enumerate(row)]

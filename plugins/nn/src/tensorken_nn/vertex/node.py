@@ -1,4 +1,4 @@
-"""Vertex: a value, where it came from, and the derivative of a result by it."""
+"""Vertices: values with their parents and gradients."""
 
 from __future__ import annotations
 
@@ -10,26 +10,30 @@ from tensorken import Tensor
 from tensorken_core.errors import ArgumentError, GradientError, ShapeError
 
 Value: TypeAlias = float | Tensor
-"""What a vertex holds; a tensor is floating-point."""
+"""The value of a vertex: a float or a floating-point tensor."""
 
 PullBack: TypeAlias = Callable[["Vertex"], Iterable[Value | None]]
-"""From a vertex whose `grad` is complete to what it adds to that of each parent, None for nothing."""
+"""A function from a vertex with a complete `grad` to its contribution to each parent's gradient, or None."""
+
+OPERATORS: dict[str, Callable[..., Vertex]] = {}
+"""The functions of the operators by name; `functions.py` registers them, since functions need vertices first."""
 
 
 class Vertex:
-    """A number, or a tensor, in a graph of computations.
+    """A number or a tensor in a graph of computations.
 
-    Operators and functions make new vertices, which know their parents; nothing has to be switched on for that.
-    Comparisons and `bool` look at the value, as those of numbers do; sets and dicts tell vertices apart by identity.
+    Operators and functions always make new vertices with their operands as parents. Comparisons and `bool` use the
+    value, as for numbers; sets and dicts compare vertices by identity.
 
     Args:
-        value: a number, which becomes a float, or a floating-point tensor.
-        parents: what it was computed from; functions give them, and a leaf has none.
-        pull_back: from this vertex, once its `grad` is complete, to what that adds to the gradient of each parent.
+        value: a number, which is converted to a float, or a floating-point tensor.
+        parents: the vertices it was computed from; empty for a leaf.
+        pull_back: a function from this vertex, once its `grad` is complete, to the contribution to each parent's
+            gradient.
 
     Attributes:
         value: a float or a tensor; optimisers change it.
-        grad: the derivative of what `backward` was called on by this vertex; 0.0 until then.
+        grad: the derivative of the vertex on which `backward` was called with respect to this one; 0.0 before.
 
     Raises:
         ArgumentError: if the value is neither a number nor a tensor.
@@ -44,7 +48,7 @@ class Vertex:
     """
 
     __slots__ = ("__weakref__", "_parents", "_pull_back", "grad", "value")
-    __array_ufunc__ = None  # numpy's numbers leave mixed operators to us
+    __array_ufunc__ = None  # so that numpy scalars defer to our operators
     __hash__ = object.__hash__
 
     def __init__(
@@ -57,7 +61,7 @@ class Vertex:
 
     @property
     def parents(self) -> tuple[Vertex, ...]:
-        """What the vertex was computed from, in the order of the function's arguments; () for a leaf.
+        """The vertices that this one was computed from, in the order of the function's arguments; () for a leaf.
 
         >>> x = Vertex(3.0)
         >>> (x + 1.0).parents
@@ -74,9 +78,9 @@ class Vertex:
     # ---- derivatives -----------------------------------------------------------------------------------------
 
     def topological_order(self) -> list[Vertex]:
-        """The vertices that this one was computed from, and itself first: each before its parents.
+        """This vertex and all its ancestors, each before its parents.
 
-        The reverse of a depth-first postorder, without recursion, so that a graph may be of any depth.
+        It is the reverse of a depth-first postorder, computed without recursion, so that the depth is not limited.
 
         >>> x = Vertex(1.0)
         >>> y = x + 2.0
@@ -102,16 +106,16 @@ class Vertex:
         return postorder
 
     def backward(self, grad: Value | None = None) -> None:
-        """Add the derivatives of this vertex to `grad` of the leaves it was computed from.
+        """Add the derivatives of this vertex to the `grad` of its leaves.
 
-        Vertices in between have their own `grad` made anew each time; leaves keep what they have until `zero_grad`.
+        The `grad` of vertices in between is overwritten; that of leaves accumulates until `zero_grad`.
 
         Args:
-            grad: what the derivatives are multiplied by, of the value's shape; 1 if it is left out.
+            grad: a factor of the derivatives, of the value's shape; by default 1.
 
         Raises:
-            GradientError: if grad is left out and the value is a tensor of more than one element.
-            ShapeError: if grad has another shape than the value.
+            GradientError: if grad is missing and the value is a tensor of more than one element.
+            ShapeError: if the shapes of grad and the value differ.
 
         >>> x = Vertex(3.0)
         >>> y = x * x + x
@@ -120,23 +124,23 @@ class Vertex:
         >>> x.grad
         14.0
         """
-        found: dict[Vertex, Any] = {self: self._start(grad)}
+        found: dict[Vertex, Any] = {self: self._initial_cotangent(grad)}
         leaves: list[Vertex] = []
         for vertex in self.topological_order():
-            if vertex not in found:  # no derivative leads to it
+            if vertex not in found:  # no derivative reaches it
                 continue
             if vertex._pull_back is None:
                 leaves.append(vertex)
                 continue
             vertex.grad = found[vertex]
-            for parent, share in zip(vertex._parents, vertex._pull_back(vertex), strict=True):
-                if share is not None:
-                    found[parent] = found[parent] + share if parent in found else share
-        for leaf in leaves:  # last, so that nothing is added if a function fails
+            for parent, contribution in zip(vertex._parents, vertex._pull_back(vertex), strict=True):
+                if contribution is not None:
+                    found[parent] = found[parent] + contribution if parent in found else contribution
+        for leaf in leaves:  # last, so that leaves are unchanged if a function fails
             leaf.grad = leaf.grad + found[leaf]
 
-    def _start(self, grad: Value | None) -> Value:
-        """The derivative that this vertex begins with, of the value's shape."""
+    def _initial_cotangent(self, grad: Value | None) -> Value:
+        """The initial cotangent, of the value's shape."""
         value = self.value
         if grad is None:
             if not isinstance(value, Tensor):
@@ -154,7 +158,7 @@ class Vertex:
         return given if isinstance(value, Tensor) or not isinstance(given, Tensor) else float(given)
 
     def zero_grad(self) -> None:
-        """Set `grad` of this vertex, and of all that it was computed from, to 0.0.
+        """Set the `grad` of this vertex and of all its ancestors to 0.0.
 
         >>> x = Vertex(3.0)
         >>> y = x * x
@@ -166,62 +170,62 @@ class Vertex:
         for vertex in self.topological_order():
             vertex.grad = 0.0
 
-    # ---- operators: each is a function, whose derivative is said where the function is ---------------------------
+    # ---- operators ---------------------------
 
     def __add__(self, other: Any) -> Vertex:
-        return functions.add(self, other) if is_operand(other) else NotImplemented
+        return OPERATORS["add"](self, other) if is_operand(other) else NotImplemented
 
     def __radd__(self, other: Any) -> Vertex:
-        return functions.add(other, self) if is_operand(other) else NotImplemented
+        return OPERATORS["add"](other, self) if is_operand(other) else NotImplemented
 
     def __sub__(self, other: Any) -> Vertex:
-        return functions.subtract(self, other) if is_operand(other) else NotImplemented
+        return OPERATORS["subtract"](self, other) if is_operand(other) else NotImplemented
 
     def __rsub__(self, other: Any) -> Vertex:
-        return functions.subtract(other, self) if is_operand(other) else NotImplemented
+        return OPERATORS["subtract"](other, self) if is_operand(other) else NotImplemented
 
     def __mul__(self, other: Any) -> Vertex:
-        return functions.mult(self, other) if is_operand(other) else NotImplemented
+        return OPERATORS["mult"](self, other) if is_operand(other) else NotImplemented
 
     def __rmul__(self, other: Any) -> Vertex:
-        return functions.mult(other, self) if is_operand(other) else NotImplemented
+        return OPERATORS["mult"](other, self) if is_operand(other) else NotImplemented
 
     def __truediv__(self, other: Any) -> Vertex:
-        return functions.divide(self, other) if is_operand(other) else NotImplemented
+        return OPERATORS["divide"](self, other) if is_operand(other) else NotImplemented
 
     def __rtruediv__(self, other: Any) -> Vertex:
-        return functions.divide(other, self) if is_operand(other) else NotImplemented
+        return OPERATORS["divide"](other, self) if is_operand(other) else NotImplemented
 
     def __mod__(self, other: Any) -> Vertex:
-        return functions.remainder(self, other) if is_operand(other) else NotImplemented
+        return OPERATORS["remainder"](self, other) if is_operand(other) else NotImplemented
 
     def __rmod__(self, other: Any) -> Vertex:
-        return functions.remainder(other, self) if is_operand(other) else NotImplemented
+        return OPERATORS["remainder"](other, self) if is_operand(other) else NotImplemented
 
     def __pow__(self, other: Any) -> Vertex:
         if type(other) is int and other == 2:
-            return functions.square(self)
-        return functions.pow(self, other) if is_operand(other) else NotImplemented
+            return OPERATORS["square"](self)
+        return OPERATORS["pow"](self, other) if is_operand(other) else NotImplemented
 
     def __rpow__(self, other: Any) -> Vertex:
-        return functions.pow(other, self) if is_operand(other) else NotImplemented
+        return OPERATORS["pow"](other, self) if is_operand(other) else NotImplemented
 
     def __matmul__(self, other: Any) -> Vertex:
-        return functions.matmul(self, other) if is_operand(other) else NotImplemented
+        return OPERATORS["matmul"](self, other) if is_operand(other) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> Vertex:
-        return functions.matmul(other, self) if is_operand(other) else NotImplemented
+        return OPERATORS["matmul"](other, self) if is_operand(other) else NotImplemented
 
     def __neg__(self) -> Vertex:
-        return functions.negative(self)
+        return OPERATORS["negative"](self)
 
     def __pos__(self) -> Self:
         return self
 
     def __abs__(self) -> Vertex:
-        return functions.abs(self)
+        return OPERATORS["abs"](self)
 
-    # ---- comparisons: of values, with no derivative ----------------------------------------------------------
+    # ---- comparisons of values, without derivatives ----------------------------------------------------------
 
     def __eq__(self, other: object) -> Any:
         return self.value == _value_of(other) if is_operand(other) else NotImplemented
@@ -246,7 +250,7 @@ class Vertex:
 
 
 class Constant(Vertex):
-    """A number that was written into an expression: beside tensors it takes their dtype, as a number does."""
+    """A number in an expression; it is weakly typed, so with tensors it takes their dtype."""
 
     __slots__ = ()
 
@@ -255,14 +259,14 @@ class Constant(Vertex):
 
 
 def as_vertex(x: Any) -> Vertex:
-    """A vertex as it is; a number or a tensor in a new one."""
+    """Convert a number or a tensor to a vertex; a vertex is returned unchanged."""
     if isinstance(x, Vertex):
         return x
     return Vertex(x) if isinstance(x, Tensor) else Constant(x)
 
 
 def _checked(value: Any) -> Value:
-    """A value that is not a float: an int as one, a floating-point tensor as it is."""
+    """Check a value that is not a float; numbers become floats, floating-point tensors are returned unchanged."""
     if isinstance(value, Tensor):
         if value.dtype.kind != "float":
             raise GradientError(f"Vertex: {value.dtype} has no derivatives; cast it first (x.astype)")
@@ -270,17 +274,14 @@ def _checked(value: Any) -> Value:
     if type(value) is not bool and isinstance(value, numbers.Real):
         return float(value)
     raise ArgumentError(
-        f"Vertex: need a number or a tensor, got {type(value).__name__}; an array becomes one by tk.tensor"
+        f"Vertex: need a number or a tensor, got {type(value).__name__}; convert an array by tk.tensor"
     )
 
 
 def is_operand(x: object) -> bool:
-    """Whether it can stand beside a vertex: a vertex, a number, a tensor."""
+    """Whether x can be an operand with a vertex: a vertex, a number or a tensor."""
     return isinstance(x, (float, int, Vertex, Tensor, numbers.Real)) and type(x) is not bool
 
 
 def _value_of(x: Any) -> Any:
     return x.value if isinstance(x, Vertex) else x
-
-
-from tensorken_nn.vertex import functions  # noqa: E402 - operators are functions, and functions make vertices

@@ -1,4 +1,4 @@
-"""Optimisers: what changes the parameters, given their gradients."""
+"""Optimisers that update parameters in place."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tensorken_nn.vertex.node import Value, Vertex
 
 
 class Optimiser(ABC):
-    """Takes steps on parameters: vertices, vectors, matrices, and lists and dicts of these, nested to any depth.
+    """The base class of optimisers of vertices, vectors, matrices, and nested lists and dicts of these.
 
-    A subclass defines how far a parameter moves; its state is kept for each parameter.
+    A subclass defines the change of a parameter; it may keep state for each parameter.
 
     Args:
-        parameters: what to change; a vertex that occurs twice is one parameter.
+        parameters: to update; a vertex that occurs twice is one parameter.
         nu: the learning rate.
 
     Raises:
-        ArgumentError: if there is something among the parameters that is neither a vertex nor has any in it.
+        ArgumentError: if the parameters contain anything other than vertices and containers.
     """
 
     def __init__(self, parameters: Any, nu: float) -> None:
@@ -31,14 +31,14 @@ class Optimiser(ABC):
         self._parameters = list(dict.fromkeys(_vertices(parameters)))
 
     def step(self) -> None:
-        """Change the value of each parameter by its `grad`, which stays as it is."""
+        """Update the value of each parameter; its `grad` is not changed."""
         self.steps += 1
         for place, parameter in enumerate(self._parameters):
             parameter.value = parameter.value - self._change(place, parameter.grad)
 
     @abstractmethod
     def _change(self, place: int, grad: Value) -> Value:
-        """What is taken from the parameter at a place."""
+        """The amount to subtract from a parameter, given by its index."""
 
 
 class SGD(Optimiser):
@@ -59,7 +59,7 @@ class SGD(Optimiser):
 
 
 class MomentumSGD(Optimiser):
-    """Gradient descent with a velocity: v = momentum * v + g, and w = w - nu * v.
+    """Gradient descent with momentum: v = momentum * v + g, and w = w - nu * v.
 
     >>> w = Vertex(1.0)
     >>> optimiser = MomentumSGD({"w": w}, nu=0.5, momentum=0.5)
@@ -82,7 +82,7 @@ class MomentumSGD(Optimiser):
 
 
 class Adam(Optimiser):
-    """Steps of about nu: the mean of past gradients over the root of the mean of their squares.
+    """Adam: divide a moving average of the gradient by its root mean square; parameters move by about nu.
 
     Source: Kingma, Ba, Adam: A Method for Stochastic Optimization (2015), algorithm 1.
 
@@ -120,7 +120,7 @@ def _sqrt(x: Value) -> Value:
 
 
 def _vertices(parameters: Any, path: str = "parameters") -> Iterable[Vertex]:
-    """The vertices in a nest of dicts and sequences, in its order."""
+    """The vertices in nested dicts and sequences, in order."""
     if isinstance(parameters, Vertex):
         yield parameters
     elif isinstance(parameters, Mapping):

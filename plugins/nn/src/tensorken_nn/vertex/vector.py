@@ -1,4 +1,4 @@
-"""Vector: vertices in a row."""
+"""Vectors of vertices."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any, Self, overload
 
 from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_nn.vertex import functions
-from tensorken_nn.vertex.arithmetic import Arithmetic, element
+from tensorken_nn.vertex.arithmetic import Arithmetic, as_element
 from tensorken_nn.vertex.node import Vertex, is_operand
 
 
 class Vector(Arithmetic, Sequence[Vertex]):
-    """A row of vertices, from floats and vertices, or from one sequence of them.
+    """A vector of vertices, made from floats and vertices, or from one sequence of them.
 
     Raises:
         ElementError: if an element is neither a float nor a vertex; it is a TypeError and a ValueError.
-        ShapeError: if there are no elements; when operators meet, if sizes differ.
+        ShapeError: if there are no elements; in operators, if sizes differ.
 
     >>> v = Vector(1.0, 2.0)
     >>> v + v, 2.0 * v, v[0], v.dot(v)
@@ -30,7 +30,7 @@ class Vector(Arithmetic, Sequence[Vertex]):
             elements = tuple(elements[0])
         if not elements:
             raise ShapeError("Vector: need at least one element, got none")
-        self._data = tuple([element("Vector", i, x) for i, x in enumerate(elements)])
+        self._data = tuple([as_element("Vector", i, x) for i, x in enumerate(elements)])
 
     @overload
     def __getitem__(self, key: int) -> Vertex: ...
@@ -49,7 +49,7 @@ class Vector(Arithmetic, Sequence[Vertex]):
         return f"Vector({', '.join([repr(v.value) for v in self._data])})"
 
     def map(self, function: Callable[[Vertex], Vertex]) -> Self:
-        """The function of each element.
+        """Apply a function to each element.
 
         >>> Vector(-1.0, 2.0).map(functions.relu)
         Vector(0.0, 2.0)
@@ -57,10 +57,10 @@ class Vector(Arithmetic, Sequence[Vertex]):
         return type(self)([function(v) for v in self._data])
 
     def dot(self, other: Vector) -> Vertex:
-        """The sum of the products of elements.
+        """The dot product.
 
         Raises:
-            ArgumentError: if the other is no vector.
+            ArgumentError: if the other is not a vector.
             ShapeError: if sizes differ.
 
         >>> Vector(1.0, 2.0).dot(Vector(3.0, 4.0))
@@ -73,7 +73,7 @@ class Vector(Arithmetic, Sequence[Vertex]):
     def __matmul__(self, other: Any) -> Vertex:
         return self.dot(other) if isinstance(other, Vector) else NotImplemented
 
-    def _combined(self, function: Callable[[Any, Any], Vertex], other: Any) -> Self:
+    def _elementwise(self, function: Callable[[Any, Any], Vertex], other: Any) -> Self:
         if isinstance(other, Vector):
             if len(self) != len(other):
                 raise ShapeError(f"Vector: sizes {len(self)} and {len(other)} differ; they must be equal")

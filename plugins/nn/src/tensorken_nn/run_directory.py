@@ -1,4 +1,4 @@
-"""The folder of a run: where results go, without ever writing over others unasked."""
+"""The directory of a training run. Existing results are replaced only on request."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from pathlib import Path
 from typing import Any
 
 from tensorken_core.errors import TensorkenError
-from tensorken_nn.files import replacing
+from tensorken_nn.files import atomic_write
 
 RUNS = Path("runs")
 METRICS, SUMMARY, CURVES = "metrics.jsonl", "run.json", "curves.png"
 CHECKPOINT, BEST = "checkpoint.safetensors", "best.safetensors"
 
 
-class FolderError(TensorkenError, OSError):
-    """Results cannot be written to this folder."""
+class RunDirectoryError(TensorkenError, OSError):
+    """Results cannot be written to a directory."""
 
 
-def claim(job: str, folder: Path | None = None, *, force: bool = False) -> Path:
-    """Make the folder of a run: the given one, or runs/JOB-1, runs/JOB-2, ... in the working directory.
+def create(job: str, folder: Path | None = None, *, force: bool = False) -> Path:
+    """Make the directory of a run: the given one, or runs/JOB-1, runs/JOB-2, ... in the working directory.
 
     Args:
         job: the name of the job.
-        folder: where results should go.
-        force: whether the results of an earlier run there may be replaced; other files stay in any case.
+        folder: for the results; None for a new one in runs/.
+        force: whether to replace the results of an earlier run there; other files are always kept.
 
     Raises:
-        FolderError: if the folder is not empty and `force` is false, or it cannot be made.
+        RunDirectoryError: if the folder is not empty and `force` is false, or it cannot be made.
     """
-    with _told(folder or RUNS):
+    with _describe_errors(folder or RUNS):
         if folder is None:
             RUNS.mkdir(exist_ok=True)
             return _next(RUNS, job)
         if folder.exists() and not folder.is_dir():
-            raise FolderError(f"{folder} is a file; choose another --out")
+            raise RunDirectoryError(f"{folder} is a file; choose another --out")
         if not force and folder.exists() and any(folder.iterdir()):
-            raise FolderError(
+            raise RunDirectoryError(
                 f"{folder} is not empty; choose another --out, or --force to replace results there"
             )
         folder.mkdir(parents=True, exist_ok=True)
@@ -49,27 +49,27 @@ def claim(job: str, folder: Path | None = None, *, force: bool = False) -> Path:
         return folder
 
 
-def append(file: Path, record: Mapping[str, Any]) -> None:
-    """Add a record to a file of JSON lines."""
-    with _told(file), file.open("a", encoding="ascii", newline="\n") as lines:
+def append_record(file: Path, record: Mapping[str, Any]) -> None:
+    """Append a record to a JSON Lines file."""
+    with _describe_errors(file), file.open("a", encoding="ascii", newline="\n") as lines:
         lines.write(_line(record))
 
 
-def write(file: Path, record: Mapping[str, Any]) -> None:
-    """Write a record as a JSON file, one entry a line."""
+def write_json(file: Path, record: Mapping[str, Any]) -> None:
+    """Write a record as a JSON file, with one entry a line."""
     entries = [f"  {json.dumps(name)}: {_json(value)}" for name, value in record.items()]
-    with _told(file), replacing(file) as text:
+    with _describe_errors(file), atomic_write(file) as text:
         text.write(("{\n" + ",\n".join(entries) + "\n}\n").encode("ascii"))
 
 
-def replace(file: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Make a file of JSON lines hold these records alone; who is killed meanwhile leaves those that were there."""
-    with _told(file), replacing(file) as lines:
+def write_records(file: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write a JSON Lines file of these records, atomically: if the process is killed, the old file remains."""
+    with _describe_errors(file), atomic_write(file) as lines:
         lines.write("".join(map(_line, records)).encode("ascii"))
 
 
-def read(file: Path) -> Iterator[dict[str, Any]]:
-    """The records of a file of JSON lines: a step and figures, up to a line that is none, as one half written."""
+def read_records(file: Path) -> Iterator[dict[str, Any]]:
+    """Read the records (a step and metrics) of a JSON Lines file, up to the first malformed line, if any."""
     for line in file.read_bytes().splitlines() if file.exists() else ():
         try:
             record = json.loads(line)
@@ -83,28 +83,28 @@ def read(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _next(parent: Path, job: str) -> Path:
-    """A new folder, numbered after those that are there."""
+    """Make the next numbered folder."""
     taken = [path.name.removeprefix(f"{job}-") for path in parent.glob(f"{job}-*")]
     for number in count(1 + max((int(text) for text in taken if text.isdecimal()), default=0)):
         folder = parent / f"{job}-{number}"
         try:
             folder.mkdir()
-        except FileExistsError:  # another run was faster
+        except FileExistsError:  # another run made it first
             continue
         return folder
-    raise AssertionError  # numbers do not end
+    raise AssertionError  # unreachable: count() is infinite
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Say of an error of the file system what it was about, in a line."""
+def _describe_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError into a one-line RunDirectoryError about this path."""
     try:
         yield
-    except TensorkenError:  # which has said it
+    except TensorkenError:  # its message is complete
         raise
     except OSError as error:
         why = error.strerror or error
-        raise FolderError(f"cannot write to {path}: {why}; choose another --out") from error
+        raise RunDirectoryError(f"cannot write to {path}: {why}; choose another --out") from error
 
 
 def _line(record: Mapping[str, Any]) -> str:
@@ -112,7 +112,7 @@ def _line(record: Mapping[str, Any]) -> str:
 
 
 def _json(value: Any) -> str:
-    """Strict JSON, which has no NaN and no infinity: null stands for them."""
+    """Strict JSON: NaN and infinity become null."""
     return json.dumps(_finite(value), allow_nan=False)
 
 

@@ -1,4 +1,4 @@
-"""Pictures: PNG files by matplotlib, drawn without a display; where it is missing, a line that says so."""
+"""Plots: PNG files drawn by matplotlib without a display."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 BLUE, RED, GREEN, YELLOW = COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44")
-"""Told apart by colour-blind eyes too (Paul Tol's bright scheme)."""
+"""Safe for colour-blind readers (Paul Tol's bright scheme)."""
 
 
 def canvas(width: float, height: float) -> Any:
-    """An empty figure of this size in inches, that needs no display.
+    """An empty figure of this size in inches, which needs no display.
 
     Raises:
         ImportError: without matplotlib.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # not pyplot: it looks for a display
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # pyplot would look for a display
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -24,8 +24,8 @@ def canvas(width: float, height: float) -> Any:
     return figure
 
 
-def attempt(draw: Callable[[Path], object], file: Path) -> list[str]:
-    """Have a picture drawn into a file; without matplotlib, a line that says why there is none."""
+def try_draw(draw: Callable[[Path], object], file: Path) -> list[str]:
+    """Draw a plot into a file; without matplotlib, return a line that says why there is none."""
     try:
         draw(file)
     except ImportError as error:
@@ -34,14 +34,14 @@ def attempt(draw: Callable[[Path], object], file: Path) -> list[str]:
 
 
 def heat_map(counts: Sequence[Sequence[float]], characters: str, file: Path) -> None:
-    """Save a table of counts as a picture: a cell for each pair of characters, darker the more there are.
+    """Save a table of counts as a heat map, with a cell for each pair of characters.
 
     Raises:
         ImportError: without matplotlib.
     """
     size = len(characters)
     figure = canvas(0.55 * size, 0.55 * size)
-    figure.set_layout_engine(None)  # it would measure each of the many texts
+    figure.set_layout_engine(None)  # the layout engine would measure each of the many texts
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.imshow(counts, cmap="Blues")
     most = max(max(row) for row in counts)
