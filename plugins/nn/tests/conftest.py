@@ -1,4 +1,4 @@
-"""What several tests of this package need."""
+"""Fixtures shared by the tests of this package."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ import tensorken as tk
 
 @pytest.fixture(params=["numpy", "reference"])
 def backend(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Each backend that computes, as the one in use."""
+    """Use each backend that computes values."""
     with tk.use_backend(request.param):
         yield request.param

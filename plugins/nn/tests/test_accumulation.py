@@ -1,4 +1,4 @@
-"""Gradient accumulation: the parts of a batch give the gradient of the whole."""
+"""Gradient accumulation: parts of a batch give the gradient of the batch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def loss(model: Any, x: tk.Tensor, y: tk.Tensor) -> tk.Tensor:
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 12])
 @pytest.mark.parametrize("compiled", [False, True])
-def test_parts_give_the_loss_and_the_gradient_of_the_whole(backend: str, parts: int, compiled: bool) -> None:
+def test_equal_parts_give_the_loss_and_gradient_of_the_large_batch(
+    backend: str, parts: int, compiled: bool
+) -> None:
     model, x, y = setting()
     value_and_gradient = tk.value_and_grad(loss)
 
@@ -42,7 +44,7 @@ def test_parts_give_the_loss_and_the_gradient_of_the_whole(backend: str, parts: 
         assert float(tk.abs(a - b).max()) < 1e-15
 
 
-def test_what_comes_beside_the_loss_is_averaged_too() -> None:
+def test_auxiliary_outputs_are_averaged_too() -> None:
     model, x, y = setting()
 
     def with_aux(model: Any, x: tk.Tensor, y: tk.Tensor) -> Any:
@@ -55,7 +57,7 @@ def test_what_comes_beside_the_loss_is_averaged_too() -> None:
     assert aux["size"] == 4
 
 
-def test_batches_are_asked_for_one_by_one() -> None:
+def test_batches_are_requested_one_by_one() -> None:
     model, x, y = setting()
     events = []
 

@@ -1,4 +1,4 @@
-"""Checkpoints: what was saved comes back bit for bit, from every layout and backend, or an error tells what differs."""
+"""Checkpoints: trees round-trip bit for bit, from every layout and backend, or an error lists the differences."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @pytest.fixture(params=["numpy", "reference", pytest.param("wgpu", marks=pytest.mark.slow)])
 def anywhere(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Each backend that computes, as the one in use; a GPU is not everywhere."""
+    """Use each backend that computes values; skipped for a missing GPU."""
     try:
         tk.zeros((), backend=request.param)
     except BackendError as error:
@@ -63,7 +63,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def samples() -> dict[str, dict[str, Tensor]]:
-    """Every layout of every dtype of the backend in use, with numbers that only an exact copy keeps."""
+    """Every layout of every dtype of the backend in use, with numbers that only an exact copy preserves."""
     numbers = [0.1, -0.0, math.inf, -math.inf, math.nan, 1e-7, *[i * 1.37 - 9 for i in range(18)]]
     found = {}
     for name in tk.zeros(()).interpreter.base.capabilities.dtypes:  # type: ignore[attr-defined]
@@ -79,7 +79,7 @@ def bits(x: Tensor) -> tuple[tuple[int, ...], str, bytes]:
 
 
 def trained() -> tuple[Any, Any]:
-    """A model and the state of its optimiser after two steps."""
+    """A model and its optimiser state after two steps."""
     model = nn.mlp((3, 4, 2), tk.tanh, key=tk.random.key(0))
     optimizer = nn.Adam(0.1)
     state = optimizer.init(model)
@@ -89,10 +89,10 @@ def trained() -> tuple[Any, Any]:
     return model, state
 
 
-# ---- there and back ----------------------------------------------------------------------------------------
+# ---- round trips ------------------------------------------------------------------------------------------
 
 
-def test_every_layout_of_every_dtype_comes_back(anywhere: str, path: Path) -> None:
+def test_every_layout_of_every_dtype_round_trips(anywhere: str, path: Path) -> None:
     saved = samples()
     save(path, saved)
     loaded = load(path, tree.map(Tensor.zeros_like, saved))
@@ -106,7 +106,7 @@ def test_every_layout_of_every_dtype_comes_back(anywhere: str, path: Path) -> No
             assert (other.shape, str(other.dtype), other.tobytes()) == bits(x), (name, layout)
 
 
-def test_a_training_comes_back_with_its_numbers_of_steps_and_its_key(backend: str, path: Path) -> None:
+def test_a_training_state_round_trips_with_steps_and_key(backend: str, path: Path) -> None:
     model, state = trained()
     saved = {"model": model, "optimizer": state, "key": tk.random.key(3), "loss": 0.1, "over": False}
     save(path, saved)
@@ -126,7 +126,7 @@ def test_a_training_comes_back_with_its_numbers_of_steps_and_its_key(backend: st
         assert (bits(x) == bits(y)) if isinstance(x, Tensor) else (x == y)
 
 
-def test_names_are_the_places_in_the_tree(path: Path) -> None:
+def test_names_are_paths_in_the_tree(path: Path) -> None:
     save(path, {"model": trained()[0], "rest": [1, {"step": 2.0}]})
     assert sorted(load_file(path)) == [
         *("model.layers.0.bias", "model.layers.0.weight", "model.layers.2.bias", "model.layers.2.weight"),
@@ -134,15 +134,15 @@ def test_names_are_the_places_in_the_tree(path: Path) -> None:
     ]
 
 
-def test_another_backend_loads_what_one_saved(path: Path) -> None:
+def test_a_checkpoint_loads_on_another_backend(path: Path) -> None:
     save(path, tk.tensor([[1.5, -2.5]], backend="reference"))
     loaded = load(path, tk.zeros((1, 2), backend="numpy"))
     assert loaded.backend == "numpy" and loaded.tolist() == [[1.5, -2.5]]
-    with tk.use_backend("reference"):  # what is in use does not matter
+    with tk.use_backend("reference"):  # the backend in use does not matter
         assert load(path, loaded).backend == "numpy"
 
 
-def test_files_of_others_are_read(path: Path) -> None:
+def test_files_of_other_libraries_are_read(path: Path) -> None:
     save_file(
         {"b": np.arange(6, dtype=np.int64).reshape(2, 3), "a": np.array([True, False])}, path, {"by": "numpy"}
     )
@@ -164,7 +164,7 @@ def test_elements_are_aligned(path: Path) -> None:
     assert [header[name]["data_offsets"] for name in "bca"] == [[0, 8], [8, 12], [12, 13]]
 
 
-def test_texts_are_kept_beside(path: Path) -> None:
+def test_metadata_round_trip(path: Path) -> None:
     texts = {"job": "digits", "settings": '{"rate": 1}', "Straße": 'ß"\n\\', "": ""}
     save(path, {"x": tk.ones((2,))}, texts)
     assert metadata(path) == texts
@@ -172,7 +172,7 @@ def test_texts_are_kept_beside(path: Path) -> None:
     assert metadata(path) == {}
 
 
-def test_a_tree_without_leaves_is_one(path: Path) -> None:
+def test_a_tree_without_leaves_round_trips(path: Path) -> None:
     save(path, {"nothing": None, "empty": ()})
     assert load(path, {"nothing": None, "empty": ()}) == {"nothing": None, "empty": ()}
 
@@ -197,7 +197,7 @@ TREES = st.recursive(
 
 @given(saved=TREES)
 @settings(max_examples=60)
-def test_every_tree_comes_back(saved: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_every_tree_round_trips(saved: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "any.safetensors"
     try:
         save(path, saved)
@@ -213,7 +213,7 @@ def test_every_tree_comes_back(saved: Any, tmp_path_factory: pytest.TempPathFact
         assert bits(x) == bits(y) if isinstance(x, Tensor) else repr(x) == repr(y)
 
 
-# ---- what cannot be saved ----------------------------------------------------------------------------------
+# ---- errors while saving ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -231,20 +231,22 @@ def test_every_tree_comes_back(saved: Any, tmp_path_factory: pytest.TempPathFact
         ({"\udc80": 1}, ArgumentError, "not valid Unicode"),
     ],
 )
-def test_what_cannot_be_saved_is_named(saved: Any, error: type[Exception], message: str, path: Path) -> None:
+def test_leaves_that_cannot_be_saved_are_named(
+    saved: Any, error: type[Exception], message: str, path: Path
+) -> None:
     with pytest.raises(error, match=message):
         save(path, saved)
     assert not list(path.parent.iterdir())
 
 
-def test_metadata_are_texts(path: Path) -> None:
+def test_metadata_must_be_strings(path: Path) -> None:
     with pytest.raises(
         ArgumentError, match=r"metadata must be strings by name, got 'rate': 0.1; use json.dumps"
     ):
         save(path, {}, {"rate": 0.1})  # type: ignore[dict-item]
 
 
-def test_an_error_amid_a_save_leaves_the_old_file(path: Path) -> None:
+def test_an_error_while_saving_leaves_the_old_file(path: Path) -> None:
     save(path, {"x": 1})
     with pytest.raises(tk.errors.ConcretizationError):
         save(path, {"a": 1.0, "x": tk.symbol("x")})
@@ -252,17 +254,17 @@ def test_an_error_amid_a_save_leaves_the_old_file(path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_places_that_cannot_be_written_are_told(tmp_path: Path) -> None:
+def test_unwritable_paths_are_reported(tmp_path: Path) -> None:
     for place in (tmp_path / "nowhere" / "x", tmp_path):
         with pytest.raises(FileError, match=r"cannot write .*; choose another path"):
             save(place, {"x": 1})
     assert not list(tmp_path.iterdir())
 
 
-# ---- what cannot be loaded ---------------------------------------------------------------------------------
+# ---- errors while loading ---------------------------------------------------------------------------------
 
 
-def test_all_differences_are_told_at_once(path: Path) -> None:
+def test_all_differences_are_listed_at_once(path: Path) -> None:
     save(
         path,
         {"same": tk.ones((2,)), "shape": tk.ones((2, 3)), "dtype": tk.ones((2,)), "extra": 1, "step": 1.0},
@@ -283,7 +285,7 @@ def test_all_differences_are_told_at_once(path: Path) -> None:
     )
 
 
-def test_of_many_differences_some_are_told_and_the_others_counted(path: Path) -> None:
+def test_of_many_differences_some_are_listed_and_the_others_counted(path: Path) -> None:
     save(path, [])
     with pytest.raises(
         CheckpointError, match=r"no 0, .*no 4, int64 \(\); 15 more differences; load"
@@ -292,7 +294,7 @@ def test_of_many_differences_some_are_told_and_the_others_counted(path: Path) ->
     assert "\n" not in str(caught.value)
 
 
-def test_dtypes_that_we_have_not_are_named(path: Path) -> None:
+def test_unsupported_dtypes_are_named(path: Path) -> None:
     save_file({"x": np.ones(2, np.uint8)}, path)
     with (
         pytest.raises(CheckpointError, match=r"x is U8 \(2,\), need float32 \(2,\)"),
@@ -316,8 +318,8 @@ def test_every_truncated_file_is_refused(path: Path) -> None:
         load(path, saved)
 
 
-def test_a_flipped_bit_is_seen(path: Path) -> None:
-    """In elements, names and texts it is an error; elsewhere, as in a blank, what was saved is loaded."""
+def test_a_flipped_bit_is_detected(path: Path) -> None:
+    """In elements, names and metadata it is an error; elsewhere, as in padding, the tree is loaded correctly."""
     saved = {"x": tk.tensor([1.5, -2.0, math.pi]), "flags": tk.tensor([True, False]), "step": 2}
     like = {"x": tk.zeros((3,)), "flags": tk.zeros((2,), "bool"), "step": 0}
     save(path, saved, {"job": "digits"})
@@ -345,7 +347,7 @@ def test_a_flipped_bit_is_seen(path: Path) -> None:
     }
 
 
-def test_a_file_that_another_library_wrote_again_keeps_its_checksum(path: Path) -> None:
+def test_a_file_rewritten_by_another_library_keeps_its_checksum(path: Path) -> None:
     saved = {"b": tk.ones((2,)), "a": tk.zeros((3,), "bool"), "step": 2}
     save(path, saved, {"job": "digits"})
     with safe_open(path, "np") as file:
@@ -360,7 +362,7 @@ def test_a_file_that_another_library_wrote_again_keeps_its_checksum(path: Path) 
         load(path, saved)
 
 
-def test_the_checksum_has_its_place_among_the_metadata(path: Path) -> None:
+def test_the_metadata_key_of_the_checksum_is_reserved(path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"save: the metadata key tensorken\.checksum is reserved"):
         save(path, {}, {CHECKSUM: "x"})
 
@@ -379,7 +381,7 @@ def test_the_checksum_has_its_place_among_the_metadata(path: Path) -> None:
         b"\xa0\x86\x01\0\0\0\0\0" + b"[" * 100_000,
     ],
 )
-def test_what_is_no_checkpoint_is_refused(data: bytes, path: Path) -> None:
+def test_files_that_are_not_checkpoints_are_refused(data: bytes, path: Path) -> None:
     path.write_bytes(data)
     for read in (lambda: load(path, []), lambda: metadata(path)):
         with pytest.raises(CheckpointError, match=r"model.safetensors is not a safetensors file") as caught:
@@ -387,13 +389,13 @@ def test_what_is_no_checkpoint_is_refused(data: bytes, path: Path) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there_is_told(path: Path) -> None:
+def test_a_missing_file_is_reported(path: Path) -> None:
     for read in (lambda: load(path, []), lambda: metadata(path)):
         with pytest.raises(FileError, match=r"cannot read .*model\.safetensors: No such file"):
             read()
 
 
-def test_bytes_of_bools_are_taken_as_truth(path: Path) -> None:
+def test_any_nonzero_byte_of_a_bool_is_true(path: Path) -> None:
     save_file({"x": np.array([False, True, True])}, path)  # without a checksum
     path.write_bytes(path.read_bytes()[:-3] + b"\x00\x02\xff")
     with pytest.warns(UncheckedWarning):
@@ -401,19 +403,19 @@ def test_bytes_of_bools_are_taken_as_truth(path: Path) -> None:
     assert loaded.tolist() == [False, True, True] and loaded.sum().item() == 2
 
 
-# ---- whole or not at all -----------------------------------------------------------------------------------
+# ---- atomic writes ----------------------------------------------------------------------------------------
 
 
-def test_a_file_is_on_the_disk_before_its_name_is(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
+def test_a_file_is_flushed_before_it_is_renamed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
     sync, replace = os.fsync, Path.replace
 
     def synced(descriptor: int) -> None:
-        told.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        calls.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
         sync(descriptor)
 
     def replaced(self: Path, target: Path) -> Path:
-        told.append(f"{self.stat().st_size == size} {target.name}")
+        calls.append(f"{self.stat().st_size == size} {target.name}")
         return replace(self, target)
 
     save(path, {"x": 1})
@@ -421,7 +423,7 @@ def test_a_file_is_on_the_disk_before_its_name_is(path: Path, monkeypatch: pytes
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "replace", replaced)
     save(path, {"x": 2})
-    assert told == ["file", "True model.safetensors", "folder"]
+    assert calls == ["file", "True model.safetensors", "folder"]
 
 
 @pytest.mark.parametrize(
@@ -430,10 +432,10 @@ def test_a_file_is_on_the_disk_before_its_name_is(path: Path, monkeypatch: pytes
         ("file", errno.ENOSPC, True),
         ("file", errno.EINVAL, True),
         ("folder", errno.EIO, False),
-        ("folder", errno.EINVAL, None),  # file systems that cannot bring names onto the disk say so
+        ("folder", errno.EINVAL, None),  # file systems that cannot sync a folder
     ],
 )
-def test_a_disk_that_fails_leaves_a_whole_file(
+def test_a_failing_disk_leaves_a_complete_file(
     fails: str, error: int, kept: bool | None, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(descriptor: int) -> None:
@@ -455,7 +457,7 @@ WRITERS = """
 import itertools, os, sys
 import tensorken as tk
 from tensorken_nn.checkpoints import save
-tk.zeros(())  # so that each of them finds the backend loaded
+tk.zeros(())  # load the backend before forking
 for _ in sys.stdin:
     if not (child := os.fork()):
         for number in itertools.count(1):
@@ -465,12 +467,12 @@ for _ in sys.stdin:
                 os.write(1, b"%d\\n" % os.getpid())
     os.waitpid(child, 0)
 """
-"""For each line that comes, a process of its own that saves without end, and tells its number after the first time."""
+"""For each input line, a process that saves in a loop, and prints its number after the first save."""
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes that are all alike are made by a fork")
-def test_a_killed_writer_leaves_a_whole_file(path: Path) -> None:
+def test_a_killed_writer_leaves_a_complete_file(path: Path) -> None:
     like = {"first": tk.zeros((20_000,)), "last": tk.zeros((20_000,)), "number": 0}
     rng = random.Random(0)
     numbers: list[int] = []
@@ -493,7 +495,7 @@ def test_a_killed_writer_leaves_a_whole_file(path: Path) -> None:
             numbers.append(number)
             left.append(len(list(path.parent.glob(".*.part"))))
     assert len(set(numbers)) > 1 and max(numbers) > 1
-    assert set(left) == {0, 1}  # some were killed amid a save; each leaves at most its own
+    assert set(left) == {0, 1}  # some were killed while saving; each leaves at most one partial file
     save(path, 1)
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
@@ -506,7 +508,7 @@ def _runs(process: int) -> bool:
     return True
 
 
-def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+def test_only_partial_files_of_killed_writers_are_removed(tmp_path: Path) -> None:
     keep = [
         ".b.safetensors.0123abcd.part",
         ".a.0123abcd.part",
@@ -522,7 +524,7 @@ def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path: Path) -
     assert files.read(tmp_path / "[a]") == b"whole"
 
 
-def test_a_link_keeps_leading_to_its_file(tmp_path: Path) -> None:
+def test_a_symbolic_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     link, target = tmp_path / "latest", tmp_path / "run" / "model"
     link.symlink_to(target)
@@ -530,7 +532,7 @@ def test_a_link_keeps_leading_to_its_file(tmp_path: Path) -> None:
     assert link.is_symlink() and load(target, 0) == 1
 
 
-def test_a_number_that_a_compiled_step_made_a_tensor_of_is_one_again(tmp_path: Path) -> None:
+def test_a_number_made_a_tensor_by_a_compiled_step_loads_as_a_number(tmp_path: Path) -> None:
     model = nn.mlp((2, 3, 1), key=tk.random.key(0))
     adam = nn.Adam(1e-2)
     learned, state = tk.jit(adam.update)(model, model, adam.init(model))

@@ -1,4 +1,4 @@
-"""Gradient clipping: the norm of a tree is that of all its numbers, and directions stay."""
+"""Gradient clipping: the norm of a tree is over all its numbers, and directions are kept."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ def numbers(gradients: Any) -> list[float]:
     return [x for leaf in tree.leaves(gradients) for x in leaf.ravel().tolist()]
 
 
-def test_the_norm_is_that_of_one_vector(backend: str) -> None:
+def test_the_norm_is_over_all_leaves(backend: str) -> None:
     assert nn.global_norm(gradients()).item() == 13.0
     assert nn.global_norm({"nothing": ()}).item() == 0.0
-    half = tk.full((4,), 300.0, dtype=tk.float16)  # whose square is no float16
+    half = tk.full((4,), 300.0, dtype=tk.float16)  # its square overflows float16
     assert nn.global_norm(half).item() == 600.0
 
 
-def test_a_large_tree_is_made_smaller_and_keeps_its_direction(backend: str) -> None:
+def test_a_large_tree_is_scaled_down_and_keeps_its_direction(backend: str) -> None:
     clipped = nn.clip_by_global_norm(gradients(), 6.5)
     assert numbers(clipped) == pytest.approx([6.0, 1.5, -2.0])  # b, then w
     assert [x.dtype for x in tree.leaves(clipped)] == [x.dtype for x in tree.leaves(gradients())]
 
 
 @pytest.mark.parametrize("size", [0.0, 1e-30, 0.1, 1.0])
-def test_a_small_tree_stays_as_it_is(backend: str, size: float) -> None:
+def test_a_small_tree_is_unchanged(backend: str, size: float) -> None:
     assert numbers(nn.clip_by_global_norm(gradients(size), 13.0)) == numbers(gradients(size))
 
 
-def test_what_is_no_number_is_not_hidden() -> None:
+def test_nan_and_infinity_are_not_hidden() -> None:
     clipped = nn.clip_by_global_norm([tk.tensor([1.0, math.nan]), tk.ones(2)], 1.0)
     assert all(math.isnan(x) for x in numbers(clipped))
     assert numbers(nn.clip_by_global_norm([tk.tensor([1e30, 1.0])], 1.0)) == [0.0, 0.0]
 
 
-def test_each_number_may_be_clipped_by_itself(backend: str) -> None:
+def test_numbers_can_be_clipped_by_value(backend: str) -> None:
     clipped = nn.clip_by_value(gradients(), 3.5)
     assert numbers(clipped) == [3.5, 3.0, -3.5]
     assert [x.dtype for x in tree.leaves(clipped)] == [x.dtype for x in tree.leaves(gradients())]
@@ -68,7 +68,7 @@ def test_clipping_is_compiled_with_the_step() -> None:
 
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, math.nan])
-def test_a_limit_is_positive(limit: float) -> None:
+def test_limits_that_are_not_positive_are_refused(limit: float) -> None:
     with pytest.raises(ArgumentError, match=f"clip_by_global_norm: the limit must be positive, got {limit}"):
         nn.clip_by_global_norm(gradients(), limit)
     with pytest.raises(ArgumentError, match=f"clip_by_value: the limit must be positive, got {limit}"):
@@ -79,7 +79,7 @@ def test_an_infinite_limit_clips_nothing() -> None:
     assert nn.clip_by_global_norm([tk.tensor([3.0, 4.0])], float("inf"))[0].tolist() == [3.0, 4.0]
 
 
-def test_narrow_numbers_are_clipped_by_a_wide_factor() -> None:
+def test_float16_is_clipped_by_a_float32_factor() -> None:
     (clipped,) = nn.clip_by_global_norm([tk.tensor([6e4, 6e4], tk.float16)], 1e-3)
     assert clipped.dtype is tk.float16
     assert clipped.tolist() == pytest.approx([1e-3 / 2**0.5] * 2, rel=1e-3)

@@ -1,4 +1,4 @@
-"""The two experiments, sample by sample: compiled, they take the steps that vertices take."""
+"""The two experiments: compiled training agrees with training by vertices."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def deep_network() -> tuple[Sequential, Optimiser]:
 
 
 def by_vertices(model: Sequential, optimiser: Optimiser, data: Data) -> list[float]:
-    """Train as the article does; the loss of each epoch."""
+    """Train as in the article; returns the loss of each epoch."""
     X, y, losses = Matrix(data.inputs), Vector(data.targets), []
     for _ in range(EPOCHS):
         total = 0.0
@@ -77,7 +77,7 @@ def by_vertices(model: Sequential, optimiser: Optimiser, data: Data) -> list[flo
 
 
 def numbers(parameters: Any) -> list[float]:
-    """The numbers in a nest of vertices, or of tensors, in the order of layers, weights before biases."""
+    """The numbers in nested vertices or tensors, in the order of layers, weights before biases."""
     if isinstance(parameters, Vertex):
         return [parameters.value]
     if isinstance(parameters, tk.Tensor):
@@ -94,7 +94,7 @@ EXPERIMENTS = {
 
 @pytest.mark.feature(153, 158, 159, 160)
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_compiled_training_takes_the_steps_of_vertices(name: str) -> None:
+def test_compiled_training_agrees_with_vertices(name: str) -> None:
     network, experiment, data = EXPERIMENTS[name]
     model, optimiser = network()
     start = numbers(model.parameters)
@@ -131,7 +131,7 @@ def test_in_float32_the_numbers_agree_to_six_digits(name: str) -> None:
     )
 
 
-def test_where_there_is_no_float64_float32_is_taken() -> None:
+def test_without_float64_float32_is_used() -> None:
     class Small(Numpy):
         capabilities = Capabilities(dtypes=("bool", "int32", "float32"))
 
@@ -142,7 +142,7 @@ def test_where_there_is_no_float64_float32_is_taken() -> None:
 
 
 @pytest.mark.feature(159, 160)
-def test_the_data_follow_their_laws() -> None:
+def test_the_data_follow_their_functions() -> None:
     data, slopes = linear_data(100)
     for x, clean in zip(data.inputs, data.clean, strict=True):
         assert clean == pytest.approx(sum(a * b for a, b in zip(x, slopes, strict=True)), rel=1e-13)
@@ -154,7 +154,7 @@ def test_the_data_follow_their_laws() -> None:
 
 
 @pytest.mark.feature(161)
-def test_progress_is_told_after_every_epoch(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_reported_after_every_epoch(capsys: pytest.CaptureFixture[str]) -> None:
     with tk.use_backend("numpy"):
         result = run(
             linear_experiment(linear_data(SAMPLES)[0]), 3, lambda i, loss: print(progress(i, 3, loss))
@@ -164,7 +164,7 @@ def test_progress_is_told_after_every_epoch(capsys: pytest.CaptureFixture[str]) 
     assert lines == [f"{i} / 3 - loss_total={loss!r}" for i, loss in enumerate(result.losses, start=1)]
 
 
-# ---- pictures --------------------------------------------------------------------------------------------------
+# ---- plots --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,7 @@ def results() -> dict[str, tuple[Callable[..., None], Data, Result]]:
 
 @pytest.mark.feature(159, 160)
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_pictures_show_function_data_and_fit(
+def test_plots_show_function_data_and_fit(
     name: str, results: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib")
@@ -209,7 +209,7 @@ def test_pictures_show_function_data_and_fit(
     assert list(right.lines[0].get_ydata()) == list(result.losses)
 
 
-def test_without_matplotlib_there_is_no_picture(
+def test_without_matplotlib_there_is_no_plot(
     results: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):

@@ -1,4 +1,4 @@
-"""Checkpoints, JSON tensors and tables that are damaged at random: refused in one line, or read as what they hold."""
+"""Randomly damaged checkpoints, JSON tensors and tables are refused in one line, or read correctly."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from tensorken_nn.checkpoints import CHECKSUM, METADATA, UncheckedWarning
 from tensorken_nn.train_run import RunMetadata
 
 DEEP = int(os.environ.get("FUZZED_FILES", 1_000_000))
-"""How many files the deep test damages."""
+"""The number of files that the deep test damages."""
 
 Reader = Callable[[Path], Any]
 
 
 def facts(value: Any) -> Any:
-    """What tells a result from others."""
+    """The properties by which results are compared."""
     leaves = [*tree.leaves(value), str(tree.structure(value))]
     return [
         np.asarray(x).tobytes() + str((x.shape, x.dtype)).encode() if isinstance(x, Tensor) else x
@@ -62,7 +62,7 @@ def file(tmp_path: Path) -> Path:
 def attempt_with(
     file: Path, samples: list[tuple[bytes, Reader]], json_of: bool
 ) -> Callable[[random.Random], str]:
-    """Damage one of the samples, and read it."""
+    """Damage one of the samples and read it."""
     expected: list[Any] = []
     for data, read in samples:
         file.write_bytes(data)
@@ -75,7 +75,7 @@ def attempt_with(
         data, read = samples[place]
         try:
             damaged = _damaged(data, rng, json_of)
-        except (ValueError, UnicodeError):  # JSON that Python does not write
+        except (ValueError, UnicodeError):  # JSON that Python cannot encode
             return "unwritten"
         file.write_bytes(damaged)
         try:
@@ -83,10 +83,10 @@ def attempt_with(
                 warnings.simplefilter("ignore", UncheckedWarning)
                 found = facts(read(file))
         except TensorkenError as error:
-            told = str(error)
+            message = str(error)
         else:
             return "same" if found == expected[place] else "different"
-        assert "\n" not in told and len(told) < 600, told
+        assert "\n" not in message and len(message) < 600, message
         return "refused"
 
     return attempt
@@ -103,7 +103,7 @@ def _damaged(data: bytes, rng: random.Random, json_of: bool) -> bytes:
 
 
 def checkpoint_samples(file: Path) -> list[tuple[bytes, Reader]]:
-    """A checkpoint with its checksum, one without, and what is told beside it."""
+    """Checkpoints with a checksum, without one, and their metadata."""
     whole = saved()
     checkpoints.save(file, whole, {"job": "digits", "settings": '{"rate": 0.1}'})
     data = file.read_bytes()
@@ -121,7 +121,7 @@ def checkpoint_samples(file: Path) -> list[tuple[bytes, Reader]]:
 
 
 def json_samples(file: Path) -> list[tuple[bytes, Reader]]:
-    """Tensors of floats, of whole numbers, with and without a dtype."""
+    """Tensors of floats and ints, with and without a dtype."""
     found: list[tuple[bytes, Reader]] = []
     for x in (
         tk.tensor([[1.5, -2.0], [1e-30, 3.0]]),
@@ -157,7 +157,7 @@ def table_samples() -> list[tuple[bytes, Reader]]:
 
 
 def tally(file: Path, seeds: range) -> dict[str, Counter[str]]:
-    """The outcomes for each kind of file."""
+    """Count the outcomes for each kind of file."""
     found = {
         "checkpoints": outcomes(attempt_with(file, checkpoint_samples(file), True), seeds),
         "JSON": outcomes(attempt_with(file, json_samples(file), True), seeds),
@@ -173,8 +173,8 @@ def test_damaged_files_are_refused_or_read(file: Path) -> None:
         assert counts.total() == 500
 
 
-def test_what_a_checkpoint_tells_of_its_training_is_checked(file: Path) -> None:
-    """With a right checksum, as a stranger would write it."""
+def test_metadata_of_a_run_are_checked(file: Path) -> None:
+    """With a valid checksum, as another program might write it."""
     texts = RunMetadata("digits", {"rate": 0.1}, {"rows": 3}, 7, {"loss": 0.5}, None).to_texts()
     refused = 0
     for name in texts:
@@ -195,7 +195,7 @@ def test_what_a_checkpoint_tells_of_its_training_is_checked(file: Path) -> None:
     assert RunMetadata.read(file) == RunMetadata("digits", {"rate": 0.1}, {"rows": 3}, 7, {"loss": 0.5}, None)
 
 
-def test_records_of_a_damaged_file_are_records(file: Path) -> None:
+def test_intact_records_of_a_damaged_file_are_read(file: Path) -> None:
     whole = b"".join([b'{"step": %d, "epoch": 1, "loss": 0.5, "best": null}\n' % i for i in range(20)])
     rng = random.Random(0)
     for _ in range(500):

@@ -1,4 +1,4 @@
-"""The GPT: PyTorch's numbers, how it begins, that it learns, and the texts that it goes on with."""
+"""GPT: agreement with PyTorch, initial parameters, training and generation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def small(**options: Any) -> GPT:
 
 @pytest.mark.feature(119)
 def test_logits_and_gradients_are_those_of_pytorch(backend: str) -> None:
-    """The same weights; recorded by oracles/record_gpt.py."""
+    """With the same weights; recorded by oracles/record_gpt.py."""
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
     weights = {name: tk.tensor(numbers, tk.float64) for name, numbers in recorded["parameters"].items()}
     count, width = weights["tokens.weight"].shape
@@ -47,7 +47,7 @@ def test_logits_and_gradients_are_those_of_pytorch(backend: str) -> None:
         ), name
 
 
-def test_how_it_begins() -> None:
+def test_initial_parameters_have_the_scale_of_gpt2() -> None:
     model = GPT(65, 32, layers=8, heads=4, width=64, key=KEY)
     spread = {name: x.std().item() for name, x in nn.named_parameters(model).items()}
     added = [n for n in spread if n.endswith(("output.weight", "down.weight"))]
@@ -61,7 +61,7 @@ def test_how_it_begins() -> None:
     assert untied["head.weight"].shape == (7, 8) and not any(["bias" in name for name in untied])
 
 
-def test_dropout_is_for_training() -> None:
+def test_dropout_needs_a_key() -> None:
     tokens, plain = tk.tensor([[1, 2, 3]]), small()(tk.tensor([[1, 2, 3]])).tolist()
     model = small(dropout=0.3)
     assert model(tokens).tolist() == plain
@@ -70,7 +70,7 @@ def test_dropout_is_for_training() -> None:
 
 
 @pytest.mark.feature(119)
-def test_cached_logits_are_the_uncached_ones(backend: str) -> None:
+def test_cached_and_uncached_logits_agree(backend: str) -> None:
     model, tokens = small(), tk.tensor([[1, 2, 3, 4, 5, 6], [6, 0, 4, 3, 2, 1]])
     step = tk.jit(lambda model, token, cache, position: model.extend(token, cache, position))
     cache, parts = model.cache(2), []
@@ -81,7 +81,7 @@ def test_cached_logits_are_the_uncached_ones(backend: str) -> None:
 
 
 def test_generate_takes_the_likeliest_token_at_temperature_0(backend: str) -> None:
-    """Beyond the context, after the later half of what it knew."""
+    """Beyond the context, it continues from the second half of the window."""
     model, rows = small(), [[1, 2], [3, 4]]
     found = generate(model, tk.tensor(rows), 12, tk.random.key(0), temperature=0.0)
     window = 2
@@ -94,24 +94,24 @@ def test_generate_takes_the_likeliest_token_at_temperature_0(backend: str) -> No
 
 
 def test_generate_compiles_once() -> None:
-    """Whatever the prompt's length, the position, the key and the temperature."""
+    """For all prompt lengths, positions, keys and temperatures."""
     model, traced = small(), []
 
-    class Watched(GPT):
+    class Counted(GPT):
         def extend(self, *arguments: Any) -> Any:
             traced.append(1)
             return super().extend(*arguments)
 
-    watched = tk.tree.unflatten(
-        tk.tree.structure(Watched.__new__(Watched).replace(**vars(model))), tk.tree.leaves(model)
+    counted = tk.tree.unflatten(
+        tk.tree.structure(Counted.__new__(Counted).replace(**vars(model))), tk.tree.leaves(model)
     )
     for prompt, temperature, i in (([[1, 2]], 1.0, 0), ([[1, 2, 3, 4]], 0.5, 1), ([list(range(7))], 2.0, 2)):
-        generate(watched, tk.tensor(prompt), 15, tk.random.key(i), temperature)
+        generate(counted, tk.tensor(prompt), 15, tk.random.key(i), temperature)
     assert len(traced) == 2
 
 
-def test_generate_draws_by_the_chances() -> None:
-    """Of many rows that begin alike, as many go on with each token as the model says."""
+def test_generate_draws_from_the_models_distribution() -> None:
+    """The frequencies of the next token over many equal prompts agree with the model's probabilities."""
     model, prompt = small(), tk.zeros((4000, 1), tk.int32)
     model = model.replace(tokens=model.tokens.replace(weight=model.tokens.weight * 20.0))
     logits = model(tk.tensor([[0]]))[0, 0]
@@ -128,7 +128,7 @@ def test_generate_draws_by_the_chances() -> None:
 
 @pytest.mark.feature(119)
 @pytest.mark.slow
-def test_it_learns_a_thousand_characters_by_heart() -> None:
+def test_it_memorizes_a_thousand_characters() -> None:
     text = TEXT.read_text(encoding="utf-8")
     letters = sorted(set(text))
     codes = tk.tensor([letters.index(letter) for letter in text])

@@ -1,4 +1,4 @@
-"""Initialisers: what is drawn has the variance, the bounds and the shape of its definition."""
+"""Initialisers: variance, bounds and shape agree with the definition."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ VARIANCES = {
     "lecun": lambda inputs, outputs: 1.0 / inputs,
 }
 SHAPES = {(40, 90): (90, 40), (30, 10, 3, 4): (120, 360)}
-"""With the inputs of an output, and the outputs of an input."""
+"""Shapes with the number of inputs of an output, and of outputs of an input."""
 
 
 def moments(x: tk.Tensor) -> tuple[float, float, float]:
-    """The mean square, the fourth moment over its square (3 for normal numbers), and the largest magnitude."""
+    """The mean square, the fourth moment divided by its square (3 for normal numbers), and the largest magnitude."""
     x = x.astype(tk.float64)
     square = x.square().mean().item()
     return square, (x.square().square().mean() / square**2).item(), tk.abs(x).max().item()
@@ -44,7 +44,7 @@ def moments(x: tk.Tensor) -> tuple[float, float, float]:
 @pytest.mark.parametrize("name", VARIANCES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_variance_is_that_of_the_definition(name: str, shape: tuple[int, ...]) -> None:
-    """To 4 standard deviations of what 3600 numbers tell; the fourth moments tell the distributions apart."""
+    """To 4 standard deviations of estimates from 3600 numbers; the fourth moments distinguish the distributions."""
     variance = VARIANCES[name](*SHAPES[shape])
     of_normal = moments(getattr(initializers, f"{name}_normal")(KEY, shape))
     of_uniform = moments(getattr(initializers, f"{name}_uniform")(KEY, shape))
@@ -62,7 +62,7 @@ def test_a_shape_without_inputs_is_refused(name: str) -> None:
     assert getattr(initializers, name)(KEY, (5, 0)).shape == (5, 0)
 
 
-def test_sizes_may_be_given() -> None:
+def test_initializers_of_a_given_scale() -> None:
     assert moments(normal(0.02)(KEY, (60, 60), tk.float32))[0] == pytest.approx(0.0004, rel=0.1)
     square, _, most = moments(uniform(0.5)(KEY, (60, 60), tk.float32))
     assert square == pytest.approx(0.25 / 3, rel=0.06)
@@ -86,8 +86,8 @@ def test_orthogonal_matrices_keep_lengths(backend: str, shape: tuple[int, ...], 
     assert float(tk.abs(product - gain**2 * tk.eye(product.shape[0], dtype=tk.float64)).max()) < 1e-14
 
 
-def test_all_orthogonal_matrices_are_equally_likely() -> None:
-    """So a corner of a rotation or reflection of the plane is a cosine: -0.7 to 0.7 for half of them, either sign."""
+def test_orthogonal_matrices_are_uniformly_distributed() -> None:
+    """An element of a rotation or reflection of the plane is a cosine, within +-0.7 for half of them."""
     draws = [orthogonal()(tk.random.fold_in(KEY, i), (2, 2), tk.float32) for i in range(300)]
     corners = [q[0, 0].item() for q in draws]
     assert sum([abs(x) < math.sqrt(0.5) for x in corners]) == pytest.approx(150, abs=35)
@@ -109,7 +109,7 @@ EVERY: dict[str, Initializer] = {
 
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("dtype", [tk.float16, tk.float32, tk.float64], ids=str)
-def test_the_key_decides_and_the_dtype_is_that_asked_for(backend: str, name: str, dtype: Any) -> None:
+def test_results_depend_on_the_key_and_have_the_requested_dtype(backend: str, name: str, dtype: Any) -> None:
     initializer = EVERY[name]
     one, two = tk.random.key(1), tk.random.key(2)
     drawn = initializer(one, (3, 4), dtype)

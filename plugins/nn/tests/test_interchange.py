@@ -1,4 +1,4 @@
-"""Interchange: what the JSON form of the Tensorken for Rust keeps, and what is wrong with a file that is not of it."""
+"""Tensors in the JSON format of Tensorken for Rust: round trips, and errors of malformed files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.feature(183)
-def test_a_permuted_tensor_comes_back(backend: str, path: Path) -> None:
+def test_a_permuted_tensor_round_trips(backend: str, path: Path) -> None:
     x = tk.linspace(1.0, 12.0, 12).reshape((2, 2, 3)).permute((2, 0, 1))
     save_json(path, x)
     content = json.loads(path.read_text())
@@ -35,7 +35,7 @@ def test_a_permuted_tensor_comes_back(backend: str, path: Path) -> None:
 
 
 @pytest.mark.feature(183)
-def test_what_serde_writes_is_read(path: Path) -> None:
+def test_files_of_serde_are_read(path: Path) -> None:
     path.write_text('{"shape":[2,2],"values":[0.1,-2.0,3e-10,16777216.0]}')
     assert load_json(path).tolist() == tk.tensor([[0.1, -2.0], [3e-10, 2.0**24]]).tolist()
     path.write_text('{"shape":[2],"values":[true,false]}')
@@ -47,7 +47,7 @@ def test_what_serde_writes_is_read(path: Path) -> None:
 
 @pytest.mark.feature(183)
 @pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "float16", "float32", "float64"])
-def test_every_number_comes_back(dtype: str, path: Path) -> None:
+def test_every_number_round_trips(dtype: str, path: Path) -> None:
     values = {"bool": [True, False], "int": [-(2**31), 2**31 - 1], "float": [0.1, -0.0]}
     x = tk.tensor(values[tk.zeros((), dtype).dtype.kind], dtype)
     save_json(path, x)
@@ -57,14 +57,14 @@ def test_every_number_comes_back(dtype: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1, 1)])
-def test_every_shape_comes_back(shape: tuple[int, ...], path: Path) -> None:
+def test_every_shape_round_trips(shape: tuple[int, ...], path: Path) -> None:
     save_json(path, tk.ones(shape))
     assert load_json(path).shape == shape
 
 
 @pytest.mark.feature(183)
 @pytest.mark.parametrize(("shape", "count"), [([2, 3], 5), ([2, 3], 7), ([], 0), ([], 2), ([0], 1)])
-def test_a_size_that_is_not_the_shapes_is_refused(shape: list[int], count: int, path: Path) -> None:
+def test_a_wrong_number_of_values_is_refused(shape: list[int], count: int, path: Path) -> None:
     path.write_text(json.dumps({"shape": shape, "values": [1.0] * count}))
     with pytest.raises(ExchangeError, match=rf"needs {math.prod(shape)} values, the file has {count}"):
         load_json(path)
@@ -91,14 +91,14 @@ def test_a_size_that_is_not_the_shapes_is_refused(shape: list[int], count: int, 
         ('{"shape": [1], "values": ["%s"]}' % ("x" * 100), r'value 0 is "x{39}\.\.\., need'),
     ],
 )
-def test_what_is_no_tensor_is_told(content: Any, message: str, path: Path) -> None:
+def test_files_without_a_tensor_are_refused(content: Any, message: str, path: Path) -> None:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ExchangeError, match=message) as caught:
         load_json(path)
     assert "\n" not in str(caught.value)
 
 
-def test_numbers_that_json_or_the_dtype_has_not_are_refused(path: Path) -> None:
+def test_numbers_that_json_or_the_dtype_lacks_are_refused(path: Path) -> None:
     with pytest.raises(ExchangeError, match="element 1 is inf, which JSON cannot represent"):
         save_json(path, tk.tensor([[0.0, math.inf]]))
     assert not path.exists()
@@ -108,7 +108,7 @@ def test_numbers_that_json_or_the_dtype_has_not_are_refused(path: Path) -> None:
     assert load_json(path, "int64").tolist() == [2**31]
 
 
-def test_files_that_cannot_be_reached_are_told(path: Path) -> None:
+def test_unreadable_and_unwritable_files_are_reported(path: Path) -> None:
     with pytest.raises(FileError, match="cannot read"):
         load_json(path)
     with pytest.raises(FileError, match="cannot write"):

@@ -1,4 +1,4 @@
-"""The jobs: their data is what it should be, and what they learn is what is known to be learned."""
+"""The jobs: their data agree with the sources, and training reaches known results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tensorken_nn.jobs import JOBS, bigrams, corpora, digits, names, regressions
 
 
 def trained(task: nn.Task, steps: int | None = None) -> tuple[Any, list[nn.Record]]:
-    """The state and the records after so many steps, or all."""
+    """The state and the records after this many steps, or all."""
     count = itertools.count(1)
     reached = list(nn.fit(task, stop=lambda: next(count) == steps))
     return reached[-1][0].state, [record for _, record in reached if record is not None]
@@ -62,8 +62,8 @@ def test_pairs_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.feature(119, 192)
-def test_a_network_of_one_layer_takes_the_steps_that_it_should() -> None:
-    """Against the gradient of the counts: softmax less the share of each pair."""
+def test_a_network_of_one_layer_takes_the_expected_steps() -> None:
+    """Against the gradient from the counts: softmax minus the fraction of each pair."""
     task = names.prepare(names.Settings(model="bigram"))
     weights = np.asarray(task.state.model.weight, np.float64)
     first, second = (np.asarray(x) for x in next(task.batches(0)))
@@ -87,12 +87,12 @@ def test_a_network_of_one_layer_takes_the_steps_that_it_should() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.feature(192)
-def test_a_network_of_one_layer_comes_close_to_the_counts() -> None:
+def test_a_network_of_one_layer_approaches_the_counts() -> None:
     _, records = trained(names.prepare(names.Settings(model="bigram")))
     assert 2.4540 < records[-1].metrics["all_loss"] <= 2.463
 
 
-def test_examples_of_names_end_with_a_mark_and_nothing_after_it_counts() -> None:
+def test_examples_of_names_end_with_a_mark_and_ignore_the_rest() -> None:
     inputs, labels = names.examples(["ab", "b"], nn.Vocabulary(".ab"), 4)
     assert inputs.tolist() == [[0, 1, 2, 0], [0, 2, 0, 0]]
     assert labels.tolist() == [[1, 2, 0, -1], [2, 0, -1, -1]]
@@ -101,7 +101,7 @@ def test_examples_of_names_end_with_a_mark_and_nothing_after_it_counts() -> None
     assert (total.item(), places.item()) == (pytest.approx(5 * math.log(3)), 5)
 
 
-def test_a_perceptron_sees_the_last_characters_and_no_others() -> None:
+def test_a_perceptron_sees_only_the_last_characters() -> None:
     settings = names.Settings(context=2, embedding=3, width=5)
     model = names.RECIPES["mlp"].build(settings, 4, 6, tk.random.key(0))
     logits = np.asarray(model(tk.tensor([[0, 1, 2, 3], [3, 1, 2, 1]])))
@@ -113,7 +113,7 @@ def test_a_perceptron_sees_the_last_characters_and_no_others() -> None:
     beginning = np.asarray(model(tk.tensor([[1]])))[0][0]
     np.testing.assert_allclose(
         np.asarray(model(tk.tensor([[0, 1]])))[0][1], beginning, rtol=0, atol=rounding
-    )  # the mark stands for nothing
+    )  # the end mark is padding
 
 
 @pytest.mark.parametrize(("model", "steps"), [("mlp", 60), ("transformer", 15)])
@@ -128,7 +128,7 @@ def test_networks_learn_names(model: str, steps: int) -> None:
     assert records[-1].metrics["loss"] < 2.6 < math.log(17)
 
 
-def test_one_name_leaves_none_to_hold_out(tmp_path: Path) -> None:
+def test_one_name_leaves_no_test_set(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("anna\n", encoding="utf-8")
     with pytest.raises(ArgumentError, match="names: one name leaves no test set"):
         names.prepare(names.Settings(text=tmp_path / "one.txt"))
@@ -147,7 +147,7 @@ def test_the_plays_are_those_of_the_source() -> None:
     )
 
 
-def test_a_small_gpt_begins_to_learn_and_is_the_same_everywhere() -> None:
+def test_a_small_gpt_learns_and_backends_agree() -> None:
     settings = shakespeare.Settings(
         layers=1, heads=2, width=16, context=8, batch_size=4, steps=12, evaluate_every=6, evaluate_batches=2
     )
@@ -161,7 +161,7 @@ def test_a_small_gpt_begins_to_learn_and_is_the_same_everywhere() -> None:
     assert found["numpy"][-1] < found["numpy"][1]
 
 
-def test_words_that_the_text_has() -> None:
+def test_known_words_are_counted() -> None:
     assert shakespeare.words_of("O Romeo, 'tis thou: art-less 12") == [
         "o",
         "romeo",
@@ -174,7 +174,7 @@ def test_words_that_the_text_has() -> None:
     assert shakespeare.known_words("...", "thou") == 0.0
 
 
-# ---- pictures, and laws ------------------------------------------------------------------------------------
+# ---- images and functions ----------------------------------------------------------------------------------
 
 
 def test_a_convolutional_network_reads_digits() -> None:
@@ -191,7 +191,7 @@ def test_a_convolutional_network_reads_nearly_all_digits() -> None:
 
 
 @pytest.mark.feature(159, 160)
-def test_laws_are_learned_and_drawn(tmp_path: Path) -> None:
+def test_functions_are_learned_and_plotted(tmp_path: Path) -> None:
     linear = regressions.prepare_linear(regressions.Linear(epochs=2, samples=50))
     nonlinear = regressions.prepare_nonlinear(regressions.Nonlinear(epochs=2, samples=20))
     for task, result in ((linear, "slopes"), (nonlinear, "clean_error")):

@@ -1,4 +1,4 @@
-"""Small language models: characters that follow characters, learned with the same layers, losses and optimisers."""
+"""Small language models of characters, trained with the same layers, losses and optimisers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def one_hot(indices: list[int]) -> tk.Tensor:
 
 @pytest.mark.feature(119)
 def test_a_bigram_network_learns_the_counts(backend: str) -> None:
-    """One linear layer from a letter to the next can at best reach the entropy of the counted pairs."""
+    """A linear layer from a letter to the next can at best reach the conditional entropy of the counted pairs."""
     codes = [LETTERS.index(letter) for letter in TEXT[:80]]
     pairs, firsts = Counter(pairwise(codes)), Counter(codes[:-1])
     limit = -sum(n * math.log(n / firsts[a]) for (a, _), n in pairs.items()) / len(codes[1:])
@@ -46,12 +46,12 @@ def test_a_bigram_network_learns_the_counts(backend: str) -> None:
 
 
 @pytest.mark.feature(119)
-def test_a_perceptron_learns_a_text_by_heart() -> None:
-    """From eight letters, each turned into ten numbers by a table that is learned too, to the next."""
+def test_a_perceptron_memorizes_a_text() -> None:
+    """A perceptron from the embeddings of eight letters to the next letter."""
     context, width = 8, 10
     codes = [LETTERS.index(letter) for letter in TEXT]
     passages = [codes[i : i + context] for i in range(len(codes) - context)]
-    assert len(set(map(tuple, passages))) == len(passages)  # so what follows each is certain
+    assert len(set(map(tuple, passages))) == len(passages)  # so the next letter is unique
     windows = tk.tensor(passages)
     labels = tk.tensor(codes[context:])
     rng = random.Random(0)

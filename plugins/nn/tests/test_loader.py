@@ -1,4 +1,4 @@
-"""Loaders: every row once an epoch, and from any step on what a training without a stop would have seen."""
+"""Loaders: each epoch has every row once, and from_step continues the same sequence of batches."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def numbers(batches: Any) -> list[Any]:
 
 @pytest.fixture(params=["rows", "rows that fit", "rows in order", "windows"])
 def loader(request: pytest.FixtureRequest, backend: str) -> Loader:
-    """Each kind of loader, on each backend; its key is on another."""
+    """Each kind of loader on each backend, with a key on another backend."""
     if request.param == "windows":
         return Windows(tk.arange(50) * 3, 4, 3, KEY)
     options = {"rows": {"key": KEY}, "rows that fit": {"key": KEY, "drop_last": True}, "rows in order": {}}
     return DataLoader(examples(11), 3, **options[request.param])  # type: ignore[arg-type]
 
 
-def test_what_comes_from_a_step_on_is_what_came_after_it(loader: Loader) -> None:
+def test_from_step_continues_the_sequence_of_batches(loader: Loader) -> None:
     whole = numbers(itertools.islice(loader.from_step(0), 9))
     for step in (1, 3, 4, 8):
         assert numbers(itertools.islice(loader.from_step(step), 9 - step)) == whole[step:], step
 
 
-def test_one_key_gives_the_same_everywhere(loader: Loader) -> None:
+def test_one_key_gives_the_same_batches_on_every_backend(loader: Loader) -> None:
     here = numbers(itertools.islice(loader.from_step(2), 5))
     with tk.use_backend("numpy"):
         there: Loader = (
@@ -129,21 +129,21 @@ def test_targets_are_the_inputs_one_token_later(backend: str) -> None:
             assert later == [token + 7 for token in row]
 
 
-def test_every_part_is_as_likely_as_any_other() -> None:
+def test_windows_are_uniformly_distributed() -> None:
     windows = Windows(tk.arange(9), 4, 1000, KEY)
     counts = Counter(windows.batch(0)[0][:, 0].tolist())
-    assert sorted(counts) == [0, 1, 2, 3, 4]  # the last one ends with the last token
+    assert sorted(counts) == [0, 1, 2, 3, 4]  # the last window ends with the last token
     assert max(windows.batch(0)[1].ravel().tolist()) == 8
     assert all(abs(count - 200) < 60 for count in counts.values())  # 4.7 standard deviations
 
 
-def test_a_text_of_one_part_is_enough() -> None:
+def test_a_text_of_one_window_is_enough() -> None:
     inputs, targets = Windows(tk.tensor([4, 5, 6]), 2, 2, KEY).batch(0)
     assert inputs.tolist() == [[4, 5]] * 2 and targets.tolist() == [[5, 6]] * 2
 
 
-def test_parts_of_many_lengths_are_no_reason_to_warn() -> None:
-    for context in range(1, 21):  # a warning of jit's, that it traces again and again, would be an error here
+def test_windows_of_many_lengths_do_not_warn() -> None:
+    for context in range(1, 21):  # jit's warning of repeated tracing would be an error here
         inputs, _ = Windows(tk.arange(40), context, 2, KEY).batch(0)
         assert inputs.shape == (2, context)
 

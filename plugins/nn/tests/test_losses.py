@@ -33,7 +33,7 @@ LOSSES: dict[str, tuple[Loss, str]] = {
     "cross_entropy, smoothed": (functools.partial(nn.cross_entropy, label_smoothing=0.2), "labels"),
     "cross_entropy, ignoring": (functools.partial(nn.cross_entropy, ignore_index=1), "labels"),
 }
-"""Each loss, as a function of logits, and of which targets."""
+"""Each loss as a function of logits, and the kind of its targets."""
 
 
 def targets(name: str, dtype: Any) -> tk.Tensor:
@@ -69,14 +69,14 @@ def test_its_gradient_is_softmax_minus_label(backend: str) -> None:
     assert float((gradient - expected).abs().max()) < 1e-15
 
 
-def test_rows_may_lie_along_several_axes(backend: str) -> None:
+def test_rows_may_have_several_axes(backend: str) -> None:
     rng = random.Random(1)
     logits, labels = tk.randn((2, 3, 4), rng, tk.float64), tk.tensor([[0, 1, 2], [3, 2, 1]])
     flat = nn.cross_entropy(logits.reshape(6, 4), labels.reshape(6))
     assert nn.cross_entropy(logits, labels).item() == pytest.approx(flat.item(), rel=1e-14)
 
 
-def test_huge_logits_neither_overflow_nor_lose_the_loss(backend: str) -> None:
+def test_large_logits_neither_overflow_nor_lose_the_loss(backend: str) -> None:
     loss, gradient = tk.value_and_grad(nn.cross_entropy)(
         tk.tensor([[1e4, 0.0], [0.0, -3e38]]), tk.tensor([1, 0])
     )
@@ -84,7 +84,7 @@ def test_huge_logits_neither_overflow_nor_lose_the_loss(backend: str) -> None:
     assert gradient.tolist() == [[0.5, -0.5], [0.0, 0.0]]
 
 
-def test_no_logits_beat_the_least_cross_entropy() -> None:
+def test_no_logits_are_below_the_minimum_cross_entropy() -> None:
     classes, smoothing = 10, 0.1
     best = [math.log(1 - smoothing + smoothing / classes), *[math.log(smoothing / classes)] * (classes - 1)]
     least = minimum_cross_entropy(classes, smoothing)
@@ -115,7 +115,7 @@ def test_bad_arguments_are_refused() -> None:
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses_and_gradients_are_those_of_another_library(backend: str, name: str) -> None:
-    """Logits of 1e4 among them."""
+    """With logits up to 1e4."""
     loss, of = LOSSES[name]
     expected = OTHERS["cases"][name]
     x, y = tk.tensor(OTHERS["logits"], tk.float64), targets(of, tk.float64)
@@ -130,7 +130,7 @@ def test_losses_and_gradients_are_those_of_another_library(backend: str, name: s
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_reductions_are_sums_and_means_of_the_single_losses(backend: str, name: str) -> None:
+def test_reductions_are_sums_and_means_of_individual_losses(backend: str, name: str) -> None:
     loss, of = LOSSES[name]
     x, y = tk.tensor(OTHERS["logits"], tk.float32), targets(of, tk.float32)
     single = loss(x, y, reduction="none")
@@ -143,7 +143,7 @@ def test_reductions_are_sums_and_means_of_the_single_losses(backend: str, name: 
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_derivatives_are_those_of_differences(name: str) -> None:
+def test_derivatives_agree_with_finite_differences(name: str) -> None:
     loss, of = LOSSES[name]
     rng = random.Random(2)
     x = tk.tensor([[rng.uniform(-2, 2) for _ in range(3)] for _ in range(4)], tk.float64)
@@ -163,7 +163,7 @@ def test_compiled_losses_are_the_same(name: str) -> None:
         assert a.ravel().tolist() == pytest.approx(b.ravel().tolist(), rel=1e-13, abs=1e-15)
 
 
-# ---- each ------------------------------------------------------------------------------------------------
+# ---- individual losses -------------------------------------------------------------------------------------
 
 
 @pytest.mark.feature(158)
@@ -174,7 +174,7 @@ def test_squared_error_is_the_loss_over_n() -> None:
 
 
 @pytest.mark.parametrize("loss", [nn.squared_error, nn.l1, nn.huber, nn.binary_cross_entropy_with_logits])
-def test_a_column_is_not_compared_with_a_row(loss: Loss) -> None:
+def test_shapes_do_not_broadcast(loss: Loss) -> None:
     with pytest.raises(ShapeError, match=r"targets of shape \(3,\) for outputs of shape \(3, 1\)"):
         loss(tk.zeros((3, 1)), tk.zeros(3))
     with pytest.raises(DTypeError, match="outputs must be floats, got int32"):
@@ -191,7 +191,7 @@ def test_targets_take_the_dtype_of_the_outputs(loss: Loss) -> None:
         assert (found.dtype, found.item()) == (tk.float32, expected.item())
 
 
-def test_huber_does_not_square_what_is_far() -> None:
+def test_huber_does_not_square_large_errors() -> None:
     x = tk.tensor([1e30, -1e30, 0.0, 0.5, 2.0, -2.0])
     losses = nn.huber(x, tk.zeros(6), 2.0, reduction="none")
     assert losses.tolist() == pytest.approx([2e30, 2e30, 0.0, 0.125, 2.0, 2.0])
@@ -202,8 +202,8 @@ def test_huber_does_not_square_what_is_far() -> None:
 
 
 @pytest.mark.parametrize("target", [0.0, 0.3, 1.0])
-def test_binary_cross_entropy_has_all_digits(backend: str, target: float) -> None:
-    """The value and the slope, from logits at which 1 - p is 1e-300 to those at which it is 1."""
+def test_binary_cross_entropy_is_accurate_to_the_last_digits(backend: str, target: float) -> None:
+    """The value and the derivative, from logits at which 1 - p is 1e-300 to those at which it is 1."""
     logits = [-700.0, -40.0, -3.0, -1e-9, 0.0, 1e-9, 0.5, 20.0, 300.0]
     x = tk.tensor(logits, tk.float64)
     y = tk.full((len(logits),), target, dtype=tk.float64)
@@ -237,8 +237,8 @@ def test_divergence_is_zero_between_equals_and_never_below() -> None:
         nn.kl_divergence(tk.zeros(()), tk.zeros(()))
 
 
-def test_what_is_impossible_and_not_wanted_adds_nothing() -> None:
-    """A target of 0, beside a log-probability of -inf: 0 in the loss, in both derivatives, and no NaN."""
+def test_impossible_classes_with_target_zero_add_nothing() -> None:
+    """A target of 0 with a log-probability of -inf adds 0 to the loss and both derivatives, not NaN."""
     believed, wanted = tk.tensor([[0.0, -math.inf]], tk.float64), tk.tensor([[1.0, 0.0]], tk.float64)
     value, gradients = tk.value_and_grad(nn.kl_divergence, (0, 1))(believed, wanted)
     assert value.item() == 0.0
@@ -247,7 +247,7 @@ def test_what_is_impossible_and_not_wanted_adds_nothing() -> None:
 
 
 def test_labels_may_be_ignored(backend: str) -> None:
-    """Whether they are a class or not; what is left is as if they were not there."""
+    """Whether they are a class or not, the result is as if they were missing."""
     rng = random.Random(3)
     logits = tk.randn((2, 3, 4), rng, tk.float64)
     rows = logits.reshape(6, 4)[tk.tensor([0, 2, 3])]
@@ -266,7 +266,7 @@ def test_labels_may_be_ignored(backend: str) -> None:
 # ---- metrics -----------------------------------------------------------------------------------------------
 
 
-def test_accuracy_is_the_share_of_rows_that_are_right(backend: str) -> None:
+def test_accuracy_is_the_fraction_of_correct_rows(backend: str) -> None:
     logits = tk.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 2.0, 1.0], [5.0, 0.0, 1.0]])
     labels = tk.tensor([0, 2, 0, 0])
     assert nn.correct(logits, labels).item() == 3

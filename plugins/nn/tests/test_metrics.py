@@ -1,4 +1,4 @@
-"""Metrics: what cannot be counted is refused."""
+"""Metrics: invalid arguments are refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_each_row_has_one_label(metric: object, logits: tuple[int, ...], labels:
 
 
 @pytest.mark.parametrize(("label", "prediction"), [(-1, 0), (0, 2)])
-def test_classes_that_there_are_not_are_refused(label: int, prediction: int) -> None:
+def test_classes_out_of_range_are_refused(label: int, prediction: int) -> None:
     with pytest.raises(
         ArgumentError, match=f"confusion: {label} taken for {prediction}, need classes from 0 to 1"
     ):

@@ -1,4 +1,4 @@
-"""Modules: trees of tensors whose fields never change, and what people see of them."""
+"""Modules: immutable trees of tensors, and their repr."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEY = tk.random.key(0)
 
 
 class Pair(nn.Module):
-    """Two modules, a size, and a name that has a default."""
+    """Two modules, a size, and a name with a default."""
 
     left: Any
     right: Any
@@ -40,7 +40,7 @@ def test_a_module_is_a_tree_of_its_tensors() -> None:
     assert isinstance(again.left, nn.Linear) and again.right["deep"][0] is module.right["deep"][0]
 
 
-def test_what_is_static_belongs_to_the_structure() -> None:
+def test_static_fields_belong_to_the_structure() -> None:
     module = pair()
     assert tree.structure(module) == tree.structure(pair())
     assert tree.structure(module) != tree.structure(module.replace(size=8))
@@ -69,7 +69,7 @@ def test_fields_are_set_once() -> None:
         tree.map(lambda x: x, module).left = None
 
 
-def test_fields_are_not_deleted_nor_forgotten() -> None:
+def test_fields_cannot_be_deleted_or_left_unset() -> None:
     class Half(nn.Module):
         left: Any
         right: Any
@@ -95,7 +95,7 @@ def test_replace_makes_another_module() -> None:
 
 
 @pytest.mark.feature(153)
-def test_parameters_have_names_by_their_place() -> None:
+def test_parameters_are_named_by_their_path() -> None:
     assert list(nn.named_parameters(pair())) == ["left.weight", "left.bias", "right.deep.0"]
     assert nn.named_parameters(pair())["right.deep.0"].tolist() == [1.0, 1.0]
     assert nn.size(pair()) == 2 * 3 + 3 + 2
@@ -117,9 +117,9 @@ def test_modules_go_through_transforms(backend: str) -> None:
     assert tk.vmap(lambda model: model(tk.ones((3,))))(stacked).shape == (6, 2)
 
 
-def test_a_module_without_fields_of_its_own_is_made_as_its_base_is() -> None:
+def test_a_module_without_own_fields_keeps_the_inherited_constructor() -> None:
     class Doubled(nn.Linear):
-        """Twice a linear layer."""
+        """A pair of linear layers."""
 
         def __call__(self, x: Tensor) -> Tensor:
             return super().__call__(x) * 2.0
@@ -133,7 +133,7 @@ def test_a_module_without_fields_of_its_own_is_made_as_its_base_is() -> None:
     assert Named(1, 2, 3).name == "pair"
 
 
-def test_a_module_is_told_by_its_shapes() -> None:
+def test_the_repr_of_a_module_has_its_shapes() -> None:
     assert repr(nn.Linear(2, 3, key=KEY)) == "Linear(weight=float32 (3, 2), bias=float32 (3,))"
     lines = repr(nn.Sequential(nn.mlp((2, 3, 1), key=KEY), tk.relu)).splitlines()
     assert lines == [
@@ -148,7 +148,7 @@ def test_a_module_is_told_by_its_shapes() -> None:
     ]
 
 
-def test_an_unknown_name_says_what_is_used_here() -> None:
+def test_an_unknown_name_suggests_a_replacement() -> None:
     with pytest.raises(
         AttributeError, match=r"tensorken_nn' has no attribute 'MSELoss'; use nn\.squared_error"
     ):

@@ -72,7 +72,7 @@ def plain_adam(
     b2: float,
     epsilon: float,
 ) -> list[Numbers]:
-    """Algorithm 1 of Kingma and Ba (2015), line by line, for each number by itself."""
+    """Algorithm 1 of Kingma and Ba (2015), line by line, for each number."""
     theta, m, v = list(start), [0.0] * len(start), [0.0] * len(start)
     found = []
     for t, gradient in enumerate(gradients, start=1):
@@ -134,12 +134,12 @@ def test_momentum_adds_up_the_gradients(backend: str) -> None:
     assert found == pytest.approx([p - moved * g for p, g in zip(start, gradient, strict=True)], rel=1e-13)
 
 
-def test_without_momentum_there_is_no_velocity_to_keep() -> None:
+def test_without_momentum_there_is_no_velocity() -> None:
     assert tree.leaves(nn.SGD(0.1).init(parameter_tree([0.0] * 6)).velocity) == []
 
 
 @pytest.mark.parametrize("optimizer", EVERY, ids=IDS)
-def test_nothing_is_changed_in_place_and_the_dtype_stays(optimizer: nn.Optimizer) -> None:
+def test_nothing_is_changed_in_place_and_the_dtype_is_kept(optimizer: nn.Optimizer) -> None:
     parameters = {"w": tk.tensor([1.0, 2.0])}
     gradients = {"w": tk.tensor([0.5, -0.5])}
     state = optimizer.init(parameters)
@@ -159,7 +159,7 @@ def test_gradients_of_another_structure_are_refused(optimizer: nn.Optimizer) -> 
 
 
 @pytest.mark.parametrize("optimizer", EVERY, ids=IDS)
-def test_arguments_of_another_kind_are_refused(optimizer: nn.Optimizer) -> None:
+def test_arguments_of_another_type_are_refused(optimizer: nn.Optimizer) -> None:
     x = tk.ones(2)
     state = optimizer.init(x)
     name, kind = type(optimizer).__name__, type(state).__name__
@@ -183,14 +183,14 @@ def test_parameters_are_tensors() -> None:
 
 
 def test_gradients_of_another_shape_are_refused() -> None:
-    """They would broadcast, and so would the parameters then."""
+    """Otherwise they and the parameters would broadcast."""
     parameters = {"w": tk.zeros(2)}
     with pytest.raises(ShapeError, match=r"a gradient has shape \(\), need \(2,\), that of its parameter"):
         nn.SGD(0.1).update(parameters, {"w": tk.zeros(())}, nn.SGD(0.1).init(parameters))
 
 
 @pytest.mark.parametrize("optimizer", EVERY, ids=IDS)
-def test_no_parameters_are_a_tree_too(optimizer: nn.Optimizer) -> None:
+def test_an_empty_tree_of_parameters_works(optimizer: nn.Optimizer) -> None:
     parameters: Any = {"w": (), "b": None}
     moved, state = optimizer.update(parameters, parameters, optimizer.init(parameters))
     assert moved == parameters
@@ -202,7 +202,7 @@ def test_no_parameters_are_a_tree_too(optimizer: nn.Optimizer) -> None:
 
 @pytest.mark.feature(157)
 @pytest.mark.parametrize("case", OTHERS["cases"], ids=lambda case: f"{case['optimizer']} {case['options']}")
-def test_a_hundred_steps_are_those_of_other_libraries(case: Any) -> None:
+def test_a_hundred_steps_agree_with_other_libraries(case: Any) -> None:
     with tk.use_backend("numpy"):
         optimizer = getattr(nn, case["optimizer"])(**case["options"])
         found = trace(optimizer, OTHERS["start"], OTHERS["gradients"])
@@ -211,7 +211,7 @@ def test_a_hundred_steps_are_those_of_other_libraries(case: Any) -> None:
         assert found[int(step) - 1] == pytest.approx(expected, rel=1e-11, abs=1e-13)
 
 
-def test_each_optimizer_was_compared() -> None:
+def test_each_optimizer_is_compared() -> None:
     names = {case["optimizer"] for case in OTHERS["cases"]}
     assert names | {"MomentumSGD"} == {type(optimizer).__name__ for optimizer in EVERY}
     assert nn.MomentumSGD(0.1) == nn.MomentumSGD(0.1, 0.9)
@@ -221,7 +221,7 @@ def test_each_optimizer_was_compared() -> None:
 
 
 def descend(optimizer: nn.Optimizer, dtype: Any, compiled: bool, steps: int = 10) -> tuple[Any, Any, int]:
-    """The parameters and the state after steps on a small loss, and how often Python made one."""
+    """The parameters and the state after steps on a small loss, and the number of times that the step was traced."""
     made = 0
 
     def loss(p: Any) -> Any:
@@ -246,10 +246,10 @@ def descend(optimizer: nn.Optimizer, dtype: Any, compiled: bool, steps: int = 10
 @pytest.mark.feature(157)
 @pytest.mark.parametrize("optimizer", EVERY, ids=IDS)
 @pytest.mark.parametrize("dtype", [tk.float64, tk.float32], ids=str)
-def test_compiled_steps_are_traced_once_and_are_those_of_python(
+def test_compiled_steps_are_traced_once_and_agree_with_eager_ones(
     backend: str, optimizer: nn.Optimizer, dtype: Any
 ) -> None:
-    """The step is a tensor then, and with it the rate and what takes the bias out."""
+    """In compiled steps, the step number, the rate and the bias correction are tensors."""
     expected, plain, made = descend(optimizer, dtype, compiled=False)
     found, state, traced = descend(optimizer, dtype, compiled=True)
     assert (made, traced) == (10, 1)
@@ -260,7 +260,7 @@ def test_compiled_steps_are_traced_once_and_are_those_of_python(
 
 
 def test_each_parameter_keeps_its_dtype() -> None:
-    """The scalars follow it; float16 counts its steps, and remembers gradients, in float32."""
+    """Scalars have its dtype; for float16, steps and moving averages are in float32."""
     parameters = {name: tk.ones(3, dtype=name) for name in ("float16", "float32", "float64")}
     optimizer = nn.AdamW(FALLING)
     step = tk.jit(lambda p, s: optimizer.update(p, p, s))
@@ -272,8 +272,8 @@ def test_each_parameter_keeps_its_dtype() -> None:
 
 
 @pytest.mark.parametrize("optimizer", EVERY, ids=IDS)
-def test_float16_is_stepped_like_float32(optimizer: nn.Optimizer) -> None:
-    """Also by gradients whose squares are no float16, or that are 0, where epsilon is none, and late."""
+def test_float16_is_updated_in_float32(optimizer: nn.Optimizer) -> None:
+    """Also for gradients whose squares overflow float16, for zeros, where epsilon underflows, and for late steps."""
     halves = tk.tensor([1.0, -2.0, 0.5], tk.float16)
     slopes = tk.tensor([1e-4, 3e4, 0.0], tk.float16)
     found = []
@@ -287,15 +287,15 @@ def test_float16_is_stepped_like_float32(optimizer: nn.Optimizer) -> None:
 
 @pytest.mark.parametrize("beta", [0.0, 0.5, 0.9, 0.999, 0.99999])
 @pytest.mark.parametrize("step", [1, 2, 100, 10_000])
-def test_the_bias_is_known_to_the_last_digits_in_float32(beta: float, step: int) -> None:
+def test_bias_correction_is_accurate_in_float32(beta: float, step: int) -> None:
     expected = -math.expm1(step * math.log(beta)) if beta else 1.0
     assert bias_correction(beta, step) == pytest.approx(expected, rel=1e-10)
     assert float(bias_correction(beta, tk.tensor(float(step)))) == pytest.approx(expected, rel=3e-7)
 
 
 @pytest.mark.parametrize("optimizer", EVERY, ids=IDS)
-def test_members_of_an_ensemble_are_stepped_at_once(optimizer: nn.Optimizer) -> None:
-    """Under vmap, each with its own state, and so with its own step and rate."""
+def test_an_ensemble_is_updated_by_vmap(optimizer: nn.Optimizer) -> None:
+    """Under vmap, each member has its own state, and so its own step and rate."""
 
     def step(p: Any, state: Any) -> Any:
         return optimizer.update(p, tree.map(lambda x: x * 0.5 - 0.2, p), state)
@@ -311,8 +311,8 @@ def test_members_of_an_ensemble_are_stepped_at_once(optimizer: nn.Optimizer) -> 
         assert together[1].step[i].item() == state.step
 
 
-def test_the_learning_rate_may_be_learned() -> None:
-    """The slope of the loss after a step, by the rate of that step: -g * g for descent."""
+def test_the_learning_rate_is_differentiable() -> None:
+    """The derivative of the loss after a step with respect to the rate of that step: -g * g for descent."""
 
     def after(rate: tk.Tensor) -> Any:
         optimizer, x = nn.SGD(rate), tk.tensor(3.0, tk.float64)
@@ -328,7 +328,7 @@ DECAYING: list[Callable[..., nn.Optimizer]] = [nn.SGD, nn.AdamW, nn.RMSProp, nn.
 
 
 @pytest.mark.parametrize("kind", DECAYING)
-def test_a_mask_chooses_what_decays(backend: str, kind: Callable[..., nn.Optimizer]) -> None:
+def test_a_mask_selects_the_parameters_that_decay(backend: str, kind: Callable[..., nn.Optimizer]) -> None:
     """A function of names and parameters, or a tree of bools: a module of them, for a module."""
     model = nn.mlp((2, 3, 1), key=tk.random.key(0))
     model = tree.map(lambda x: x + 0.5, model)
@@ -352,8 +352,8 @@ def test_a_mask_of_another_structure_is_refused() -> None:
         optimizer.update(parameters, parameters, optimizer.init(parameters))
 
 
-def test_a_small_decay_is_as_large_as_was_asked_for() -> None:
-    """In float32, a factor of 1 - 1e-5 would be off by one part in 700 of the decay, at every step the same way."""
+def test_a_small_decay_is_not_lost_to_rounding() -> None:
+    """In float32, a factor of 1 - 1e-5 would change the decay by one part in 700, always in the same direction."""
     optimizer, p = (
         nn.AdamW(1e-3, weight_decay=1e-2),
         tk.random.uniform(tk.random.key(0), (4000,), minval=1.0, maxval=2.0),

@@ -1,4 +1,4 @@
-"""Prefetching changes nothing but when things are made, and leaves no thread behind."""
+"""Prefetching changes only when items are made, and leaves no thread behind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEY = tk.random.key(0, backend="numpy")
 
 
 def prefetching() -> list[threading.Thread]:
-    """The threads that make things ahead; others come and go as they please."""
+    """The prefetching threads; other threads may start and end."""
     return [thread for thread in threading.enumerate() if thread.name == "prefetch"]
 
 
@@ -31,7 +31,7 @@ def _no_thread_is_left() -> Iterator[None]:
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Wait, but not for ever."""
+    """Wait for a condition, with a time limit."""
     deadline = time.monotonic() + 10
     while not holds():
         assert time.monotonic() < deadline
@@ -39,7 +39,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])
-def test_the_same_things_come_in_the_same_order(size: int) -> None:
+def test_the_items_come_in_order(size: int) -> None:
     assert list(prefetch(range(50), size)) == list(range(50))
     assert list(prefetch([], size)) == []
 
@@ -55,7 +55,7 @@ def test_batches_are_the_same_in_a_thread(backend: str) -> None:
                 assert x.tolist() == y.tolist() and y.backend == backend
 
 
-def test_as_many_things_wait_as_may() -> None:
+def test_at_most_size_items_wait() -> None:
     made: list[int] = []
 
     def source() -> Iterator[int]:
@@ -72,7 +72,7 @@ def test_as_many_things_wait_as_may() -> None:
     things.close()
 
 
-def test_things_are_made_in_a_thread_that_sees_the_context() -> None:
+def test_items_are_made_in_a_thread_with_the_callers_context() -> None:
     def source() -> Iterator[tuple[threading.Thread, str]]:
         while True:
             yield threading.current_thread(), tk.zeros(()).backend
@@ -86,7 +86,7 @@ def test_things_are_made_in_a_thread_that_sees_the_context() -> None:
     del things
 
 
-def test_an_error_comes_after_what_was_before_it() -> None:
+def test_an_error_comes_after_the_items_before_it() -> None:
     def broken() -> Iterator[int]:
         yield 1
         yield 2
@@ -101,7 +101,7 @@ def test_an_error_comes_after_what_was_before_it() -> None:
         next(things)
 
 
-def test_what_cannot_be_iterated_over_is_told_to_the_one_who_asks() -> None:
+def test_a_source_that_is_not_iterable_raises_in_the_consumer() -> None:
     with pytest.raises(TypeError, match="not iterable"):
         next(prefetch(7))  # type: ignore[arg-type]
 
@@ -136,7 +136,7 @@ def _fail(things: Iterator[int]) -> None:
         raise ValueError("enough")
 
 
-def test_the_thread_ends_while_it_makes_something() -> None:
+def test_the_thread_ends_while_it_makes_an_item() -> None:
     making, go_on = threading.Event(), threading.Event()
 
     def source() -> Iterator[int]:
@@ -155,16 +155,16 @@ def test_the_thread_ends_while_it_makes_something() -> None:
     timer.join(10)
 
 
-def test_one_within_another_ends_with_it() -> None:
+def test_a_nested_iterator_ends_with_the_outer_one() -> None:
     things = prefetch(prefetch(prefetch(itertools.count())))
     assert next(things) == 0
     things.close()
 
 
-def test_nothing_runs_before_it_is_asked_for() -> None:
+def test_nothing_runs_before_the_first_request() -> None:
     prefetch(itertools.count())
 
 
-def test_something_must_be_able_to_wait() -> None:
+def test_a_size_of_zero_is_refused() -> None:
     with pytest.raises(ArgumentError, match="prefetch: size must be 1 or more, got 0"):
         prefetch([1], 0)

@@ -1,4 +1,4 @@
-"""Killed at any moment, a training goes on with the bits that it would have had."""
+"""A training run that is killed at any moment resumes with the same bits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def killed(arguments: tuple[str, ...], seconds: float, folder: Path) -> None:
-    """A training that is killed after so long, or ends before."""
+    """Run a training process; kill it after this time unless it has ended."""
     with subprocess.Popen(
         command(*arguments), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as process:
@@ -33,7 +33,7 @@ def killed(arguments: tuple[str, ...], seconds: float, folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, *[pytest.param(seed, marks=pytest.mark.nightly) for seed in (1, 2, 3)]])
-def test_a_training_that_is_killed_ends_with_the_same_bits(tmp_path: Path, seed: int) -> None:
+def test_a_killed_run_resumes_with_the_same_bits(tmp_path: Path, seed: int) -> None:
     start = time.monotonic()
     subprocess.run(
         command(*JOB, "--out", "whole"), cwd=tmp_path, check=True, capture_output=True, timeout=300

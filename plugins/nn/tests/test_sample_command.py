@@ -1,4 +1,4 @@
-"""The command `tensorken sample`: what it writes, and what it refuses."""
+"""The command `tensorken sample`: its output and errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TINY += ("--heads", "2", "--sample", "20", "--context", "8", "--batch-size", "2"
 def run(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Any]:
-    """Run `tensorken` in this process, in a folder of its own: the exit status, stdout, stderr."""
+    """Run `tensorken` in this process, in its own folder; returns exit status, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> tuple[int, str, str]:
@@ -45,14 +45,14 @@ def test_names_are_drawn_that_begin_with_the_prompt(run: Any) -> None:
     assert likeliest == [likeliest[0]] * 3
 
 
-def test_the_likeliest_name_of_pairs_follows_the_largest_counts(run: Any) -> None:
+def test_at_temperature_0_names_follow_the_largest_counts(run: Any) -> None:
     Path("words.txt").write_text("abc\nabc\nad\n", encoding="utf-8")
     assert run("train", "bigrams", "--text", "words.txt", "--out", "b")[0] == 0
     assert run("sample", "b", "--count", "1", "--temperature", "0")[1] == "abc\n"
 
 
 @pytest.mark.parametrize("model", ["mlp", "transformer"])
-def test_networks_make_up_names_of_the_users_own(run: Any, model: str) -> None:
+def test_networks_draw_names_like_the_users(run: Any, model: str) -> None:
     Path("words.txt").write_text("".join([f"{a}{b}ob\n" for a in "abcdef" for b in "xyz"]), encoding="utf-8")
     arguments = ("--model", model, "--text", "words.txt", "--steps", "3", "--batch-size", "4", "--out", "n")
     assert run("train", "names", *arguments)[0] == 0
@@ -66,7 +66,7 @@ def test_networks_make_up_names_of_the_users_own(run: Any, model: str) -> None:
     assert status == 1 and "'A'" in err and err.count("\n") == 1
 
 
-def test_a_text_goes_on_after_the_prompt(run: Any) -> None:
+def test_text_continues_the_prompt(run: Any) -> None:
     Path("text.txt").write_text("to be or not to be, that is the question. " * 8, encoding="utf-8")
     status, out, _ = run("train", "shakespeare", "--text", "text.txt", *TINY, "--out", "s")
     assert status == 0
@@ -76,7 +76,7 @@ def test_a_text_goes_on_after_the_prompt(run: Any) -> None:
     assert out.startswith("to ") and len(out) == 3 + 30 + 1
 
 
-def test_what_writes_nothing_is_refused(run: Any) -> None:
+def test_jobs_without_text_are_refused(run: Any) -> None:
     assert run("train", "digits", "--epochs", "1", "--limit", "40", "--hidden", "--out", "d")[0] == 0
     status, out, err = run("sample", "d")
     assert (status, out) == (1, "")
@@ -86,7 +86,7 @@ def test_what_writes_nothing_is_refused(run: Any) -> None:
     )
 
 
-def test_what_is_no_checkpoint_is_refused_in_a_line(run: Any) -> None:
+def test_files_that_are_not_checkpoints_are_refused_in_a_line(run: Any) -> None:
     Path("text.txt").write_text("no checkpoint at all", encoding="utf-8")
     for name in ("text.txt", "nowhere", "."):
         status, out, err = run("sample", name)
@@ -105,5 +105,5 @@ def test_a_text_that_is_too_short_is_refused(run: Any) -> None:
     assert status == 1 and err == "tensorken: empty.txt has no lines; put one name on each line\n"
     Path("marked.txt").write_text("a.b\n", encoding="utf-8")
     status, _, err = run("train", "bigrams", "--text", "marked.txt", "--out", "n")
-    assert status == 1 and "the line 'a.b' has a '.'" in err
+    assert status == 1 and "the line 'a.b' contains '.'" in err
     assert not Path("n").exists() and not Path("s").exists()

@@ -29,13 +29,13 @@ SCHEDULES: dict[str, Rate] = {
 
 @pytest.mark.feature(157)
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_rates_are_those_of_other_libraries(name: str) -> None:
+def test_rates_agree_with_other_libraries(name: str) -> None:
     rate = SCHEDULES[name]
     assert [rate(step) for step in STEPS] == pytest.approx(OTHERS["schedules"][name], rel=1e-7, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_a_tensor_gets_the_rate_of_its_number(backend: str, name: str) -> None:
+def test_a_tensor_step_gives_the_rate_of_its_number(backend: str, name: str) -> None:
     rate = SCHEDULES[name]
     exact = [rate(step) for step in STEPS]
     assert all(type(x) is float for x in exact)
@@ -45,7 +45,7 @@ def test_a_tensor_gets_the_rate_of_its_number(backend: str, name: str) -> None:
         assert [x.item() for x in found] == pytest.approx(exact, rel=bound, abs=bound)
 
 
-def test_one_program_serves_all_steps() -> None:
+def test_one_program_works_for_all_steps() -> None:
     traced = []
 
     def total(step: tk.Tensor) -> tk.Tensor:
@@ -60,26 +60,26 @@ def test_one_program_serves_all_steps() -> None:
     assert len(traced) == 1
 
 
-def test_a_linear_schedule_falls_in_equal_parts() -> None:
+def test_a_linear_schedule_is_linear() -> None:
     rate = nn.linear(0.5, 0.1, 4)
     assert [rate(step) for step in range(1, 8)] == pytest.approx([0.5, 0.4, 0.3, 0.2, 0.1, 0.1, 0.1])
 
 
-def test_stairs_end_where_they_should_in_float32() -> None:
-    """At no step does the rounding of a quotient lead to another stair."""
+def test_staircases_are_exact_in_float32() -> None:
+    """At no step does rounding of the quotient give another stair."""
     rate = nn.staircase(1.0, 0.5, 3)
     steps = [n for k in range(1, 40) for n in (3 * k, 3 * k + 1)]
     for step in steps:
         assert math.log2(rate(tk.tensor(step, tk.float32)).item()) == -((step - 1) // 3)
 
 
-def test_each_joined_schedule_begins_with_its_first_step() -> None:
-    """And none is asked about a step before that, where it may not be defined."""
+def test_each_joined_schedule_starts_at_its_step_1() -> None:
+    """No schedule is evaluated before its step 1, where it may be undefined."""
     rate = nn.join([lambda step: 1 / step, 0.5, lambda step: 2 / step], [2, 3])
     assert [rate(step) for step in range(1, 7)] == [1.0, 0.5, 0.5, 2.0, 1.0, 2 / 3]
 
 
-def test_warm_up_reaches_a_constant_rate_in_equal_parts() -> None:
+def test_warmup_rises_linearly_to_a_constant_rate() -> None:
     rate = nn.warmup(0.4, 3)
     assert [rate(step) for step in range(1, 6)] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.4])
 

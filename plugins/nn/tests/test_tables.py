@@ -1,4 +1,4 @@
-"""Tables: files are read as spreadsheets write them, and what is wrong with one is told with its line."""
+"""CSV files: they are read as written by spreadsheets, and errors name the line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_table_of_numbers(backend: str, file: Path) -> None:
     assert {table.inputs.backend, table.targets.backend} == {backend}
 
 
-def test_without_a_header_columns_have_numbers(file: Path) -> None:
+def test_without_a_header_columns_are_numbered(file: Path) -> None:
     file.write_text("1,2,3\n4,5,6\n")
     table = read_csv(file)
     assert table.columns == ("column 1", "column 2", "column 3")
@@ -33,7 +33,7 @@ def test_without_a_header_columns_have_numbers(file: Path) -> None:
 
 
 @pytest.mark.parametrize(("header", "rows"), [(None, 2), (False, 2), (True, 1)])
-def test_a_header_may_be_of_numbers(header: bool | None, rows: int, file: Path) -> None:
+def test_a_header_may_consist_of_numbers(header: bool | None, rows: int, file: Path) -> None:
     file.write_text("2023,2024\n1,2\n")
     table = read_csv(file, header=header)
     assert table.targets.size == rows
@@ -75,7 +75,7 @@ def test_files_are_as_spreadsheets_write_them(data: bytes, delimiter: str, file:
     assert table.inputs.tolist() == [[1.0], [2.0]] and table.targets.tolist() == [0, 1]
 
 
-def test_words_may_have_line_ends(file: Path) -> None:
+def test_quoted_words_may_contain_line_ends(file: Path) -> None:
     file.write_text('1,"a\n,b"\n2,x\n')
     assert read_csv(file, labels=True).classes == ("a\n,b", "x")
 
@@ -101,7 +101,7 @@ def test_words_may_have_line_ends(file: Path) -> None:
         ('1,2\n"1,2\n', r"line 2: unexpected end of data"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(text: str, message: str, file: Path) -> None:
+def test_errors_name_the_line(text: str, message: str, file: Path) -> None:
     file.write_text(text)
     with pytest.raises(ContentError, match=rf"table\.csv(, |: ){message}") as caught:
         read_csv(file)
@@ -114,7 +114,7 @@ def test_every_row_has_a_label(file: Path) -> None:
         read_csv(file, labels=True)
 
 
-def test_what_is_no_text_is_told(file: Path) -> None:
+def test_invalid_text_is_refused(file: Path) -> None:
     file.write_bytes(b"1,2\n\xff,3\n")
     with pytest.raises(ContentError, match="line 2: byte 0xff is not UTF-8"):
         read_csv(file)

@@ -1,4 +1,4 @@
-"""Text: files are read as they are meant, and numbers become the text again that they came from."""
+"""Text files and vocabularies: encodings, line endings and round trips."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tensorken_nn.text import Vocabulary, read_text
         ("\N{GRINNING FACE}\x00".encode(), "\N{GRINNING FACE}\x00"),
     ],
 )
-def test_text_is_read_as_it_is_meant(data: bytes, text: str, tmp_path: Path) -> None:
+def test_encodings_and_line_endings_are_normalised(data: bytes, text: str, tmp_path: Path) -> None:
     file = tmp_path / "text"
     file.write_bytes(data)
     assert read_text(file) == text
@@ -37,19 +37,19 @@ def test_text_is_read_as_it_is_meant(data: bytes, text: str, tmp_path: Path) -> 
         (b"\xef\xbb\xbf", "the file is empty"),
     ],
 )
-def test_what_is_no_text_is_told(data: bytes, message: str, tmp_path: Path) -> None:
+def test_invalid_text_is_refused(data: bytes, message: str, tmp_path: Path) -> None:
     file = tmp_path / "text"
     file.write_bytes(data)
     with pytest.raises(ContentError, match=message):
         read_text(file)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"cannot read .*: No such file"):
         read_text(tmp_path / "nowhere")
 
 
-def test_a_text_comes_back_from_its_numbers() -> None:
+def test_encoding_and_decoding_round_trip() -> None:
     text = "the cat sät\non the mat \N{GRINNING FACE}"
     vocabulary = Vocabulary.of(text)
     assert vocabulary.characters == "".join(sorted(set(text))) and len(vocabulary) == len(set(text))
@@ -60,14 +60,14 @@ def test_a_text_comes_back_from_its_numbers() -> None:
     assert vocabulary.encode("") == [] and vocabulary.decode([]) == ""
 
 
-def test_the_order_of_the_characters_is_that_given() -> None:
+def test_the_order_of_the_characters_is_kept() -> None:
     vocabulary = Vocabulary(".ba")
     assert vocabulary.encode("ab.") == [2, 1, 0]
     assert vocabulary == Vocabulary(".ba") != Vocabulary.of("ab.")
     assert hash(vocabulary) == hash(Vocabulary(".ba"))
 
 
-def test_what_is_unknown_is_told() -> None:
+def test_unknown_characters_and_numbers_are_refused() -> None:
     vocabulary = Vocabulary("abc")
     with pytest.raises(
         ArgumentError, match="character 'x', at 2, is not among the 3 of the vocabulary: 'abc'; remove it"

@@ -1,4 +1,4 @@
-"""The command `tensorken train`, through the host's own entry: what it prints, writes, refuses, and how it ends."""
+"""The command `tensorken train`, run by the host: its output, files, errors and exit status."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Run `tensorken train` in this process: the exit status, stdout, stderr."""
+    """Run `tensorken train` in this process; returns exit status, stdout and stderr."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
         try:
@@ -55,12 +55,12 @@ def metrics(place: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (place / "metrics.jsonl").read_text(encoding="ascii").splitlines()]
 
 
-# ---- what it does ------------------------------------------------------------------------------------------
+# ---- output ------------------------------------------------------------------------------------------
 
 
-def test_a_run_tells_its_story_and_ends_with_the_accuracy(run: Any, working_directory: Path) -> None:
+def test_a_run_prints_its_progress_and_ends_with_the_accuracy(run: Any, working_directory: Path) -> None:
     status, out, err = run("digits", *QUICK)
-    assert (status, err) == (0, "")  # no progress bar where nobody watches
+    assert (status, err) == (0, "")  # no progress bar without a terminal
     lines = out.splitlines()
     assert [line for line in lines if line.startswith("epoch ")] == lines[4:6]
     assert re.fullmatch(
@@ -128,7 +128,7 @@ def test_the_same_seed_writes_the_same_bytes(run: Any, working_directory: Path) 
     assert tell[0] == tell[1] != tell[2]
 
 
-def test_quiet_prints_the_accuracy_alone(run: Any) -> None:
+def test_quiet_prints_only_the_accuracy(run: Any) -> None:
     status, out, err = run("digits", *QUICK, "--quiet")
     assert status == 0 and err == ""
     assert re.fullmatch(r"test accuracy: \d+\.\d %\n", out)
@@ -140,7 +140,7 @@ def test_without_hidden_layers_it_is_a_linear_classifier(run: Any) -> None:
     assert "layers of 64, 10, 650 parameters" in out
 
 
-def test_a_watcher_sees_a_progress_bar_that_goes_away(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_a_progress_bar_that_is_removed(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     status, out, err = run("digits", *QUICK)
     assert status == 0
@@ -149,10 +149,10 @@ def test_a_watcher_sees_a_progress_bar_that_goes_away(run: Any, monkeypatch: pyt
     assert re.fullmatch(r"test accuracy: \d+\.\d %", out.splitlines()[-1])
 
 
-# ---- the curves --------------------------------------------------------------------------------------------
+# ---- the curves --------------------------------------------------------------------------------------
 
 
-def test_the_curves_are_a_picture(run: Any, working_directory: Path) -> None:
+def test_the_curves_are_a_png(run: Any, working_directory: Path) -> None:
     run("digits", *QUICK)
     picture = (working_directory / "runs" / "digits-1" / "curves.png").read_bytes()
     assert picture.startswith(b"\x89PNG\r\n\x1a\n")
@@ -160,7 +160,7 @@ def test_the_curves_are_a_picture(run: Any, working_directory: Path) -> None:
     assert width > 600 and height > 300
 
 
-def test_curves_show_what_was_measured(working_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curves_show_the_metrics(working_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from matplotlib.figure import Figure
 
     figures: list[Figure] = []
@@ -185,7 +185,7 @@ def test_curves_show_what_was_measured(working_directory: Path, monkeypatch: pyt
     assert figure.get_suptitle() == "the title"
 
 
-def test_without_matplotlib_it_says_so_and_goes_on(
+def test_without_matplotlib_a_line_says_so(
     run: Any, working_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
@@ -199,7 +199,7 @@ def test_without_matplotlib_it_says_so_and_goes_on(
     assert not (working_directory / "runs" / "digits-1" / "curves.png").exists()
 
 
-# ---- where results go --------------------------------------------------------------------------------------
+# ---- the folder of results ---------------------------------------------------------------------------
 
 
 def test_each_run_has_a_new_folder(run: Any, working_directory: Path) -> None:
@@ -211,15 +211,17 @@ def test_each_run_has_a_new_folder(run: Any, working_directory: Path) -> None:
     assert names == ["digits-7", "digits-8", "digits-9", "digits-old"]
 
 
-def test_a_folder_that_another_run_took_meanwhile_is_passed_over(
+def test_a_folder_taken_by_another_run_is_skipped(
     working_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (working_directory / "runs" / "digits-1").mkdir(parents=True)
-    monkeypatch.setattr(Path, "glob", lambda *_: iter(()))  # the list was made before the other came
+    monkeypatch.setattr(
+        Path, "glob", lambda *_: iter(())
+    )  # as if the other run made its folder after the listing
     assert run_directory.create("digits") == Path("runs", "digits-2")
 
 
-def test_results_are_never_written_over_unasked(run: Any, working_directory: Path) -> None:
+def test_results_are_replaced_only_on_request(run: Any, working_directory: Path) -> None:
     place = working_directory / "mine"
     place.mkdir()
     (place / "thesis.txt").write_text("years of work", encoding="utf-8")
@@ -233,7 +235,7 @@ def test_results_are_never_written_over_unasked(run: Any, working_directory: Pat
     assert [row["epoch"] for row in metrics(place)] == [1, 2]
 
 
-def test_an_empty_or_a_new_folder_is_taken(run: Any, working_directory: Path) -> None:
+def test_an_empty_or_new_folder_is_accepted(run: Any, working_directory: Path) -> None:
     (working_directory / "empty").mkdir()
     for name in ("empty", str(Path("new", "deep"))):
         assert run("digits", *QUICK, "--out", name)[0] == 0
@@ -241,7 +243,9 @@ def test_an_empty_or_a_new_folder_is_taken(run: Any, working_directory: Path) ->
 
 
 @pytest.mark.parametrize("force", [(), ("--force",)])
-def test_a_file_is_no_folder(run: Any, working_directory: Path, force: tuple[str, ...]) -> None:
+def test_a_file_in_place_of_the_folder_is_refused(
+    run: Any, working_directory: Path, force: tuple[str, ...]
+) -> None:
     (working_directory / "file").write_text("kept", encoding="utf-8")
     status, out, err = run("digits", *QUICK, "--out", "file", *force)
     assert (status, out, err) == (1, "", "tensorken: file is a file; choose another --out\n")
@@ -251,14 +255,14 @@ def test_a_file_is_no_folder(run: Any, working_directory: Path, force: tuple[str
     assert (working_directory / "file").read_text(encoding="utf-8") == "kept"
 
 
-def test_figures_that_are_no_numbers_are_null(working_directory: Path) -> None:
+def test_nan_and_infinite_metrics_are_null(working_directory: Path) -> None:
     run_directory.append_record(Path("lines"), {"loss": float("nan"), "accuracy": 0.5})
     run_directory.append_record(Path("lines"), {"loss": float("inf"), "accuracy": 0.5})
     text = Path("lines").read_text(encoding="ascii")
     assert [json.loads(line) for line in text.splitlines()] == [{"loss": None, "accuracy": 0.5}] * 2
 
 
-# ---- what is refused ---------------------------------------------------------------------------------------
+# ---- errors ------------------------------------------------------------------------------------------
 
 
 def test_a_backend_without_values_is_refused_in_a_line(run: Any, working_directory: Path) -> None:
@@ -270,9 +274,9 @@ def test_a_backend_without_values_is_refused_in_a_line(run: Any, working_directo
     assert not list(working_directory.iterdir())
 
 
-def test_whether_a_backend_has_values_is_found_out_not_known() -> None:
+def test_backends_without_values_are_detected_by_reading_a_value() -> None:
     class Mute(String):
-        """A backend without values, under a name that nobody knows."""
+        """A backend without values, with an unknown name."""
 
     with tk.use_backend(Mute()), pytest.raises(BackendError, match="computes no values"):
         cli.check_backend()
@@ -280,7 +284,7 @@ def test_whether_a_backend_has_values_is_found_out_not_known() -> None:
         assert cli.check_backend()[0]
 
 
-def test_an_unknown_backend_is_the_hosts_to_explain(run: Any, working_directory: Path) -> None:
+def test_an_unknown_backend_is_reported_by_the_host(run: Any, working_directory: Path) -> None:
     status, out, err = run("digits", "--backend", "nunpy")
     assert (status, out) == (1, "")
     assert "unknown backend 'nunpy'" in err and "did you mean: numpy" in err
@@ -328,7 +332,7 @@ def test_without_a_name_the_jobs_are_listed(run: Any) -> None:
         assert re.search(r"^  digits +read handwritten digits", out, re.MULTILINE)
 
 
-def test_a_misspelt_job_is_told_from_the_right_one(run: Any) -> None:
+def test_a_misspelt_job_gets_a_suggestion(run: Any) -> None:
     status, out, err = run("digitz")
     assert (status, out) == (2, "")
     assert err == "tensorken: there is no job 'digitz'; did you mean digits? (tensorken train lists them)\n"
@@ -336,7 +340,7 @@ def test_a_misspelt_job_is_told_from_the_right_one(run: Any) -> None:
     assert status == 2 and err.startswith("usage: tensorken train JOB [options]")
 
 
-def test_help_tells_every_option_with_its_default(run: Any) -> None:
+def test_help_lists_every_option_with_its_default(run: Any) -> None:
     status, out, _ = run("digits", "--help")
     text = " ".join(out.split())
     assert status == 0
@@ -356,11 +360,11 @@ def test_help_tells_every_option_with_its_default(run: Any) -> None:
     assert "(default: 128 64)" in text and "(default: 30)" in text and "(default: all)" in text
 
 
-# ---- how it ends early -------------------------------------------------------------------------------------
+# ---- interruption ------------------------------------------------------------------------------------
 
 DRIVER = """
 import _thread, signal, sys, threading
-signal.signal(signal.SIGINT, signal.default_int_handler)  # it is off in what a shell put in the background
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells disable it in background processes
 
 def wait():
     if sys.stdin.readline():
@@ -376,7 +380,7 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.parametrize("by", ["signal", "thread"])
 def test_ctrl_c_saves_and_ends_with_130_and_a_clean_line(working_directory: Path, by: str) -> None:
     if by == "signal" and sys.platform == "win32":
-        by = "thread"  # there, a signal cannot be sent to one process alone
+        by = "thread"  # on Windows, a signal cannot be sent to a single process
     command = [sys.executable, "-c", DRIVER, *"train digits --epochs 1000 --hidden --out out".split()]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(command, encoding="utf-8", cwd=working_directory, **pipes) as process:  # type: ignore[call-overload]
@@ -393,13 +397,15 @@ def test_ctrl_c_saves_and_ends_with_130_and_a_clean_line(working_directory: Path
     )
     assert found, err
     rows = metrics(working_directory / "out")
-    assert int(found[1]) - len(rows) in (0, 1)  # it may come right after a line
+    assert int(found[1]) - len(rows) in (0, 1)  # the signal may arrive just after a line
     assert RunMetadata.read(working_directory / "out" / "checkpoint.safetensors").step >= rows[-1]["step"]
     assert "test accuracy" not in "".join(seen) + out
 
 
 @pytest.mark.parametrize("where", ["tensorken_nn.jobs.digits.read", "tensorken_nn.curves.draw"])
-def test_ctrl_c_is_clean_outside_the_steps_too(run: Any, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+def test_ctrl_c_outside_the_steps_ends_with_a_clean_line(
+    run: Any, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
     module, _, name = where.rpartition(".")
     monkeypatch.setattr(sys.modules[module], name, _interrupt)
     status, _, err = run("digits", *QUICK)
@@ -430,11 +436,11 @@ def _interrupt(*_: Any) -> None:
     raise KeyboardInterrupt
 
 
-# ---- how it goes on ----------------------------------------------------------------------------------------
+# ---- resuming ----------------------------------------------------------------------------------------
 
 
 def interrupted(run: Any, monkeypatch: pytest.MonkeyPatch, after: int, *arguments: str) -> None:
-    """A run that a signal ends after so many steps."""
+    """Run until a signal after this many steps."""
     steps = 0
 
     def requested(self: Interruption) -> bool:
@@ -448,7 +454,7 @@ def interrupted(run: Any, monkeypatch: pytest.MonkeyPatch, after: int, *argument
 
 
 @pytest.mark.parametrize("after", [1, 3, 4, 5])
-def test_what_goes_on_ends_with_the_same_bits(
+def test_a_resumed_run_ends_with_the_same_bits(
     run: Any, working_directory: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     assert run("digits", *QUICK, "--out", "whole")[0] == 0
@@ -462,7 +468,7 @@ def test_what_goes_on_ends_with_the_same_bits(
         ).read_bytes()
 
 
-def test_what_has_ended_can_go_on_further(run: Any, working_directory: Path) -> None:
+def test_a_finished_run_can_be_resumed_with_more_steps(run: Any, working_directory: Path) -> None:
     assert run("digits", *QUICK, "--out", "out")[0] == 0
     assert run("digits", "--resume", "out", "--epochs", "4")[0] == 0
     assert [row["epoch"] for row in metrics(working_directory / "out")] == [1, 2, 3, 4]
@@ -470,7 +476,7 @@ def test_what_has_ended_can_go_on_further(run: Any, working_directory: Path) -> 
     assert status == 0 and out.splitlines()[-1].startswith("test accuracy: ")
 
 
-def test_a_folder_without_a_checkpoint_cannot_be_gone_on_with(run: Any, working_directory: Path) -> None:
+def test_a_folder_without_a_checkpoint_cannot_be_resumed(run: Any, working_directory: Path) -> None:
     status, out, err = run("digits", "--resume", "nowhere")
     assert (status, out) == (1, "")
     assert err == (
@@ -485,7 +491,7 @@ def test_a_folder_without_a_checkpoint_cannot_be_gone_on_with(run: Any, working_
     assert status == 1 and err.startswith("tensorken: train: --resume continues in its own folder")
 
 
-def test_what_goes_on_keeps_its_settings(run: Any) -> None:
+def test_a_resumed_run_keeps_its_settings(run: Any) -> None:
     assert run("digits", *QUICK, "--out", "out")[0] == 0
     status, _, err = run("digits", "--resume", "out", "--hidden", "9", "8")
     assert status == 1
@@ -495,7 +501,7 @@ def test_what_goes_on_keeps_its_settings(run: Any) -> None:
     assert run("digits", "--resume", "out", "--hidden", "8")[0] == 0
 
 
-def test_patience_ends_with_the_best(
+def test_patience_ends_with_the_best_state(
     run: Any, working_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     accuracies = iter([0.1, 0.5, 0.4, 0.3, 0.2, 0.9])
@@ -509,7 +515,7 @@ def test_patience_ends_with_the_best(
     assert RunMetadata.read(working_directory / "out" / "best.safetensors").step == 6
 
 
-def test_patience_and_the_best_go_on_too(
+def test_patience_and_the_best_state_are_resumed(
     run: Any, working_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     accuracies = iter([0.5, 0.4, 0.6, 0.3, 0.2])
@@ -522,7 +528,7 @@ def test_patience_and_the_best_go_on_too(
     assert RunMetadata.read(working_directory / "out" / "best.safetensors").step == 9
 
 
-def test_what_learned_from_other_data_or_came_further_is_refused(run: Any) -> None:
+def test_other_data_or_fewer_steps_are_refused_on_resume(run: Any) -> None:
     Path("table.csv").write_text("1,a\n2,a\n3,b\n4,b\n5,b\n", encoding="utf-8")
     assert run("classifier", "--csv", "table.csv", "--epochs", "2", "--out", "out")[0] == 0
     status, _, err = run("classifier", "--resume", "out", "--epochs", "1")
@@ -535,7 +541,7 @@ def test_what_learned_from_other_data_or_came_further_is_refused(run: Any) -> No
     )
 
 
-def test_checkpoints_come_as_often_as_one_wants(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoint_every_sets_the_interval(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[int] = []
     monkeypatch.setattr(
         "tensorken_nn.checkpoints.save", lambda file, state, texts: steps.append(json.loads(texts["step"]))
@@ -544,10 +550,10 @@ def test_checkpoints_come_as_often_as_one_wants(run: Any, monkeypatch: pytest.Mo
     assert steps == [0, 2, 3, 4, 6]
 
 
-# ---- where it runs -----------------------------------------------------------------------------------------
+# ---- consoles ----------------------------------------------------------------------------------------
 
 
-def test_a_console_that_knows_ascii_alone_is_enough(working_directory: Path) -> None:
+def test_an_ascii_console_is_enough(working_directory: Path) -> None:
     done = _process("train", "digits", *QUICK, "--out", "Übung", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert done.returncode == 0, done.stderr
     assert r"results are in \xdcbung" in done.stdout
@@ -561,7 +567,7 @@ def test_no_display_is_needed(working_directory: Path) -> None:
 
 
 def _through(lines: Iterable[str], start: str) -> Iterator[str]:
-    """The lines up to the first that begins so, or to the end."""
+    """The lines up to the first with this prefix, or to the end."""
     for line in lines:
         yield line
         if line.startswith(start):
@@ -576,10 +582,10 @@ def _process(*arguments: str, **variables: str) -> subprocess.CompletedProcess[s
     )
 
 
-# ---- the user's own table ----------------------------------------------------------------------------------
+# ---- CSV files of the user ---------------------------------------------------------------------------
 
 
-def test_a_table_of_the_users_own_is_learned(run: Any, working_directory: Path) -> None:
+def test_a_csv_file_of_the_user_is_learned(run: Any, working_directory: Path) -> None:
     rows = [f"{x},{100 * y},{'above' if y > x else 'below'}" for x in range(12) for y in range(12) if x != y]
     Path("table.csv").write_text("\n".join(["x,y,side", *rows]) + "\n", encoding="utf-8")
     status, out, err = run("classifier", "--csv", "table.csv", "--epochs", "30", "--out", "out")
@@ -590,7 +596,7 @@ def test_a_table_of_the_users_own_is_learned(run: Any, working_directory: Path) 
     assert run("classifier", "--resume", "out", "--epochs", "31")[0] == 0
 
 
-def test_a_table_that_cannot_be_learned_is_refused_in_a_line(run: Any) -> None:
+def test_an_unusable_csv_file_is_refused_in_a_line(run: Any) -> None:
     Path("one.csv").write_text("1,2,a\n3,4,a\n", encoding="utf-8")
     for arguments, message in (
         ((), "there is no data; pass a table with --csv FILE"),
@@ -602,7 +608,7 @@ def test_a_table_that_cannot_be_learned_is_refused_in_a_line(run: Any) -> None:
         assert message in err
 
 
-def test_a_training_that_ended_without_its_metrics_is_told_of(run: Any, working_directory: Path) -> None:
+def test_a_finished_run_without_metrics_is_reported(run: Any, working_directory: Path) -> None:
     assert run("digits", *QUICK, "--out", "out")[0] == 0
     (working_directory / "out" / "metrics.jsonl").unlink()
     status, _, err = run("digits", "--resume", "out")

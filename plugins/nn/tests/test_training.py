@@ -1,4 +1,4 @@
-"""Training: the recipe works, learns the digits, and goes on with the same bits, on one machine."""
+"""Training: the loop learns the digits, and resumes with the same bits on one machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SMALL = digits.Settings(epochs=2, batch_size=16, hidden=(12,), limit=80, seed=3)
 
 
 def train(settings: digits.Settings) -> tuple[list[nn.Record], Any]:
-    """The figures of all epochs and the state at the end."""
+    """The records of all epochs and the last state."""
     records, state = [], None
     for progress, record in nn.fit(digits.prepare(settings)):
         assert record is not None
@@ -36,7 +36,7 @@ def numbers(state: Any) -> list[float]:
 
 @pytest.mark.feature(120)
 def test_the_five_steps_of_training_lower_the_loss(backend: str) -> None:
-    # 1. Data: inputs and what is expected of them.
+    # 1. Data: inputs and targets.
     x = tk.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     y = tk.tensor([0, 1, 1, 0])
     # 2. A model.
@@ -52,7 +52,7 @@ def test_the_five_steps_of_training_lower_the_loss(backend: str) -> None:
     for _ in range(60):
         # 4. The gradient of the loss.
         value, gradient = tk.value_and_grad(loss)(model)
-        # 5. A step against it.
+        # 5. A step against the gradient.
         model, state = optimizer.update(model, gradient, state)
         losses.append(value.item())
     assert losses[0] > 0.5
@@ -60,11 +60,11 @@ def test_the_five_steps_of_training_lower_the_loss(backend: str) -> None:
     assert nn.accuracy(model(x), y).item() == 1.0
 
 
-# ---- tasks of which everything is known --------------------------------------------------------------------
+# ---- tasks with known results --------------------------------------------------------------------
 
 
 def counting(steps: int = 7, period: int = 3, **options: Any) -> nn.Task:
-    """Adds the numbers 1, 2, ...; each step tells the number that it adds, and what its key draws."""
+    """A task that adds the numbers 1, 2, ...; the metrics of a step are its number and a random number of its key."""
 
     def batches(step: int) -> Iterator[Tensor]:
         return (tk.tensor(float(i)) for i in itertools.count(step + 1))
@@ -81,14 +81,14 @@ def counting(steps: int = 7, period: int = 3, **options: Any) -> nn.Task:
     return nn.Task(("counts",), tk.tensor(0.0), step, steps=steps, period=period, **{**defaults, **options})
 
 
-def test_figures_are_means_over_the_steps_of_a_period() -> None:
+def test_metrics_are_means_over_the_steps_of_a_period() -> None:
     records = [record for _, record in nn.fit(counting())]
     assert all(record is not None for record in records)
     shown = [(r.step, r.metrics["loss"], r.metrics["test_loss"]) for r in records if r is not None]
     assert shown == [(3, 2.0, 6.0), (6, 5.0, 21.0), (7, 7.0, 28.0)]
 
 
-def test_each_step_has_a_key_of_its_own() -> None:
+def test_each_step_has_its_own_key() -> None:
     task = counting(steps=6, period=1)
     drawn = [record.metrics["drawn_loss"] for _, record in nn.fit(task) if record is not None]
     expected = [tk.random.uniform(tk.random.fold_in(task.key, i), ()).item() for i in range(6)]
@@ -97,7 +97,7 @@ def test_each_step_has_a_key_of_its_own() -> None:
 
 @pytest.mark.parametrize("stop", range(1, 8))
 @pytest.mark.parametrize("compiled", [True, False])
-def test_what_stops_anywhere_goes_on_with_the_same_bits(stop: int, compiled: bool) -> None:
+def test_training_resumes_after_any_step_with_the_same_bits(stop: int, compiled: bool) -> None:
     task = counting(compiled=compiled)
     whole = [record for _, record in nn.fit(task)]
     steps = itertools.count(1)
@@ -105,31 +105,31 @@ def test_what_stops_anywhere_goes_on_with_the_same_bits(stop: int, compiled: boo
     progress, last = first[-1]
     assert progress.step == stop
     assert (last is None) == (stop not in (3, 6, 7))
-    told = [record for _, record in first if record is not None]
-    told += [record for _, record in nn.fit(task, progress) if record is not None]
-    assert told == whole
+    records = [record for _, record in first if record is not None]
+    records += [record for _, record in nn.fit(task, progress) if record is not None]
+    assert records == whole
 
 
-def test_what_goes_on_further_than_was_planned_has_the_means_of_whole_periods() -> None:
+def test_a_run_resumed_with_more_steps_has_means_of_full_periods() -> None:
     *_, (progress, _) = nn.fit(counting(steps=7))
     further = [record for _, record in nn.fit(counting(steps=12), progress) if record is not None]
     at_one_go = [record for _, record in nn.fit(counting(steps=12)) if record is not None]
     assert further == at_one_go[2:]
 
 
-def test_batches_that_end_and_periods_of_none_are_refused() -> None:
+def test_finite_batches_and_empty_periods_are_refused() -> None:
     with pytest.raises(ArgumentError, match="fit: the batches ended before step 3 of 7"):
         list(nn.fit(counting(batches=lambda step: iter([tk.tensor(1.0)] * 2))))
     with pytest.raises(ArgumentError, match="fit: `every` must be 1 or more, got 0"):
         list(nn.fit(counting(), every=0))
 
 
-def test_progress_is_told_between_periods_too() -> None:
+def test_progress_is_also_yielded_between_periods() -> None:
     reached = [(progress.step, record is None) for progress, record in nn.fit(counting(), every=2)]
     assert reached == [(2, True), (3, False), (4, True), (6, False), (7, False)]
 
 
-def test_a_step_is_one_program_unless_it_is_not_to_be() -> None:
+def test_steps_are_compiled_unless_disabled() -> None:
     calls: list[bool] = []
     for compiled in (True, False):
         task = counting(compiled=compiled)
@@ -146,22 +146,22 @@ def _fields(task: nn.Task) -> dict[str, Any]:
     return {name: getattr(task, name) for name in task.__slots__}
 
 
-def test_how_far_it_is_in_the_words_of_people() -> None:
+def test_progress_is_counted_in_units() -> None:
     assert [counting().progress(step) for step in (0, 1, 3, 4, 7)] == [(0, 3), (1, 3), (1, 3), (2, 3), (3, 3)]
     assert counting(unit="step").progress(4) == (4, 7)
 
 
 @pytest.mark.parametrize(("steps", "period"), [(0, 1), (1, 0)])
-def test_a_training_without_steps_is_refused(steps: int, period: int) -> None:
+def test_a_task_without_steps_is_refused(steps: int, period: int) -> None:
     with pytest.raises(ArgumentError, match="Task: need one step or more"):
         counting(steps, period)
 
 
-def test_nothing_is_shown_unless_there_is_something() -> None:
+def test_the_default_summary_is_empty() -> None:
     assert counting().summarize(None, None) == Summary() == ((), {})  # type: ignore[arg-type]
 
 
-def test_a_training_stalls_when_what_is_watched_does_not_become_better() -> None:
+def test_periods_without_improvement_are_counted() -> None:
     def after(*values: float, name: str = "test_loss") -> int:
         return periods_without_improvement(
             [nn.Record(i, {name: value}) for i, value in enumerate(values)], name
@@ -173,7 +173,7 @@ def test_a_training_stalls_when_what_is_watched_does_not_become_better() -> None
     assert after(0.5, 0.6, 0.55, name="test_accuracy") == 1
 
 
-# ---- the digits --------------------------------------------------------------------------------------------
+# ---- the digits ----------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -187,7 +187,7 @@ def test_the_digits_are_learned() -> None:
     assert records[-1].metrics["test_accuracy"] >= 0.97
 
 
-def test_the_figures_are_those_of_the_state(backend: str) -> None:
+def test_the_metrics_are_those_of_the_state(backend: str) -> None:
     images = digits.read()
     for progress, record in nn.fit(digits.prepare(SMALL)):
         assert record is not None
@@ -226,7 +226,7 @@ def test_backends_agree() -> None:
         assert a.metrics == pytest.approx(b.metrics, abs=1e-4)
 
 
-def test_the_images_held_out_are_never_learned_from() -> None:
+def test_images_are_never_trained_on() -> None:
     task = digits.prepare(digits.Settings())
     seen: set[tuple[float, ...]] = set()
     for images, _ in itertools.islice(task.batches(0), task.period):
@@ -236,7 +236,7 @@ def test_the_images_held_out_are_never_learned_from() -> None:
     assert seen < known and len(seen) == 1797 - 359
 
 
-def test_what_is_held_out_depends_on_the_seed_alone() -> None:
+def test_the_test_set_depends_only_on_the_seed() -> None:
     def learned_from(hidden: tuple[int, ...]) -> list[list[float]]:
         task = digits.prepare(digits.Settings(hidden=hidden, limit=100))
         return sorted(
@@ -247,6 +247,6 @@ def test_what_is_held_out_depends_on_the_seed_alone() -> None:
 
 
 @pytest.mark.parametrize(("limit", "message"), [(1798, "there are 1797 images"), (2, "leave no test set")])
-def test_a_limit_that_cannot_be_is_refused(limit: int, message: str) -> None:
+def test_an_impossible_limit_is_refused(limit: int, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         digits.prepare(digits.Settings(limit=limit))

@@ -161,7 +161,7 @@ def _uniform(key: Tensor, shape: Shape, dtype: Any, variance: float) -> Tensor:
     return tk.random.uniform(key, shape, dtype, -bound, bound)
 
 
-# ---- of a given scale ---------------------------------------------------------------------------------------
+# ---- of a given scale --------------------------------------------------------------------------------------
 
 
 def normal(std: float = 1.0) -> Initializer:

@@ -47,7 +47,7 @@ LIMITS: dict[str, tuple[float, float]] = {  # at -1e30 and 1e30
 
 @each_of("name", ELEMENTWISE)
 def test_large_numbers_give_neither_nan_nor_overflow(name: str, backend: str) -> None:
-    """Neither in the value nor in the derivative, which is that of the line that the function comes near to."""
+    """Neither in the value nor in the derivative, which is the slope of the asymptote."""
     x = tk.tensor([-1e30, 1e30])
     assert ELEMENTWISE[name](x).tolist() == pytest.approx(LIMITS[name], rel=1e-6, abs=1e-30)
     slopes = [limit / at for limit, at in zip(LIMITS[name], (-1e30, 1e30), strict=True)]
@@ -60,13 +60,13 @@ def test_nan_stays_nan(name: str, backend: str) -> None:
 
 
 @each_of("name", ELEMENTWISE)
-def test_a_dtype_stays(name: str, backend: str) -> None:
+def test_the_dtype_is_kept(name: str, backend: str) -> None:
     for dtype in (tk.float32, tk.float64):
         assert ELEMENTWISE[name](tk.tensor([0.5], dtype)).dtype is dtype
 
 
 @each_of("name", ELEMENTWISE)
-def test_two_orders_of_derivatives_are_right(name: str) -> None:
+def test_first_and_second_derivatives_are_right(name: str) -> None:
     tk.testing.check_grads(ELEMENTWISE[name], (tk.tensor([-2.2, -0.7, 0.4, 1.3], tk.float64),))
 
 
@@ -80,7 +80,7 @@ def test_glu_takes_halves_of_any_axis(backend: str) -> None:
     assert nn.glu(x, 1).tolist() == expected.tolist() == nn.glu(x, -2).tolist()
 
 
-def test_what_makes_no_sense_is_refused() -> None:
+def test_bad_arguments_are_refused() -> None:
     with pytest.raises(ShapeError, match="glu: axis -1 has size 3, need an even one"):
         nn.glu(tk.zeros((2, 3)))
     with pytest.raises(ArgumentError, match="gelu: approximate must be 'none' or 'tanh', got 'erf'"):

@@ -1,4 +1,4 @@
-"""Values and gradients are those that `oracles/record_layers.py` took down from PyTorch, in float64."""
+"""Values and gradients agree with PyTorch's in float64, recorded by `oracles/record_layers.py`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def arguments(name: str) -> dict[str, Tensor]:
     """The arguments of a recorded case, on the backend in use."""
     found = {}
     for seed, (argument, given) in enumerate(records()[name]["arguments"].items()):
-        whole = all(isinstance(number, int) for number in given)  # a shape; else the numbers themselves
+        whole = all(isinstance(number, int) for number in given)  # a shape; otherwise the numbers
         data = tk.tensor(numbers(tuple(given), seed) if whole else given, tk.float64)
         found[argument] = data.reshape(given) if whole else data
     return found
@@ -146,7 +146,7 @@ CASES: dict[str, Callable[..., Any]] = {
 }
 
 
-def test_every_recorded_case_is_tried() -> None:
+def test_every_recorded_case_has_a_test() -> None:
     assert CASES.keys() == records().keys()
 
 
@@ -181,13 +181,13 @@ def test_values_and_gradients_are_those_of_pytorch(name: str, backend: str) -> N
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_they_are_so_when_compiled(name: str) -> None:
+def test_compiled_values_and_gradients_are_those_of_pytorch(name: str) -> None:
     (_, ys), gradients = tk.jit(tk.value_and_grad(loss_of(name), has_aux=True))(arguments(name))
     assert_as_recorded(name, ys, gradients)
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in ACTIVATIONS])
-def test_a_batch_of_examples_is_each_of_them(name: str) -> None:
+def test_a_batch_gives_the_results_of_its_examples(name: str) -> None:
     first = arguments(name)
     second = {argument: x * 0.75 for argument, x in first.items()}
     stacked = {argument: tk.stack([x, second[argument]]) for argument, x in first.items()}

@@ -1,4 +1,4 @@
-"""Attention: what it computes, what a place may see, and the cache."""
+"""Attention: its definition, causal masks and the cache."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def sequences(time: int = 5, dtype: Any = tk.float32) -> Tensor:
     return tk.random.normal(tk.random.key(1), (2, time, 6), dtype)
 
 
-def place_by_place(layer: MultiHeadAttention, x: Tensor) -> list[Any]:
-    """The definition, for each sequence, place and head by itself."""
+def by_definition(layer: MultiHeadAttention, x: Tensor) -> list[Any]:
+    """The definition, separately for each sequence, position and head."""
     size, result = 6 // layer.heads, []
     for sequence in layer.inputs(x):
         rows = []
@@ -43,14 +43,14 @@ def place_by_place(layer: MultiHeadAttention, x: Tensor) -> list[Any]:
 
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("bias", [True, False])
-def test_it_is_the_mean_of_values_weighted_by_what_queries_find_in_keys(causal: bool, bias: bool) -> None:
+def test_attention_agrees_with_its_definition(causal: bool, bias: bool) -> None:
     layer = attention(causal=causal, bias=bias, dtype=tk.float64)
     x = sequences(4, tk.float64)
-    assert tk.allclose(layer(x), tk.tensor(place_by_place(layer, x), tk.float64), rtol=1e-12, atol=1e-12)
+    assert tk.allclose(layer(x), tk.tensor(by_definition(layer, x), tk.float64), rtol=1e-12, atol=1e-12)
     assert (layer.inputs.bias is None) is (layer.output.bias is None) is not bias
 
 
-def test_a_causal_place_does_not_see_what_comes_after_it(backend: str) -> None:
+def test_causal_attention_ignores_later_positions(backend: str) -> None:
     x = sequences()
     changed = x.at[:, 3:].set(100.0)
     layer = attention()
@@ -65,8 +65,8 @@ def test_derivatives() -> None:
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_with_a_cache_it_computes_the_same(backend: str, compiled: bool) -> None:
-    """A few places at once, then one by one; compiled once for all positions."""
+def test_extending_a_cache_gives_the_same_outputs(backend: str, compiled: bool) -> None:
+    """First several positions at once, then one by one; compiled once for all positions."""
     layer, x = attention(), sequences(6)
     traced = []
 
@@ -85,7 +85,7 @@ def test_with_a_cache_it_computes_the_same(backend: str, compiled: bool) -> None
     assert len(traced) == (2 if compiled else 4)
 
 
-def test_dropout_is_for_training() -> None:
+def test_dropout_needs_a_key() -> None:
     layer, x = attention(dropout=0.5), sequences()
     assert layer(x).tolist() == attention()(x).tolist()
     first, again, other = (layer(x, key=tk.random.key(i)).tolist() for i in (1, 1, 2))

@@ -1,4 +1,4 @@
-"""The embedding: labels that are looked up, and those that are refused."""
+"""Embeddings: lookups, gradients and errors."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ def test_it_looks_up_rows_for_labels_of_any_shape(backend: str) -> None:
     assert table(tk.zeros((0,), tk.int32)).shape == (0, 2)
 
 
-def test_the_gradient_adds_up_where_a_label_comes_again(backend: str) -> None:
+def test_the_gradient_sums_over_repeated_labels(backend: str) -> None:
     table = nn.Embedding(3, 2, key=tk.random.key(0))
     labels = tk.tensor([2, 0, 2, 2])
     gradient = tk.grad(lambda table: table(labels).sum())(table)
     assert gradient.weight.tolist() == [[1.0, 1.0], [0.0, 0.0], [3.0, 3.0]]
 
 
-def test_labels_beyond_the_ends_are_the_ends_where_they_are_not_known(backend: str) -> None:
+def test_labels_out_of_range_are_clipped_when_compiled(backend: str) -> None:
     table = nn.Embedding(3, 1, key=tk.random.key(0)).replace(weight=tk.tensor([[1.0], [2.0], [3.0]]))
     assert table(tk.tensor([-1, -3])).ravel().tolist() == [3.0, 1.0]
     compiled = tk.jit(lambda table, labels: table(labels))
     assert compiled(table, tk.tensor([-1, 7, -9, 1])).ravel().tolist() == [3.0, 3.0, 1.0, 2.0]
 
 
-def test_rows_begin_as_standard_normal_numbers() -> None:
+def test_initial_rows_are_standard_normal() -> None:
     weight = nn.Embedding(200, 50, key=KEY, dtype=tk.float64).weight
     assert weight.dtype is tk.float64
     assert weight.mean().item() == pytest.approx(0.0, abs=0.04)
@@ -42,7 +42,7 @@ def test_rows_begin_as_standard_normal_numbers() -> None:
     assert nn.Embedding(2, 2, key=KEY, weight_initializer=nn.zeros).weight.tolist() == [[0.0, 0.0]] * 2
 
 
-def test_what_is_no_label_is_refused(backend: str) -> None:
+def test_labels_that_are_not_ints_are_refused(backend: str) -> None:
     table = nn.Embedding(3, 2, key=tk.random.key(0))
     with pytest.raises(IndexingError):
         table(tk.tensor([0, 3]))

@@ -1,4 +1,4 @@
-"""Convolutions and pooling: their definitions in plain Python, laws, and what they refuse."""
+"""Convolutions and pooling: definitions in plain Python, laws and errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CASES = [((6, 5), (3, 2), (1, 1), (1, 1)), ((6, 5), (2, 2), (2, 2), (1, 1)), ((7
 
 
 @pytest.mark.parametrize(("size", "kernel", "strides", "dilations"), CASES)
-def test_windows_are_what_a_kernel_sees(
+def test_windows_agree_with_their_definition(
     backend: str, size: Any, kernel: Any, strides: Any, dilations: Any
 ) -> None:
     x = tk.arange(2 * 3 * size[0] * size[1]).reshape(2, 3, *size)
@@ -47,7 +47,7 @@ def test_windows_are_what_a_kernel_sees(
     assert seen == expected
 
 
-def test_a_convolution_is_linear_and_moves_with_its_image() -> None:
+def test_a_convolution_is_linear_and_translation_equivariant() -> None:
     layer = nn.Conv2d(2, 3, 3, padding=1, bias=False, key=KEY, dtype=tk.float64)
     x, y = (tk.random.normal(tk.random.key(seed), (2, 2, 8, 8), tk.float64) for seed in (1, 2))
     tk.testing.check_grads(layer, (x,), order=2)
@@ -58,7 +58,7 @@ def test_a_convolution_is_linear_and_moves_with_its_image() -> None:
     )
 
 
-def test_groups_are_convolutions_side_by_side(backend: str) -> None:
+def test_grouped_convolutions_equal_separate_ones(backend: str) -> None:
     layer = nn.Conv2d(4, 6, 2, groups=2, key=tk.random.key(0), dtype=tk.float64)
     x = tk.random.normal(tk.random.key(1), (2, 4, 3, 3), tk.float64)
     halves = [
@@ -68,14 +68,14 @@ def test_groups_are_convolutions_side_by_side(backend: str) -> None:
     assert layer(x).ravel().tolist() == pytest.approx(tk.concatenate(halves, 1).ravel().tolist(), rel=1e-12)
 
 
-def test_a_point_kernel_is_a_linear_layer_of_each_pixel(backend: str) -> None:
+def test_a_1x1_kernel_is_a_linear_layer_on_each_pixel(backend: str) -> None:
     layer = nn.Conv2d(3, 2, 1, key=tk.random.key(0), dtype=tk.float64)
     x = tk.random.normal(tk.random.key(1), (2, 3, 4, 5), tk.float64)
     expected = tk.moveaxis(tk.moveaxis(x, 1, -1) @ layer.weight.reshape(2, 3).T, -1, 1)
     assert layer(x).ravel().tolist() == pytest.approx(expected.ravel().tolist(), rel=1e-12, abs=1e-12)
 
 
-def test_same_keeps_the_size_and_axes_in_front_stay() -> None:
+def test_same_padding_keeps_the_size_and_leading_axes() -> None:
     for kernel, dilation in itertools.product((1, 2, 3, (4, 5)), (1, 2)):
         layer = nn.Conv2d(2, 3, kernel, padding="same", dilation=dilation, key=KEY)
         assert layer(tk.ones((4, 5, 2, 9, 10))).shape == (4, 5, 3, 9, 10)
@@ -84,7 +84,7 @@ def test_same_keeps_the_size_and_axes_in_front_stay() -> None:
     assert nn.AvgPool2d(2)(tk.ones((0, 2, 9, 10))).shape == (0, 2, 4, 5)
 
 
-def test_pools_of_integers(backend: str) -> None:
+def test_integers_can_be_pooled(backend: str) -> None:
     x = tk.arange(-16, 0).reshape(1, 4, 4)
     assert nn.max_pool2d(x, 2).tolist() == [[[-11, -9], [-3, -1]]]
     assert nn.max_pool2d(x, 3, 2, 1).tolist() == [[[-11, -9], [-3, -1]]]
@@ -96,15 +96,15 @@ def test_equal_maxima_share_the_derivative() -> None:
     assert gradient.tolist() == [[[0.0, 0.5], [0.5, 0.0]]]
 
 
-def test_nothing_put_around_is_a_maximum_and_nan_is() -> None:
+def test_padding_is_never_the_maximum_but_nan_is() -> None:
     x = tk.tensor([[[-5.0, float("nan")], [-float("inf"), -7.0]]])
     found = nn.max_pool2d(x, 2, 1, 1).tolist()[0]
     assert found[0][0] == -5.0 and found[2][0] == -float("inf") and found[2][2] == -7.0
     assert found[1][1] != found[1][1]
 
 
-def test_a_small_network_of_images_learns_stripes(backend: str) -> None:
-    """Whether stripes go across or down, which no single pixel tells."""
+def test_a_small_convolutional_network_learns_stripes(backend: str) -> None:
+    """The label is whether stripes are horizontal or vertical, which depends on more than one pixel."""
     across = tk.stack([tk.tensor([[float((i + shift) % 2)] * 4 for i in range(4)]) for shift in (0, 1)])
     x = tk.concatenate([across, across.swapaxes(1, 2)]).reshape(4, 1, 4, 4) - 0.5
     labels = tk.tensor([0, 0, 1, 1])
@@ -153,7 +153,7 @@ def test_a_small_network_of_images_learns_stripes(backend: str) -> None:
         (lambda: nn.AvgPool2d(2.0), "AvgPool2d: kernel_size must be one or two ints from 1, got 2.0"),
     ],
 )
-def test_what_makes_no_sense_is_refused(make: Any, message: str) -> None:
+def test_bad_arguments_are_refused(make: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         make()
 

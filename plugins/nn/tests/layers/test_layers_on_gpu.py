@@ -1,4 +1,4 @@
-"""Layers on a GPU give what they give on numpy; where there is no adapter, that is skipped and said so."""
+"""Layers on a GPU agree with numpy; without an adapter the tests are skipped with a message."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def gpu() -> Any:
 
 
 def convolutional() -> tuple[Any, Callable[[Any], Tensor]]:
-    """Convolution, pooling, and what is normalised."""
+    """Convolution, pooling and normalisation."""
     keys = tk.random.split(tk.random.key(0))
     model = nn.Sequential(
         nn.Conv2d(1, 2, 3, stride=2, padding=1, key=keys[0]),
@@ -42,7 +42,7 @@ def convolutional() -> tuple[Any, Callable[[Any], Tensor]]:
 
 
 def recurrent() -> tuple[Any, Callable[[Any], Tensor]]:
-    """Looking up and walking along."""
+    """An embedding and a recurrent layer."""
     keys = tk.random.split(tk.random.key(0))
     model = {"table": nn.Embedding(5, 3, key=keys[0]), "layer": nn.GRU(3, 4, key=keys[1])}
     labels = tk.tensor([[0, 4, 2], [3, 3, 1]])

@@ -1,4 +1,4 @@
-"""The linear layer: what it computes and refuses."""
+"""The linear layer: its definition and errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_linear_layer_is_a_matrix_product_and_a_bias(backend: str) -> None:
     assert nn.Sequential(layer, tk.relu)(x).tolist() == [[9.0, 19.0, 0.0], [14.5, 29.5, 0.0]]
 
 
-def test_the_wrong_input_is_refused() -> None:
+def test_inputs_of_another_size_are_refused() -> None:
     layer = nn.Linear(3, 2, key=KEY)
     with pytest.raises(ShapeError, match=r"Linear: got shape \(4, 2\), need \(\.\.\., 3\)"):
         layer(tk.zeros((4, 2)))

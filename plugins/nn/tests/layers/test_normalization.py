@@ -1,4 +1,4 @@
-"""Layers that normalise: what comes out has mean 0 and variance 1; what batches leave behind."""
+"""Normalisation layers: outputs of mean 0 and variance 1, and running statistics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_an_rms_norm_gives_mean_square_1(backend: str) -> None:
         assert statistics.fmean(row) == pytest.approx(1.0)
 
 
-def test_equal_numbers_are_normalised_to_the_bias() -> None:
+def test_constant_inputs_are_normalised_to_the_bias() -> None:
     x = tk.full((2, 3), 5.0)
     assert nn.LayerNorm(3)(x).tolist() == [[0.0] * 3] * 2
     assert nn.BatchNorm(3).train(x, nn.BatchNorm(3).initial_state())[0].tolist() == [[0.0] * 3] * 2
@@ -41,7 +41,7 @@ def test_equal_numbers_are_normalised_to_the_bias() -> None:
 
 
 @pytest.mark.parametrize("kind", [nn.LayerNorm, nn.RMSNorm, nn.BatchNorm])
-def test_a_narrow_dtype_stays_and_does_not_overflow(kind: Any, backend: str) -> None:
+def test_float16_is_kept_and_does_not_overflow(kind: Any, backend: str) -> None:
     x = tk.tensor([[-30000.0, 10000.0], [10000.0, -30000.0]], tk.float16)
     layer = kind(2, affine=False)
     if kind is nn.BatchNorm:
@@ -61,7 +61,7 @@ def test_a_state_keeps_its_dtype_whatever_the_batch_has() -> None:
     assert state.mean.dtype is state.variance.dtype is tk.float32
 
 
-def test_parameters_may_be_left_out_and_live_where_the_key_does() -> None:
+def test_parameters_are_optional_and_on_the_backend_of_the_key() -> None:
     assert list(nn.named_parameters(nn.LayerNorm(3, bias=False))) == ["weight"]
     assert not tree.leaves(
         (nn.LayerNorm(3, affine=False), nn.RMSNorm(3, affine=False), nn.BatchNorm(3, affine=False))
@@ -82,7 +82,7 @@ def test_a_batch_norm_gives_each_channel_mean_0_and_variance_1(backend: str, sha
         assert statistics.pvariance(channel) == pytest.approx(1.0)
 
 
-def test_a_batch_norm_gathers_the_mean_of_all_batches(backend: str) -> None:
+def test_a_batch_norm_without_momentum_averages_all_batches(backend: str) -> None:
     norm = nn.BatchNorm(1, momentum=None, dtype=tk.float64)
     state = norm.initial_state()
     assert (state.mean.tolist(), state.variance.tolist(), state.batches.item()) == ([0.0], [1.0], 0)
@@ -116,7 +116,7 @@ def test_a_step_of_training_with_a_state_is_compiled_once() -> None:
         assert found.tolist() == pytest.approx(wanted.tolist(), rel=1e-6)
 
 
-def test_derivatives_go_through_the_statistics_of_the_batch() -> None:
+def test_derivatives_include_the_statistics_of_the_batch() -> None:
     norm = nn.BatchNorm(2, dtype=tk.float64)
     x = tk.random.normal(KEY, (4, 2, 3), tk.float64)
 
@@ -126,7 +126,7 @@ def test_derivatives_go_through_the_statistics_of_the_batch() -> None:
     tk.testing.check_grads(loss, (norm, x), order=1)
 
 
-def test_what_is_gathered_is_a_constant() -> None:
+def test_running_statistics_are_constants_in_derivatives() -> None:
     norm = nn.BatchNorm(2)
     x = tk.random.normal(KEY, (4, 2))
     gradient = tk.grad(lambda x: norm.train(x, norm.initial_state())[1].mean.sum())(x)
@@ -146,7 +146,7 @@ def test_what_is_gathered_is_a_constant() -> None:
         (lambda: nn.BatchNorm(2).train(tk.zeros((3, 2)), (1, 2, 3)), "BatchNorm: needs a state, got tuple"),
     ],
 )
-def test_what_makes_no_sense_is_refused(make: Any, message: str) -> None:
+def test_bad_arguments_are_refused(make: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         make()
 

@@ -1,4 +1,4 @@
-"""Recurrent layers: the scan is the loop, steps can be taken in parts, and a network of them remembers."""
+"""Recurrent layers: they agree with a loop, sequences can be split, and a network learns to remember."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def linear(weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
 
 
 def by_hand(layer: Any, x: Tensor) -> list[Tensor]:
-    """The outputs of a sequence (steps, inputs), by the formulas of the definition, one gate after the other."""
+    """The outputs of a sequence (steps, inputs) by the formulas of the definition, gate by gate."""
     width = layer.state_weight.shape[1]
 
     def part(i: int, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
@@ -49,7 +49,7 @@ def by_hand(layer: Any, x: Tensor) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_scan_is_the_loop(kind: Any, backend: str) -> None:
+def test_the_scan_agrees_with_a_loop(kind: Any, backend: str) -> None:
     layer = kind(3, 2, key=tk.random.key(0), dtype=tk.float64)
     x = tk.random.normal(tk.random.key(1), (4, 3), tk.float64)
     outputs, state = layer(x)
@@ -60,7 +60,7 @@ def test_the_scan_is_the_loop(kind: Any, backend: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_sequence_in_two_parts_is_the_sequence(kind: Any) -> None:
+def test_a_sequence_can_be_processed_in_two_parts(kind: Any) -> None:
     layer = kind(3, 2, key=KEY, dtype=tk.float64)
     x = tk.random.normal(tk.random.key(1), (2, 5, 3), tk.float64)
     outputs, last = layer(x)
@@ -71,7 +71,7 @@ def test_a_sequence_in_two_parts_is_the_sequence(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_axes_in_front_are_examples(kind: Any) -> None:
+def test_leading_axes_are_batch_axes(kind: Any) -> None:
     layer = kind(3, 2, key=KEY, dtype=tk.float64)
     x = tk.random.normal(tk.random.key(1), (2, 2, 4, 3), tk.float64)
     outputs, _ = layer(x)
@@ -85,7 +85,7 @@ def test_axes_in_front_are_examples(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_parameters_begin_between_the_limits_of_the_width(kind: Any) -> None:
+def test_initial_parameters_are_within_the_bounds(kind: Any) -> None:
     layer = kind(3, 25, key=KEY)
     numbers = [x for leaf in tree.leaves(layer) for x in leaf.ravel().tolist()]
     assert -0.2 <= min(numbers) < -0.19 and 0.19 < max(numbers) <= 0.2
@@ -94,8 +94,8 @@ def test_parameters_begin_between_the_limits_of_the_width(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_learns_what_came_first(kind: Any) -> None:
-    """The label is the sign of the first number of a sequence, whatever comes after it."""
+def test_it_learns_the_first_element_of_a_sequence(kind: Any) -> None:
+    """The label is the sign of the first number of a sequence."""
     x = tk.random.normal(tk.random.key(1), (32, 6, 1))
     labels = (x[:, 0, 0] > 0.0).astype(tk.int32)
     keys = tk.random.split(KEY)
@@ -119,7 +119,7 @@ def test_it_learns_what_came_first(kind: Any) -> None:
     assert losses[0] > 0.5 > 0.2 > losses[-1]
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_inputs_and_states_that_do_not_fit_are_refused() -> None:
     layer, x = nn.LSTM(3, 2, key=KEY), tk.ones((2, 5, 3))
     zeros = tk.zeros((2, 2))
     with pytest.raises(ShapeError, match=r"LSTM: got shape \(2, 3, 5\), need \(\.\.\., steps, 3\)"):

@@ -1,4 +1,4 @@
-"""Networks of layers one after the other: order, keys, states, and how they begin."""
+"""Sequences of layers: order, keys, states and initial parameters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_network_applies_its_layers_in_order(backend: str) -> None:
     assert model(tk.tensor(x, tk.float64)).item() == pytest.approx(expected, abs=1e-14)
 
 
-def test_a_bias_begins_at_zero_and_may_be_left_out() -> None:
+def test_a_bias_is_initially_zero_and_optional() -> None:
     model = nn.Sequential(nn.Linear(3, 4, key=KEY), tk.tanh, nn.Linear(4, 2, bias=False, key=KEY))
     assert list(nn.named_parameters(model)) == ["layers.0.weight", "layers.0.bias", "layers.2.weight"]
     assert model[0].bias.tolist() == [0.0] * 4
@@ -35,14 +35,14 @@ def test_a_bias_begins_at_zero_and_may_be_left_out() -> None:
     assert len(model) == len(list(model)) == 3
 
 
-def test_layers_begin_with_different_numbers_that_the_key_decides() -> None:
+def test_initial_parameters_depend_on_the_key_and_differ_between_layers() -> None:
     model = nn.mlp((4, 4, 4), key=KEY)
     assert model[0].weight.tolist() != model[2].weight.tolist()
     again = nn.mlp((4, 4, 4), key=KEY)
     assert tree.map(Tensor.tolist, tree.leaves(model)) == tree.map(Tensor.tolist, tree.leaves(again))
 
 
-def test_parameters_begin_alike_on_every_backend() -> None:
+def test_initial_parameters_agree_between_backends() -> None:
     numpy, reference = (
         nn.mlp((5, 7, 3), key=tk.random.key(3, backend=name)) for name in ("numpy", "reference")
     )
@@ -53,7 +53,7 @@ def test_parameters_begin_alike_on_every_backend() -> None:
 
 def test_keys_reach_the_layers_that_take_them() -> None:
     class Noise(nn.Module):
-        """Adds what its key draws."""
+        """Adds random numbers drawn with its key."""
 
         def __call__(self, x: Tensor, *, key: Tensor | None = None) -> Tensor:
             return x if key is None else x + tk.random.normal(key, x.shape)
@@ -77,7 +77,7 @@ def test_a_network_needs_two_sizes() -> None:
 
 
 def with_states() -> nn.Sequential:
-    """A network in whose depth two layers remember something, and one forgets at random."""
+    """A nested network with two layers that have a state and a dropout layer."""
     keys = tk.random.split(KEY, 3)
     inner = nn.Residual(nn.Linear(4, 4, key=keys[1]), nn.BatchNorm(4), tk.tanh, nn.Dropout(0.5))
     return nn.Sequential(nn.Linear(3, 4, key=keys[0]), nn.BatchNorm(4), inner, nn.Linear(4, 2, key=keys[2]))
@@ -104,7 +104,7 @@ def test_training_carries_the_state_along_and_a_call_uses_it() -> None:
     assert model(x, state).tolist() == evaluated.tolist() != y.tolist()
 
 
-def test_training_gives_keys_to_layers_in_depth() -> None:
+def test_training_passes_keys_to_nested_layers() -> None:
     model, x = with_states(), tk.random.normal(KEY, (5, 3))
     state = model.initial_state()
     plain, first, again, other = (
@@ -132,7 +132,9 @@ def test_training_with_a_state_goes_through_jit_and_grad(backend: str) -> None:
         assert state[1].batches.item() == batches
         assert value.item() > 0.0
         assert tree.structure(gradient) == tree.structure(model)
-        assert gradient[0].bias.tolist() == pytest.approx([0.0] * 3, abs=1e-6)  # a mean takes a bias away
+        assert gradient[0].bias.tolist() == pytest.approx(
+            [0.0] * 3, abs=1e-6
+        )  # subtracting the mean cancels a bias
 
 
 def test_a_state_that_is_missing_or_does_not_fit_is_refused() -> None:
@@ -152,7 +154,7 @@ def test_a_state_that_is_missing_or_does_not_fit_is_refused() -> None:
 # ---- residual ----------------------------------------------------------------------------------------------
 
 
-def test_a_residual_adds_what_went_in(backend: str) -> None:
+def test_a_residual_adds_its_input(backend: str) -> None:
     layer = nn.Linear(3, 3, key=tk.random.key(0))
     x = tk.random.normal(tk.random.key(1), (4, 3))
     assert nn.Residual(layer, tk.relu)(x).tolist() == (x + tk.relu(layer(x))).tolist()
@@ -177,7 +179,7 @@ def test_flatten_joins_axes() -> None:
             flatten(x)
 
 
-def test_a_part_of_a_network_is_one() -> None:
+def test_a_slice_of_a_network_is_a_network() -> None:
     model = nn.mlp((2, 3, 1), tk.tanh, key=tk.random.key(0))
     x = tk.ones((4, 2))
     assert isinstance(model[:2], nn.Sequential)

@@ -71,7 +71,7 @@ def test_a_linear_layer() -> None:
 
 
 @pytest.mark.feature(154)
-def test_a_seed_decides_what_is_drawn_and_nothing_else_does() -> None:
+def test_only_the_seed_determines_the_weights() -> None:
     random.seed(1)
     before = random.getstate()
     assert values(Linear(2, 2, seed=5).parameters["W"]) == values(Linear(2, 2, seed=5).parameters["W"])
@@ -80,7 +80,7 @@ def test_a_seed_decides_what_is_drawn_and_nothing_else_does() -> None:
 
 
 @pytest.mark.feature(156)
-def test_a_sequence_gives_what_its_layers_give_one_after_the_other() -> None:
+def test_a_sequence_applies_its_layers_in_order() -> None:
     layers = [Linear(2, 3, activation=tanh, seed=1), Linear(3, 1, seed=2)]
     x = Vector(0.5, -0.25)
     assert values(Sequential(layers)(x)) == values(layers[1](layers[0](x)))
@@ -90,7 +90,7 @@ def test_a_sequence_gives_what_its_layers_give_one_after_the_other() -> None:
 
 
 @pytest.mark.feature(153)
-def test_a_component_by_hand() -> None:
+def test_a_custom_component() -> None:
     class Scale(Component):
         def __init__(self) -> None:
             super().__init__()
@@ -117,7 +117,7 @@ def test_a_component_by_hand() -> None:
     [(He(), math.sqrt(2 / 50)), (Xavier(), math.sqrt(2 / 150)), (Normal(0.3), 0.3), (Zeros(), 0.0)],
     ids=repr,
 )
-def test_initialisers_draw_with_their_deviation(initialiser: Any, deviation: float) -> None:
+def test_initialisers_have_their_standard_deviation(initialiser: Any, deviation: float) -> None:
     weights = initialiser(100, 50, random.Random(0))
     assert weights.shape == (100, 50) and len({id(v) for row in weights for v in row}) == 5000
     found = [x for row in values(weights) for x in row]
@@ -168,7 +168,7 @@ def gradients_of(count: int) -> list[Numbers]:
 
 @pytest.mark.feature(157)
 @pytest.mark.parametrize("name", OPTIMISERS)
-def test_optimisers_take_the_published_steps(name: str) -> None:
+def test_optimisers_agree_with_the_published_algorithms(name: str) -> None:
     make, plain = OPTIMISERS[name]
     start = [1.0, -2.0, 3.0, 0.5, 0.25, -1.0]
     vertices = [Vertex(x) for x in start]
@@ -186,7 +186,7 @@ def test_optimisers_take_the_published_steps(name: str) -> None:
 
 @pytest.mark.feature(157)
 @pytest.mark.parametrize("name", OPTIMISERS)
-def test_optimisers_move_tensors(name: str, backend: str) -> None:
+def test_optimisers_update_tensors(name: str, backend: str) -> None:
     make, plain = OPTIMISERS[name]
     start, gradients = [1.0, -2.0, 3.0], gradients_of(3)
     w = Vertex(tk.tensor(start, "float64"))
@@ -198,7 +198,7 @@ def test_optimisers_move_tensors(name: str, backend: str) -> None:
 
 
 @pytest.mark.parametrize("optimiser", [SGD, MomentumSGD, Adam])
-def test_what_is_no_parameter_is_named_by_its_place(optimiser: type[Optimiser]) -> None:
+def test_invalid_parameters_are_named_by_their_path(optimiser: type[Optimiser]) -> None:
     with pytest.raises(ArgumentError, match=r"parameters\['0'\]\['W'\]\[1\] is of type float, need a Vertex"):
         optimiser({"0": {"W": [Vertex(1.0), 2.0]}}, 0.1)
 

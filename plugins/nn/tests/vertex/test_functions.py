@@ -1,4 +1,4 @@
-"""Functions of vertices: those of the op table, sums and products, and those that users write."""
+"""Functions of vertices: ops, sums and products, and custom functions."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def pulled(of_tensors: Callable[..., Any], t: float, *operands: float) -> list[float]:
-    """The cotangents that tensorken gives, in double precision, where its ops are Python's functions of floats."""
+    """Tensorken's cotangents in double precision, on a backend whose ops are Python's functions of floats."""
     with tk.use_backend("reference"):
         _, pull_back = tk.vjp(of_tensors, *[tk.scalar(x, "float64") for x in operands])
         return [x.item() for x in pull_back(tk.scalar(t, "float64"))]
 
 
 def same(a: float, b: float) -> bool:
-    """But for the last digits, as the reference backend runs some ops by way of others."""
+    """Up to the last digits, as the reference backend computes some ops by their bodies."""
     return math.isclose(a, b, rel_tol=1e-14) or (math.isnan(a) and math.isnan(b))
 
 
@@ -48,8 +48,8 @@ def same(a: float, b: float) -> bool:
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
-def test_the_derivative_of_floats_is_that_of_the_op(name: str) -> None:
-    """At the edges, too; whatever is added to the table is held to it."""
+def test_derivatives_of_floats_agree_with_the_op(name: str) -> None:
+    """Also at edge cases; the test covers all ops of the table."""
     op = OPS[name]
     assert op.scalar is not None and op.arity is not None
     low, high = op.domain
@@ -65,7 +65,7 @@ def test_the_derivative_of_floats_is_that_of_the_op(name: str) -> None:
 
 
 @pytest.mark.parametrize("function", BUILT_IN, ids=lambda function: function.name)
-def test_a_function_of_floats_and_of_tensors_is_one(function: Elementwise, backend: str) -> None:
+def test_functions_of_floats_and_tensors_agree(function: Elementwise, backend: str) -> None:
     op = OPS[function.name]
     low, high = op.domain
     numbers = [low + (high - low) * k / 5 for k in (1, 3)][: op.arity]
@@ -94,7 +94,7 @@ def test_relu_is_flat_at_zero() -> None:
     assert [functions.relu.backward(Vertex(x)) for x in (-1.0, 0.0, 1.0)] == [(0.0,), (0.0,), (1.0,)]
 
 
-def test_a_wrong_number_of_arguments_is_told() -> None:
+def test_a_wrong_number_of_arguments_is_refused() -> None:
     with pytest.raises(ArgumentError, match="sin: need 1 argument, got 2"):
         functions.sin(Vertex(1.0), Vertex(2.0))
     with pytest.raises(ArgumentError, match="Add: need at least one argument, got none"):
@@ -107,7 +107,7 @@ def test_a_wrong_number_of_arguments_is_told() -> None:
 @pytest.mark.feature(149)
 @pytest.mark.parametrize("symbol", OPERATORS)
 @pytest.mark.parametrize(("a", "b"), [(1.25, 0.5), (0.75, 3.0), (3, 2), (2.5, 2)])
-def test_operators_give_what_they_give_for_floats(symbol: str, a: float, b: float) -> None:
+def test_operators_agree_with_floats(symbol: str, a: float, b: float) -> None:
     apply = OPERATORS[symbol]
     slopes = pulled(apply, 1.0, a, b)
     for left, right in [
@@ -156,14 +156,14 @@ def test_operators_broadcast_tensors(symbol: str, shapes: tuple[Any, Any], backe
 
 
 @pytest.mark.parametrize("symbol", OPERATORS)
-def test_a_number_beside_a_tensor_takes_its_dtype(symbol: str, backend: str) -> None:
+def test_a_number_with_a_tensor_takes_its_dtype(symbol: str, backend: str) -> None:
     apply, x = OPERATORS[symbol], Vertex(tk.tensor([1.5, 2.5]))
     for y in (apply(x, 2), apply(x, 2.0), apply(2.0, x), apply(x, Vertex(2.0)), apply(Vertex(2.0), x)):
         assert y.value.dtype is tk.float32
 
 
 @pytest.mark.parametrize("symbol", OPERATORS)
-def test_the_gradient_of_a_float_beside_a_tensor_is_a_float(symbol: str, backend: str) -> None:
+def test_the_gradient_of_a_float_with_a_tensor_is_a_float(symbol: str, backend: str) -> None:
     apply, t = OPERATORS[symbol], tk.tensor([1.0, 3.0], "float64")
     for swapped in (False, True):
         a, b = Vertex(0.7), Vertex(tk.tensor([1.5, 2.5], "float64"))
@@ -179,7 +179,7 @@ def test_the_gradient_of_a_float_beside_a_tensor_is_a_float(symbol: str, backend
 
 
 @pytest.mark.feature(148)
-def test_a_product_of_many_divides_by_nothing() -> None:
+def test_the_derivative_of_a_product_handles_zeros() -> None:
     values = [2.0, 0.0, 3.0, -1.0, 0.5]
     vertices = [Vertex(x) for x in values]
     mult(*vertices).backward()
@@ -190,7 +190,7 @@ def test_a_product_of_many_divides_by_nothing() -> None:
 
 @pytest.mark.feature(148)
 def test_sums_add_from_the_left() -> None:
-    """Whichever way Python's own sum of floats rounds."""
+    """However Python's own sum of floats rounds."""
     assert add(*map(Vertex, [1e16, 1.0, 1.0, -1e16])).value == 0.0
 
 
@@ -211,11 +211,11 @@ def test_sums_and_products_of_tensors(backend: str) -> None:
             assert vertex.grad.ravel().tolist() == pytest.approx(x.ravel().tolist(), rel=1e-14)
 
 
-# ---- functions of users ----------------------------------------------------------------------------------------
+# ---- custom functions ------------------------------------------------------------------------------------------
 
 
 class Hypotenuse(Function):
-    """sqrt(x**2 + y**2), for floats and, element by element, for tensors."""
+    """sqrt(x**2 + y**2), elementwise for tensors."""
 
     @staticmethod
     def forward(*args: Any) -> Vertex:
@@ -230,7 +230,7 @@ class Hypotenuse(Function):
 
 
 @pytest.mark.feature(147)
-def test_a_function_by_hand() -> None:
+def test_a_custom_function() -> None:
     x = Vertex(3.0)
     z = Hypotenuse()(x, 4.0)
     (z * 2.0).backward()
@@ -239,7 +239,7 @@ def test_a_function_by_hand() -> None:
 
 
 @pytest.mark.feature(147)
-def test_a_function_by_hand_broadcasts(backend: str) -> None:
+def test_a_custom_function_broadcasts(backend: str) -> None:
     x, y, f = Vertex(tk.tensor([[3.0], [5.0]])), Vertex(tk.tensor([4.0, 12.0], "float64")), Vertex(1.0)
     z = Hypotenuse()(x, y) + Hypotenuse()(y, f) + Hypotenuse()(2.0, y)
     z.backward(tk.ones((2, 2), "float64"))
@@ -255,7 +255,7 @@ def test_a_function_by_hand_broadcasts(backend: str) -> None:
 
 
 @pytest.mark.feature(147)
-def test_a_function_may_return_its_argument_or_what_has_parents() -> None:
+def test_a_function_may_return_its_argument_or_a_vertex_with_parents() -> None:
     class Same(Function):
         @staticmethod
         def forward(*args: Vertex) -> Vertex:
@@ -281,7 +281,7 @@ def test_a_function_may_return_its_argument_or_what_has_parents() -> None:
 
 
 @pytest.mark.feature(147)
-def test_mistakes_in_a_function_are_told() -> None:
+def test_mistakes_in_a_custom_function_are_reported() -> None:
     class Wrong(Function):
         @staticmethod
         def forward(*args: Vertex) -> Any:
@@ -319,7 +319,7 @@ def test_any_function_of_tensors_can_be_lifted(backend: str) -> None:
     assert functions.mean(x, axis=0).value.tolist() == [2.0, 3.0]
 
 
-def test_what_lifted_functions_refuse() -> None:
+def test_lifted_functions_refuse_bad_arguments() -> None:
     with pytest.raises(ArgumentError, match="matmul: need a tensor among the arguments"):
         matmul(Vertex(1.0), Vertex(2.0))
     with pytest.raises(ArgumentError, match="frexp: need one tensor as the result, got"):

@@ -43,7 +43,7 @@ def test_a_vector_is_made_of_arguments_or_of_one_sequence(vector: Vector) -> Non
 
 
 @pytest.mark.feature(150)
-def test_a_vector_keeps_the_vertices_that_it_is_given() -> None:
+def test_a_vector_keeps_its_vertices() -> None:
     x = Vertex(3.0)
     assert Vector(1.0, x)[1] is x and Vector(x)[0] is x
 
@@ -67,13 +67,13 @@ def test_other_elements_are_refused(elements: tuple[Any, ...], message: str) -> 
 
 @pytest.mark.feature(150)
 @pytest.mark.parametrize("elements", [(), ([],)])
-def test_a_vector_has_elements(elements: tuple[Any, ...]) -> None:
+def test_an_empty_vector_is_refused(elements: tuple[Any, ...]) -> None:
     with pytest.raises(ValueError, match="Vector: need at least one element, got none"):
         Vector(*elements)
 
 
 @pytest.mark.feature(150)
-def test_vectors_compute_element_by_element() -> None:
+def test_vectors_compute_elementwise() -> None:
     v, w, x = Vector(1.0, -2.0), Vector(4.0, 5.0), Vertex(2.0)
     for found, wanted in [
         (v + w, [5.0, 3.0]),
@@ -134,14 +134,14 @@ def test_a_matrix_has_rows_and_columns_of_the_same_vertices() -> None:
 
 @pytest.mark.feature(151)
 @pytest.mark.parametrize("key", [2, (0, 3), (2, 0), -3])
-def test_places_outside_are_refused(key: Any) -> None:
+def test_indices_out_of_range_are_refused(key: Any) -> None:
     with pytest.raises(IndexError):
         Matrix(A)[key]
 
 
 @pytest.mark.feature(151)
 @pytest.mark.parametrize("key", [1.0, (0, 1, 2), (0,), (0.0, 1), "0", None])
-def test_keys_of_another_kind_are_refused(key: Any) -> None:
+def test_keys_of_another_type_are_refused(key: Any) -> None:
     with pytest.raises(IndexError, match="Matrix: need a row r, or a row and a column r, c, got"):
         Matrix(A)[key]
 
@@ -163,13 +163,13 @@ def test_keys_of_another_kind_are_refused(key: Any) -> None:
         ([1.0, 2.0], TypeError, "row 0 is of type float, need a sequence of floats or vertices"),
     ],
 )
-def test_what_is_no_matrix(data: Any, error: type[Exception], message: str) -> None:
+def test_malformed_matrices_are_refused(data: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=f"Matrix: .*{message}"):
         Matrix(data)
 
 
 @pytest.mark.feature(151)
-def test_matrices_compute_element_by_element() -> None:
+def test_matrices_compute_elementwise() -> None:
     m, a = Matrix(A), np.array(A)
     for found, wanted in [
         (m + m, a + a),
@@ -224,7 +224,7 @@ def test_products_of_other_shapes_are_refused(other: Any, message: str) -> None:
         Matrix(A).dot(other)
 
 
-def test_products_with_other_things_are_refused() -> None:
+def test_products_with_other_types_are_refused() -> None:
     with pytest.raises(ArgumentError, match="dot: need a Vector or a Matrix, got list"):
         Matrix(A).dot(A)  # type: ignore[call-overload]
     for other in (A, 2.0, Vertex(2.0)):
@@ -232,5 +232,5 @@ def test_products_with_other_things_are_refused() -> None:
             Matrix(A) @ other
 
 
-def test_a_function_of_each_element() -> None:
+def test_functions_map_over_elements() -> None:
     assert numbers(Matrix([[0.0]]).map(tanh)) == [[0.0]]

@@ -1,4 +1,4 @@
-"""Vertices: values, gradients, the order in which gradients are found, comparisons."""
+"""Vertices: values, gradients, topological order and comparisons."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_number_of_any_kind_becomes_a_float(number: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [True, "3", None, [3.0], np.ones(2)])
-def test_what_is_no_number_is_refused(value: Any) -> None:
+def test_values_that_are_not_numbers_are_refused(value: Any) -> None:
     with pytest.raises(ArgumentError, match="Vertex: need a number or a tensor, got"):
         Vertex(value)
     with pytest.raises(TypeError):
@@ -65,7 +65,7 @@ def test_backward_starts_from_one_and_sums_over_paths() -> None:
 
 @pytest.mark.feature(146)
 def test_leaves_accumulate_until_they_are_reset() -> None:
-    """Only leaves: with what is in between kept, too, the second time would give 20, which is no derivative."""
+    """Only leaves accumulate; if vertices in between did, the second call would give 20."""
     x = Vertex(3.0)
     square = x * x
     y = square + x
@@ -86,7 +86,7 @@ def test_two_results_may_share_what_they_are_computed_from() -> None:
     assert x.grad == 6.0 + 12.0
 
 
-def test_backward_may_start_from_any_number() -> None:
+def test_backward_accepts_any_initial_cotangent() -> None:
     x = Vertex(3.0)
     (x * x).backward(0.5)
     assert x.grad == 3.0
@@ -107,14 +107,14 @@ def test_nothing_is_added_if_a_function_fails() -> None:
     assert x.grad == 0.0
 
 
-def test_what_no_derivative_leads_to_is_left_alone() -> None:
+def test_vertices_without_a_derivative_are_unchanged() -> None:
     x = Vertex(3.0)
     y = Vertex(1.0, (x * 2.0, x), lambda z: (None, z.grad))
     y.backward()
     assert (x.grad, y.parents[0].grad) == (1.0, 0.0)
 
 
-def test_what_is_not_reached_is_left_alone() -> None:
+def test_unreached_vertices_are_unchanged() -> None:
     x, y = Vertex(1.0), Vertex(2.0)
     x.grad = y.grad = 5.0
     (y * 1.0).backward()
@@ -123,7 +123,7 @@ def test_what_is_not_reached_is_left_alone() -> None:
 
 
 @pytest.mark.feature(144)
-def test_each_vertex_stands_before_its_parents() -> None:
+def test_each_vertex_comes_before_its_parents() -> None:
     x, y = Vertex(1.0), Vertex(2.0)
     a = x * y
     b = a + x
@@ -136,7 +136,7 @@ def test_each_vertex_stands_before_its_parents() -> None:
 
 @pytest.mark.feature(144)
 def test_a_long_chain_needs_no_recursion() -> None:
-    """Neither for its derivatives, nor to be thrown away, also by the collector of cycles."""
+    """Neither for its derivatives nor for its deallocation, also by the garbage collector."""
     x = Vertex(1.0)
     y = x
     for _ in range(LONG):
@@ -167,7 +167,7 @@ def test_leaves_can_be_copied() -> None:
 
 
 @pytest.mark.feature(149)
-def test_comparisons_look_at_values() -> None:
+def test_comparisons_use_values() -> None:
     x, y = Vertex(1.0), Vertex(2.0)
     assert x < y and x <= 1.0 and y > 1 and y >= 2.0 and x == 1.0 and x != y
     assert not any([y < x, y <= 1.0, x > 1, x >= 2.0, x == y, x != 1.0])
@@ -178,12 +178,12 @@ def test_comparisons_look_at_values() -> None:
         assert x < "1.0"
 
 
-def test_sets_and_dicts_tell_vertices_apart_by_identity() -> None:
+def test_sets_and_dicts_compare_vertices_by_identity() -> None:
     x, y = Vertex(1.0), Vertex(1.0)
     assert x == y and len({x, y, x}) == 2 and {x: "x", y: "y"}[x] == "x"
 
 
-def test_no_function_of_numbers_takes_a_vertex_and_loses_its_derivative() -> None:
+def test_functions_of_numbers_refuse_vertices() -> None:
     with pytest.raises(TypeError):
         math.exp(Vertex(1.0))  # type: ignore[arg-type]
     with pytest.raises(TypeError):
@@ -213,7 +213,7 @@ def test_a_vertex_may_hold_a_tensor(backend: str) -> None:
     assert (x.grad == weights * 2.0).all()
 
 
-def test_a_tensor_of_one_element_needs_no_start(backend: str) -> None:
+def test_a_tensor_of_one_element_needs_no_cotangent(backend: str) -> None:
     x = Vertex(tk.tensor([[2.0]]))
     (x * x).backward()
     assert x.grad.tolist() == [[4.0]]
@@ -226,7 +226,7 @@ def test_comparisons_of_tensors_are_elementwise() -> None:
 
 
 def test_vertices_of_tensors_can_be_traced(backend: str) -> None:
-    """All that happens goes through tensorken's ops, so a training step with vertices compiles like any other."""
+    """Vertices of tensors use tensorken's ops, so a training step with vertices can be compiled."""
 
     def step(w: tk.Tensor, x: tk.Tensor) -> tuple[tk.Tensor, tk.Tensor]:
         weight = Vertex(w)
@@ -255,7 +255,7 @@ def test_vertices_of_tensors_can_be_traced(backend: str) -> None:
         ),
     ],
 )
-def test_a_tensor_may_stand_on_the_left_of_a_vertex(combine: Any) -> None:
+def test_a_tensor_may_be_the_left_operand_of_a_vertex(combine: Any) -> None:
     x, value = tk.tensor([2.0, 5.0], "float64"), tk.tensor([3.0, 0.7], "float64")
     v, w = Vertex(value), Vertex(value)
     found, wanted = combine(x, v), combine(Vertex(x), w)
@@ -266,7 +266,7 @@ def test_a_tensor_may_stand_on_the_left_of_a_vertex(combine: Any) -> None:
     assert v.grad.tolist() == w.grad.tolist()
 
 
-def test_a_tensor_may_stand_on_the_left_of_vectors_and_matrices_and_in_comparisons() -> None:
+def test_a_tensor_may_be_the_left_operand_of_vectors_matrices_and_comparisons() -> None:
     x = tk.tensor(2.0)
     assert [y.value.item() for y in x * Vector([1.0, 3.0])] == [2.0, 6.0]
     assert [[y.value.item() for y in row] for row in (x - Matrix([[1.0, 3.0]])).rows] == [[1.0, -1.0]]

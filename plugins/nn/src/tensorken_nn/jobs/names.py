@@ -223,7 +223,7 @@ def mean_loss(model: Any, inputs: Tensor, labels: Tensor) -> float:
 _negative_log_likelihood = tk.jit(negative_log_likelihood)
 
 
-# ---- sampling -------------------------------------------------------------------------------------------
+# ---- sampling ------------------------------------------------------------------------------------------------
 
 
 def summarize(learner: Learner, settings: Settings, vocabulary: Vocabulary, longest: int) -> Summary:

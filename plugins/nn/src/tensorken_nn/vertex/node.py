@@ -170,7 +170,7 @@ class Vertex:
         for vertex in self.topological_order():
             vertex.grad = 0.0
 
-    # ---- operators ---------------------------
+    # ---- operators -------------------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Vertex:
         return OPERATORS["add"](self, other) if is_operand(other) else NotImplemented
