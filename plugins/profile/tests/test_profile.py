@@ -1,4 +1,4 @@
-"""What a profile notes: each op once, when it runs, for the line that it is for; and that nothing stays behind."""
+"""Profiles: each op is recorded once, when it runs, with its line; the end of a profile restores everything."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tensorken_core.rewriting.fuse import Fuse
 from tensorken_core.rewriting.shape_tracker import ShapeTracker
 from tensorken_core.rewriting.wrapper import Wrapper
 from tensorken_numpy.backend import Numpy
-from tensorken_profile.watching import Watched
+from tensorken_profile.instrumentation import Instrumented
 from tensorken_reference.backend import Reference
 
 
@@ -57,61 +57,63 @@ TRANSFORMS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("wrap", [Fuse, lambda raw: ShapeTracker(Fuse(raw)), ShapeTracker, lambda raw: raw])
 @pytest.mark.parametrize("name", TRANSFORMS)
-def test_each_op_is_noted_once_under_any_transform(name: str, wrap: Callable[[Any], Any]) -> None:
+def test_each_op_is_recorded_once_under_any_transform(name: str, wrap: Callable[[Any], Any]) -> None:
     raw = Counting()
     x = tk.tensor([[1.0, 2.0], [3.0, 4.0]], backend=wrap(raw))
     raw.clear()
     with tk.profile() as p:
         tk.tree.map(lambda y: y.tolist(), TRANSFORMS[name](x))
-    noted = {name: count for name, count in counts(p).items() if name in OPS}  # not the checkpoint's function
-    assert noted == dict(raw.calls)
+    recorded = {
+        name: count for name, count in counts(p).items() if name in OPS
+    }  # not the checkpoint's function
+    assert recorded == dict(raw.calls)
     assert raw.calls
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)
-def test_results_are_the_same_with_and_without(name: str) -> None:
-    def told() -> Any:
+def test_results_are_the_same_with_and_without_a_profile(name: str) -> None:
+    def run() -> Any:
         return tk.tree.map(lambda y: y.tolist(), TRANSFORMS[name](x))
 
     x = tk.tensor([[1.0, 2.0], [3.0, 4.0]])
-    alone = told()
+    alone = run()
     with tk.profile():
-        assert told() == alone
-    assert told() == alone
+        assert run() == alone
+    assert run() == alone
 
 
-def test_what_is_held_back_is_noted_when_it_runs() -> None:
+def test_deferred_work_is_recorded_when_it_runs() -> None:
     x = tk.eye(8)
     with tk.profile() as p:
         y = x @ x  # the product
         assert "fused_multiply_add" not in counts(p)
-        y.tolist()  # the reading
+        y.tolist()  # the read
     (event,) = [event for event in p.events if event.name == "fused_multiply_add"]
-    assert str(event.line) == line("the reading")
+    assert str(event.line) == line("the read")
     assert (event.flop, event.bytes) == (2 * 8**3, 3 * 8 * 8 * 4)
     assert counts(p, "data") == {"ravel": 1}
 
 
-def test_a_body_is_not_counted_with_what_it_runs() -> None:
+def test_a_body_does_not_count_its_inner_ops() -> None:
     x = tk.tensor([[1.0, 2.0]], backend=Required())
     with tk.profile() as p:
         tk.softmax(x)
-    (whole,) = [event for event in p.events if event.name == "softmax"]
-    assert whole.flop == whole.bytes == 0
+    (outer,) = [event for event in p.events if event.name == "softmax"]
+    assert outer.flop == outer.bytes == 0
     assert {"exp", "max"} <= set(counts(p))
-    inside = [event for event in p.events if event is not whole]
+    inside = [event for event in p.events if event is not outer]
     assert all(
-        [whole.start <= e.start and e.start + e.duration <= whole.start + whole.duration for e in inside]
+        [outer.start <= e.start and e.start + e.duration <= outer.start + outer.duration for e in inside]
     )
-    assert 0 <= whole.own <= whole.duration - max([event.duration for event in inside])
+    assert 0 <= outer.self_time <= outer.duration - max([event.duration for event in inside])
 
 
-def test_own_times_add_up_to_less_than_the_block() -> None:
+def test_self_times_add_up_to_less_than_the_block() -> None:
     x = tk.eye(30)
     with tk.profile() as p:
         for _ in range(20):
             tk.grad(model)(x)
-    assert 0 < sum([event.own for event in p.events]) < 1e9 * p.time
+    assert 0 < sum([event.self_time for event in p.events]) < 1e9 * p.time
     assert sum([row.share for row in p.by_op()]) == pytest.approx(1.0)
     assert sum([row.calls for row in p.by_op()]) == len(p.events) == sum([row.calls for row in p.by_line()])
 
@@ -119,7 +121,7 @@ def test_own_times_add_up_to_less_than_the_block() -> None:
 # ---- lines -------------------------------------------------------------------------------------------------
 
 
-def test_time_is_told_by_the_users_lines() -> None:
+def test_time_is_attributed_to_the_users_lines() -> None:
     with tk.profile() as p:
         model(tk.eye(4)).item()  # the call
     rows = {row.name: row for row in p.by_line()}
@@ -133,8 +135,8 @@ def test_a_derivative_belongs_to_the_line_that_made_the_value() -> None:
         tk.grad(model)(x)
     (event,) = [event for event in p.events if event.name == "sech_squared"]
     assert str(event.line) == line("the hidden values")
-    assert {event.pulled for event in p.events if event.pulled} >= {"tanh"}
-    assert not [event for event in p.events if event.pulled is None and event.name == "sech_squared"]
+    assert {event.derivative_of for event in p.events if event.derivative_of} >= {"tanh"}
+    assert not [event for event in p.events if event.derivative_of is None and event.name == "sech_squared"]
 
 
 def test_an_equation_belongs_to_the_line_that_it_was_traced_from() -> None:
@@ -167,7 +169,7 @@ def test_each_call_of_a_program_is_an_event_and_preparing_it_another() -> None:
     assert counts(again, "program") == {"model": 1}
 
 
-def test_what_a_program_costs_does_not_depend_on_how_its_operands_are_held() -> None:
+def test_the_cost_of_a_program_does_not_depend_on_the_wrappers_representation() -> None:
     f = tk.jit(lambda x: tk.tanh(x @ x).sum())
     costs = set()
     for x in (tk.ones((30, 30)), tk.arange(900, dtype="float32").reshape((30, 30))):
@@ -178,7 +180,7 @@ def test_what_a_program_costs_does_not_depend_on_how_its_operands_are_held() -> 
     assert costs == {(2 * 30**3 + 2 * 30**2, 4 * 30**2 + 4)}
 
 
-def test_a_program_is_noted_that_takes_the_memory_of_its_operands() -> None:
+def test_programs_with_donated_operands_are_recorded() -> None:
     f = tk.jit(lambda x, y: (tk.sin(x) * y, y + 1.0), donate_argnums=(0, 1))
     x, y = [tk.arange(90_000, dtype="float32").reshape((300, 300)) / 9e4 for _ in range(2)]
     with tk.profile() as p:
@@ -223,7 +225,7 @@ def test_ops_of_a_program_that_is_run_op_by_op_appear() -> None:
         f(x).item()
     assert counts(p)["tanh"] == 1
     (program,) = [event for event in p.events if event.category == "program"]
-    assert program.flop == 0  # its ops tell
+    assert program.flop == 0  # its ops count
     assert sum([event.flop for event in p.events]) >= 2 * 2 + 1
 
 
@@ -235,19 +237,19 @@ def test_each_step_of_a_loop_is_an_event() -> None:
     assert set(programs.values()) == {5}
 
 
-def test_a_program_of_symbols_is_the_same_text() -> None:
+def test_profiling_does_not_change_symbolic_programs() -> None:
     f = tk.jit(lambda x: tk.sin(x) + 1)
     with tk.profile() as p:
         assert str(f(tk.symbol("x"))) == str(tk.sin(tk.symbol("x")) + 1)
     assert counts(p, "program") == {"<lambda>": 1}
 
 
-def test_what_a_lazy_backend_runs_is_prepared_once_whoever_watches() -> None:
+def test_a_lazy_backend_prepares_its_work_once_under_any_number_of_profiles() -> None:
     backend = Lazy(Numpy())
     x = tk.tensor([1.0, 2.0], backend=backend)
 
     def work() -> None:
-        tk.exp(tk.sin(x)).tolist()  # the reading of delayed work
+        tk.exp(tk.sin(x)).tolist()  # the read of deferred work
 
     profiles = [tk.profile() for _ in range(3)]
     for p in profiles:
@@ -256,7 +258,7 @@ def test_what_a_lazy_backend_runs_is_prepared_once_whoever_watches() -> None:
     assert [sum(counts(p, "prepare").values()) for p in profiles] == [1, 0, 0]
     for p in profiles:
         assert {event.line and str(event.line) for event in p.events if event.category == "program"} == {
-            line("the reading of delayed work")
+            line("the read of deferred work")
         }
         assert sum([event.flop for event in p.events]) == 4
         assert counts(p, "data") == {"ravel": 1}
@@ -265,13 +267,13 @@ def test_what_a_lazy_backend_runs_is_prepared_once_whoever_watches() -> None:
 # ---- memory ------------------------------------------------------------------------------------------------
 
 
-def test_results_count_from_when_they_are_made_until_they_die() -> None:
+def test_results_count_from_creation_until_they_are_freed() -> None:
     x = tk.arange(1000, dtype="float32")
     with tk.profile() as p:
         y = tk.sin(x)
         z = tk.cos(y)
         del y
-        halves = [z[:500], z[500:], z.reshape((10, 100)).T]  # views of what is counted already
+        halves = [z[:500], z[500:], z.reshape((10, 100)).T]  # views of counted results
         del z
         assert p.memory[-1][1] == 4000
         del halves
@@ -282,7 +284,7 @@ def test_results_count_from_when_they_are_made_until_they_die() -> None:
     assert 0 < times[0] < times[-1] < p.time
 
 
-def test_a_view_of_what_was_there_before_takes_nothing_and_a_copy_does() -> None:
+def test_a_view_takes_no_memory_and_a_copy_does() -> None:
     x = tk.arange(600, dtype="float32").reshape((20, 30))
     with tk.profile() as p:
         views = [x.T, x[3:], tk.flip(x)]
@@ -303,12 +305,12 @@ def test_nothing_is_kept_alive() -> None:
     assert p.memory[-1][1] <= 40
 
 
-def test_where_nothing_tells_of_a_death_that_is_said() -> None:
+def test_memory_that_cannot_be_tracked_is_reported() -> None:
     x = tk.tensor([1.0, 2.0], backend=Fuse(Reference()))
     with tk.profile() as p:
         tk.exp(x)
     assert p.peak_bytes == 0
-    assert str(p).endswith("and 8 B more of which nothing tells until when")
+    assert str(p).endswith("and 8 B that cannot be tracked")
 
 
 # ---- threads, several profiles, errors ---------------------------------------------------------------------
@@ -349,7 +351,7 @@ def test_profiles_may_overlap_and_nest() -> None:
     assert counts(second) == {"cos": 1, "exp": 1}
 
 
-def test_it_works_beside_debug_nans() -> None:
+def test_profiles_and_debug_nans_combine() -> None:
     x = tk.tensor([1.0, 4.0])
     for outer, inner in ((tk.profile, tk.debug_nans), (tk.debug_nans, tk.profile)):
         with outer() as p, inner() as q:
@@ -359,25 +361,26 @@ def test_it_works_beside_debug_nans() -> None:
         assert counts(p or q)["sqrt"] == 2
 
 
-def test_once_it_is_over_all_is_as_before() -> None:
+def test_the_end_of_a_profile_restores_everything() -> None:
+    code = ops.run.__code__
     backend = Fuse(Reference())
     x = tk.tensor([1.0], backend=backend)
     tk.ones(3)
     with pytest.raises(ZeroDivisionError), tk.profile() as p:  # noqa: PT012
         tk.sin(x)
-        assert type(backend.raw) is Watched
+        assert type(backend.raw) is Instrumented
         assert repr(backend) == "Fuse(Reference())"
         1 / 0  # noqa: B018
     assert OBSERVERS == []
     for one in (backend, *REGISTRY.loaded()):
-        assert not (isinstance(one, Wrapper) and type(one.raw) is Watched)
-    noted = len(p.events)
+        assert not (isinstance(one, Wrapper) and type(one.raw) is Instrumented)
+    count = len(p.events)
     tk.sin(x)
-    assert len(p.events) == noted == 1
+    assert len(p.events) == count == 1
     assert p.time == p.time
 
 
-def test_an_op_that_fails_is_not_noted_and_disturbs_nothing() -> None:
+def test_a_failing_op_is_not_recorded() -> None:
     class Failing(Reference):
         def sin(self, x: Any) -> Any:
             raise RuntimeError("no sine today")
@@ -391,16 +394,16 @@ def test_an_op_that_fails_is_not_noted_and_disturbs_nothing() -> None:
     assert p.events[0].line is not None
 
 
-def test_a_profile_has_one_block() -> None:
+def test_a_profile_cannot_be_reused() -> None:
     with tk.profile() as p:
         pass
     with pytest.raises(ArgumentError, match="another"), p:
         pass
-    assert str(p).startswith("op  calls  time  bytes  FLOP  share\n0 s noted, of ")
+    assert str(p).startswith("op  calls  time  bytes  FLOP  share\n0 s recorded of ")
     assert p.peak_bytes == 0
 
 
-def test_while_nobody_profiles_an_op_costs_no_more(calls: Callable[[Callable[[], object]], int]) -> None:
+def test_without_a_profile_an_op_makes_no_extra_calls(calls: Callable[[Callable[[], object]], int]) -> None:
     x = tk.ones(3) + tk.zeros(3)
     tk.sin(x)
     before = calls(lambda: tk.sin(x))

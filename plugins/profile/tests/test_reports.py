@@ -1,4 +1,4 @@
-"""Tables that people read, and traces that Perfetto opens."""
+"""Printed tables and exported traces."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hypothesis import given, strategies as st
 
 import tensorken as tk
 from tensorken_profile import Row, Table
-from tensorken_profile.tables import quantity
+from tensorken_profile.tables import format_quantity
 
 
 def saved(path: Path) -> list[dict[str, Any]]:
-    """The events of a small profile of two threads, as they were saved."""
+    """The saved events of a small profile of two threads."""
     x = tk.arange(900, dtype="float32").reshape((30, 30)) / 900.0
     f = tk.jit(lambda x: tk.tanh(x @ x))
 
@@ -39,7 +39,7 @@ def saved(path: Path) -> list[dict[str, Any]]:
     return events
 
 
-def test_a_trace_has_what_the_format_asks_for(tmp_path: Path) -> None:
+def test_a_trace_follows_the_format(tmp_path: Path) -> None:
     """https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU"""
     events = saved(tmp_path / "trace.json")
     assert {event["ph"] for event in events} == {"X", "M", "C"}
@@ -53,7 +53,7 @@ def test_a_trace_has_what_the_format_asks_for(tmp_path: Path) -> None:
         if event["ph"] == "X":
             assert event["dur"] >= 0
             assert event["cat"] in ("op", "program", "trace", "prepare", "data")
-            assert event["args"]["own_us"] <= event["dur"] + 1e-9
+            assert event["args"]["self_us"] <= event["dur"] + 1e-9
     times = [event["ts"] for event in events if event["ph"] != "M"]
     assert times == sorted(times)
     names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
@@ -62,7 +62,7 @@ def test_a_trace_has_what_the_format_asks_for(tmp_path: Path) -> None:
 
 
 def test_events_of_a_thread_nest(tmp_path: Path) -> None:
-    """Else Perfetto drops them."""
+    """Otherwise Perfetto drops them."""
     events = [event for event in saved(tmp_path / "trace.json") if event["ph"] == "X"]
     for thread in {event["tid"] for event in events}:
         open_until: list[float] = []
@@ -77,7 +77,7 @@ def test_events_of_a_thread_nest(tmp_path: Path) -> None:
             open_until.append(end)
 
 
-def test_an_event_says_what_it_was_for(tmp_path: Path) -> None:
+def test_an_event_has_operands_results_and_line(tmp_path: Path) -> None:
     events = saved(tmp_path / "trace.json")
     (softmax,) = [event for event in events if event["name"] == "softmax"]
     assert softmax["args"]["operands"] == softmax["args"]["results"] == ["float32[2]"]
@@ -87,7 +87,7 @@ def test_an_event_says_what_it_was_for(tmp_path: Path) -> None:
     assert max([event["args"]["bytes"] for event in events if event["ph"] == "C"]) >= 3600
 
 
-def test_a_table_is_a_sequence_of_rows_the_longest_first() -> None:
+def test_a_table_is_a_sequence_of_rows_sorted_by_time() -> None:
     rows = [Row("add", 3, 0.001, 12, 3, 0.25), Row("sin", 1, 0.003, 10**7, 2 * 10**9, 0.75)]
     table = Table("op", rows)
     assert [row.name for row in table] == ["sin", "add"]
@@ -99,7 +99,7 @@ def test_a_table_is_a_sequence_of_rows_the_longest_first() -> None:
     ]
 
 
-def test_what_is_printed_is_ascii() -> None:
+def test_all_output_is_ascii() -> None:
     def sine(x: Any) -> Any:
         return tk.sin(x)
 
@@ -112,15 +112,15 @@ def test_what_is_printed_is_ascii() -> None:
 
 
 @given(st.floats(1e-9, 1e6))
-def test_three_digits_of_any_time(seconds: float) -> None:
-    number, unit = quantity(seconds, "s").split()
+def test_times_have_three_digits(seconds: float) -> None:
+    number, unit = format_quantity(seconds, "s").split()
     scale = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[unit]
     assert float(number) * scale == pytest.approx(seconds, rel=0.006)
     assert unit == "s" or float(number) < 1000
 
 
 @given(st.integers(0, 10**12))
-def test_three_digits_of_any_count(count: int) -> None:
-    number, *prefix = quantity(count, "").split()
+def test_counts_have_three_digits(count: int) -> None:
+    number, *prefix = format_quantity(count, "").split()
     scale = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}["".join(prefix)]
     assert float(number) * scale == pytest.approx(count, rel=0.006)

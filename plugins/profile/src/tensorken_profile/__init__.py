@@ -1,6 +1,6 @@
-"""A profiler for Tensorken: what a backend did within a block, how long it took, and for which of the user's lines.
+"""A profiler for Tensorken: time, memory and arithmetic of each op, and the user's line that it ran for.
 
-It looks at the backend alone, so it works under any nesting of transforms, and sees each op once.
+It observes only the backend, so it sees each op once under any nesting of transforms.
 
 >>> import tensorken as tk
 >>> x = tk.eye(64)

@@ -1,4 +1,4 @@
-"""Chrome: events in the Trace Event Format, which Perfetto and chrome://tracing open."""
+"""Export events in the Trace Event Format, for Perfetto and chrome://tracing."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tensorken_profile.costs import Kind
+from tensorken_profile.costs import ShapeDtype
 from tensorken_profile.events import Event
 
 
 def trace_events(
     events: Iterable[Event], threads: Mapping[int, str], memory: Sequence[tuple[int, int]]
 ) -> dict[str, Any]:
-    """The object that is saved as JSON.
+    """The trace as a JSON object.
 
     Args:
-        events: complete events (`"ph": "X"`), in microseconds.
-        threads: the names of the threads, by number.
-        memory: counter events (`"ph": "C"`): nanoseconds, and bytes alive from then on.
+        events: exported as complete events (`"ph": "X"`), in microseconds.
+        threads: the names of the threads by number.
+        memory: pairs of nanoseconds and live bytes from then on, exported as counter events (`"ph": "C"`).
     """
     process = os.getpid()
     entries: list[dict[str, Any]] = [
@@ -43,25 +43,25 @@ def trace_events(
     for when, size in memory:
         counted = {"ph": "C", "name": "live results", "pid": process, "tid": 0}
         entries.append({**counted, "ts": when / 1000, "args": {"bytes": size}})
-    entries.sort(key=lambda entry: entry.get("ts", -1.0))  # what has no time of its own comes first
+    entries.sort(key=lambda entry: entry.get("ts", -1.0))  # metadata, which have no time, come first
     return {"traceEvents": entries, "displayTimeUnit": "ms"}
 
 
 def _arguments(event: Event) -> dict[str, Any]:
-    """What is shown of an event that is clicked on."""
-    known = {
+    """The details of an event that the viewer shows."""
+    details = {
         "op": event.op.name if event.op is not None else event.name,
-        "operands": [_shown(kind) for kind in event.operands],
-        "results": [_shown(kind) for kind in event.results],
-        "own_us": event.own / 1000,
+        "operands": [_type_name(x) for x in event.operands],
+        "results": [_type_name(x) for x in event.results],
+        "self_us": event.self_time / 1000,
         "flop": event.flop,
         "bytes": event.bytes,
         "line": str(event.line) if event.line is not None else None,
-        "derivative_of": event.pulled,
+        "derivative_of": event.derivative_of,
     }
-    return {key: value for key, value in known.items() if value is not None}
+    return {key: value for key, value in details.items() if value is not None}
 
 
-def _shown(kind: Kind) -> str:
-    shape, dtype = kind
+def _type_name(x: ShapeDtype) -> str:
+    shape, dtype = x
     return f"{dtype.name}{list(shape)}"

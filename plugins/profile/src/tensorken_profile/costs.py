@@ -1,6 +1,6 @@
-"""Costs: how much arithmetic an op does and how many bytes it moves, by rules on shapes that are said here once.
+"""Cost model: the arithmetic of an op and the bytes it moves, by rules on shapes.
 
-A count is of the op's definition, not of what a machine does for it: `exp` counts 1 for each element, as `add` does.
+Counts follow the definition of an op, not its implementation: `exp` counts 1 for each element, as `add` does.
 """
 
 from __future__ import annotations
@@ -9,21 +9,20 @@ from collections.abc import Callable, Sequence
 from math import log2, prod
 from typing import Any
 
-from tensorken.programs.passes.inlining import inline
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.op import Op
 from tensorken_core.language.shapes import Shape, multiplied
 from tensorken_core.program.program import Program
 
-Kind = tuple[Shape, DType]
-"""What is known of a value: its shape and its dtype."""
+ShapeDtype = tuple[Shape, DType]
+"""The shape and dtype of a value."""
 
 Rule = Callable[..., float]
 """`(*operand shapes, *params) -> count`."""
 
 
 def _each(count: float) -> Rule:
-    """So much for each element of the first operand."""
+    """A fixed count for each element of the first operand."""
     return lambda shape, *rest: count * prod(shape)
 
 
@@ -36,7 +35,7 @@ def _contracted(a: Shape, b: Shape, axes: Any) -> float:
 
 
 def _matrices(count: Callable[[int, int], float]) -> Rule:
-    """So much for each matrix, of `m` rows and `n` columns with m >= n, in the last two axes."""
+    """A count for each matrix in the last two axes, as a function of its larger size m and its smaller size n."""
 
     def rule(shape: Shape, *rest: Any) -> float:
         n, m = sorted(shape[-2:])
@@ -77,27 +76,27 @@ RULES: dict[str, Rule] = {
     "svdvals": _matrices(lambda m, n: 2 * m * n**2 + 2 * n**3),
     "svd": _matrices(lambda m, n: 6 * m * n**2 + 20 * n**3),
 }  # fmt: skip
-"""Of ops that are not elementwise; one that is not here counts 1 for each element of its results."""
+"""The rules of ops that are not elementwise; other ops count 1 for each element of their results."""
 
-MOVEMENT = frozenset("reshape permute expand flip crop".split())
-"""Ops that a backend whose results may be views of operands does without moving anything."""
+MOVEMENT_OPS = frozenset("reshape permute expand flip crop".split())
+"""Ops that move no data on a backend whose results may be views of operands."""
 
 
-def arithmetic(op: Op, operands: Sequence[Shape], params: Sequence[Any], results: Sequence[Shape]) -> int:
-    """The number of operations on elements: floating-point ones, and integer ones alike.
+def flop_count(op: Op, operands: Sequence[Shape], params: Sequence[Any], results: Sequence[Shape]) -> int:
+    """The number of operations on elements, floating-point or integer.
 
-    Of a loop that says how many steps it has, in all of them; else in one.  Of two branches, in the longer.
+    A loop counts all steps if their number is known, else one. Of two branches, the larger counts.
 
     >>> from tensorken_core.language.op import OPS
-    >>> arithmetic(OPS["fused_multiply_add"], [(2, 3, 1), (1, 3, 4)], [(1,)], [(2, 1, 4)])
+    >>> flop_count(OPS["fused_multiply_add"], [(2, 3, 1), (1, 3, 4)], [(1,)], [(2, 1, 4)])
     48
-    >>> arithmetic(OPS["tanh"], [(2, 3)], [], [(2, 3)])
+    >>> flop_count(OPS["tanh"], [(2, 3)], [], [(2, 3)])
     6
     """
     inner = [param for param in params if isinstance(param, Program)]
     if inner:
-        counts = [arithmetic_of(program) for program in inner]
-        steps = [param for kind, param in zip(op.params, params, strict=True) if kind == "size"]
+        counts = [program_flop_count(program) for program in inner]
+        steps = [param for role, param in zip(op.params, params, strict=True) if role == "size"]
         each = max(counts) if op.name == "cond" else sum(counts)
         count: int = prod(steps) * each
         return count
@@ -107,25 +106,25 @@ def arithmetic(op: Op, operands: Sequence[Shape], params: Sequence[Any], results
     return round(rule(*operands, *params))
 
 
-def arithmetic_of(program: Program) -> int:
-    """That of all its equations, each once."""
+def program_flop_count(program: Program) -> int:
+    """The sum of the counts of all equations of a program."""
 
     def count() -> int:
         return sum(
             [
-                arithmetic(e.op, [v.shape for v in e.operands], e.params, [v.shape for v in e.results])
-                for e in inline(program).equations
+                flop_count(e.op, [v.shape for v in e.operands], e.params, [v.shape for v in e.results])
+                for e in program.equations
             ]
         )
 
     return program.once("arithmetic", count)
 
 
-def size_in_bytes(kinds: Sequence[Kind]) -> int:
-    """What values of these shapes and dtypes take in memory.
+def size_in_bytes(shape_dtypes: Sequence[ShapeDtype]) -> int:
+    """The memory of values of these shapes and dtypes.
 
     >>> import tensorken as tk
     >>> size_in_bytes([((2, 3), tk.float32), ((), tk.bool)])
     25
     """
-    return sum([prod(shape) * dtype.itemsize for shape, dtype in kinds])
+    return sum([prod(shape) * dtype.itemsize for shape, dtype in shape_dtypes])

@@ -1,4 +1,4 @@
-"""Event: something that a backend did, when, for how long, with what and for whom."""
+"""Events: the recorded operations of a backend."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from typing import Any, Literal
 
 from tensorken_core.language.op import Op
 from tensorken_core.source_line import Origin
-from tensorken_profile.costs import MOVEMENT, Kind, arithmetic, size_in_bytes
+from tensorken_profile.costs import MOVEMENT_OPS, ShapeDtype, flop_count, size_in_bytes
 
 Category = Literal["op", "program", "trace", "prepare", "data"]
 
 TITLES = {"trace": "trace ", "prepare": "prepare "}
-"""What stands before the name where an event is no run of what it names, but makes that."""
+"""Prefixes of the titles of events that make a program rather than run it."""
 
-Facts = tuple[Any, ...]
-"""What an Event is made of, in that order: noting that is faster than making one."""
+EventFields = tuple[Any, ...]
+"""The fields of an Event as a tuple, which is faster to make while recording."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that a backend did.
+    """A recorded operation of a backend.
 
     Attributes:
-        name: of the op or program; of data, the backend's method: `new`, `full`, `ravel`, `realize`.
-        category: "op"; "program", a call of one; "trace", the tracing of a function; "prepare", the optimisation and
-            compilation of a program before its first call; "data", what goes to the backend and comes back.
-        start: when it began, in nanoseconds since the profile did.
-        duration: how long it took, in nanoseconds, with all that it led to.
-        own: how much of that was not spent in other events, nor by the profiler.
+        name: of the op or program; for data transfers, the backend's method: `new`, `full`, `ravel`, `realize`.
+        category: "op"; "program", a call of a program; "trace", the tracing of a function; "prepare", the optimisation
+            and compilation of a program before its first call; "data", a transfer to or from the backend.
+        start: nanoseconds since the start of the profile.
+        duration: nanoseconds, including nested events.
+        self_time: nanoseconds, without nested events and the profiler.
         thread: the number of the thread.
         line: the user's line; None if there is none.
-        pulled: in a backward pass, the op whose cotangent was computed.
-        operands: the shape and dtype of each.
-        results: the shape and dtype of each.
-        op: the op; None for data.
-        params: the op's.
-        whole: whether all was done in this event, so that no other event shows a part of it.
+        derivative_of: in a backward pass, the name of the op whose cotangent was computed.
+        operands: the shapes and dtypes of the operands.
+        results: the shapes and dtypes of the results.
+        op: the op; None for data transfers.
+        params: the params of the op.
+        is_leaf: whether no nested event computes a part of it.
         views: whether the backend's results may be views of operands.
     """
 
@@ -44,42 +44,42 @@ class Event:
     category: Category
     start: int
     duration: int
-    own: int
+    self_time: int
     thread: int
     line: Origin | None = None
-    pulled: str | None = None
-    operands: tuple[Kind, ...] = ()
-    results: tuple[Kind, ...] = ()
+    derivative_of: str | None = None
+    operands: tuple[ShapeDtype, ...] = ()
+    results: tuple[ShapeDtype, ...] = ()
     op: Op | None = None
     params: tuple[Any, ...] = ()
-    whole: bool = True
+    is_leaf: bool = True
     views: bool = False
 
     @property
     def title(self) -> str:
-        """The name, with what sets apart the making of a program from its runs."""
+        """The name, with a prefix if the event makes a program rather than runs it."""
         return TITLES.get(self.category, "") + self.name
 
-    def since(self, began: int) -> Event:
-        """The same, its start counted from another one."""
-        return replace(self, start=self.start - began)
+    def relative_to(self, start: int) -> Event:
+        """The event with its start relative to a time."""
+        return replace(self, start=self.start - start)
 
     @property
     def flop(self) -> int:
-        """How many operations on elements it did, by `tensorken_profile.costs`; 0 if other events show them."""
-        if self.op is None or not self.whole or self.category in TITLES:
+        """The number of operations on elements, by `tensorken_profile.costs`; 0 if nested events count them."""
+        if self.op is None or not self.is_leaf or self.category in TITLES:
             return 0
-        shapes = [[shape for shape, _ in kinds] for kinds in (self.operands, self.results)]
-        return arithmetic(self.op, shapes[0], self.params, shapes[1])
+        shapes = [[shape for shape, _ in shape_dtypes] for shape_dtypes in (self.operands, self.results)]
+        return flop_count(self.op, shapes[0], self.params, shapes[1])
 
     @property
     def is_movement(self) -> bool:
         """Whether its results may be views of its operands."""
-        return self.views and self.name in MOVEMENT
+        return self.views and self.name in MOVEMENT_OPS
 
     @property
     def bytes(self) -> int:
-        """How many bytes it read and wrote, if it did each once; 0 if other events show that."""
-        if not self.whole or self.category in TITLES or self.is_movement:
+        """The bytes read and written, each once; 0 if nested events count them."""
+        if not self.is_leaf or self.category in TITLES or self.is_movement:
             return 0
         return size_in_bytes(self.operands) + size_in_bytes(self.results)

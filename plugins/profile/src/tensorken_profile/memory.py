@@ -1,4 +1,4 @@
-"""Memory: how many bytes the results of ops take that are alive, from when they are made until they are freed."""
+"""Memory: the bytes of the live results of ops, from their creation until they are freed."""
 
 from __future__ import annotations
 
@@ -8,67 +8,66 @@ from itertools import accumulate
 from time import perf_counter_ns
 from typing import Any
 
-from tensorken_profile.costs import Kind, size_in_bytes
+from tensorken_profile.costs import ShapeDtype, size_in_bytes
 
 
 class Memory:
-    """The results that ops have made since it was made, as long as something refers to them.
+    """Tracks the memory of the results of ops by weak references, so it keeps nothing live.
 
-    A weak reference tells when a result dies, so nothing is kept alive.  What only is a view is not counted, but keeps
-    the memory that it views: what owns that is asked for as numpy's `base`.
+    A view does not count, but keeps the memory of its owner alive, which is found by following numpy's `base`.
     """
 
     def __init__(self) -> None:
         self.changes: list[tuple[int, int]] = []
-        """When, and by how many bytes, the sum changed."""
-        self.untold = 0
-        """How many bytes results have of whose death nothing is told."""
-        self._alive: dict[int, weakref.ref[Any]] = {}
+        """Times, and the change in bytes at each."""
+        self.untracked = 0
+        """The bytes of results that take no weak references, so that their end cannot be tracked."""
+        self._live: dict[int, weakref.ref[Any]] = {}
 
     def add(
-        self, operands: Sequence[Any], results: Sequence[Any], kinds: Sequence[Kind], views: bool
+        self, operands: Sequence[Any], results: Sequence[Any], shape_dtypes: Sequence[ShapeDtype], views: bool
     ) -> None:
-        """Count results, but not those that are operands or views of them.
+        """Count results, except operands and views of operands.
 
         Args:
-            views: whether results that do not tell who owns their memory are views of operands.
+            views: whether results without a `base` are views of operands.
         """
-        known = [_owner(x) for x in operands]
-        for result, kind in zip(results, kinds, strict=True):
+        owners = [_owner(x) for x in operands]
+        for result, shape_dtype in zip(results, shape_dtypes, strict=True):
             owner = _owner(result)
-            if not (views and not hasattr(result, "base")) and not any([owner is x for x in known]):
-                self._add(owner, kind)
+            if not (views and not hasattr(result, "base")) and not any([owner is x for x in owners]):
+                self._add(owner, shape_dtype)
 
-    def _add(self, owner: Any, kind: Kind) -> None:
-        key, alive, changes = id(owner), self._alive, self.changes
-        if key in alive:
+    def _add(self, owner: Any, shape_dtype: ShapeDtype) -> None:
+        key, live, changes = id(owner), self._live, self.changes
+        if key in live:
             return
-        size = size_in_bytes((kind,))
+        size = size_in_bytes((shape_dtype,))
 
-        def died(_: Any) -> None:  # at any time and in any thread, so that it may wait for no lock
-            if alive.pop(key, None) is not None:
+        def freed(_: Any) -> None:  # called at any time in any thread, so it must not wait for a lock
+            if live.pop(key, None) is not None:
                 changes.append((perf_counter_ns(), -size))
 
         try:
-            alive[key] = weakref.ref(owner, died)
+            live[key] = weakref.ref(owner, freed)
         except TypeError:
-            self.untold += size
+            self.untracked += size
         else:
             changes.append((perf_counter_ns(), size))
 
     def close(self) -> None:
-        """Note nothing any more."""
-        self._alive.clear()
+        """Stop tracking."""
+        self._live.clear()
 
     def timeline(self) -> list[tuple[int, int]]:
-        """The sum after each change, and when that was by `perf_counter_ns`."""
+        """The time of each change by `perf_counter_ns`, and the sum after it."""
         changes = sorted(self.changes[:], key=lambda change: change[0])
         sums = accumulate([size for _, size in changes])
         return [(when, total) for (when, _), total in zip(changes, sums, strict=True)]
 
 
 def _owner(x: Any) -> Any:
-    """What owns the memory of a representation, where it tells."""
+    """The owner of a representation's memory: the end of the chain of `base`."""
     base = getattr(x, "base", None)
     while base is not None:
         x, base = base, getattr(base, "base", None)

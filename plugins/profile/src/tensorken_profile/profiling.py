@@ -1,4 +1,4 @@
-"""Profile: what was recorded within a block, and what can be asked of it."""
+"""The profile of a block: recording and queries."""
 
 from __future__ import annotations
 
@@ -12,111 +12,112 @@ from types import TracebackType
 from typing import Any
 
 from tensorken_core.errors import ArgumentError
-from tensorken_profile import watching
+from tensorken_profile import instrumentation
 from tensorken_profile.chrome import trace_events
-from tensorken_profile.costs import MOVEMENT
-from tensorken_profile.events import Event, Facts
+from tensorken_profile.costs import MOVEMENT_OPS
+from tensorken_profile.events import Event, EventFields
 from tensorken_profile.memory import Memory
-from tensorken_profile.tables import Table, added_up, quantity
+from tensorken_profile.tables import Table, aggregate, format_quantity
 
 
 class Profile:
-    """What backends did within a block; `print` shows a table of it.
+    """The recorded operations of all backends in a block; `print` shows a table.
 
     Attributes:
-        threads: the names of the threads that it was noted in, by their numbers.
+        threads: the names of the recorded threads by their numbers.
     """
 
     def __init__(self) -> None:
-        self._facts: list[Facts] = []
+        self._fields: list[EventFields] = []
         self._events: list[Event] = []
         self.threads: dict[int, str] = {}
         self._memory = Memory()
-        self._began: int | None = None
-        self._ended: int | None = None
+        self._start: int | None = None
+        self._end: int | None = None
 
     def __enter__(self) -> Profile:
-        if self._began is not None:
-            raise ArgumentError("profile: it has had its block; call tk.profile() again for another")
-        self._began = perf_counter_ns()
-        watching.begin(self)
+        if self._start is not None:
+            raise ArgumentError("profile: this profile was already used; call tk.profile() for another")
+        self._start = perf_counter_ns()
+        instrumentation.start(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        watching.end(self)
-        self._ended = perf_counter_ns()
+        instrumentation.stop(self)
+        self._end = perf_counter_ns()
         self._memory.close()
 
-    def record(self, facts: Facts, operands: Sequence[Any], results: Sequence[Any]) -> None:
-        """Note the facts of an event, and the memory of its results."""
-        thread, (kinds, views) = facts[5], facts[9:14:4]
+    def record(self, fields: EventFields, operands: Sequence[Any], results: Sequence[Any]) -> None:
+        """Record an event, and track the memory of its results."""
+        thread, (shape_dtypes, views) = fields[5], fields[9:14:4]
         if thread not in self.threads:
             self.threads[thread] = threading.current_thread().name
-        self._facts.append(facts)
+        self._fields.append(fields)
         if results:
-            self._memory.add(operands, results, kinds, views and facts[0] in MOVEMENT)
+            self._memory.add(operands, results, shape_dtypes, views and fields[0] in MOVEMENT_OPS)
 
-    # ---- what can be asked ---------------------------------------------------------------------------------
+    # ---- queries ---------------------------------------------------------------------------------
 
     @property
     def events(self) -> list[Event]:
-        """All that was noted, in the order in which it ended; of every thread."""
-        began = self._began or 0
-        self._events += [Event(*facts).since(began) for facts in self._facts[len(self._events) :]]
+        """The events of all threads, in the order in which they ended."""
+        start = self._start or 0
+        self._events += [Event(*fields).relative_to(start) for fields in self._fields[len(self._events) :]]
         return self._events
 
     @property
     def time(self) -> float:
-        """How long the block took, in seconds; until now, within it."""
-        return ((self._ended or perf_counter_ns()) - (self._began or perf_counter_ns())) / 1e9
+        """The duration of the block in seconds; within the block, until now."""
+        return ((self._end or perf_counter_ns()) - (self._start or perf_counter_ns())) / 1e9
 
     @property
     def memory(self) -> list[tuple[float, int]]:
-        """When results of the block's ops were made or died, in seconds since it began, and their bytes then."""
+        """The memory of results of the block's ops: seconds since the start, and live bytes from then on."""
         return [(when / 1e9, size) for when, size in self._timeline()]
 
     @property
     def peak_bytes(self) -> int:
-        """The most bytes that results of ops of the block had at one time."""
+        """The peak memory of results of the block's ops."""
         return max([size for _, size in self._timeline()], default=0)
 
     def by_op(self) -> Table:
-        """A row for each op and program, the one that took longest first."""
-        return added_up("op", self.events, lambda event: event.title)
+        """A row for each op and program, sorted by time."""
+        return aggregate("op", self.events, lambda event: event.title)
 
     def by_line(self) -> Table:
-        """A row for each of the user's lines, the one for which most was done first."""
-        return added_up("line", self.events, lambda event: str(event.line or "no line"))
+        """A row for each of the user's lines, sorted by time."""
+        return aggregate("line", self.events, lambda event: str(event.line or "no line"))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the events as JSON that Perfetto (https://ui.perfetto.dev) and chrome://tracing open."""
+        """Save the events as JSON for Perfetto (https://ui.perfetto.dev) and chrome://tracing."""
         data = trace_events(self.events, self.threads, self._timeline())
         Path(path).write_text(json.dumps(data), encoding="utf-8")
 
     def __str__(self) -> str:
-        noted = sum([event.own for event in self.events]) / 1e9
-        told = f"{quantity(noted, 's')} noted, of {quantity(self.time, 's')}"
+        recorded = sum([event.self_time for event in self.events]) / 1e9
+        text = f"{format_quantity(recorded, 's')} recorded of {format_quantity(self.time, 's')}"
         if len(self.threads) > 1:
-            told += f", in {len(self.threads)} threads"
-        told += f"; at most {quantity(self.peak_bytes, 'B')} of results were alive"
-        if self._memory.untold:
-            told += f", and {quantity(self._memory.untold, 'B')} more of which nothing tells until when"
-        return f"{self.by_op()}\n{told}"
+            text += f", in {len(self.threads)} threads"
+        text += f"; peak memory of results {format_quantity(self.peak_bytes, 'B')}"
+        if self._memory.untracked:
+            text += f", and {format_quantity(self._memory.untracked, 'B')} that cannot be tracked"
+        return f"{self.by_op()}\n{text}"
 
     def __repr__(self) -> str:
-        return f"<profile of {len(self.events)} events in {quantity(self.time, 's')}>"
+        return f"<profile of {len(self.events)} events in {format_quantity(self.time, 's')}>"
 
     def _timeline(self) -> list[tuple[int, int]]:
-        return [(when - (self._began or 0), size) for when, size in self._memory.timeline()]
+        return [(when - (self._start or 0), size) for when, size in self._memory.timeline()]
 
 
 def profile() -> Profile:
-    """Note what backends do within a block: `with tk.profile() as p:`.
+    """Profile the backends within a block: `with tk.profile() as p:`.
 
-    Each op is noted where a backend runs it, so once, whatever transforms there are, and when it runs: a product that
-    is held back when it is used, and the sine of a thousand equal numbers as that of one.  All threads are noted.
+    Each op is recorded once, when a backend runs it, under any transforms: a deferred product when it is used, the
+        sine of a
+    thousand equal numbers as that of one. All threads are recorded.
 
     >>> import tensorken as tk
     >>> x = tk.arange(1000, dtype="float32")

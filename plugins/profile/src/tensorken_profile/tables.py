@@ -1,4 +1,4 @@
-"""Tables: events added up by their op or their line, and how that is printed."""
+"""Tables of events, aggregated by op or line."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tensorken_profile.events import Event
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What events of one op, or for one line, come to.
+    """The aggregate of the events of an op or line.
 
     Attributes:
         name: the op, program or line.
-        calls: how many events there are.
-        time: their own time in seconds, without what other events in them took.
-        bytes: what they read and wrote, if each did so once.
-        flop: how many operations on elements they did.
-        share: their part of the time of all events, from 0 to 1.
+        calls: the number of events.
+        time: the sum of their self times in seconds.
+        bytes: the bytes read and written.
+        flop: the number of operations on elements.
+        share: the fraction of the time of all events, from 0 to 1.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Row:
 
 
 class Table(Sequence[Row]):
-    """Rows, the one that took longest first; `str` is made for reading.
+    """Rows sorted by time, the longest first; `str` formats them.
 
     >>> print(Table("op", [Row("exp", 2, 0.0015, 8000, 1000, 1.0)]))
     op   calls     time    bytes    FLOP    share
@@ -54,7 +54,11 @@ class Table(Sequence[Row]):
     def __str__(self) -> str:
         lines: list[tuple[str, ...]] = [(self.title, "calls", "time", "bytes", "FLOP", "share")]
         for row in self.rows:
-            shown = [quantity(row.time, "s"), quantity(row.bytes, "B"), quantity(row.flop, "")]
+            shown = [
+                format_quantity(row.time, "s"),
+                format_quantity(row.bytes, "B"),
+                format_quantity(row.flop, ""),
+            ]
             lines.append((_in_ascii(row.name), str(row.calls), *shown, f"{100 * row.share:.1f} %"))
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         texts = []
@@ -66,29 +70,34 @@ class Table(Sequence[Row]):
     __repr__ = __str__
 
 
-def added_up(title: str, events: Iterable[Event], name: Callable[[Event], str]) -> Table:
-    """A row for each name."""
+def aggregate(title: str, events: Iterable[Event], name: Callable[[Event], str]) -> Table:
+    """Aggregate events by name."""
     groups: dict[str, list[Event]] = {}
     for event in events:
         groups.setdefault(name(event), []).append(event)
-    total = sum([event.own for group in groups.values() for event in group]) or 1
+    total = sum([event.self_time for group in groups.values() for event in group]) or 1
     rows = []
     for key, group in groups.items():
-        own = sum([event.own for event in group])
+        self_time = sum([event.self_time for event in group])
         moved, flop = sum([event.bytes for event in group]), sum([event.flop for event in group])
-        rows.append(Row(key, len(group), own / 1e9, moved, flop, own / total))
+        rows.append(Row(key, len(group), self_time / 1e9, moved, flop, self_time / total))
     return Table(title, rows)
 
 
 def _in_ascii(name: str) -> str:
-    """A name of the user's as any console can show it, on one line."""
+    """A user's name in ASCII, on one line."""
     return " ".join(name.splitlines()).encode("ascii", "backslashreplace").decode("ascii")
 
 
-def quantity(value: float, unit: str) -> str:
-    """A number in three digits with a prefix.
+def format_quantity(value: float, unit: str) -> str:
+    """Format a number with three digits and an SI prefix.
 
-    >>> quantity(0.0000123, "s"), quantity(1_234_567, "B"), quantity(999, ""), quantity(0, "B")
+    >>> (
+    ...     format_quantity(0.0000123, "s"),
+    ...     format_quantity(1_234_567, "B"),
+    ...     format_quantity(999, ""),
+    ...     format_quantity(0, "B"),
+    ... )
     ('12.3 us', '1.23 MB', '999', '0 B')
     """
     prefixes = {"G": 1e9, "M": 1e6, "k": 1e3, "": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}

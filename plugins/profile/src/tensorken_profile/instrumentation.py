@@ -1,7 +1,7 @@
-"""Watching: the watcher of all ops, and the interpreter through which what a wrapper holds back comes before it.
+"""Instrumentation: the observer of all ops, and an interpreter that makes the deferred work of wrappers observable.
 
-Ops are noted where a backend runs them.  Between a wrapper such as Fuse and its backend stands, while anyone profiles,
-`Watched`: what the wrapper does in the end then passes `run`, too, under the op's name and with its true operands.
+Ops are recorded where a backend runs them. During a profile, `Instrumented` is inserted between a wrapper such as Fuse
+and its backend, so that the ops that the wrapper runs in the end pass through `run`, with their actual operands.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from typing import Any, Protocol
 
-from tensorken.compilation.call_op import CALL
 from tensorken.programs.execution import PROGRAM, runner
 from tensorken_core.host.registry import REGISTRY
 from tensorken_core.language.dtypes import DType
@@ -21,55 +20,54 @@ from tensorken_core.language.op import Op, run
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_core.levels.reverse import Reverse
-from tensorken_core.levels.trace import TRACING
 from tensorken_core.rewriting.wrapper import Wrapper
 from tensorken_core.source_line import Origin
-from tensorken_profile.costs import MOVEMENT, Kind
-from tensorken_profile.events import Category, Facts
-from tensorken_profile.lines import forget, line_of, note_line
+from tensorken_profile.costs import MOVEMENT_OPS, ShapeDtype
+from tensorken_profile.events import Category, EventFields
+from tensorken_profile.lines import clear_cache, current_line, remember_line
 
 
 class Recorder(Protocol):
-    """Who is told of events."""
+    """Receives events."""
 
-    def record(self, facts: Facts, operands: Sequence[Any], results: Sequence[Any]) -> None:
-        """Take the facts of an event; `results` are those of its results that were not told of before."""
+    def record(self, fields: EventFields, operands: Sequence[Any], results: Sequence[Any]) -> None:
+        """Record an event; `results` are those of its results that no earlier event had."""
 
 
 _recorders: tuple[Recorder, ...] = ()
-_interposed: list[Wrapper[Any]] = []
+_instrumented: list[Wrapper[Any]] = []
 _lock = threading.Lock()
 
 
-def begin(recorder: Recorder) -> None:
-    """Tell a recorder of all events from now on, in whichever thread."""
+def start(recorder: Recorder) -> None:
+    """Send all events of all threads to a recorder from now on."""
     global _recorders
     with _lock:
         if not _recorders:
-            observe(_note)
+            observe(_observe)
         _recorders = (*_recorders, recorder)
     for backend in REGISTRY.loaded():
         if isinstance(backend, Wrapper):
-            _interpose(backend)
+            _instrument(backend)
 
 
-def end(recorder: Recorder) -> None:
-    """End what `begin` began."""
+def stop(recorder: Recorder) -> None:
+    """Stop sending events to a recorder."""
     global _recorders
     with _lock:
         _recorders = tuple([one for one in _recorders if one is not recorder])
         if _recorders:
             return
-        unobserve(_note)
-        for wrapper in _interposed:
-            if isinstance(wrapper.raw, Watched):
+        unobserve(_observe)
+        for wrapper in _instrumented:
+            if isinstance(wrapper.raw, Instrumented):
                 wrapper.raw = wrapper.raw.raw
-        _interposed.clear()
-        forget()
+        _instrumented.clear()
+        clear_cache()
 
 
-class Watched(Wrapper[Any]):
-    """A backend whose every op passes `run`, and whose representations are the backend's own."""
+class Instrumented(Wrapper[Any]):
+    """A wrapper that runs every op of a backend through `run`, with the same representations."""
 
     def __init__(self, raw: RawTensor[Any]) -> None:
         super().__init__(raw)
@@ -79,15 +77,15 @@ class Watched(Wrapper[Any]):
         return repr(self.raw)
 
     def __eq__(self, other: object) -> bool:
-        """Whatever has been prepared for the backend serves here, and the other way round."""
-        return other is self.raw or (type(other) is Watched and other.raw is self.raw)
+        """Equal to the backend, so that prepared programs are shared with it."""
+        return other is self.raw or (type(other) is Instrumented and other.raw is self.raw)
 
     def __hash__(self) -> int:
         return hash(self.raw)
 
     def __getattr__(self, name: str) -> Any:
-        """What the backend has besides."""
-        if name == "raw":  # a copy that is not complete yet
+        """Other attributes of the backend."""
+        if name == "raw":  # an incomplete copy
             raise AttributeError(name)
         return getattr(self.raw, name)
 
@@ -116,81 +114,81 @@ class Watched(Wrapper[Any]):
         return self.raw.settle(x)
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Any:
-        return self._moved("new", lambda: self.raw.new(shape, data, dtype))
+        return self._transfer("new", lambda: self.raw.new(shape, data, dtype))
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Any:
-        return self._moved("full", lambda: self.raw.full(shape, value, dtype))
+        return self._transfer("full", lambda: self.raw.full(shape, value, dtype))
 
     def ravel(self, x: Any) -> Any:
-        return self._moved("ravel", lambda: self.raw.ravel(x), x)
+        return self._transfer("ravel", lambda: self.raw.ravel(x), x)
 
     def realize(self, x: Any) -> Any:
-        return self._moved("realize", lambda: self.raw.realize(x), x)
+        return self._transfer("realize", lambda: self.raw.realize(x), x)
 
     def compile(self, program: Any) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
         return self.raw.compile(program)
 
-    def _moved(self, name: str, call: Callable[[], Any], *operands: Any) -> Any:
-        """Have values go to the backend, or come from it, as an event."""
+    def _transfer(self, name: str, call: Callable[[], Any], *operands: Any) -> Any:
+        """Record a data transfer to or from the backend."""
         timing = _Timing()
-        made: list[Any] = []
+        new: list[Any] = []
         try:
             result = call()
-            made += [] if operands else [result]
+            new += [] if operands else [result]
             return result
         finally:
             timing.stop()
-            timing.tell(name, "data", self.raw, operands, made)
+            timing.send(name, "data", self.raw, operands, new)
 
 
-def _interpose(wrapper: Wrapper[Any]) -> None:
-    """Put `Watched` between a backend and the innermost of the wrappers around it."""
+def _instrument(wrapper: Wrapper[Any]) -> None:
+    """Insert `Instrumented` between a backend and its innermost wrapper."""
     while isinstance(wrapper.raw, Wrapper):
-        if type(wrapper.raw) is Watched:
+        if type(wrapper.raw) is Instrumented:
             return
         wrapper = wrapper.raw
     with _lock:
         if _recorders and not isinstance(wrapper.raw, Wrapper):
-            wrapper.raw = Watched(wrapper.raw)
-            _interposed.append(wrapper)
+            wrapper.raw = Instrumented(wrapper.raw)
+            _instrumented.append(wrapper)
 
 
 # ---- one event -----------------------------------------------------------------------------------------------
 
 
-_threads = itertools.count(1)  # what Python calls its identifier serves again when a thread is over
+_numbers = itertools.count(1)  # thread identifiers of Python are reused
 
 
-class _Here(threading.local):
-    """What runs in this thread."""
+class _ThreadState(threading.local):
+    """The state of a thread."""
 
     def __init__(self) -> None:
-        self.thread = next(_threads)
+        self.number = next(_numbers)
         self.running: list[_Timing] = []
-        self.line: tuple[Origin | None, str | None] | None = None  # of the outermost op, where it is known
+        self.line: tuple[Origin | None, str | None] | None = None  # of the outermost op, if known
 
 
-_here = _Here()
+_thread = _ThreadState()
 
 
 class _Timing:
-    """An event that is not over."""
+    """An event in progress."""
 
-    __slots__ = ("duration", "inner", "own", "start", "whole")
+    __slots__ = ("duration", "inner", "is_leaf", "self_time", "start")
 
     def __init__(self) -> None:
-        self.inner = 0  # nanoseconds in events within this one
-        self.whole = True  # as long as none of these computes anything
-        _here.running.append(self)
+        self.inner = 0  # nanoseconds in nested events
+        self.is_leaf = True  # unless a nested event computes something
+        _thread.running.append(self)
         self.start = perf_counter_ns()
 
     def stop(self) -> None:
-        """Here it is over; what follows is the profiler's time."""
+        """End the event; the time after it is the profiler's."""
         self.duration = perf_counter_ns() - self.start
-        self.own = self.duration - self.inner
-        _here.running.pop()
+        self.self_time = self.duration - self.inner
+        _thread.running.pop()
 
-    def tell(
+    def send(
         self,
         name: str,
         category: Category,
@@ -199,61 +197,61 @@ class _Timing:
         results: Sequence[Any] = (),
         op: Op | None = None,
         params: tuple[Any, ...] = (),
-        kinds: tuple[Kind, ...] | None = None,
+        shape_dtypes: tuple[ShapeDtype, ...] | None = None,
     ) -> None:
-        """Tell the recorders.
+        """Send the event to the recorders.
 
         Args:
-            kinds: of the operands; None if they tell themselves.
+            shape_dtypes: of the operands; None to ask the backend.
         """
-        line, pulled = _here.line or line_of()
+        line, derivative_of = _thread.line or current_line()
         shape, dtype = backend.shape, backend.dtype
-        facts = (
+        fields = (
             name,
             category,
             self.start,
             self.duration,
-            self.own,
-            _here.thread,
+            self.self_time,
+            _thread.number,
             line,
-            pulled,
-            tuple([(shape(x), dtype(x)) for x in operands]) if kinds is None else kinds,
+            derivative_of,
+            tuple([(shape(x), dtype(x)) for x in operands]) if shape_dtypes is None else shape_dtypes,
             tuple([(shape(y), dtype(y)) for y in results]),
             op,
             params,
-            self.whole,
+            self.is_leaf,
             backend.capabilities.shares_memory,
         )
-        made = results if self.whole else ()  # else they were told of as the results of others
+        new = results if self.is_leaf else ()  # else nested events had them
         if isinstance(backend, Wrapper):
-            made = [backend.value(y) for y in made]
+            new = [backend.value(y) for y in new]
             operands = [value for x in operands if (value := getattr(x, "value", None)) is not None]
         for recorder in _recorders:
-            recorder.record(facts, operands, made)
-        if _here.running:
-            outer = _here.running[-1]
+            recorder.record(fields, operands, new)
+        if _thread.running:
+            outer = _thread.running[-1]
             outer.inner += perf_counter_ns() - self.start
-            outer.whole = outer.whole and (category == "data" or name in MOVEMENT)
+            outer.is_leaf = outer.is_leaf and (category == "data" or name in MOVEMENT_OPS)
 
 
-# ---- the watcher ---------------------------------------------------------------------------------------------
+# ---- the observer --------------------------------------------------------------------------------------------
 
 
-def _note(
+def _observe(
     proceed: Callable[..., Any], interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ...]
 ) -> Any:
-    """Run an op: if a backend does, as an event; at a level or wrapper, with the user's line known to what is below."""
-    if op is TRACING:
-        return _note_tracing(proceed, interpreter, op, operands, params)
-    if type(interpreter) is Watched and op is not PROGRAM:
+    """Run an op. On a backend, record it; on a level or wrapper, find the user's line for the ops below it."""
+    if op.name == "tracing":
+        return _observe_tracing(proceed, interpreter, op, operands, params)
+    if type(interpreter) is Instrumented and op is not PROGRAM:
         return proceed(interpreter, op, operands, params)
     is_wrapper = isinstance(interpreter, Wrapper)
-    if is_wrapper and type(interpreter) is not Watched:
-        _interpose(interpreter)
-    if op.name == CALL.name and isinstance(interpreter, RawTensor):  # it has PROGRAM run
+    if is_wrapper and type(interpreter) is not Instrumented:
+        _instrument(interpreter)
+    if op.name == "call" and isinstance(interpreter, RawTensor):  # it runs PROGRAM
         return proceed(interpreter, op, operands, params)
     if "program" in op.params:
-        return _note_program(proceed, interpreter, op, operands, params)
+        return _observe_program(proceed, interpreter, op, operands, params)
     if isinstance(interpreter, RawTensor) and not is_wrapper:
         timing = _Timing()
         try:
@@ -261,44 +259,44 @@ def _note(
         finally:
             timing.stop()
         results = (result,) if op.results == 1 else result
-        timing.tell(op.name, "op", interpreter, operands, results, op, params)
+        timing.send(op.name, "op", interpreter, operands, results, op, params)
         return result
-    if _here.line is not None:
+    if _thread.line is not None:
         return proceed(interpreter, op, operands, params)
-    line = _here.line = line_of()
+    line = _thread.line = current_line()
     try:
         result = proceed(interpreter, op, operands, params)
         if isinstance(interpreter, Reverse):
-            note_line(interpreter, result if op.results == 1 else result[0], line[0])
+            remember_line(interpreter, result if op.results == 1 else result[0], line[0])
         return result
     finally:
-        _here.line = None
+        _thread.line = None
 
 
-def _note_tracing(
+def _observe_tracing(
     proceed: Callable[..., Any], interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ...]
 ) -> Any:
-    """Trace a function, as an event; the ops in it have lines of their own."""
-    outer, _here.line = _here.line, None
+    """Trace a function, and record it; the ops in it have their own lines."""
+    outer, _thread.line = _thread.line, None
     timing = _Timing()
     try:
         return proceed(interpreter, op, operands, params)
     finally:
         timing.stop()
-        timing.tell(params[-1], "trace", interpreter.base)
-        _here.line = outer
+        timing.send(params[-1], "trace", interpreter.base)
+        _thread.line = outer
 
 
-def _note_program(
+def _observe_program(
     proceed: Callable[..., Any], interpreter: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ...]
 ) -> Any:
-    """Run an op that has programs: its equations have lines of their own."""
-    outer, _here.line = _here.line, None
+    """Run an op with programs, whose equations have their own lines."""
+    outer, _thread.line = _thread.line, None
     try:
         if not isinstance(interpreter, RawTensor):
             result = proceed(interpreter, op, operands, params)
             if isinstance(interpreter, Reverse) and result:
-                note_line(interpreter, result[0], (outer or line_of())[0])
+                remember_line(interpreter, result[0], (outer or current_line())[0])
             return result
         name = op.name
         if op is PROGRAM:
@@ -309,15 +307,15 @@ def _note_program(
                     runner(params[0], interpreter)
                 finally:
                     timing.stop()
-                timing.tell(name, "prepare", interpreter, op=op, params=params)
-        kinds = tuple([(interpreter.shape(x), interpreter.dtype(x)) for x in operands])
+                timing.send(name, "prepare", interpreter, op=op, params=params)
+        shape_dtypes = tuple([(interpreter.shape(x), interpreter.dtype(x)) for x in operands])
         timing = _Timing()
         try:
-            result = proceed(interpreter, op, operands, params)  # which may take donated operands out
+            result = proceed(interpreter, op, operands, params)  # may remove donated operands
         finally:
             timing.stop()
-        left = [x for x in operands if x is not None]
-        timing.tell(name, "program", interpreter, left, result, op, params, kinds)
+        remaining = [x for x in operands if x is not None]
+        timing.send(name, "program", interpreter, remaining, result, op, params, shape_dtypes)
         return result
     finally:
-        _here.line = outer
+        _thread.line = outer
