@@ -1,4 +1,4 @@
-"""The session that runs array-api-tests, on a stand-in for its checkout; and the page that says what it expects."""
+"""The nox session for array-api-tests, with a fake checkout, and the page with the expected failures."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def run_session(folder: Path) -> Any:
         "nox",
         "--no-venv",
         "--no-install",
-        "--envdir",  # what is not an environment must not lie where the session's own belongs
+        "--envdir",  # keep the real environment of the session
         str(folder / "environments"),
         "--noxfile",
         str(ROOT / "noxfile.py"),

@@ -1,4 +1,4 @@
-"""A stranger's backends, from their source folders to a certificate: real wheels in an environment of their own."""
+"""Third-party backends, from their source folders to a certificate: real wheels in their own environment."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DERIVATIVE = (
 def environment(
     new_environment: Callable[..., Environment], wheelhouse: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Environment:
-    """An environment with the kit and the wheels of two backends that nothing here knows."""
+    """An environment with the kit and the wheels of two third-party backends."""
     folder = tmp_path_factory.mktemp("strangers")
     create("abacus", folder / "abacus")
     environment = new_environment("tensorken-conformance")
@@ -51,7 +51,7 @@ def environment(
 
 @pytest.mark.feature(2, 203)
 @pytest.mark.parametrize("name", ["abacus", "arrays"])
-def test_a_strangers_backend_is_selected_by_the_variable(
+def test_a_third_party_backend_is_selected_by_the_variable(
     environment: Environment, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TENSORKEN_BACKEND", name)
@@ -60,15 +60,15 @@ def test_a_strangers_backend_is_selected_by_the_variable(
 
 @pytest.mark.feature(203)
 @pytest.mark.parametrize("name", ["abacus", "arrays"])
-def test_the_kit_certifies_a_strangers_backend(environment: Environment, name: str, tmp_path: Path) -> None:
+def test_the_kit_certifies_a_third_party_backend(environment: Environment, name: str, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     environment.run("tensorken", "conformance", "run", name, "--smoke", f"--json={report}")
-    told = json.loads(report.read_text(encoding="utf-8"))
-    assert (told["header"]["level"] or 0) >= 1, told["header"]
-    assert not told["counts"]["failed"]
+    content = json.loads(report.read_text(encoding="utf-8"))
+    assert (content["header"]["level"] or 0) >= 1, content["header"]
+    assert not content["counts"]["failed"]
 
 
-def test_the_examples_are_as_short_as_they_promise() -> None:
+def test_the_examples_are_short() -> None:
     template = ROOT / "conformance" / "src" / "tensorken_conformance" / "project" / "package" / "backend.py"
     delegating = ARRAYS / "src" / "tensorken_arrays" / "backend.py"
     lines = {

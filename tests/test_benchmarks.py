@@ -1,4 +1,4 @@
-"""The benchmarks: what they say of peers that fail or differ, what is beyond a bound, and the tasks in our hands."""
+"""The benchmarks: failing or differing peers, figures beyond their bounds, and the tasks run by Tensorken."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SMALL = (
 
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What imports a module of the folder."""
+    """A function that imports a module of the benchmarks folder."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     return importlib.import_module
 
@@ -54,7 +54,7 @@ def harness(load: Any, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 class Side:
-    """One program of a comparison."""
+    """A fake candidate of a comparison."""
 
     def __init__(self, *numbers: Any, error: Exception | None = None) -> None:
         self.given, self.error = [np.array(x, np.float64) for x in numbers], error
@@ -68,7 +68,7 @@ class Side:
         return self.given
 
 
-def test_peers_that_fail_or_differ_have_no_figure(
+def test_peers_that_fail_or_differ_have_no_ratio(
     harness: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     peers = {
@@ -94,13 +94,13 @@ def test_peers_that_fail_or_differ_have_no_figure(
     assert "work: other differs by 1e-10 where the largest number is 2.1e-09" in said
 
 
-def test_a_slow_side_takes_part_in_fewer_rounds(harness: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_candidate_runs_in_fewer_rounds(harness: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(harness, "SLOW_SECONDS", 0.0)
     seconds = harness._turns({"": Side([1.0])})
     assert len(seconds[""]) == harness.FEW_ROUNDS
 
 
-def test_figures_beyond_their_bounds_are_said(load: Any, harness: ModuleType) -> None:
+def test_figures_beyond_their_bounds_are_reported(load: Any, harness: ModuleType) -> None:
     bounds = {
         "a": {"peer": "jax", "at_most": 1.5},
         "b": {"at_most": 2.0},
@@ -144,14 +144,14 @@ def test_tasks_are_the_same_eager_and_compiled(load: Any, name: str) -> None:
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5 * np.max(np.abs(x)))
 
 
-def test_losses_of_a_training_fall(load: Any) -> None:
+def test_losses_decrease_in_training(load: Any) -> None:
     lib = load("libraries").installed(["tensorken"])["tensorken"]
     (losses,) = load("call").Call(load("tasks").TASKS["mlp_step"], lib, True).numbers()
     assert len(losses) == load("call").STEPS
     assert np.all(np.diff(losses) < -0.1)
 
 
-def test_plain_kernels_of_the_gpu_compute_what_they_say(load: Any) -> None:
+def test_plain_kernels_of_the_gpu_are_correct(load: Any) -> None:
     gpu, normal = load("gpu"), load("tasks.case").normal
     try:
         device = tk.tensor(0.0, backend="wgpu").interpreter.raw.device  # type: ignore[attr-defined]
@@ -164,7 +164,7 @@ def test_plain_kernels_of_the_gpu_compute_what_they_say(load: Any) -> None:
     np.testing.assert_array_equal(gpu._copied(device, x).numbers()[0], x)
 
 
-def test_a_library_that_is_not_installed_is_said(
+def test_a_missing_library_is_reported(
     load: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
@@ -173,7 +173,7 @@ def test_a_library_that_is_not_installed_is_said(
     assert capsys.readouterr().out == "torch is not installed\n"
 
 
-def test_a_process_of_its_own_is_measured() -> None:
+def test_a_task_is_measured_in_its_own_process() -> None:
     alone = ROOT / "benchmarks" / "alone.py"
     told = [
         subprocess.run(
@@ -182,12 +182,12 @@ def test_a_process_of_its_own_is_measured() -> None:
         for library in ("tensorken", "nothing")
     ]
     figures = json.loads(told[0][0])
-    assert -0.1 < figures["first"] < 60.0  # where a clock ticks slowly, nothing may be seen
+    assert -0.1 < figures["first"] < 60.0  # with a coarse clock, it may be 0
     assert figures["peak"] is None or 10e6 < figures["peak"] < 2e9
     assert told[1] == ["nothing is not installed", "{}"]
 
 
-def test_growth_is_told_for_each_stage() -> None:
+def test_growth_is_reported_for_each_stage() -> None:
     command = [sys.executable, ROOT / "benchmarks" / "growth.py", "--sizes", "40,80"]
     lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     heads = [line for line in lines if line and not line.startswith(" ")]

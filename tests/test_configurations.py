@@ -1,4 +1,4 @@
-"""The tests run as they would on other processors: what is chosen is what a process then computes with."""
+"""Test configurations: a process computes with the kernels, loops and threads of its configuration."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ print(json.dumps([
 
 
 def in_configuration(name: str, *command: str) -> str:
-    """What a command prints, on stdout, in a configuration."""
+    """The output of a command in a configuration."""
     environment = {key: value for key, value in os.environ.items() if key != VARIABLE}
     full = [sys.executable, "-m", "tools.configurations", name, *command]
     return subprocess.run(
@@ -51,8 +51,8 @@ def in_configuration(name: str, *command: str) -> str:
     ).stdout
 
 
-def test_a_process_computes_with_what_its_configuration_says() -> None:
-    """Kernels that numpy's OpenBLAS was built without are those of the next older processor: Haswell's for a Zen."""
+def test_a_process_computes_with_its_configuration() -> None:
+    """If numpy's OpenBLAS lacks kernels, it uses those of the next older processor, such as Haswell's for a Zen."""
     here = Processor.here()
     processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     every = {one for one in here.configurations() if one != OWN}
@@ -80,7 +80,7 @@ def test_a_process_computes_with_what_its_configuration_says() -> None:
     ("ARM", {"own"}, {"all"}),
 ])  # fmt: skip
 def test_a_foreign_configuration_is_another_processors(name: str, kernels: set[str], loops: set[str]) -> None:
-    """Where there is no other processor to act, it has another number of threads."""
+    """If no other processor can be emulated, the number of threads differs."""
     foreign = PROCESSORS[name].foreign()
     assert {one.kernels for one in foreign} == kernels
     assert {one.loops for one in foreign} == loops
@@ -103,7 +103,7 @@ def test_no_configuration_asks_for_what_the_processor_or_numpy_lacks(processor: 
         assert set(chosen) == set(every[1:] if group == "any" else processor.foreign())
 
 
-def test_what_needs_a_feature_is_taken_away_with_it() -> None:
+def test_dependent_features_are_disabled_together() -> None:
     processor = PROCESSORS["AVX-512"]
     assert processor.disabled("no-AVX2") == NUMPY_2_4
     assert processor.disabled("no-AVX512") == NUMPY_2_4[1:]
@@ -111,14 +111,14 @@ def test_what_needs_a_feature_is_taken_away_with_it() -> None:
 
 
 @each_of("name", ["Skylake,all,1", "SkylakeX,all,1", "Zen,all", "Zen,none,1", "others"])
-def test_what_the_processor_cannot_take_is_refused(name: str) -> None:
+def test_unsupported_configurations_are_refused(name: str) -> None:
     with pytest.raises(
         ValueError, match=f"^{name}: not a .* of own, Haswell, Zen, Sandybridge; .*; as in own,all,1$"
     ):
         configurations.choose(name, PROCESSORS["AVX2"])
 
 
-def test_every_name_is_chosen_again_by_itself() -> None:
+def test_every_name_selects_its_configuration() -> None:
     for processor in PROCESSORS.values():
         for one in processor.configurations():
             assert configurations.choose(one.name, processor) == one
@@ -127,12 +127,12 @@ def test_every_name_is_chosen_again_by_itself() -> None:
         assert configurations.choose(one.name, PROCESSORS["ARM"]) == one
 
 
-def test_the_header_says_what_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_header_describes_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in PROCESSORS["AVX-512"].environment(Configuration("Zen", "no-AVX2", 2)).items():
         monkeypatch.setenv(name, value)
     assert configurations.header() == (
-        "configuration: BLAS kernels Zen, features taken from numpy X86_V3 X86_V4 AVX512_ICL AVX512_SPR, threads 2; "
-        "again: TEST_CONFIGURATION=Zen,no-AVX2,2"
+        "configuration: BLAS kernels Zen, disabled numpy features X86_V3 X86_V4 AVX512_ICL AVX512_SPR, threads 2; "
+        "to repeat: TEST_CONFIGURATION=Zen,no-AVX2,2"
     )
 
 
@@ -152,7 +152,7 @@ def test_an_unknown_configuration_is_a_line(
 
 
 def test_the_variable_decides() -> None:
-    """Whatever a session would choose."""
+    """Even if a session chooses another."""
     printed = f"import os; print(os.environ[{VARIABLE!r}], os.environ['OPENBLAS_NUM_THREADS'])"
     command = [sys.executable, "-m", "tools.configurations", "foreign", sys.executable, "-c", printed]
     environment = {**os.environ, VARIABLE: "own,all,2"}

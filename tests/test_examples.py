@@ -1,4 +1,4 @@
-"""The walk-through examples run on every backend that computes, and print what they should."""
+"""The walk-through examples run on every backend that computes values, and print the expected output."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TESTS = Path(__file__).parent
 EXAMPLES = TESTS.parent / "examples"
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d*)?(?:e[+-]?\d+)?(?![\w.])")
 
-# Backends may differ in the last digits of a float32; and a slope measured with a small step in whole hundredths.
+# Backends may differ in the last digits of a float32, and finite differences with a small step by hundredths.
 RELATIVE, ABSOLUTE = 3e-6, 1e-6
-# Training multiplies the differences of three hundred steps.
+# Differences grow over three hundred steps of training.
 COARSE = {"b_grad_numerical in float32": 0.03, "step": 2e-4, "sin(": 2e-3}
 
 
 def expected(example: str) -> str:
-    """What an example prints; where an article prints the same, with the article's digits."""
+    """The expected output of an example, with the article's digits where an article has the same numbers."""
     return (TESTS / "golden" / f"{example}.txt").read_text(encoding="utf-8")
 
 
@@ -44,7 +44,7 @@ def run(example: str, backend: str, folder: Path) -> str:
 
 
 def words(line: str) -> list[str]:
-    """A line without its numbers, and without what depends on how many digits they have: blanks and rules."""
+    """A line without its numbers, and without blanks and rules, whose lengths depend on the numbers."""
     return re.sub(r"-{2,}", "--", NUMBER.sub("#", line)).replace("[", "[ ").split()
 
 
@@ -55,7 +55,7 @@ def numbers(line: str) -> list[float]:
 @pytest.mark.feature(3, 49, 99, 117, 118, 120, 204)
 @pytest.mark.parametrize("backend", ["numpy", "reference"])
 @pytest.mark.parametrize("example", ["autodiff_cookbook", "tour", "train", "vertex"])
-def test_an_example_prints_what_it_should(example: str, backend: str, tmp_path: Path) -> None:
+def test_an_example_prints_the_expected_output(example: str, backend: str, tmp_path: Path) -> None:
     printed, wanted = run(example, backend, tmp_path).splitlines(), expected(example).splitlines()
     for found, line in zip(printed, wanted, strict=False):
         assert words(found) == words(line)
@@ -115,5 +115,5 @@ def test_the_tour_prints_every_step_of_the_article() -> None:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text with their numbers, but without the blanks that align them."""
+    """The words and numbers of a text, without blanks."""
     return text.replace("[", " [ ").replace("]", " ] ").split()

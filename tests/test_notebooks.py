@@ -1,4 +1,4 @@
-"""Notebooks: those of docs/ print what they say, and a kernel whose cells failed or were interrupted goes on right."""
+"""Notebooks of docs/ print the saved output, and kernels keep working after failed or interrupted cells."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ NOTEBOOKS = [pytest.param(file, id=file.stem) for file in notebook.notebooks()]
 
 @pytest.fixture(autouse=True)
 def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels keep what they write in the folder of the test."""
+    """Kernels write their files to the folder of the test."""
     for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name))
-    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")  # or a warning: where the folders would be without these
+    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")  # otherwise Jupyter warns about its folders
 
 
 def codes(cells: Any) -> Iterator[Any]:
@@ -31,19 +31,19 @@ def codes(cells: Any) -> Iterator[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", NOTEBOOKS)
-def test_cells_print_what_the_notebook_says(file: Path, tmp_path: Path) -> None:
+def test_cells_print_the_saved_output(file: Path, tmp_path: Path) -> None:
     said, found = nbformat.read(file, as_version=4), notebook.run(file, tmp_path)
     nbformat.validate(said)
     for before, after in zip(codes(said.cells), codes(found.cells), strict=True):
-        assert notebook.printed(after) == notebook.printed(before), f"python -m tools.notebook {file}"
+        assert notebook.output_of(after) == notebook.output_of(before), f"python -m tools.notebook {file}"
         assert after.execution_count == before.execution_count
 
 
 @pytest.mark.parametrize("file", NOTEBOOKS)
-def test_links_of_a_notebook_lead_somewhere(file: Path) -> None:
+def test_links_of_a_notebook_are_valid(file: Path) -> None:
     docs = ROOT / "docs"
     pages = {page: page.relative_to(docs) for page in [*docs.rglob("*.md"), file]}
-    assert site.relinked(notebook.page(file), file, pages).startswith("# ")
+    assert site.rewrite_links(notebook.page(file), file, pages).startswith("# ")
 
 
 def test_a_notebook_becomes_a_page(tmp_path: Path) -> None:
@@ -57,14 +57,14 @@ def test_a_notebook_becomes_a_page(tmp_path: Path) -> None:
     assert notebook.page(file) == f"# Title\n\nProse.\n\n{blocks}\n"
 
 
-def test_an_output_that_is_no_text_is_refused() -> None:
+def test_output_other_than_text_is_refused() -> None:
     cell = nbformat.v4.new_code_cell("raise ValueError", id="wrong")
     cell.outputs = [nbformat.v4.new_output("error", ename="ValueError", evalue="", traceback=[])]
-    with pytest.raises(ValueError, match="cell wrong: pages have text alone, and this is error"):
-        notebook.printed(cell)
+    with pytest.raises(ValueError, match="cell wrong: need text output, got error"):
+        notebook.output_of(cell)
 
 
-# ---- a kernel that goes on --------------------------------------------------------------------------------------
+# ---- kernels after errors --------------------------------------------------------------------------------------
 
 SETUP = """
 import time
@@ -130,12 +130,12 @@ assert abs(compiled(tk.scalar(1.0)).item() - 0.5403023) < 1e-6  # cos(1)
 
 
 @pytest.mark.slow
-def test_a_kernel_goes_on_after_errors_and_interruptions() -> None:
+def test_a_kernel_works_after_errors_and_interruptions() -> None:
     asyncio.run(_survive())
 
 
 def printed(outputs: list[Any]) -> str:
-    """The text that a cell printed, which a kernel on a busy machine may send in several outputs."""
+    """The text that a cell printed; a kernel on a busy machine may send it in several outputs."""
     return "".join([output.get("text", "") for output in outputs])
 
 
@@ -146,7 +146,7 @@ async def _survive() -> None:
     client = NotebookClient(cells, timeout=100.0, kernel_name="python3", allow_errors=True)
 
     async def run(source: str, *, interrupt_after: float | None = None) -> Any:
-        """The outputs of a cell, which is interrupted so many seconds after its first one."""
+        """The outputs of a cell that is interrupted this many seconds after its first output."""
         cell = nbformat.v4.new_code_cell(source)
         cells.cells.append(cell)
         running = asyncio.create_task(client.async_execute_cell(cell, len(cells.cells) - 1))

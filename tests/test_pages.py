@@ -1,4 +1,4 @@
-"""Every page that people read is so: its Python runs and prints what it says, its commands and links lead somewhere."""
+"""The pages: their Python runs and prints the stated output, their commands run and their links are valid."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_python_prints_what_the_page_says(page: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if "README.md" not in page.id])
 def test_commands_run(page: Path, tmp_path: Path) -> None:
-    """Those of `console`, in one folder; sessions of nox are left to nox, and the README's to `nox -s readme`."""
+    """The `console` commands, in one folder; without nox sessions and the README, which `nox -s readme` runs."""
     sessions = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     for block in blocks(page.read_text(encoding="utf-8")):
         for command in block.commands if block.language == "console" else ():
@@ -39,7 +39,7 @@ def test_commands_run(page: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_link_leads_somewhere(page: Path) -> None:
+def test_every_link_is_valid(page: Path) -> None:
     targets = [part.split(")")[0] for part in page.read_text(encoding="utf-8").split("](")[1:]]
     for target in targets:
         file, _, heading = target.partition("#")
@@ -56,10 +56,10 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         assert not heading or heading in headings, target
 
 
-# ---- how a page is run -------------------------------------------------------------------------------------
+# ---- running pages -------------------------------------------------------------------------------------
 
 
-def test_blocks_share_their_names() -> None:
+def test_blocks_share_their_variables() -> None:
     page = "```python\nx = 1\n```\n\n```python\nprint(x)\n```\n\n```text\n1\n```\n"
     assert pages.run(page + "\n```pycon\n>>> x + 1\n2\n>>> y = x\n```\n\n```python\ny\n```\n", "page") == []
 
@@ -73,12 +73,12 @@ def test_blocks_share_their_names() -> None:
         "```pycon\n>>> 1\n2\n```\n",
     ],
 )
-def test_what_is_not_so_is_told_with_its_line(page: str) -> None:
+def test_wrong_output_is_reported_with_its_line(page: str) -> None:
     (wrong,) = pages.run(f"# Title\n\n{page}", "page.md")
     assert wrong.startswith("page.md:4: ")
 
 
-def test_what_belongs_elsewhere_is_not_run_but_must_be_python() -> None:
+def test_elsewhere_blocks_are_compiled_but_not_run() -> None:
     assert pages.run("```python elsewhere\n    def f(self): return missing\n```\n", "page") == []
     with pytest.raises(SyntaxError):
         pages.run("```python elsewhere\ndef def\n```\n", "page")

@@ -1,4 +1,4 @@
-"""A stranger's compiler, from its source folder to a program it runs: real wheels in an environment of their own."""
+"""A third-party compiler, from its source folder to a running program: real wheels in their own environment."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ except tk.errors.BackendError as error:
 def environment(
     new_environment: Callable[..., Environment], wheelhouse: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Environment:
-    """An environment with core, numpy and the wheel of a compiler that nothing here knows."""
+    """An environment with core, numpy and the wheel of a third-party compiler."""
     folder = tmp_path_factory.mktemp("compiler")
     wheel = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--wheel-dir", str(folder)]
     find = ["--find-links", str(wheelhouse)]
@@ -87,7 +87,7 @@ def environment(
 
 
 @pytest.mark.feature(201)
-def test_what_it_knows_is_compiled_and_gives_the_same_bits(environment: Environment) -> None:
+def test_supported_programs_are_compiled_and_give_the_same_bits(environment: Environment) -> None:
     source = environment.run("python", "-c", COMPILES)
     assert source.startswith("def run(inputs):\n    [v1, v2] = inputs\n")
     assert ", out=" in source
@@ -98,7 +98,7 @@ def test_the_doctor_lists_it(environment: Environment) -> None:
     assert "example-compiler tensorken-example-compiler 0.1.0 loads" in told
 
 
-def test_its_readme_is_so(environment: Environment) -> None:
+def test_its_readme_is_correct(environment: Environment) -> None:
     text = (COMPILER / "README.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     (shown,) = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
@@ -127,6 +127,6 @@ def test_a_compiler_that_fails_is_named_in_one_line(environment: Environment, tm
     assert environment.run("python", "-c", CALLS) == "[2.0, 2.0, 2.0]\n"
 
 
-def test_the_example_is_as_short_as_it_promises() -> None:
+def test_the_example_is_short() -> None:
     files = (COMPILER / "src").rglob("*.py")
     assert sum([len(file.read_text(encoding="utf-8").splitlines()) for file in files]) <= 100

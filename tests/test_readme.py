@@ -1,4 +1,4 @@
-"""What the README promises: blocks to copy, as short as it says, and little to read."""
+"""The README: its blocks run separately, and it is as short as it states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PYTHON = [block for block in BLOCKS if block.language == "python"]
 
 @pytest.mark.parametrize("block", PYTHON, ids=lambda block: f"line{block.line}")
 def test_each_block_runs_by_itself_and_prints_something(block: Block) -> None:
-    """A reader copies one of them; that all print what they say is tested in test_pages.py."""
+    """A reader may copy a single block; test_pages.py compares their output."""
     expected = dict(itertools.pairwise(BLOCKS))[block]
     assert expected.language == "text"
     assert pages.run(f"```python\n{block.text}```\n\n```text\n{expected.text}```\n", "README.md") == []
@@ -33,7 +33,7 @@ def test_the_examples_are_as_short_as_the_headings_say() -> None:
 
 
 def test_it_is_read_in_two_minutes() -> None:
-    """Some 400 words of prose, at the pace that people read; code is looked at, not read."""
+    """Some 400 words of prose, without code."""
     prose = README
     for block in BLOCKS:
         prose = prose.replace(block.text, "")

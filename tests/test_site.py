@@ -1,4 +1,4 @@
-"""The documentation site: what its pages are made of, and that its faults are found. Sphinx runs in `nox -s docs`."""
+"""The documentation site: its pages, and the checks of the built site. Sphinx runs in `nox -s docs`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from tools.public_modules import public_modules
 
 from tools import reference, site, walkthrough
-from tools.rooms import rooms
 from tools.workspace import ROOT
 
 EXAMPLE = '''"""An example: of itself.
@@ -70,7 +70,7 @@ def test_an_example_becomes_a_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", site.EXAMPLES)
-def test_the_page_of_an_example_has_all_that_it_prints(name: str) -> None:
+def test_the_page_of_an_example_has_all_its_output(name: str) -> None:
     example = ROOT / "examples" / f"{name}.py"
     page = walkthrough.page(example)
     for line in walkthrough.output_of(example).splitlines():
@@ -86,7 +86,7 @@ def test_links_lead_to_where_pages_are_staged() -> None:
     }
 
     def moved(text: str) -> str:
-        return site.relinked(text, source, places)
+        return site.rewrite_links(text, source, places)
 
     assert moved("[a](../../CONTRIBUTING.md#b)") == "[a](../project/contributing.md#b)"
     assert moved("[a](../../README.md)") == "[a](../index.md)"
@@ -98,7 +98,7 @@ def test_links_lead_to_where_pages_are_staged() -> None:
         moved("[a](nowhere.md)")
 
 
-def test_reports_that_are_there_become_part_of_the_site(tmp_path: Path) -> None:
+def test_existing_reports_become_part_of_the_site(tmp_path: Path) -> None:
     reports, pages = tmp_path / "reports", tmp_path / "pages"
     reports.mkdir()
     (pages / "conformance").mkdir(parents=True)
@@ -111,13 +111,13 @@ def test_reports_that_are_there_become_part_of_the_site(tmp_path: Path) -> None:
     assert page.read_text(encoding="utf-8").endswith('* <a href="../reports/numpy.html">numpy</a>\n')
 
 
-def test_a_site_without_reports_names_none(tmp_path: Path) -> None:
+def test_a_site_without_reports_links_none(tmp_path: Path) -> None:
     page = tmp_path / "conformance" / "backends.md"
     page.parent.mkdir()
     page.write_text("# Reports\n", encoding="utf-8")
     site.stage_reports(tmp_path / "missing", tmp_path)
     assert page.read_text(encoding="utf-8") == "# Reports\n"
-    assert (tmp_path / "extra" / "reports").is_dir()  # Sphinx asks for it
+    assert (tmp_path / "extra" / "reports").is_dir()  # Sphinx needs it
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_a_site_without_reports_names_none(tmp_path: Path) -> None:
         ('<img src="_static/x.png"><a href="https://example.org">there</a>', []),
     ],
 )
-def test_what_a_page_loads_from_elsewhere_is_found(html: str, found: list[str]) -> None:
-    assert site.external(html) == found
+def test_external_addresses_of_a_page_are_found(html: str, found: list[str]) -> None:
+    assert site.external_addresses(html) == found
 
 
 def test_the_op_table_has_a_row_for_each_op() -> None:
@@ -153,23 +153,23 @@ def test_the_op_table_has_a_row_for_each_op() -> None:
         ("concatenate", "all", "all operands"),
     ],
 )
-def test_the_op_table_tells_dtypes_and_derivatives(name: str, dtypes: str, derivatives: str) -> None:
+def test_the_op_table_has_dtypes_and_derivatives(name: str, dtypes: str, derivatives: str) -> None:
     op = reference.OPS[name]
     assert reference.accepted(op) == dtypes
     assert reference.derivatives(op, reference.operand_names(op)) == derivatives
 
 
-def test_a_folder_that_holds_no_site_is_left_alone(
+def test_a_folder_without_a_site_is_not_overwritten(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept = tmp_path / "kept.txt"
     kept.write_text("mine", encoding="utf-8")
     assert site.main([str(tmp_path)]) == 1
-    assert "holds something else than a site" in capsys.readouterr().err
+    assert "is not empty and not a site" in capsys.readouterr().err
     assert kept.exists()
 
 
-def test_every_room_has_a_page_of_its_own() -> None:
-    names = [room.page for room in [*rooms(), *reference.plugins()]]
+def test_every_public_module_has_its_own_page() -> None:
+    names = [owner.page for owner in [*public_modules(), *reference.plugins()]]
     assert len(names) == len(set(names))
     assert set(names) <= reference.pages().keys()

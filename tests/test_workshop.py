@@ -1,4 +1,4 @@
-"""The workshop: nox sessions, what CI runs, the runner, and the report on features."""
+"""Development tools: nox sessions, CI, the runner and the report on features."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def text(*path: str) -> str:
 
 @pytest.fixture(scope="module")
 def listed_by_nox(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The sessions that `nox -l` lists, with their descriptions."""
-    elsewhere = ["--envdir", str(tmp_path_factory.mktemp("nox"))]  # the source may belong to somebody else
+    """The sessions listed by `nox -l`, with their descriptions."""
+    elsewhere = ["--envdir", str(tmp_path_factory.mktemp("nox"))]  # the source folder may be read-only
     command = [sys.executable, "-m", "nox", "--noxfile", str(ROOT / "noxfile.py"), *elsewhere, "--list"]
     listed = subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
     return dict(re.findall(r"^[*-] (\S+) -> (.*)$", listed, re.MULTILINE))
@@ -39,7 +39,7 @@ def listed_by_nox(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def sessions(listed_by_nox: dict[str, str]) -> dict[str, str]:
-    """The same, with one session for all the Pythons that it runs on."""
+    """The sessions, with one entry for all Python versions."""
     return {name.partition("-3.")[0]: description for name, description in listed_by_nox.items()}
 
 
@@ -51,7 +51,7 @@ def test_contributing_lists_the_sessions_of_nox(sessions: dict[str, str]) -> Non
 
 
 @pytest.mark.feature(205)
-def test_a_session_runs_the_tests_on_each_python_that_is_supported(listed_by_nox: dict[str, str]) -> None:
+def test_a_session_runs_the_tests_on_each_supported_python(listed_by_nox: dict[str, str]) -> None:
     pythons = {"3.11", "3.12", "3.13", f"{sys.version_info.major}.{sys.version_info.minor}"}
     assert {f"tests-{python}" for python in pythons} <= set(listed_by_nox)
 
@@ -93,7 +93,7 @@ def test_the_public_ci_covers_three_systems_with_the_same_commands(sessions: dic
     } <= set(named)
 
 
-def test_who_needs_the_wheels_is_run_by_one_worker(pytestconfig: pytest.Config) -> None:
+def test_tests_that_need_wheels_run_in_one_worker(pytestconfig: pytest.Config) -> None:
     (hooks,) = [plugin for plugin in pytestconfig.pluginmanager.get_plugins() if hasattr(plugin, "TOGETHER")]
     needing = [
         path.relative_to(ROOT).as_posix()
@@ -110,7 +110,7 @@ def test_who_needs_the_wheels_is_run_by_one_worker(pytestconfig: pytest.Config) 
 def test_compiling_another_library_may_warn(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """uv compiles nothing that it installs, and Python warns of odd literals when it compiles."""
+    """uv does not compile installed packages, and Python warns of odd literals when it compiles them later."""
     for folder, refused in ((tmp_path / "site-packages", False), (tmp_path / "src", True)):
         name = f"literal_in_{folder.stem.replace('-', '_')}"
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ def test_compiling_another_library_may_warn(
         sys.modules.pop(name, None)
 
 
-def test_nox_is_asked_for_in_one_version() -> None:
+def test_the_version_of_nox_is_consistent() -> None:
     version = run.REQUIREMENT.removeprefix("nox")
     assert f"nox{version}" in PROJECT["dependency-groups"]["test"]
     assert f'nox.needs_version = "{version}"' in text("noxfile.py")
@@ -161,8 +161,8 @@ def test_the_runner_refuses_an_old_python_in_one_line(monkeypatch: pytest.Monkey
         run.main(["tests"])
 
 
-def test_the_oldest_python_is_the_one_that_the_metadata_names() -> None:
-    assert TENSORKEN["project"]["requires-python"] == f">={'.'.join(map(str, run.OLDEST))}"
+def test_the_oldest_python_agrees_with_the_metadata() -> None:
+    assert PROJECT["project"]["requires-python"] == f">={'.'.join(map(str, run.OLDEST))}"
 
 
 @pytest.mark.parametrize(
@@ -174,11 +174,11 @@ def test_the_oldest_python_is_the_one_that_the_metadata_names() -> None:
         (["-s", "lint", "typing"], ["-s", "lint", "typing"]),
     ],
 )
-def test_the_runner_hands_over_its_arguments_and_the_status(
+def test_the_runner_passes_its_arguments_and_the_status(
     arguments: list[str], passed: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     seen = tmp_path / "seen.json"
-    package = tmp_path / "nox.py"  # stands in for nox in the process that the runner starts
+    package = tmp_path / "nox.py"  # a fake nox for the process that the runner starts
     package.write_text(
         f"import json, sys\nopen({str(seen)!r}, 'w').write(json.dumps(sys.argv[1:]))\nsys.exit(7)\n"
     )
@@ -213,7 +213,7 @@ def test_markers_count_on_classes_modules_and_parameters(tmp_path: Path) -> None
     assert (found.missing, found.early) == ([], [3])
 
 
-def test_rows_that_do_not_exist_are_told(tmp_path: Path) -> None:
+def test_rows_that_do_not_exist_are_reported(tmp_path: Path) -> None:
     found = report(tmp_path, "@pytest.mark.feature(1, 2, 44)\ndef test_one(): ...\n", planned="[55]")
     assert found.unknown == [44, 55]
     assert found.missing == [3]

@@ -1,1 +1,1 @@
-"""Programs of the workshop, run by nox: none of them belongs to the library."""
+"""Development tools, run by nox; they are not part of the library."""

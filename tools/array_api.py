@@ -1,7 +1,7 @@
-"""What docs/array-api.md says of the array API standard, for the tests and for the public suite.
+"""The tables of docs/array-api.md, for our tests and for the public array API test suite.
 
-`python -m tools.array_api FILE` writes the tests that array-api-tests must expect to fail, one a line.  As a plugin of
-pytest, `-p tools.array_api`, this module leaves out the suite's tests of what is absent but which it does not ask for.
+`python -m tools.array_api FILE` writes the list of expected failures for array-api-tests, one a line. As a pytest
+plugin, `-p tools.array_api`, it deselects tests of absent features for which the suite has no option.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from tools.workspace import ROOT
 PAGE = ROOT / "docs" / "array-api.md"
 
 
-def listed(heading: str) -> dict[str, str]:
-    """The names in the first column of the table under a heading, each with its reason: the last column.
+def table_rows(heading: str) -> dict[str, str]:
+    """The names in the first column of the table under a heading, with the reason in the last column.
 
-    >>> listed("What is absent")["fft"]
+    >>> table_rows("What is absent")["fft"]
     'The extension needs complex numbers.'
     """
     (section,) = re.findall(
@@ -33,28 +33,28 @@ def listed(heading: str) -> dict[str, str]:
 
 
 def absent() -> dict[str, str]:
-    """The names of the standard that are not here, and why."""
-    return listed("What is absent")
+    """The names of the standard that are missing here, with the reasons."""
+    return table_rows("What is absent")
 
 
 def departures() -> dict[str, str]:
-    """What is here but differs, and why."""
-    return listed("What differs")
+    """The names that differ from the standard, with the reasons."""
+    return table_rows("What differs")
 
 
 def expected_failures() -> dict[str, str]:
-    """The tests of the public suite that cannot pass, and why."""
-    return listed("What the public suite does not pass")
+    """The tests of the public suite that cannot pass, with the reasons."""
+    return table_rows("What the public suite does not pass")
 
 
 def revision() -> str:
-    """The revision of the public suite that the page is about."""
+    """The revision of the public suite that the page describes."""
     (found,) = re.findall(r"at the revision `([0-9a-f]{40})`", PAGE.read_text("utf-8"))
     return str(found)
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Leave out special cases of complex numbers, and names of `fft`; the suite asks for no option for these."""
+    """Deselect special cases of complex numbers and names of `fft`, for which the suite has no option."""
     items[:] = [
         item
         for item in items
@@ -66,7 +66,7 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
 
 
 def main() -> None:
-    """Write the file that `--xfails-file` takes."""
+    """Write the file for `--xfails-file`."""
     (path,) = sys.argv[1:]
     lines = [f"array_api_tests/{test}" for test in expected_failures()]
     Path(path).write_text("\n".join([*lines, ""]), encoding="utf-8")

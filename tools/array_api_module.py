@@ -1,7 +1,7 @@
-"""The module that array-api-tests is told to test: tensorken, with one answer more.
+"""The module under test for array-api-tests: tensorken with a patched `asarray`.
 
-When it starts, the suite asks for the dtype of `asarray(0j)`, as if every namespace had complex numbers.  The answer is
-the dtype of its real part, which the suite notes and, since there is no complex dtype to test with, never uses.
+At startup, the suite reads the dtype of `asarray(0j)`, as if every namespace had complex numbers. Here it is the
+dtype of the real part. The suite never uses it, as there is no complex dtype to test.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _asarray = tensorken.asarray
 
 @functools.wraps(_asarray)
 def asarray(obj: Any, /, *arguments: Any, **named: Any) -> Any:
-    """`tensorken.asarray`, which takes a complex number for its real part."""
+    """`tensorken.asarray`, which converts a complex number to its real part."""
     return _asarray(obj.real if isinstance(obj, complex) else obj, *arguments, **named)
 
 
-setattr(tensorken, "asarray", asarray)  # noqa: B010 - an assignment would have to be of one type
+setattr(tensorken, "asarray", asarray)  # noqa: B010 - an assignment would need the same type
 sys.modules[__name__] = tensorken

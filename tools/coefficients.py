@@ -1,8 +1,9 @@
-"""Computes the polynomials behind the default bodies of the elementary functions, and prints the file that holds them.
+"""Compute the polynomials of the default bodies of the elementary functions, and write the file with them.
 
-Each is the interpolant at Chebyshev nodes, at 200 bits, of the lowest degree that meets its bound: three bits more than
-the dtype has.  Such an interpolant is within a small factor of the best polynomial (L. N. Trefethen, "Approximation
-Theory and Approximation Practice", chapter 16).  Run `python -m tools.coefficients` to write the file anew.
+Each is the interpolant at Chebyshev nodes, in 200 bits, of the lowest degree that meets its bound: three bits
+    beyond the
+precision of the dtype. Such an interpolant is within a small factor of the best polynomial (L. N. Trefethen,
+"Approximation Theory and Approximation Practice", chapter 16). `python -m tools.coefficients` writes the file.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from tools.workspace import ROOT
 FILE = ROOT / "core" / "src" / "tensorken" / "spec" / "bodies" / "coefficients.py"
 PRECISION = {"float32": 24, "float64": 53}
 ZERO = mpmath.mpf(2) ** -100
-"""Where intervals begin instead of at 0: close enough, and no division by 0."""
+"""The start of intervals in place of 0, to avoid a division by 0."""
 
 RULE = "# ---- {} " + 60 * "-" + "\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One polynomial: what it approximates, where, and how much its error counts in the result."""
+    """A polynomial: the function it approximates, its intervals, and the weight of its error in the result."""
 
     name: str
     formula: str
@@ -38,7 +39,7 @@ class Row:
 
 
 def _of_square(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """(function(x) / x - 1) / x**2 as a function of z = x**2, for a function that begins with x."""
+    """(function(x) / x - 1) / x**2 as a function of z = x**2, for a function whose series starts with x."""
 
     def quotient(z: Any) -> Any:
         x = mpmath.sqrt(z)
@@ -62,7 +63,7 @@ def _scaled_erfinv_beyond(t: Any) -> Any:
     return _scaled_erfinv(s * s) / s
 
 
-def _everywhere(low: Any, high: Any) -> dict[str, tuple[Any, Any]]:
+def _for_all_dtypes(low: Any, high: Any) -> dict[str, tuple[Any, Any]]:
     return {name: (mpmath.mpf(low), mpmath.mpf(high)) for name in PRECISION}
 
 
@@ -74,41 +75,41 @@ def rows() -> list[Row]:
             "EXPM1",
             "expm1(x) = x * (1 + x * P(x)), abs(x) <= log(2) / 2",
             lambda x: (mpmath.expm1(x) / x - 1) / x,
-            _everywhere(-half_log2 * (1 + ZERO), half_log2),
+            _for_all_dtypes(-half_log2 * (1 + ZERO), half_log2),
             half_log2,
         ),
         Row(
             "ATANH",
             "atanh(s) = s * (1 + z * P(z)), z = s**2 <= 1/9",
             _of_square(mpmath.atanh),
-            _everywhere(ZERO, third),
+            _for_all_dtypes(ZERO, third),
             third,
         ),
         Row(
             "TANH",
             "tanh(x) = x / (1 + z * P(z)), z = x**2 <= 0.81",
             lambda z: (mpmath.sqrt(z) / mpmath.tanh(mpmath.sqrt(z)) - 1) / z,
-            _everywhere(ZERO, "0.81"),
+            _for_all_dtypes(ZERO, "0.81"),
             mpmath.mpf("0.81"),
         ),
         Row(
             "ATAN",
             "atan(x) = x * (1 + z * P(z)), z = x**2 <= 1",
             _of_square(mpmath.atan),
-            _everywhere(ZERO, 1),
+            _for_all_dtypes(ZERO, 1),
         ),
         Row(
             "ASIN",
             "asin(x) = x * (1 + z * P(z)), z = x**2 <= 1/4",
             _of_square(mpmath.asin),
-            _everywhere(ZERO, "0.25"),
+            _for_all_dtypes(ZERO, "0.25"),
             mpmath.mpf("0.25"),
         ),
         Row(
             "ERF",
             "erf(x) = x * P(z), z = x**2 <= 1",
             lambda z: mpmath.erf(mpmath.sqrt(z)) / mpmath.sqrt(z),
-            _everywhere(ZERO, 1),
+            _for_all_dtypes(ZERO, 1),
         ),
         Row(
             "ERFC",
@@ -124,7 +125,7 @@ def rows() -> list[Row]:
             "ERFINV",
             "erfinv(x) = x * P(w), w = -log(1 - x**2) <= 4",
             _scaled_erfinv,
-            _everywhere(ZERO, 4),
+            _for_all_dtypes(ZERO, 4),
         ),
         Row(
             "ERFINV_BEYOND",
@@ -138,21 +139,23 @@ def rows() -> list[Row]:
     ]
 
 
-def fitted(row: Row, dtype: str) -> list[str]:
+def fit(row: Row, dtype: str) -> list[str]:
     """The coefficients, highest power first, of the lowest degree that meets the bound."""
     bound = mpmath.mpf(2) ** -(PRECISION[dtype] + 3)
     for count in range(2, 40):
-        coefficients, error = _interpolated(row.function, *row.intervals[dtype], count)
+        coefficients, error = _interpolate(row.function, *row.intervals[dtype], count)
         if error * row.weight < bound:
-            return [_written(c, dtype) for c in coefficients]
+            return [_format(c, dtype) for c in coefficients]
     raise ValueError(f"{row.name}: no polynomial below degree 40 meets the bound in {dtype}")
 
 
-def _interpolated(function: Callable[[Any], Any], low: Any, high: Any, count: int) -> tuple[list[Any], Any]:
+def _interpolate(function: Callable[[Any], Any], low: Any, high: Any, count: int) -> tuple[list[Any], Any]:
     """The coefficients, highest power first, of the interpolant at `count` Chebyshev nodes, and its largest error."""
     middle, radius = (low + high) / 2, (high - low) / 2
     nodes = [middle + radius * mpmath.cos(mpmath.pi * (2 * i + 1) / (2 * count)) for i in range(count)]
-    newton = [function(x) for x in nodes]  # becomes the divided differences, which are Newton's coefficients
+    newton = [
+        function(x) for x in nodes
+    ]  # becomes the divided differences, the coefficients of Newton's form
     for order in range(1, count):
         for i in range(count - 1, order - 1, -1):
             newton[i] = (newton[i] - newton[i - 1]) / (nodes[i] - nodes[i - order])
@@ -166,8 +169,8 @@ def _interpolated(function: Callable[[Any], Any], low: Any, high: Any, count: in
     return coefficients, max(abs(function(x) - reduce(lambda y, c: y * x + c, coefficients)) for x in between)
 
 
-def _written(value: Any, dtype: str) -> str:
-    """The number of the dtype next to a value, with as many digits as it needs."""
+def _format(value: Any, dtype: str) -> str:
+    """The number of the dtype nearest to a value, with as few digits as possible."""
     if dtype == "float64":
         return repr(float(value)).replace("e+", "e")
     (narrow,) = struct.unpack("f", struct.pack("f", float(value)))
@@ -175,14 +178,14 @@ def _written(value: Any, dtype: str) -> str:
 
 
 def _split(value: Any, bits: int, dtype: str) -> tuple[str, str]:
-    """The first bits of a positive value, and the number of the dtype next to the rest."""
+    """The first bits of a positive value, and the number of the dtype nearest to the rest."""
     scale = mpmath.mpf(2) ** (bits - 1 - int(mpmath.floor(mpmath.log(value, 2))))
     high = mpmath.floor(value * scale) / scale
-    return _written(high, dtype), _written(value - high, dtype)
+    return _format(high, dtype), _format(value - high, dtype)
 
 
 def render() -> str:
-    """The text of the file."""
+    """The content of the file."""
     with mpmath.workprec(200):
         parts = [
             '"""The numbers in the bodies of the elementary functions: written by `python -m tools.coefficients`."""\n',
@@ -209,7 +212,7 @@ def render() -> str:
         for row in rows():
             lines = [f"{row.name}: dict[DType, tuple[float, ...]] = {{\n"]
             for dtype in PRECISION:
-                numbers = textwrap.fill(", ".join(fitted(row, dtype)), 100)
+                numbers = textwrap.fill(", ".join(fit(row, dtype)), 100)
                 lines.append(f"    {dtype}: (\n{textwrap.indent(numbers, ' ' * 8)},\n    ),\n")
             parts.append("".join(lines) + f'}}\n"""{row.formula}"""\n')
         parts.append("# fmt: on\n")

@@ -1,12 +1,12 @@
-"""The configurations that the tests must pass in: BLAS kernels, numpy's loops and threads, as on other processors.
+"""Test configurations: BLAS kernels, numpy loops and thread counts, to emulate other processors.
 
-    python -m tools.configurations                                    lists those that this processor can take
+    python -m tools.configurations                                    lists those that this processor supports
     python -m tools.configurations Sandybridge,no-AVX2,1 pytest core  runs a command in one of them
-    python -m tools.configurations foreign:7 pytest core              chooses it by a number
+    python -m tools.configurations foreign:7 pytest core              chooses one by number
 
-`own` is what this machine does by itself, or by the variables that its owner has set, with one thread; `any` is any
-other, and `foreign` one whose kernels and loops both are another processor's; without a number it is another each day.
-Where the environment variable TEST_CONFIGURATION names one, it is that one.
+`own` is the default of this machine, or of the variables that are set, with one thread. `any` is any other, and
+`foreign` one with both kernels and loops of another processor; without a number, they change daily. The environment
+variable TEST_CONFIGURATION overrides the choice.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ KERNELS: Mapping[str, frozenset[str]] = MappingProxyType(
         "Sandybridge": frozenset({"AVX"}),
     }
 )
-"""The kernels of OpenBLAS that OPENBLAS_CORETYPE names, and what a processor must have to run them.
+"""The kernels of OpenBLAS, as in OPENBLAS_CORETYPE, and the processor features that they need.
 
-OpenBLAS does not ask: kernels that the processor cannot run end in an illegal instruction.
+OpenBLAS does not check them: kernels that the processor cannot run end in an illegal instruction.
 """
 
 LOOPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"all": (), "no-AVX512": ("AVX512", "X86_V4"), "no-AVX2": ("AVX512", "X86_V4", "AVX2", "FMA3", "X86_V3")}
 )
-"""numpy's loops, and how the features begin that NPY_DISABLE_CPU_FEATURES takes away.
+"""numpy's loops, and prefixes of the features that NPY_DISABLE_CPU_FEATURES must disable.
 
-Without AVX2 alone numpy would still use AVX-512, so what needs a feature is taken away with it.  numpy refuses to start
-if a feature of its baseline is named, and warns of one that it has no loops for; its versions name them differently.
+A feature is disabled with all features that need it: without only AVX2, numpy would still use AVX-512. numpy refuses to
+start if a feature of its baseline is named, and warns of one for which it has no loops; the names depend on its
+version.
 """
 
 THREADS = (1, 2)
@@ -52,12 +53,12 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What another processor would do, on this one.
+    """A configuration that emulates another processor.
 
     Attributes:
-        kernels: the kernels of OpenBLAS, a name of `KERNELS`, or `own`: those that it takes by itself.
+        kernels: the kernels of OpenBLAS, a name of `KERNELS`, or `own` for its default.
         loops: the loops of numpy, a name of `LOOPS`.
-        threads: how many threads BLAS has.
+        threads: the number of BLAS threads.
     """
 
     kernels: str = "own"
@@ -66,7 +67,7 @@ class Configuration:
 
     @property
     def name(self) -> str:
-        """What the command line and TEST_CONFIGURATION call it.
+        """The name on the command line and in TEST_CONFIGURATION.
 
         >>> Configuration("Haswell", "no-AVX512", 2).name
         'Haswell,no-AVX512,2'
@@ -79,12 +80,12 @@ OWN = Configuration()
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """What numpy and OpenBLAS make of a processor.
+    """A processor as numpy and OpenBLAS see it.
 
     Attributes:
-        features: what the processor has, by numpy's names.
-        dispatched: the features that numpy has loops for, beyond its baseline.
-        kernels: the kernels that OpenBLAS takes by itself; empty if numpy has another BLAS.
+        features: the features of the processor, by numpy's names.
+        dispatched: the features beyond its baseline for which numpy has loops.
+        kernels: the default kernels of OpenBLAS; empty if numpy uses another BLAS.
     """
 
     features: frozenset[str]
@@ -93,7 +94,7 @@ class Processor:
 
     @classmethod
     def here(cls) -> Processor:
-        """The one of this machine, as the environment of this process leaves it."""
+        """The processor of this machine, in the environment of this process."""
         import threadpoolctl
         from numpy._core import _multiarray_umath as numpy  # type: ignore[attr-defined]
 
@@ -105,16 +106,16 @@ class Processor:
         return cls(features, tuple(numpy.__cpu_dispatch__), kernels)
 
     def disabled(self, loops: str) -> tuple[str, ...]:
-        """The features that NPY_DISABLE_CPU_FEATURES takes away, for some of the loops.
+        """The features that NPY_DISABLE_CPU_FEATURES must disable for these loops.
 
         >>> Processor(frozenset(), ("X86_V3", "X86_V4", "AVX512_ICL"), "").disabled("no-AVX512")
         ('X86_V4', 'AVX512_ICL')
         """
-        begins = LOOPS[loops]
-        return tuple(name for name in self.dispatched if begins and name.startswith(begins))
+        prefixes = LOOPS[loops]
+        return tuple(name for name in self.dispatched if prefixes and name.startswith(prefixes))
 
     def configurations(self) -> tuple[Configuration, ...]:
-        """Those that this processor can take and that differ, `OWN` first."""
+        """The distinct configurations that this processor supports, `OWN` first."""
         kernels = [name for name, needed in KERNELS.items() if self.kernels and needed <= self.features]
         loops = ["all"]
         for name in LOOPS:
@@ -124,14 +125,14 @@ class Processor:
         return tuple(one for one in every if one == OWN or one.kernels != self.kernels)
 
     def foreign(self) -> tuple[Configuration, ...]:
-        """Those of another processor: other kernels and other loops, as far as there are any."""
+        """The configurations with other kernels and other loops, or as close to that as possible."""
         other, ours = self.configurations()[1:], KERNELS.get(self.kernels)
         kernels = [one for one in other if one.kernels != "own" and KERNELS[one.kernels] != ours]
         loops = [one for one in other if one.loops != "all"]
         return tuple([one for one in kernels if one in loops] or kernels or loops or other)
 
     def environment(self, configuration: Configuration) -> dict[str, str]:
-        """The variables that make a process take a configuration; with `own` and `all`, others stay as they are."""
+        """The environment variables of a configuration; `own` and `all` leave their variables unset."""
         variables = dict.fromkeys(THREAD_VARIABLES, str(configuration.threads))
         if configuration.kernels != "own":
             variables["OPENBLAS_CORETYPE"] = configuration.kernels
@@ -141,10 +142,10 @@ class Processor:
 
 
 def choose(name: str, processor: Processor) -> Configuration:
-    """The configuration of a name; `any:7` and `foreign:7` are the seventh of these, counted round, `any` today's.
+    """The configuration of a name; `any:7` and `foreign:7` are number 7, counted cyclically, `any` changes daily.
 
     Raises:
-        ValueError: the processor cannot take it, or nothing is called so.
+        ValueError: if the processor does not support it, or the name is unknown.
     """
     group, _, number = name.partition(":")
     groups = {"any": processor.configurations()[1:], "foreign": processor.foreign(), "own": (OWN,)}
@@ -156,27 +157,29 @@ def choose(name: str, processor: Processor) -> Configuration:
         if one.name == name:
             return one
     raise ValueError(
-        f"{name}: not a configuration of this processor, which takes one of {', '.join(kernels)}; "
+        f"{name}: not a configuration of this processor, which supports one of {', '.join(kernels)}; "
         f"one of {', '.join(LOOPS)}; {' or '.join(map(str, THREADS))} threads; as in {OWN.name}"
     )
 
 
 def header() -> str:
-    """A line on what this process computes with, as its environment says."""
+    """A line that describes the configuration of this process."""
     kernels = os.environ.get("OPENBLAS_CORETYPE", "own")
     without = os.environ.get("NPY_DISABLE_CPU_FEATURES", "none")
     threads = os.environ.get("OPENBLAS_NUM_THREADS", "all")
-    again = f"; again: {VARIABLE}={os.environ[VARIABLE]}" if VARIABLE in os.environ else ""
-    return f"configuration: BLAS kernels {kernels}, features taken from numpy {without}, threads {threads}{again}"
+    again = f"; to repeat: {VARIABLE}={os.environ[VARIABLE]}" if VARIABLE in os.environ else ""
+    return (
+        f"configuration: BLAS kernels {kernels}, disabled numpy features {without}, threads {threads}{again}"
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """List the configurations, or run a command in one; returns its exit status."""
+    """List the configurations, or run a command in one; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.configurations")
     parser.add_argument(
         "name", nargs="?", help="own, any, foreign, any:NUMBER, foreign:NUMBER, or as in the list"
     )
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="what to run in it")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="the command to run in it")
     given = parser.parse_args(arguments)
     processor = Processor.here()
     if given.name is None:
@@ -189,7 +192,7 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as error:
         parser.error(str(error))
     environment = {**os.environ, **processor.environment(chosen)}
-    if os.name == "posix":  # the command takes this one's place, so Ctrl-C is its own
+    if os.name == "posix":  # replace this process, so that Ctrl-C reaches the command
         os.execvpe(given.command[0], given.command, environment)
     return subprocess.run(given.command, env=environment, check=False).returncode
 

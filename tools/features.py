@@ -1,6 +1,6 @@
-"""Prints the rows of docs/features.toml that no test shows: `nox -s features`.
+"""List the rows of docs/features.toml that no test covers: `nox -s features`.
 
-The tests are read, not run: the marker `pytest.mark.feature(66, 67)` in a test file shows rows 66 and 67.
+The tests are parsed, not run: the marker `pytest.mark.feature(66, 67)` in a test file covers rows 66 and 67.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from tools.workspace import ROOT, distributions
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the rows and the tests say of each other, all by row number."""
+    """The rows and the markers of the tests, by row number."""
 
     titles: dict[int, str]
     planned: frozenset[int]
-    shown: dict[int, list[str]]  # row -> the places ("file:line") of its markers
+    shown: dict[int, list[str]]  # row -> the locations ("file:line") of its markers
 
     @property
     def missing(self) -> list[int]:
-        """The rows that should have a test and have none."""
+        """The rows that lack a test."""
         return [row for row in self.titles if row not in self.shown and row not in self.planned]
 
     @property
     def unknown(self) -> list[int]:
-        """The rows that a marker or the list of planned rows names and that do not exist."""
+        """The rows named by a marker or the list of planned rows that do not exist."""
         return sorted((self.shown.keys() | self.planned) - self.titles.keys())
 
     @property
     def early(self) -> list[int]:
-        """The planned rows that have a test already."""
+        """The planned rows that already have a test."""
         return sorted(self.planned & self.shown.keys())
 
 
 def rows_in(source: str, name: str) -> Iterator[tuple[int, str]]:
-    """The rows that the markers in a test file name, each with its place.
+    """The rows named by the markers of a test file, with their locations.
 
     Raises:
-        ValueError: if a marker's rows are not written as plain numbers.
+        ValueError: if a marker's rows are not number literals.
     """
     for node in ast.walk(ast.parse(source, name)):
         match node:
@@ -61,12 +61,12 @@ def rows_in(source: str, name: str) -> Iterator[tuple[int, str]]:
 
 
 def test_files(root: Path) -> list[Path]:
-    """The test files below a folder: those that pytest collects."""
+    """The test files of a folder, as collected by pytest."""
     return sorted(path for path in root.rglob("test_*.py") if ".nox" not in path.parts)
 
 
 def report(table: Path, files: list[Path]) -> Report:
-    """Hold the markers in the files against the rows of the table."""
+    """Compare the markers in the files with the rows of the table."""
     rows = tomllib.loads(table.read_text(encoding="utf-8"))
     shown: dict[int, list[str]] = {}
     for file in files:
@@ -78,10 +78,10 @@ def report(table: Path, files: list[Path]) -> Report:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the report; 1 if a row lacks its test or does not exist."""
+    """Print the report; returns 1 if a row lacks a test or does not exist."""
     parser = argparse.ArgumentParser(prog="nox -s features --", description="rows of features without a test")
-    parser.add_argument("--planned", action="store_true", help="list the planned rows too")
-    parser.add_argument("--tests", action="store_true", help="list every row with the places of its tests")
+    parser.add_argument("--planned", action="store_true", help="also list the planned rows")
+    parser.add_argument("--tests", action="store_true", help="list every row with the locations of its tests")
     options = parser.parse_args(arguments)
     folders = [ROOT / "tests", *(folder / "tests" for folder in distributions())]
     found = report(
@@ -100,7 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
         show("rows with a test", sorted(found.shown.keys() & found.titles.keys()))
     if options.planned:
         show("planned rows", sorted(found.planned))
-    show("planned rows that have a test already (take them out of `planned`)", found.early)
+    show("planned rows that already have a test (remove them from `planned`)", found.early)
     show("markers and planned rows without a row", found.unknown)
     show("rows without a test", found.missing)
     late = sorted(found.planned - found.shown.keys())

@@ -1,7 +1,7 @@
-"""A plugin of pytest, `-p tools.last_digits`: numpy's functions round as another library's might.
+"""A pytest plugin, `-p tools.last_digits`, that perturbs the rounding of numpy's functions.
 
-Each result of `exp`, `log`, `sin` and their like that is not a round number may be the float next to it, as its bits
-decide: so the same number always gives the same.  What a page or a docstring prints must not change.
+Each result of `exp`, `log`, `sin` and similar functions, unless it is a round number, may become an adjacent float. The
+choice depends on its bits, so it is deterministic. Output in pages and docstrings must not change.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ FUNCTIONS = (
     "arctan2", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "power", "float_power", "logaddexp",
     "cbrt", "hypot",
 )  # fmt: skip
-"""numpy's functions that are not rounded correctly."""
+"""numpy functions that are not correctly rounded."""
 
-ROUND = 12
-"""Numbers whose last bits, so many of them, are zeros stay: 1, 0.5, 1024 are what any library gives."""
+ZERO_BITS = 12
+"""Numbers with this many trailing zero bits are not perturbed: every library gives 1, 0.5 or 1024 exactly."""
 
 
-def moved(x: Any) -> Any:
-    """The numbers of an array of float32 or float64, a third to a half of them replaced by the float next to them.
+def perturbed(x: Any) -> Any:
+    """Replace a third to a half of the numbers of a float32 or float64 array by an adjacent float.
 
     >>> x = np.array([0.5, 1024.0, np.inf, np.nan, 0.0])
-    >>> np.array_equal(moved(x), x, equal_nan=True)
+    >>> np.array_equal(perturbed(x), x, equal_nan=True)
     True
     """
     x = np.asarray(x)
     bits = np.ascontiguousarray(x).view(f"i{x.dtype.itemsize}").reshape(x.shape)
     drawn = (bits ^ (bits >> 7) ^ (bits >> 13)) & 3
-    may = (bits & (2**ROUND - 1) != 0) & np.isfinite(x) & (np.abs(x) > 4 * np.finfo(x.dtype).tiny)
+    may = (bits & (2**ZERO_BITS - 1) != 0) & np.isfinite(x) & (np.abs(x) > 4 * np.finfo(x.dtype).tiny)
     infinity = x.dtype.type(np.inf)
     with np.errstate(all="ignore"):
         above, below = np.nextafter(x, infinity), np.nextafter(x, -infinity)
     return np.where(may & (drawn == 1), above, np.where(may & (drawn == 2), below, x))
 
 
-class Other:
-    """A function of numpy, rounded otherwise; in all else the function."""
+class Perturbed:
+    """A numpy function with perturbed results; otherwise it behaves as the function."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
@@ -54,12 +54,12 @@ class Other:
         if not isinstance(result, np.ndarray | np.generic) or result.dtype not in (np.float32, np.float64):
             return result
         if not isinstance(result, np.ndarray):
-            return moved(result)[()]
-        result[...] = moved(result)  # which may be what `out` named
+            return perturbed(result)[()]
+        result[...] = perturbed(result)  # in place, as it may be `out`
         return result
 
 
 def pytest_configure() -> None:
-    """Put the others in the places of numpy's functions."""
+    """Replace numpy's functions."""
     for name in FUNCTIONS:
-        setattr(np, name, Other(getattr(np, name)))
+        setattr(np, name, Perturbed(getattr(np, name)))

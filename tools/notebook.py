@@ -1,7 +1,6 @@
-"""Notebooks in docs/: as pages of the site, and as they run.
+"""Notebooks in docs/: convert them to pages of the site, and run them.
 
-`python -m tools.notebook FILE` runs a notebook and keeps in it what its cells print; a test compares that with what
-they print then.
+`python -m tools.notebook FILE` runs a notebook and saves its output; a test compares the saved output with a new run.
 """
 
 from __future__ import annotations
@@ -14,31 +13,31 @@ from typing import Any
 
 from tools.workspace import ROOT
 
-PATIENCE = 300.0
-"""Seconds that a cell may take."""
+TIMEOUT = 300.0
+"""The time limit of a cell in seconds."""
 
 
 def notebooks() -> list[Path]:
-    """Those that people read."""
+    """The notebooks of docs/."""
     return sorted(ROOT.glob("docs/**/*.ipynb"))
 
 
 def page(notebook: Path) -> str:
-    """A notebook as Markdown: its prose, its code, and below each cell what it printed."""
+    """A notebook as Markdown: its prose and code, with the output below each cell."""
     parts = []
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         source = "".join(cell["source"]).strip("\n")
         parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
         if cell["cell_type"] == "code" and cell["outputs"]:
-            parts.append(f"```text\n{printed(cell).rstrip()}\n```")
+            parts.append(f"```text\n{output_of(cell).rstrip()}\n```")
     return "\n\n".join(parts) + "\n"
 
 
-def printed(cell: Mapping[str, Any]) -> str:
-    """What a cell printed, or gave as its value.
+def output_of(cell: Mapping[str, Any]) -> str:
+    """The text that a cell printed, and its value.
 
     Raises:
-        ValueError: if it is something else than text.
+        ValueError: if the output is not text.
     """
     texts = []
     for output in cell["outputs"]:
@@ -47,13 +46,13 @@ def printed(cell: Mapping[str, Any]) -> str:
         elif output["output_type"] == "execute_result" and set(output["data"]) == {"text/plain"}:
             text = output["data"]["text/plain"]
         else:
-            raise ValueError(f"cell {cell['id']}: pages have text alone, and this is {output['output_type']}")
+            raise ValueError(f"cell {cell['id']}: need text output, got {output['output_type']}")
         texts.append(text if isinstance(text, str) else "".join(text))
     return "".join(texts)
 
 
 def run(notebook: Path, folder: Path) -> Any:
-    """The notebook with what its cells print when they run in a new kernel, whose working directory is the folder.
+    """Run a notebook in a new kernel with this working directory; returns the notebook with its output.
 
     Raises:
         nbclient.exceptions.CellExecutionError: if a cell fails.
@@ -65,21 +64,21 @@ def run(notebook: Path, folder: Path) -> Any:
     metadata = read.metadata.copy()
     resources = {"metadata": {"path": str(folder)}}
     client = NotebookClient(
-        read, timeout=PATIENCE, kernel_name="python3", record_timing=False, resources=resources
+        read, timeout=TIMEOUT, kernel_name="python3", record_timing=False, resources=resources
     )
     done = client.execute()
-    done.metadata = metadata  # the kernel tells of its version of Python
+    done.metadata = metadata  # the kernel adds its Python version
     return done
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run notebooks, and keep what their cells print."""
+    """Run notebooks and save their output."""
     import nbformat
 
     parser = argparse.ArgumentParser(
-        prog="python -m tools.notebook", description="run notebooks and keep what they print"
+        prog="python -m tools.notebook", description="run notebooks and save their output"
     )
-    parser.add_argument("files", nargs="*", type=Path, default=notebooks(), help="default: those of docs/")
+    parser.add_argument("files", nargs="*", type=Path, default=notebooks(), help="default: all of docs/")
     for file in parser.parse_args(arguments).files:
         nbformat.write(run(file, file.parent), file)
 

@@ -1,9 +1,9 @@
-"""Measures how far functions and their derivatives are from mpmath, and writes the table of docs/numerics.md.
+"""Measure the errors of functions and their derivatives against mpmath, and update the table of docs/numerics.md.
 
-Errors are in units in the last place of the true value, where that is subnormal in units of the smallest subnormal.
-Operands are drawn from every binade, of both signs, and more densely where a function bends or ends.  The table has the
-worst of the numpy backend and of the default bodies, of each function and dtype, in whole units.  A test holds the
-library to it; `python -m tools.numerics` lowers its figures where they have become too high, and never raises one.
+Errors are in units in the last place of the exact value; for subnormal values, in units of the smallest subnormal.
+Operands are drawn from every binade of both signs, and more densely near critical points. The table has, for each
+function and dtype, the largest error of the numpy backend and the default bodies, rounded up. A test compares the
+library with the table; `python -m tools.numerics` lowers numbers that are too high, and never raises any.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A function and its derivative, in mpmath; where it is defined, and where operands are drawn more densely."""
+    """A function and its derivative in mpmath, its domain, and the points near which operands are denser."""
 
     value: Callable[[Any], Any]
     slope: Callable[[Any], Any]
     intervals: tuple[tuple[float, float], ...] = ((-2.0, 2.0), (-20.0, 20.0))
     around: tuple[float, ...] = (1.0, -1.0)
     defined: Callable[[float], bool] = field(default=lambda x: True)
-    bend: Callable[[Any], Any] | None = None  # the second derivative
+    curvature: Callable[[Any], Any] | None = None  # the second derivative
 
 
 def _sech(x: Any) -> Any:
@@ -54,13 +54,13 @@ _EXP = ((-1.0, 1.0), (-104.0, 88.7), (-745.0, 709.7))
 _POSITIVE: Callable[[float], bool] = lambda x: x > 0.0  # noqa: E731
 
 ROWS: dict[str, Row] = {
-    "exp": Row(mpmath.exp, mpmath.exp, _EXP, (88.72, 709.78, -103.9, -745.1), bend=mpmath.exp),
+    "exp": Row(mpmath.exp, mpmath.exp, _EXP, (88.72, 709.78, -103.9, -745.1), curvature=mpmath.exp),
     "expm1": Row(
         mpmath.expm1,
         mpmath.exp,
         _EXP,
         (0.35, -0.35, 18.0, -18.0, 38.0, -38.0, 88.72, 709.78),
-        bend=mpmath.exp,
+        curvature=mpmath.exp,
     ),
     "exp2": Row(
         lambda x: mpf(2) ** x,
@@ -73,21 +73,21 @@ ROWS: dict[str, Row] = {
         lambda x: _sech(x / 2) ** 2 / 4,
         _WIDE,
         (40.0, -88.7, 88.7, -103.0, 103.0, -709.0, 709.0, 744.0),
-        bend=lambda x: -(_sech(x / 2) ** 2) * mpmath.tanh(x / 2) / 4,
+        curvature=lambda x: -(_sech(x / 2) ** 2) * mpmath.tanh(x / 2) / 4,
     ),
     "softplus": Row(
         lambda x: mpmath.log1p(mpmath.exp(x)),
         lambda x: 1 / (1 + mpmath.exp(-x)),
         _WIDE,
         (40.0, -88.7, -103.0, -709.7, -744.0),
-        bend=lambda x: _sech(x / 2) ** 2 / 4,
+        curvature=lambda x: _sech(x / 2) ** 2 / 4,
     ),
     "tanh": Row(
         mpmath.tanh,
         lambda x: _sech(x) ** 2,
         ((-2.0, 2.0), (-20.0, 20.0), (-53.0, 53.0), (-374.0, 374.0)),
         (0.9, -0.9, 9.0, 19.0, 44.0, 51.5, 354.0, 372.0),
-        bend=lambda x: -2 * mpmath.tanh(x) * _sech(x) ** 2,
+        curvature=lambda x: -2 * mpmath.tanh(x) * _sech(x) ** 2,
     ),
     "log": Row(mpmath.log, lambda x: 1 / x, ((0.4, 2.5), (0.0, 1e3)), (1.0,), _POSITIVE),
     "log1p": Row(
@@ -125,7 +125,7 @@ ROWS: dict[str, Row] = {
         lambda x: 2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-x * x),
         ((-1.5, 1.5), (-4.0, 4.0), (-10.3, 10.3), (-27.3, 27.3)),
         (1.0, -1.0, 3.9, 5.9, 9.4, 10.2, 26.6, 27.2),
-        bend=lambda x: -4 * x / mpmath.sqrt(mpmath.pi) * mpmath.exp(-x * x),
+        curvature=lambda x: -4 * x / mpmath.sqrt(mpmath.pi) * mpmath.exp(-x * x),
     ),
     "sin": Row(mpmath.sin, mpmath.cos, ((-10.0, 10.0), (-1e4, 1e4)), (math.pi, math.pi / 2, 1e22)),
     "cos": Row(
@@ -183,15 +183,15 @@ ROWS: dict[str, Row] = {
 }
 
 SMOOTH = ("expm1", "log1p", "tanh", "sigmoid", "softplus", "erf", "sqrt")
-"""What must be within 4 units, like its derivative, on numpy and by its default body."""
+"""Functions whose value and derivative must be within 4 units, on numpy and by the default body."""
 
 
-# ---- operands, and what is true of them --------------------------------------------------------------------
+# ---- operands and exact values --------------------------------------------------------------------
 
 
 @cache
 def operands(name: str, dtype: str, density: int = 1) -> Array:
-    """Numbers of the dtype where the function is defined: of every binade and sign, and more where it matters."""
+    """Operands in the domain of the function: from every binade and sign, and more near critical points."""
     row, facts, rng = ROWS[name], np.finfo(dtype), random.Random(f"{name} {dtype}")
     low, high = int(facts.minexp - facts.nmant), int(facts.maxexp)
     drawn = [
@@ -215,15 +215,15 @@ def operands(name: str, dtype: str, density: int = 1) -> Array:
 
 
 @cache
-def truth(name: str, dtype: str, kind: str, density: int = 1) -> list[Any]:
-    """The value, slope or bend of the function at its operands."""
+def exact_values(name: str, dtype: str, kind: str, density: int = 1) -> list[Any]:
+    """The exact value, slope or curvature of the function at its operands."""
     oracle = getattr(ROWS[name], kind)
     with mpmath.workprec(200):
         return [oracle(mpf(float(v))) for v in operands(name, dtype, density)]
 
 
 def distance(y: Any, true: Any, dtype: str) -> float:
-    """How far y is from the true value, in units in the last place of that; infinity is the next power of 2."""
+    """The error of y in units in the last place of the true value; infinity is taken as the next power of 2."""
     facts = np.finfo(dtype)
     top = mpmath.ldexp(1, int(facts.maxexp))
     y, true = (max(-top, min(top, mpf(v))) for v in (y, true))
@@ -233,8 +233,8 @@ def distance(y: Any, true: Any, dtype: str) -> float:
 
 
 def worst(name: str, dtype: str, kind: str, found: Array, density: int = 1) -> tuple[float, float]:
-    """The largest error, and the operand where it is; NaN counts as infinite."""
-    true = truth(name, dtype, kind, density)
+    """The largest error, and its operand; NaN counts as an infinite error."""
+    true = exact_values(name, dtype, kind, density)
     with mpmath.workprec(200):
         errors = [
             math.inf if y != y else distance(float(y), t, dtype) for y, t in zip(found, true, strict=True)
@@ -243,16 +243,16 @@ def worst(name: str, dtype: str, kind: str, found: Array, density: int = 1) -> t
     return errors[place], float(operands(name, dtype, density)[place])
 
 
-# ---- the table ---------------------------------------------------------------------------------------------
+# ---- the table ------------------------------------------------------------------------------------
 
 
 def function(name: str) -> Callable[[Any], Any]:
-    """The op of that name, as a function."""
+    """The op of this name as a function."""
     op = OPS[name]
     return lambda x: x.apply(op)
 
 
-def measured(name: str, dtype: str, backend: RawTensor[Any], density: int = 1) -> tuple[float, float]:
+def measure(name: str, dtype: str, backend: RawTensor[Any], density: int = 1) -> tuple[float, float]:
     """The largest errors of the function and of its derivative on a backend."""
     f = function(name)
     x = tk.tensor(operands(name, dtype, density), backend=backend)
@@ -260,8 +260,8 @@ def measured(name: str, dtype: str, backend: RawTensor[Any], density: int = 1) -
     return worst(name, dtype, "value", value, density)[0], worst(name, dtype, "slope", slope, density)[0]
 
 
-def swept(name: str, backend: RawTensor[Any]) -> tuple[float, float]:
-    """The same in float32, over a million operands in the intervals, beside float64 on the numpy backend."""
+def sweep(name: str, backend: RawTensor[Any]) -> tuple[float, float]:
+    """The largest errors in float32 over a million operands in the intervals, against float64 on the numpy backend."""
     from tensorken_numpy.backend import Numpy
 
     row, rng = ROWS[name], np.random.default_rng(7)
@@ -280,28 +280,28 @@ def swept(name: str, backend: RawTensor[Any]) -> tuple[float, float]:
     return errors[0], errors[1]
 
 
-def stated() -> dict[str, tuple[int, ...]]:
-    """The figures of the page: for each function of value and derivative, in float32 and float64 each."""
+def published() -> dict[str, tuple[int, ...]]:
+    """The numbers of the page: for each function, of value and derivative, each in float32 and float64."""
     text = PAGE.read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \|((?: *\d+ \|){4})$", text, re.MULTILINE)
-    return {name: tuple(int(figure) for figure in re.findall(r"\d+", figures)) for name, figures in rows}
+    return {name: tuple(int(number) for number in re.findall(r"\d+", cells)) for name, cells in rows}
 
 
 def main() -> None:
-    """Measure more densely than the test does, and write the figures that have become lower."""
+    """Measure more densely than the test, and write the numbers that have become lower."""
     from core.tests.support import Required
     from tensorken_numpy.backend import Numpy
 
-    known, lines = stated(), []
+    known, lines = published(), []
     for name in ROWS:
         backends = (Numpy(), Required())
-        errors = [[measured(name, dtype, backend, 8) for backend in backends] for dtype in DTYPES]
-        errors[0] += [swept(name, backend) for backend in backends]
-        exact = [max(pair[kind] for pair in errors[place]) for kind in (0, 1) for place in (0, 1)]
-        figures = [math.ceil(error) for error in exact]
-        print(f"{name:14}" + "".join(f"{error:8.2f}" for error in exact), flush=True)
-        lower = [min(pair) for pair in zip(figures, known.get(name, figures), strict=True)]
-        lines.append(f"| `{name}` |" + "".join(f" {figure} |" for figure in lower))
+        errors = [[measure(name, dtype, backend, 8) for backend in backends] for dtype in DTYPES]
+        errors[0] += [sweep(name, backend) for backend in backends]
+        largest = [max(pair[kind] for pair in errors[place]) for kind in (0, 1) for place in (0, 1)]
+        numbers = [math.ceil(error) for error in largest]
+        print(f"{name:14}" + "".join(f"{error:8.2f}" for error in largest), flush=True)
+        lower = [min(pair) for pair in zip(numbers, known.get(name, numbers), strict=True)]
+        lines.append(f"| `{name}` |" + "".join(f" {number} |" for number in lower))
     text = PAGE.read_text(encoding="utf-8")
     table = "\n".join([HEAD, "| --- |" + " --: |" * 4, *lines])
     pattern = re.escape(HEAD) + r"\n(?:\|.*\n)*"

@@ -1,10 +1,10 @@
-"""Markdown pages and the blocks of code in them: what a block is, and how a page's blocks are run.
+"""Code blocks of Markdown pages: parse and run them.
 
-The blocks of a page run in their order and share their names.
+The blocks of a page run in order and share their variables.
 
-* `python` is run; it prints what the block of `text` straight below it says, and nothing if there is none.
-* `pycon` is run as doctest runs a session: each `>>>` gives what stands below it.
-* `python elsewhere` belongs to some other place, where another test puts and runs it; here it must be Python.
+* `python` is run; its output must equal the `text` block directly below it, or be empty if there is none.
+* `pycon` is run as a doctest session.
+* `python elsewhere` is run by another test in its own place; here it must only compile.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class Block:
 
     language: str
     text: str
-    line: int  # of its first line of text
-    kind: str = ""  # what stands after the language
+    line: int  # of the first line of the text
+    kind: str = ""  # the words after the language
 
     @property
     def commands(self) -> list[str]:
-        """The lines that a prompt precedes, without the prompt."""
+        """The lines with a `$` prompt, without the prompt."""
         return [line.removeprefix("$ ") for line in self.text.splitlines() if line.startswith("$ ")]
 
 
 def blocks(markdown: str) -> list[Block]:
-    """The fenced blocks that name a language, in their order."""
+    """The fenced blocks with a language, in order."""
     return [
         Block(
             found["language"],
@@ -53,15 +53,15 @@ def blocks(markdown: str) -> list[Block]:
 
 
 def pages() -> list[Path]:
-    """The pages that people read: those at the top of the workspace, and all of docs/."""
+    """The pages at the top of the workspace and all pages of docs/."""
     above = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
     return above + sorted(ROOT.glob("docs/**/*.md"))
 
 
 def run(page: str, name: str) -> list[str]:
-    """Run the blocks of a page; what is wrong with them, each beginning with the page's name and the line.
+    """Run the blocks of a page; returns the failures, each with the page's name and the line.
 
-    An error of a block that no example expects goes its way, with the page's line in its traceback.
+    Unexpected exceptions propagate, with the page's line in the traceback.
     """
     found = blocks(page)
     wrong: list[str] = []
@@ -76,12 +76,12 @@ def run(page: str, name: str) -> list[str]:
             expected = below.text if below is not None and below.language == "text" else ""
             printed = _printed(block, names, name)
             if printed != expected:
-                wrong.append(f"{where}: prints {printed!r}, and the page says {expected!r}")
+                wrong.append(f"{where}: prints {printed!r}, but the page has {expected!r}")
     return wrong
 
 
 def _printed(block: Block, names: dict[str, Any], name: str) -> str:
-    """What a block prints."""
+    """Run a block; returns its output."""
     stream = io.StringIO()
     code = compile("\n" * (block.line - 1) + block.text, name, "exec")
     with contextlib.redirect_stdout(stream):

@@ -1,9 +1,9 @@
-"""Runs tests where the workspace may lie: `python -m tools.places [PLACE [PYTEST'S ARGUMENTS]]`.
+"""Run tests in a copy of the workspace installed in an unusual place: `python -m tools.places [PLACE [ARGUMENTS]]`.
 
-A place says what installs the workspace, whether its path has a space, and whether the tests may write to it.  The
-tests run in a copy: `nox` makes the environment of the session `tests` there, and pytest runs in it.  Where nothing may
-be written, root lets the user nobody run them, anybody else takes their own permission away.  `any` is another place
-each day, unless the environment variable TEST_PLACE names one; without a place all are listed.
+A place determines the installer, whether the path has a space, and whether it is writable. In the copy, nox makes the
+environment of the session `tests`, and pytest runs in it with the given arguments. For an unwritable place, root runs
+the tests as the user nobody; other users remove their own write permission. `any` changes daily, unless the environment
+variable TEST_PLACE names a place. Without arguments, all places are listed.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ PLACES: Mapping[str, frozenset[str]] = MappingProxyType(
         "uv,space,unwritable": frozenset({"uv", "space", "unwritable"}),
     }
 )
-"""What installs the workspace, whether its path has a space, and whether it may be written to."""
+"""The installer of each place, whether its path has a space, and whether it is unwritable."""
 
 
 def possible() -> list[str]:
-    """The places that this machine has: with uv where it is, without writing where permissions forbid it."""
+    """The places that this machine supports, depending on uv and file permissions."""
     python = Path(sys.executable).resolve()
     closed = [folder for folder in python.parents if not folder.stat().st_mode & 0o001]
     lacking = {"unwritable"} if sys.platform == "win32" or (os.geteuid() == 0 and closed) else set()
@@ -46,23 +46,23 @@ def possible() -> list[str]:
 
 
 def choose(name: str) -> str:
-    """A place by its name, or today's.
+    """The place of this name; `any` changes daily.
 
     Raises:
-        ValueError: there is no such place here.
+        ValueError: if this machine does not support the place.
     """
     places = possible()
     name = os.environ.get(VARIABLE) or name
     if name == "any":
         return places[datetime.datetime.now(datetime.UTC).date().toordinal() % len(places)]
     if name not in places:
-        raise ValueError(f"{name}: not a place of this machine, which has {'; '.join(places)}")
+        raise ValueError(f"{name}: not a place of this machine, which supports {'; '.join(places)}")
     return name
 
 
-def without_writing(workspace: Path, home: Path) -> dict[str, Any]:
-    """Take the permission to write away; returns what `subprocess.run` is told for a user who has none."""
-    if os.geteuid() == 0:  # whom permissions do not stop
+def remove_write_permission(workspace: Path, home: Path) -> dict[str, Any]:
+    """Make the workspace unwritable; returns the keyword arguments of `subprocess.run` for its user."""
+    if os.geteuid() == 0:  # root ignores permissions
         import pwd
 
         nobody = pwd.getpwnam("nobody")
@@ -75,7 +75,7 @@ def without_writing(workspace: Path, home: Path) -> dict[str, Any]:
 
 
 def run(place: str, arguments: list[str]) -> int:
-    """Run pytest in a place, with these arguments; returns its exit status."""
+    """Run pytest with these arguments in a place; returns the exit status."""
     facts = PLACES[place]
     with tempfile.TemporaryDirectory(prefix="tensorken-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
@@ -90,7 +90,7 @@ def run(place: str, arguments: list[str]) -> int:
         python = environment.joinpath(
             *(("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python"))
         )
-        user = without_writing(workspace, home) if "unwritable" in facts else {}
+        user = remove_write_permission(workspace, home) if "unwritable" in facts else {}
         print(f"place: {place}: {workspace}", flush=True)
         settings = {**os.environ, "HOME": str(home), "USERPROFILE": str(home), VARIABLE: place}
         command = [str(python), "-m", "pytest", *arguments]
@@ -98,12 +98,12 @@ def run(place: str, arguments: list[str]) -> int:
             return subprocess.run(command, cwd=workspace, env=settings, check=False, **user).returncode
         except PermissionError:
             raise SystemExit(
-                f"tools.places: other users may not run {python.resolve()}: start another Python"
+                f"tools.places: other users may not run {python.resolve()}; use another Python"
             ) from None
 
 
 def main(arguments: list[str]) -> int:
-    """What the docstring above describes; returns an exit status."""
+    """Run the command; returns the exit status."""
     if not arguments:
         print(*possible(), sep="\n")
         return 0

@@ -1,7 +1,7 @@
-"""Runs the commands that README.md shows: `nox -s readme`.
+"""Run the commands of README.md: `nox -s readme`.
 
-They run in a copy of the workspace and with an empty home folder, as on a machine that has Python and pip and
-nothing else. Blocks of the language `console` run everywhere; blocks of `sh` need a POSIX shell.
+They run in a copy of the workspace with an empty home folder, as on a machine with only Python and pip. `console`
+blocks run everywhere; `sh` blocks need a POSIX shell.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from tools.workspace import ROOT
 
 
 def copy_workspace(target: Path) -> None:
-    """Copy the workspace without what .gitignore names."""
+    """Copy the workspace without the files ignored by git."""
     lines = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
     patterns = [line.strip("/") for line in lines if line and not line.startswith("#")]
     shutil.copytree(ROOT, target, ignore=shutil.ignore_patterns(".git", *patterns))
 
 
 def fresh_environment(home: Path) -> dict[str, str]:
-    """This process's environment, with that home and no settings of Python or Tensorken."""
+    """This process's environment with another home, and without settings of Python and Tensorken."""
     ours = ("PYTHON", "TENSORKEN_", "NOX", "VIRTUAL_ENV", "XDG_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return kept | {"HOME": str(home), "USERPROFILE": str(home)}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the commands one after another; the first that fails ends it with its status."""
-    parser = argparse.ArgumentParser(prog="nox -s readme --", description="run what the README shows")
-    parser.add_argument("--only", metavar="TEXT", default="", help="only the commands that contain TEXT")
+    """Run the commands in order; the first failure ends the run with its exit status."""
+    parser = argparse.ArgumentParser(prog="nox -s readme --", description="run the commands of README.md")
+    parser.add_argument("--only", metavar="TEXT", default="", help="run only commands that contain TEXT")
     only: str = parser.parse_args(arguments).only
     shown = blocks((ROOT / "README.md").read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory(prefix="tensorken-readme-", ignore_cleanup_errors=True) as folder:

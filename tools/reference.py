@@ -1,7 +1,7 @@
-"""The pages of the reference: one for each room, for Tensor, for the op table, the backends and the plugins.
+"""The pages of the reference: one for each public module, and for Tensor, the op table, the backends and the plugins.
 
-They are written in reStructuredText for Sphinx, which reads signatures and docstrings itself; what stands here is
-which names there are and where they go.  Nothing here names a function: rooms, ops and backends are looked up.
+They are reStructuredText for Sphinx, which inserts signatures and docstrings. This module determines the names and
+their pages. No function is listed by hand: modules, ops and backends are looked up.
 """
 
 from __future__ import annotations
@@ -25,32 +25,31 @@ from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.tensor import Tensor
-from tensorken_core.tensor.value import Value
-from tools.rooms import Room, names_of, rooms
+from tools.public_modules import PublicModule, names_of, public_modules
 
 FIRST = """
     tensor dtypes creation arithmetic elementary logic reductions shaping indexing products sorting linalg random
     transforms derivatives jacobians vectorization custom tree testing errors registry
 """.split()
-"""The pages that come first in the index, in the order in which people look for them; the others follow."""
+"""The first pages of the index, in order; the others follow."""
 
 
 def pages() -> dict[str, str]:
-    """The text of each page of the reference, by its name."""
-    everything = [*rooms(), *plugins()]
-    found = {room.page: _room_page(room) for room in everything if room.page != "tensor"}
+    """The text of each page by name."""
+    everything = [*public_modules(), *plugins()]
+    found = {owner.page: _module_page(owner) for owner in everything if owner.page != "tensor"}
     found |= {"tensor": _tensor_page(), "ops": _ops_page(), "backends": _backends_page()}
-    about = {room.page: room.intro.partition("\n\n")[0].replace("\n", " ") for room in everything}
-    about |= {"tensor": "The one class that users meet.", "ops": "The language, op by op."}
-    about |= {"backends": "Where the numbers live."}
+    about = {owner.page: owner.intro.partition("\n\n")[0].replace("\n", " ") for owner in everything}
+    about |= {"tensor": "The class of tensors.", "ops": "The op table of the language."}
+    about |= {"backends": "The installed backends."}
     order = [*(name for name in FIRST if name in found), *(name for name in found if name not in FIRST)]
     return found | {"index": _index_page({name: about[name] for name in order})}
 
 
-def plugins() -> list[Room]:
-    """The names of our plugins, each of which is a room of its own."""
+def plugins() -> list[PublicModule]:
+    """The public modules of our plugins."""
     modules = (tensorken_nn, tensorken_nn.checkpoints, tensorken_nn.initializers, tensorken_profile)
-    return [Room(module, module.__name__, names_of(module)) for module in modules]
+    return [PublicModule(module, module.__name__, names_of(module)) for module in modules]
 
 
 def write(folder: Path) -> None:
@@ -60,41 +59,41 @@ def write(folder: Path) -> None:
         (folder / f"{name}.rst").write_text(text, encoding="utf-8", newline="\n")
 
 
-# ---- a room ------------------------------------------------------------------------------------------------
+# ---- a public module ---------------------------------------------------------------------------------------
 
 
-def _room_page(room: Room) -> str:
-    grouped = _aliases(room)
-    table = [f"   {name}" for name in grouped if callable(room.object(name))]
-    entries = [_entry(room, name, others) for name, others in grouped.items()]
-    about = f".. automodule:: {room.module.__name__}\n   :no-index:"
-    head = [_title(room.title), about, f".. currentmodule:: {room.namespace}"]
+def _module_page(owner: PublicModule) -> str:
+    grouped = _aliases(owner)
+    table = [f"   {name}" for name in grouped if callable(owner.object(name))]
+    entries = [_entry(owner, name, others) for name, others in grouped.items()]
+    about = f".. automodule:: {owner.module.__name__}\n   :no-index:"
+    head = [_title(owner.title), about, f".. currentmodule:: {owner.namespace}"]
     if len(table) > 1:
         head.append(".. autosummary::\n   :nosignatures:\n\n" + "\n".join(table))
-    if room.namespace != "tensorken":
-        head[2] = f".. module:: {room.namespace}\n\n{head[2]}"
-    if room.also:
+    if owner.namespace != "tensorken":
+        head[2] = f".. module:: {owner.namespace}\n\n{head[2]}"
+    if owner.aliases:
         entries.append(f".. currentmodule:: {tensorken.__name__}")
-        entries += [_same(room.object(name), name, f"{room.namespace}.{name}") for name in room.also]
+        entries += [_same(owner.object(name), name, f"{owner.namespace}.{name}") for name in owner.aliases]
     return "\n\n".join([*head, *entries]) + "\n"
 
 
-def _aliases(room: Room) -> dict[str, list[str]]:
-    """The names of a room, each with the other names of the same object, which its own `__name__` decides."""
+def _aliases(owner: PublicModule) -> dict[str, list[str]]:
+    """The names of a module with their aliases; the main name is the object's `__name__`."""
     found: dict[str, list[str]] = {}
-    for name in room.names:
-        thing = room.object(name)
+    for name in owner.names:
+        thing = owner.object(name)
         own = getattr(thing, "__name__", None) or getattr(thing, "name", None)
-        first = next((known for known in room.names if room.object(known) is thing), name)
-        canonical = own if own in room.names and room.object(own) is thing else first
+        first = next((known for known in owner.names if owner.object(known) is thing), name)
+        canonical = own if own in owner.names and owner.object(own) is thing else first
         others = found.setdefault(canonical, [])
         if name != canonical:
             others.append(name)
     return found
 
 
-def _entry(room: Room, name: str, aliases: Sequence[str]) -> str:
-    thing = room.object(name)
+def _entry(owner: PublicModule, name: str, aliases: Sequence[str]) -> str:
+    thing = owner.object(name)
     if inspect.isclass(thing):
         fields = "" if issubclass(thing, RawTensor | Tensor | Exception | tuple) else "\n   :members:"
         entry = f".. autoclass:: {name}{fields}\n   :show-inheritance:"
@@ -103,31 +102,31 @@ def _entry(room: Room, name: str, aliases: Sequence[str]) -> str:
     elif inspect.isroutine(thing):
         entry = f".. autofunction:: {name}"
     else:
-        entry = f".. py:data:: {name}\n\n   {_description(room, name)}"
+        entry = f".. py:data:: {name}\n\n   {_description(owner, name)}"
     return "\n\n".join([entry, *[_same(thing, alias, name) for alias in aliases]])
 
 
 def _same(thing: Any, alias: str, name: str) -> str:
-    """The entry of a second name, which leads to the first."""
+    """The entry of an alias, with a link to the main name."""
     if inspect.isroutine(thing):
         return f".. py:function:: {alias}{_signature(thing)}\n\n   The same as :py:func:`{name}`."
     return f".. py:data:: {alias}\n\n   The same as :py:obj:`{name}`."
 
 
 def _signature(function: Any) -> str:
-    """The parameters of a function, with their defaults and without their types."""
+    """The parameters of a function with defaults, without types."""
     signature = inspect.signature(function)
     bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
     return str(signature.replace(parameters=bare, return_annotation=signature.empty))
 
 
-def _description(room: Room, name: str) -> str:
-    """What a constant is: what its room says below it, or what it shows of itself."""
-    thing = room.object(name)
+def _description(owner: PublicModule, name: str) -> str:
+    """The description of a constant: the string below its assignment, or its repr."""
+    thing = owner.object(name)
     if isinstance(thing, DType):
         bits = "" if thing.kind == "bool" else f" of {8 * thing.itemsize} bits"
         return f"The dtype of {_counted(thing.kind)}{bits}."
-    body = ast.parse(inspect.getsource(room.module)).body
+    body = ast.parse(inspect.getsource(owner.module)).body
     for statement, below in itertools.pairwise(body):
         targets = statement.targets if isinstance(statement, ast.Assign) else ()
         if any(isinstance(target, ast.Name) and target.id == name for target in targets):
@@ -145,7 +144,7 @@ def _counted(kind: str) -> str:
 
 
 def tensor_members() -> dict[str, list[str]]:
-    """The public names of Tensor by where they are documented: here, or where the function of that name is."""
+    """The public names of Tensor by where they are documented: as a member, or with the function of the same name."""
     members: dict[str, list[str]] = {"attributes": [], "methods": [], "functions": []}
     for name in dir(Tensor):
         if name.startswith("_"):
@@ -154,10 +153,8 @@ def tensor_members() -> dict[str, list[str]]:
         if isinstance(member, property):
             members["attributes"].append(name)
         elif name in Value.__slots__:
-            continue  # the class tells of these itself
-        elif member is getattr(tensorken, name, None) or (
-            own_docstring(member) is None and hasattr(tensorken, name)
-        ):
+            continue  # documented in the docstring of the class
+        elif (own_docstring(member) is None or not inspect.isfunction(member)) and hasattr(tensorken, name):
             members["functions"].append(name)
         else:
             members["methods"].append(name)
@@ -165,8 +162,7 @@ def tensor_members() -> dict[str, list[str]]:
 
 
 def own_docstring(member: Any) -> str | None:
-    """The docstring of a member itself, not of its class."""
-    member = member.__func__ if isinstance(member, staticmethod) else member
+    """The docstring of a function or property, not of its class."""
     return member.__doc__ if inspect.isfunction(member) or isinstance(member, property) else None
 
 
@@ -174,9 +170,9 @@ def _tensor_page() -> str:
     members = tensor_members()
     parts = [_title("Tensor"), ".. currentmodule:: tensorken", ".. autoclass:: Tensor()"]
     parts += [_title("Attributes", "-")]
-    for name in members["attributes"]:  # not by autodoc, which takes what stands before a colon for a type
+    for name in members["attributes"]:  # not by autodoc, which takes the text before a colon for a type
         parts.append(f".. py:property:: Tensor.{name}\n\n   {_indented(getattr(Tensor, name))}")
-    parts += [_title("Functions that are methods, too", "-")]
+    parts += [_title("Functions that are also methods", "-")]
     parts += ["The tensor is the function's first argument."]
     parts += [", ".join(f":py:func:`~tensorken.{name}`" for name in members["functions"])]
     parts += [_title("Methods", "-")]
@@ -186,7 +182,7 @@ def _tensor_page() -> str:
 
 # ---- the op table ------------------------------------------------------------------------------------------
 
-COLUMNS = ("op", "what it is", "dtypes", "derivatives", "body", "own method in")
+COLUMNS = ("op", "meaning", "dtypes", "derivatives", "body", "own method in")
 
 
 def _ops_page() -> str:
@@ -196,13 +192,13 @@ def _ops_page() -> str:
     rows = [_op_row(op, backends) for op in sorted(of_tensors, key=lambda op: op.name)]
     required = sum(op.body is None for op in of_tensors)
     text = f"""
-        The language has {len(of_tensors)} ops of tensors. {required} of them are required of every backend; the others
-        have a body in terms of others, which runs where a backend has no method of its own. Each is declared once, with
-        its shape rule, its dtype rule and its derivatives, in ``tensorken_core/language/``.
-        The ops {", ".join([f"``{name}``" for name in of_programs])} run programs, which are among their params.
+        The language has {len(OPS)} ops. Every backend must implement {required} of them. The others have a body in
+        terms of other ops, which runs if a backend has no method of its own. Each op is declared once, with its shape
+        rule, dtype rule and derivatives, in ``core/src/tensorken_core/language/``; this table is generated from these
+        declarations.
 
-        An interpreter calls an op with operands and params that are checked and normalised: shapes are equal, axes
-        not negative. The functions and methods for users do that, so they are the ones to call.
+        Operands and params of ops must be checked and normalised: equal shapes, non-negative axes. The public functions
+        and methods do that, so call those.
     """
     table = _table(COLUMNS, rows, (26, 34, 12, 10, 10, 8), "ops")
     return "\n\n".join([_title("The op table"), _paragraphs(text), table]) + "\n"
@@ -224,7 +220,7 @@ def _op_row(op: Op, backends: dict[str, RawTensor[Any]]) -> tuple[str, ...]:
 
 
 def operand_names(op: Op) -> list[str]:
-    """What the declaration calls the operands; roles or letters for an op that is no method."""
+    """The names of the operands in the declaration; numbered names for an op that is not a method."""
     declared = inspect.unwrap(getattr(RawTensor, op.name)) if op.method else None
     if declared is None:
         return [f"x{i + 1}" for i in range(op.arity or 0)] if op.arity else ["*operands"]
@@ -233,7 +229,7 @@ def operand_names(op: Op) -> list[str]:
 
 
 def derivatives(op: Op, names: Sequence[str]) -> str:
-    """The operands with respect to which an op has derivatives, and in which modes."""
+    """The operands with respect to which an op has derivatives, by mode if the modes differ."""
     if op.jvp_all is not None or op.vjp_all is not None:
         return "all operands"
     forward = [name for name, rule in zip(names, op.jvp, strict=False) if rule is not None]
@@ -244,7 +240,7 @@ def derivatives(op: Op, names: Sequence[str]) -> str:
 
 
 def accepted(op: Op) -> str:
-    """The kinds of dtypes that an op takes for its data, and what it makes of them, by its dtype rule."""
+    """The kinds of dtypes that an op accepts, and the dtypes of its results, by its dtype rule."""
     params: tuple[Any, ...] = op.samples[0][1] if op.samples else ()
     roles = op.roles or ("data",) * (op.arity or 2)
     results: dict[str, set[str]] = {}
@@ -265,7 +261,7 @@ def accepted(op: Op) -> str:
 
 
 def _only_same(results: dict[str, set[str]], gives: list[str]) -> bool:
-    """Whether an op that gives one dtype gives it only where it was given, as `eq` of bools does."""
+    """Whether the result always has the operand's dtype, or there are several result dtypes."""
     return all(texts == {"same"} for texts in results.values()) or len(gives) > 1
 
 
@@ -273,7 +269,7 @@ def _only_same(results: dict[str, set[str]], gives: list[str]) -> bool:
 
 
 def _interpreters() -> dict[str, RawTensor[Any]]:
-    """The installed backends of the workspace, without what the host wraps them in."""
+    """The installed backends of the workspace, without the host's wrappers."""
     found = {}
     for record in REGISTRY.records("backends"):
         interpreter: Any = REGISTRY.load(record)
@@ -283,7 +279,7 @@ def _interpreters() -> dict[str, RawTensor[Any]]:
 
 def _backends_page() -> str:
     loaded = _interpreters()
-    text = "Each is a distribution of its own, and comes in by the door that all plugins use."
+    text = "Each backend is a distribution of its own, found by its entry point like any plugin."
     parts = [_title("Backends"), text]
     for record in REGISTRY.records("backends"):
         raw = loaded[record.name]
@@ -293,30 +289,30 @@ def _backends_page() -> str:
         bodies = sum(op.body is not None and op.higher_order is None for op in OPS.values())
         parts += [f"Own methods for {len(own)} of the {bodies} ops that have a body:"] if own else []
         parts += [", ".join(f"``{name}``" for name in own)] if own else []
-    parts += [_title("What a backend is", "-"), ".. currentmodule:: tensorken_core.language.raw"]
+    parts += [_title("The backend interface", "-"), ".. currentmodule:: tensorken_core.language.raw"]
     parts += [".. autoclass:: RawTensor()"]
     for name in ("new", "full", "shape", "dtype", "ravel", "has", "settle", "realize", "compile"):
         parts.append(f"   .. automethod:: {name}")
     return "\n\n".join(parts) + "\n"
 
 
-# ---- the index and pieces of markup ------------------------------------------------------------------------
+# ---- the index and markup ----------------------------------------------------------------------------------
 
 
 def _index_page(about: dict[str, str]) -> str:
     listed = "\n".join(f"   {name}" for name in about)
     rows = [(f":doc:`{name}`", text) for name, text in about.items()]
     text = """
-        Everything here is made from the docstrings, and every example is run by the tests. ``tk`` is what
-        ``import tensorken as tk`` gives. Where several functions have one page, the page begins with a list of them;
-        all names in alphabetical order are in the :ref:`index <genindex>`.
+        The reference is generated from the docstrings, and every example is run by the tests. ``tk`` stands for
+        ``import tensorken as tk``. A page of several functions begins with a list of them; the :ref:`index <genindex>`
+        has all names in alphabetical order.
     """
     hidden = f".. toctree::\n   :hidden:\n\n{listed}"
     return "\n\n".join([_title("Reference"), _paragraphs(text), _table(None, rows), hidden]) + "\n"
 
 
 def _indented(thing: Any) -> str:
-    """A docstring as the content of a directive, whose first line is indented already."""
+    """A docstring as the content of a directive, without the indent of the first line."""
     return textwrap.indent(inspect.getdoc(thing) or "", "   ").lstrip()
 
 
@@ -332,7 +328,7 @@ def _table(
     columns: Sequence[str] | None,
     rows: Iterable[Sequence[str]],
     widths: Sequence[int] = (30, 70),
-    style: str = "rooms",
+    style: str = "modules",
 ) -> str:
     lines = [".. list-table::", f"   :class: {style}", f"   :widths: {' '.join(map(str, widths))}"]
     lines += ["   :header-rows: 1", ""] if columns else [""]

@@ -1,8 +1,8 @@
-"""Builds the documentation site: `nox -s docs`.
+"""Build the documentation site: `nox -s docs`.
 
-The pages are staged in one folder: those of docs/ and its notebooks, the workspace's own (CHANGELOG.md,
-CONTRIBUTING.md), the examples as they run, and the reference.  Sphinx makes HTML of them; every warning of it is an
-error.  At the end the site is looked over: all public names are in it, and nothing in it needs a network.
+The pages are staged in one folder: docs/ with its notebooks, CHANGELOG.md and CONTRIBUTING.md, the examples with their
+output, and the reference. Sphinx makes HTML of them; its warnings are errors. Finally the site is checked: it has all
+public names and loads nothing from the network.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from pathlib import Path
 
 import tensorken
 from tools import notebook, reference, walkthrough
-from tools.rooms import rooms
+from tools.public_modules import public_modules
 from tools.workspace import ROOT
 
-ABOVE = {
+WORKSPACE_PAGES = {
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
-    "README.md": "../README.md",  # beside the pages, as beside docs/: they include parts of it
+    "README.md": "../README.md",  # next to the pages as next to docs/, as they include parts of it
 }
-"""The workspace's own pages, and their places in the site."""
+"""Pages at the top of the workspace, and their paths in the site."""
 
 EXAMPLES = ("tour", "autodiff_cookbook", "train", "vertex")
 
 REPORTS = ROOT / "reports"
-"""Where `nox -s conformance` leaves the reports of our own backends; the site has those that are there."""
+"""The folder in which `nox -s conformance` saves reports of our backends; the site includes those present."""
 
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"`tk\.([A-Za-z_][\w.]*)`")
@@ -39,14 +39,14 @@ _LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def stage(folder: Path) -> None:
-    """Bring everything that Sphinx reads into one folder."""
+    """Copy everything that Sphinx reads to one folder."""
     docs = ROOT / "docs"
     places = {page: page.relative_to(docs) for page in docs.rglob("*.md") if page.name != "template.md"}
     places |= {file: file.relative_to(docs).with_suffix(".md") for file in notebook.notebooks()}
-    places |= {ROOT / name: Path(place) for name, place in ABOVE.items()}
+    places |= {ROOT / name: Path(place) for name, place in WORKSPACE_PAGES.items()}
     for source, place in places.items():
         text = notebook.page(source) if source.suffix == ".ipynb" else source.read_text(encoding="utf-8")
-        _write(folder / place, relinked(text, source, places))
+        _write(folder / place, rewrite_links(text, source, places))
     listed = "\n".join(sorted(page.stem for page in docs.glob("adr/[0-9]*.md")))
     with (folder / "adr" / "README.md").open("a", encoding="utf-8") as index:
         index.write(f"\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n")
@@ -59,7 +59,7 @@ def stage(folder: Path) -> None:
 
 
 def stage_reports(reports: Path, folder: Path) -> None:
-    """Bring the pages of reports to where Sphinx takes files from as they are, and name them on the page about them."""
+    """Copy the HTML reports to Sphinx's folder of extra files, and link them from their page."""
     target = folder / "extra" / "reports"
     target.mkdir(parents=True)
     names = sorted(path.stem for path in reports.glob("*.html"))
@@ -70,13 +70,13 @@ def stage_reports(reports: Path, folder: Path) -> None:
         page.write(f"\n## Reports in full\n\n{listed}\n" if names else "")
 
 
-def relinked(text: str, source: Path, places: dict[Path, Path]) -> str:
-    """A page as the site has it: links lead to where pages are staged, and `tk.sin` leads into the reference.
+def rewrite_links(text: str, source: Path, places: dict[Path, Path]) -> str:
+    """Rewrite the links of a page for the site; `tk.sin` becomes a link to the reference.
 
-    Of a file that is no page, the path is shown.
+    A link to a file that is not a page becomes its path.
 
     Raises:
-        LookupError: if a link leads nowhere.
+        LookupError: if the target of a link does not exist.
     """
     here = Path(places[source].as_posix().removeprefix("../")).parent
 
@@ -96,10 +96,12 @@ def relinked(text: str, source: Path, places: dict[Path, Path]) -> str:
     def linked(found: re.Match[str]) -> str:
         try:
             named = operator.attrgetter(found[1])(tensorken)
-        except AttributeError:  # a name that is gone, or one that the reader is to make
+        except AttributeError:  # an unknown name, or one that the reader defines
             return found[0]
         package = str(getattr(named, "__module__", "")).partition(".")[0]
-        home = package if package.startswith("tensorken_") else "tensorken"  # a plugin documents what it adds
+        home = (
+            package if package.startswith("tensorken_") else "tensorken"
+        )  # names added by a plugin are documented there
         return f"{{py:obj}}`tk.{found[1]} <{home}.{found[1]}>`"
 
     def mended(part: str) -> str:
@@ -109,33 +111,33 @@ def relinked(text: str, source: Path, places: dict[Path, Path]) -> str:
 
 
 def build(sources: Path, target: Path) -> int:
-    """Make HTML of the staged pages; the exit status of Sphinx."""
+    """Make HTML of the staged pages; returns the exit status of Sphinx."""
     from sphinx.cmd.build import main as sphinx
 
     options = ["--fail-on-warning", "--keep-going", "--quiet", "--jobs", "auto", "-b", "html"]
     return int(sphinx([*options, "-d", str(sources.parent / "doctrees"), str(sources), str(target)]))
 
 
-def complaints(site: Path) -> list[str]:
-    """What is wrong with a built site: public names that it lacks, and what it would load from elsewhere."""
-    found = [f"the reference lacks {name}" for name in sorted(public() - described(site))]
+def check(site: Path) -> list[str]:
+    """Check a built site; returns the missing public names, and addresses that it would load."""
+    found = [f"the reference lacks {name}" for name in sorted(public_names() - documented_names(site))]
     for page in sorted(site.rglob("*.html")):
-        for address in external(page.read_text(encoding="utf-8")):
+        for address in external_addresses(page.read_text(encoding="utf-8")):
             found.append(f"{page.relative_to(site).as_posix()} loads {address}")
     return found
 
 
-def public() -> set[str]:
-    """The full name of everything that users may write."""
-    named = [*rooms(), *reference.plugins()]
-    names = {f"{room.namespace}.{name}" for room in named for name in room.names}
-    names |= {f"tensorken.{name}" for room in named for name in room.also}
+def public_names() -> set[str]:
+    """The full names of all public objects."""
+    named = [*public_modules(), *reference.plugins()]
+    names = {f"{owner.namespace}.{name}" for owner in named for name in owner.names}
+    names |= {f"tensorken.{name}" for owner in named for name in owner.aliases}
     members = reference.tensor_members()
     return names | {f"tensorken.Tensor.{name}" for name in members["methods"] + members["attributes"]}
 
 
-def described(site: Path) -> set[str]:
-    """The full name of everything that the site's inventory has."""
+def documented_names(site: Path) -> set[str]:
+    """The full names in the site's inventory."""
     from sphinx.util.inventory import InventoryFile
 
     with (site / "objects.inv").open("rb") as file:
@@ -143,8 +145,8 @@ def described(site: Path) -> set[str]:
     return {name for kind, names in inventory.items() if kind.startswith("py:") for name in names}
 
 
-def external(html: str) -> list[str]:
-    """The addresses elsewhere from which a page loads scripts, styles, fonts or pictures; links do not load."""
+def external_addresses(html: str) -> list[str]:
+    """The external addresses from which a page loads scripts, styles, fonts or images; links do not count."""
     tags = re.findall(r"<(?:script|img|link|iframe|source)\b[^>]*>", html)
     return [a for tag in tags for a in re.findall(r"(?:src|href)=[\"']((?:https?:)?//[^\"']*)", tag)]
 
@@ -155,14 +157,12 @@ def _write(file: Path, text: str) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Build the site and look it over."""
+    """Build and check the site."""
     parser = argparse.ArgumentParser(prog="nox -s docs --", description="build the documentation site")
     parser.add_argument("target", nargs="?", type=Path, default=ROOT / "site", help="the folder of the site")
     target: Path = parser.parse_args(arguments).target.resolve()
     if target.exists() and any(target.iterdir()) and not (target / "objects.inv").exists():
-        print(
-            f"docs: {target} holds something else than a site; name an empty or a new folder", file=sys.stderr
-        )
+        print(f"docs: {target} is not empty and not a site; name an empty or new folder", file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory(prefix="tensorken-docs-") as folder:
         sources = Path(folder, "pages")
@@ -171,10 +171,10 @@ def main(arguments: list[str] | None = None) -> int:
         status = build(sources, target)
     if status:
         return status
-    wrong = complaints(target)
+    wrong = check(target)
     for line in wrong:
         print(f"docs: {line}", file=sys.stderr)
-    print(f"docs: the site begins at {target / 'index.html'}")
+    print(f"docs: the site is at {target / 'index.html'}")
     return 1 if wrong else 0
 
 

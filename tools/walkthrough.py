@@ -1,7 +1,8 @@
-"""A page of the site from an example: its prose, its code, and what it prints when it runs.
+"""Make a page of the site from an example: its prose, code and output.
 
-An example is a Python file.  Its docstring begins the page; a comment `# ---- text ---` begins a part; a function that
-prints a title (a line with dashes under it) is a section, with the docstring as its prose; all else is code.
+An example is a Python file. The page starts with its docstring. A comment `# ---- text ---` starts a part. A
+function that prints a title (a line underlined with dashes) is a section, with its docstring as prose. Everything
+else is code.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _TITLE = re.compile(r"^(?P<title>\S.*)\n(?P<line>-+)$", re.MULTILINE)
 
 
 def page(example: Path) -> str:
-    """The page of an example, as Markdown; the example is run for what it prints."""
+    """The page of an example as Markdown; the example is run for its output."""
     source, printed = example.read_text(encoding="utf-8"), output_of(example)
     outputs = sections(printed)
     about = ast.get_docstring(ast.parse(source)) or ""
@@ -36,7 +37,7 @@ def page(example: Path) -> str:
 
 
 def output_of(example: Path) -> str:
-    """What an example prints on the default backend."""
+    """The output of an example on the default backend."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TENSORKEN_")}
     command = [sys.executable, "-W", "error", str(example)]
     environment["PYTHONIOENCODING"] = "utf-8"
@@ -45,14 +46,14 @@ def output_of(example: Path) -> str:
 
 
 def sections(printed: str) -> dict[str, str]:
-    """What was printed under each title."""
+    """The output under each title."""
     found = [m for m in _TITLE.finditer(printed) if len(m["title"]) == len(m["line"])]
     ends = [*(m.start() for m in found[1:]), len(printed)][: len(found)]
     return {m["title"]: printed[m.end() : end].strip("\n") for m, end in zip(found, ends, strict=True)}
 
 
 def _pieces(source: str, outputs: dict[str, str]) -> Iterator[str]:
-    """The page piece by piece: part by part, and in each the code and the sections."""
+    """The blocks of the page: for each part, its code and sections."""
     lines = source.splitlines()
     docstring, *statements = ast.parse(source).body
     code: list[str] = []
@@ -76,7 +77,7 @@ def _pieces(source: str, outputs: dict[str, str]) -> Iterator[str]:
 
 
 def _sections_of(function: ast.FunctionDef, lines: list[str], outputs: dict[str, str]) -> Iterator[str]:
-    """A section for each title that a function prints; its docstring is the prose of the first."""
+    """A section for each title that a function prints; the first has the docstring as prose."""
     prose = _prose(ast.get_docstring(function) or "")
     last = _end(function.body[0])
     chunk: list[str] = []
@@ -100,7 +101,7 @@ def _sections_of(function: ast.FunctionDef, lines: list[str], outputs: dict[str,
 
 
 def _shown(chunk: list[str], shown: list[list[str]], output: str) -> Iterator[str]:
-    """The code of a section and what it printed; or, of lines that were shown with their values, those."""
+    """The code and output of a section; or the lines that `show` evaluated, with their values."""
     if not shown:
         yield from _flushed(chunk)
         yield _fenced("text", output)
@@ -113,7 +114,7 @@ def _shown(chunk: list[str], shown: list[list[str]], output: str) -> Iterator[st
 
 
 def _title_of(statement: ast.stmt) -> str:
-    """The title that a statement prints, or nothing."""
+    """The title that a statement prints, or an empty string."""
     if not _is_call(statement, "title"):
         return ""
     return str(ast.literal_eval(statement.value.args[0]))  # type: ignore[attr-defined]
@@ -125,7 +126,7 @@ def _is_call(statement: ast.stmt, name: str) -> bool:
 
 
 def _is_machinery(statement: ast.stmt) -> bool:
-    """Whether a statement serves the printing alone, and a reader need not see it."""
+    """Whether a statement is only for printing and left out of the page."""
     match statement:
         case ast.FunctionDef(name="title" | "show" | "main") | ast.If() | ast.Expr():
             return True
@@ -137,13 +138,13 @@ def _is_machinery(statement: ast.stmt) -> bool:
 
 
 def _start(statement: ast.stmt) -> int:
-    """The place of its first line, counted from 0, decorators included."""
+    """The index of a statement's first line, including decorators."""
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     return min([statement.lineno, *(decorator.lineno for decorator in decorators)]) - 1
 
 
 def _end(statement: ast.stmt) -> int:
-    """The place after its last line."""
+    """The index after a statement's last line."""
     return statement.lineno if statement.end_lineno is None else statement.end_lineno
 
 
@@ -153,7 +154,7 @@ def _comment(lines: list[str]) -> str:
 
 
 def _flushed(code: list[str]) -> Iterator[str]:
-    """The code collected so far as a block, if there is any; the list is emptied."""
+    """The collected code as a block, if any; empties the list."""
     text = textwrap.dedent("\n".join(code)).strip("\n")
     code.clear()
     if text:
@@ -165,7 +166,7 @@ def _without_docstring(source: str) -> str:
 
 
 def _prose(docstring: str) -> str:
-    """A docstring as Markdown: what is indented is a command."""
+    """A docstring as Markdown; indented lines are commands."""
     return re.sub(r"\n\n((?: {4}.*\n?)+)", lambda m: "\n\n" + _command(m[1]), docstring)
 
 

@@ -1,7 +1,7 @@
-"""Builds every distribution into one folder, with the wheels that they need: `nox -s wheels`.
+"""Build the wheels of all distributions and their dependencies into one folder: `nox -s wheels`.
 
-From that folder, `pip install --no-index --find-links FOLDER "tensorken[all]"` works without a network, on
-the Python and the platform that made it.
+`pip install --no-index --find-links FOLDER "tensorken[all]"` then works without a network, on the same Python
+version and platform.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tools.workspace import ROOT, distributions
 
 
 def build(folder: Path, extras: str = "all") -> list[Path]:
-    """Put into the folder all distributions and what `tensorken[extras]` needs; returns the wheels there.
+    """Build all distributions and the dependencies of `tensorken[extras]` into a folder; returns the wheels.
 
-    It needs pip and hatchling in the running environment, and a network or pip's cache for what others made.
+    It needs pip and hatchling in the running environment, and a network or pip's cache for dependencies.
 
     Raises:
-        RuntimeError: if pip fails, with what it said.
+        RuntimeError: if pip fails, with its output.
     """
     chosen = {ROOT / "plugins" / "tensorken": f"[{extras}]"}
     sources = [f"{folder}{chosen.get(folder, '')}" for folder in distributions()]
@@ -41,9 +41,9 @@ def build(folder: Path, extras: str = "all") -> list[Path]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Build into the folder that the command line names, and list what is there."""
+    """Build into the folder named on the command line, and list the wheels."""
     parser = argparse.ArgumentParser(prog="nox -s wheels --", description="build all distributions")
-    parser.add_argument("folder", type=Path, help="where the wheels go")
+    parser.add_argument("folder", type=Path, help="folder for the wheels")
     folder: Path = parser.parse_args(arguments).folder
     for wheel in build(folder):
         print(wheel.name)

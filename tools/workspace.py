@@ -1,4 +1,4 @@
-"""Where the workspace is, and what belongs to it."""
+"""The workspace: its root, distributions and version."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def distributions() -> list[Path]:
-    """The folders of all distributions that have modules, core first."""
+    """The folders of all distributions with modules, core first."""
     families = ("core", "backends/*", "plugins/*", "conformance")
     return [file.parent for family in families for file in sorted(ROOT.glob(f"{family}/pyproject.toml"))]
 

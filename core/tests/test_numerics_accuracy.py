@@ -19,13 +19,13 @@ from core.tests.support import Required
 from tensorken_core.language.op import OPS
 from tensorken_numpy.backend import Numpy
 from tools import numerics
-from tools.numerics import DTYPES, ROWS, SMOOTH, distance, function, operands, truth, worst
+from tools.numerics import DTYPES, ROWS, SMOOTH, distance, exact_values, function, operands, worst
 
 pytestmark = pytest.mark.slow
 
 inf = math.inf
 BACKENDS = {"bodies": Required(), "numpy": Numpy()}
-STATED = numerics.stated()
+STATED = numerics.published()
 BOUND = 4.0
 """Units in the last place."""
 
@@ -88,7 +88,7 @@ def test_second_derivatives_are_finite_where_the_true_ones_are(name: str, dtype:
     x = tk.tensor(operands(name, dtype), backend=BACKENDS[backend])
     largest = mpf(float(np.finfo(dtype).max))
     with mpmath.workprec(200):
-        may_overflow = np.array([abs(v) > largest / 64 for v in truth(name, dtype, "bend")])
+        may_overflow = np.array([abs(v) > largest / 64 for v in exact_values(name, dtype, "curvature")])
     for outer in (forward, reverse):
         for inner in (forward, reverse):
             found = np.array(outer(lambda x, inner=inner: inner(function(name), x), x))

@@ -236,7 +236,7 @@ def test_what_is_not_selected_does_not_count(backend: str, close: Callable[..., 
     close(tk.grad(lambda x: tk.take(x, [0, 2]).sum())(x), [1.0, 0.0, 1.0], rtol=0.0)
 
 
-# ---- dtypes, where the ancestor was narrower ----------------------------------------------------------------
+# ---- dtypes, where the ancestor was narrower ---------------------------------------------------------------
 
 
 @pytest.mark.feature(165, 167)

@@ -1,7 +1,7 @@
 """Public names are documented: a sentence, an example, which pytest itself runs, and the errors that are raised.
 
 What is public is looked up (tools/rooms.py), so a new name is held to this at once.  An error that every function of a
-room raises may stand in the room's own docstring.
+owner raises may stand in the owner's own docstring.
 """
 
 from __future__ import annotations
@@ -14,41 +14,42 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tools.public_modules import PublicModule, public_modules, public_names
+
 import tensorken as tk
 from core.tests.each import each_of
 from tensorken_core.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from tools import reference
-from tools.rooms import Room, public_names, rooms
 
 
-def members() -> Iterator[tuple[Room, str]]:
-    """Every function and class of every room."""
-    for room in rooms():
-        for name in room.names:
-            thing = room.object(name)
+def members() -> Iterator[tuple[PublicModule, str]]:
+    """Every function and class of every owner."""
+    for owner in public_modules():
+        for name in owner.names:
+            thing = owner.object(name)
             if inspect.isroutine(thing) or inspect.isclass(thing):
-                yield room, name
+                yield owner, name
 
 
 def test_the_rooms_hold_all_that_is_public() -> None:
-    held = {name for room in rooms() if room.namespace == "tensorken" for name in room.names}
-    held |= {name for room in rooms() for name in room.also}
+    held = {name for owner in public_modules() if owner.namespace == "tensorken" for name in owner.names}
+    held |= {name for owner in public_modules() for name in owner.aliases}
     assert public_names() == {name for name in held if not name.startswith("_")}
     assert {"sin", "sum", "matmul", "grad", "vmap", "use_backend", "float32", "Tensor"} <= public_names()
 
 
 def test_the_reference_has_every_public_name() -> None:
     pages = reference.pages()
-    for room in rooms():
-        page = pages[room.page]
-        for name in (*room.names, *room.also):
+    for owner in public_modules():
+        page = pages[owner.page]
+        for name in (*owner.names, *owner.aliases):
             assert re.search(rf"^\.\. (auto\w+|py:\w+):: {re.escape(name)}\b", page, re.MULTILINE), name
-        assert f"   {room.page}\n" in pages["index"]
+        assert f"   {owner.page}\n" in pages["index"]
 
 
-@each_of(("room", "name"), members())
-def test_a_public_name_is_documented(room: Room, name: str) -> None:
-    assert shortcomings(room, name) == []
+@each_of(("owner", "name"), members())
+def test_a_public_name_is_documented(owner: PublicModule, name: str) -> None:
+    assert shortcomings(owner, name) == []
 
 
 @each_of("name", [n for names in reference.tensor_members().values() for n in names])
@@ -62,9 +63,9 @@ def test_every_method_is_documented_here_or_where_its_function_is(name: str) -> 
 # ---- what a docstring says, and what a function does -----------------------------------------------------------
 
 
-def shortcomings(room: Room, name: str) -> list[str]:
+def shortcomings(owner: PublicModule, name: str) -> list[str]:
     """What the documentation of a public name lacks."""
-    thing = room.object(name)
+    thing = owner.object(name)
     text = inspect.getdoc(thing) or ""
     found = []
     if not is_sentence(text.partition("\n")[0]):
@@ -72,10 +73,10 @@ def shortcomings(room: Room, name: str) -> list[str]:
     if not has_example(text):
         found.append("its docstring has no example after an empty line")
     if inspect.isroutine(thing):
-        told = raises_of(text) | raises_of(inspect.getdoc(room.module) or "")
+        told = raises_of(text) | raises_of(inspect.getdoc(owner.module) or "")
         untold = [error.__name__ for error in errors_of(thing) if told.isdisjoint(lineage(error))]
         if untold:
-            found.append(f"its docstring, or its room's, says nothing of {' and '.join(sorted(untold))}")
+            found.append(f"its docstring, or its owner's, says nothing of {' and '.join(sorted(untold))}")
     return found
 
 
