@@ -1,25 +1,25 @@
-"""A task in the hands of a library: the call that is timed, and the numbers that are compared."""
+"""A task run by a library: the call to time, and the numbers to compare."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from libraries import Library, NotOffered
+from libraries import Library, NotSupported
 from tasks import Case
 
-STEPS = 5  # of a training, whose losses are compared
+STEPS = 5  # training steps whose losses are compared
 
 
 class Call:
-    """A call of a task's function by a library, which waits for the result."""
+    """A call of a task's function by a library, including waiting for the result."""
 
     def __init__(self, case: Case, lib: Library, compiled: bool) -> None:
         self.case, self.lib = case, lib
         function, arguments = case.make(lib)
         self.function = lib.jit(function, case.donates) if compiled else function
         self.arguments = lib.array(arguments)
-        self.given = len(case.donates)  # a training step goes on from the one before
+        self.given = len(case.donates)  # each training step continues from the previous one
 
     def __call__(self) -> Any:
         result = self.function(*self.arguments)
@@ -30,7 +30,7 @@ class Call:
         return result
 
     def numbers(self) -> list[Any]:
-        """The arrays of a result; of a training the losses of its first steps, which tell of all that a step does."""
+        """The arrays of a result; for training, the losses of the first steps, which depend on all parts of a step."""
         if self.case.donates:
             return [np.array([self._arrays()[0] for _ in range(STEPS)])]
         return self._arrays()
@@ -39,9 +39,9 @@ class Call:
         return [np.array(self.lib.numpy(x), np.float64) for x in self.lib.leaves(self())]
 
 
-def offered(case: Case, lib: Library, compiled: bool) -> Call | None:
-    """The call, if the library has what the task needs."""
+def supported_call(case: Case, lib: Library, compiled: bool) -> Call | None:
+    """The call; None if the library does not support the task."""
     try:
         return Call(case, lib, compiled)
-    except NotOffered:
+    except NotSupported:
         return None

@@ -1,9 +1,9 @@
-"""The suites of the GPU: ours against numpy and plain kernels, and on a real one against its vendor's library.
+"""The GPU suites: against numpy and plain kernels, and on a hardware GPU against the vendor's library.
 
-A GPU that the processor plays is timed by the processor's time, as all else is, and once more by the clock on the wall,
-as its driver runs on several processors; a real one by the clock, each call waiting for the last of some results.
+A software GPU is timed by CPU time, as all other suites, and also by wall time, as its driver uses several
+processors. A hardware GPU is timed by wall time; each call waits for the last of several results.
 
-`python gpu.py SELECT` prints as JSON the rows that are timed by the clock.
+`python gpu.py SELECT` prints the rows of wall times as JSON.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 from call import Call
-from harness import PROCESSORS, Row, Side, compare, unpinned
+from harness import PROCESSORS, Candidate, Row, compare, unpinned
 from libraries import OURS, installed
-from ours import Computation
+from self_comparison import Computation
 from tasks import TASKS
 from tasks.case import normal
 
@@ -49,7 +49,7 @@ fn main(@builtin(global_invocation_id) at: vec3<u32>) {{
     c[at.y * n + at.x] = total;
 }}
 """
-"""A product of square matrices: each invocation computes one number of it."""
+"""A product of square matrices: each invocation computes one element."""
 
 COPY = f"""
 @group(0) @binding(0) var<uniform> size: vec4<u32>;
@@ -63,32 +63,32 @@ fn main(@builtin(global_invocation_id) at: vec3<u32>, @builtin(num_workgroups) g
 """
 """A copy: each invocation moves four numbers."""
 
-# ---- what is compared ------------------------------------------------------------------------------------------
+# ---- candidates ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class OnGPU:
-    """What hands work to the GPU, so many times, and waits for it."""
+class OnGpu:
+    """Submits work to the GPU a number of times, and waits for it."""
 
     device: Any
-    side: Side
+    candidate: Candidate
     times: int = 1
 
     def __call__(self) -> Any:
         with tk.use_backend("wgpu"):
             for _ in range(self.times):
-                self.side()
+                self.candidate()
         self.device.read(_fence(self.device), 4)
 
     def numbers(self) -> list[Any]:
-        """What one time computes."""
+        """The numbers of one submission."""
         with tk.use_backend("wgpu"):
-            return self.side.numbers()
+            return self.candidate.numbers()
 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A kernel of ten lines, by the device alone, without a compiler of ours."""
+    """A kernel of ten lines, run directly on the device without our compiler."""
 
     device: Any
     text: str
@@ -128,7 +128,7 @@ class OnHost:
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """PyTorch's product of matrices, which is the vendor's, in float32 and nothing less."""
+    """PyTorch's matrix product, which uses the vendor's library, in full float32."""
 
     torch: Any
     operands: Sequence[Any]
@@ -150,7 +150,7 @@ _memories: dict[tuple[int, int], tuple[Any, Any]] = {}
 
 
 def _written(device: Any, x: Any) -> Any:
-    """A numpy array in the device's memory, brought there once."""
+    """A numpy array in the device's memory, copied once."""
     key = (id(device), id(x))
     if key not in _memories:
         _memories[key] = (device.written(x), x)
@@ -169,8 +169,8 @@ def _fence(device: Any) -> Any:
     return device.allocate(4)
 
 
-def _vendor(*operands: Any, times: int) -> Side | None:
-    """The vendor's product, where PyTorch can tell the GPU."""
+def _vendor(*operands: Any, times: int) -> Candidate | None:
+    """The vendor's matrix product, if PyTorch supports the GPU."""
     try:
         import torch
     except ImportError:
@@ -191,7 +191,7 @@ def _copied(device: Any, x: Any) -> Plain:
     return Plain(device, COPY, x.size // 4, (min(groups, 2**15), -(-groups // 2**15), 1), (x,), x.shape)
 
 
-# ---- functions of numpy's names ------------------------------------------------------------------------------
+# ---- functions with numpy's names ------------------------------------------------------------------------------
 
 
 def _chain(xp: Any) -> Function:
@@ -232,58 +232,58 @@ WORK: Mapping[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "layer_norm_4096x1000": (_layer_norm, ((4096, 1000),)),
     "matmul_512": (_matmuls, ((512, 512), (512, 512))),
 }
-"""By name a function, from the library whose names it uses, and the shapes of its arguments."""
+"""By name: a function of the library to use, and the shapes of its arguments."""
 
 # ---- the suites ------------------------------------------------------------------------------------------------
 
 
 def in_software(_: Sequence[str], select: str) -> Iterator[Row]:
-    """On a GPU that the processor plays."""
+    """CPU times on a software GPU."""
     device = _device(is_software=True)
     if device is not None:
         yield from _against_numpy(device, select, time.process_time)
-        yield from _hosts_part(device, select)
+        yield from _host_overhead(device, select)
 
 
 def by_the_clock(_: Sequence[str], select: str) -> Iterator[Row]:
-    """How long one waits for a GPU that the processor plays, and for numpy, with all processors theirs.
+    """Wall times on a software GPU and of numpy, with all processors.
 
-    In a process of its own: once and for all a driver starts as many threads as it is given processors.
+    Runs in a new process, as a driver fixes its number of threads when it starts.
     """
     with unpinned():
         process = [sys.executable, "-W", "ignore", __file__, select]
         done = subprocess.run(process, capture_output=True, text=True, encoding="utf-8", check=False)
     if done.returncode:
         raise RuntimeError((done.stderr.strip() or "?").splitlines()[-1])
-    *said, rows = done.stdout.splitlines()
-    print(*said, sep="\n")
+    *messages, rows = done.stdout.splitlines()
+    print(*messages, sep="\n")
     yield from [Row(**row) for row in json.loads(rows)]
 
 
 def in_hardware(_: Sequence[str], select: str) -> Iterator[Row]:
-    """On a real one; what takes little time is done many times before it is waited for."""
+    """Wall times on a hardware GPU; short work is submitted several times before waiting."""
     device = _device(is_software=False)
     if device is not None:
         yield from _against_numpy(device, select, time.perf_counter)
         yield from _against_the_device(device, select)
-        yield from _hosts_part(device, select)
+        yield from _host_overhead(device, select)
 
 
 def adapter() -> str:
-    """On which one: its name and its driver."""
+    """The name and driver of the adapter."""
     from tensorken_wgpu.adapters import adapter_of, name_of
 
     return f"Ours on {name_of(adapter_of(None))}."
 
 
 def processors() -> str:
-    """On which adapter, and how many processors play it."""
+    """The adapter, and the number of processors that it uses."""
     return f"{adapter()[:-1]}, {len(PROCESSORS) or 'all'} processors."
 
 
 @functools.cache
 def _device(is_software: bool) -> Any:
-    """The device of the backend wgpu, if it is of that kind; else it says why there is none."""
+    """The device of the wgpu backend if it is of this kind; otherwise prints why there is none."""
     kind = "in software" if is_software else "in hardware"
     try:
         device = tk.tensor(0.0, backend="wgpu").interpreter.raw.device
@@ -298,13 +298,13 @@ def _device(is_software: bool) -> Any:
 
 
 def _against_numpy(device: Any, select: str, clock: Callable[[], float]) -> Iterator[Row]:
-    """Functions of large arrays, and training steps: those of ours on the backend numpy."""
+    """Functions of large arrays, and training steps, against our numpy backend."""
     yield from _large_arrays(device, select, clock)
     for name in STEPS:
         if select in name:
             with tk.use_backend("numpy"):
                 theirs = Call(TASKS[name], installed([OURS])[OURS], compiled=True)
-            yield compare(name, OnGPU(device, _step(name)), {"numpy": theirs}, 1e-3, clock)
+            yield compare(name, OnGpu(device, _step(name)), {"numpy": theirs}, 1e-3, clock)
 
 
 def _large_arrays(device: Any, select: str, clock: Callable[[], float]) -> Iterator[Row]:
@@ -313,33 +313,38 @@ def _large_arrays(device: Any, select: str, clock: Callable[[], float]) -> Itera
         if select in name:
             arguments = [normal(*shape, seed=i) for i, shape in enumerate(shapes)]
             given = [tk.tensor(x, backend="wgpu") for x in arguments]
-            ours = OnGPU(device, Computation(tk.jit(function(tk)), given))
-            peers: dict[str, Side] = {"numpy": OnHost(function(np), arguments)}
+            ours = OnGpu(device, Computation(tk.jit(function(tk)), given))
+            peers: dict[str, Candidate] = {"numpy": OnHost(function(np), arguments)}
             if name.startswith("matmul"):
-                peers["naive"] = OnGPU(device, _matmul(device, *arguments))
+                peers["naive"] = OnGpu(device, _matmul(device, *arguments))
             yield compare(name, ours, peers, 1e-4, clock)
 
 
 def _against_the_device(device: Any, select: str) -> Iterator[Row]:
-    """What is bound by memory against a copy, which reads and writes each number; and large matrices."""
-    many, x = 20, normal(2**26)
+    """Memory-bound work against a copy, which reads and writes each number; and large matrix products."""
+    repeats, x = 20, normal(2**26)
     given = tk.tensor(x, backend="wgpu")
     for name, function in (("chain_of_8_on_64Mi", _chain(tk)), ("sum_of_64Mi", lambda x: x.sum())):
         if select in name:
-            ours = OnGPU(device, Computation(tk.jit(function), [given]), many)
+            ours = OnGpu(device, Computation(tk.jit(function), [given]), repeats)
             row = compare(name, ours, {}, 1e-4, time.perf_counter)
-            copy = compare(name, OnGPU(device, _copied(device, x), many), {}, 0.0, time.perf_counter)
-            yield Row(name, row.ours / many, "s", {"copy": row.ours / copy.ours})
+            copy = compare(name, OnGpu(device, _copied(device, x), repeats), {}, 0.0, time.perf_counter)
+            yield Row(name, row.ours / repeats, "s", {"copy": row.ours / copy.ours})
     if select in "matmul_4096":
         a, b = normal(4096, 4096), normal(4096, 4096, seed=1)
-        ours = OnGPU(device, Computation(_matmuls(tk), [tk.tensor(y, backend="wgpu") for y in (a, b)]), many)
-        peers = {"vendor": _vendor(a, b, times=many), "naive": OnGPU(device, _matmul(device, a, b), many)}
+        ours = OnGpu(
+            device, Computation(_matmuls(tk), [tk.tensor(y, backend="wgpu") for y in (a, b)]), repeats
+        )
+        peers = {
+            "vendor": _vendor(a, b, times=repeats),
+            "naive": OnGpu(device, _matmul(device, a, b), repeats),
+        }
         row = compare("matmul_4096", ours, peers, 1e-4, time.perf_counter)
-        yield Row(row.name, row.ours / many, "s", row.ratios)
+        yield Row(row.name, row.ours / repeats, "s", row.ratios)
 
 
-def _hosts_part(device: Any, select: str) -> Iterator[Row]:
-    """The least that a kernel of a training step costs the thread that asks for it, until it has been handed over."""
+def _host_overhead(device: Any, select: str) -> Iterator[Row]:
+    """The smallest host time for submitting a kernel of a training step."""
     for name in STEPS:
         if select in name:
             with tk.use_backend("wgpu"):

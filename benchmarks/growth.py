@@ -1,9 +1,9 @@
-"""How the preparation of a compiled program on numpy grows with its length: each stage, and the exponent of its growth.
+"""How the preparation time of a compiled program on numpy grows with its length, by stage.
 
-`python benchmarks/growth.py [--sizes 1000,10000,100000] [--select NAME]` prints, for derivatives of chains of ops of
-about so many equations, the CPU time of each stage at each size, and between sizes the exponent: 1 is linear, 2
-quadratic.  Python's collector of garbage rests meanwhile: it comes by when so many objects are new, at a moment that
-has nothing to do with the stage.
+`python benchmarks/growth.py [--sizes 1000,10000,100000] [--select NAME]` prints, for derivatives of chains of ops with
+about these numbers of equations, the CPU time of each stage, and between sizes the exponent of its growth: 1 is
+    linear, 2
+quadratic. Python's garbage collector is disabled meanwhile, as it would run at moments unrelated to the stages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import environment
 
-environment.settle()  # what numpy reads when it is loaded
+environment.configure()  # before numpy is imported
 
 import numpy as np  # noqa: E402, the environment comes first
 from harness import pin  # noqa: E402
@@ -35,16 +35,16 @@ from tensorken_numpy.compiled.program import planned  # noqa: E402
 
 SIZES = (1_000, 10_000, 100_000)
 SHORTEST = 1e-3
-"""Seconds that a stage must take for its growth to be told."""
+"""The shortest time in seconds for which growth is reported."""
 
 BACKEND = Fuse(Numpy())
-"""As the host has it."""
+"""The numpy backend with the host's wrapper."""
 
 Function = Callable[..., Any]
 
 
 def elementwise(count: int) -> Function:
-    """Small arrays: each op is a call of its own."""
+    """Elementwise ops on small arrays, each a separate call."""
 
     def function(x: Any) -> Any:
         for i in range(count):
@@ -55,7 +55,7 @@ def elementwise(count: int) -> Function:
 
 
 def products(count: int) -> Function:
-    """Small matrices."""
+    """Products of small matrices."""
 
     def function(x: Any) -> Any:
         y = x
@@ -67,7 +67,7 @@ def products(count: int) -> Function:
 
 
 def weights(count: int) -> Function:
-    """One array for each step, and a derivative by each."""
+    """A parameter for each step, with a derivative for each."""
 
     def function(xs: Sequence[Any]) -> Any:
         y = xs[0]
@@ -89,11 +89,11 @@ CHAINS: dict[str, tuple[Callable[[int], Function], Callable[[int], Any], float]]
     "products": (products, lambda n: _array(4, 4), 21.0),
     "weights": (weights, lambda n: [_array(8) for _ in range(n)], 6.0),
 }
-"""What makes a chain, what makes its operands, and about how many equations its derivative has for each step."""
+"""By name: a function that makes a chain, one that makes its operands, and the equations per step of its derivative."""
 
 
 def stages(function: Function, operands: Any) -> Iterator[tuple[str, float, int]]:
-    """Each stage by name, the CPU seconds that it took, and how many equations there are after it."""
+    """Each stage: its name, CPU time in seconds, and the number of equations after it."""
     start = time.process_time()
     program = tk.trace(tk.grad(function))(operands)
     yield "trace", time.process_time() - start, len(program.equations)
@@ -135,12 +135,12 @@ def _without_collection() -> Iterator[None]:
 
 
 def exponent(before: float, after: float, growth: float) -> str:
-    """By which power of its growth a time has grown; a dash where it was too short to tell."""
+    """The exponent by which a time has grown; a dash if it was too short."""
     return f"{math.log(after / before) / math.log(growth):.2f}" if before >= SHORTEST else "-"
 
 
 def measured(name: str, size: int) -> dict[str, float]:
-    """The seconds of each stage for a chain of about so many equations, and their number as `equations`."""
+    """The seconds of each stage for a chain of about this many equations, and their number as `equations`."""
     make, operands, each = CHAINS[name]
     count = max(2, round(size / each))
     with _without_collection():
@@ -152,9 +152,9 @@ def main(arguments: Sequence[str]) -> int:
     """Print a table for each chain."""
     parser = argparse.ArgumentParser(prog="growth", description=__doc__)
     parser.add_argument(
-        "--sizes", default=",".join(map(str, SIZES)), help="numbers of equations, with commas"
+        "--sizes", default=",".join(map(str, SIZES)), help="numbers of equations, separated by commas"
     )
-    parser.add_argument("--select", default="", help="only chains that have this in their names")
+    parser.add_argument("--select", default="", help="only chains whose names contain this")
     options = parser.parse_args(arguments)
     sizes = [int(size) for size in options.sizes.split(",")]
     pin()

@@ -1,4 +1,4 @@
-"""How programs are compared: turn by turn on one pinned thread, by CPU time, after their results agreed."""
+"""Compare programs: alternately on one pinned thread, by CPU time, after checking that their results agree."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ import numpy as np
 
 ROUNDS = 9
 TURN_SECONDS = 0.05
-SLOW_SECONDS = 0.25  # whose calls take longer takes part in the first rounds alone
+SLOW_SECONDS = 0.25  # candidates with longer calls run only in the first rounds
 FEW_ROUNDS = 3
 
 PROCESSORS = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
 
-NOT_OFFERED = "—"
+NOT_SUPPORTED = "—"
 FAILS = "fails"
 DIFFERS = "differs"
 
 
-class Side(Protocol):
-    """One program of a comparison."""
+class Candidate(Protocol):
+    """A program to compare."""
 
     def __call__(self) -> Any:
-        """Run it once, to the end."""
+        """Run it once, including waiting for the result."""
 
     def numbers(self) -> list[Any]:
-        """What it computes, as numpy arrays."""
+        """Its results as numpy arrays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A figure of ours, in seconds or bytes, and by peer its ratio to theirs, or the word that stands for none."""
+    """Our figure, in seconds or bytes, and by peer its ratio to theirs, or a word if there is none."""
 
     name: str
     ours: float
@@ -46,14 +46,14 @@ class Row:
 
 
 def pin() -> None:
-    """Keep this process on one processor, where the system can."""
+    """Pin this process to one processor, if the system supports it."""
     if PROCESSORS:
         os.sched_setaffinity(0, {min(PROCESSORS)})
 
 
 @contextmanager
 def unpinned() -> Iterator[None]:
-    """Let what starts meanwhile run on all the processors that this process was given."""
+    """Allow processes started in the block to use all processors."""
     if PROCESSORS:
         os.sched_setaffinity(0, PROCESSORS)
     try:
@@ -64,24 +64,24 @@ def unpinned() -> Iterator[None]:
 
 def compare(
     name: str,
-    ours: Side,
-    peers: Mapping[str, Side | None],
+    ours: Candidate,
+    peers: Mapping[str, Candidate | None],
     tolerance: float,
     clock: Callable[[], float] = time.process_time,
 ) -> Row:
-    """Check that all compute what we do, then time them in turn: load from elsewhere then hits all alike.
+    """Check that all peers compute the same results, then time all in turns, so that other load affects all equally.
 
-    A peer that cannot, or whose numbers differ, is said and left out.
+    Peers that fail or differ are reported and left out.
     """
     expected = ours.numbers()
-    ratios: dict[str, float | str] = dict.fromkeys(peers, NOT_OFFERED)
-    sides: dict[str, Side] = {"": ours}
-    for peer, side in peers.items():
-        if side is None:
+    ratios: dict[str, float | str] = dict.fromkeys(peers, NOT_SUPPORTED)
+    candidates: dict[str, Candidate] = {"": ours}
+    for peer, candidate in peers.items():
+        if candidate is None:
             continue
         try:
-            difference = _difference(side.numbers(), expected, tolerance)
-        except Exception as error:  # noqa: BLE001, a peer fails in whichever way it likes
+            difference = _difference(candidate.numbers(), expected, tolerance)
+        except Exception as error:  # noqa: BLE001, a peer may raise anything
             print(f"{name}: {peer} fails: {_first_line(error)}")
             ratios[peer] = FAILS
             continue
@@ -89,8 +89,8 @@ def compare(
             print(f"{name}: {peer} {difference}")
             ratios[peer] = DIFFERS
         else:
-            sides[peer] = side
-    seconds = _turns(sides, clock)
+            candidates[peer] = candidate
+    seconds = _time_in_turns(candidates, clock)
     for peer, theirs in seconds.items():
         if peer:
             ratios[peer] = statistics.median(a / b for a, b in zip(seconds[""], theirs, strict=False))
@@ -98,7 +98,7 @@ def compare(
 
 
 def _difference(theirs: list[Any], ours: list[Any], tolerance: float) -> str:
-    """In words how the arrays differ by more than the tolerance, as part of an array's largest number."""
+    """A message if the arrays differ by more than the tolerance, relative to the largest number; else empty."""
     if [np.shape(x) for x in theirs] != [np.shape(x) for x in ours]:
         return f"computes {[np.shape(x) for x in theirs]}, we compute {[np.shape(x) for x in ours]}"
     for a, b in zip(ours, theirs, strict=True):
@@ -108,30 +108,30 @@ def _difference(theirs: list[Any], ours: list[Any], tolerance: float) -> str:
     return ""
 
 
-def _turns(
-    sides: Mapping[str, Side], clock: Callable[[], float] = time.process_time
+def _time_in_turns(
+    candidates: Mapping[str, Candidate], clock: Callable[[], float] = time.process_time
 ) -> dict[str, list[float]]:
-    """By side the seconds of a call, a figure for each round that the side took part in."""
-    counts = {name: _calls(side, clock) for name, side in sides.items()}
+    """By candidate, the seconds of a call in each of its rounds."""
+    counts = {name: _calls(candidate, clock) for name, candidate in candidates.items()}
     rounds = {name: FEW_ROUNDS if slow else ROUNDS for name, (_, slow) in counts.items()}
-    seconds: dict[str, list[float]] = {name: [] for name in sides}
-    names = list(sides)
+    seconds: dict[str, list[float]] = {name: [] for name in candidates}
+    names = list(candidates)
     gc.collect()
-    gc.freeze()  # what the libraries have made is not gone through again at each collection
+    gc.freeze()  # collections must not traverse the objects of the libraries
     for i in range(ROUNDS):
         for name in names if i % 2 == 0 else reversed(names):
             if i < rounds[name]:
-                seconds[name].append(_seconds(sides[name], counts[name][0], clock))
+                seconds[name].append(_seconds(candidates[name], counts[name][0], clock))
     return seconds
 
 
-def _calls(side: Side, clock: Callable[[], float]) -> tuple[int, bool]:
-    """How many calls fill a turn, and whether one alone takes very long."""
-    for _ in range(2):  # some compile at the first calls, and others find out at the second what they need
-        side()
+def _calls(candidate: Candidate, clock: Callable[[], float]) -> tuple[int, bool]:
+    """The number of calls that fill a turn, and whether a single call is slow."""
+    for _ in range(2):  # warm up: some libraries compile in the first two calls
+        candidate()
     count = 1
     while True:
-        seconds = _seconds(side, count, clock)
+        seconds = _seconds(candidate, count, clock)
         if seconds * count > TURN_SECONDS / 4:
             return max(1, round(TURN_SECONDS / seconds)), seconds > SLOW_SECONDS
         count *= 4

@@ -1,4 +1,4 @@
-"""The suite of whole modules: a network of `tensorken_nn` in training, against the same of PyTorch's own modules."""
+"""The suite of modules: training a network of `tensorken_nn` against the same network of PyTorch modules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from call import STEPS
 from harness import Row, compare
-from tasks.case import drawn
+from tasks.case import random_integers
 from tasks.networks import SMALL
 
 import tensorken as tk
@@ -18,7 +18,7 @@ RATE, BETAS, DECAY = 1e-3, (0.9, 0.99), 0.1
 
 
 def training(peers: Sequence[str], select: str) -> Iterator[Row]:
-    """A step of AdamW on a GPT in nanoGPT's small setting: forward, backward and update, compiled by us."""
+    """A step of AdamW on a GPT with nanoGPT's small settings: forward, backward and update, compiled by Tensorken."""
     name = "gpt_training_step"
     if select not in name:
         return
@@ -31,7 +31,7 @@ def training(peers: Sequence[str], select: str) -> Iterator[Row]:
         bias=False,
         key=tk.random.key(0),
     )
-    tokens, labels = drawn(SMALL.vocabulary, 2, SMALL.batch, SMALL.context, seed=7)
+    tokens, labels = random_integers(SMALL.vocabulary, 2, SMALL.batch, SMALL.context, seed=7)
     weights = {name: np.array(x) for name, x in nn.named_parameters(model).items()}
     try:
         import torch_gpt
@@ -49,7 +49,7 @@ def training(peers: Sequence[str], select: str) -> Iterator[Row]:
 
 
 class Training:
-    """Ours: a call is a step."""
+    """Training by Tensorken; each call is a step."""
 
     def __init__(self, model: nn.GPT, tokens: Any, labels: Any) -> None:
         optimizer = nn.AdamW(RATE, *BETAS, weight_decay=DECAY)

@@ -1,6 +1,6 @@
-"""Runs the benchmarks: tables of ratios to peers in the same run, which go into docs/performance.md.
+"""Run the benchmarks: tables of ratios to peers in the same run, written to docs/performance.md.
 
-`--check` exits with 1 where a figure is beyond its bound.  A suite that has run whole is written into the page.
+`--check` exits with 1 if a figure is beyond its bound. Only complete suites are written to the page.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import environment
 
-environment.settle()  # what numpy and the others read when they are loaded
+environment.configure()  # before the libraries are imported
 
 import page  # noqa: E402, the environment comes first
 from harness import DIFFERS, Row, pin  # noqa: E402
@@ -28,13 +28,15 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--check", action="store_true", help="exit with 1 if a figure is beyond its bound")
     parser.add_argument("--suite", choices=SUITES, help="only this suite")
-    parser.add_argument("--select", default="", help="only what has this in its name; the page is left alone")
-    parser.add_argument("--peers", help="only these, with commas: jax,torch; the page is left alone")
+    parser.add_argument(
+        "--select", default="", help="only workloads whose names contain this; does not write the page"
+    )
+    parser.add_argument("--peers", help="only these peers, as in jax,torch; does not write the page")
     options = parser.parse_args(arguments)
     bounds = tomllib.loads(BOUNDS.read_text(encoding="utf-8"))
     pin()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a console may have no µ
+        sys.stdout.reconfigure(errors="replace")  # some consoles lack µ
     print(page.machine())
     wrong = []
     for name, suite in SUITES.items():
@@ -49,7 +51,7 @@ def main(arguments: list[str]) -> int:
 def _run(
     name: str, suite: Suite, peers: Sequence[str], select: str, bounds: dict[str, page.Bound], whole: bool
 ) -> list[str]:
-    """Run a suite, print it line by line, write it if it is whole; returns the names that missed their bounds."""
+    """Run a suite, print its rows, and write it if complete; returns the workloads beyond their bounds."""
     table = page.Table({peer: suite.titles.get(peer, peer) for peer in peers}, bounds)
     print(f"\n{name}\n{table.head()}", flush=True)
     rows: list[Row] = []

@@ -1,16 +1,16 @@
-"""The suites by name: whom each runs against, and what makes its rows."""
+"""The suites by name: their peers, and the functions that make their rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import alone
 import gpu
+import isolated
 import modules
-import ours
 import page
-import timed
+import peer_comparison
+import self_comparison
 from harness import Row
 from libraries import COMPILED, EAGER
 
@@ -23,25 +23,25 @@ MODULE_TITLES = {"torch": "PyTorch", "softmax": "its softmax written out"}
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """The peers, and from those that are chosen and a part of a name the rows."""
+    """A suite: its peers, and a function from the chosen peers and a part of a name to the rows."""
 
     peers: tuple[str, ...]
     rows: Callable[[Sequence[str], str], Iterator[Row]]
     titles: Mapping[str, str] = field(default_factory=lambda: TITLES)
-    where: Callable[[], str] = lambda: ""  # a line on the page below the table
+    where: Callable[[], str] = lambda: ""  # a line below the table on the page
 
 
 SUITES = {
-    "traced": Suite(COMPILED, timed.traced),
-    "eager": Suite(EAGER, timed.eager),
+    "traced": Suite(COMPILED, peer_comparison.traced),
+    "eager": Suite(EAGER, peer_comparison.eager),
     "modules": Suite(("torch", "softmax"), modules.training, MODULE_TITLES, page.machine),
-    "calls": Suite(("jit(grad(f))",), ours.calls),
-    "backward": Suite(("forward",), ours.backward),
-    "checkpoint": Suite(("plain",), ours.checkpoint),
-    "memory": Suite(COMPILED, alone.memory),
-    "preparation": Suite(("jax",), alone.preparation),
+    "calls": Suite(("jit(grad(f))",), self_comparison.calls),
+    "backward": Suite(("forward",), self_comparison.backward),
+    "checkpoint": Suite(("plain",), self_comparison.checkpoint),
+    "memory": Suite(COMPILED, isolated.memory),
+    "preparation": Suite(("jax",), isolated.preparation),
     "gpu_in_software": Suite(("numpy", "naive"), gpu.in_software, where=gpu.adapter),
     "gpu_by_the_clock": Suite(("numpy", "naive"), gpu.by_the_clock, where=gpu.processors),
     "gpu": Suite(("numpy", "naive", "copy", "vendor"), gpu.in_hardware, GPU_TITLES, gpu.adapter),
-    "kept": Suite(("jax", "torch"), timed.kept),  # the last: from there on the allocator is another
+    "kept": Suite(("jax", "torch"), peer_comparison.kept),  # the last, as it changes the allocator
 }

@@ -1,4 +1,4 @@
-"""A GPT of PyTorch's own modules in training, eager, as nanoGPT has it; its weights have Tensorken's names."""
+"""Eager training of a GPT of PyTorch modules, as in nanoGPT; the weights have Tensorken's names."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Norm(nn.Module):
         self.weight = nn.Parameter(torch.ones(width))
 
     def forward(self, x: Any) -> Any:
-        """From and to (..., width)."""
+        """Map (..., width) to the same."""
         return functional.layer_norm(x, self.weight.shape, self.weight, None, 1e-5)
 
 
 class Attention(nn.Module):
-    """Causal attention, by PyTorch's own function or by a softmax that is written out."""
+    """Causal attention, by PyTorch's own function or by an explicit softmax."""
 
     def __init__(self, width: int, heads: int, context: int, explicit: bool) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Attention(nn.Module):
         self.register_buffer("hidden", torch.ones(context, context).triu(1).bool(), persistent=False)
 
     def forward(self, x: Any) -> Any:
-        """From and to (batch, time, width)."""
+        """Map (batch, time, width) to the same."""
         batch, time, width = x.shape
         parts = self.inputs(x).split(width, 2)
         q, k, v = (part.view(batch, time, self.heads, width // self.heads).transpose(1, 2) for part in parts)
@@ -51,7 +51,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and a perceptron, each of what is normalised."""
+    """Attention and a perceptron, each on normalised input."""
 
     def __init__(self, width: int, heads: int, context: int, explicit: bool) -> None:
         super().__init__()
@@ -61,13 +61,13 @@ class Block(nn.Module):
         self.down = nn.Linear(4 * width, width, bias=False)
 
     def forward(self, x: Any) -> Any:
-        """From and to (batch, time, width)."""
+        """Map (batch, time, width) to the same."""
         x = x + self.attention(self.attention_norm(x))
         return x + self.down(functional.gelu(self.up(self.perceptron_norm(x)), approximate="tanh"))
 
 
 class GPT(nn.Module):
-    """The decoder, its head tied to the embedding."""
+    """The decoder, with output weights tied to the embedding."""
 
     def __init__(
         self, vocabulary: int, context: int, layers: int, heads: int, width: int, explicit: bool
@@ -86,7 +86,7 @@ class GPT(nn.Module):
 
 
 class Training:
-    """Theirs: a call is a step."""
+    """Training by PyTorch; each call is a step."""
 
     def __init__(
         self,

@@ -53,7 +53,7 @@ def harness(load: Any, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module  # type: ignore[no-any-return]
 
 
-class Side:
+class Candidate:
     """A fake candidate of a comparison."""
 
     def __init__(self, *numbers: Any, error: Exception | None = None) -> None:
@@ -72,14 +72,14 @@ def test_peers_that_fail_or_differ_have_no_ratio(
     harness: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     peers = {
-        "same": Side([1e-9, 2e-9]),
-        "other": Side([1e-9, 2.1e-9]),
-        "nan": Side([1e-9, np.nan]),
-        "form": Side([1e-9]),
-        "broken": Side(error=ValueError("no kernel\nmore")),
+        "same": Candidate([1e-9, 2e-9]),
+        "other": Candidate([1e-9, 2.1e-9]),
+        "nan": Candidate([1e-9, np.nan]),
+        "form": Candidate([1e-9]),
+        "broken": Candidate(error=ValueError("no kernel\nmore")),
         "without": None,
     }
-    row = harness.compare("work", Side([1e-9, 2e-9]), peers, 1e-4)
+    row = harness.compare("work", Candidate([1e-9, 2e-9]), peers, 1e-4)
     differs = harness.DIFFERS
     assert row.unit == "s" and row.ours > 0 and row.ratios["same"] > 0
     assert {peer: row.ratios[peer] for peer in peers if peer != "same"} == {
@@ -87,7 +87,7 @@ def test_peers_that_fail_or_differ_have_no_ratio(
         "nan": differs,
         "form": differs,
         "broken": harness.FAILS,
-        "without": harness.NOT_OFFERED,
+        "without": harness.NOT_SUPPORTED,
     }
     said = capsys.readouterr().out
     assert "work: broken fails: ValueError: no kernel\n" in said
@@ -96,7 +96,7 @@ def test_peers_that_fail_or_differ_have_no_ratio(
 
 def test_a_slow_candidate_runs_in_fewer_rounds(harness: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(harness, "SLOW_SECONDS", 0.0)
-    seconds = harness._turns({"": Side([1.0])})
+    seconds = harness._time_in_turns({"": Candidate([1.0])})
     assert len(seconds[""]) == harness.FEW_ROUNDS
 
 
@@ -174,17 +174,17 @@ def test_a_missing_library_is_reported(
 
 
 def test_a_task_is_measured_in_its_own_process() -> None:
-    alone = ROOT / "benchmarks" / "alone.py"
-    told = [
+    script = ROOT / "benchmarks" / "isolated.py"
+    outputs = [
         subprocess.run(
-            [sys.executable, alone, "mlp_step", library], stdout=subprocess.PIPE, text=True, check=True
+            [sys.executable, script, "mlp_step", library], stdout=subprocess.PIPE, text=True, check=True
         ).stdout.splitlines()
         for library in ("tensorken", "nothing")
     ]
-    figures = json.loads(told[0][0])
+    figures = json.loads(outputs[0][0])
     assert -0.1 < figures["first"] < 60.0  # with a coarse clock, it may be 0
     assert figures["peak"] is None or 10e6 < figures["peak"] < 2e9
-    assert told[1] == ["nothing is not installed", "{}"]
+    assert outputs[1] == ["nothing is not installed", "{}"]
 
 
 def test_growth_is_reported_for_each_stage() -> None:

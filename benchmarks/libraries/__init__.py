@@ -1,23 +1,23 @@
-"""The libraries that are compared: a file each, with what the library says otherwise than library.py does."""
+"""The compared libraries: an adapter each, which overrides methods of library.py."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
 
-from libraries.library import Library, NotOffered
+from libraries.library import Library, NotSupported
 
-__all__ = ["COMPILED", "EAGER", "OURS", "Library", "NotOffered", "installed"]
+__all__ = ["COMPILED", "EAGER", "OURS", "Library", "NotSupported", "installed"]
 
 OURS = "tensorken"
 COMPILED = ("jax", "torch", "tinygrad", "autograd")
-"""The peers of compiled functions; PyTorch and autograd run theirs call by call, as their users do."""
+"""The peers of compiled functions; PyTorch and autograd run eagerly, as is usual."""
 EAGER = ("autograd", "torch", "numpy")
-"""The peers of eager calls."""
+"""The peers of eager functions."""
 
 
 def installed(names: Sequence[str]) -> dict[str, Library]:
-    """The adapters of those libraries that are installed; it says which are not."""
+    """The adapters of the installed libraries; prints which are missing."""
     found = {}
     for name in names:
         try:

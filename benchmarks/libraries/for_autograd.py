@@ -1,4 +1,4 @@
-"""HIPS autograd (2015), which has no compilation."""
+"""HIPS autograd (2015), which has no compiler."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from libraries.library import Library
 
 
 class Autograd(Library):
-    """Autograd: one way to a Jacobian, a row at a time."""
+    """Autograd; it computes Jacobians only by rows."""
 
     name = "autograd"
     xp = anp

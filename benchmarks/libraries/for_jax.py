@@ -1,4 +1,4 @@
-"""JAX (2018), jitted where a suite compiles."""
+"""JAX (2018), with jit in compiled suites."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from libraries.library import Library
 
 
 class Jax(Library):
-    """JAX, with the functions of its own that are fastest here."""
+    """JAX, with its own functions where they are fastest."""
 
     name = "jax"
     xp = jnp
@@ -42,7 +42,7 @@ class Jax(Library):
         return jnp.tril(jnp.ones((n, n), bool))
 
     def cross_entropy(self, logits: Any, labels: Any) -> Any:
-        """By the logarithm of the sum, a quarter faster than by log_softmax; indexing with a range is far slower."""
+        """By logsumexp, which is a quarter faster than log_softmax; indexing with a range is much slower."""
         picked = jnp.take_along_axis(logits, labels.reshape((-1, 1)), 1, mode="promise_in_bounds")
         return (jax.nn.logsumexp(logits, -1) - picked[:, 0]).mean()
 

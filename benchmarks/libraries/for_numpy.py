@@ -1,4 +1,4 @@
-"""numpy itself, which has no derivatives: what stands below the rest."""
+"""numpy, which has no derivatives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from libraries.library import Library
 
 
 class Numpy(Library):
-    """The names of numpy by numpy."""
+    """numpy's functions."""
 
     name = "numpy"
     xp = np

@@ -1,4 +1,4 @@
-"""Ours, on the backend that the environment chooses."""
+"""Tensorken, on the backend chosen by the environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from libraries.library import Library
 
 
 class Tensorken(Library):
-    """Ours: numpy's names, and functions that networks are made of."""
+    """Tensorken's functions."""
 
     name = "tensorken-core"
     xp = tk
@@ -41,7 +41,7 @@ class Tensorken(Library):
     def log_sigmoid(self, x: Any) -> Any:
         return -tk.softplus(-x)
 
-    @functools.cache  # noqa: B019, an adapter lives as long as the program
+    @functools.cache  # noqa: B019, the adapter is never freed
     def mask(self, n: int) -> Any:
         return tk.tensor(super().mask(n))
 

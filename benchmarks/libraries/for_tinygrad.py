@@ -1,4 +1,4 @@
-"""tinygrad on the processor: clang compiles each kernel, and TinyJit replays those of a function."""
+"""tinygrad on the CPU: clang compiles each kernel, and TinyJit replays the kernels of a function."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from libraries.library import Library
 
-os.environ |= {"DEV": "CPU", "NUM_CPU_THREADS": "1", "TRAINING": "1"}  # read when it is imported
+os.environ |= {"DEV": "CPU", "NUM_CPU_THREADS": "1", "TRAINING": "1"}  # read at import
 
 import tinygrad
 
@@ -22,7 +22,7 @@ if shutil.which(os.environ.get("CC", "clang")) is None:
 
 
 def _wait(_: Any, signal: Any, value: int, timeout: int | None = None) -> None:
-    """Wait asleep: its own way counts the turns of a loop, which on one processor holds up what it waits for."""
+    """Wait by sleeping; tinygrad's own busy loop delays the work on a single processor."""
     while signal[0] < value:
         time.sleep(1e-5)
 
@@ -45,7 +45,7 @@ class Tinygrad(Library):
     cross_entropy = staticmethod(tinygrad.Tensor.sparse_categorical_crossentropy)
 
     def jit(self, f: Callable[..., Any], donates: Sequence[int] = ()) -> Callable[..., Any]:
-        """Two calls are run, and seen; from the third on their kernels are replayed."""
+        """The first two calls run and are captured; from the third on, kernels are replayed."""
         return f if donates else tinygrad.TinyJit(lambda *arguments: self._realized(f(*arguments)))
 
     def grad(self, f: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
@@ -84,7 +84,7 @@ class Tinygrad(Library):
         return x.conv2d(kernel)
 
     def adam(self, loss: Callable[..., Any], rate: float) -> Callable[..., Any]:
-        """The optimiser works in place: the parameters that come in go out."""
+        """The optimiser updates the parameters in place."""
         run: Any = None
 
         def step(parameters: Any, means: Any, squares: Any, count: Any, *data: Any) -> Any:

@@ -1,4 +1,4 @@
-"""PyTorch on the processor, eager: torch.func for derivatives, its own functions and fused Adam for networks."""
+"""Eager PyTorch on the CPU: torch.func for derivatives, its own functions and fused Adam for networks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ torch.set_num_threads(1)
 
 
 class Torch(Library):
-    """PyTorch, as those write who want it fast."""
+    """PyTorch, with its fastest functions."""
 
     name = "torch"
     xp = torch
@@ -38,8 +38,8 @@ class Torch(Library):
 
     def array(self, tree: Any) -> Any:
         def own(x: Any) -> Any:
-            x = torch.tensor(x)  # a copy, as every other library makes one
-            return x if x.is_floating_point() else x.long()  # its losses take no smaller integers
+            x = torch.tensor(x)  # a copy, as in the other libraries
+            return x if x.is_floating_point() else x.long()  # its losses require int64
 
         return self.map(own, tree)
 
@@ -65,7 +65,7 @@ class Torch(Library):
         return functional.conv2d(x, kernel)
 
     def adam(self, loss: Callable[..., Any], rate: float) -> Callable[..., Any]:
-        """The optimiser works in place: the parameters that come in go out."""
+        """The optimiser updates the parameters in place."""
         optimizer: Any = None
 
         def step(parameters: Any, means: Any, squares: Any, count: Any, *data: Any) -> Any:

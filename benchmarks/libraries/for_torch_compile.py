@@ -1,4 +1,4 @@
-"""PyTorch under torch.compile: seconds for each task, by a C++ compiler, and so only where it is asked for."""
+"""PyTorch with torch.compile; run only on request, as its C++ compiler takes seconds for each task."""
 
 from __future__ import annotations
 

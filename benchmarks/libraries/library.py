@@ -1,4 +1,4 @@
-"""What a task may ask of a library, said once in the names of numpy; an adapter says what its library says better."""
+"""The functions that tasks use, defined with numpy's names; adapters override those that their library does better."""
 
 from __future__ import annotations
 
@@ -10,62 +10,62 @@ from typing import Any
 import numpy as np
 
 
-class NotOffered(Exception):
-    """The library has nothing for what a task needs."""
+class NotSupported(Exception):
+    """The library does not support a function of a task."""
 
 
 class Library:
-    """A library of numpy's names; `xp` is the module that has them."""
+    """A library with numpy's names, which are in the module `xp`."""
 
     name: str
     xp: Any
 
     @property
     def version(self) -> str:
-        """The version that is installed."""
+        """The installed version."""
         return importlib.metadata.version(self.name)
 
     # ---- transformations -----------------------------------------------------------------------------------
 
     def jit(self, f: Callable[..., Any], donates: Sequence[int] = ()) -> Callable[..., Any]:
-        """The function compiled; a library without a compiler leaves it as it is."""
+        """The compiled function; without a compiler, the function itself."""
         return f
 
     def grad(self, f: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
-        """The gradient by these arguments."""
-        raise NotOffered("grad")
+        """The gradient with respect to these arguments."""
+        raise NotSupported("grad")
 
     def value_and_grad(self, f: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
         """The value and the gradient."""
-        raise NotOffered("value_and_grad")
+        raise NotSupported("value_and_grad")
 
     def jacfwd(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        """The Jacobian, by forward mode where the library has one."""
-        raise NotOffered("jacfwd")
+        """The Jacobian, by forward mode if the library has it."""
+        raise NotSupported("jacfwd")
 
     def jacrev(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """The Jacobian, by reverse mode."""
-        raise NotOffered("jacrev")
+        raise NotSupported("jacrev")
 
     def hessian(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """The matrix of second derivatives."""
-        raise NotOffered("hessian")
+        raise NotSupported("hessian")
 
     # ---- values --------------------------------------------------------------------------------------------
 
     def array(self, tree: Any) -> Any:
-        """The numpy arrays of a tree as the library's own."""
+        """Convert the numpy arrays of a tree to arrays of the library."""
         return self.map(np.asarray, tree)
 
     def ready(self, tree: Any) -> None:
-        """Return when everything in the tree has been computed."""
+        """Wait until everything in the tree is computed."""
 
     def numpy(self, x: Any) -> Any:
-        """An array of the library's as one of numpy's."""
+        """Convert an array of the library to numpy."""
         return np.asarray(x)
 
     def map(self, f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
-        """The tree with a function applied to its leaves and those of others of its form."""
+        """Map a function over the leaves of trees of the same structure."""
         if isinstance(tree, dict):
             return {key: self.map(f, tree[key], *[other[key] for other in rest]) for key in tree}
         if isinstance(tree, (tuple, list)):
@@ -73,7 +73,7 @@ class Library:
         return f(tree, *rest)
 
     def leaves(self, tree: Any) -> list[Any]:
-        """The arrays of a tree; a dictionary's in the order of its names."""
+        """The arrays of a tree; those of a dict in the order of its keys."""
         if isinstance(tree, dict):
             return [leaf for key in sorted(tree) for leaf in self.leaves(tree[key])]
         return (
@@ -85,7 +85,7 @@ class Library:
     # ---- functions -----------------------------------------------------------------------------------------
 
     def transposed(self, x: Any, axes: tuple[int, ...]) -> Any:
-        """The axes in another order."""
+        """Permute the axes."""
         return x.transpose(axes)
 
     def log_sigmoid(self, x: Any) -> Any:
@@ -93,7 +93,7 @@ class Library:
         return -self.xp.logaddexp(0.0, -x)
 
     def relu(self, x: Any) -> Any:
-        """What is above zero."""
+        """max(x, 0)."""
         return self.xp.maximum(x, 0.0)
 
     def gelu(self, x: Any) -> Any:
@@ -101,35 +101,37 @@ class Library:
         return 0.5 * x * (1.0 + self.xp.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
 
     def log_softmax(self, x: Any) -> Any:
-        """By the last axis."""
+        """Along the last axis."""
         x = x - self.xp.max(x, axis=-1, keepdims=True)
         return x - self.xp.log(self.xp.sum(self.xp.exp(x), axis=-1, keepdims=True))
 
     def softmax(self, x: Any) -> Any:
-        """By the last axis."""
+        """Along the last axis."""
         return self.xp.exp(self.log_softmax(x))
 
     def cross_entropy(self, logits: Any, labels: Any) -> Any:
-        """The mean over rows of the cross-entropy with one label a row."""
+        """The mean cross-entropy over rows, with one label for each."""
         picked = self.xp.take_along_axis(self.log_softmax(logits), labels.reshape((-1, 1)), 1)
         return -picked.mean()
 
     def layer_norm(self, x: Any, weight: Any) -> Any:
-        """Without a bias, by the last axis."""
+        """Layer normalisation along the last axis, without a bias."""
         x = x - x.mean(-1, keepdims=True)
         return x / self.xp.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * weight
 
     def mask(self, n: int) -> Any:
-        """True where a place may see another: itself and those before it."""
+        """The causal mask: True where a position may attend to another."""
         return np.tril(np.ones((n, n), bool))
 
     def attention(self, q: Any, k: Any, v: Any) -> Any:
-        """Causal attention; (batch, heads, places, width) each."""
+        """Causal attention; all operands have shape (batch, heads, positions, width)."""
         scores = (q @ self.transposed(k, (0, 1, 3, 2))) * (1.0 / math.sqrt(q.shape[-1]))
         return self.softmax(self.xp.where(self.mask(q.shape[2]), scores, -1e9)) @ v
 
     def convolve(self, x: Any, kernel: Any) -> Any:
-        """A convolution without padding, as one product with the patches; (count, channels, height, width)."""
+        """A convolution without padding, as one product with the patches; x has shape (count, channels, height,
+        width).
+        """
         count, channels, height, width = x.shape
         filters, _, rows, columns = kernel.shape
         h, w = height - rows + 1, width - columns + 1
@@ -141,11 +143,13 @@ class Library:
     # ---- training ------------------------------------------------------------------------------------------
 
     def adam(self, loss: Callable[..., Any], rate: float) -> Callable[..., Any]:
-        """A step of Adam (Kingma and Ba, 2015): (parameters, means, squares, count, *data) to the same and the loss."""
-        differentiated = self.value_and_grad(loss)
+        """A step of Adam (Kingma and Ba, 2015), from (parameters, means, squares, count, *data) to the new ones
+        and the loss.
+        """
+        value_and_grad = self.value_and_grad(loss)
 
         def step(parameters: Any, means: Any, squares: Any, count: Any, *data: Any) -> Any:
-            value, gradients = differentiated(parameters, *data)
+            value, gradients = value_and_grad(parameters, *data)
             count = count + 1.0
             means = self.map(lambda m, g: 0.9 * m + 0.1 * g, means, gradients)
             squares = self.map(lambda s, g: 0.999 * s + 0.001 * (g * g), squares, gradients)

@@ -1,15 +1,15 @@
-"""The work that is measured, written once for all libraries that have numpy's names; the rest is in libraries/."""
+"""The benchmark tasks, written with numpy's names for all libraries; see libraries/ for the adapters."""
 
 from __future__ import annotations
 
 from tasks import arrays, derivatives, networks, small
-from tasks.case import Case, entered
+from tasks.case import CASES, Case
 
 __all__ = ["TASKS", "Case"]
 
 TASKS = {
     name: case
-    for room in (small, arrays, networks, derivatives)
-    for name, case in entered.items()
-    if case.make.__module__ == room.__name__
+    for module in (small, arrays, networks, derivatives)
+    for name, case in CASES.items()
+    if case.make.__module__ == module.__name__
 }

@@ -1,10 +1,10 @@
-"""Work on large arrays: products, sums, elementwise chains, a cross-entropy, a convolution."""
+"""Tasks on large arrays: products, sums, elementwise chains, a cross-entropy, a convolution."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tasks.case import BOTH, Task, drawn, normal, task
+from tasks.case import BOTH, Task, normal, random_integers, task
 
 # ---- products and sums -----------------------------------------------------------------------------------------
 
@@ -19,7 +19,7 @@ for _n in (64, 128, 256, 512, 1024, 2048):
 
 @task("gradient_of_sum_of_matmul_1024")
 def gradient_of_sum_of_matmul(lib: Any) -> Any:
-    """No product is needed: the sums of rows and columns are."""
+    """It needs no matrix product, only sums of rows and columns."""
     return lib.grad(lambda a, b: (a @ b).sum(), (0, 1)), (normal(1024, 1024), normal(1024, 1024, seed=1))
 
 
@@ -34,11 +34,11 @@ task("sum_of_rows")(_sum(1, 4096, 2048))
 
 @task("transpose_add_4096")
 def transpose_add(lib: Any) -> Any:
-    """A matrix and its transpose."""
+    """The sum of a matrix and its transpose."""
     return lambda x: x + x.T, (normal(4096, 4096),)
 
 
-# ---- elementwise -------------------------------------------------------------------------------------------------
+# ---- elementwise -----------------------------------------------------------------------------------------------
 
 
 def chain(lib: Any) -> Any:
@@ -60,7 +60,7 @@ for _exponent in (3, 6, 7):
 def _cross_entropy(gradient: bool) -> Task:
     def make(lib: Any) -> Any:
         f = lib.grad(lib.cross_entropy) if gradient else lib.cross_entropy
-        return f, (normal(4096, 1000), drawn(1000, 4096, seed=3))
+        return f, (normal(4096, 1000), random_integers(1000, 4096, seed=3))
 
     return make
 
@@ -68,7 +68,7 @@ def _cross_entropy(gradient: bool) -> Task:
 task("cross_entropy_4096x1000")(_cross_entropy(False))
 task("cross_entropy_gradient_4096x1000", suites=BOTH)(_cross_entropy(True))
 
-# ---- convolution ---------------------------------------------------------------------------------------------
+# ---- convolution -----------------------------------------------------------------------------------------------
 
 
 def _convolution(gradient: bool) -> Task:

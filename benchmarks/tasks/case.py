@@ -1,4 +1,4 @@
-"""A task, the table of them, and the numbers that they begin with."""
+"""Benchmark cases, their table, and random inputs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 
 Task = Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]
-"""From a library to a function to be compiled, and its arguments as numpy arrays."""
+"""A function from a library to the function to run, and its arguments as numpy arrays."""
 
-entered: dict[str, Case] = {}
+CASES: dict[str, Case] = {}
 BOTH = ("traced", "eager")
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A task, the suites that it is in, and how near two libraries' results must be, as part of the largest number.
+    """A task with its suites, and the tolerance of its results relative to the largest number.
 
-    A step gives back what it takes, the donated arguments, and is repeated on that; what it gives besides is compared.
+    A training step returns new values of its donated arguments, with which it is repeated; its other results are
+    compared.
     """
 
     name: str
@@ -32,20 +33,20 @@ class Case:
 def task(
     name: str, tolerance: float = 1e-4, suites: tuple[str, ...] = ("traced",), donates: tuple[int, ...] = ()
 ) -> Callable[[Task], Task]:
-    """Enter a task into the table."""
+    """Register a task."""
 
-    def enter(make: Task) -> Task:
-        entered[name] = Case(name, make, tolerance, suites, donates)
+    def register(make: Task) -> Task:
+        CASES[name] = Case(name, make, tolerance, suites, donates)
         return make
 
-    return enter
+    return register
 
 
 def normal(*shape: int, seed: int = 0, scale: float = 1.0) -> Any:
-    """Numbers in float32."""
+    """Normal float32 numbers."""
     return (np.random.default_rng(seed).normal(size=shape) * scale).astype(np.float32)
 
 
-def drawn(below: int, *shape: int, seed: int) -> Any:
-    """Integers from 0 up, in int32."""
+def random_integers(below: int, *shape: int, seed: int) -> Any:
+    """Uniform int32 numbers from 0 to `below` - 1."""
     return np.random.default_rng(seed).integers(0, below, shape).astype(np.int32)

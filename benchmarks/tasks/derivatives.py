@@ -26,7 +26,7 @@ task("jacrev_64", suites=BOTH)(_jacobian("jacrev"))
 
 @task("hessian_100", suites=BOTH)
 def hessian(lib: Any) -> Any:
-    """The squares of a hidden layer, and a coupling of neighbours."""
+    """The Hessian of the squares of a hidden layer plus a coupling of neighbours."""
     xp = lib.xp
 
     def f(x: Any, weights: Any) -> Any:

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from tasks.case import BOTH, drawn, normal, task
+from tasks.case import BOTH, normal, random_integers, task
 
-STEP = (0, 1, 2, 3)  # parameters, means, squares and the count go round
+STEP = (0, 1, 2, 3)  # the donated arguments: parameters, means, squares and count
 
 
 def perceptron(lib: Any, parameters: Any, x: Any, nonlinearity: Callable[[Any], Any]) -> Any:
-    """Layers of a weight and a bias each, with a nonlinearity between them."""
+    """Linear layers with a nonlinearity between them."""
     layers = len(parameters) // 2
     for i in range(layers):
         x = x @ parameters[f"w{i}"] + parameters[f"b{i}"]
@@ -33,7 +33,7 @@ def perceptron_parameters(*sizes: int, scale: float) -> dict[str, Any]:
 
 @task("three_layer_mlp", suites=("eager",))
 def three_layer_mlp(lib: Any) -> Any:
-    """The gradient by the weights of a 64-64-64-10 network on a batch of 32."""
+    """The gradient with respect to the weights of a 64-64-64-10 network on a batch of 32."""
     parameters = perceptron_parameters(64, 64, 64, 10, scale=0.1)
     names = sorted(parameters)
 
@@ -43,7 +43,7 @@ def three_layer_mlp(lib: Any) -> Any:
             perceptron(lib, dict(zip(names, weights, strict=True)), x, lib.xp.tanh), labels
         )
 
-    data = normal(32, 64, seed=9), drawn(10, 32, seed=5)
+    data = normal(32, 64, seed=9), random_integers(10, 32, seed=5)
     return lib.grad(loss, tuple(range(len(names)))), (*(parameters[name] for name in names), *data)
 
 
@@ -60,7 +60,7 @@ def mlp_step(lib: Any) -> Any:
         return lib.cross_entropy(perceptron(lib, parameters, x, lib.relu), labels)
 
     parameters = perceptron_parameters(784, 512, 512, 10, scale=0.05)
-    return _training(lib, loss, parameters, normal(128, 784, seed=9), drawn(10, 128, seed=5))
+    return _training(lib, loss, parameters, normal(128, 784, seed=9), random_integers(10, 128, seed=5))
 
 
 @task("digits_step", 1e-3, ("gpu",), STEP)
@@ -71,12 +71,12 @@ def digits_step(lib: Any) -> Any:
         return lib.cross_entropy(perceptron(lib, parameters, x, lib.relu), labels)
 
     parameters = perceptron_parameters(64, 128, 64, 10, scale=0.1)
-    return _training(lib, loss, parameters, normal(32, 64, seed=9), drawn(10, 32, seed=5))
+    return _training(lib, loss, parameters, normal(32, 64, seed=9), random_integers(10, 32, seed=5))
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a network of nanoGPT's kind is, and how many texts it learns from in a step."""
+    """The sizes of a network as in nanoGPT, and its batch size."""
 
     vocabulary: int
     layers: int
@@ -90,17 +90,17 @@ SMALL, SMALLEST = Size(65, 4, 4, 128, 64, 12), Size(27, 2, 4, 32, 16, 8)
 
 
 def gpt_loss(lib: Any, size: Size, p: Any, tokens: Any, labels: Any) -> Any:
-    """nanoGPT's network, without biases, the head tied to the embedding."""
-    width, whole = size.width, (size.batch, size.context, size.width)
+    """nanoGPT's network without biases, with output weights tied to the embedding."""
+    width, shape = size.width, (size.batch, size.context, size.width)
 
     def heads(x: Any) -> Any:
-        return lib.transposed(x.reshape((*whole[:2], size.heads, width // size.heads)), (0, 2, 1, 3))
+        return lib.transposed(x.reshape((*shape[:2], size.heads, width // size.heads)), (0, 2, 1, 3))
 
     x = p["tokens"][tokens] + p["places"]
     for i in range(size.layers):
         h = lib.layer_norm(x, p[f"norm_a{i}"]) @ p[f"qkv{i}"]
         q, k, v = (heads(h[:, :, j * width : (j + 1) * width]) for j in range(3))
-        mixed = lib.transposed(lib.attention(q, k, v), (0, 2, 1, 3)).reshape(whole)
+        mixed = lib.transposed(lib.attention(q, k, v), (0, 2, 1, 3)).reshape(shape)
         x = x + mixed @ p[f"out{i}"]
         x = x + lib.gelu(lib.layer_norm(x, p[f"norm_b{i}"]) @ p[f"up{i}"]) @ p[f"down{i}"]
     logits = lib.layer_norm(x, p["norm"]) @ p["tokens"].T
@@ -116,18 +116,18 @@ def _gpt_training(lib: Any, size: Size) -> Any:
     parameters = {name: normal(*shape, seed=i, scale=0.02) for i, (name, shape) in enumerate(shapes.items())}
     names = ["norm", *[f"norm_{kind}{i}" for kind in "ab" for i in range(size.layers)]]
     parameters |= {name: np.ones(width, np.float32) for name in names}
-    text = drawn(size.vocabulary, 2, size.batch, size.context, seed=7)
+    text = random_integers(size.vocabulary, 2, size.batch, size.context, seed=7)
     loss = functools.partial(gpt_loss, lib, size)
     return _training(lib, loss, parameters, text[0], text[1].reshape(-1))
 
 
 @task("gpt_step", 1e-3, BOTH, STEP)
 def gpt_step(lib: Any) -> Any:
-    """A step of Adam on nanoGPT's network in its small setting."""
+    """A step of Adam on nanoGPT's network with its small settings."""
     return _gpt_training(lib, SMALL)
 
 
 @task("transformer_step", 1e-3, ("gpu",), STEP)
 def transformer_step(lib: Any) -> Any:
-    """The same with two layers that are 32 wide."""
+    """A step of Adam on a network of two layers of width 32."""
     return _gpt_training(lib, SMALLEST)

@@ -1,4 +1,6 @@
-"""Small work, where what a call costs counts: derivatives of scalars, a gradient of three, a logistic regression."""
+"""Small tasks, dominated by call overhead: derivatives of scalars, a gradient of three numbers, a logistic
+regression.
+"""
 
 from __future__ import annotations
 

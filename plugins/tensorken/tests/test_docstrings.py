@@ -1,7 +1,7 @@
 """Public names are documented: a sentence, an example, which pytest itself runs, and the errors that are raised.
 
-What is public is looked up (tools/rooms.py), so a new name is held to this at once.  An error that every function of a
-owner raises may stand in the owner's own docstring.
+Public names are looked up (tools/public_modules.py), so new names are checked automatically. An error that all
+functions of a module raise may be documented in the module's docstring.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tools import reference
 
 
 def members() -> Iterator[tuple[PublicModule, str]]:
-    """Every function and class of every owner."""
+    """Every function and class of every public module."""
     for owner in public_modules():
         for name in owner.names:
             thing = owner.object(name)
@@ -76,7 +76,7 @@ def shortcomings(owner: PublicModule, name: str) -> list[str]:
         told = raises_of(text) | raises_of(inspect.getdoc(owner.module) or "")
         untold = [error.__name__ for error in errors_of(thing) if told.isdisjoint(lineage(error))]
         if untold:
-            found.append(f"its docstring, or its owner's, says nothing of {' and '.join(sorted(untold))}")
+            found.append(f"its docstring and its module's do not mention {' and '.join(sorted(untold))}")
     return found
 
 

@@ -1,11 +1,11 @@
-"""The suites that time tasks against other libraries: compiled, compiled with memory kept, and eager."""
+"""Suites that time tasks against other libraries: compiled, compiled with an allocator that keeps memory, and eager."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Sequence
 
-from call import Call, offered
+from call import Call, supported_call
 from harness import Row, compare
 from libraries import OURS, installed
 from tasks import TASKS, Case
@@ -24,20 +24,22 @@ LARGE = (
 
 
 def traced(peers: Sequence[str], select: str) -> Iterator[Row]:
-    """Compiled functions: ours under tk.jit, JAX's under jax.jit, tinygrad's under TinyJit; the others have none."""
+    """Compiled functions, with tk.jit, jax.jit or TinyJit; other libraries run eagerly."""
     return _rows([case for case in TASKS.values() if "traced" in case.suites], peers, select, True)
 
 
 def kept(peers: Sequence[str], select: str) -> Iterator[Row]:
-    """Large compiled work once more, with an allocator that gives no memory back: nobody waits for fresh pages."""
+    """Large compiled tasks with an allocator that returns no memory to the system, so that no time is spent on
+    new pages.
+    """
     if not _keep_memory():
-        print("kept: this system's allocator cannot be told to keep memory")
+        print("kept: this system's allocator cannot be configured to keep memory")
         return iter(())
     return _rows([TASKS[name] for name in LARGE], peers, select, True)
 
 
 def eager(peers: Sequence[str], select: str) -> Iterator[Row]:
-    """Calls of functions that are not compiled."""
+    """Eager functions."""
     return _rows([case for case in TASKS.values() if "eager" in case.suites], peers, select, False)
 
 
@@ -46,13 +48,13 @@ def _rows(cases: Sequence[Case], peers: Sequence[str], select: str, compiled: bo
     ours = libraries.pop(OURS)
     for case in cases:
         if select in case.name:
-            theirs = {peer: offered(case, lib, compiled) for peer, lib in libraries.items()}
+            theirs = {peer: supported_call(case, lib, compiled) for peer, lib in libraries.items()}
             yield compare(case.name, Call(case, ours, compiled), theirs, case.tolerance)
 
 
 def _keep_memory() -> bool:
-    """Tell glibc's malloc to keep what it has, and to take all of it from the heap; False where that is unknown."""
-    trim_threshold, top_pad, mmap_max = -1, -2, -4  # malloc.h's names for what mallopt sets
+    """Configure glibc's malloc to keep memory and to use only the heap; returns False if it is not available."""
+    trim_threshold, top_pad, mmap_max = -1, -2, -4  # parameters of mallopt in malloc.h
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):

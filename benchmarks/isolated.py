@@ -1,4 +1,4 @@
-"""What a library needs for a task in a process of its own: the most memory, and the time until it is prepared.
+"""Measure a task in its own process: the peak memory of the process, and the preparation time of the first calls.
 
 `python alone.py TASK LIBRARY` prints both as JSON.
 """
@@ -17,23 +17,23 @@ from pathlib import Path
 from typing import Any
 
 import environment
-from harness import FAILS, NOT_OFFERED, Row, pin
+from harness import FAILS, NOT_SUPPORTED, Row, pin
 
 STEPS = ("mlp_step", "gpt_step")
-FIRST_CALLS = 3  # tinygrad compiles at the second as well
+FIRST_CALLS = 3  # tinygrad compiles in the second call, too
 LATER_CALLS = 9
 FIGURES = ("peak", "first")
-PROCESSES = 3  # a figure is the median of as many, or of fewer where they take long
+PROCESSES = 3  # a figure is the median over as many processes, or fewer if they are slow
 LONG_SECONDS = 20.0
 
 
 def memory(peers: Sequence[str], select: str) -> Iterator[Row]:
-    """The most memory that a process held which did nothing but training steps."""
+    """The peak memory of a process that only runs training steps."""
     return _rows("peak", "B", peers, select)
 
 
 def preparation(peers: Sequence[str], select: str) -> Iterator[Row]:
-    """What the first calls of a training step take more than later ones: tracing, rewriting, compiling."""
+    """The extra time of the first calls of a training step: tracing, rewriting, compiling."""
     return _rows("first", "s", peers, select)
 
 
@@ -41,18 +41,18 @@ def _rows(what: str, unit: str, peers: Sequence[str], select: str) -> Iterator[R
     for task in STEPS:
         if select in task:
             ours = _measured(task, "tensorken")[what]
-            if ours == NOT_OFFERED:
-                print(f"{task}: this system does not tell how much memory a process held")
+            if ours == NOT_SUPPORTED:
+                print(f"{task}: this system does not report the peak memory of a process")
                 continue
             if isinstance(ours, str):
-                raise RuntimeError(f"{task}: ours fails")
+                raise RuntimeError(f"{task}: Tensorken fails")
             theirs = {peer: _measured(task, peer)[what] for peer in peers}
             yield Row(task, ours, unit, {p: x if isinstance(x, str) else ours / x for p, x in theirs.items()})
 
 
 @functools.cache
 def _measured(task: str, library: str) -> Mapping[str, float | str]:
-    """What `measure` finds in a process, the median of some; or a word why not."""
+    """The figures of `measure` in new processes, as medians; or a word why there are none."""
     found: list[dict[str, Any]] = []
     start = time.monotonic()
     while len(found) < PROCESSES and time.monotonic() - start < LONG_SECONDS:
@@ -61,19 +61,19 @@ def _measured(task: str, library: str) -> Mapping[str, float | str]:
         if done.returncode:
             print(f"{task}: {library} fails: {(done.stderr.strip() or '?').splitlines()[-1][:150]}")
             return dict.fromkeys(FIGURES, FAILS)
-        *said, figures = done.stdout.splitlines()
+        *messages, figures = done.stdout.splitlines()
         found.append(json.loads(figures))
         if not found[-1]:
-            print(*said, sep="\n")  # that it is not installed
+            print(*messages, sep="\n")  # that the library is not installed
             return dict.fromkeys(FIGURES, "")
     return {
-        what: NOT_OFFERED if found[0][what] is None else statistics.median(x[what] for x in found)
+        what: NOT_SUPPORTED if found[0][what] is None else statistics.median(x[what] for x in found)
         for what in FIGURES
     }
 
 
 def measure(task: str, library: str) -> dict[str, float | None]:
-    """Run a task's calls in this process; the most bytes it held, and what the first took more than later ones."""
+    """Run calls of a task in this process; returns its peak memory in bytes, and the extra time of the first calls."""
     from call import Call
     from libraries import installed
     from tasks import TASKS
@@ -93,15 +93,15 @@ def measure(task: str, library: str) -> dict[str, float | None]:
 
 
 def _seconds() -> float:
-    """The CPU time of this process, and of those that it started, such as compilers."""
+    """The CPU time of this process and its children, such as compilers."""
     times = os.times()
     return time.process_time() + times.children_user + times.children_system
 
 
 def peak() -> float | None:
-    """The most bytes of memory that this process held at once; None where the system does not tell."""
+    """The peak memory of this process in bytes; None if the system does not report it."""
     status = Path("/proc/self/status")
-    if status.exists():  # what getrusage tells on Linux begins with the parent's peak
+    if status.exists():  # on Linux, getrusage includes the parent's peak
         for line in status.read_text("ascii", "replace").splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024.0
@@ -113,6 +113,6 @@ def peak() -> float | None:
 
 
 if __name__ == "__main__":
-    environment.settle()
+    environment.configure()
     figures: Any = measure(*sys.argv[1:3])
     print(json.dumps(figures))

@@ -1,4 +1,4 @@
-"""What ours costs against ours: jit inside grad, a backward pass, and the memory that checkpoints save."""
+"""Suites within Tensorken: grad of jit, backward passes, and the memory saved by checkpoints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from harness import Row, compare
 from libraries import OURS, installed
 from tasks.arrays import chain
-from tasks.case import drawn, normal
+from tasks.case import normal, random_integers
 from tasks.networks import perceptron, perceptron_parameters
 from tasks.small import logistic_arguments, logistic_loss
 
@@ -24,7 +24,7 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """A function of ours at these arguments; of its results, some are compared."""
+    """A function of Tensorken with its arguments; the first `compared` results are compared."""
 
     function: Function
     arguments: Sequence[Any]
@@ -62,7 +62,7 @@ def calls(_: Sequence[str], select: str) -> Iterator[Row]:
 
 
 def backward(_: Sequence[str], select: str) -> Iterator[Row]:
-    """The value and gradient of a network of three layers, 1000 wide, against its value; eager and compiled."""
+    """The value and gradient of a network of three layers of width 1000, against its value; eager and compiled."""
     lib = installed([OURS])[OURS]
     loss = functools.partial(_perceptron_loss, lib)
     arguments = lib.array(_perceptron_arguments((1000, 1000, 1000, 1000), 128))
@@ -72,7 +72,7 @@ def backward(_: Sequence[str], select: str) -> Iterator[Row]:
 
 
 def checkpoint(_: Sequence[str], select: str) -> Iterator[Row]:
-    """The most memory that the gradient of a chain of 32 checkpointed layers takes, against the plain chain's."""
+    """The peak memory of the gradient of a chain of 32 layers with checkpoints, against the chain without."""
     lib = installed([OURS])[OURS]
     up, down, x = lib.array(
         (normal(128, 512, scale=0.1), normal(512, 128, seed=1, scale=0.05), normal(1024, 128))
@@ -82,14 +82,14 @@ def checkpoint(_: Sequence[str], select: str) -> Iterator[Row]:
         return x + lib.gelu(x @ up) @ down
 
     for kind, compiled in _kinds(f"chain_of_{DEPTH}_layers", select):
-        thrifty, plain = (compiled(tk.grad(_repeated(f))) for f in (tk.checkpoint(layer), layer))
-        np.testing.assert_allclose(np.asarray(thrifty(x)), np.asarray(plain(x)), rtol=1e-3, atol=1e-6)
+        checkpointed, plain = (compiled(tk.grad(_repeated(f))) for f in (tk.checkpoint(layer), layer))
+        np.testing.assert_allclose(np.asarray(checkpointed(x)), np.asarray(plain(x)), rtol=1e-3, atol=1e-6)
         peaks = [_peak(compiled(tk.grad(_repeated(f))), x) for f in (tk.checkpoint(layer), layer)]
         yield Row(kind, peaks[0], "B", {"plain": peaks[0] / peaks[1]})
 
 
 def _kinds(name: str, select: str) -> Iterator[tuple[str, Callable[[Function], Function]]]:
-    """Eager and compiled: the name, and what is done to a function."""
+    """The eager and the compiled variant: its name, and a function that transforms functions."""
     for kind, compiled in ((f"{name}_eager", lambda f: f), (f"{name}_jit", tk.jit)):
         if select in kind:
             yield kind, compiled
@@ -101,7 +101,7 @@ def _perceptron_loss(lib: Any, parameters: Any, x: Any, labels: Any) -> Any:
 
 def _perceptron_arguments(sizes: tuple[int, ...], rows: int) -> tuple[Any, ...]:
     parameters = perceptron_parameters(*sizes, scale=0.05)
-    return parameters, normal(rows, sizes[0], seed=9), drawn(sizes[-1], rows, seed=5)
+    return parameters, normal(rows, sizes[0], seed=9), random_integers(sizes[-1], rows, seed=5)
 
 
 def _repeated(layer: Function) -> Function:
@@ -114,7 +114,7 @@ def _repeated(layer: Function) -> Function:
 
 
 def _peak(f: Function, x: tk.Tensor) -> int:
-    """The most bytes that a call held at once, with what calls leave behind."""
+    """The peak memory of a second call in bytes, including memory kept by the first."""
     tracemalloc.start()
     f(x).realize()
     tracemalloc.reset_peak()
