@@ -1,9 +1,9 @@
 """How the preparation time of a compiled program on numpy grows with its length, by stage.
 
-`python benchmarks/growth.py [--sizes 1000,10000,100000] [--select NAME]` prints, for derivatives of chains of ops with
-about these numbers of equations, the CPU time of each stage, and between sizes the exponent of its growth: 1 is
-    linear, 2
-quadratic. Python's garbage collector is disabled meanwhile, as it would run at moments unrelated to the stages.
+`python benchmarks/growth.py [--sizes 1000,10000,100000] [--select NAME]` prints, for derivatives of chains of ops
+with about these numbers of equations, the CPU time of each stage, and between sizes the exponent of its growth: 1
+is linear, 2 quadratic. Python's garbage collector is disabled meanwhile, as it would run at moments unrelated to
+the stages.
 """
 
 from __future__ import annotations

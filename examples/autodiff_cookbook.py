@@ -1,10 +1,10 @@
-"""A walk through derivatives, from the slope of tanh to the interpreters that make all of it work.
+"""A walk through derivatives, from the derivative of tanh to the interpreters that implement it all.
 
     python examples/autodiff_cookbook.py
 
-Everything runs on whichever backend TENSORKEN_BACKEND names. The examples follow the article "Beyond
-Backpropagation" (2023) about Tensorken's Rust ancestor, which in turn follows JAX's Autodiff Cookbook, and they
-print that article's numbers, but for the last digit or two of a float32.
+TENSORKEN_BACKEND chooses the backend. The examples follow the article "Beyond Backpropagation" (2023) about Tensorken's
+Rust ancestor, which in turn follows JAX's Autodiff Cookbook, and they print the article's numbers, up to the last digit
+or two of a float32.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from tensorken_core.levels.forward import Dual, Forward
 from tensorken_core.levels.reverse import Reverse
 from tensorken_string.backend import Expression, String
 
-# ---- what is differentiated --------------------------------------------------------------------------------
+# ---- the model ---------------------------------------------------------------------------------------------
 
-# A toy data set: each row holds three measurements, and each target says whether something then happened.
+# A small data set: each row has three measurements, and each target says whether an event occurred.
 INPUTS = tk.tensor([[0.52, 1.12, 0.77], [0.88, -1.08, 0.15], [0.52, 0.06, -1.30], [0.74, -2.49, 1.39]])
 TARGETS = tk.tensor([1.0, 1.0, 0.0, 1.0])
 
-# The parameters, as some random generator once left them.
+# Random initial parameters.
 W = tk.tensor([0.712813, 0.85833144, -2.4362438])
 B = tk.scalar(0.16334426)
 
 
 def predict(w: tk.Tensor, b: tk.Tensor, inputs: tk.Tensor = INPUTS) -> tk.Tensor:
-    """How likely each row is to have happened: logistic regression, which is a neural network of one neuron.
+    """The predicted probability of each event: logistic regression, a neural network of one neuron.
 
-    Nothing here speaks of derivatives. The function is made of tensor operations, and those mean whatever the
-    tensors' interpreter takes them to mean.
+    Nothing here mentions derivatives. The function consists of tensor operations, and the tensors' interpreter
+    decides what they do.
     """
     return (inputs @ w + b).sigmoid()
 
 
 def loss(w: tk.Tensor, b: tk.Tensor) -> tk.Tensor:
-    """The negative log-likelihood: large where the model found likely what did not happen."""
+    """The negative log-likelihood: large if the model gave high probabilities to wrong outcomes."""
     prediction = predict(w, b)
     of_targets = prediction * TARGETS + (1 - prediction) * (1 - TARGETS)
     return -of_targets.log().sum()
@@ -50,7 +50,7 @@ def title(text: str) -> None:
 
 
 def gradients() -> None:
-    """`grad` takes a function and returns a function, so it can be applied to what it returned."""
+    """`grad` takes a function and returns a function, so it can be applied to its own result."""
     title("Gradients")
     df = tk.grad(tk.tanh)
     ddf = tk.grad(df)
@@ -61,33 +61,33 @@ def gradients() -> None:
 
 
 def logistic_regression() -> None:
-    """The gradient of a loss says which way to move each parameter; one step that way helps a lot."""
+    """The gradient of a loss gives the direction in which to move the parameters; one step already helps a lot."""
     title("Logistic regression")
     print("prediction:", predict(W, B))
     print("loss:", loss(W, B))
 
-    # By default the first argument is differentiated, and all others are constants. So is any tensor that the
-    # function finds outside itself; stop_gradient makes a constant of a value that would not be one.
+    # By default the first argument is differentiated, and all others are constants, as is any tensor from outside the
+    # function. stop_gradient makes a constant of any other value.
     print("w_grad:", tk.grad(loss)(W, B))
     print("b_grad:", tk.grad(loss, argnums=1)(W, B))
     print("b_grad, W held fixed:", tk.grad(lambda b: loss(tk.stop_gradient(W), b))(B))
 
-    # Both at once cost one pass instead of two.
+    # Both gradients together cost one pass instead of two.
     w_grad, b_grad = tk.grad(loss, argnums=(0, 1))(W, B)
     print("both:", w_grad, b_grad)
 
-    # Parameters may as well live in a dictionary: the gradient then has its keys.
+    # Parameters may be in a dictionary: the gradient then has the same keys.
     tree = tk.grad(lambda parameters: loss(**parameters))({"w": W, "b": B})
     print(f"as a dictionary: w {tree['w']} and b {tree['b']}")
 
-    # Against the gradient is downhill.
+    # A step against the gradient lowers the loss.
     new_w, new_b = W - w_grad, B - b_grad
     print("new_prediction:", predict(new_w, new_b))
     print("new_loss:", loss(new_w, new_b))
 
 
 def value_and_gradient() -> None:
-    """A training loop wants to watch the loss that it differentiates, without computing it twice."""
+    """A training loop also needs the loss itself, without computing it twice."""
     title("A value together with its gradient")
     value, (w_grad, b_grad) = tk.value_and_grad(loss, argnums=(0, 1))(W, B)
     print("loss:", value)
@@ -96,22 +96,22 @@ def value_and_gradient() -> None:
 
 
 def finite_differences() -> None:
-    """A slope measured with a small step must agree, as far as the floats allow."""
+    """A finite difference must agree with the gradient, up to rounding."""
     title("Checking against finite differences")
     step = 1e-4
     rise = loss(W, B + step / 2) - loss(W, B - step / 2)
     print("b_grad_numerical in float32:", rise / step)
     print("b_grad_autodiff:", tk.grad(loss, 1)(W, B))
 
-    # Near 10.5 a float32 moves in steps of a millionth, which the division by the step makes hundredths: that is
-    # all the difference above. With twice the bits it is gone.
+    # Near 10.5, float32 numbers are a millionth apart, which the division by the step turns into hundredths: this
+    # explains the difference above. In float64 it disappears.
     b = B.astype("float64")
     rise = loss(W, b + step / 2) - loss(W, b - step / 2)
     print("b_grad_numerical in float64:", f"{rise / step:.5f}")
 
-    # This compares first and second derivatives, forward and reverse and mixed, along random directions.
+    # This checks first and second derivatives, in forward, reverse and mixed mode, along random directions.
     tk.testing.check_grads(loss, (W.astype("float64"), b), order=2)
-    print("check_grads found nothing to complain about")
+    print("check_grads found no errors")
 
 
 def of_weights(w: tk.Tensor) -> tk.Tensor:
@@ -120,17 +120,17 @@ def of_weights(w: tk.Tensor) -> tk.Tensor:
 
 
 def jacobians() -> None:
-    """With several outputs, each has a gradient of its own; together they are the rows of the Jacobian."""
+    """With several outputs, each has its own gradient; together they are the rows of the Jacobian."""
     title("Jacobians")
     try:
         tk.grad(of_weights)(W)
     except TypeError as error:
         print("error:", error)
 
-    # elementwise_grad gives the sum of those rows, which is seldom what one wants, and says so by its name.
+    # elementwise_grad returns the sum of those rows, which is right only for elementwise functions.
     print("deriv:", tk.elementwise_grad(of_weights)(W))
 
-    # Forward mode finds a column at a time and suits few inputs; reverse mode finds a row and suits few outputs.
+    # Forward mode computes a column at a time, best for few inputs; reverse mode computes a row, best for few outputs.
     forward, reverse = tk.jacfwd(of_weights)(W), tk.jacrev(of_weights)(W)
     print(f"jacfwd result, with shape {forward.shape}")
     print(forward)
@@ -140,7 +140,7 @@ def jacobians() -> None:
 
 
 def hessians() -> None:
-    """The Jacobian of a Jacobian holds the second derivatives; each of the two may go either way."""
+    """The Jacobian of a Jacobian contains the second derivatives; each of the two may use either mode."""
     title("Hessians")
     modes = {"jacfwd": tk.jacfwd, "jacrev": tk.jacrev}
     for outer_name, outer in modes.items():
@@ -149,7 +149,7 @@ def hessians() -> None:
             print(f"{outer_name}({inner_name}): hessian shape {hessian.shape}, for the first output")
             print(f"{hessian[0]:.5f}")
 
-    # The usual choice has a name. A Hessian times a vector needs no Hessian.
+    # `hessian` is the usual combination. A Hessian-vector product does not need the Hessian.
     direction = tk.tensor([1.0, -2.0, 0.5])
     whole = tk.hessian(lambda w: loss(w, B))(W)
     print("H v: ", f"{whole @ direction:.4f}")
@@ -160,7 +160,7 @@ def hessians() -> None:
 
 
 def jvp_and_vjp() -> None:
-    """All of the above is made of two functions: one pushes tangents forward, one pulls cotangents back."""
+    """All of the above is built on two functions: one pushes tangents forward, the other pulls cotangents back."""
     title("jvp and vjp")
     v = tk.tensor([1.0, -2.0, 0.5])
     prediction, tangent = tk.jvp(of_weights, (W,), (v,))
@@ -168,11 +168,11 @@ def jvp_and_vjp() -> None:
     print("jvp, the tangent:", tangent)
     print("the Jacobian times v:", tk.jacfwd(of_weights)(W) @ v)
 
-    # Functions compose, and so do their pushes: what leaves the first enters the second.
+    # JVPs compose like functions: the tangent of the first function is the input of the second JVP.
     logits, between = tk.jvp(lambda w: INPUTS @ w + B, (W,), (v,))
     print("in two steps:    ", tk.jvp(tk.sigmoid, (logits,), (between,))[1])
 
-    # Going back takes two passes, so vjp returns the value and a function for the second pass.
+    # Reverse mode takes two passes, so vjp returns the value and a function for the second pass.
     u = tk.tensor([1.0, 2.0, -1.0, 0.5])
     prediction, pull_back = tk.vjp(of_weights, W)
     print("vjp, the value:    ", prediction)
@@ -185,19 +185,19 @@ def jvp_and_vjp() -> None:
 
 
 def expressions() -> None:
-    """The operations are a language. One interpreter of it computes nothing, and writes down what was said."""
+    """The operations are a language. One of its interpreters computes nothing and prints the expression."""
     title("An interpreter that prints")
     t1 = tk.new((2, 2), [1.0, 2.0, 3.0, 4.0], backend="string")
     t2 = tk.new((2, 2), [5.0, 6.0, 7.0, 8.0], backend="string")
     print(t1.exp() + t2.log())
     print(tk.symbol("A").exp() + tk.symbol("B").log())
 
-    # Derivatives are written in the same language, so they print as well.
+    # Derivatives are expressions in the same language, so they print as well.
     print("tanh'(x) =", tk.grad(tk.tanh)(tk.symbol("x")))
 
 
 def levels() -> None:
-    """A transform puts one more interpreter on top of what was there; nesting makes a tower."""
+    """A transform adds an interpreter on top of the current one; nested transforms form a stack."""
     title("Interpreters that differentiate")
 
     # Forward computes on pairs of a value and its tangent: dual numbers. By the product rule,
@@ -205,7 +205,7 @@ def levels() -> None:
     value, tangent = tk.jvp(lambda x, y: x * y, (3.0, 5.0), (4.0, 7.0))
     print("(3, 4) * (5, 7) =", (value.item(), tangent.item()))
 
-    # The same without the wrapping. A constant has no tangent, not even one of zeros, and none is multiplied.
+    # The same without the wrapper. A constant has no tangent, not even zeros, so nothing is multiplied by it.
     string = String()
     forward: Forward[Expression] = Forward(string)
     x = Dual(string.symbol("x"), string.symbol("dx"))
@@ -213,7 +213,7 @@ def levels() -> None:
     print("the tangent of x * c:", forward.mul(x, c).tangent)
     print("the tangent of c * c:", forward.mul(c, c).tangent)
 
-    # Reverse computes at once, and keeps a tape of what it did for the way back.
+    # Reverse computes the values, and records the operations on a tape for the backward pass.
     def recorded(x: tk.Tensor) -> tk.Tensor:
         y = (x * x).sin() + 1.0
         assert isinstance(y.interpreter, Reverse)
@@ -222,7 +222,7 @@ def levels() -> None:
 
     tk.grad(recorded)(2.0)
 
-    # Each nested call stands on the one around it, so a value may be a pair of pairs, or a pair on a tape.
+    # Each nested transform runs on the one around it, so a value may be a pair of pairs, or a pair on a tape.
     def tower(x: tk.Tensor) -> tk.Tensor:
         level, names = x.interpreter, []
         while level.below is not None:
@@ -235,12 +235,12 @@ def levels() -> None:
     print("reverse over forward:", tk.grad(tk.derivative(tower))(2.0))
     print("three of them:", tk.grad(tk.derivative(tk.grad(tower)))(2.0))
 
-    # The inner call's variable is not the outer one's, however alike they look: x * d(x + y)/dy is x.
+    # The variables of nested calls are not confused, even if they have equal values: x * d(x + y)/dy is x.
     print("not confused:", tk.grad(lambda x: x * tk.grad(lambda y: x + y)(1.0))(1.0))
 
 
 def fusion() -> None:
-    """A matrix product is a product and a sum, and must never build the product; Fuse sees to that."""
+    """A matrix product is a product and a sum. Fuse combines them, so that the product is never stored."""
     title("An interpreter that fuses")
     string = String()
     fuse = tk.Fuse(string)
@@ -257,8 +257,7 @@ def fusion() -> None:
     # Without Fuse, a matrix product has all m * n * k products in it.
     print("plain:", tk.symbol("A", (2, 3)) @ tk.symbol("C", (3, 4)))
 
-    # With it, there is one contraction of two small operands; and one in each derivative, though nobody wrote
-    # those.
+    # With Fuse, there is one contraction of two small operands, also in each derivative.
     c, cotangent = symbol("C", (3, 4)), symbol("G", (2, 4))
     product, pull_back = tk.vjp(tk.matmul, a, c)
     print("fused:", product)
@@ -267,11 +266,13 @@ def fusion() -> None:
 
 
 def shapes() -> None:
-    """Rules of differentiation ask for shapes. ShapeTracker knows them without asking a backend that delays work."""
+    """Derivative rules need shapes. ShapeTracker computes them without a backend that would have to run deferred
+    work.
+    """
     title("An interpreter that knows shapes")
 
     class Shapeless(String):
-        """A backend that would have to compute in order to tell a shape."""
+        """A backend for which a shape requires a computation."""
 
         def shape(self, x: object) -> tuple[int, ...]:
             raise RuntimeError("nobody should ask me")
@@ -283,7 +284,7 @@ def shapes() -> None:
 
 
 def main() -> None:
-    """Walk through everything."""
+    """Run all parts."""
     print("The autodiff cookbook")
     gradients()
     logistic_regression()

@@ -1,11 +1,10 @@
-"""A tour of tensors: making them, computing with them, moving their elements about, and what strides have to do
-with it.
+"""A tour of tensors: creation, computation, movement of elements, and strides.
 
     python examples/tour.py
 
-Everything runs on whichever backend TENSORKEN_BACKEND names. The examples are those of the article "Fun and
-Hackable Tensors in Rust, From Scratch" (2023) about Tensorken's Rust ancestor, and print what it prints. Each line
-after `>>>` is evaluated as it stands, and what it gives is printed below it.
+TENSORKEN_BACKEND chooses the backend. The examples and their output are those of the article "Fun and Hackable
+Tensors in Rust, From Scratch" (2023) about Tensorken's Rust ancestor. Each line after `>>>` is evaluated, and its
+value is printed below.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import tensorken as tk
 from tensorken_core.rewriting.view import View
 
 NAMES: dict[str, object] = {"tk": tk, "View": View}
-"""What the lines of the tour may speak of."""
+"""The variables of the tour."""
 
 
 def title(text: str) -> None:
@@ -23,7 +22,7 @@ def title(text: str) -> None:
 
 
 def show(*lines: str) -> None:
-    """Evaluate each line, which is an expression or gives one a name, and print its value."""
+    """Evaluate each line, an expression or an assignment, and print its value."""
     for line in lines:
         print(f">>> {line}")
         name, is_named, expression = line.partition(" = ")
@@ -38,7 +37,7 @@ def show(*lines: str) -> None:
 
 
 def creation() -> None:
-    """A tensor is its elements, one after the other with the last index running fastest, and a shape."""
+    """A tensor consists of a shape and its elements in row-major order, in which the last index changes fastest."""
     title("Creation")
     show(
         "tk.new((3, 2), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0])",
@@ -50,13 +49,13 @@ def creation() -> None:
 
 
 def unary() -> None:
-    """These make a new tensor of the same shape, element by element. Nothing ever changes a tensor in place."""
+    """Unary operations make a new tensor of the same shape, elementwise. Tensors are never changed in place."""
     title("Unary operations")
     show("t.exp()", "t.log()")
 
 
 def binary() -> None:
-    """These take the elements of two tensors pairwise; `*` is no matrix product, `@` is."""
+    """Binary operations combine the elements of two tensors pairwise; `*` is elementwise, `@` is the matrix product."""
     title("Binary operations")
     show(
         "t1 = tk.new((2, 2), [0.0, 1.0, 2.0, 3.0])",
@@ -67,9 +66,9 @@ def binary() -> None:
 
 
 def broadcasting() -> None:
-    """Along an axis where one operand has size 1, its element is used again and again; missing axes count as 1.
+    """Along an axis where one operand has size 1, its element is repeated; missing axes count as size 1.
 
-    Missing axes are added in front: (2,) is taken for (1, 2) beside (3, 2), never for (2, 1).
+    Missing axes are added in front: with (3, 2), (2,) is taken as (1, 2), never as (2, 1).
     """
     title("Broadcasting")
     show(
@@ -90,7 +89,7 @@ def broadcasting() -> None:
 
 
 def reductions() -> None:
-    """A sum along an axis drops that axis, or keeps it with size 1, so that the result still broadcasts."""
+    """A sum along an axis removes that axis, or keeps it with size 1, so that the result broadcasts."""
     title("Reductions")
     show(
         "tk.tensor([0.0, 1.0, 2.0, 3.0]).sum()",
@@ -103,8 +102,8 @@ def reductions() -> None:
         "t.max(1)",
     )
 
-    # How often does one letter follow another? The counts of a row, divided by its sum, are the answer. A row's sum
-    # must stand in its row: with keepdims it does, and without, each column would be divided by it.
+    # How often does one letter follow another? The frequencies are the counts of each row divided by the row's sum.
+    # With keepdims, the sums broadcast along rows; without, each column would be divided by them.
     show(
         "counts = tk.tensor([[1.0, 3.0], [7.0, 5.0]])",
         "counts / counts.sum(1, keepdims=True)",
@@ -114,7 +113,7 @@ def reductions() -> None:
 
 
 def movement() -> None:
-    """These give the same elements other places; where strides can say that, none of them is copied."""
+    """Movement operations rearrange elements; if strides can express that, nothing is copied."""
     title("Movement: slices")
     show("t", "t[1]", "t[1, 0]", "t[:, -1]", "t[::-1]")
 
@@ -126,7 +125,7 @@ def movement() -> None:
         "t3x8.permute(1, 0)",
     )
 
-    # From three axes on, matrices stand side by side in a box.
+    # With three axes or more, matrices are printed side by side in a box.
     title("Movement: expand, crop and pad")
     show(
         "t = tk.new((1, 2, 2), [0.0, 1.0, 2.0, 3.0])",
@@ -141,7 +140,7 @@ def movement() -> None:
 
 
 def eye() -> None:
-    """The identity matrix without a loop: ones, each n + 1 places after the last, fall on the diagonal."""
+    """The identity matrix without a loop: ones at a distance of n + 1 elements fall on the diagonal."""
     title("The identity matrix, step by step")
     show(
         "n = 3",
@@ -157,10 +156,10 @@ def eye() -> None:
 
 
 def matmul() -> None:
-    """The matrix product out of one multiplication and one sum, once the rows meet the columns by broadcasting.
+    """The matrix product as one multiplication and one sum, after broadcasting rows against columns.
 
-    Here the product of all pairs is built because it is printed. When nobody looks at it on the way, the backend sees
-    one contraction instead.
+    Here the product of all pairs is computed because its shape is read step by step. Without these steps, the
+    backend runs a single contraction.
     """
     title("The matrix product, step by step")
     show(
@@ -184,10 +183,10 @@ def matmul() -> None:
 
 
 def strides() -> None:
-    """How a backend without arrays of its own can move elements that lie still.
+    """How a backend without its own arrays can implement movement operations without moving elements.
 
-    A View maps an index to a place in a flat buffer: the offset, and for each axis its stride times the index.
-    Movements are arithmetic on shape, strides and offset.
+    A View maps an index to a position in a flat buffer: the offset plus, for each axis, its stride times the index.
+    Movement operations are arithmetic on shape, strides and offset.
     """
     title("Strides: row-major order")
     show(
@@ -206,8 +205,8 @@ def strides() -> None:
         "v.is_contiguous",
     )
 
-    # Reshape splits axes and joins them. An axis can always be split; two can be joined if the outer one continues
-    # where the inner one ends. The article has the first of these copy, which the strides 1, 6, 2 save.
+    # Reshape splits and joins axes. An axis can always be split; two can be joined if the outer one continues where the
+    # inner one ends. The article copies in the first example; the strides 1, 6, 2 make that unnecessary.
     title("Strides: when a reshape must copy")
     show(
         "v.reshape((2, 2, 3))",
@@ -216,7 +215,7 @@ def strides() -> None:
         "View.contiguous((24,)).reshape((3, 2, 4))",
     )
 
-    # The article's way back, quotient and remainder by axis, goes astray after a crop: it would say (1, 0) here.
+    # The article's inverse, by quotient and remainder for each axis, is wrong after a crop: it would give (1, 0) here.
     title("Strides: from the buffer back to the index")
     show(
         "c = View.contiguous((2, 3)).crop(((0, 2), (1, 3)))",
@@ -227,7 +226,7 @@ def strides() -> None:
 
 
 def main() -> None:
-    """Go through everything."""
+    """Run all parts."""
     print("A tour of tensors")
     for part in (creation, unary, binary, broadcasting, reductions, movement, eye, matmul, strides):
         part()

@@ -1,4 +1,4 @@
-"""Training in five steps, with nothing but tensors and `value_and_grad`: a small network learns a wave.
+"""Training in five steps, with only tensors and `value_and_grad`: a small network learns a sine wave.
 
 Run it with `python examples/train.py`; TENSORKEN_BACKEND chooses the backend.
 """
@@ -10,11 +10,11 @@ import tensorken as tk
 
 STEPS, RATE = 300, 0.2
 
-# 1. Data: inputs, and what should come out for each.
+# 1. Data: inputs and targets.
 inputs = tk.linspace(-math.pi, math.pi, 32).reshape(32, 1)
 targets = tk.sin(inputs)
 
-# 2. The network: parameters in a dict, and a function that predicts with them.
+# 2. The model: parameters in a dict, and a function that predicts with them.
 rng = random.Random(0)
 parameters = {
     "hidden": tk.randn((1, 16), rng),
@@ -24,11 +24,11 @@ parameters = {
 
 
 def predict(parameters: dict[str, tk.Tensor], inputs: tk.Tensor) -> tk.Tensor:
-    """One hidden layer."""
+    """A network with one hidden layer."""
     return tk.tanh(inputs @ parameters["hidden"] + parameters["shift"]) @ parameters["out"]
 
 
-# 3. The loss: one number, small when predictions are good.
+# 3. The loss: a number that is small for good predictions.
 def loss(parameters: dict[str, tk.Tensor]) -> tk.Tensor:
     """The mean squared error."""
     error = predict(parameters, inputs) - targets
@@ -36,11 +36,11 @@ def loss(parameters: dict[str, tk.Tensor]) -> tk.Tensor:
 
 
 for step in range(STEPS + 1):
-    # 4. The gradient of the loss: a dict like the parameters.
+    # 4. The gradient of the loss: a dict with the same keys as the parameters.
     value, gradient = tk.value_and_grad(loss)(parameters)
     if step % 60 == 0:
         print(f"step {step:3d}: loss {value.item():.4f}")
-    # 5. A step downhill.
+    # 5. A step against the gradient.
     parameters = tk.tree.map(lambda p, g: p - RATE * g, parameters, gradient)
 
 for x in (-2.0, 0.5, 1.5):

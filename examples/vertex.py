@@ -1,9 +1,9 @@
-"""Automatic differentiation as objects: functions by hand, vectors and matrices, and two experiments with networks.
+"""Automatic differentiation with objects: custom functions, vectors and matrices, and two experiments with networks.
 
     python examples/vertex.py
 
-The experiments are cut short here; `python examples/vertex.py --full` runs them to the end, which takes about
-half an hour. `tensorken_nn.experiments` has the same two as compiled functions, which take a minute.
+The experiments are shortened; `python examples/vertex.py --full` runs them completely, which takes about half an hour.
+`tensorken_nn.experiments` has the same experiments as compiled functions, which take a minute.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def title(text: str) -> None:
 
 
 def derivatives() -> None:
-    """An operator makes a vertex that knows its parents; `backward` follows them, and leaves a gradient in each."""
+    """An operator makes a vertex that knows its parents; `backward` follows them and stores a gradient in each."""
     title("Derivatives")
     x, y = Vertex(3.0), Vertex(-2.0)
     z = x * y + x**2
@@ -46,7 +46,7 @@ def derivatives() -> None:
     print(z, z.parents)
     print(x.grad, y.grad)
 
-    # Gradients add up until they are set back.
+    # Gradients accumulate until they are reset.
     z.backward()
     print(x.grad)
     z.zero_grad()
@@ -54,7 +54,7 @@ def derivatives() -> None:
 
 
 class Interest(Function):
-    """What an amount grows to at a rate, in a number of years."""
+    """The future value of an amount at an interest rate after a number of years."""
 
     @staticmethod
     def forward(*args: Vertex) -> Vertex:
@@ -69,7 +69,7 @@ class Interest(Function):
 
 
 def functions() -> None:
-    """A function is what it computes, and its derivative by each argument."""
+    """A function defines its result, and its derivative with respect to each argument."""
     title("Functions")
     amount, rate, years = Vertex(100.0), Vertex(0.05), Vertex(10.0)
     interest = Interest()
@@ -78,8 +78,8 @@ def functions() -> None:
     print(f"{result.value:.2f}")
     print(f"{amount.grad:.4f}, {rate.grad:.2f}, {years.grad:.4f}")
 
-    # Sums and products take any number of arguments. The derivative of a product by one of them is the product of the
-    # others, found without a division, so that a zero does no harm.
+    # Sums and products take any number of arguments. The derivative of a product with respect to one of them is the
+    # product of the others, computed without a division, so that zeros work.
     factors = [Vertex(2.0), Vertex(0.0), Vertex(5.0)]
     product = mult(*factors)
     product.backward()
@@ -88,7 +88,7 @@ def functions() -> None:
 
 
 def matrices() -> None:
-    """Vectors and matrices are vertices in rows and columns."""
+    """Vectors and matrices consist of vertices."""
     title("Vectors and matrices")
     matrix, vector = Matrix([[1.0, 2.0], [3.0, 4.0]]), Vector(1.0, -1.0)
     print(matrix @ vector, vector.dot(vector))
@@ -100,7 +100,7 @@ def matrices() -> None:
 
 
 def linear_experiment(samples: int, epochs: int) -> None:
-    """A linear layer looks for the slopes of a linear law with noise, one sample at a time."""
+    """A linear layer learns a linear function from noisy samples, one at a time."""
     title("A linear law")
     random.seed(42)
     inputs = 5
@@ -117,7 +117,7 @@ def linear_experiment(samples: int, epochs: int) -> None:
 
 
 def nonlinear_experiment(samples: int, epochs: int) -> None:
-    """A network of ten layers looks for a function that jumps at 0, one sample at a time."""
+    """A network of ten layers learns a function with a jump at 0 from noisy samples, one at a time."""
     title("A function with a jump")
     random.seed(42)
     X = Matrix([[random.uniform(-1, 1)] for _ in range(samples)])
@@ -134,12 +134,12 @@ def nonlinear_experiment(samples: int, epochs: int) -> None:
 
 
 def jump(x: float) -> float:
-    """A parabola below 0, from there on a wave that grows."""
+    """A parabola for negative x, else a growing wave."""
     return -3 * x**2 - 2 if x < 0 else math.exp(1.5 * x) * math.sin(10 * x)
 
 
 def train(model: Sequential, optimiser: Adam | MomentumSGD, X: Matrix, y: Vector, epochs: int) -> None:
-    """See all samples so often, with a step of the optimiser after each."""
+    """Train for a number of epochs, with an optimiser step after each sample."""
     samples = len(X)
     for i in range(1, epochs + 1):
         loss_total = 0.0
@@ -153,7 +153,7 @@ def train(model: Sequential, optimiser: Adam | MomentumSGD, X: Matrix, y: Vector
 
 
 def main() -> None:
-    """All of it."""
+    """Run all parts."""
     full = sys.argv[1:] == ["--full"]
     print("Derivatives by objects")
     derivatives()

@@ -1,9 +1,9 @@
 """Compute the polynomials of the default bodies of the elementary functions, and write the file with them.
 
 Each is the interpolant at Chebyshev nodes, in 200 bits, of the lowest degree that meets its bound: three bits
-    beyond the
-precision of the dtype. Such an interpolant is within a small factor of the best polynomial (L. N. Trefethen,
-"Approximation Theory and Approximation Practice", chapter 16). `python -m tools.coefficients` writes the file.
+beyond the precision of the dtype. Such an interpolant is within a small factor of the best polynomial (L. N.
+Trefethen, "Approximation Theory and Approximation Practice", chapter 16). `python -m tools.coefficients` writes the
+file.
 """
 
 from __future__ import annotations

@@ -116,8 +116,7 @@ def profile() -> Profile:
     """Profile the backends within a block: `with tk.profile() as p:`.
 
     Each op is recorded once, when a backend runs it, under any transforms: a deferred product when it is used, the
-        sine of a
-    thousand equal numbers as that of one. All threads are recorded.
+    sine of a thousand equal numbers as that of one. All threads are recorded.
 
     >>> import tensorken as tk
     >>> x = tk.arange(1000, dtype="float32")

@@ -1,1 +1,1 @@
-"""An example: a backend over an array API library, which the conformance kit certifies."""
+"""An example of a backend, on an array API library; the conformance kit certifies it."""

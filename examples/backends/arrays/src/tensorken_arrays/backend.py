@@ -1,4 +1,4 @@
-"""Arrays: a backend over a library that follows the Python array API standard; here array_api_strict."""
+"""A backend on a library that implements the Python array API standard, here array_api_strict."""
 
 from typing import Any
 
@@ -9,21 +9,21 @@ from tensorken_core.host.plugin import Capabilities
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.raw import RawTensor
 
-OF = {getattr(xp, name): dtype for name, dtype in DTYPES.items() if name != "float16"}
+DTYPE_OF = {getattr(xp, name): dtype for name, dtype in DTYPES.items() if name != "float16"}
 BITS = {xp.float32: np.int32, xp.float64: np.int64, xp.int32: np.float32, xp.int64: np.float64}
-NAMED = "sub:subtract mul:multiply div:divide eq:equal exp log sin cos sqrt floor add plain_pow:pow where floor_divide"
+NAMES = "sub:subtract mul:multiply div:divide eq:equal exp log sin cos sqrt floor add plain_pow:pow where floor_divide"
 A = Any
 
 
 # fmt: off
 class Arrays(RawTensor[Any]):
-    """The required ops in the words of the standard, or of numpy; `pow` guards against its square root for 0.5."""
+    """The required ops by functions of the standard or of numpy; `pow` avoids the library's square root for 0.5."""
 
-    capabilities = Capabilities(dtypes=tuple(map(str, OF.values())), shares_memory=True)
+    capabilities = Capabilities(dtypes=tuple(map(str, DTYPE_OF.values())), shares_memory=True)
     def new(self, shape: A, data: A, dtype: A) -> A: return xp.asarray(np.array(data, dtype.name).reshape(shape))
     def full(self, shape: A, value: A, dtype: A) -> A: return xp.full(shape, value, dtype=getattr(xp, dtype.name))
     def shape(self, x: A) -> A: return x.shape
-    def dtype(self, x: A) -> A: return OF[x.dtype]
+    def dtype(self, x: A) -> A: return DTYPE_OF[x.dtype]
     def ravel(self, x: A) -> A: return np.array(x).reshape(-1)
     def sum(self, x: A, axes: A) -> A: return xp.sum(x, axis=axes, keepdims=True, dtype=x.dtype)
     def lt(self, a: A, b: A) -> A: return ~a & b if a.dtype == xp.bool else xp.less(a, b)
@@ -39,14 +39,14 @@ class Arrays(RawTensor[Any]):
     def pow(self, a: A, b: A) -> A: return self.plain_pow(xp.where((b == 0.5) & (0.5 * a == a), xp.abs(a), a), b)
     def shift_left(self, a: A, b: A) -> A: return self.shifted(xp.bitwise_left_shift, a, b)
     def shift_right(self, a: A, b: A) -> A: return self.shifted(xp.bitwise_right_shift, a, b)
-    def shifted(self, shift: A, a: A, b: A) -> A:  # shifts the bare bits; by a negative amount or all, it gives 0
+    def shifted(self, shift: A, a: A, b: A) -> A:  # shifts the bits; negative or too large shifts give 0
         unsigned, bits = {xp.int32: (xp.uint32, 32), xp.int64: (xp.uint64, 64)}[a.dtype]
         y = xp.astype(shift(xp.astype(a, unsigned), xp.astype(b % bits, unsigned)), a.dtype)
         return xp.where((b >= 0) & (b < bits), y, xp.zeros_like(y))
     def cast(self, x: A, dtype: A) -> A:
         if dtype.kind != "int" or not xp.isdtype(x.dtype, "real floating"):
             return xp.astype(x, getattr(xp, dtype.name))
-        y, low, high = np.array(x), np.iinfo(dtype.name).min, np.iinfo(dtype.name).max  # the ends of the range
+        y, low, high = np.array(x), np.iinfo(dtype.name).min, np.iinfo(dtype.name).max  # saturates at the limits
         inside = np.where((y >= low) & (y < high), y, 0).astype(dtype.name)  # NaN gives 0
         return xp.asarray(np.where(y >= high, high, np.where(y < low, low, inside)))
     def pad(self, x: A, pads: A) -> A: return xp.asarray(np.pad(np.array(x), pads) if pads else np.array(x))
@@ -55,6 +55,6 @@ class Arrays(RawTensor[Any]):
         np.add.at(y, (*[slice(None)] * axis, np.array(indices)), np.array(x))
         return xp.asarray(y)
 
-for name in [*NAMED.split(), "bitwise_and", "bitwise_or", "bitwise_xor"]:
+for name in [*NAMES.split(), "bitwise_and", "bitwise_or", "bitwise_xor"]:
     call = np.errstate(all="ignore")(getattr(xp, name.rpartition(":")[2]))
     setattr(Arrays, name.partition(":")[0], lambda self, *operands, call=call: call(*operands))

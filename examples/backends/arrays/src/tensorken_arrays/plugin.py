@@ -1,4 +1,4 @@
-"""The door through which the host finds this backend."""
+"""The entry point of the backend."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tensorken_core.host.plugin import BackendEntry, hookimpl
 
 @hookimpl
 def tensorken_backend() -> BackendEntry:
-    """The arrays backend."""
+    """Describe the arrays backend."""
 
     def load(device: str | None = None) -> Any:
         from tensorken_arrays.backend import Arrays
@@ -17,4 +17,4 @@ def tensorken_backend() -> BackendEntry:
 
         return Fuse(Arrays())
 
-    return BackendEntry("arrays", load, summary="over array_api_strict")
+    return BackendEntry("arrays", load, summary="on array_api_strict")

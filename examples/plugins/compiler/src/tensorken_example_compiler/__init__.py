@@ -1,4 +1,4 @@
-"""An example: a plugin that compiles programs of elementwise ops for the numpy backend."""
+"""An example of a plugin, which compiles programs of elementwise ops for the numpy backend."""
 
 from tensorken_example_compiler.compiler import sources
 

@@ -1,4 +1,4 @@
-"""The compiler: from the equations of a program to the lines of one Python function."""
+"""The compiler: it turns the equations of a program into one Python function."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ UFUNCS: dict[str, Any] = {
     "square": np.square, "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "sin": np.sin, "cos": np.cos,
     "tanh": np.tanh, "maximum": np.maximum, "minimum": np.minimum, "eq": np.equal, "lt": np.less,
 }  # fmt: skip
-"""The ops that it knows, each as the numpy function that the backend calls: so results are the same to the last bit."""
+"""The supported ops, with the numpy function that the backend uses, so that results are identical."""
 
 sources: dict[str, str] = {}
-"""What has been compiled: the source, by the name of the last program that had it."""
+"""The source of the compiled functions by the name of the program."""
 
 
 def compiled(program: Program) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
-    """A function that runs the program on arrays; None if it has something that this compiler does not know."""
-    made = {v for e in program.equations for v in e.results}
-    if not set(program.outputs) <= made or not all([_is_known(e) for e in program.equations]):
+    """Compile a program to a function of arrays; None if the program is not supported."""
+    computed = {v for e in program.equations for v in e.results}
+    if not set(program.outputs) <= computed or not all([_is_supported(e) for e in program.equations]):
         return None
     names: dict[Variable, str] = {v: f"v{i}" for i, v in enumerate(program.inputs, 1)}
     bound: dict[str, Any] = {f.__name__: f for f in UFUNCS.values()}
@@ -33,7 +33,7 @@ def compiled(program: Program) -> Callable[[Sequence[Any]], Sequence[Any]] | Non
     last = {v: i for i, e in enumerate(program.equations) for v in e.operands}
 
     def name(v: Variable) -> str:
-        if v not in names:  # neither an input nor made by an equation
+        if v not in names:  # neither an input nor a result of an equation
             names[v] = f"c{next(constants)}"
             if isinstance(v, Literal):
                 bound[names[v]] = np.dtype(v.dtype.name).type(v.value)
@@ -44,7 +44,7 @@ def compiled(program: Program) -> Callable[[Sequence[Any]], Sequence[Any]] | Non
     for i, equation in enumerate(program.equations):
         (result,) = equation.results
         call = f"{UFUNCS[equation.op.name].__name__}({', '.join(map(name, equation.operands))}"
-        free = [v for v in equation.operands if v in made and last[v] == i and v not in program.outputs]
+        free = [v for v in equation.operands if v in computed and last[v] == i and v not in program.outputs]
         reused = next(
             (v for v in free if (v.shape, v.dtype) == (result.shape, result.dtype) and v.shape), None
         )
@@ -60,7 +60,7 @@ def compiled(program: Program) -> Callable[[Sequence[Any]], Sequence[Any]] | Non
     return np.errstate(all="ignore")(bound["run"])  # type: ignore[no-any-return]
 
 
-def _is_known(equation: Equation) -> bool:
-    """Whether there is a numpy function for it that gives an array of the right shape."""
+def _is_supported(equation: Equation) -> bool:
+    """Whether there is a numpy function for the op, and its result has the right shape."""
     arrays = [v for v in equation.operands if not isinstance(v, Literal)]
     return equation.op.name in UFUNCS and bool(arrays)

@@ -1,4 +1,4 @@
-"""The door through which the host finds this compiler."""
+"""The entry point of the compiler."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tensorken_core.host.plugin import hookimpl
 
 @hookimpl
 def tensorken_compile(program: Any, backend: Any) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
-    """A function for programs of elementwise ops on numpy; None for all others."""
+    """Compile programs of elementwise ops for numpy; None for all others."""
     from tensorken_example_compiler.compiler import compiled
     from tensorken_numpy.backend import Numpy
 

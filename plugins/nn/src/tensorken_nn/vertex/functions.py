@@ -1,8 +1,7 @@
 """The built-in functions of vertices: n-ary sums and products, and the functions of tensorken's ops.
 
 Functions of floats return floats, and follow IEEE where Python raises: 1 / 0 is infinite, log(-1) is NaN. If an
-    argument
-is a tensor, they are tensorken's functions, which broadcast, promote dtypes and run on its backend.
+argument is a tensor, they are tensorken's functions, which broadcast, promote dtypes and run on its backend.
 """
 
 from __future__ import annotations
