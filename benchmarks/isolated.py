@@ -1,6 +1,6 @@
 """Measure a task in its own process: the peak memory of the process, and the preparation time of the first calls.
 
-`python alone.py TASK LIBRARY` prints both as JSON.
+`python isolated.py TASK LIBRARY` prints both as JSON.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(
-    name: str, suite: Suite, peers: Sequence[str], select: str, bounds: dict[str, page.Bound], whole: bool
+    name: str, suite: Suite, peers: Sequence[str], select: str, bounds: dict[str, page.Bound], complete: bool
 ) -> list[str]:
     """Run a suite, print its rows, and write it if complete; returns the workloads beyond their bounds."""
     table = page.Table({peer: suite.titles.get(peer, peer) for peer in peers}, bounds)
@@ -58,7 +58,7 @@ def _run(
     for row in suite.rows(peers, select):
         rows.append(row)
         print(table.line(row), flush=True)
-    if rows and whole and not select:
+    if rows and complete and not select:
         page.write(name, f"{table.markdown(rows)}\n\n{suite.where()}".rstrip())
     missed = [row.name for row in rows if table.missed(row) or DIFFERS in row.ratios.values()]
     return [f"{name}/{workload}" for workload in missed]

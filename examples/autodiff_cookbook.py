@@ -151,8 +151,8 @@ def hessians() -> None:
 
     # `hessian` is the usual combination. A Hessian-vector product does not need the Hessian.
     direction = tk.tensor([1.0, -2.0, 0.5])
-    whole = tk.hessian(lambda w: loss(w, B))(W)
-    print("H v: ", f"{whole @ direction:.4f}")
+    hessian = tk.hessian(lambda w: loss(w, B))(W)
+    print("H v: ", f"{hessian @ direction:.4f}")
     print("hvp: ", f"{tk.hvp(lambda w: loss(w, B), (W,), (direction,)):.4f}")
 
 
@@ -275,7 +275,7 @@ def shapes() -> None:
         """A backend for which a shape requires a computation."""
 
         def shape(self, x: object) -> tuple[int, ...]:
-            raise RuntimeError("nobody should ask me")
+            raise RuntimeError("the shape must not be requested")
 
     with tk.use_backend(tk.ShapeTracker(Shapeless())):
         x = tk.new((2, 3), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])

@@ -164,7 +164,9 @@ def test_arguments_of_another_type_are_refused(optimizer: nn.Optimizer) -> None:
     state = optimizer.init(x)
     name, kind = type(optimizer).__name__, type(state).__name__
     for wrong in (x, None, optimizer.init, (0, x)):
-        message = rf"^{name}: update\(parameters, gradients, state\) needs an? {kind}, as init\(parameters\) makes one"
+        message = (
+            rf"^{name}: update\(parameters, gradients, state\) needs an? {kind}, made by init\(parameters\)"
+        )
         with pytest.raises(ArgumentError, match=message):
             optimizer.update(x, x, wrong)
     for gradient in (1.0, [1.0, 2.0], None):

@@ -82,9 +82,9 @@ def load_json(
         raise ExchangeError(
             f"load_json: {path}: the values are {_brief(values)}, need a flat list of numbers"
         )
-    for place, value in enumerate(values):
+    for i, value in enumerate(values):
         if type(value) not in (bool, int, float) or (type(value) is float and not math.isfinite(value)):
-            raise ExchangeError(f"load_json: {path}: value {place} is {_brief(value)}, need a finite number")
+            raise ExchangeError(f"load_json: {path}: value {i} is {_brief(value)}, need a finite number")
     if len(values) != math.prod(shape):
         raise ExchangeError(
             f"load_json: {path}: shape {tuple(shape)} needs {math.prod(shape)} values, the file has {len(values)}; "

@@ -94,7 +94,7 @@ def _format(value: Any) -> str:
 
 
 def count(text: str) -> int:
-    """A whole number from 1.
+    """An integer of 1 or more.
 
     >>> count("12")
     12
@@ -103,7 +103,7 @@ def count(text: str) -> int:
 
 
 def seed(text: str) -> int:
-    """A whole number from 0.
+    """An integer of 0 or more.
 
     >>> seed("0")
     0
@@ -121,7 +121,7 @@ def rate(text: str) -> float:
 
 
 def quantity(text: str) -> float:
-    """A finite number from 0.
+    """A finite number of 0 or more.
 
     >>> quantity("0")
     0.0

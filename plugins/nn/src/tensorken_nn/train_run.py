@@ -43,7 +43,7 @@ class RunMetadata:
         fits = type(self.job) is str and all([isinstance(mapping, dict) for mapping in mappings])
         fits = fits and all([type(number) is int and number >= 0 for number in numbers])
         if not fits or not all([type(value) in (int, float) for value in self.sums.values()]):
-            raise ValueError("an entry is of another kind")
+            raise ValueError("an entry has another type")
         return self
 
     @classmethod

@@ -12,7 +12,7 @@ from tensorken_profile.costs import ShapeDtype, size_in_bytes
 
 
 class Memory:
-    """Tracks the memory of the results of ops by weak references, so it keeps nothing live.
+    """Tracks the memory of the results of ops by weak references, so it keeps nothing alive.
 
     A view does not count, but keeps the memory of its owner alive, which is found by following numpy's `base`.
     """

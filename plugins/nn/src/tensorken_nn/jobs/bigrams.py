@@ -130,16 +130,16 @@ class Bigrams:
         logits = tk.log(state + self.smoothing)
         start = self.vocabulary.encode(prompt)
         rows = tk.tensor([[start[-1] if start else 0]] * count, tk.int32)
-        places = []
-        for place in range(MAX_LENGTH):
-            drawn = draw(tk.random.fold_in(key, place), logits[rows[:, 0]], temperature, top_k).astype(
+        drawn_rows = []
+        for position in range(MAX_LENGTH):
+            drawn = draw(tk.random.fold_in(key, position), logits[rows[:, 0]], temperature, top_k).astype(
                 tk.int32
             )
             rows = tk.where(
-                (rows == 0) & (place + len(start) > 0), 0, drawn[:, None]
+                (rows == 0) & (position + len(start) > 0), 0, drawn[:, None]
             )  # finished names stay finished
-            places.append(rows)
+            drawn_rows.append(rows)
             if not rows.any():
                 break
-        codes: list[list[int]] = tk.concatenate(places, axis=1).tolist()
+        codes: list[list[int]] = tk.concatenate(drawn_rows, axis=1).tolist()
         return "\n".join([prompt + spell(row, self.vocabulary) for row in codes])

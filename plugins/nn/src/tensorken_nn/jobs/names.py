@@ -172,8 +172,8 @@ def prepare(settings: Settings) -> Task:
     def objective(
         model: Any, batch: tuple[Tensor, Tensor], key: Tensor
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
-        total, places = negative_log_likelihood(model, *batch)
-        return total / places, {}
+        total, count = negative_log_likelihood(model, *batch)
+        return total / count, {}
 
     batch_size = settings.batch_size or recipe.batch_size
     order: list[int] = tk.random.permutation(split_key, len(words)).tolist()
@@ -212,12 +212,12 @@ def prepare(settings: Settings) -> Task:
 
 def mean_loss(model: Any, inputs: Tensor, labels: Tensor) -> float:
     """The mean of -log(probability of the next character) over all positions that are not ignored."""
-    total, places = 0.0, 0
+    total, count = 0.0, 0
     for start in range(0, len(inputs), CHUNK):
         part = slice(start, start + CHUNK)
         sums = _negative_log_likelihood(model, inputs[part], labels[part])
-        total, places = total + sums[0].item(), places + sums[1].item()
-    return total / places
+        total, count = total + sums[0].item(), count + sums[1].item()
+    return total / count
 
 
 _negative_log_likelihood = tk.jit(negative_log_likelihood)
@@ -256,21 +256,21 @@ class Names:
                 f"names: the prompt has {len(start)} characters, need fewer than {self.longest}; shorten it"
             )
         tokens = tk.tensor([[0, *start, *[0] * (self.longest - len(start))]] * count, tk.int32)
-        for place in range(len(start), self.longest):
+        for position in range(len(start), self.longest):
             tokens = _append_sampled(
-                state.model, tokens, place, tk.random.fold_in(key, place), temperature, top_k
+                state.model, tokens, position, tk.random.fold_in(key, position), temperature, top_k
             )
         rows: list[list[int]] = tokens[:, 1:].tolist()
         return "\n".join([spell(row, self.vocabulary) for row in rows])
 
 
 def _append_sampled(
-    model: Any, tokens: Tensor, place: int, key: Tensor, temperature: float, top_k: int | None
+    model: Any, tokens: Tensor, position: int, key: Tensor, temperature: float, top_k: int | None
 ) -> Tensor:
     """Draw the token after this position."""
-    drawn = draw(key, _logits(model, tokens)[:, place], temperature, top_k).astype(tokens.dtype)
-    ended = (tokens[:, place] == 0) & (place > 0)
-    return tokens.at[:, place + 1].set(tk.where(ended, 0, drawn))
+    drawn = draw(key, _logits(model, tokens)[:, position], temperature, top_k).astype(tokens.dtype)
+    ended = (tokens[:, position] == 0) & (position > 0)
+    return tokens.at[:, position + 1].set(tk.where(ended, 0, drawn))
 
 
 _logits = tk.jit(lambda model, tokens: model(tokens))

@@ -67,7 +67,7 @@ class Recurrent(Module):
 
         Raises:
             ShapeError: if x has another last axis or no axis of steps, or the state does not fit.
-            ArgumentError: if the state is of another kind.
+            ArgumentError: if the state has another structure.
         """
         inputs, width = self.input_weight.shape[1], self.state_weight.shape[1]
         if x.ndim < 2 or x.shape[-1] != inputs:

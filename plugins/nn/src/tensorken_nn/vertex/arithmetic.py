@@ -63,7 +63,7 @@ class Arithmetic(ABC):
         return self._elementwise(_swapped(functions.pow), other)
 
 
-def as_element(of: str, place: object, x: Any) -> Vertex:
+def as_element(of: str, index: object, x: Any) -> Vertex:
     """Convert a float to a vertex; a vertex is returned unchanged.
 
     Raises:
@@ -74,7 +74,7 @@ def as_element(of: str, place: object, x: Any) -> Vertex:
     if isinstance(x, float):
         return Vertex(x)
     hint = f"; write {x!r}.0" if type(x) is int else ""
-    raise ElementError(f"{of}: element {place} is of type {type(x).__name__}, need a float or a Vertex{hint}")
+    raise ElementError(f"{of}: element {index} is of type {type(x).__name__}, need a float or a Vertex{hint}")
 
 
 def _swapped(function: Callable[[Any, Any], Vertex]) -> Callable[[Any, Any], Vertex]:

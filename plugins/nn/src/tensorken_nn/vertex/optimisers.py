@@ -1,4 +1,4 @@
-"""Optimisers that update parameters in place."""
+"""Optimisers that update parameters in index."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Optimiser(ABC):
     def step(self) -> None:
         """Update the value of each parameter; its `grad` is not changed."""
         self.steps += 1
-        for place, parameter in enumerate(self._parameters):
-            parameter.value = parameter.value - self._change(place, parameter.grad)
+        for index, parameter in enumerate(self._parameters):
+            parameter.value = parameter.value - self._change(index, parameter.grad)
 
     @abstractmethod
-    def _change(self, place: int, grad: Value) -> Value:
+    def _change(self, index: int, grad: Value) -> Value:
         """The amount to subtract from a parameter, given by its index."""
 
 
@@ -54,7 +54,7 @@ class SGD(Optimiser):
     def __init__(self, parameters: Any, nu: float = 0.01) -> None:
         super().__init__(parameters, nu)
 
-    def _change(self, place: int, grad: Any) -> Value:
+    def _change(self, index: int, grad: Any) -> Value:
         return self.nu * grad  # type: ignore[no-any-return]
 
 
@@ -76,8 +76,8 @@ class MomentumSGD(Optimiser):
         self.momentum = momentum
         self._velocities: list[Any] = [0.0] * len(self._parameters)
 
-    def _change(self, place: int, grad: Any) -> Value:
-        velocity = self._velocities[place] = self.momentum * self._velocities[place] + grad
+    def _change(self, index: int, grad: Any) -> Value:
+        velocity = self._velocities[index] = self.momentum * self._velocities[index] + grad
         return self.nu * velocity  # type: ignore[no-any-return]
 
 
@@ -106,10 +106,10 @@ class Adam(Optimiser):
         self._means: list[Any] = [0.0] * len(self._parameters)
         self._squares: list[Any] = [0.0] * len(self._parameters)
 
-    def _change(self, place: int, grad: Any) -> Value:
+    def _change(self, index: int, grad: Any) -> Value:
         b1, b2, t = self.beta_1, self.beta_2, self.steps
-        mean = self._means[place] = b1 * self._means[place] + (1.0 - b1) * grad
-        square = self._squares[place] = b2 * self._squares[place] + (1.0 - b2) * grad * grad
+        mean = self._means[index] = b1 * self._means[index] + (1.0 - b1) * grad
+        square = self._squares[index] = b2 * self._squares[index] + (1.0 - b2) * grad * grad
         root = _sqrt(square / (1.0 - b2**t))
         change: Value = self.nu * (mean / (1.0 - b1**t)) / (root + self.epsilon)
         return change
