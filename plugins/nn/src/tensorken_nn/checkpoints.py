@@ -49,7 +49,7 @@ PYTHON_DTYPES: dict[type, DType] = {bool: tk.bool, int: tk.int64, float: tk.floa
 """The dtypes in which Python numbers are stored."""
 
 MAX_HEADER_SIZE = 100_000_000  # bytes; the limit of the library
-MAX_DIFFERENCES = 5  # an error message lists so many differences and counts the others
+MAX_DIFFERENCES = 5  # an error message lists this many differences and counts the others
 
 
 class CheckpointError(TensorkenError, ValueError):
@@ -123,9 +123,7 @@ def save(path: str | os.PathLike[str], tree: Any, metadata: Mapping[str, str] | 
             elements = _elements(leaves[name], _dtype(entries[name]))
             digests[name] = hashlib.sha256(elements).hexdigest()
             file.write(elements)
-        file.seek(
-            8 + text.index(CHECKSUM_PLACEHOLDER.encode())
-        )  # the checksum is the first entry of the metadata
+        file.seek(8 + text.index(CHECKSUM_PLACEHOLDER.encode()))  # the first entry of the metadata
         file.write(_checksum(texts, entries, digests).encode())
 
 

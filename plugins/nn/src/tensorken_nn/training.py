@@ -85,12 +85,9 @@ class Task:
     evaluate: Callable[[Any], Metrics] = lambda state: {}  # further metrics of a state after a period
     unit: str = "epoch"  # the name of a period, or "step" to count steps
     preview: Callable[[Any], str] | None = None  # a sample of a state's output after a period, to print
-    summarize: Callable[[Any, Path], Summary] = lambda state, folder: (
-        Summary()
-    )  # of the last state; may write plots into the directory
-    facts: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # saved with the state, to use it later; JSON values
+    # a summary of the last state; may write plots into the directory
+    summarize: Callable[[Any, Path], Summary] = lambda state, directory: Summary()
+    facts: Mapping[str, Any] = field(default_factory=dict)  # JSON values, saved for later use of the state
     compiled: bool = True  # whether to compile the step
 
     def __post_init__(self) -> None:

@@ -40,7 +40,7 @@ class MultiHeadAttention(Module):
         dtype: of the parameters, a float.
 
     Raises:
-        ArgumentError: if the heads do not divide the width, or the dropout is no probability.
+        ArgumentError: if the heads do not divide the width, or the dropout rate is not in [0, 1].
 
     >>> attention = MultiHeadAttention(8, 2, key=tk.random.key(0))
     >>> attention(tk.ones((1, 5, 8))).shape
