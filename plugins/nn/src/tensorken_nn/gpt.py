@@ -109,7 +109,8 @@ class GPT(Module):
         dtype: of the parameters, a float.
 
     Raises:
-        ArgumentError: if a size is not positive, the heads do not divide the width, or the dropout rate is not in [0, 1].
+        ArgumentError: if a size is not positive, the heads do not divide the width, or the dropout rate is not in
+            [0, 1].
 
     >>> model = GPT(65, context=16, layers=2, heads=2, width=8, key=tk.random.key(0))
     >>> model(tk.tensor([[1, 2, 3]])).shape
