@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from tools.public_modules import public_modules
 
 from tools import reference, site, walkthrough
+from tools.public_modules import public_modules
 from tools.workspace import ROOT
 
 EXAMPLE = '''"""An example: of itself.

@@ -162,7 +162,7 @@ def test_the_runner_refuses_an_old_python_in_one_line(monkeypatch: pytest.Monkey
 
 
 def test_the_oldest_python_agrees_with_the_metadata() -> None:
-    assert PROJECT["project"]["requires-python"] == f">={'.'.join(map(str, run.OLDEST))}"
+    assert TENSORKEN["project"]["requires-python"] == f">={'.'.join(map(str, run.OLDEST))}"
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,10 @@ class PublicModule:
 def public_modules() -> list[PublicModule]:
     """The public modules of `tensorken`, and `tensorken_core.host.plugin`, in the order of `tensorken/__init__.py`."""
     spread = _star_imports(tensorken)
-    offered = [f"{tensorken.__name__}.{name}" for name in _modules(tensorken)]
+    offered = sorted(
+        [getattr(tensorken, name).__name__ for name in _modules(tensorken)],
+        key=lambda name: name.rpartition(".")[2],
+    )
     aliases = {owner.module.__name__: owner.names for owner in spread}
     found = [owner for owner in spread if owner.module.__name__ not in offered]
     return [
@@ -76,7 +79,7 @@ def names_of(module: types.ModuleType) -> tuple[str, ...]:
 
 
 def public_names() -> set[str]:
-    """The public names of `tk`, except modules."""
+    """The public names of `tk`, except modules and the names that plugins add."""
     return {
         name
         for name in {*dir(tensorken)} - {*REGISTRY.names()}
@@ -85,7 +88,7 @@ def public_names() -> set[str]:
 
 
 def _imports(package: types.ModuleType) -> list[ast.ImportFrom]:
-    """The import statements in the `__init__` of a package."""
+    """The import statements in the `__init__` of a package, those of names that are loaded later among them."""
     source = Path(str(package.__file__)).read_text(encoding="utf-8")
     top = ast.parse(source).body
     nodes = [*top, *[inner for node in top if isinstance(node, ast.If) for inner in node.body]]
@@ -114,8 +117,10 @@ def _star_imports(package: types.ModuleType) -> list[PublicModule]:
 
 def _modules(package: types.ModuleType) -> list[str]:
     """The names of the modules that `__init__` imports, such as `tk.testing`."""
-    imports = [node for node in _imports(package) if node.module == package.__name__]
-    return [alias.name for node in imports for alias in node.names]
+    aliases = [alias for node in _imports(package) for alias in node.names if alias.name != "*"]
+    names = [alias.asname or alias.name for alias in aliases]
+    public = [name for name in names if not name.startswith("_")]
+    return [name for name in public if isinstance(getattr(package, name), types.ModuleType)]
 
 
 def _public_module(name: str, aliases: tuple[str, ...]) -> PublicModule:

@@ -25,6 +25,7 @@ from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.tensor.value import Value
 from tools.public_modules import PublicModule, names_of, public_modules
 
 FIRST = """
@@ -154,7 +155,9 @@ def tensor_members() -> dict[str, list[str]]:
             members["attributes"].append(name)
         elif name in Value.__slots__:
             continue  # documented in the docstring of the class
-        elif (own_docstring(member) is None or not inspect.isfunction(member)) and hasattr(tensorken, name):
+        elif member is getattr(tensorken, name, None) or (
+            own_docstring(member) is None and hasattr(tensorken, name)
+        ):
             members["functions"].append(name)
         else:
             members["methods"].append(name)
@@ -163,6 +166,7 @@ def tensor_members() -> dict[str, list[str]]:
 
 def own_docstring(member: Any) -> str | None:
     """The docstring of a function or property, not of its class."""
+    member = member.__func__ if isinstance(member, staticmethod) else member
     return member.__doc__ if inspect.isfunction(member) or isinstance(member, property) else None
 
 
@@ -192,10 +196,11 @@ def _ops_page() -> str:
     rows = [_op_row(op, backends) for op in sorted(of_tensors, key=lambda op: op.name)]
     required = sum(op.body is None for op in of_tensors)
     text = f"""
-        The language has {len(OPS)} ops. Every backend must implement {required} of them. The others have a body in
-        terms of other ops, which runs if a backend has no method of its own. Each op is declared once, with its shape
-        rule, dtype rule and derivatives, in ``core/src/tensorken_core/language/``; this table is generated from these
-        declarations.
+        The language has {len(of_tensors)} ops of tensors. Every backend must implement {required} of them. The others
+        have a body in terms of other ops, which runs if a backend has no method of its own. Each op is declared once,
+        with its shape rule, dtype rule and derivatives, in ``core/src/tensorken_core/language/``; this table is generated
+        from these declarations. The ops {", ".join([f"``{name}``" for name in of_programs])} run programs, which are among their
+        params.
 
         Operands and params of ops must be checked and normalised: equal shapes, non-negative axes. The public functions
         and methods do that, so call those.

@@ -362,7 +362,6 @@ def test_profiles_and_debug_nans_combine() -> None:
 
 
 def test_the_end_of_a_profile_restores_everything() -> None:
-    code = ops.run.__code__
     backend = Fuse(Reference())
     x = tk.tensor([1.0], backend=backend)
     tk.ones(3)

@@ -14,12 +14,11 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tools.public_modules import PublicModule, public_modules, public_names
-
 import tensorken as tk
 from core.tests.each import each_of
 from tensorken_core.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from tools import reference
+from tools.public_modules import PublicModule, public_modules, public_names
 
 
 def members() -> Iterator[tuple[PublicModule, str]]:

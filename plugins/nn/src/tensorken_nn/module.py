@@ -1,8 +1,8 @@
 """Modules: networks as trees of parameters.
 
-A module is an instance of a class with fields, some of them tensors or other modules. It is a tree (`tensorken_core.tree`),
-so all functions on trees apply: the gradient of a loss with respect to a module is a module of gradients, an optimiser
-maps a module to an updated one, a compiled function takes and returns modules.
+A module is an instance of a class with fields, some of them tensors or other modules. It is a tree (`tk.tree`), so all
+functions on trees apply: the gradient of a loss with respect to a module is a module of gradients, an optimiser maps a
+module to an updated one, a compiled function takes and returns modules.
 """
 
 from __future__ import annotations
