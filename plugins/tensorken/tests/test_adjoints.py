@@ -77,6 +77,15 @@ def test_adjoints_are_those_of_reverse_mode(strategy, drawn, data):
     assert values(some(*leaves, t)) == [pull_back(t)[i].tolist() for i in chosen]
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_adjoints_of_batches_follow_the_rules_of_users(strategy):
+    slope = tk.custom_vjp(lambda x: x * 2.0)
+    slope.defvjp(lambda x: (x * 2.0, x), lambda kept, cotangent: (3.0 * kept * cotangent,))
+    x = tk.tensor([[1.0, 2.0], [3.0, 4.0]], "float64", backend=FUSED)
+    found = tk.trace(tk.vmap(slope))(x).adjoints(cotangent=True, strategy=strategy)
+    assert values(found(x, tk.ones_like(x))) == [(3.0 * x).tolist()]
+
+
 def softmax_loss(params, x):
     h = tk.tanh(x @ params["w"] + params["b"])
     return -tk.log_softmax(h, axis=1).crop(((0, 2), (0, 1))).mean()

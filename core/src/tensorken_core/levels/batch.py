@@ -278,11 +278,10 @@ def _over_examples(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
         )
 
     def pull(cotangents: Any, ys: Any, xs: Any, params: Any, *active: Any) -> Any:
-        everywhere = [True] * len(ys)
         pulled = mapped(
             lambda ts, y, x: op.vjp_all(ts, y, x, params, *active),  # type: ignore[misc]
-            (cotangents, everywhere),
-            (ys, everywhere),
+            (cotangents, [True] * len(cotangents)),
+            (ys, [True] * len(ys)),  # what the rule keeps is among them
             (xs, flags),
         )
         return [
