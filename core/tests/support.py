@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 import tensorken as tk
+from tensorken.lazy.interpreter import Lazy
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.rewriting.fuse import Fuse
 from tensorken_core.rewriting.shape_tracker import ShapeTracker
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_numpy.backend import Numpy
+from tensorken_reference.backend import Reference
 
 
 class Strideless(Numpy):
@@ -164,6 +166,18 @@ STACKS: dict[str, RawTensor[Any]] = {
     "Required()": Required(),
 }
 """Every way to stack the interpreters of core over numpy; all mean the same."""
+
+LAZIES: dict[str, RawTensor[Any]] = {
+    "Lazy(Numpy())": Lazy(Numpy()),
+    "Fuse(Lazy(Numpy()))": Fuse(Lazy(Numpy())),
+    "Lazy(Fuse(Numpy()))": Lazy(Fuse(Numpy())),
+    "Lazy(Reference())": Lazy(Reference()),
+    "Fuse(Lazy(Reference()))": Fuse(Lazy(Reference())),
+    "Lazy(Numpy()), at most 3 ops": Lazy(Numpy(), budget=3),
+    "Fuse(Lazy(Counting())), at most 2 ops": Fuse(Lazy(Counting(), budget=2)),
+    "ShapeTracker(Lazy(Numpy()))": ShapeTracker(Lazy(Numpy())),
+}
+"""The same with ops that wait."""
 
 
 def f64(values: Any, backend: Any = FUSED) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import given, settings, strategies as st
 
 import tensorken as tk
 from core.tests.examples import examples
-from core.tests.programs import programs
+from core.tests.random_programs.draft import Draft
+from core.tests.random_programs.judging import under_vmap
+from core.tests.random_programs.strategies import programs
 from core.tests.support import FUSED, STACKS, Counting, array, f64, peak_of
 from tensorken_core.errors import (
     ArgumentError,
@@ -195,30 +198,13 @@ def test_values_of_enclosing_transforms_are_used_inside():
     same(tk.grad(f)(a), array(tk.grad(looped)(a)), 1e-10)
 
 
-@given(programs(("float64",)), st.integers(0, 3), st.data())
+@pytest.mark.filterwarnings("ignore::tensorken_core.errors.RetraceWarning")
+@given(programs(whole=True), st.sampled_from(sorted(STACKS)), st.integers(0, 2**32 - 1))
 @settings(max_examples=examples(60))
-def test_vmap_of_a_random_program_is_the_loop(program, size, data):
+def test_vmap_of_a_random_program_is_the_loop(draft: Draft, stack: str, seed: int):
     """... on every stack of interpreters in turn; whole numbers, so results are equal."""
-    flags = data.draw(st.lists(st.booleans(), min_size=len(program.leaves), max_size=len(program.leaves)))
-    if not any(flags):
-        flags[0] = True
-    stack = STACKS[data.draw(st.sampled_from(sorted(STACKS)))]
-    leaves = [
-        np.stack([np.roll(leaf, k) * (1 if k % 2 else -1) for k in range(size)]) if flag and size else leaf
-        for leaf, flag in zip(program.leaves, flags, strict=True)
-    ]
-    if size == 0:
-        leaves = [np.zeros((0, *x.shape)) if flag else x for x, flag in zip(leaves, flags, strict=True)]
-    own = [tk.tensor(x, backend=stack) for x in leaves]
-    in_axes = tuple(0 if flag else None for flag in flags)
-    results = tk.vmap(lambda *xs: program.run(*xs), in_axes)(*own)
-    for k in range(size):
-        rows = [x[k] if flag else x for x, flag in zip(leaves, flags, strict=True)]
-        values = list(rows)
-        for step in program.steps:
-            values.append(np.asarray(step.on_arrays(*[values[i] for i in step.operands])))
-        for result, expected in zip(results, values, strict=True):
-            np.testing.assert_array_equal(array(result)[k], expected)
+    with tk.use_backend(STACKS[stack]):
+        assert not list(under_vmap(draft.program, {}, random.Random(seed)))
 
 
 # ---- indices -----------------------------------------------------------------------------------------------

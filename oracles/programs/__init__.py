@@ -1,1 +1,1 @@
-"""Random programs: drawn from a seed, run in every way that there is, and compared with one another and with JAX."""
+"""Random programs compared with JAX."""

@@ -7,8 +7,9 @@ import collections
 import time
 from collections.abc import Sequence
 
-from oracles.programs.drawing import drawn
-from oracles.programs.judging import WAYS, examined
+from core.tests.random_programs.drawing import drawn
+from core.tests.random_programs.judging import examined
+from oracles.programs.judging import EVERY_WAY
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -16,15 +17,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m oracles.programs", description=__doc__)
     parser.add_argument("first", type=int)
     parser.add_argument("last", type=int)
-    parser.add_argument("--ways", default=",".join(WAYS), help=f"some of {', '.join(WAYS)}")
+    parser.add_argument("--ways", default=",".join(EVERY_WAY), help=f"some of {', '.join(EVERY_WAY)}")
+    parser.add_argument("--whole", action="store_true", help="draw small whole numbers alone")
     parser.add_argument("--step", type=int, default=1, help="take every n-th seed")
     chosen = parser.parse_args(arguments)
+    ways = {name: EVERY_WAY[name] for name in chosen.ways.split(",")}
     began, wrong = time.monotonic(), 0
     kinds: collections.Counter[str] = collections.Counter()
     for number, seed in enumerate(range(chosen.first, chosen.last, chosen.step), 1):
-        draft = drawn(seed)
+        draft = drawn(seed, whole=chosen.whole)
         kinds.update(step.row for step in draft.steps)
-        found = examined(draft, seed, tuple(chosen.ways.split(",")))
+        found = examined(draft, seed, ways)
         if found is not None:
             wrong += 1
             print(f"---- seed {seed}: {found}", flush=True)

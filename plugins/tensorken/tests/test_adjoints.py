@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 import tensorken as tk
 from core.tests.examples import examples
-from core.tests.programs import on, programs
+from core.tests.random_programs.strategies import differentiable, programs
 from core.tests.support import FUSED
 from tensorken.programs.adjoints import levels
 from tensorken_core.errors import ArgumentError, GradientError
@@ -57,13 +57,9 @@ def obeys_the_protocol(found):
 @pytest.mark.feature(121, 122, 123)
 @pytest.mark.parametrize("strategy", ["accumulate", None])
 @settings(deadline=None, max_examples=examples(60))
-@given(drawn=programs(dtypes=("float64",)), data=st.data())
-def test_adjoints_are_those_of_reverse_mode(strategy, drawn, data):
-    leaves = on(FUSED, drawn)
-
-    def f(*xs):
-        return drawn.run(*xs)[-1]
-
+@given(draft=programs(smooth=True, whole=True), data=st.data())
+def test_adjoints_are_those_of_reverse_mode(strategy, draft, data):
+    f, leaves = differentiable(draft, FUSED)
     y, pull_back = tk.vjp(f, *leaves)
     numbers = data.draw(st.lists(st.integers(-2, 2), min_size=y.size, max_size=y.size))
     t = tk.tensor(np.array(numbers, "float64").reshape(y.shape), backend=FUSED)

@@ -15,8 +15,9 @@ from hypothesis import given, settings
 
 import tensorken as tk
 from core.tests.examples import examples
-from core.tests.programs import on, programs
-from core.tests.support import Counting, array
+from core.tests.random_programs.draft import Draft
+from core.tests.random_programs.strategies import function_of, on, programs
+from core.tests.support import LAZIES, Counting, array
 from tensorken.lazy.interpreter import Lazy
 from tensorken_core.errors import DTypeError
 from tensorken_core.language.capabilities import Capabilities
@@ -32,28 +33,17 @@ def raw() -> Counting:
     return Counting()
 
 
-LAZIES = {
-    "Lazy(Numpy())": Lazy(Numpy()),
-    "Fuse(Lazy(Numpy()))": Fuse(Lazy(Numpy())),
-    "Lazy(Fuse(Numpy()))": Lazy(Fuse(Numpy())),
-    "Lazy(Reference())": Lazy(Reference()),
-    "Fuse(Lazy(Reference()))": Fuse(Lazy(Reference())),
-    "Lazy(Numpy()), at most 3 ops": Lazy(Numpy(), budget=3),
-    "Fuse(Lazy(Counting())), at most 2 ops": Fuse(Lazy(Counting(), budget=2)),
-    "ShapeTracker(Lazy(Numpy()))": tk.ShapeTracker(Lazy(Numpy())),
-}
-
 # ---- what it means -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.feature(59, 63)
 @pytest.mark.parametrize("name", LAZIES)
-def test_programs_mean_what_numpy_says(name):
-    @settings(max_examples=examples(40), deadline=None)
-    @given(programs())
-    def agrees(program: Any) -> None:
-        values = program.run(*on(LAZIES[name], program))
-        for value, expected in list(zip(values, program.values, strict=True))[::-1]:
+def test_programs_mean_what_they_do_at_once(name):
+    @settings(max_examples=examples(25), deadline=None)
+    @given(programs(whole=True))
+    def agrees(draft: Draft) -> None:
+        found = function_of(draft, LAZIES[name], everything=True)(*on(LAZIES[name], draft))
+        for value, expected in list(zip(found, draft.results, strict=True))[::-1]:
             np.testing.assert_array_equal(array(value), expected)
 
     agrees()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensorken as tk
-from core.tests.programs_support import on
+from core.tests.plain import on
 from core.tests.support import Required, array
 from tensorken.programs.passes.algebra import simplified
 from tensorken.programs.passes.common_subexpressions import without_common_subexpressions

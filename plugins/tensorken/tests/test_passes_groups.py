@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings
 
 import tensorken as tk
 from core.tests.examples import examples
-from core.tests.programs_support import bits, on, programs
+from core.tests.plain import bits, elements_of, on
+from core.tests.random_programs.draft import Draft
+from core.tests.random_programs.strategies import for_passes, programs, traced
+from core.tests.support import FUSED
 from tensorken.programs.passes.groups import Group, groups, is_elementwise
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.pipeline import optimised
@@ -44,10 +47,12 @@ def check(program: Program, found: tuple[Group, ...]) -> None:
         known |= defined
 
 
-@settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.data())
-def test_groups_in_their_order_are_the_program(data: st.DataObject) -> None:
-    program, elements = data.draw(programs(NUMPY))
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(programs(weight=for_passes))
+def test_groups_in_their_order_are_the_program(draft: Draft) -> None:
+    program, xs = traced(draft, FUSED)
+    elements = elements_of(xs)
     for one in (inline(program), optimised(program, NUMPY)):
         found = groups(one)
         assert all([len(g.equations) == 1 or all([is_elementwise(e) for e in g.equations]) for g in found])

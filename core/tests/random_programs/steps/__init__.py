@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from oracles.programs.steps import elementwise, flow, indexing, products, reductions, shaping
-from oracles.programs.steps.row import Row
+from core.tests.random_programs.steps.row import Row
+
+from core.tests.random_programs.steps import (
+    elementwise,
+    flow,
+    idioms,
+    indexing,
+    products,
+    reductions,
+    shaping,
+)
 
 ROWS: tuple[Row, ...] = (
     *elementwise.ROWS,
@@ -12,5 +21,6 @@ ROWS: tuple[Row, ...] = (
     *shaping.ROWS,
     *indexing.ROWS,
     *flow.ROWS,
+    *idioms.ROWS,
 )
 """All kinds of steps."""

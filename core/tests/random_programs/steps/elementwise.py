@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from oracles.programs.draft import DTYPES, FLOATS, INTS, Draft, Value
-from oracles.programs.steps.row import Row
+from core.tests.random_programs.steps.row import Row
+
+from core.tests.random_programs.draft import DTYPES, FLOATS, INTS, Draft, Value
 
 IN_DOMAIN = {
     "acos": "0.9 * xp.tanh({x})",
@@ -153,6 +154,16 @@ def _clip_by(d: Draft) -> str:
 def _with_number(d: Draft) -> str:
     x, n = d.pick(FLOATS), d.choice((2, -1, 0.5, 3, 0, 1, -0.25))
     options = [f"{x} * {n}", f"{n} - {x}", f"{x} + {n}", f"{x} / {n or 4}", f"-{x} * {n} + {x}"]
+    if d.whole:
+        n = d.choice((2, -1, 3, 0, 1))
+        options = [
+            f"{x} * {n}",
+            f"{n} - {x}",
+            f"{x} * 2.0 * {n}",
+            f"{x} / 1.0",
+            f"-{x} * {n} + {x}",
+            f"-{x} * 2 / 4",
+        ]
     return str(d.choice(options))
 
 
@@ -164,10 +175,10 @@ def _int_with_number(d: Draft) -> str:
 
 def _power_of_number(d: Draft) -> str:
     x = d.pick(FLOATS)
-    if d.smooth:
+    if d.smooth or d.whole:
         return (
             f"{x} ** {d.choice((2, 3, 1, 0))}"
-            if d.chance(0.6)
+            if d.whole or d.chance(0.6)
             else f"(xp.abs({x}) + 0.5) ** {d.choice((0.5, -1.5))}"
         )
     return f"{x} ** {d.choice((2, 3, 0.5, 0.5, -1, 0, 1, -2, 1.5))}"
@@ -215,21 +226,21 @@ def _astype(dtype: str) -> Callable[[Draft], str]:
 
 def _rows() -> Iterator[Row]:
     for name, domain in IN_DOMAIN.items():
-        yield Row(name, unary(name, domain))
+        yield Row(name, unary(name, domain), whole=name == "square")
     for name in EXACT:
         yield Row(name, unary(name, None), exact=True)
     for name in STEPPED:
         yield Row(name, unary(name, None), exact=True, smooth=False)
-    for name in TESTS:
-        yield Row(name, unary(name, None), exact=True, smooth=False)
+    for name in TESTS:  # a whole number's zero may have either sign
+        yield Row(name, unary(name, None), exact=True, smooth=False, whole=name != "signbit")
     for name in ("abs", "negative", "sign", "square"):
         yield Row(f"{name} of ints", of_numbers(name, INTS), exact=True, smooth=False, weight=0.5)
     for name in ("sqrt", "exp", "sin", "mean"):
         yield Row(f"{name} of ints", of_numbers(name, INTS), smooth=False, weight=0.3)
     for name, domains in BINARY.items():
-        yield Row(name, binary(name, domains, FLOATS))
+        yield Row(name, binary(name, domains, FLOATS), whole=name in ("add", "subtract", "multiply"))
     for name in PAIRED:
-        yield Row(name, binary(name, None, FLOATS), exact=True)
+        yield Row(name, binary(name, None, FLOATS), exact=True, whole=name != "copysign")
     for name in STEPPED_PAIRS:
         yield Row(name, binary(name, None, FLOATS), smooth=False)
     for name in COMPARISONS:
@@ -250,19 +261,20 @@ def _rows() -> Iterator[Row]:
     )
     yield Row("invert", of_numbers("invert", ("bool", *INTS)), exact=True, smooth=False)
     for dtype in DTYPES:
-        yield Row(f"astype {dtype}", _astype(dtype), exact=True, smooth=False)
+        narrow = dtype in ("float16", "float32")
+        yield Row(f"astype {dtype}", _astype(dtype), exact=True, smooth=False, whole=not narrow)
     yield Row("where", _where, exact=True)
     yield Row("where with numbers", _where_number, exact=True)
     yield Row("clip", _clip, exact=True)
-    yield Row("clip by tensors", _clip_by)
-    yield Row("operators with numbers", _with_number, weight=2.0)
+    yield Row("clip by tensors", _clip_by, whole=True)
+    yield Row("operators with numbers", _with_number, weight=2.0, whole=True)
     yield Row("operators of ints", _int_with_number, exact=True, smooth=False, weight=2.0)
-    yield Row("power of a number", _power_of_number, weight=2.0)
+    yield Row("power of a number", _power_of_number, weight=2.0, whole=True)
     yield Row("power of ints", _int_power, exact=True, smooth=False)
     yield Row("round to decimals", _round_to, smooth=False)
     yield Row("isclose", _isclose, smooth=False)
     yield Row("divmod", _divmod, smooth=False)
-    yield Row("two dtypes", _mixed, smooth=False, weight=2.0)
+    yield Row("two dtypes", _mixed, smooth=False, weight=2.0, whole=True)
     yield Row("comparisons with numbers", _compare_numbers, exact=True, smooth=False)
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from core.tests.random_programs.program import Array, Leaf, Program, Step
 
 import tensorken as tk
-from oracles.programs.program import Array, Leaf, Program, Step
 
 Shape = tuple[int, ...]
 
@@ -24,6 +24,9 @@ SHAPES: tuple[Shape, ...] = (
 )
 LARGEST = 96
 """How many elements a value has at most."""
+
+LARGEST_WHOLE = 1024
+"""How large the elements are where all are whole numbers."""
 
 SPECIAL = {
     "float16": (0.0, -0.0, np.inf, -np.inf, np.nan, 6e-8, -3e-6, 65504.0, -65504.0, 1.0, 2048.0, 6.1e-5),
@@ -90,6 +93,16 @@ class Value:
         return self.name
 
 
+def is_whole(x: Any) -> bool:
+    """Whether all elements are small whole numbers, of a dtype in which sums of their products are exact."""
+    array = np.asarray(x)
+    if array.dtype.kind != "f":
+        return bool((np.abs(array.astype("float64")) <= LARGEST_WHOLE).all())
+    return array.dtype == "float64" and bool(
+        ((array == np.rint(array)) & (np.abs(array) <= LARGEST_WHOLE)).all()
+    )
+
+
 class Refused(Exception):
     """Tensorken raised an error for a step; it is the last of the program."""
 
@@ -100,11 +113,13 @@ class Draft:
     Args:
         seed: of all that is drawn.
         smooth: draw float64 and steps with derivatives alone, with operands from their domains.
+        whole: draw small whole numbers, in float64 and other dtypes that hold them, and steps that keep them whole.
     """
 
-    def __init__(self, seed: int, smooth: bool) -> None:
+    def __init__(self, seed: int, smooth: bool, whole: bool = False) -> None:
         self.random = random.Random(f"program {seed}")
         self.smooth = smooth
+        self.whole = whole
         self.leaves: list[Leaf] = []
         self.steps: list[Step] = []
         self.values: list[Value] = []
@@ -115,7 +130,15 @@ class Draft:
     @property
     def program(self) -> Program:
         """What has been drawn."""
-        return Program(tuple(self.leaves), tuple(self.steps))
+        return Program(tuple(self.leaves), tuple(self.steps), self.smooth, self.whole)
+
+    @property
+    def results(self) -> list[Array]:
+        """The numbers of all results of steps, by eager evaluation."""
+        return [np.asarray(self.found[name]) for step in self.steps for name in step.names]
+
+    def __repr__(self) -> str:
+        return f"\n{self.program.script()}\n"
 
     # ---- decisions -----------------------------------------------------------------------------------------
 
@@ -158,6 +181,8 @@ class Draft:
         if dtype == "bool":
             return np.array([rng.random() < 0.5 for _ in range(count)], dtype).reshape(shape)
         style = rng.random()
+        if self.whole:
+            return np.array([rng.randint(-3, 3) for _ in range(count)], dtype).reshape(shape)
         if dtype in INTS:
             small = [rng.randint(-4, 9) for _ in range(count)]
             if style < 0.15:
@@ -221,6 +246,8 @@ class Draft:
         """
         if self.smooth:
             dtypes = [name for name in dtypes if name == "float64"] or dtypes
+        if self.whole:
+            dtypes = [name for name in dtypes if name not in ("float16", "float32")] or dtypes
 
         def right(x: Value) -> bool:
             if x.dtype not in dtypes or (shape is not None and x.shape != shape) or x.size > LARGEST // 2:
@@ -280,6 +307,8 @@ class Draft:
                 self.error = error
                 raise Refused from error
         if not results or len(results) > 6 or any(x.size > LARGEST or x.ndim > 5 for x in results):
+            return False
+        if self.whole and not all(map(is_whole, results)):
             return False
         if isinstance(result, list | tuple) and len(results) == 1:
             text = f"{text}[0]"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from oracles.programs.draft import FLOATS, INTS, Draft, Value
-from oracles.programs.steps.row import Row
+from core.tests.random_programs.steps.row import Row
+
+from core.tests.random_programs.draft import FLOATS, INTS, Draft, Value
 
 WIDE = ("float64", "float32")
 NUMBERS = (*FLOATS, *INTS)
@@ -127,29 +128,31 @@ def _triangular(d: Draft) -> str:
 
 
 def _rows() -> Iterator[Row]:
-    yield Row("matmul", _matmul, weight=3.0)
+    yield Row("matmul", _matmul, weight=3.0, whole=True)
     for name in ("dot", "inner", "vdot", "vecdot"):
-        yield Row(name, _dot(name))
-    yield Row("outer", _outer)
-    yield Row("dot of matrices", pair("xp.dot({a}, {b})", (2, 3), (3, 3)))
-    yield Row("inner of matrices", pair("xp.inner({a}, {b})", (2, 3), (3, 3)))
-    yield Row("vecdot of matrices", pair("xp.vecdot({a}, {b}, axis=0)", (2, 3), (2, 3)))
-    yield Row("tensordot", pair("xp.tensordot({a}, {b}, 1)", (2, 2, 3), (3, 3)))
-    yield Row("tensordot of axes", pair("xp.tensordot({a}, {b}, ((0, 2), (0, 1)))", (2, 2, 3), (2, 3)))
-    yield Row("kron", pair("xp.kron({a}, {b})", (2, 3), (3,)))
-    yield Row("cross", pair("xp.cross({a}, {b})", (2, 3), (2, 3)))
-    yield Row("einsum contraction", pair("xp.einsum('ij,kj->ki', {a}, {b})", (2, 3), (3, 3)))
-    yield Row("einsum batch", pair("xp.einsum('bij,bj->bi', {a}, {b})", (2, 2, 3), (2, 3)))
-    yield Row("einsum outer", pair("xp.einsum('i,j->ji', {a}, {b})", (3,), (4,)))
-    yield Row("einsum sum", pair("xp.einsum('ij,j->', {a}, {b})", (2, 3), (3,)))
-    yield Row("einsum ellipsis", pair("xp.einsum('...i,...i->...', {a}, {b})", (2, 2, 3), (2, 3)))
-    yield Row("einsum trace", one("xp.einsum('ii->', {a})", (3, 3)))
+        yield Row(name, _dot(name), whole=True)
+    yield Row("outer", _outer, whole=True)
+    yield Row("dot of matrices", pair("xp.dot({a}, {b})", (2, 3), (3, 3)), whole=True)
+    yield Row("inner of matrices", pair("xp.inner({a}, {b})", (2, 3), (3, 3)), whole=True)
+    yield Row("vecdot of matrices", pair("xp.vecdot({a}, {b}, axis=0)", (2, 3), (2, 3)), whole=True)
+    yield Row("tensordot", pair("xp.tensordot({a}, {b}, 1)", (2, 2, 3), (3, 3)), whole=True)
+    yield Row(
+        "tensordot of axes", pair("xp.tensordot({a}, {b}, ((0, 2), (0, 1)))", (2, 2, 3), (2, 3)), whole=True
+    )
+    yield Row("kron", pair("xp.kron({a}, {b})", (2, 3), (3,)), whole=True)
+    yield Row("cross", pair("xp.cross({a}, {b})", (2, 3), (2, 3)), whole=True)
+    yield Row("einsum contraction", pair("xp.einsum('ij,kj->ki', {a}, {b})", (2, 3), (3, 3)), whole=True)
+    yield Row("einsum batch", pair("xp.einsum('bij,bj->bi', {a}, {b})", (2, 2, 3), (2, 3)), whole=True)
+    yield Row("einsum outer", pair("xp.einsum('i,j->ji', {a}, {b})", (3,), (4,)), whole=True)
+    yield Row("einsum sum", pair("xp.einsum('ij,j->', {a}, {b})", (2, 3), (3,)), whole=True)
+    yield Row("einsum ellipsis", pair("xp.einsum('...i,...i->...', {a}, {b})", (2, 2, 3), (2, 3)), whole=True)
+    yield Row("einsum trace", one("xp.einsum('ii->', {a})", (3, 3)), whole=True)
     yield Row("einsum diagonal", one("xp.einsum('ii->i', {a})", (3, 3)), exact=True)
-    yield Row("einsum of three", _three)
-    yield Row("sum of products", pair("xp.sum({a} * {b}, axis=-1)", (2, 3), (3,)), weight=2.0)
-    yield Row("gram", one("{a}.T @ {a}", (2, 3)))
-    yield Row("trace", one("xp.linalg.trace({a})", (3, 3)))
-    yield Row("multi_dot", _multi_dot)
+    yield Row("einsum of three", _three, whole=True)
+    yield Row("sum of products", pair("xp.sum({a} * {b}, axis=-1)", (2, 3), (3,)), weight=2.0, whole=True)
+    yield Row("gram", one("{a}.T @ {a}", (2, 3)), whole=True)
+    yield Row("trace", one("xp.linalg.trace({a})", (3, 3)), whole=True)
+    yield Row("multi_dot", _multi_dot, whole=True)
     for name, text in {
         "inv": "xp.linalg.inv({a})",
         "det": "xp.linalg.det({a})",

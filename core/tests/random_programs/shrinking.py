@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from oracles.programs.program import Array, Program
+from core.tests.random_programs.program import Array, Program
 
 TRIES = 120
 """How many programs are tried at most."""
@@ -49,7 +49,7 @@ def smaller(program: Program, values: Mapping[str, Array]) -> Iterator[Program]:
     for leaf in program.leaves:
         for simple in simpler(leaf.values):
             leaves = tuple(replace(one, values=simple) if one is leaf else one for one in program.leaves)
-            yield Program(leaves, program.steps)
+            yield replace(program, leaves=leaves)
 
 
 def simpler(values: Array) -> Iterator[Array]:

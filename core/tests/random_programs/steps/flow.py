@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from oracles.programs.draft import Draft, Value
-from oracles.programs.steps.row import Row
+from core.tests.random_programs.steps.row import Row
+
+from core.tests.random_programs.draft import Draft, Value
 
 WIDE = ("float32", "float64")
 SIMPLE = (
@@ -31,13 +32,34 @@ ALONG = (
     "{a}.at[..., 0].add(1.5) * {b}",
 )
 
+WHOLE = (
+    "{a} * {b}",
+    "{a} + {b}",
+    "{a} - 2.0 * {b}",
+    "xp.where({a} > {b}, {a}, -{b})",
+    "xp.maximum({a}, {b}) - 1.0",
+    "xp.clip({a}, -2.0, 2.0) + {b}",
+    "xp.abs({a}) - {b}",
+)
+"""The same for whole numbers."""
+ALONG_WHOLE = (
+    "xp.sum({a}, axis=-1, keepdims=True) + {b}",
+    "xp.sum({a} * {b}, axis=-1, keepdims=True) - {b}",
+    "xp.cumsum({a}, axis=-1) + {b}",
+    "xp.sort({a}, axis=-1) - {b}",
+    "xp.flip({a}, -1) * {b}",
+    "{a} + xp.roll({b}, 1, -1)",
+    "{a}.at[..., 0].add(2.0) * {b}",
+)
+
 
 def body(d: Draft, names: Sequence[str], ndim: int, depth: int = 2) -> str:
     """An expression of variables of one shape and of this many axes; it has that shape, and any of the others in it."""
     a, b = d.choice(names), d.choice(names)
     if depth and d.chance(0.4):
         return nested(d, names, ndim, depth - 1)
-    text = d.choice(ALONG if ndim and d.chance(0.35) else SIMPLE).format(a=a, b=b)
+    simple, along = (WHOLE, ALONG_WHOLE) if d.whole else (SIMPLE, ALONG)
+    text = d.choice(along if ndim and d.chance(0.35) else simple).format(a=a, b=b)
     return f"({text})"
 
 
@@ -46,14 +68,19 @@ def nested(d: Draft, names: Sequence[str], ndim: int, depth: int) -> str:
     a, v = d.choice(names), d.name()
     inside = body(d, [v, *([d.choice(names)] if d.chance(0.5) else [])], ndim, depth)
     alone = body(d, [v], ndim, depth)
+    half, curve, slope = (
+        (f"-{v}", f"{v} * 2.0 - 1.0", f"3.0 * {v}")
+        if d.whole
+        else (f"{v} * 0.5", f"xp.sin({v})", f"2.0 * xp.cos({v})")
+    )
     options = [
         f"xp.jit(lambda {v}: {inside})({a})",
         f"xp.checkpoint(lambda {v}: {inside})({a})",
-        f"xp.cond(xp.sum({a}) > 0, lambda {v}: {inside}, lambda {v}: {v} * 0.5, {a})",
+        f"xp.cond(xp.sum({a}) > 0, lambda {v}: {inside}, lambda {v}: {half}, {a})",
         f"xp.fori_loop(0, 2, lambda i, {v}: {inside}, {a})",
         f"xp.scan(lambda {v}, _: ({inside}, None), {a}, None, length=2)[0]",
-        f"with_jvp(xp, lambda {v}: xp.sin({v}), lambda {v}: 2.0 * xp.cos({v}))({a})",
-        f"with_vjp(xp, lambda {v}: xp.tanh({v}), lambda {v}: 0.5 * {v})({a})",
+        f"with_jvp(xp, lambda {v}: {curve}, lambda {v}: {slope})({a})",
+        f"with_vjp(xp, lambda {v}: {curve}, lambda {v}: 2.0 * {v})({a})",
         f"xp.jvp(lambda {v}: {alone}, ({a},), ({d.choice(names)},))[1]",
         f"xp.grad(lambda {v}: xp.sum({alone}))({a})",
     ]
@@ -203,9 +230,8 @@ def _vmap_loop(d: Draft) -> str:
         f"xp.cond(xp.sum({v}) > 0.2, lambda {w}: {inside}, lambda {w}: -{w}, {v})",
     ]
     if not d.smooth:
-        loops.append(
-            f"xp.while_loop(lambda {w}: xp.sum(xp.abs({w})) < 9.0, lambda {w}: 1.5 * xp.abs({w}) + 0.5, {v})"
-        )
+        grown = f"2.0 * xp.abs({w}) + 1.0" if d.whole else f"1.5 * xp.abs({w}) + 0.5"
+        loops.append(f"xp.while_loop(lambda {w}: xp.sum(xp.abs({w})) < 9.0, lambda {w}: {grown}, {v})")
     made = f"xp.vmap(lambda {v}: {d.choice(loops)})({x})"
     return f"xp.jit(lambda: {made})()" if d.chance(0.3) else made
 
@@ -288,7 +314,7 @@ def _rows() -> Iterator[Row]:
         "vjp": "(lambda r: (r[0], *r[1]({y})))(xp.vjp(lambda {v}: {f}, {x}))",
         "stop_gradient": "xp.stop_gradient({x}) * {y} + {x}",
     }.items():
-        yield Row(name, of_one(text))
+        yield Row(name, of_one(text), whole="custom" not in name)
     for name, text in {  # JAX refuses those of values that are differentiated
         "custom_jvp of a closure": (
             "with_jvp(xp, lambda {v}: xp.sin({v}) * {y}, lambda {v}: 2.0 * xp.cos({v}) + {y})({x})"
@@ -299,25 +325,25 @@ def _rows() -> Iterator[Row]:
         ),
     }.items():
         yield Row(name, of_one(text), smooth=False)
-    yield Row("scan", _scan, weight=2.0)
-    yield Row("scan of trees", _scan_tree, weight=2.0)
-    yield Row("scan that passes", _scan_passes)
+    yield Row("scan", _scan, weight=2.0, whole=True)
+    yield Row("scan of trees", _scan_tree, weight=2.0, whole=True)
+    yield Row("scan that passes", _scan_passes, whole=True)
     yield Row("fori_loop", _fori)
-    yield Row("fori_loop to a tensor", _fori_traced, smooth=False)
-    yield Row("while_loop", _while, smooth=False)
+    yield Row("fori_loop to a tensor", _fori_traced, smooth=False, whole=True)
+    yield Row("while_loop", _while, smooth=False, whole=True)
     yield Row("while_loop of values", _while_values, smooth=False)
-    yield Row("cond", _cond)
-    yield Row("cond of closures", _cond_closed)
-    yield Row("jit of trees", _jit_tree)
-    yield Row("vmap of axes", _vmap_axes)
-    yield Row("vmap of two", _vmap_two)
-    yield Row("vmap of loops", _vmap_loop, weight=2.0)
-    yield Row("vmap of ops", _vmap_of_ops, weight=2.0)
-    yield Row("vmap of vmap", _nested_vmap)
-    yield Row("vmap of grad", _per_example)
+    yield Row("cond", _cond, whole=True)
+    yield Row("cond of closures", _cond_closed, whole=True)
+    yield Row("jit of trees", _jit_tree, whole=True)
+    yield Row("vmap of axes", _vmap_axes, whole=True)
+    yield Row("vmap of two", _vmap_two, whole=True)
+    yield Row("vmap of loops", _vmap_loop, weight=2.0, whole=True)
+    yield Row("vmap of ops", _vmap_of_ops, weight=2.0, whole=True)
+    yield Row("vmap of vmap", _nested_vmap, whole=True)
+    yield Row("vmap of grad", _per_example, whole=True)
     for name in ("jacfwd", "jacrev", "hessian"):
-        yield Row(name, _jacobian(name))
-    yield Row("linearize", _linearize)
+        yield Row(name, _jacobian(name), whole=True)
+    yield Row("linearize", _linearize, whole=True)
 
 
 ROWS = tuple(_rows())

@@ -1,4 +1,4 @@
-"""Program: a random program as Python text over a namespace `xp`, so that it runs on Tensorken and on JAX alike."""
+"""Program: a random program as Python text over a namespace `xp`, so that it runs on Tensorken and on JAX."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import functools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from oracles.programs import rules
+from core.tests.random_programs import rules
 
 Array = np.ndarray[Any, Any]
 
@@ -65,10 +65,19 @@ class Step:
 
 @dataclass(frozen=True)
 class Program:
-    """Leaves and steps, in an order in which they can be computed."""
+    """Leaves and steps, in an order in which they can be computed.
+
+    Attributes:
+        leaves: the inputs.
+        steps: the assignments.
+        smooth: whether its derivatives can be compared.
+        whole: whether all values are small whole numbers, so that sums and products in any order are equal.
+    """
 
     leaves: tuple[Leaf, ...]
     steps: tuple[Step, ...]
+    smooth: bool = False
+    whole: bool = False
 
     @property
     def ends(self) -> tuple[str, ...]:
@@ -91,7 +100,7 @@ class Program:
         leaves = [leaf for leaf in self.leaves if leaf.name in used]
         known = {*made, *(leaf.name for leaf in leaves)}
         leaves += [Leaf(name, np.asarray((values or {})[name])) for name in sorted(used - known)]
-        return Program(tuple(leaves), tuple(steps))
+        return replace(self, leaves=tuple(leaves), steps=tuple(steps))
 
     def needed(self, steps: Sequence[Step]) -> Program:
         """Those steps and all that they are computed from."""
@@ -110,7 +119,7 @@ class Program:
         lines = ["import numpy as np", "import tensorken as tk"]
         found = [name for name in rules.NAMES if f"{name}(" in text]
         if found:
-            lines.append(f"from oracles.programs.rules import {', '.join(found)}")
+            lines.append(f"from core.tests.random_programs.rules import {', '.join(found)}")
         if any(re.search(r"\b(inf|nan)\b", leaf.text) for leaf in self.leaves):
             lines.append("from math import inf, nan")
         lines += [f"def f(xp, {', '.join(leaf.name for leaf in self.leaves)}):"]

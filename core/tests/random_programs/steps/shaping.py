@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from oracles.programs.draft import DTYPES, LARGEST, Draft, Value
-from oracles.programs.steps.row import Row
+from core.tests.random_programs.draft import DTYPES, LARGEST, Draft, Value
+from core.tests.random_programs.steps.row import Row
 
 
 def has_axes(x: Value) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from oracles.programs.draft import DTYPES, FLOATS, INTS, Draft, Value
-from oracles.programs.steps.row import Row
+from core.tests.random_programs.steps.row import Row
+
+from core.tests.random_programs.draft import DTYPES, FLOATS, INTS, Draft, Value
 
 NUMBERS = (*FLOATS, *INTS)
 
@@ -178,8 +179,9 @@ def _rows() -> Iterator[Row]:
     yield Row("take", _take, exact=True)
     yield Row("take_along_axis", _take_along, exact=True)
     for name in ("set", "add", "subtract", "multiply", "divide", "min", "max"):
-        yield Row(f"at {name}", _update(name), exact=name in ("set", "min", "max"))
-    yield Row("at add of places", _at_places)
+        exact = name in ("set", "min", "max")
+        yield Row(f"at {name}", _update(name), exact=exact, whole=name != "divide")
+    yield Row("at add of places", _at_places, whole=True)
 
 
 ROWS = tuple(_rows())

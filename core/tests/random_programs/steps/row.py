@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from oracles.programs.draft import Draft
+from core.tests.random_programs.draft import Draft
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,7 @@ class Row:
         draw: writes the expression of a step, with operands of a draft; None if nothing fits.
         exact: whether it rounds nothing.
         smooth: whether it has derivatives of all orders almost everywhere.
+        whole: whether it rounds nothing where all operands are small whole numbers; if not given, as `exact`.
         weight: how often it is drawn, beside others.
     """
 
@@ -25,3 +26,10 @@ class Row:
     exact: bool = False
     smooth: bool = True
     weight: float = 1.0
+    whole: bool | None = None
+
+    def fits(self, smooth: bool, whole: bool) -> bool:
+        """Whether programs of that kind may have such steps."""
+        return (self.smooth or not smooth) and (
+            not whole or (self.exact if self.whole is None else self.whole)
+        )

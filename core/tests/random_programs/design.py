@@ -1,0 +1,99 @@
+"""By design: where ways to run a program differ on purpose; `docs/numerics.md` says so to users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from core.tests.random_programs.program import Array, Step
+from core.tests.random_programs.steps import elementwise, products
+
+CONTRACTIONS = frozenset(row.name for row in products.ROWS)
+ELEMENTWISE = frozenset(row.name for row in elementwise.ROWS)
+
+
+Operands = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A difference that is meant.
+
+    Attributes:
+        reason: why.
+        applies: whether results of a step may differ, from its operands and what eager evaluation gave.
+        where: which elements may, from what was found and what eager evaluation gave.
+    """
+
+    reason: str
+    applies: Callable[[Step, Operands, Sequence[Array]], bool]
+    where: Callable[[Array, Array], Array]
+
+
+def one_not_finite(found: Array, wanted: Array) -> Array:
+    """Elements of which one is not finite."""
+    return np.asarray(~np.isfinite(found) | ~np.isfinite(wanted))
+
+
+def none_finite(found: Array, wanted: Array) -> Array:
+    """Elements that are infinities or NaN both times."""
+    return np.asarray(~np.isfinite(found) & ~np.isfinite(wanted))
+
+
+def zeros(found: Array, wanted: Array) -> Array:
+    """Elements that are zeros both times."""
+    return np.asarray((found == 0) & (wanted == 0))
+
+
+def chooses_zeros(step: Step, operands: Operands, results: Sequence[Array]) -> bool:
+    """Whether one of several zeros is the result."""
+    return any(name in step.text for name in ("max", "min", "clip", "relu", "ptp"))
+
+
+def may_overflow(step: Step, operands: Mapping[str, Array], results: Sequence[Array]) -> bool:
+    """Whether a product or sum of finite operands may be beyond the range, in a step that adds up more than two."""
+    if step.row in ELEMENTWISE:
+        return False
+    for x in operands.values():
+        if x.dtype.kind == "f" and x.size:
+            with np.errstate(all="ignore"):
+                finite = np.abs(x[np.isfinite(x)].astype("float64"))
+            if finite.size and float(finite.max()) >= float(np.finfo(x.dtype).max) ** 0.5 / 32:
+                return any(r.dtype.kind == "f" for r in results)
+    return False
+
+
+def sums_infinities(step: Step, operands: Operands, results: Sequence[Array]) -> bool:
+    """Whether products with infinities are added up, or quotients by zeros."""
+    added = step.row in CONTRACTIONS or any(mark in step.text for mark in ("einsum", "@", "xp.sum("))
+    divided = "xp.sum(" in step.text and " / " in step.text
+    return added and any(
+        x.dtype.kind == "f" and (np.isinf(x).any() or (divided and (x == 0).any())) for x in operands.values()
+    )
+
+
+RULES = (
+    Rule("the maximum and the minimum of 0.0 and -0.0 are either", chooses_zeros, zeros),
+    Rule(
+        "where a sum or a product overflows on the way, infinities and NaN depend on the order of the terms",
+        may_overflow,
+        one_not_finite,
+    ),
+    Rule(
+        "a factor that does not vary along the axes of a sum is taken out of it, an infinite one too",
+        sums_infinities,
+        none_finite,
+    ),
+)
+
+
+def by_design(
+    step: Step, operands: Operands, found: Array, wanted: Array, rules: Sequence[Rule] = RULES
+) -> Array:
+    """Which elements may differ when a step runs in another way."""
+    allowed = np.zeros(wanted.shape, bool)
+    for rule in rules:
+        if rule.applies(step, operands, [wanted]):
+            allowed |= rule.where(found, wanted)
+    return allowed

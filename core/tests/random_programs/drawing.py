@@ -1,0 +1,50 @@
+"""Drawing: the program of a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+
+from core.tests.random_programs.steps import ROWS
+from core.tests.random_programs.steps.row import Row
+
+from core.tests.random_programs.draft import Draft, Refused
+
+STEPS = (4, 14)
+SMOOTH_STEPS = (2, 6)
+
+
+def drawn(
+    seed: int,
+    smooth: bool | None = None,
+    whole: bool = False,
+    weight: Callable[[Row], float] = attrgetter("weight"),
+) -> Draft:
+    """The program of a seed.
+
+    If Tensorken refuses a step, that is the last one, and the draft has the error.
+
+    Args:
+        seed: of all that is drawn.
+        smooth: whether derivatives can be compared; of every third seed if not given.
+        whole: whether all numbers are small and whole, so that nothing is rounded.
+        weight: how often steps of a kind are drawn, beside others.
+    """
+    smooth = seed % 3 == 2 if smooth is None else smooth
+    d = Draft(seed, smooth, whole)
+    table = [row for row in ROWS if row.fits(smooth, whole)]
+    weights = [weight(row) for row in table]
+    if smooth:  # the loss depends on at least these
+        d.leaf(d.choice(((3,), (2, 3), (3, 3))), "float64")
+    count = d.random.randint(*(SMOOTH_STEPS if smooth else STEPS))
+    try:
+        for _ in range(4 * count):
+            (row,) = d.random.choices(table, weights)
+            text = row.draw(d)
+            if text is not None:
+                d.add(row.name, text, row.exact)
+            if sum(step.row != "lying" for step in d.steps) >= count:
+                break
+    except Refused:
+        pass
+    return d

@@ -1,0 +1,255 @@
+"""Judging: a program runs in every way that there is; what they give must be equal, or as near as rounding allows.
+
+Eager evaluation on numpy is what all others are compared with.  Each step runs once more, from the values that its
+operands had, on the reference backend, so no errors come in with them.  The whole program runs on every stack of
+interpreters, under `jit` (from some step on, so that arguments lie in every way) and under `vmap` (of three sets of
+leaves, against a loop).
+"""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from core.tests.random_programs.program import Array, Program
+from core.tests.random_programs.shrinking import shrunk
+
+import tensorken as tk
+from core.tests.random_programs.comparing import (
+    Disagreement,
+    apart,
+    beyond,
+    compared,
+    described,
+    evaluated,
+    numpy_of,
+    of_kind,
+    room_of_program,
+    room_of_step,
+    tensors,
+)
+from core.tests.random_programs.design import by_design
+from core.tests.random_programs.draft import Draft
+from core.tests.support import LAZIES, STACKS
+
+MOST_EXAMPLES = 3
+
+Way = Callable[[Program, Mapping[str, Array], random.Random], Iterator[Disagreement]]
+"""A way to run a program: from it, the values that eager evaluation gave all its names, and choices."""
+
+
+def leaves_of(program: Program) -> dict[str, Array]:
+    """The numbers of the leaves."""
+    return {leaf.name: leaf.values for leaf in program.leaves}
+
+
+def raised(way: str, error: Exception, step: Any = None) -> Disagreement:
+    """An error where a result was expected."""
+    return Disagreement(way, step, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+
+
+def on_reference(program: Program, values: Mapping[str, Array], rng: random.Random) -> Iterator[Disagreement]:
+    """Each step once more on the reference backend, from the values of its operands."""
+    for step in program.steps:
+        operands = {name: values[name] for name in step.operands}
+        try:
+            with tk.use_backend("reference"):
+                found = [numpy_of(x) for x in step(tk, tensors(operands))]
+        except Exception as error:  # noqa: BLE001 -- whatever it raises is judged
+            yield raised("reference", error, step)
+            continue
+        for place, (name, f) in enumerate(zip(step.names, found, strict=True)):
+            w = values[name]
+            if wrong := of_kind(f, w):
+                yield Disagreement("reference", step, wrong)
+                break
+            exact = step.exact or program.whole
+            off = apart(f, w, exact, signs=step.exact and not program.whole)
+            if off.any() and not exact:
+                off &= beyond(f, w, room_of_step(step, operands, place))
+            if off.any():
+                off &= ~by_design(step, operands, f, w)
+            if off.any():
+                yield Disagreement("reference", step, described(f, w, off))
+                break
+
+
+def under_jit(program: Program, values: Mapping[str, Array], rng: random.Random) -> Iterator[Disagreement]:
+    """The program under `jit` from some step on; it has been called with other numbers before."""
+    leaves = leaves_of(program)
+    cut = rng.choice((0, 0, len(program.steps) // 2, len(program.steps) - 1))
+    head, tail = Program(program.leaves, program.steps[:cut]), program.steps[cut:]
+    some = [name for step in tail for name in step.names]
+    ends = tuple(
+        name for name in some if name in program.ends or (len(program.steps) % 2 and rng.random() < 0.2)
+    )
+    before = evaluated(head, leaves)
+    given = tuple(sorted({name for step in tail for name in step.operands} & before.keys()))
+
+    def run(*xs: Any) -> list[Any]:
+        known = dict(zip(given, xs, strict=True))
+        for step in tail:
+            known.update(zip(step.names, step(tk, known), strict=True))
+        return [known[name] for name in ends]
+
+    wanted = [values[name] for name in ends]
+    try:
+        compiled = tk.jit(run)
+        compiled(*[tk.flip(before[name]) for name in given])
+        found = compiled(*[before[name] for name in given])
+    except Exception as error:  # noqa: BLE001 -- whatever it raises is judged
+        yield raised(f"jit from step {cut}", error)
+        return
+    yield from compared(
+        f"jit from step {cut}",
+        program,
+        ends,
+        found,
+        wanted,
+        lambda: room_of_program(program, leaves, ends),
+        [leaves],
+    )
+
+
+def variant(x: Array, number: int) -> Array:
+    """Other numbers of the same kind, for another example."""
+    if not number:
+        return x
+    y = np.roll(x.reshape(-1), number).reshape(x.shape)
+    if x.size > 1:
+        return y
+    if x.dtype.kind == "b":
+        return np.asarray(x ^ (number % 2 == 1))
+    with np.errstate(all="ignore"):
+        return np.asarray(
+            x + np.asarray(number, x.dtype) if x.dtype.kind == "i" else x * 0.5 + number, x.dtype
+        )
+
+
+def exact(x: Any) -> bool:
+    """Whether sums of products of such whole numbers are exact."""
+    return bool((np.abs(numpy_of(x).astype("float64")) < 2.0**20).all())
+
+
+def under_vmap(program: Program, values: Mapping[str, Array], rng: random.Random) -> Iterator[Disagreement]:
+    """The program under `vmap`, in one of three nestings with `jit`, against a loop over the examples."""
+    leaves = leaves_of(program)
+    names = list(leaves)
+    axes: list[int | None] = [
+        None if rng.random() < 0.25 else rng.randrange(leaves[name].ndim + 1) for name in names
+    ]
+    if all(axis is None for axis in axes):
+        axes[0] = 0
+    examples = [
+        {
+            name: leaves[name] if axis is None else variant(leaves[name], k)
+            for name, axis in zip(names, axes, strict=True)
+        }
+        for k in range(rng.randint(1, MOST_EXAMPLES))
+    ]
+    ends = program.ends
+    try:
+        each = [evaluated(program, example) for example in examples]
+    except (
+        tk.errors.TensorkenError
+    ):  # some numbers are refused where they are seen, such as those of singular matrices
+        return
+
+    if program.whole and not all(exact(x) for one in each for x in one.values()):
+        return
+
+    def run(*xs: Any) -> list[Any]:
+        found = program.run(tk, dict(zip(names, xs, strict=True)))
+        return [found[name] for name in ends]
+
+    way, f = rng.choice(
+        (
+            ("vmap", tk.vmap(run, tuple(axes))),
+            ("jit of vmap", tk.jit(tk.vmap(run, tuple(axes)))),
+            ("vmap of jit", tk.vmap(tk.jit(run), tuple(axes))),
+        )
+    )
+    stacked = [
+        examples[0][name] if axis is None else np.stack([example[name] for example in examples], axis)
+        for name, axis in zip(names, axes, strict=True)
+    ]
+    try:
+        found = f(*[tk.tensor(x) for x in stacked])
+    except Exception as error:  # noqa: BLE001 -- whatever it raises is judged
+        yield raised(way, error)
+        return
+    wanted = [np.stack([numpy_of(one[name]) for one in each]) for name in ends]
+
+    def allowed() -> dict[str, Array]:
+        rooms = [room_of_program(program, example, ends) for example in examples]
+        return {name: np.stack([r[name] for r in rooms]) for name in ends}
+
+    yield from compared(way, program, ends, found, wanted, allowed, examples)
+
+
+def on_stack(program: Program, values: Mapping[str, Array], rng: random.Random) -> Iterator[Disagreement]:
+    """The whole program on some stack of interpreters, lazy ones too."""
+    name = rng.choice(sorted(STACKS | LAZIES))
+    leaves, ends = leaves_of(program), program.ends
+    with tk.use_backend((STACKS | LAZIES)[name]):
+        try:
+            results = evaluated(program, leaves)
+            found = [results[end] for end in ends]
+        except Exception as error:  # noqa: BLE001 -- whatever it raises is judged
+            yield raised(name, error)
+            return
+        arrays = [numpy_of(x) for x in found]
+    yield from compared(
+        name,
+        program,
+        ends,
+        arrays,
+        [values[end] for end in ends],
+        lambda: room_of_program(program, leaves, ends),
+        [leaves],
+    )
+
+
+WAYS: dict[str, Way] = {
+    "reference": on_reference,
+    "stack": on_stack,
+    "jit": under_jit,
+    "vmap": under_vmap,
+}
+
+
+def judged(program: Program, seed: int, ways: Mapping[str, Way]) -> Iterator[Disagreement]:
+    """All disagreements of a program."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        values = {name: numpy_of(x) for name, x in evaluated(program, leaves_of(program)).items()}
+        for name, way in ways.items():
+            yield from way(program, values, random.Random(f"{name} {seed}"))
+
+
+def examined(draft: Draft, seed: int, ways: Mapping[str, Way] = WAYS) -> str | None:
+    """The first disagreement about a program that was drawn: what differs, and a small program that shows it."""
+    program = draft.program
+    values = {name: numpy_of(x) for name, x in draft.found.items()}
+    if draft.error is not None:
+        step = program.steps[-1]
+        says = f"{type(draft.error).__name__}: {draft.error}"
+        return f"refused: {step.row}: {says}\n{program.only([step], values).script()}"
+    for name, way in ways.items():
+        if found := first(program, seed, {name: way}):
+            small = shrunk(
+                program, values, lambda other, one={name: way}: first(other, seed, one) is not None
+            )  # type: ignore[misc]
+            return f"{first(small, seed, {name: way}) or found}\n{small.script()}"
+    return None
+
+
+def first(program: Program, seed: int, ways: Mapping[str, Way]) -> Disagreement | None:
+    """The first disagreement about a program, if there is any."""
+    try:
+        return next(judged(program, seed, ways), None)
+    except tk.errors.TensorkenError:  # a smaller program that is no program
+        return None
