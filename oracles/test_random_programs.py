@@ -1,4 +1,4 @@
-"""Random programs against JAX: 20 of them, in the session `deep` 2,000."""
+"""Random programs against JAX: 20 of them, in the session `nightly` 2,000."""
 
 from __future__ import annotations
 

@@ -7,12 +7,12 @@ import warnings
 from typing import Any
 
 import numpy as np
+
 from core.tests.plain import Plain
 from core.tests.random_programs.comparing import MOVED, apart, beyond, moved, room
 from core.tests.random_programs.design import none_finite
 from core.tests.random_programs.drawing import drawn
 from core.tests.random_programs.strategies import traced
-
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.program.names import within

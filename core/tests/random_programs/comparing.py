@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from core.tests.random_programs.design import by_design
-from core.tests.random_programs.program import Array, Program, Step
 
 import tensorken as tk
+from core.tests.random_programs.design import by_design
+from core.tests.random_programs.program import Array, Program, Step
 
 UNITS = 8
 """How many units in the last place a step may be off, without any further question."""

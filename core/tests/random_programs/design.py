@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
 from core.tests.random_programs.program import Array, Step
 from core.tests.random_programs.steps import elementwise, products
 

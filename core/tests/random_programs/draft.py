@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from core.tests.random_programs.program import Array, Leaf, Program, Step
 
 import tensorken as tk
+from core.tests.random_programs.program import Array, Leaf, Program, Step
 
 Shape = tuple[int, ...]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from operator import attrgetter
 
+from core.tests.random_programs.draft import Draft, Refused
 from core.tests.random_programs.steps import ROWS
 from core.tests.random_programs.steps.row import Row
-
-from core.tests.random_programs.draft import Draft, Refused
 
 STEPS = (4, 14)
 SMOOTH_STEPS = (2, 6)

@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from core.tests.random_programs.program import Array, Program
-from core.tests.random_programs.shrinking import shrunk
 
 import tensorken as tk
 from core.tests.random_programs.comparing import (
@@ -33,6 +31,8 @@ from core.tests.random_programs.comparing import (
 )
 from core.tests.random_programs.design import by_design
 from core.tests.random_programs.draft import Draft
+from core.tests.random_programs.program import Array, Program
+from core.tests.random_programs.shrinking import shrunk
 from core.tests.support import LAZIES, STACKS
 
 MOST_EXAMPLES = 3

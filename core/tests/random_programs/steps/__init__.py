@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from core.tests.random_programs.steps.row import Row
-
 from core.tests.random_programs.steps import (
     elementwise,
     flow,
@@ -13,6 +11,7 @@ from core.tests.random_programs.steps import (
     reductions,
     shaping,
 )
+from core.tests.random_programs.steps.row import Row
 
 ROWS: tuple[Row, ...] = (
     *elementwise.ROWS,

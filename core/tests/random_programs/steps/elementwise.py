@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from core.tests.random_programs.steps.row import Row
-
 from core.tests.random_programs.draft import DTYPES, FLOATS, INTS, Draft, Value
+from core.tests.random_programs.steps.row import Row
 
 IN_DOMAIN = {
     "acos": "0.9 * xp.tanh({x})",

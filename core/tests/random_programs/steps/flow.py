@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from core.tests.random_programs.steps.row import Row
-
 from core.tests.random_programs.draft import Draft, Value
+from core.tests.random_programs.steps.row import Row
 
 WIDE = ("float32", "float64")
 SIMPLE = (

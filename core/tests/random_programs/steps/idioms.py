@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from core.tests.random_programs.steps.row import Row
-
 from core.tests.random_programs.draft import FLOATS, INTS, LARGEST, Draft
+from core.tests.random_programs.steps.row import Row
 
 NUMBERS = (*FLOATS, *INTS)
 
