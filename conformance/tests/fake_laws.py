@@ -28,7 +28,7 @@ def two(subject: Subject) -> Iterator[Case]:
 @law("fake.chain", two, level=1, stage=0)
 def chain(subject: Subject, case: Case) -> None:
     """The first case fails."""
-    subject.witness.full((), 0, subject.dtypes()[0])
+    subject.call_counter.full((), 0, subject.dtypes()[0])
     if case.op == "first":
         raise Failure("it always does")
 

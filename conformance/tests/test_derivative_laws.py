@@ -10,7 +10,7 @@ import pytest
 import tensorken as tk
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import LAWS
-from tensorken_conformance.laws.derivatives import (  # noqa: F401 - importing a room enters its laws
+from tensorken_conformance.laws.derivatives import (  # noqa: F401 - importing a module registers its laws
     batches,
     closed_forms,
     decisions,
@@ -19,7 +19,7 @@ from tensorken_conformance.laws.derivatives import (  # noqa: F401 - importing a
     products,
     unchanged,
 )
-from tensorken_conformance.laws.derivatives.situations import situations
+from tensorken_conformance.laws.derivatives.scenarios import scenarios
 from tensorken_conformance.laws.derivatives.ties import TIES
 from tensorken_conformance.running.examine import examine
 from tensorken_conformance.subject import Subject
@@ -272,16 +272,16 @@ def test_right_backends_pass(law, backend):
     assert found_by(law, names, backend) == []
 
 
-def test_what_is_known_only_from_shaken_runs_is_told():
+def test_a_report_says_which_bounds_come_from_monte_carlo_rounding():
     subject = Subject(Fuse(Numpy()), "numpy")
     case = Case("derivatives.duality", "eigh", "float64", detail="3x3")
     result = examine(subject, LAWS[case.law], case)
     assert result.status == "passed"
-    assert "from shaken runs" in result.worst
+    assert "from Monte Carlo rounding" in result.worst
     case = Case("derivatives.duality", "tanh", "float64", detail="2x3")
     assert examine(subject, LAWS[case.law], case).worst == ""
 
 
-def test_every_op_with_derivatives_is_among_the_situations():
-    named = {name for name, _ in situations()}
-    assert {op.name for op in OPS.values() if op.differentiable and op.higher_order is None} <= named
+def test_every_op_with_derivatives_is_among_the_scenarios():
+    named = {name for name, _ in scenarios()}
+    assert {op.name for op in OPS.values() if op.differentiable} <= named

@@ -12,7 +12,7 @@ import tensorken as tk
 from tensorken_conformance.case import Failure
 from tensorken_conformance.laws.errors.mistakes import BUILT_IN, MISTAKES, Mistake, Operands
 from tensorken_conformance.laws.errors.refused import possible, refuse
-from tensorken_conformance.laws.errors.survived import SITUATIONS
+from tensorken_conformance.laws.errors.survived import SCENARIOS
 from tensorken_conformance.running.examine import examine_all
 from tensorken_conformance.subject import Subject
 from tensorken_core import errors
@@ -147,10 +147,10 @@ def answer(error: Any) -> Any:
         (errors.ShapeError(""), "begins with 'add:'"),
         (errors.ShapeError("mul: add: (2,) on wrong"), "begins with 'add:'"),
         (errors.ShapeError("add: (3,) on wrong"), "says '(2,)' in its place"),
-        (errors.ShapeError("add: wrong (2,)"), "says 'Witness(Numpy())' in its place"),
+        (errors.ShapeError("add: wrong (2,)"), "says 'CallCounter(Numpy())' in its place"),
         (errors.ShapeError("add: (2,) wrong" + "!" * 400), "in 300 characters"),
         (errors.ShapeError("add: (2,) on wrong"), ""),
-        (errors.ShapeError("add: (2,) on Witness(Numpy())"), ""),
+        (errors.ShapeError("add: (2,) on CallCounter(Numpy())"), ""),
     ],
 )
 def test_answers_are_looked_at_closely(error: Any, says: str):
@@ -225,15 +225,15 @@ class Drifting(Numpy):
 
 
 @pytest.mark.parametrize(
-    ("backend", "situation", "says"),
+    ("backend", "scenario", "says"),
     [
         (Spilling, "uses", "after inverse-of-a-singular-matrix: an operand was"),
         (Drifting, "accident", "the program 'gradient' gives other bits"),
         (Drifting, "shapes", "the program 'gradient' gives other bits"),
     ],
 )
-def test_what_an_error_leaves_behind_is_found(backend: Any, situation: str, says: str):
-    assert says in failures(backend(), "errors.survived")[situation]
+def test_what_an_error_leaves_behind_is_found(backend: Any, scenario: str, says: str):
+    assert says in failures(backend(), "errors.survived")[scenario]
 
 
 def test_a_backend_that_declares_that_results_vary_may_vary():
@@ -269,8 +269,8 @@ def test_a_choice_that_stays_is_found(monkeypatch: pytest.MonkeyPatch):
     assert "the backend in use was numpy" in found["accident-in-use-backend"]
 
 
-def test_every_situation_raises_what_it_says():
+def test_every_scenario_raises_what_it_says():
     operands = Operands(subject_of(Numpy()))
-    for error, call in SITUATIONS.values():
+    for error, call in SCENARIOS.values():
         with pytest.raises(error):
             call(operands)

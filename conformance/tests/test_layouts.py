@@ -34,7 +34,7 @@ def test_an_operand_has_the_values_that_are_asked_for(layout: str) -> None:
     assert values.shape == VALUES.shape
     repeats = layouts.LAYOUTS[layout].repeats
     assert [bool((np.diff(values, axis=i) == 0).all()) for i in range(2)] == [i in repeats for i in range(2)]
-    for place in (subject.witness, subject.stack):
+    for place in (subject.call_counter, subject.stack):
         x = layouts.laid(subject, layout, values, float32, place)
         np.testing.assert_array_equal(subject.read(x), values)
 
@@ -44,7 +44,7 @@ def test_they_lie_differently() -> None:
     subject = Subject(Fuse(Numpy()), "numpy")
     lies = {}
     for layout in layouts.LAYOUTS:
-        x: Any = layouts.laid(subject, layout, layouts.fitted(layout, VALUES), float32, subject.witness)
+        x: Any = layouts.laid(subject, layout, layouts.fitted(layout, VALUES), float32, subject.call_counter)
         owner = x.representation if x.representation.base is None else x.representation.base
         lies[layout] = (x.representation.strides, owner.size)
     assert lies.pop("number") == lies["whole"]

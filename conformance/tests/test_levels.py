@@ -125,7 +125,7 @@ class Excused(Numpy):
 @pytest.mark.parametrize("backend", [Silent, Excused])
 def test_who_does_nothing_gets_no_level_above_zero(backend):
     subject = Subject(backend(), "nothing")
-    results = list(examine_all(subject, ["host", "honesty", "values.read-back"]))
+    results = list(examine_all(subject, ["host", "declarations", "values.read-back"]))
     level = level_of(results, subject.capabilities)
     assert level is None or level == Level(0)
     assert exit_status(account(results), level) == 1

@@ -39,10 +39,10 @@ PLACE = "conformance.tests.test_missing_ops"
 )
 def test_one_missing_op_fails_one_law(backend: str, in_process: bool) -> None:
     report = make(run(Options(f"{PLACE}:{backend}", depth="smoke", in_process=in_process)))
-    assert {result.case.law for result in report.failures} == {"honesty.levels"}
+    assert {result.case.law for result in report.failures} == {"declarations.levels"}
     assert {result.case.op for result in report.failures} == {"mul"}
     assert sum(report.blocked.values()) == report.counts.failed - len(report.failures) > 40
-    assert set(report.blocked) == {"honesty.levels/mul/int32", "honesty.levels/mul/float32"}
+    assert set(report.blocked) == {"declarations.levels/mul/int32", "declarations.levels/mul/float32"}
     laws = {result.case.law for result in report.results if result.says.startswith("blocked by ")}
     assert {"lifetime.operands-unchanged", "derivatives.duality", "programs.meaning"} <= laws
     assert report.header.level == 0
@@ -54,13 +54,13 @@ def test_so_it_is_in_pytest() -> None:
     case = next(case for case in law.cases(subject) if case.op == "mul")
     none: list[Expectation] = []
     examination = Examination(subject, none)
-    assert examination.examine(law, case).says.startswith("blocked by honesty.levels/mul/")
+    assert examination.examine(law, case).says.startswith("blocked by declarations.levels/mul/")
 
 
 def test_what_fails_beside_it_is_no_part_of_that() -> None:
     subject = load(f"{fake_backends.PLACE}:Wrong")
     law = LAWS["values.read-back"]
     [case] = [case for case in law.cases(subject) if case.id == "values.read-back/full/float32/one"]
-    subject.witness.missing.add("mul")
+    subject.call_counter.missing.add("mul")
     none: list[Expectation] = []
     assert not Examination(subject, none).examine(law, case).says.startswith("blocked")

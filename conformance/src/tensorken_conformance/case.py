@@ -17,7 +17,7 @@ class Case:
 
     Attributes:
         law: the law's id, such as `values.elementwise`.
-        op: the op it is about; for laws about no single op, the name of the situation.
+        op: the op it is about; for laws about no single op, the name of the scenario.
         dtype: of the data, by name; empty where it does not matter.
         shape: the shape class of the operands (rooms.py), or empty.
         values: the value class of the operands (pools.py), or empty.

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tensorken_conformance.call_counter import CallCounter
 from tensorken_conformance.case import Case, Failure
-from tensorken_conformance.witness import Witness
 from tensorken_core.errors import BackendError
 from tensorken_core.host.registry import REGISTRY, SELECTION
 from tensorken_core.language.capabilities import Capabilities
@@ -37,8 +37,8 @@ class Subject:
 
     Attributes:
         backend: the bare backend.
-        witness: the backend with a count of what it ran; the laws on single ops run on it.
-        stack: what a user computes with: the witness, in `Fuse` if the host wraps the backend so.
+        call_counter: the backend with a count of what it ran; the laws on single ops run on it.
+        stack: what a user computes with: the call counter, in `Fuse` if the host wraps the backend so.
         capabilities: what the backend declares.
 
     Raises:
@@ -50,15 +50,15 @@ class Subject:
     ) -> None:
         fused = isinstance(interpreter, Fuse)
         self.backend: RawTensor[Any] = interpreter.raw if isinstance(interpreter, Fuse) else interpreter
-        self.witness = Witness(self.backend)
-        self.stack: RawTensor[Any] = Fuse(self.witness) if fused else self.witness
+        self.call_counter = CallCounter(self.backend)
+        self.stack: RawTensor[Any] = Fuse(self.call_counter) if fused else self.call_counter
         self.name, self.seed, self.depth = name, seed, depth
         self.capabilities = self.backend.capabilities
         if not isinstance(self.capabilities, Capabilities):
             raise BackendError(
                 f"{name}: its capabilities are a {type(self.capabilities).__name__}; declare Capabilities(dtypes=...)"
             )
-        for layer in (self.witness, self.stack, self.backend):
+        for layer in (self.call_counter, self.stack, self.backend):
             REGISTRY.remember(layer, name, "default")
 
     @staticmethod
@@ -77,14 +77,14 @@ class Subject:
         return random.Random(f"{self.seed} {case.id}")
 
     def tensor(self, values: Array, dtype: DType, interpreter: RawTensor[Any] | None = None) -> Tensor:
-        """A tensor of these values, as they are; on the witness if no interpreter is named."""
-        place = self.witness if interpreter is None else interpreter
+        """A tensor of these values, as they are; on the call counter if no interpreter is named."""
+        place = self.call_counter if interpreter is None else interpreter
         flat: Any = np.array(values, dtype.name, order="C").reshape(-1)
         return Tensor(place, place.new(values.shape, memoryview(flat), dtype), values.shape, dtype)
 
     def wrap(self, representation: Any, shape: Shape, dtype: DType) -> Tensor:
-        """What the witness gave, as a tensor."""
-        return Tensor(self.witness, representation, shape, dtype)
+        """What the call counter gave, as a tensor."""
+        return Tensor(self.call_counter, representation, shape, dtype)
 
     def run(self, op: Op, operands: Sequence[Tensor], params: tuple[Any, ...] = ()) -> Any:
         """The op on these operands, with results that have the shape and dtype that its rules give.

@@ -1,4 +1,4 @@
-"""Enclosures: the language on intervals of all that a conforming backend may compute; a room a family of ops."""
+"""Enclosures: the language on intervals of all that a conforming backend may compute."""
 
 from __future__ import annotations
 

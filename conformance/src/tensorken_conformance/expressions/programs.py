@@ -120,7 +120,7 @@ PROGRAMS = ("gradient", "second-gradient", "batch", "drawn-0", "drawn-1", "drawn
 
 def program_text(subject: Subject, name: str) -> str:
     """A program as the backend says it."""
-    return text_of(subject.witness, named(name, subject.seed)(Recorder(subject.witness)))
+    return text_of(subject.call_counter, named(name, subject.seed)(Recorder(subject.call_counter)))
 
 
 def texts(subject: Subject) -> dict[str, str]:

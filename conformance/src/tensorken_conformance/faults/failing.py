@@ -26,14 +26,14 @@ NO_TAN = replace(Numpy.capabilities, unsupported={"tan": "it is not written yet"
 # ---- declarations ------------------------------------------------------------------------------------------
 
 
-@fault("honesty.refuses", "tan")
+@fault("declarations.refuses", "tan")
 class StaleDeclaration(Numpy):
     """tan is declared unsupported, and works."""
 
     capabilities = NO_TAN
 
 
-@fault("honesty.refuses", "tan")
+@fault("declarations.refuses", "tan")
 class RefusesByAssertion(Numpy):
     """tan is declared unsupported, and fails with an AssertionError in place of a refusal."""
 
@@ -43,7 +43,7 @@ class RefusesByAssertion(Numpy):
         raise AssertionError("no tan")
 
 
-@fault("honesty.refuses", "tan")
+@fault("declarations.refuses", "tan")
 class RefusesTooLate(Numpy):
     """tan is declared unsupported, and refused after it has begun to write into its operand."""
 
@@ -54,7 +54,7 @@ class RefusesTooLate(Numpy):
         raise BackendError("tan: it is not written yet")
 
 
-@fault("honesty.refuses", "full")
+@fault("declarations.refuses", "full")
 class AbsentDtypeWorks(Numpy):
     """float16 is not among the dtypes declared, and full makes tensors of it as float32."""
 
@@ -64,7 +64,7 @@ class AbsentDtypeWorks(Numpy):
         return super().full(shape, value, DTYPES["float32"] if dtype.name == "float16" else dtype)
 
 
-@fault("honesty.levels", "floor", crude=True)
+@fault("declarations.levels", "floor", crude=True)
 class DeclaredButMissing(Numpy):
     """floor is not written, and not declared unsupported."""
 
@@ -72,21 +72,21 @@ class DeclaredButMissing(Numpy):
         raise NotImplementedError("floor")
 
 
-@fault("honesty.levels", "dtypes")
+@fault("declarations.levels", "dtypes")
 class DeclaresNothing(Numpy):
     """The backend works, and declares nothing."""
 
     capabilities = Capabilities()
 
 
-@fault("honesty.declared-errors", "ulp")
+@fault("declarations.entries", "ulp")
 class DeclaresUnknownOp(Numpy):
     """An error is declared for an op that there is not, so what was meant is not declared."""
 
     capabilities = replace(Numpy.capabilities, ulp={"sqroot": 1})
 
 
-@fault("honesty.own-work", "floor")
+@fault("declarations.own-work", "floor")
 class SilentFallback(Reference):
     """floor hands its operand to numpy, and does not say so."""
 

@@ -22,7 +22,7 @@ class Fault:
     """One way of being wrong, and the law that it must not get past.
 
     Attributes:
-        family: the room that it is declared in.
+        family: the module that it is declared in.
         name: the name of its class or function, in words.
         law: the id of the law that it is aimed at.
         ops: the ops that it touches; none: it is not about single ops.

@@ -1,9 +1,9 @@
-"""The laws, a room for each family; importing this package enters them all into the table."""
+"""The laws, one module for each family; importing this package registers them all."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 
-for _room in pkgutil.walk_packages(__path__, f"{__name__}."):
-    importlib.import_module(_room.name)
+for _module in pkgutil.walk_packages(__path__, f"{__name__}."):
+    importlib.import_module(_module.name)

@@ -88,7 +88,7 @@ def contracted_views(subject: Subject, case: Case) -> None:
     """
     shape_a, shape_b, axes = PATTERNS[case.op][case.shape]
     dtype = DTYPES[case.dtype]
-    place = subject.witness if case.op == RAW else subject.stack
+    place = subject.call_counter if case.op == RAW else subject.stack
     count = int(np.prod([shape_a[i] for i in axes], dtype=int))
     a, b = numbers(subject, case, "a", shape_a, count), numbers(subject, case, "b", shape_b, count)
     firsts, seconds = [chains.possible(subject, case.dtype, len(s)) for s in (shape_a, shape_b)]

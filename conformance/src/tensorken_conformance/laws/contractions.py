@@ -337,7 +337,7 @@ def check_contractions(subject: Subject, case: Case) -> Measured | None:
     The bound: Higham, section 3.1 and, for matrices, 3.5.
     """
     given, dtype, pattern = problem(subject, case), DTYPES[case.dtype], PATTERNS[case.op][case.shape]
-    place = subject.witness if case.op == RAW else subject.stack
+    place = subject.call_counter if case.op == RAW else subject.stack
     reason = subject.capabilities.why_not(RAW, case.dtype)
     if reason and case.op != RAW:
         raise Unsupported(f"{RAW}: {reason}")

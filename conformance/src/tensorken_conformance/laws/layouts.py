@@ -204,10 +204,14 @@ def check_layouts(subject: Subject, case: Case) -> None:
         plain = []
         for one in some:
             operands = [subject.tensor(x, d) for x, d in zip(one.values, dtypes, strict=True)]
-            plain.append(subject.read(subject.run(op, [*operands, *beside(subject.witness)], params)))
-        places = [subject.witness] if subject.stack is subject.witness else [subject.witness, subject.stack]
+            plain.append(subject.read(subject.run(op, [*operands, *beside(subject.call_counter)], params)))
+        places = (
+            [subject.call_counter]
+            if subject.stack is subject.call_counter
+            else [subject.call_counter, subject.stack]
+        )
         for place in places:
-            way = "" if place is subject.witness else " as a user has it"
+            way = "" if place is subject.call_counter else " as a user has it"
             for one, want in zip(some, plain, strict=True):
                 operands = [
                     layouts.laid(subject, name, x, d, place)

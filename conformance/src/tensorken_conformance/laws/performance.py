@@ -299,7 +299,7 @@ def _uploaded(subject: Subject, task: Task, values: Values) -> list[Any]:
     """The operands on the interpreter that computes; for an upload, as they are."""
     if task is TASKS["upload"]:
         return list(values)
-    place: Any = subject.stack if task.stack else subject.witness
+    place: Any = subject.stack if task.stack else subject.call_counter
     return [
         place.new(x.shape, memoryview(_flat(x)), int32 if x.dtype.kind == "i" else float32) for x in values
     ]
@@ -310,9 +310,9 @@ def _flat(x: Array) -> Any:
 
 
 def _one_run(subject: Subject, task: Task, values: Values) -> float:
-    """Seconds for one run on the witness, the best of three: the first may compile."""
+    """Seconds for one run on the call counter, the best of three: the first may compile."""
     operands = _uploaded(subject, task, values)
-    place = subject.stack if task.stack else subject.witness
+    place = subject.stack if task.stack else subject.call_counter
     first = _repeated(place, task, operands, 1)
     again = 2 if first <= PATIENCE else 1 if first <= 10 * PATIENCE else 0
     return min([first, *(_repeated(place, task, operands, 1) for _ in range(again))])

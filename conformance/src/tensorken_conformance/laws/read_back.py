@@ -64,7 +64,7 @@ def numbers(subject: Subject, case: Case, dtype: DType, count: int) -> Array:
 def read_back(subject: Subject, case: Case) -> None:
     """A tensor made from a buffer, a sequence or one number, whatever it is, reads back as the same bits."""
     dtype, shape = DTYPES[case.dtype], SHAPES[case.shape]
-    place = subject.witness
+    place = subject.call_counter
     if case.op == "full":
         for value in pool(subject, dtype):
             x = subject.wrap(place.full(shape, value, dtype), shape, dtype)
@@ -83,7 +83,7 @@ def read_back(subject: Subject, case: Case) -> None:
 
 def _compare(subject: Subject, says: str, x: Tensor, values: Array) -> None:
     """A tensor has the shape, the dtype and the bits of an array."""
-    place, shape = subject.witness, values.shape
+    place, shape = subject.call_counter, values.shape
     found = (tuple(place.shape(x.representation)), place.dtype(x.representation))
     if found != (shape, x.dtype):
         raise Failure(f"{says}: expected {x.dtype} {shape}, got {found[1]} {found[0]} by dtype() and shape()")

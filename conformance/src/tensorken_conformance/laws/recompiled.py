@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.lifetime import situations
+from tensorken_conformance.laws.lifetime import scenarios
 from tensorken_conformance.operands import chains
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.programs.variations import VARIATIONS, Call, Numbers
@@ -26,7 +26,7 @@ QUICK = ("dtypes", "sizes")
 
 def cases(subject: Subject) -> Iterator[Case]:
     """What varies, in a dtype of each kind, in the deep run in all."""
-    numeric = [dtype for dtype in situations.dtypes(subject) if dtype.kind != "bool"]
+    numeric = [dtype for dtype in scenarios.dtypes(subject) if dtype.kind != "bool"]
     for name, (_, ops) in VARIATIONS.items():
         if subject.depth == "smoke" and name not in QUICK:
             continue
@@ -40,7 +40,7 @@ def cases(subject: Subject) -> Iterator[Case]:
                 break
 
 
-@law(ID, cases, level=4, needs=situations.needs, stage=3)
+@law(ID, cases, level=4, needs=scenarios.needs, stage=3)
 def recompiled(subject: Subject, case: Case) -> None:
     """Compiled functions that are called in turn, each for several kinds of arguments, give what they give alone.
 

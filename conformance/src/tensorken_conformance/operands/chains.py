@@ -134,7 +134,7 @@ def lying(
     dtype: DType,
     place: RawTensor[Any] | None = None,
 ) -> Tensor:
-    """A tensor with these values (fitted), made by the movements of a chain; on the witness if no place is named."""
+    """A tensor with these values (fitted), made by the movements of a chain; on the call counter by default."""
     source, ops = origin(chain, values)
     x = subject.tensor(source, dtype, place)
     for op, params in ops:

@@ -126,5 +126,5 @@ def _prepared(op: Op, operands: Sequence[Array]) -> list[Array]:
 def tensors_of(
     subject: Subject, op: Op, sample: Sample, dtype: DType, interpreter: RawTensor[Any] | None = None
 ) -> list[Tensor]:
-    """These operands as tensors, on the witness if no interpreter is named."""
+    """These operands as tensors, on the call counter if no interpreter is named."""
     return [subject.tensor(x, kind, interpreter) for x, kind in values_of(op, sample, dtype)]

@@ -122,7 +122,7 @@ def operand(
         shape: the name of the class.
         values: of the class's shape, or of any other for a plain class.
         dtype: of the operand.
-        interpreter: where to make it; on the witness if None.
+        interpreter: where to make it; on the call counter if None.
     """
     movement = class_of(shape).movement
     if not movement:

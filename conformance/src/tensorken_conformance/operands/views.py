@@ -64,7 +64,7 @@ def fitted(view: str, values: Array) -> Array:
 def viewed(
     subject: Subject, view: str, values: Array, dtype: DType, interpreter: RawTensor[object] | None = None
 ) -> Tensor:
-    """A tensor with these values, which `fitted` gave, made as the view says, on the witness by default."""
+    """A tensor with these values, which `fitted` gave, made as the view says, on the call counter by default."""
     if view == "plain" or not values.ndim:
         return subject.tensor(values, dtype, interpreter)
     op, source = _SOURCES[view]

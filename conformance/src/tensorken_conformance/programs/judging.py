@@ -112,7 +112,7 @@ def _run(subject: Subject, program: Program, place: RawTensor[Any]) -> list[Tens
             tensors.append(subject.tensor(node.values, node.dtype, place))
             continue
         tensors.append(_step(number, node, [tensors[i] for i in node.operands]))
-        if any(OPS[op].body is not None and not subject.witness.has(OPS[op]) for op in node.ops):
+        if any(OPS[op].body is not None and not subject.call_counter.has(OPS[op]) for op in node.ops):
             place.settle(tensors[-1].representation)
     return tensors
 

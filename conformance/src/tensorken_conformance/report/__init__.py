@@ -1,1 +1,1 @@
-"""Reports: what a run has found, for people and for machines; a room for each form."""
+"""Reports: what a run has found, for people and for machines."""

@@ -16,7 +16,7 @@ HOST_LAWS = "host"
 """The group of laws for which the backend need not run anything."""
 
 
-ABOUT_MISSING_OPS = ("honesty.levels", "honesty.refuses")
+ABOUT_MISSING_OPS = ("declarations.levels", "declarations.refuses")
 """The laws on what a backend lacks: the first fails for each op that it lacks and does not declare."""
 
 
@@ -54,12 +54,12 @@ def examine(subject: Subject, law: Law, case: Case, failed: Container[str] = ())
     blocked = next((need for need in law.needs(case) if need in failed), None)
     if blocked:
         return Result(case, "failed", level, f"blocked by {blocked}")
-    if law.group not in (HOST_LAWS, "honesty") and case.dtype:
+    if law.group not in (HOST_LAWS, "declarations") and case.dtype:
         reason = subject.capabilities.why_not(case.op, case.dtype)
         if reason:
             return Result(case, "unsupported", level, reason)
-    subject.witness.missing.clear()
-    before, start = subject.witness.calls, time.perf_counter()
+    subject.call_counter.missing.clear()
+    before, start = subject.call_counter.calls, time.perf_counter()
     status: Status = "passed"
     measured: Measured | None = None
     says = ""
@@ -82,7 +82,7 @@ def examine(subject: Subject, law: Law, case: Case, failed: Container[str] = ())
         expected = "; expected a result" if isinstance(error, TensorkenError) else ""
         says = f"{kind}: {' '.join(str(error).split())}{expected}"
         status, script = "failed", default_script(subject, case)
-    seconds, calls = time.perf_counter() - start, subject.witness.calls - before
+    seconds, calls = time.perf_counter() - start, subject.call_counter.calls - before
     if status == "passed" and not calls and law.group != HOST_LAWS:
         status, says = "failed", "nothing ran on the backend, so this proves nothing"
         script = default_script(subject, case)
@@ -99,7 +99,9 @@ def _missing(subject: Subject, law: Law, case: Case, failed: Container[str]) -> 
     if law.id in ABOUT_MISSING_OPS:
         return ""
     dtypes = [case.dtype, *(dtype for dtype in DTYPES if dtype != case.dtype)]
-    ids = (Case(ABOUT_MISSING_OPS[0], op, d).id for op in sorted(subject.witness.missing) for d in dtypes)
+    ids = (
+        Case(ABOUT_MISSING_OPS[0], op, d).id for op in sorted(subject.call_counter.missing) for d in dtypes
+    )
     return next((id for id in ids if id in failed), "")
 
 

@@ -34,7 +34,7 @@ STRIKES = 2
 RESTARTS = 100
 """How many crashes end a run."""
 
-A_HANG = 10
+CRASHES_PER_HANG = 10
 """For how many crashes a hang counts there: each takes as long as a case may."""
 
 LAW_LIMIT = 20
@@ -402,7 +402,7 @@ class _Crew:
         reason += f", {TOLD}" if hung and job.rest else ""
         seconds = time.monotonic() - member.heard
         job = job.rest or job
-        self._crashes += A_HANG if hung else 1
+        self._crashes += CRASHES_PER_HANG if hung else 1
         op = ""
         if member.case:
             case = Case.parse(member.case)

@@ -14,15 +14,15 @@ import tensorken as tk
 from tensorken_conformance.case import Case, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.bounds import Bounds, certified, enclosed, measured, require_equal
-from tensorken_conformance.laws.derivatives.situations import (
+from tensorken_conformance.laws.derivatives.scenarios import (
     SMOKE,
-    Situation,
+    Scenario,
     constant_ops,
     dyadic,
     main_dtype,
     needed,
     result_of,
-    situations,
+    scenarios,
     tensors,
 )
 from tensorken_conformance.subject import Array, Subject
@@ -45,30 +45,30 @@ def ways(count: int) -> dict[str, Axes]:
     return found
 
 
-def candidates(subject: Subject) -> Iterator[tuple[Situation, DType]]:
+def candidates(subject: Subject) -> Iterator[tuple[Scenario, DType]]:
     """Each op, with derivatives or without, and each function; and its dtype."""
     dtype = main_dtype(subject)
     if dtype is not None:
-        yield from [(s, dtype) for s in situations().values() if s.main]
+        yield from [(s, dtype) for s in scenarios().values() if s.main]
     yield from constant_ops(subject)
 
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Each candidate, batched in each way; but in a deep run functions have one, the quick run has one of them."""
-    for situation, dtype in candidates(subject):
-        if subject.depth == "smoke" and situation.name != SMOKE:
+    for scenario, dtype in candidates(subject):
+        if subject.depth == "smoke" and scenario.name != SMOKE:
             continue
-        known = ways(len(situation.draw(random.Random(0))))
-        for way in known if situation.is_op or subject.depth == "deep" else [*known][-1:]:
-            yield Case("derivatives.vmap", situation.name, dtype.name, detail=f"{situation.detail}@{way}")
+        known = ways(len(scenario.draw(random.Random(0))))
+        for way in known if scenario.is_op or subject.depth == "deep" else [*known][-1:]:
+            yield Case("derivatives.vmap", scenario.name, dtype.name, detail=f"{scenario.detail}@{way}")
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Examples of a situation, and directions for each.
+    """Examples of a scenario, and directions for each.
 
     Attributes:
-        situation: what is computed.
+        scenario: what is computed.
         dtype: of the floats.
         kind: the dtype of the result.
         axes: along which axis the examples of each operand lie; None for one that they share.
@@ -78,7 +78,7 @@ class Batch:
         pulls: a cotangent for each example.
     """
 
-    situation: Situation
+    scenario: Scenario
     dtype: DType
     kind: DType
     axes: Axes
@@ -90,8 +90,8 @@ class Batch:
     def one(self, place: RawTensor[Any], k: int) -> list[Tensor]:
         """The value, the tangent and the cotangents of one example."""
         operands = tensors(place, self.examples[k], self.dtype)
-        y = self.situation.function(*operands)
-        if not self.situation.variables:
+        y = self.scenario.function(*operands)
+        if not self.scenario.variables:
             return [y]
         pushed = self._push(operands, tensors(place, self.pushes[k], self.dtype))
         return [y, pushed, *self._pull(operands, tensors(place, [self.pulls[k]], self.kind)[0])]
@@ -101,9 +101,9 @@ class Batch:
         operands = [
             self._stacked(place, [e[i] for e in self.examples], axis) for i, axis in enumerate(self.axes)
         ]
-        mapped: Any = tk.vmap(self.situation.function, self.axes, self.out_axis)
+        mapped: Any = tk.vmap(self.scenario.function, self.axes, self.out_axis)
         y = mapped(*operands)
-        places = self.situation.variables
+        places = self.scenario.variables
         if not places:
             return [y]
         count, axes = len(operands), tuple([self.axes[i] for i in places])
@@ -128,14 +128,14 @@ class Batch:
         ]
 
     def _push(self, operands: Sequence[Tensor], v: Sequence[Tensor]) -> Tensor:
-        places = self.situation.variables
+        places = self.scenario.variables
         at = [operands[i] for i in places]
-        return tk.jvp(self.situation.along(operands, places), at, v)[1]  # type: ignore[no-any-return]
+        return tk.jvp(self.scenario.along(operands, places), at, v)[1]  # type: ignore[no-any-return]
 
     def _pull(self, operands: Sequence[Tensor], u: Tensor) -> list[Tensor]:
-        places = self.situation.variables
+        places = self.scenario.variables
         at = [operands[i] for i in places]
-        return list(tk.vjp(self.situation.along(operands, places), *at)[1](u))
+        return list(tk.vjp(self.scenario.along(operands, places), *at)[1](u))
 
     def _stacked(self, place: RawTensor[Any], rows: Sequence[Array], axis: int | None) -> Tensor:
         values = rows[0] if axis is None else np.stack(rows, axis=axis)
@@ -146,17 +146,17 @@ class Batch:
 def vmap(subject: Subject, case: Case) -> Measured:
     """vmap is a loop over examples, also of derivatives; the derivatives of vmap are those of the loop."""
     detail, _, way = case.detail.rpartition("@")
-    named = situations().get((case.op, detail))
-    situation = named or next(s for s, _ in constant_ops(subject) if s.name == case.op)
+    named = scenarios().get((case.op, detail))
+    scenario = named or next(s for s, _ in constant_ops(subject) if s.name == case.op)
     rng, dtype = subject.random(case), DTYPES[case.dtype]
-    batch = _drawn(subject, situation, dtype, way, rng)
+    batch = _drawn(subject, scenario, dtype, way, rng)
     rows = [enclosed(subject, functools.partial(batch.one, k=k)) for k in range(SIZE)]
     value, *derivatives = [_stacked(parts, batch.out_axis) for parts in zip(*rows, strict=True)]
     expected, names = [value], ["vmap"]
     if derivatives:
         pushed = derivatives[0]
         pulled = list(zip(*[row[2:] for row in rows], strict=True))
-        axes = [batch.axes[i] for i in situation.variables]
+        axes = [batch.axes[i] for i in scenario.variables]
         expected += [pushed, *[_stacked(parts, 0) for parts in pulled], pushed]
         expected += [_gathered(parts, axis) for parts, axis in zip(pulled, axes, strict=True)]
         names += ["vmap of jvp", *["vmap of vjp"] * len(axes), "jvp of vmap", *["vjp of vmap"] * len(axes)]
@@ -166,20 +166,20 @@ def vmap(subject: Subject, case: Case) -> Measured:
     return measured([*bounds, *expected])
 
 
-def _drawn(subject: Subject, situation: Situation, dtype: DType, way: str, rng: random.Random) -> Batch:
-    drawn = [situation.draw(rng) for _ in range(SIZE)]
+def _drawn(subject: Subject, scenario: Scenario, dtype: DType, way: str, rng: random.Random) -> Batch:
+    drawn = [scenario.draw(rng) for _ in range(SIZE)]
     axes = ways(len(drawn[0]))[way]
     examples = [
         [drawn[0][i] if axis is None else drawn[k][i] for i, axis in enumerate(axes)] for k in range(SIZE)
     ]
-    pushes = [[dyadic(rng, examples[0][i].shape) for i in situation.variables] for _ in range(SIZE)]
-    for j, i in enumerate(situation.variables):
+    pushes = [[dyadic(rng, examples[0][i].shape) for i in scenario.variables] for _ in range(SIZE)]
+    for j, i in enumerate(scenario.variables):
         if axes[i] is None:
             for k in range(1, SIZE):
                 pushes[k][j] = pushes[0][j]
-    shape, kind = result_of(subject, situation, examples[0], dtype)
+    shape, kind = result_of(subject, scenario, examples[0], dtype)
     pulls = [dyadic(rng, shape) for _ in range(SIZE)]
-    return Batch(situation, dtype, kind, axes, -1 if way == "last" else 0, examples, pushes, pulls)
+    return Batch(scenario, dtype, kind, axes, -1 if way == "last" else 0, examples, pushes, pulls)
 
 
 def _stacked(parts: Sequence[Bounds], axis: int) -> Bounds:

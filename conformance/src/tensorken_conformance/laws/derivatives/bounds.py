@@ -19,7 +19,7 @@ from tensorken_conformance.enclosure import Enclosure, Interval, interval
 from tensorken_conformance.enclosure.errors import EXACT, Errors
 from tensorken_conformance.enclosure.interpreter import RULES
 from tensorken_conformance.enclosure.interval import chosen, exactly, hull
-from tensorken_conformance.laws.derivatives.shaken import exaggerated, shaken
+from tensorken_conformance.laws.derivatives.monte_carlo_rounding import exaggerated, monte_carlo_bounds
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DTYPES, DType, bool_, float64
@@ -43,7 +43,7 @@ class Bounds:
         low: the lower ends.
         high: the upper ends.
         maybe_nan: where the element may be NaN.
-        estimated: how many elements have bounds from shaken runs, as the intervals say too little.
+        estimated: how many elements have bounds from Monte Carlo rounding, as the intervals say too little.
         unknown: how many elements have no bounds that say anything.
 
     >>> near = Bounds(np.array([1.0, 2.0]), np.array([1.5, 2.0]))
@@ -258,7 +258,7 @@ def _unrounded(name: str, result: Interval, a: Interval, b: Interval) -> Interva
 
 
 def enclosed(subject: Subject, computation: Computation) -> list[Bounds]:
-    """The bounds of what the computation gives: from intervals, and where these say too little from shaken runs.
+    """The bounds of what the computation gives: from intervals, and else from Monte Carlo rounding.
 
     An interval says too little if it leaves open half of the digits: if it is wider than the root of the unit roundoff,
     relative to the largest number of its tensor, or to 1, the size of operands and directions.
@@ -275,7 +275,7 @@ def enclosed(subject: Subject, computation: Computation) -> list[Bounds]:
             return bounds
     except NotEnclosedError:
         bounds, vague = [], []
-    runs = shaken(subject.capabilities, computation)
+    runs = monte_carlo_bounds(subject.capabilities, computation)
     if bounds:
         found = [_filled(*facts) for facts in zip(bounds, vague, runs, strict=True)]
     else:
@@ -343,6 +343,6 @@ def measured(bounds: Iterable[Bounds]) -> Measured:
             [b.unknown for b in listed],
         )
     )
-    notes = [f"{estimated} of {total} bounds are from shaken runs"] if estimated else []
+    notes = [f"{estimated} of {total} bounds are from Monte Carlo rounding"] if estimated else []
     notes += [f"{unknown} of {total} are not known"] if unknown else []
     return Measured(worst="; ".join(notes))

@@ -15,7 +15,7 @@ import tensorken as tk
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.bounds import certified, measured
-from tensorken_conformance.laws.derivatives.situations import dyadic, main_dtype, needed, tensors, uniform
+from tensorken_conformance.laws.derivatives.scenarios import dyadic, main_dtype, needed, tensors, uniform
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS

@@ -19,7 +19,7 @@ from tensorken_conformance.laws.derivatives.bounds import (
     require_equal,
     require_within,
 )
-from tensorken_conformance.laws.derivatives.situations import main_dtype, needed, tensors
+from tensorken_conformance.laws.derivatives.scenarios import main_dtype, needed, tensors
 from tensorken_conformance.subject import Subject
 from tensorken_core.errors import GradientError
 from tensorken_core.language.dtypes import DTYPES, int32

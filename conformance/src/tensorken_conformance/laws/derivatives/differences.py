@@ -26,13 +26,13 @@ from tensorken_conformance.laws.derivatives.bounds import (
     require_equal,
     require_within,
 )
-from tensorken_conformance.laws.derivatives.situations import (
-    Situation,
+from tensorken_conformance.laws.derivatives.scenarios import (
+    Scenario,
     cases_of,
     dyadic,
     needed,
-    situation_of,
-    situations,
+    scenario_of,
+    scenarios,
     tensors,
 )
 from tensorken_conformance.subject import Array, Subject
@@ -48,17 +48,17 @@ TRIES = 5
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each situation whose values are smooth, for the first derivative and the second."""
+    """Each scenario whose values are smooth, for the first derivative and the second."""
     for case in cases_of("derivatives.differences", main=True)(subject):
-        if not situations()[case.op, case.detail].crossing and case.op not in NOT_SMOOTH:
+        if not scenarios()[case.op, case.detail].crossing and case.op not in NOT_SMOOTH:
             yield case
 
 
 class Stretch:
-    """A short way from the operands of a situation to others, along which it is differentiated.
+    """A short way from the operands of a scenario to others, along which it is differentiated.
 
     Args:
-        situation: what is differentiated.
+        scenario: what is differentiated.
         dtype: of the floats.
         rng: where the numbers come from.
         step: how long the way is, as a part of the distance to another point of the size of the operands.
@@ -66,11 +66,11 @@ class Stretch:
     """
 
     def __init__(
-        self, situation: Situation, dtype: DType, rng: random.Random, step: float, second: bool
+        self, scenario: Scenario, dtype: DType, rng: random.Random, step: float, second: bool
     ) -> None:
-        self.situation, self.dtype, self.second = situation, dtype, second
-        self.places = situation.variables
-        self.middle = [x.astype(dtype.name) if x.dtype.kind == "f" else x for x in situation.draw(rng)]
+        self.scenario, self.dtype, self.second = scenario, dtype, second
+        self.places = scenario.variables
+        self.middle = [x.astype(dtype.name) if x.dtype.kind == "f" else x for x in scenario.draw(rng)]
         self.step = step
         self.tangents = [dyadic(rng, self.middle[i].shape) for i in self.places]
         self.way = [dyadic(rng, self.middle[i].shape) for i in self.places]
@@ -88,7 +88,7 @@ class Stretch:
 
     def value(self, place: RawTensor[Any], operands: list[Tensor], at: Sequence[Tensor]) -> Tensor:
         """What is differentiated along the way."""
-        f = self.situation.along(operands, self.places)
+        f = self.scenario.along(operands, self.places)
         if not self.second:
             return f(*at)
         return tk.jvp(f, at, tensors(place, self.tangents, self.dtype))[1]  # type: ignore[no-any-return]
@@ -115,13 +115,13 @@ def differences(subject: Subject, case: Case) -> Measured:
     The derivative is enclosed on all of the way from a to b.  Where that cannot be, central differences with steps of
     two sizes are taken, whose own distance says how far they are off (L. F. Richardson, 1911).
     """
-    dtype, rng, situation = DTYPES[case.dtype], subject.random(case), situation_of(case)
+    dtype, rng, scenario = DTYPES[case.dtype], subject.random(case), scenario_of(case)
     precision = PRECISION[dtype.name]
     notes: list[Bounds] = []
     for second in (False, True):
         for _ in range(TRIES):
-            near = Stretch(situation, dtype, rng, precision**0.5, second)
-            far = Stretch(situation, dtype, rng, precision**0.25, second)
+            near = Stretch(scenario, dtype, rng, precision**0.5, second)
+            far = Stretch(scenario, dtype, rng, precision**0.25, second)
             found = _by_mean_value(subject, case, near) or _by_richardson(subject, case, far)
             if found:
                 break

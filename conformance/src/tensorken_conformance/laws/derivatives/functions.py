@@ -1,4 +1,4 @@
-"""The functions among the situations: what people differentiate, written with the public functions.
+"""The functions among the scenarios: what people differentiate, written with the public functions.
 
 Each takes its variables, then its constants (indices and conditions), and makes constants from its operands alone, so
 that it runs wherever they live.

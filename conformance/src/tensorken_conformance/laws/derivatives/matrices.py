@@ -11,13 +11,13 @@ import tensorken as tk
 from tensorken_conformance.case import Case, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.bounds import Bounds, certified, measured, require_equal
-from tensorken_conformance.laws.derivatives.situations import (
-    Situation,
+from tensorken_conformance.laws.derivatives.scenarios import (
+    Scenario,
     cases_of,
     dyadic,
     needed,
     result_of,
-    situation_of,
+    scenario_of,
     tensors,
 )
 from tensorken_conformance.subject import Array, Subject
@@ -29,13 +29,13 @@ from tensorken_core.tensor.tensor import Tensor
 @law("derivatives.forward-is-reverse", cases_of("derivatives.forward-is-reverse"), level=3, needs=needed)
 def forward_is_reverse(subject: Subject, case: Case) -> Measured:
     """The Jacobian by forward mode and that by reverse mode are one, wherever local derivatives are finite."""
-    situation, rng = situation_of(case), subject.random(case)
-    dtype, values = DTYPES[case.dtype], situation.draw(rng)
-    places = situation.variables
+    scenario, rng = scenario_of(case), subject.random(case)
+    dtype, values = DTYPES[case.dtype], scenario.draw(rng)
+    places = scenario.variables
 
     def compute(place: RawTensor[Any]) -> list[Tensor]:
-        operands = situation.operands(place, values, dtype)
-        f, at = situation.along(operands, places), [operands[i] for i in places]
+        operands = scenario.operands(place, values, dtype)
+        f, at = scenario.along(operands, places), [operands[i] for i in places]
         every = tuple(range(len(places)))
         return [*tk.jacfwd(f, every)(*at), *tk.jacrev(f, every)(*at)]
 
@@ -61,17 +61,17 @@ def symmetry(subject: Subject, case: Case) -> Measured:
 
     Of ops on matrices, whose bounds are dear, two compositions are taken, but in a deep run.
     """
-    situation, rng = situation_of(case), subject.random(case)
-    dtype, values = DTYPES[case.dtype], situation.draw(rng)
+    scenario, rng = scenario_of(case), subject.random(case)
+    dtype, values = DTYPES[case.dtype], scenario.draw(rng)
     chosen = (
         [*COMPOSITIONS]
-        if situation.enclosed or subject.depth == "deep"
+        if scenario.enclosed or subject.depth == "deep"
         else ["forward over reverse", "reverse over reverse"]
     )
-    weights = dyadic(rng, result_of(subject, situation, values, dtype)[0])
+    weights = dyadic(rng, result_of(subject, scenario, values, dtype)[0])
 
     def compute(place: RawTensor[Any]) -> list[Tensor]:
-        f, z = joined(situation, place, values, weights, dtype)
+        f, z = joined(scenario, place, values, weights, dtype)
         return [COMPOSITIONS[way](f)(z) for way in chosen]
 
     bounds, _ = certified(subject, compute, [f"{case.op}: {way}" for way in chosen])
@@ -84,13 +84,13 @@ def symmetry(subject: Subject, case: Case) -> Measured:
 
 
 def joined(
-    situation: Situation, place: RawTensor[Any], values: list[Array], weights: Array, dtype: Any
+    scenario: Scenario, place: RawTensor[Any], values: list[Array], weights: Array, dtype: Any
 ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
     """The weighted sum of the results as a function of one vector, in which all variables lie end to end."""
-    operands = situation.operands(place, values, dtype)
+    operands = scenario.operands(place, values, dtype)
     (scales,) = tensors(place, [weights], dtype)
-    f = situation.along(operands, situation.variables)
-    shapes = [operands[i].shape for i in situation.variables]
+    f = scenario.along(operands, scenario.variables)
+    shapes = [operands[i].shape for i in scenario.variables]
 
     def weighted(z: Tensor) -> Tensor:
         parts, start = [], 0
@@ -100,5 +100,5 @@ def joined(
             start += size
         return (f(*parts) * scales).sum()
 
-    flat = np.concatenate([values[i].reshape(-1) for i in situation.variables])
+    flat = np.concatenate([values[i].reshape(-1) for i in scenario.variables])
     return weighted, tensors(place, [flat], dtype)[0]

@@ -11,13 +11,13 @@ import tensorken as tk
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.bounds import Bounds, certified, measured, require_equal, total
-from tensorken_conformance.laws.derivatives.situations import (
+from tensorken_conformance.laws.derivatives.scenarios import (
     cases_of,
     choices,
     dyadic,
     needed,
     result_of,
-    situation_of,
+    scenario_of,
     tensors,
 )
 from tensorken_conformance.subject import Array, Subject
@@ -32,16 +32,16 @@ BASIS = 6
 @law("derivatives.duality", cases_of("derivatives.duality", smoke=True), level=3, needs=needed)
 def duality(subject: Subject, case: Case) -> Measured:
     """Reverse mode is the transpose of forward mode: <u, J v> = <J^T u, v>, for each operand alone and for all."""
-    situation, rng = situation_of(case), subject.random(case)
-    dtype, values = DTYPES[case.dtype], situation.draw(rng)
+    scenario, rng = scenario_of(case), subject.random(case)
+    dtype, values = DTYPES[case.dtype], scenario.draw(rng)
     count = {"smoke": 1, "default": 2, "deep": 8}[subject.depth]
     notes: list[Bounds] = []
-    for active in choices(situation.variables):
+    for active in choices(scenario.variables):
         at = [values[i] for i in active]
         pushes = [[dyadic(rng, x.shape) for x in at] for _ in range(count)]
         if subject.depth == "deep" and sum(x.size for x in at) <= BASIS:
             pushes += basis(at)
-        shape, kind = result_of(subject, situation, values, dtype)
+        shape, kind = result_of(subject, scenario, values, dtype)
         pulls = [dyadic(rng, shape) for _ in range(count)]
 
         def compute(
@@ -51,8 +51,8 @@ def duality(subject: Subject, case: Case) -> Measured:
             pulls: Sequence[Array] = pulls,
             kind: DType = kind,
         ) -> list[Tensor]:
-            operands = situation.operands(place, values, dtype)
-            f, at = situation.along(operands, active), [operands[i] for i in active]
+            operands = scenario.operands(place, values, dtype)
+            f, at = scenario.along(operands, active), [operands[i] for i in active]
             pushed = [tk.jvp(f, at, tensors(place, v, dtype))[1] for v in pushes]
             pull_back = tk.vjp(f, *at)[1]
             pulled = [t for u in pulls for t in pull_back(tensors(place, [u], kind)[0])]
@@ -72,19 +72,19 @@ def duality(subject: Subject, case: Case) -> Measured:
 @law("derivatives.linearity", cases_of("derivatives.linearity", main=True), level=3, needs=needed)
 def linearity(subject: Subject, case: Case) -> Measured:
     """Derivatives are linear in the tangent or cotangent: J(8v - w/2) = 8 J v - J w / 2; those of zeros are zeros."""
-    situation, rng = situation_of(case), subject.random(case)
-    dtype, values = DTYPES[case.dtype], situation.draw(rng)
-    active = situation.variables
+    scenario, rng = scenario_of(case), subject.random(case)
+    dtype, values = DTYPES[case.dtype], scenario.draw(rng)
+    active = scenario.variables
     at = [values[i] for i in active]
     v, w = ([dyadic(rng, x.shape) for x in at] for _ in range(2))
-    shape, kind = result_of(subject, situation, values, dtype)
+    shape, kind = result_of(subject, scenario, values, dtype)
     u, z = (dyadic(rng, shape) for _ in range(2))
     pushes = [v, w, [8.0 * a - b / 2.0 for a, b in zip(v, w, strict=True)], [0.0 * a for a in v]]
     pulls = [u, z, 8.0 * u - z / 2.0, 0.0 * u]
 
     def compute(place: RawTensor[Any]) -> list[Tensor]:
-        operands = situation.operands(place, values, dtype)
-        f, at = situation.along(operands, active), [operands[i] for i in active]
+        operands = scenario.operands(place, values, dtype)
+        f, at = scenario.along(operands, active), [operands[i] for i in active]
         pushed = [tk.jvp(f, at, tensors(place, v, dtype))[1] for v in pushes]
         pull_back = tk.vjp(f, *at)[1]
         return [*pushed, *[t for u in pulls for t in pull_back(tensors(place, [u], kind)[0])]]

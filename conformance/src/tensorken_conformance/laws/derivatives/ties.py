@@ -18,7 +18,7 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.derivatives.situations import main_dtype, needed, tensors
+from tensorken_conformance.laws.derivatives.scenarios import main_dtype, needed, tensors
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.errors import RetraceWarning
 from tensorken_core.language.dtypes import DTYPES, DType

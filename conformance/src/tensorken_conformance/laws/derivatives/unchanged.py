@@ -7,12 +7,12 @@ from typing import Any
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.derivatives.situations import (
+from tensorken_conformance.laws.derivatives.scenarios import (
     cases_of,
     choices,
     dyadic,
     needed,
-    situation_of,
+    scenario_of,
 )
 from tensorken_conformance.laws.read_back import bits
 from tensorken_conformance.subject import Subject
@@ -34,11 +34,11 @@ def _checked(subject: Subject, what: str, found: Tensor, like: Tensor) -> None:
 @law("derivatives.cotangent-shape", cases_of("derivatives.cotangent-shape"), level=3, needs=needed)
 def cotangent_shape(subject: Subject, case: Case) -> None:
     """A cotangent has the shape and dtype of its operand, which may be broadcast; a tangent those of the result."""
-    situation, rng = situation_of(case), subject.random(case)
-    dtype, values = DTYPES[case.dtype], situation.draw(rng)
-    operands = situation.operands(subject.stack, values, dtype)
-    for active in choices(situation.variables):
-        f, at = situation.along(operands, active), [operands[i] for i in active]
+    scenario, rng = scenario_of(case), subject.random(case)
+    dtype, values = DTYPES[case.dtype], scenario.draw(rng)
+    operands = scenario.operands(subject.stack, values, dtype)
+    for active in choices(scenario.variables):
+        f, at = scenario.along(operands, active), [operands[i] for i in active]
         y, pull_back = tk.vjp(f, *at)
         for i, x, t in zip(active, at, pull_back(tk.ones_like(y)), strict=True):
             _checked(subject, f"{case.op}: cotangent of operand {i}", t, x)
@@ -50,12 +50,12 @@ def cotangent_shape(subject: Subject, case: Case) -> None:
 @law("derivatives.primal-bits", cases_of("derivatives.primal-bits"), level=3, needs=needed)
 def primal_bits(subject: Subject, case: Case) -> None:
     """Differentiation, nested too, changes no bit of the value of a function; nor does vmap over one example."""
-    situation, rng = situation_of(case), subject.random(case)
-    dtype, values = DTYPES[case.dtype], situation.draw(rng)
-    operands = situation.operands(subject.stack, values, dtype)
-    f, at = situation.along(operands, situation.variables), [operands[i] for i in situation.variables]
-    t = situation.operands(subject.stack, [dyadic(rng, x.shape) for x in values], dtype)
-    v = [t[i] for i in situation.variables]
+    scenario, rng = scenario_of(case), subject.random(case)
+    dtype, values = DTYPES[case.dtype], scenario.draw(rng)
+    operands = scenario.operands(subject.stack, values, dtype)
+    f, at = scenario.along(operands, scenario.variables), [operands[i] for i in scenario.variables]
+    t = scenario.operands(subject.stack, [dyadic(rng, x.shape) for x in values], dtype)
+    v = [t[i] for i in scenario.variables]
 
     def pushed(*at: Tensor) -> Tensor:
         return tk.jvp(f, at, v)[0]  # type: ignore[no-any-return]

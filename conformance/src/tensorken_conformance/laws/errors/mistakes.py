@@ -140,7 +140,7 @@ class Mistake:
     """A call that must be refused.
 
     Attributes:
-        name: of the situation.
+        name: of the scenario.
         group: to which part of the language it belongs.
         error: the class of the exception, exactly.
         words: what the message holds, in this order, but for those in one tuple; it begins with the first.

@@ -60,7 +60,7 @@ def _in_nesting(o: Operands) -> None:
     tk.jvp(tk.grad(f), (o.vector,), (o.vector,))
 
 
-SITUATIONS: dict[str, tuple[type[BaseException], Callable[[Operands], Any]]] = {
+SCENARIOS: dict[str, tuple[type[BaseException], Callable[[Operands], Any]]] = {
     "accident": (Accident, lambda o: _breaks(Accident)(o.vector)),
     "accident-in-grad": (Accident, lambda o: tk.grad(_breaks(Accident))(o.vector)),
     "accident-in-jvp": (Accident, lambda o: tk.jvp(_breaks(Accident), (o.vector,), (o.vector,))),
@@ -86,13 +86,13 @@ SITUATIONS: dict[str, tuple[type[BaseException], Callable[[Operands], Any]]] = {
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each group of mistakes, and each situation."""
+    """Each group of mistakes, and each scenario."""
     if set(MANDATORY_DTYPES) <= set(subject.capabilities.dtypes):
         for group in dict.fromkeys(mistake.group for mistake in possible(subject)):
             yield Case("errors.survived", group)
-        for situation in SITUATIONS:
-            if subject.depth != "smoke" or situation == "accident-in-grad":
-                yield Case("errors.survived", situation)
+        for scenario in SCENARIOS:
+            if subject.depth != "smoke" or scenario == "accident-in-grad":
+                yield Case("errors.survived", scenario)
 
 
 @law("errors.survived", cases, level=4, needs=needs)
@@ -102,8 +102,8 @@ def survived(subject: Subject, case: Case) -> None:
     Be it that a call was refused, that a function of the user's raised, or that it was interrupted.
     """
     watch = Watch(subject)
-    if case.op in SITUATIONS:
-        error, call = SITUATIONS[case.op]
+    if case.op in SCENARIOS:
+        error, call = SCENARIOS[case.op]
         try:
             call(watch.operands)
         except error:
@@ -126,10 +126,10 @@ class Watch:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.operands = Operands(subject)
-        before = subject.witness.counts.copy()
+        before = subject.call_counter.counts.copy()
         self.parts = PROGRAMS
         self.results = self._run()
-        ran = {name for name, count in subject.witness.counts.items() if count > before[name]}
+        ran = {name for name, count in subject.call_counter.counts.items() if count > before[name]}
         if ran & set(subject.capabilities.nondeterministic):
             self.parts = STEADY
             self.results = self._run()

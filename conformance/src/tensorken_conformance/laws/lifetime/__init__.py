@@ -1,1 +1,1 @@
-"""The laws on lifetimes: what becomes of values and memory before, beside and after a call; a room for each law."""
+"""The laws on lifetimes: what becomes of values and memory before, beside and after a call."""

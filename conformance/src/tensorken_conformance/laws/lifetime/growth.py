@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.lifetime import situations
+from tensorken_conformance.laws.lifetime import scenarios
 from tensorken_conformance.subject import Subject
 
 CYCLES = 1000
@@ -128,10 +128,10 @@ def _working_set() -> int:
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each situation on small operands, the simplest of them in each kind of dtype; some on large ones, too."""
-    first = [dtype.name for dtype in situations.dtypes(subject)[:1]]
-    names = tuple(situations.SITUATIONS) if subject.depth == "deep" else TYPICAL
-    for case in situations.cases("lifetime.growth", subject, tuple(ROWS), names):
+    """Each scenario on small operands, the simplest of them in each kind of dtype; some on large ones, too."""
+    first = [dtype.name for dtype in scenarios.dtypes(subject)[:1]]
+    names = tuple(scenarios.SCENARIOS) if subject.depth == "deep" else TYPICAL
+    for case in scenarios.cases("lifetime.growth", subject, tuple(ROWS), names):
         chosen = case.dtype in first or case.op == "elementwise"
         if chosen and (case.detail == "small" or case.op in ON_LARGE or subject.depth == "deep"):
             yield case
@@ -164,7 +164,7 @@ def cycles(work: Callable[[int], None], count: int, least: int) -> int:
     return count
 
 
-@law("lifetime.growth", cases, level=4, needs=situations.needs)
+@law("lifetime.growth", cases, level=4, needs=scenarios.needs)
 def growth(subject: Subject, case: Case) -> Measured:
     """A thousand times creating, computing and dropping leaves the process as it was.
 
@@ -173,12 +173,12 @@ def growth(subject: Subject, case: Case) -> Measured:
     process's memory.  Growth counts if eight measurements in a row show it, or three that find 16 times as much, and
     all of them together.  Slow cycles end early.  The figures tell what was measured last.
     """
-    operands = situations.values(subject, case, rows=ROWS[case.detail])
-    right = situations.expected(case, operands)
-    situations.agree(subject, case, situations.run(subject, case, operands), right, "in the first cycle")
+    operands = scenarios.values(subject, case, rows=ROWS[case.detail])
+    right = scenarios.expected(case, operands)
+    scenarios.agree(subject, case, scenarios.run(subject, case, operands), right, "in the first cycle")
 
     def work(number: int) -> None:
-        result = situations.run(subject, case, operands)
+        result = scenarios.run(subject, case, operands)
         if number % 2:
             result.flat()
 

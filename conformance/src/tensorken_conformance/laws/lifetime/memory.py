@@ -37,7 +37,7 @@ def _new(memory: Callable[[Array], Any]) -> Callable[[Subject, Array, DType], tu
     def make(subject: Subject, values: Array, dtype: DType) -> tuple[Any, Tensor]:
         data = memory(values)
         given = data if isinstance(data, list) else memoryview(data)
-        result = subject.witness.new(values.shape, given, dtype)
+        result = subject.call_counter.new(values.shape, given, dtype)
         return data, subject.wrap(result, values.shape, dtype)
 
     return make

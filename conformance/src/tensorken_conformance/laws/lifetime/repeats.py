@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.lifetime import samples, situations
+from tensorken_conformance.laws.lifetime import samples, scenarios
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Depth, Subject
 from tensorken_core.language.dtypes import DTYPES
@@ -21,14 +21,14 @@ MOST, ELEMENTS = 150, 600
 calls; what is wrong once in fifty calls at random passes them once in 3 000 times."""
 
 SEQUENCE = "sequence"
-"""The op of the cases that run all situations one after the other."""
+"""The op of the cases that run all scenarios one after the other."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each op in each dtype, and all situations in a row."""
+    """Each op in each dtype, and all scenarios in a row."""
     yield from samples.cases("lifetime.repeats", subject)
     if subject.depth != "smoke":
-        for dtype in situations.dtypes(subject):
+        for dtype in scenarios.dtypes(subject):
             yield Case("lifetime.repeats", SEQUENCE, dtype.name)
 
 
@@ -77,17 +77,15 @@ def _read(subject: Subject, result: Tensor | tuple[Tensor, ...]) -> list[Array]:
 
 
 def _sequence(subject: Subject, case: Case) -> None:
-    """All situations that there are in this dtype, in a row."""
+    """All scenarios that there are in this dtype, in a row."""
     row = [
         Case(case.law, other.op, other.dtype)
-        for other in situations.cases(case.law, subject)
+        for other in scenarios.cases(case.law, subject)
         if other.dtype == case.dtype
     ]
     for turn in range(TIMES[subject.depth]):
         for other in row:
-            operands = situations.values(subject, other)
-            right = situations.expected(other, operands)
-            result = situations.run(subject, other, operands)
-            situations.agree(
-                subject, other, result, right, f"in the {turn + 1}. sequence of {len(row)} calls"
-            )
+            operands = scenarios.values(subject, other)
+            right = scenarios.expected(other, operands)
+            result = scenarios.run(subject, other, operands)
+            scenarios.agree(subject, other, result, right, f"in the {turn + 1}. sequence of {len(row)} calls")

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.lifetime import samples, situations
+from tensorken_conformance.laws.lifetime import samples, scenarios
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Depth, Subject
 from tensorken_core.language.dtypes import DTYPES
@@ -33,11 +33,11 @@ WAYS = ("same-shapes", "other-sizes", "dropped", "interleaved")
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each situation: with later calls of the same shapes, of others, after operands are gone, and all at once.
+    """Each scenario: with later calls of the same shapes, of others, after operands are gone, and all at once.
 
     Beside them each op of the table in each dtype, with later calls of itself.
     """
-    yield from situations.cases("lifetime.results-stay", subject, WAYS)
+    yield from scenarios.cases("lifetime.results-stay", subject, WAYS)
     yield from samples.cases("lifetime.results-stay", subject)
 
 
@@ -46,7 +46,7 @@ def copied(flat: Any) -> Array:
     return np.array(flat if isinstance(flat, list) else memoryview(flat))
 
 
-@law("lifetime.results-stay", cases, level=4, needs=situations.needs)
+@law("lifetime.results-stay", cases, level=4, needs=scenarios.needs)
 def results_stay(subject: Subject, case: Case) -> None:
     """A result is the same after 100 later calls, whether it was read before or not, and so is what was read of it.
 
@@ -59,23 +59,23 @@ def results_stay(subject: Subject, case: Case) -> None:
     if case.detail == "interleaved":
         _interleaved(subject, case)
         return
-    operands = situations.values(subject, case)
-    right = situations.expected(case, operands)
-    inputs = situations.tensors(subject, case, operands)
-    read, unread = (situations.SITUATIONS[case.op].run(*inputs) for _ in range(2))
-    situations.agree(subject, case, read, right, "at once")
+    operands = scenarios.values(subject, case)
+    right = scenarios.expected(case, operands)
+    inputs = scenarios.tensors(subject, case, operands)
+    read, unread = (scenarios.SCENARIOS[case.op].run(*inputs) for _ in range(2))
+    scenarios.agree(subject, case, read, right, "at once")
     flat, calls = read.flat(), CALLS[subject.depth]
     if case.detail == "dropped":
         del inputs
         gc.collect()
     for number in range(1, calls + 1):
-        rows = ROWS[number % len(ROWS)] if case.detail == "other-sizes" else situations.ROWS
-        others = situations.values(subject, case, number, rows)
-        later = situations.run(subject, case, others)
-        situations.agree(subject, case, later, situations.expected(case, others), f"later call {number}")
-    situations.agree(subject, case, read, right, f"read again after {calls} later calls")
-    situations.agree(subject, case, unread, right, f"first read after {calls} later calls")
-    situations.agree(subject, case, read, right, "read again after an equal result was read")
+        rows = ROWS[number % len(ROWS)] if case.detail == "other-sizes" else scenarios.ROWS
+        others = scenarios.values(subject, case, number, rows)
+        later = scenarios.run(subject, case, others)
+        scenarios.agree(subject, case, later, scenarios.expected(case, others), f"later call {number}")
+    scenarios.agree(subject, case, read, right, f"read again after {calls} later calls")
+    scenarios.agree(subject, case, unread, right, f"first read after {calls} later calls")
+    scenarios.agree(subject, case, read, right, "read again after an equal result was read")
     if copied(flat).tolist() != right.reshape(-1).tolist():
         raise Failure(f"{case.op} of {case.dtype}: what ravel gave has changed after {calls} later calls")
 
@@ -84,11 +84,11 @@ def _interleaved(subject: Subject, case: Case) -> None:
     """Many results of many operands live at a time; every second one is read as it comes."""
     kept, calls = [], CALLS[subject.depth]
     for number in range(calls):
-        operands = situations.values(subject, case, number, ROWS[number % 3])
-        result = situations.run(subject, case, operands)
-        kept.append((result, situations.expected(case, operands), result.flat() if number % 2 else None))
+        operands = scenarios.values(subject, case, number, ROWS[number % 3])
+        result = scenarios.run(subject, case, operands)
+        kept.append((result, scenarios.expected(case, operands), result.flat() if number % 2 else None))
     for number, (result, right, flat) in reversed(list(enumerate(kept))):
-        situations.agree(subject, case, result, right, f"result {number} of {calls} that live at a time")
+        scenarios.agree(subject, case, result, right, f"result {number} of {calls} that live at a time")
         if flat is not None and copied(flat).tolist() != right.reshape(-1).tolist():
             raise Failure(f"{case.op} of {case.dtype}: what ravel gave has changed after later calls")
 

@@ -39,7 +39,7 @@ def sharing(subject: Subject, case: Case) -> Measured:
         values = [subject.read(y) for y in results]
         visible += sum([bool(memory.seen(x.representation)) for x in (*operands, *results)])
         if not subject.capabilities.shares_memory:
-            given = () if subject.witness.has(op) else [x.representation for x in operands]
+            given = () if subject.call_counter.has(op) else [x.representation for x in operands]
             # the body of an op that the backend lacks may give an operand as it is
             apart = [y for y in results if not any(y.representation is x for x in given)]
             _check_apart(operands, apart, says)

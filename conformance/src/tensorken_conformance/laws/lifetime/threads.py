@@ -13,7 +13,7 @@ from typing import Any
 
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.lifetime import samples, situations
+from tensorken_conformance.laws.lifetime import samples, scenarios
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES
@@ -34,10 +34,10 @@ READS = 20
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Each situation, on operands of threads' own and on shared ones; and one result that all of them read."""
-    yield from situations.cases("lifetime.threads", subject, ("own", "shared", "read"))
+    """Each scenario, on operands of threads' own and on shared ones; and one result that all of them read."""
+    yield from scenarios.cases("lifetime.threads", subject, ("own", "shared", "read"))
     if subject.depth != "smoke":
-        for dtype in situations.dtypes(subject):
+        for dtype in scenarios.dtypes(subject):
             if dtype.kind != "bool":
                 yield Case("lifetime.threads", EVERY_OP, dtype.name)
 
@@ -209,34 +209,34 @@ def _kept(work: Callable[[int], None], number: int, wrong: list[Failure]) -> Non
         wrong.append(Failure(f"{type(error).__name__} in one of {THREADS} threads: {error}"))
 
 
-@law("lifetime.threads", cases, level=4, needs=situations.needs)
+@law("lifetime.threads", cases, level=4, needs=scenarios.needs)
 def threads(subject: Subject, case: Case) -> None:
     """A program that runs in four threads at once gives in each of them the same bits as alone."""
     if case.op == EVERY_OP:
         _every_op(subject, case)
         return
-    run, packages = situations.SITUATIONS[case.op].run, packages_of(subject.backend)
+    run, packages = scenarios.SCENARIOS[case.op].run, packages_of(subject.backend)
     says = f"in one of {THREADS} threads"
     if case.detail == "read":
         for number in range(READS):
-            operands = situations.values(subject, case, number)
-            right = situations.expected(case, operands)
-            result = situations.run(subject, case, operands)
+            operands = scenarios.values(subject, case, number)
+            right = scenarios.expected(case, operands)
+            result = scenarios.run(subject, case, operands)
             together(
-                lambda _, y=result, z=right: situations.agree(subject, case, y, z, f"read {says}"),  # type: ignore[misc]
+                lambda _, y=result, z=right: scenarios.agree(subject, case, y, z, f"read {says}"),  # type: ignore[misc]
                 packages,
             )
         return
-    shared = situations.values(subject, case)
-    inputs = situations.tensors(subject, case, shared)
+    shared = scenarios.values(subject, case)
+    inputs = scenarios.tensors(subject, case, shared)
 
     def work(number: int, rounds: int = 1) -> None:
-        rows = situations.ROWS + number // 2  # two threads have one shape, the two others another
-        own = shared if case.detail == "shared" else situations.values(subject, case, number, rows)
-        right = situations.expected(case, own)
+        rows = scenarios.ROWS + number // 2  # two threads have one shape, the two others another
+        own = shared if case.detail == "shared" else scenarios.values(subject, case, number, rows)
+        right = scenarios.expected(case, own)
         for _ in range(rounds):
-            x, y = inputs if case.detail == "shared" else situations.tensors(subject, case, own)
-            situations.agree(subject, case, run(x, y), right, says)
+            x, y = inputs if case.detail == "shared" else scenarios.tensors(subject, case, own)
+            scenarios.agree(subject, case, run(x, y), right, says)
 
     at_every_line(work, packages)
     together(lambda number: work(number, ROUNDS), packages)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import tensorken as tk
+from tensorken_conformance.capability_checks import fault_of
 from tensorken_conformance.case import Case, Failure
-from tensorken_conformance.declarations import fault_of
 from tensorken_conformance.expressions.programs import DRAWN, WRITTEN, named, symbol, text_of
 from tensorken_conformance.expressions.trees import Recorder, difference, read
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.honesty import declared
+from tensorken_conformance.laws.declarations import declared
 from tensorken_conformance.levels import is_mandatory
 from tensorken_conformance.operands.sampled import kinds_of, methods, samples_of, takes
 from tensorken_conformance.subject import Subject
@@ -39,7 +39,7 @@ def operands_of(recorder: Recorder, op: Op, sample: Sample, dtype: DType) -> lis
 
 
 def _results(subject: Subject, op: Op, sample: Sample, dtype: DType) -> list[Tensor]:
-    found = apply(op, operands_of(Recorder(subject.witness), op, sample, dtype), sample[1])
+    found = apply(op, operands_of(Recorder(subject.call_counter), op, sample, dtype), sample[1])
     return list(found) if isinstance(found, tuple) else [found]
 
 
@@ -79,7 +79,7 @@ def _differentiable(subject: Subject) -> Iterator[Case]:
 def derivatives(subject: Subject, case: Case) -> None:
     """The JVP of an op has the shape and dtype of its result, a cotangent those of its operand."""
     op = OPS[case.op]
-    recorder = Recorder(subject.witness)
+    recorder = Recorder(subject.call_counter)
     sample = op.samples[0]
     operands = operands_of(recorder, op, sample, float32)
     places = [i for i in range(len(operands)) if not op.roles or op.roles[i] == "data"]
@@ -119,7 +119,7 @@ def _texts(subject: Subject) -> Iterator[Case]:
 def parses(subject: Subject, case: Case) -> None:
     """The text of a value reads back as the very ops and params that made it."""
     if case.op == "program":
-        made = [named(case.detail, subject.seed)(Recorder(subject.witness))]
+        made = [named(case.detail, subject.seed)(Recorder(subject.call_counter))]
     else:
         op, dtype = OPS[case.op], DTYPES[case.dtype]
         made = [
@@ -128,7 +128,7 @@ def parses(subject: Subject, case: Case) -> None:
             for y in _results(subject, op, sample, dtype)
         ]
     for y in made:
-        text = text_of(subject.witness, y)
+        text = text_of(subject.call_counter, y)
         try:
             found = read(text)
         except ValueError as error:
@@ -140,6 +140,6 @@ def parses(subject: Subject, case: Case) -> None:
 @law("symbolic.declared", declared("symbolic.declared"), level=2, symbolic=True)
 def declarations(subject: Subject, case: Case) -> None:
     """What is declared is about ops and dtypes that there are."""
-    subject.witness.full((1,), 1, subject.dtypes()[0])
+    subject.call_counter.full((1,), 1, subject.dtypes()[0])
     if says := fault_of(subject.capabilities, case.op, case.detail):
         raise Failure(f"{case.op}: {says}")

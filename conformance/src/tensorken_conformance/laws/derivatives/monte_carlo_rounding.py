@@ -1,4 +1,4 @@
-"""Shaken: bounds where intervals say nothing, from runs in which every rounding is exaggerated at random.
+"""Monte Carlo rounding: bounds where intervals say nothing, from runs with random exaggerated roundings.
 
 Of the vectors of factorizations little is known, their signs least, so what is computed from them has intervals that
 say nothing.  Therefore the computation runs on numpy, several times, with each result moved by a random relative amount
@@ -32,13 +32,13 @@ from tensorken_core.tensor.tensor import Tensor
 from tensorken_numpy.backend import Numpy
 
 RUNS = 3
-"""How many runs are shaken."""
+"""How many runs with random roundings there are."""
 
 UNROUNDED = EXACT | set("reshape permute expand flip pad crop gather where concatenate".split())
 """The ops whose results are among their operands, or need no rounding."""
 
 
-class Shaken(RawTensor[Array]):
+class MonteCarloRounding(RawTensor[Array]):
     """Numpy, with each result moved by a random relative amount.
 
     Args:
@@ -64,7 +64,7 @@ class Shaken(RawTensor[Array]):
         if op.prepare is not None:
             operands = [self._near(x) for x in operands]
         elif not op.elementwise:
-            operands = [self._shaken(x, float(x.size)) for x in operands]
+            operands = [self._perturbed(x, float(x.size)) for x in operands]
         result = run(self.numpy, op, operands, params)
         return tuple([self._rounded(op, y) for y in result]) if op.results != 1 else self._rounded(op, result)
 
@@ -74,7 +74,7 @@ class Shaken(RawTensor[Array]):
         self.places += y.size
         if op.prepare is not None:
             return self._near(y)
-        return self._shaken(y, 2.0 * self.errors.steps(op.name, DTYPES[y.dtype.name]) + 1.0)
+        return self._perturbed(y, 2.0 * self.errors.steps(op.name, DTYPES[y.dtype.name]) + 1.0)
 
     def _near(self, x: Array) -> Array:
         """A matrix near x: one for which a stable algorithm gives the exact result, or what it gives for that.
@@ -86,7 +86,7 @@ class Shaken(RawTensor[Array]):
             return x
         return self._moved(x, float(x.size) * np.abs(x).max())
 
-    def _shaken(self, x: Array, by: float) -> Array:
+    def _perturbed(self, x: Array, by: float) -> Array:
         return x if x.dtype.kind != "f" else self._moved(x, by * np.abs(x))
 
     def _moved(self, x: Array, sizes: Any) -> Array:
@@ -122,16 +122,18 @@ def exaggerated(dtype: str) -> float:
     return math.sqrt(PRECISION[dtype])
 
 
-def shaken(
+def monte_carlo_bounds(
     capabilities: Capabilities, computation: Callable[[RawTensor[Any]], Sequence[Tensor]]
 ) -> list[tuple[Array, Array]]:
     """The ends between which each number of the results lies; not finite where that is not known."""
     errors = Errors(capabilities)
-    still = Shaken(errors, None)
+    still = MonteCarloRounding(errors, None)
     centres = [_read(y) for y in computation(still)]
     squares = [np.zeros(x.shape) for x in centres]
     for seed in range(RUNS):
-        for square, centre, y in zip(squares, centres, computation(Shaken(errors, seed)), strict=True):
+        for square, centre, y in zip(
+            squares, centres, computation(MonteCarloRounding(errors, seed)), strict=True
+        ):
             moved = _read(y)
             with np.errstate(invalid="ignore"):
                 square += np.where(moved == centre, 0.0, moved - centre) ** 2 / RUNS

@@ -1,4 +1,4 @@
-"""honesty.*: each law finds those who break it, and leaves those in peace who keep it."""
+"""declarations.*: each law finds those who break it, and leaves those in peace who keep it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tensorken_conformance.capability_checks import FIELDS, fault_of
 from tensorken_conformance.case import Result
 from tensorken_conformance.declarations import FIELDS, fault_of
 from tensorken_conformance.operands.sampled import methods, samples_of, takes, values_of
@@ -68,17 +69,17 @@ def failures(backend: RawTensor[Any], law: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "law", ["honesty.refuses", "honesty.levels", "honesty.declared-errors", "honesty.own-work"]
+    "law", ["declarations.refuses", "declarations.levels", "declarations.entries", "declarations.own-work"]
 )
 @pytest.mark.parametrize("backend", [Numpy, Reference, Small, lambda: ShapeTracker(Fuse(Numpy()))])
 def test_the_honest_keep_the_laws(law, backend):
     found = results(backend(), law)
     assert {r.status for r in found} <= {"passed", "unsupported"}
-    assert found or law == "honesty.refuses"
+    assert found or law == "declarations.refuses"
 
 
 def test_what_is_refused_counts_as_declared_unsupported():
-    found = results(Small(), "honesty.refuses")
+    found = results(Small(), "declarations.refuses")
     assert {r.status for r in found} == {"unsupported"}
     says = {(r.case.op, r.case.dtype): r.says for r in found}
     assert says["sort", "float32"] == "no sort here"
@@ -96,10 +97,10 @@ class Unguarded(Small):
 
 
 def test_a_dtype_that_core_refuses_may_fail_in_any_way():
-    assert failures(Unguarded(), "honesty.refuses") == {}
+    assert failures(Unguarded(), "declarations.refuses") == {}
 
 
-# ---- honesty.refuses ---------------------------------------------------------------------------------------
+# ---- declarations.refuses ---------------------------------------------------------------------------------------
 
 
 class Stale(Small):
@@ -158,7 +159,7 @@ class WrongCast(Small):
         (Stale, "sort", "stale declaration"),
         (StaleBody, "tanh", "stale declaration"),
         (Wide, "new", "stale declaration"),
-        (Wide, "exp", "blocked by honesty.refuses/new/float64"),
+        (Wide, "exp", "blocked by declarations.refuses/new/float64"),
         (WrongCast, "cast", "stale declaration"),
         (Crude, "sort", "KeyError"),
         (Wordy, "sort", "one line"),
@@ -166,11 +167,11 @@ class WrongCast(Small):
     ],
 )
 def test_a_stale_or_a_rude_declaration_is_found(backend, op, says):
-    found = failures(backend(), "honesty.refuses")
+    found = failures(backend(), "declarations.refuses")
     assert says in found[op]
 
 
-# ---- honesty.levels ----------------------------------------------------------------------------------------
+# ---- declarations.levels ----------------------------------------------------------------------------------------
 
 
 class Lacking(Numpy):
@@ -227,16 +228,16 @@ for _op in OPS.values():
     ],
 )
 def test_what_is_missing_without_a_word_is_found(backend, ops):
-    assert failures(backend(), "honesty.levels").keys() == ops
+    assert failures(backend(), "declarations.levels").keys() == ops
 
 
 def test_who_declares_nothing_is_told_so_once():
-    found = list(examine_all(Subject(Silent(), "silent"), ["honesty"]))
+    found = list(examine_all(Subject(Silent(), "silent"), ["declarations"]))
     assert [r.status for r in found] == ["failed"]
     assert "capabilities = Capabilities(dtypes=" in found[0].says
 
 
-# ---- honesty.declared-errors -------------------------------------------------------------------------------
+# ---- declarations.entries -------------------------------------------------------------------------------
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("ulp", {"ulp": {"floot": 1}}, "did you mean floor?"),
@@ -265,7 +266,7 @@ def test_a_declaration_that_means_nothing_is_found(field, declared, says):
     class Odd(Numpy):
         capabilities = Capabilities(**{"dtypes": THREE, **declared})
 
-    found = failures(Odd(), "honesty.declared-errors")
+    found = failures(Odd(), "declarations.entries")
     assert found.keys() == {field}
     assert says in found[field]
 
@@ -284,7 +285,7 @@ def test_a_declaration_that_means_something_is_not():
             assert fault_of(declared, field, key) == ""
 
 
-# ---- honesty.own-work --------------------------------------------------------------------------------------
+# ---- declarations.own-work --------------------------------------------------------------------------------------
 
 
 class Handing(Reference):
@@ -333,13 +334,13 @@ class Proxy(RawTensor[Any]):
 
 
 def test_work_that_is_handed_on_is_found():
-    handed = failures(Handing(), "honesty.own-work")
+    handed = failures(Handing(), "declarations.own-work")
     assert handed["max"].startswith("max: handed to numpy.new, numpy.max;")
     assert "softmax" in handed  # its body takes the maximum
     assert not handed.keys() & {"exp", "sum", "min", "sort"}
-    assert "handed to numpy." in failures(HandingByRun(), "honesty.own-work")["max"]
-    assert failures(Open(), "honesty.own-work") == {}
-    proxied = failures(Proxy(), "honesty.own-work")
+    assert "handed to numpy." in failures(HandingByRun(), "declarations.own-work")["max"]
+    assert failures(Open(), "declarations.own-work") == {}
+    proxied = failures(Proxy(), "declarations.own-work")
     assert len(proxied) == len(
         [op for op in methods() if any(takes(op, d) for d in Subject(Proxy(), "").dtypes())]
     )

@@ -1,4 +1,4 @@
-"""Situations: what is differentiated, and where: every op of the table at its samples, views, broadcasts, functions."""
+"""Scenarios: what is differentiated, and where: every op of the table at its samples, views, broadcasts, functions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VIEWS = ("permute", "flip", "crop", "expand")
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class Scenario:
     """A function, and how its operands are drawn.
 
     Attributes:
@@ -87,10 +87,10 @@ def tensors(place: RawTensor[Any], values: Sequence[Array], dtype: DType) -> lis
 
 
 def result_of(
-    subject: Subject, situation: Situation, values: Sequence[Array], dtype: DType
+    subject: Subject, scenario: Scenario, values: Sequence[Array], dtype: DType
 ) -> tuple[Shape, DType]:
-    """The shape and dtype of the situation's result."""
-    y = situation.function(*situation.operands(subject.stack, values, dtype))
+    """The shape and dtype of the scenario's result."""
+    y = scenario.function(*scenario.operands(subject.stack, values, dtype))
     return y.shape, y.dtype
 
 
@@ -216,17 +216,17 @@ def sample_name(sample: Sample) -> str:
 # ---- all of them -------------------------------------------------------------------------------------------
 
 
-def situations() -> dict[tuple[str, str], Situation]:
-    """All situations, by name and detail; made anew when the table has other ops, as plugins add some."""
-    return _situations(tuple(OPS.values()))
+def scenarios() -> dict[tuple[str, str], Scenario]:
+    """All scenarios, by name and detail; made anew when the table has other ops, as plugins add some."""
+    return _scenarios(tuple(OPS.values()))
 
 
 @functools.lru_cache(maxsize=4)
-def _situations(table: tuple[Op, ...]) -> dict[tuple[str, str], Situation]:
+def _scenarios(table: tuple[Op, ...]) -> dict[tuple[str, str], Scenario]:
     return {(s.name, s.detail): s for s in (*_ops(), *_broadcasts(), *_functions())}
 
 
-def constant_ops(subject: Subject) -> Iterator[tuple[Situation, DType]]:
+def constant_ops(subject: Subject) -> Iterator[tuple[Scenario, DType]]:
     """The ops without derivatives, at their main samples, and a dtype for each."""
     floats = main_dtype(subject)
     for op in OPS.values():
@@ -237,8 +237,8 @@ def constant_ops(subject: Subject) -> Iterator[tuple[Situation, DType]]:
             yield _of_op(op, max(samples_of(op), key=_weight), main=True, kind=dtype.kind), dtype
 
 
-def _ops() -> Iterator[Situation]:
-    for number, op in enumerate(op for op in OPS.values() if op.differentiable and op.higher_order is None):
+def _ops() -> Iterator[Scenario]:
+    for number, op in enumerate(op for op in OPS.values() if op.differentiable):
         samples = samples_of(op)
         last = max(samples, key=_weight)
         for sample in samples:
@@ -291,7 +291,7 @@ def _weight(sample: Sample) -> tuple[bool, int]:
     return all(0 not in shape for shape in shapes), max(map(len, shapes), default=0)
 
 
-def _of_op(op: Op, sample: Sample, *, main: bool, view: str = "", kind: str = "float") -> Situation:
+def _of_op(op: Op, sample: Sample, *, main: bool, view: str = "", kind: str = "float") -> Scenario:
     shapes, params = sample
     data = tuple(i for i in range(len(shapes)) if op.differentiable and role_of(op, i) == "data")
 
@@ -301,7 +301,7 @@ def _of_op(op: Op, sample: Sample, *, main: bool, view: str = "", kind: str = "f
             values[0] = np.array(np.broadcast_to(values[0][:1], values[0].shape))
         return values
 
-    return Situation(
+    return Scenario(
         op.name,
         sample_name(sample) + (f"-{view}" if view else ""),
         lambda *operands: one_result(op, operands, params),
@@ -336,7 +336,7 @@ _OPERATORS: dict[str, tuple[Function, float, float]] = {
 }
 
 
-def _broadcasts() -> Iterator[Situation]:
+def _broadcasts() -> Iterator[Scenario]:
     """Pairs of operands through the operators that users write, which broadcast them."""
     for name, (function, low, high) in _OPERATORS.items():
         for shapes in _PAIRS:
@@ -350,7 +350,7 @@ def _broadcasts() -> Iterator[Situation]:
                 return [uniform(rng, shape, low, high) for shape in shapes]
 
             detail = "broadcast-" + sample_name((shapes, ()))
-            yield Situation(name, detail, function, draw, (0, 1), main=False)
+            yield Scenario(name, detail, function, draw, (0, 1), main=False)
 
 
 def uniform(rng: random.Random, shape: Shape, low: float, high: float) -> Array:
@@ -359,7 +359,7 @@ def uniform(rng: random.Random, shape: Shape, low: float, high: float) -> Array:
     return np.array([rng.uniform(low, high) for _ in range(count)], np.float64).reshape(shape)
 
 
-def _functions() -> Iterator[Situation]:
+def _functions() -> Iterator[Scenario]:
     for name, written in FUNCTIONS.items():
 
         def draw(rng: random.Random, written: Any = written) -> list[Array]:
@@ -367,7 +367,7 @@ def _functions() -> Iterator[Situation]:
             return [*(values if written.prepare is None else written.prepare(*values)), *written.constants]
 
         count = len(written.shapes)
-        yield Situation(name, "", written.call, draw, tuple(range(count)), crossing=written.crossing)
+        yield Scenario(name, "", written.call, draw, tuple(range(count)), crossing=written.crossing)
 
 
 # ---- cases -------------------------------------------------------------------------------------------------
@@ -386,11 +386,11 @@ def main_dtype(subject: Subject) -> DType | None:
 
 
 def cases_of(law: str, *, main: bool = False, smoke: bool = False) -> Callable[[Subject], Iterator[Case]]:
-    """The cases of a law over the situations.
+    """The cases of a law over the scenarios.
 
     Args:
         law: its id.
-        main: whether one situation an op is enough, but in a deep run.
+        main: whether one scenario an op is enough, but in a deep run.
         smoke: whether a quick run has the law for each op; else it has it for one of the functions alone.
     """
 
@@ -401,14 +401,14 @@ def cases_of(law: str, *, main: bool = False, smoke: bool = False) -> Callable[[
         dtypes = [widest]
         if subject.depth == "deep" and widest is float64 and float32 in subject.dtypes():
             dtypes.append(float32)
-        for situation in situations().values():
+        for scenario in scenarios().values():
             if subject.depth == "smoke":
-                chosen = situation.main and situation.is_op if smoke else situation.name == SMOKE
+                chosen = scenario.main and scenario.is_op if smoke else scenario.name == SMOKE
             else:
-                chosen = situation.main or not main or subject.depth == "deep"
+                chosen = scenario.main or not main or subject.depth == "deep"
             if chosen:
                 for dtype in dtypes:
-                    yield Case(law, situation.name, dtype.name, detail=situation.detail)
+                    yield Case(law, scenario.name, dtype.name, detail=scenario.detail)
 
     return cases
 
@@ -422,6 +422,6 @@ def needed(case: Case) -> tuple[str, ...]:
     return (readable(case.dtype),)
 
 
-def situation_of(case: Case) -> Situation:
-    """The situation of a case."""
-    return situations()[case.op, case.detail]
+def scenario_of(case: Case) -> Scenario:
+    """The scenario of a case."""
+    return scenarios()[case.op, case.detail]

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.tests.examining import failures, results
 from tensorken_conformance import limits
-from tensorken_conformance.declarations import fault_of
+from tensorken_conformance.capability_checks import fault_of
 from tensorken_conformance.enclosure.errors import Errors
 from tensorken_core.host.plugin import Capabilities
 from tensorken_core.language.dtypes import DTYPES
@@ -71,9 +71,9 @@ def test_intervals_grow_by_the_limit_at_most(op: str) -> None:
 
 
 def test_too_large_a_declaration_fails_once_and_nothing_else_fails() -> None:
-    assert failures(Generous(), "honesty.declared-errors") == {
-        "honesty.declared-errors/ulp/-/-/-/sub",
-        "honesty.declared-errors/ulp/-/-/-/add",
+    assert failures(Generous(), "declarations.entries") == {
+        "declarations.entries/ulp/-/-/-/sub",
+        "declarations.entries/ulp/-/-/-/add",
     }
     for law in ("values.sums", "derivatives.duality", "programs.meaning"):
         found = results(Generous(), law, depth="smoke")

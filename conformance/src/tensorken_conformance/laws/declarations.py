@@ -1,4 +1,4 @@
-"""honesty.*: what a backend declares is what it does, in both directions."""
+"""declarations.*: what a backend declares is what it does, in both directions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tensorken_conformance.capability_checks import FIELDS, fault_of
 from tensorken_conformance.case import Case, Failure, Unsupported
-from tensorken_conformance.declarations import FIELDS, fault_of
 from tensorken_conformance.expectations import BLOCKED
 from tensorken_conformance.law import law
 from tensorken_conformance.levels import CREATIONS, MANDATORY_DTYPES, is_mandatory
@@ -35,21 +35,21 @@ def first_line(error: BaseException) -> str:
 def missing(subject: Subject) -> Iterator[Case]:
     """Each way to make a tensor of a dtype, and each op in it, that the backend declares not to have."""
     declared = subject.capabilities
-    if not declared.dtypes:  # honesty.levels says so, once
+    if not declared.dtypes:  # declarations.levels says so, once
         return
     for dtype in DTYPES.values():
         absent = dtype.name not in declared.dtypes
         if absent:
             for way in CREATIONS:
-                yield Case("honesty.refuses", way, dtype.name)
-            yield Case("honesty.refuses", "cast", dtype.name, detail="to")
+                yield Case("declarations.refuses", way, dtype.name)
+            yield Case("declarations.refuses", "cast", dtype.name, detail="to")
         if not absent or subject.depth != "smoke":
             for op in methods():
                 if takes(op, dtype) and declared.why_not(op.name, dtype.name):
-                    yield Case("honesty.refuses", op.name, dtype.name)
+                    yield Case("declarations.refuses", op.name, dtype.name)
 
 
-@law("honesty.refuses", missing, level=4)
+@law("declarations.refuses", missing, level=4)
 def refuses(subject: Subject, case: Case) -> None:
     """What the backend declares not to have does not work; an op it refuses in one line, and before any effect.
 
@@ -67,13 +67,13 @@ def refuses(subject: Subject, case: Case) -> None:
         elif case.detail == "to":
             operands = [subject.tensor(np.array([1, 0, 1]), _any_dtype(subject))]
             before = [subject.read(x) for x in operands]
-            result = run(subject.witness, OPS["cast"], [operands[0].representation], (dtype,))
+            result = run(subject.call_counter, OPS["cast"], [operands[0].representation], (dtype,))
         else:
             op = OPS[case.op]
             sample = samples_of(op, subject.capabilities.dtypes)[0]
             operands = _operands(subject, op, sample, dtype)
             before = [subject.read(x) for x in operands]
-            result = run(subject.witness, op, [x.representation for x in operands], sample[1])
+            result = run(subject.call_counter, op, [x.representation for x in operands], sample[1])
     except Failure:
         raise
     except Exception as error:  # noqa: BLE001, whether it is a refusal is looked at
@@ -96,16 +96,16 @@ def _operands(subject: Subject, op: Op, sample: Sample, dtype: DType) -> list[Te
     operands = tensors_of(subject, op, sample, dtype)
     if dtype.name not in subject.capabilities.dtypes and any(x.dtype is dtype for x in operands):
         raise Failure(
-            f"{BLOCKED}{Case('honesty.refuses', 'new', dtype.name).id}"
+            f"{BLOCKED}{Case('declarations.refuses', 'new', dtype.name).id}"
         )  # it has this dtype after all
     return operands
 
 
 def _created(subject: Subject, way: str, dtype: DType) -> Any:
     if way == "full":
-        return subject.witness.full((3,), 1, dtype)
+        return subject.call_counter.full((3,), 1, dtype)
     values: Any = np.ones(3, dtype.name)
-    return subject.witness.new((3,), values.tolist() if way == "sequence" else memoryview(values), dtype)
+    return subject.call_counter.new((3,), values.tolist() if way == "sequence" else memoryview(values), dtype)
 
 
 def _any_dtype(subject: Subject) -> DType:
@@ -125,7 +125,7 @@ def _check_unchanged(subject: Subject, name: str, operands: list[Tensor], before
 def _shown(subject: Subject, result: Any) -> str:
     """The values of a result, as far as they can be told."""
     try:
-        flat = subject.witness.ravel(result[0] if type(result) is tuple else result)
+        flat = subject.call_counter.ravel(result[0] if type(result) is tuple else result)
         values = flat if isinstance(flat, list) else np.array(memoryview(flat)).tolist()
     except Exception as error:  # noqa: BLE001, it is no matter how it fails
         return f"a result that cannot be read ({first_line(error)})"
@@ -138,7 +138,7 @@ def _shown(subject: Subject, result: Any) -> str:
 def demanded(subject: Subject) -> Iterator[Case]:
     """Each op without a default body, in each dtype that the backend declares or that level 1 demands."""
     if not subject.capabilities.dtypes:
-        yield Case("honesty.levels", "dtypes")
+        yield Case("declarations.levels", "dtypes")
         return
     dtypes = [
         dtype
@@ -149,10 +149,10 @@ def demanded(subject: Subject) -> Iterator[Case]:
         if op.body is None:
             for dtype in dtypes:
                 if takes(op, dtype):
-                    yield Case("honesty.levels", op.name, dtype.name)
+                    yield Case("declarations.levels", op.name, dtype.name)
 
 
-@law("honesty.levels", demanded, level=lambda case: 1 if _first(case) else 2, stage=1)
+@law("declarations.levels", demanded, level=lambda case: 1 if _first(case) else 2, stage=1)
 def levels(subject: Subject, case: Case) -> None:
     """Every op without a default body runs, or is declared unsupported; what level 1 demands must run."""
     if case.op == "dtypes":
@@ -189,14 +189,14 @@ def declared(law: str) -> Any:
     return cases
 
 
-@law("honesty.declared-errors", declared("honesty.declared-errors"), level=2)
+@law("declarations.entries", declared("declarations.entries"), level=2)
 def declared_errors(subject: Subject, case: Case) -> None:
     """What is declared is about ops and dtypes that there are, and in a form that can be held against the backend.
 
     An error may not be declared larger than level 2 allows in any op and dtype that the entry is about.  One that is
     declared much larger than the one that is measured is noted in the report, and fails nothing.
     """
-    subject.witness.full((1,), 1, _any_dtype(subject))
+    subject.call_counter.full((1,), 1, _any_dtype(subject))
     if says := fault_of(subject.capabilities, case.op, case.detail):
         raise Failure(f"{case.op}: {says}")
 
@@ -209,7 +209,7 @@ def own(subject: Subject) -> Iterator[Case]:
     for op in methods():
         dtype = _working_dtype(subject, op)
         if dtype is not None:
-            yield Case("honesty.own-work", op.name, dtype.name)
+            yield Case("declarations.own-work", op.name, dtype.name)
 
 
 def _working_dtype(subject: Subject, op: Op) -> DType | None:
@@ -217,7 +217,7 @@ def _working_dtype(subject: Subject, op: Op) -> DType | None:
     return min(offered, key=lambda d: (d.name != "float32", list(DTYPES).index(d.name)), default=None)
 
 
-@law("honesty.own-work", own, level=4)
+@law("declarations.own-work", own, level=4)
 def own_work(subject: Subject, case: Case) -> None:
     """While the backend runs an op, it hands the work to no other backend of this project that it does not declare.
 

@@ -1,4 +1,4 @@
-"""Witness: an interpreter around the backend under test, which counts what really runs on it."""
+"""CallCounter: an interpreter around the backend under test, which counts what really runs on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tensorken_core.language.shapes import Shape
 from tensorken_core.program.program import Program
 
 
-class Witness(RawTensor[Any]):
+class CallCounter(RawTensor[Any]):
     """The backend as it is, with a count of the ops that it ran; the backend itself never sees the count.
 
     Beside that it notes which ops the backend was asked for and has not.
@@ -23,9 +23,9 @@ class Witness(RawTensor[Any]):
 
     >>> from tensorken_core.language.dtypes import float32
     >>> from tensorken_reference.backend import Reference
-    >>> witness = Witness(Reference())
-    >>> x = witness.new((2,), [1.0, 4.0], float32)
-    >>> witness.ravel(witness.sqrt(x)), witness.counts["sqrt"]
+    >>> call_counter = CallCounter(Reference())
+    >>> x = call_counter.new((2,), [1.0, 4.0], float32)
+    >>> call_counter.ravel(call_counter.sqrt(x)), call_counter.counts["sqrt"]
     ([1.0, 2.0], 1)
     """
 
@@ -38,7 +38,7 @@ class Witness(RawTensor[Any]):
         self._interprets = type(backend).interpret is not RawTensor.interpret
 
     def __repr__(self) -> str:
-        return f"Witness({self.backend!r})"
+        return f"CallCounter({self.backend!r})"
 
     @property
     def calls(self) -> int:

@@ -1,4 +1,4 @@
-"""Situations: small programs of a user, one of each kind, whose results are exact whatever order they are computed in.
+"""Scenarios: small programs of a user, one of each kind, whose results are exact whatever order they are computed in.
 
 All operands are matrices with four columns of whole numbers from -3 to 3, so that no dtype rounds a result, and
 without 0, so that no sum of zeros has a sign that depends on how it is formed.
@@ -33,13 +33,13 @@ PICKED = (3, 0, 3, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class Scenario:
     """A program of two matrices.
 
     Attributes:
         run: the program.
         expected: the same in numpy.
-        ops: what it needs; where the backend refuses one of them, there is no such situation.
+        ops: what it needs; where the backend refuses one of them, there is no such scenario.
         kinds: of the dtypes that it is for.
     """
 
@@ -60,60 +60,60 @@ def _added(x: Array) -> Array:
     return result
 
 
-SITUATIONS: dict[str, Situation] = {
-    "create": Situation(lambda x, y: x, lambda x, y: x, (), ANY),
-    "full": Situation(lambda x, y: x.scalar(1), lambda x, y: np.ones_like(x), (), ANY),
-    "elementwise": Situation(
+SCENARIOS: dict[str, Scenario] = {
+    "create": Scenario(lambda x, y: x, lambda x, y: x, (), ANY),
+    "full": Scenario(lambda x, y: x.scalar(1), lambda x, y: np.ones_like(x), (), ANY),
+    "elementwise": Scenario(
         lambda x, y: (x + y) * x - y, lambda x, y: (x + y) * x - y, ("add", "mul", "sub")
     ),
-    "product": Situation(lambda x, y: x * y, lambda x, y: x * y, ("mul",)),
-    "choice": Situation(
+    "product": Scenario(lambda x, y: x * y, lambda x, y: x * y, ("mul",)),
+    "choice": Scenario(
         lambda x, y: (x < y).where(x, y), lambda x, y: np.where(x < y, x, y), ("lt", "where"), ANY
     ),
-    "movement": Situation(
+    "movement": Scenario(
         lambda x, y: x.flip((0,)).permute((1, 0)).pad(((1, 0), (0, 2))),
         lambda x, y: np.pad(x[::-1].T, ((1, 0), (0, 2))),
         ("flip", "permute", "pad"),
         ANY,
     ),
-    "view": Situation(
+    "view": Scenario(
         lambda x, y: x.crop(((1, x.shape[0]), (1, COLUMNS))).flip((1,)),
         lambda x, y: x[1:, 1:][:, ::-1],
         ("flip", "crop"),
         ANY,
     ),
-    "reduction": Situation(
+    "reduction": Scenario(
         lambda x, y: x.sum(1) + y.max(1), lambda x, y: x.sum(1, x.dtype) + y.max(1), ("sum", "max", "add")
     ),
-    "gather": Situation(lambda x, y: x.gather(_rows(x), 0), lambda x, y: x[list(PICKED)], ("gather",), ANY),
-    "scatter": Situation(
+    "gather": Scenario(lambda x, y: x.gather(_rows(x), 0), lambda x, y: x[list(PICKED)], ("gather",), ANY),
+    "scatter": Scenario(
         lambda x, y: x.crop(((0, len(PICKED)), (0, COLUMNS))).scatter_add(_rows(x), 0, COLUMNS),
         lambda x, y: _added(x[: len(PICKED)]),
         ("crop", "scatter_add"),
     ),
-    "contraction": Situation(
+    "contraction": Scenario(
         lambda x, y: x @ y.crop(((0, COLUMNS), (0, COLUMNS))),
         lambda x, y: x @ y[:COLUMNS],
         ("fused_multiply_add", "crop", "reshape", "permute", "expand"),
     ),
-    "order": Situation(
+    "order": Scenario(
         lambda x, y: tk.concat([tk.sort(x, axis=1), tk.cumsum(y, axis=1)], axis=0),
         lambda x, y: np.concatenate([np.sort(x, 1), y.cumsum(1, y.dtype)]),
         ("sort", "cumsum", "concatenate"),
     ),
-    "derivative": Situation(
+    "derivative": Scenario(
         lambda x, y: tk.grad(lambda a: (a * a * y).sum())(x),
         lambda x, y: 2 * x * y,
         ("mul", "sum", "add", "expand"),
         FLOATS,
     ),
-    "forward": Situation(
+    "forward": Scenario(
         lambda x, y: tk.jvp(lambda a: (a * a * y).sum(1), (x,), (y,))[1],
         lambda x, y: (2 * x * y * y).sum(1),
         ("mul", "sum", "add"),
         FLOATS,
     ),
-    "batch": Situation(
+    "batch": Scenario(
         lambda x, y: tk.vmap(lambda a, b: a * b + a.sum())(x, y),
         lambda x, y: x * y + x.sum(1, x.dtype, keepdims=True),
         ("mul", "sum", "add", "expand"),
@@ -122,16 +122,16 @@ SITUATIONS: dict[str, Situation] = {
 
 
 def cases(
-    law: str, subject: Subject, details: Sequence[str] = ("",), names: Sequence[str] = tuple(SITUATIONS)
+    law: str, subject: Subject, details: Sequence[str] = ("",), names: Sequence[str] = tuple(SCENARIOS)
 ) -> list[Case]:
-    """Each situation in a dtype of each kind, in the deep run in all; in the quick run one of them."""
+    """Each scenario in a dtype of each kind, in the deep run in all; in the quick run one of them."""
     found = []
     for name in names:
         for dtype in dtypes(subject):
-            situation = SITUATIONS[name]
-            refused = any(subject.capabilities.why_not(op, dtype.name) for op in situation.ops)
+            scenario = SCENARIOS[name]
+            refused = any(subject.capabilities.why_not(op, dtype.name) for op in scenario.ops)
             indices = "int32" in subject.capabilities.dtypes or name not in ("gather", "scatter")
-            if dtype.kind in situation.kinds and not refused and indices:
+            if dtype.kind in scenario.kinds and not refused and indices:
                 found += [Case(law, name, dtype.name, detail=detail) for detail in details]
     if subject.depth == "smoke":
         return [case for case in found if case.op == "elementwise"][:1]
@@ -173,13 +173,13 @@ def tensors(
 
 
 def run(subject: Subject, case: Case, operands: Sequence[Array]) -> Tensor:
-    """The situation of a case on fresh tensors."""
-    return SITUATIONS[case.op].run(*tensors(subject, case, operands))
+    """The scenario of a case on fresh tensors."""
+    return SCENARIOS[case.op].run(*tensors(subject, case, operands))
 
 
 def expected(case: Case, operands: Sequence[Array]) -> Array:
-    """What the situation gives."""
-    return np.asarray(SITUATIONS[case.op].expected(operands[0], operands[1]), case.dtype)
+    """What the scenario gives."""
+    return np.asarray(SCENARIOS[case.op].expected(operands[0], operands[1]), case.dtype)
 
 
 def agree(subject: Subject, case: Case, result: Tensor, right: Array, says: str) -> None:
