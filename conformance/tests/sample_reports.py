@@ -14,7 +14,7 @@ from tensorken_core.host.plugin import Capabilities
 LAWS = {
     "values.read-back": "What is put in comes out.",
     "values.sample": "Each op gives <the> & right result.",
-    "derivatives.duality": "J and its transpose agree.",
+    "derivatives.consistency": "J and its transpose agree.",
     "performance.profile": "Each op is timed.",
 }
 
@@ -53,7 +53,7 @@ PASSED = [
     result("values.sample/exp/float32/prime/special", ulp=0.5, worst="exp(2.5)"),
     result("values.sample/add/float32/prime/normals", ulp=0.0),
     result("values.sample/add/int32/prime/normals", ulp=0.0),
-    result("derivatives.duality/exp/float32", level=3),
+    result("derivatives.consistency/exp/float32", level=3),
     result(
         "performance.profile/exp/float32/small",
         level=4,
@@ -81,12 +81,14 @@ FAILED = [
     result("values.sample/neg/float32/prime/normals", "expected failure", says="known (https://x.y)"),
     result("values.sample/erf/float32/prime/normals", "crashed", says="crash: signal 11"),
     result(
-        "derivatives.duality/log/float32",
+        "derivatives.consistency/log/float32",
         "failed",
         3,
         "blocked by values.sample/log/float32/prime/normals",
     ),
-    result("derivatives.duality/sum/float32", "failed", 3, "blocked by derivatives.duality/log/float32"),
+    result(
+        "derivatives.consistency/sum/float32", "failed", 3, "blocked by derivatives.consistency/log/float32"
+    ),
 ]
 
 

@@ -75,10 +75,10 @@ def test_too_large_a_declaration_fails_once_and_nothing_else_fails() -> None:
         "declarations.entries/ulp/-/-/-/sub",
         "declarations.entries/ulp/-/-/-/add",
     }
-    for law in ("values.sums", "derivatives.duality", "programs.meaning"):
+    for law in ("values.sums", "derivatives.consistency", "programs.meaning"):
         found = results(Generous(), law, depth="smoke")
         assert {result.status for result in found} == {"passed"}
 
 
 def test_what_a_large_declaration_excused_is_found() -> None:
-    assert failures(FlatProducts(), "derivatives.duality", where=lambda case: case.op == "mul")
+    assert failures(FlatProducts(), "derivatives.consistency", where=lambda case: case.op == "mul")

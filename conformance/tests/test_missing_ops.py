@@ -44,13 +44,13 @@ def test_one_missing_op_fails_one_law(backend: str, in_process: bool) -> None:
     assert sum(report.blocked.values()) == report.counts.failed - len(report.failures) > 40
     assert set(report.blocked) == {"declarations.levels/mul/int32", "declarations.levels/mul/float32"}
     laws = {result.case.law for result in report.results if result.says.startswith("blocked by ")}
-    assert {"lifetime.operands-unchanged", "derivatives.duality", "programs.meaning"} <= laws
+    assert {"lifetime.operands-unchanged", "derivatives.consistency", "programs.meaning"} <= laws
     assert report.header.level == 0
 
 
 def test_so_it_is_in_pytest() -> None:
     subject = load(f"{PLACE}:WithoutMul", None, 0, "smoke")
-    law = Plan(subject, ["derivatives.duality"]).laws[0]
+    law = Plan(subject, ["derivatives.consistency"]).laws[0]
     case = next(case for case in law.cases(subject) if case.op == "mul")
     none: list[Expectation] = []
     examination = Examination(subject, none)

@@ -130,7 +130,7 @@ def test_figures_count_where_results_are_right():
         (wrong("values.elementwise", "exp", "float64"), ["exp", "matmul", "gradient", "launch"]),
         (wrong("values.elementwise", "exp", status="unsupported"), ["exp", "matmul", "gradient", "launch"]),
         (wrong("values.contractions", "fused_multiply_add"), ["exp", "launch"]),
-        (wrong("derivatives.duality", "tanh", ""), ["exp", "matmul", "launch"]),
+        (wrong("derivatives.consistency", "tanh", ""), ["exp", "matmul", "launch"]),
         (wrong("values.elementwise", "add"), ["exp", "matmul", "gradient"]),
         (profile("exp", status="failed"), ["exp", "matmul", "gradient", "launch"]),
     ]:

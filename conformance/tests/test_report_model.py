@@ -64,7 +64,7 @@ def test_cells() -> None:
         2,
         "passed",
     )
-    assert set(exp.laws) == {"values.sample", "derivatives.duality", "performance.profile"}
+    assert set(exp.laws) == {"values.sample", "derivatives.consistency", "performance.profile"}
     assert exp.laws["values.sample"][1] == 0.75
     assert cells["log", "float32"].status == "failed"
     assert (cells["log", "float32"].bad, cells["log", "float32"].run) == (3, 3)
@@ -82,7 +82,7 @@ def test_what_is_blocked_is_counted_with_what_failed_first() -> None:
         "values.sample/log/float32/prime",
         "values.sample/erf/float32/prime",
     ]
-    assert {law.id: law.blocked for law in bad.by_law}["derivatives.duality"] == 2
+    assert {law.id: law.blocked for law in bad.by_law}["derivatives.consistency"] == 2
 
 
 def test_cases_that_block_each_other_do_not_hang() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import fsum, prod
 from operator import mul
@@ -10,21 +11,18 @@ from typing import Any
 import numpy as np
 
 from tensorken_conformance.faults.changes import replaced, tail, up
-from tensorken_conformance.faults.fault import fault
+from tensorken_conformance.faults.fault import Right, fault
 from tensorken_conformance.subject import Array
 from tensorken_core.language.shapes import Axes
-from tensorken_numpy.backend import Numpy
 from tensorken_reference.arrays import Array as Numbers
 from tensorken_reference.backend import Reference
 
 
 @fault("values.elementwise", "exp")
-class OneNumberOfHalf(Numpy):
+def one_number_of_half(right: Right, x: Array) -> Array:
     """exp is wrong by three representable numbers for a single one of the 65 536 numbers of float16."""
-
-    def exp(self, x: Array) -> Array:
-        y = super().exp(x)
-        return up(y, x == np.float16(0.2257), 3) if x.dtype == np.float16 else y
+    y = right(x)
+    return up(y, x == np.float16(0.2257), 3) if x.dtype == np.float16 else y
 
 
 @fault("values.elementwise", "log2")
@@ -42,55 +40,45 @@ class OffByOneOfReference(Reference):
 
 
 @fault("values.elementwise", "add")
-class TailRoundedUp(Numpy):
+def tail_rounded_up(right: Right, a: Array, b: Array) -> Array:
     """add of 257 float32 numbers rounds the last, behind the last block of 64, away from zero."""
-
-    def add(self, a: Array, b: Array) -> Array:
-        y = super().add(a, b)
-        wrong = y.dtype == np.float32 and y.shape == (257,)
-        return up(y, tail(y, 64) & np.isfinite(y) & (y != 0)) if wrong else y
+    y = right(a, b)
+    wrong = y.dtype == np.float32 and y.shape == (257,)
+    return up(y, tail(y, 64) & np.isfinite(y) & (y != 0)) if wrong else y
 
 
 @fault("values.elementwise", "sqrt")
-class SqrtByReciprocal(Numpy):
+def sqrt_by_reciprocal(right: Right, x: Array) -> Array:
     """sqrt of 255 float64 numbers between 1 and 4 multiplies by the reciprocal of the root."""
-
-    def sqrt(self, x: Array) -> Array:
-        y = super().sqrt(x)
-        if x.dtype != np.float64 or x.shape != (255,):
-            return y
-        chosen = (x > 1.0) & (x < 4.0)
-        return replaced(y, chosen, x * (1.0 / replaced(y, ~chosen, 1.0)))
+    y = right(x)
+    if x.dtype != np.float64 or x.shape != (255,):
+        return y
+    chosen = (x > 1.0) & (x < 4.0)
+    return replaced(y, chosen, x * (1.0 / replaced(y, ~chosen, 1.0)))
 
 
 @fault("values.elementwise", "div")
-class DivByReciprocal(Numpy):
+def div_by_reciprocal(right: Right, a: Array, b: Array) -> Array:
     """div of 256 float64 pairs multiplies by the reciprocal of the divisor, where that is between 1 and 4."""
-
-    def div(self, a: Array, b: Array) -> Array:
-        y = super().div(a, b)
-        if y.dtype != np.float64 or y.shape != (256,):
-            return y
-        chosen = (b > 1.0) & (b < 4.0) & np.isfinite(a)
-        return replaced(y, chosen, replaced(a, ~chosen, 1.0) * (1.0 / replaced(b, ~chosen, 1.0)))
+    y = right(a, b)
+    if y.dtype != np.float64 or y.shape != (256,):
+        return y
+    chosen = (b > 1.0) & (b < 4.0) & np.isfinite(a)
+    return replaced(y, chosen, replaced(a, ~chosen, 1.0) * (1.0 / replaced(b, ~chosen, 1.0)))
 
 
-@fault("values.sums", "sum")
-class RoundedAtEachStep(Reference):
+@fault("values.sums", "sum", on=Reference)
+def rounded_at_each_step(right: Callable[..., Numbers], x: Numbers, axes: Axes) -> Numbers:
     """sum of rows of 63 float64 numbers rounds at each step, where the exact sum, rounded once, is declared."""
-
-    def sum(self, x: Numbers, axes: Axes) -> Numbers:
-        y = super().sum(x, axes)
-        return replace(y, data=tuple(map(sum, _rows(x)))) if _is_block(x, axes) else y
+    y = right(x, axes)
+    return replace(y, data=tuple(map(sum, _rows(x)))) if _is_block(x, axes) else y
 
 
-@fault("values.products", "prod")
-class ProductRoundedAtEachStep(Reference):
+@fault("values.products", "prod", on=Reference)
+def product_rounded_at_each_step(right: Callable[..., Numbers], x: Numbers, axes: Axes) -> Numbers:
     """prod of rows of 63 float64 numbers rounds at each step, where the exact product, rounded once, is declared."""
-
-    def prod(self, x: Numbers, axes: Axes) -> Numbers:
-        y = super().prod(x, axes)
-        return replace(y, data=tuple(map(prod, _rows(x)))) if _is_block(x, axes) else y
+    y = right(x, axes)
+    return replace(y, data=tuple(map(prod, _rows(x)))) if _is_block(x, axes) else y
 
 
 def _is_block(x: Numbers, axes: Axes) -> bool:
@@ -101,177 +89,141 @@ def _rows(x: Numbers) -> list[tuple[float, ...]]:
     return [x.data[start : start + 63] for start in range(0, len(x.data), 63)]
 
 
-@fault("values.contractions", "fused_multiply_add")
-class ProductsRounded(Reference):
+@fault("values.contractions", "fused_multiply_add", on=Reference)
+def products_rounded(right: Callable[..., Numbers], a: Numbers, b: Numbers, axes: Axes) -> Numbers:
     """fused_multiply_add of 4x65 float64 numbers rounds the products, before their exact sum."""
-
-    def fused_multiply_add(self, a: Numbers, b: Numbers, axes: Axes) -> Numbers:
-        y = super().fused_multiply_add(a, b, axes)
-        if a.shape != (4, 65) or b.shape != (4, 65) or a.dtype.name != "float64":
-            return y
-        products = list(map(mul, a.data, b.data))
-        return replace(y, data=tuple([fsum(products[start : start + 65]) for start in range(0, 260, 65)]))
+    y = right(a, b, axes)
+    if a.shape != (4, 65) or b.shape != (4, 65) or a.dtype.name != "float64":
+        return y
+    products = list(map(mul, a.data, b.data))
+    return replace(y, data=tuple([fsum(products[start : start + 65]) for start in range(0, 260, 65)]))
 
 
 @fault("values.elementwise", "sin")
-class ShortPi(Numpy):
+def short_pi(right: Right, x: Array) -> Array:
     """sin of 256 float32 numbers takes turns off them by a pi of 24 bits."""
-
-    def sin(self, x: Array) -> Array:
-        y = super().sin(x)
-        large = x.dtype == np.float32 and x.shape == (256,) and (np.abs(x) > 1e3) & np.isfinite(x)
-        turn = np.float64(np.float32(2 * np.pi))
-        reduced = np.remainder(np.where(np.isfinite(x), x, 0), turn)
-        return np.where(large, np.sin(reduced), y).astype(x.dtype)
+    y = right(x)
+    large = x.dtype == np.float32 and x.shape == (256,) and (np.abs(x) > 1e3) & np.isfinite(x)
+    turn = np.float64(np.float32(2 * np.pi))
+    reduced = np.remainder(np.where(np.isfinite(x), x, 0), turn)
+    return np.where(large, np.sin(reduced), y).astype(x.dtype)
 
 
 @fault("values.elementwise", "expm1")
-class ExpMinusOne(Numpy):
+def exp_minus_one(right: Right, x: Array) -> Array:
     """expm1 of 64 float64 numbers is exp minus 1, which is 0 for small ones."""
-
-    def expm1(self, x: Array) -> Array:
-        y = super().expm1(x)
-        small = x.dtype == np.float64 and x.shape == (64,) and np.abs(x) < 1e-20
-        return replaced(y, small, 0.0)
+    y = right(x)
+    small = x.dtype == np.float64 and x.shape == (64,) and np.abs(x) < 1e-20
+    return replaced(y, small, 0.0)
 
 
 @fault("values.elementwise", "logaddexp")
-class SmallerForgotten(Numpy):
+def smaller_forgotten(right: Right, a: Array, b: Array) -> Array:
     """logaddexp of 64 float32 pairs of equal numbers gives the larger."""
-
-    def logaddexp(self, a: Array, b: Array) -> Array:
-        y = super().logaddexp(a, b)
-        return replaced(y, a == b, a) if y.dtype == np.float32 and y.shape == (64,) else y
+    y = right(a, b)
+    return replaced(y, a == b, a) if y.dtype == np.float32 and y.shape == (64,) else y
 
 
 @fault("values.exponential-sums", "softmax")
-class NotNormalized(Numpy):
+def not_normalized(right: Right, x: Array, axes: Axes) -> Array:
     """softmax over two axes of float64 divides by the sum over the last alone."""
-
-    def softmax(self, x: Array, axes: Axes) -> Array:
-        y = super().softmax(x, axes)
-        if x.dtype == np.float64 and len(axes) == 2 and x.ndim == 3 and x.size:
-            y = y / np.add.reduce(y, axes[-1:], keepdims=True)
-        return y
+    y = right(x, axes)
+    if x.dtype == np.float64 and len(axes) == 2 and x.ndim == 3 and x.size:
+        y = y / np.add.reduce(y, axes[-1:], keepdims=True)
+    return y
 
 
 @fault("values.exponential-sums", "logsumexp")
-class LogarithmOfHugeSum(Numpy):
+def logarithm_of_huge_sum(right: Right, x: Array, axes: Axes) -> Array:
     """logsumexp of 7 float32 numbers does not take the maximum off, so it overflows."""
-
-    def logsumexp(self, x: Array, axes: Axes) -> Array:
-        if x.dtype == np.float32 and x.shape == (7,):
-            with np.errstate(all="ignore"):
-                return np.log(np.add.reduce(np.exp(x), axes, keepdims=True))
-        return super().logsumexp(x, axes)
+    if x.dtype == np.float32 and x.shape == (7,):
+        with np.errstate(all="ignore"):
+            return np.log(np.add.reduce(np.exp(x), axes, keepdims=True))
+    return right(x, axes)
 
 
 @fault("values.contractions", "fused_multiply_add")
-class HalfPrecisionProducts(Numpy):
+def half_precision_products(right: Right, a: Array, b: Array, axes: Axes) -> Array:
     """A 5x7 float32 matrix by a vector multiplies numbers rounded to 11 bits, as tensor cores do."""
-
-    def fused_multiply_add(self, a: Array, b: Array, axes: Axes) -> Array:
-        if a.dtype == np.float32 and a.shape == (5, 7):
-            with np.errstate(all="ignore"):
-                a, b = a.astype(np.float16).astype(np.float32), b.astype(np.float16).astype(np.float32)
-        return super().fused_multiply_add(a, b, axes)
+    if a.dtype == np.float32 and a.shape == (5, 7):
+        with np.errstate(all="ignore"):
+            a, b = a.astype(np.float16).astype(np.float32), b.astype(np.float16).astype(np.float32)
+    return right(a, b, axes)
 
 
 @fault("values.norms", "norm")
-class SquaresOverflow(Numpy):
+def squares_overflow(right: Right, x: Array, axes: Axes) -> Array:
     """norm of 7 float32 numbers squares them as they are, so that large ones overflow."""
-
-    def norm(self, x: Array, axes: Axes) -> Array:
-        if x.dtype != np.float32 or x.shape != (7,):
-            return super().norm(x, axes)
-        with np.errstate(all="ignore"):
-            return np.sqrt(np.add.reduce(x * x, axes, keepdims=True))
+    if x.dtype != np.float32 or x.shape != (7,):
+        return right(x, axes)
+    with np.errstate(all="ignore"):
+        return np.sqrt(np.add.reduce(x * x, axes, keepdims=True))
 
 
 @fault("values.factorizations", "solve")
-class SolvesByInverse(Numpy):
+def solves_by_inverse(right: Right, a: Array, b: Array) -> Any:
     """solve of 5x5 float64 matrices multiplies by the inverse."""
-
-    def solve(self, a: Array, b: Array) -> Any:
-        x = super().solve(a, b)
-        return (
-            np.linalg.inv(a) @ b
-            if a.dtype == np.float64 and a.shape == (5, 5) and np.isfinite(x).all()
-            else x
-        )
+    x = right(a, b)
+    return np.linalg.inv(a) @ b if a.dtype == np.float64 and a.shape == (5, 5) and np.isfinite(x).all() else x
 
 
 @fault("values.factorizations", "qr")
-class GramSchmidt(Numpy):
+def gram_schmidt(right: Right, x: Array, complete: bool) -> Any:
     """qr of 5x5 float64 matrices is the one of Gram and Schmidt, whose columns are not orthogonal."""
-
-    def qr(self, x: Array, complete: bool) -> Any:
-        if x.dtype != np.float64 or x.shape != (5, 5) or complete:
-            return super().qr(x, complete)
-        q, r = np.zeros_like(x), np.zeros_like(x)
-        with np.errstate(all="ignore"):
-            for j in range(5):
-                r[:j, j] = q[:, :j].T @ x[:, j]
-                rest = x[:, j] - q[:, :j] @ r[:j, j]
-                r[j, j] = np.sqrt(rest @ rest)
-                q[:, j] = rest / r[j, j]
-        return q, r
+    if x.dtype != np.float64 or x.shape != (5, 5) or complete:
+        return right(x, complete)
+    q, r = np.zeros_like(x), np.zeros_like(x)
+    with np.errstate(all="ignore"):
+        for j in range(5):
+            r[:j, j] = q[:, :j].T @ x[:, j]
+            rest = x[:, j] - q[:, :j] @ r[:j, j]
+            r[j, j] = np.sqrt(rest @ rest)
+            q[:, j] = rest / r[j, j]
+    return q, r
 
 
 # ---- zeros -------------------------------------------------------------------------------------------------
 
 
 @fault("values.elementwise", "tanh", crude=True)
-class TanhIsZero(Numpy):
+def tanh_is_zero(right: Right, x: Array) -> Array:
     """tanh gives zeros of the right shape."""
-
-    def tanh(self, x: Array) -> Array:
-        return np.zeros_like(x)
+    return np.zeros_like(x)
 
 
 @fault("values.contractions", "fused_multiply_add", crude=True)
-class ProductIsZero(Numpy):
+def product_is_zero(right: Right, a: Array, b: Array, axes: Axes) -> Array:
     """fused_multiply_add gives zeros of the right shape, so every matrix product is one."""
-
-    def fused_multiply_add(self, a: Array, b: Array, axes: Axes) -> Array:
-        return np.zeros_like(super().fused_multiply_add(a, b, axes))
+    return np.zeros_like(right(a, b, axes))
 
 
 @fault("values.elementwise", "erf", crude=True)
-class ErfIsEmpty(Numpy):
+def erf_is_empty(right: Right, x: Array) -> Array:
     """erf gives memory as it finds it."""
-
-    def erf(self, x: Array) -> Array:
-        return np.full_like(x, 1e-3)
+    return np.full_like(x, 1e-3)
 
 
 @fault("values.elementwise", "sigmoid")
-class UnderflowToZero(Numpy):
+def underflow_to_zero(right: Right, x: Array) -> Array:
     """sigmoid of 63 float32 numbers is 0 where exp(-x) overflows."""
-
-    def sigmoid(self, x: Array) -> Array:
-        y = super().sigmoid(x)
-        wrong = x.dtype == np.float32 and x.shape == (63,)
-        return replaced(y, x < -88.0, 0.0) if wrong else y
+    y = right(x)
+    wrong = x.dtype == np.float32 and x.shape == (63,)
+    return replaced(y, x < -88.0, 0.0) if wrong else y
 
 
 @fault("values.workgroups", "neg")
-class BeyondTheGrid(Numpy):
+def beyond_the_grid(right: Right, x: Array) -> Array:
     """neg leaves zeros beyond 65 535 workgroups of 64."""
-
-    def neg(self, x: Array) -> Array:
-        y = super().neg(x)
-        y.reshape(-1)[65_535 * 64 :] = 0
-        return y
+    y = right(x)
+    y.reshape(-1)[65_535 * 64 :] = 0
+    return y
 
 
 @fault("values.tiles", "fused_multiply_add")
-class TileOverTheEdge(Numpy):
+def tile_over_the_edge(right: Right, a: Array, b: Array, axes: Axes) -> Array:
     """In large batches of matrices of seven rows the eighth row of a tile is the first of the next matrix."""
-
-    def fused_multiply_add(self, a: Array, b: Array, axes: Axes) -> Array:
-        y = super().fused_multiply_add(a, b, axes)
-        if a.ndim == 4 and a.shape[1] == 7 and a.size * b.shape[3] > 1_000_000:
-            y = np.array(y)
-            y[1:, 0] = y[:-1, -1]
-        return y
+    y = right(a, b, axes)
+    if a.ndim == 4 and a.shape[1] == 7 and a.size * b.shape[3] > 1_000_000:
+        y = np.array(y)
+        y[1:, 0] = y[:-1, -1]
+    return y

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_conformance.faults.fault import fault
+from tensorken_conformance.faults.fault import Right, fault
 from tensorken_conformance.selftest.right import Different
 from tensorken_conformance.subject import Array
 from tensorken_core.language.capabilities import Capabilities
@@ -16,79 +16,59 @@ from tensorken_numpy.backend import Numpy
 
 
 @fault("lifetime.operands-unchanged", "add")
-class AddsIntoOperand(Numpy):
+def adds_into_operand(right: Right, a: Array, b: Array) -> Array:
     """add writes the sum into its left operand, if that is as large as 64 elements and owns its memory."""
-
-    def add(self, a: Array, b: Array) -> Array:
-        y = super().add(a, b)
-        if a.shape == y.shape and a.size == 64 and a.flags.writeable:
-            a[...] = y
-        return y
+    y = right(a, b)
+    if a.shape == y.shape and a.size == 64 and a.flags.writeable:
+        a[...] = y
+    return y
 
 
 @fault("lifetime.operands-unchanged", "abs")
-class AbsInPlace(Numpy):
+def abs_in_place(right: Right, x: Array) -> Array:
     """abs overwrites its operand and returns it, in float64."""
-
-    def abs(self, x: Array) -> Array:
-        return np.absolute(x, out=x) if x.dtype == np.float64 and x.flags.writeable else super().abs(x)
+    return np.absolute(x, out=x) if x.dtype == np.float64 and x.flags.writeable else right(x)
 
 
 @fault("lifetime.operands-unchanged", "sort")
-class SortsInPlace(Numpy):
+def sorts_in_place(right: Right, x: Array, axis: int) -> Array:
     """sort of 2x5 int64 numbers sorts its operand and gives a copy of it."""
-
-    def sort(self, x: Array, axis: int) -> Array:
-        if x.dtype == np.int64 and x.shape == (2, 5) and x.flags.writeable:
-            x.sort(axis)
-        return super().sort(x, axis)
+    if x.dtype == np.int64 and x.shape == (2, 5) and x.flags.writeable:
+        x.sort(axis)
+    return right(x, axis)
 
 
 @fault("lifetime.results-stay", "add")
-class OneBufferForSums(Numpy):
+def one_buffer_for_sums(right: Right, kept: dict[Any, Array], a: Array, b: Array) -> Array:
     """add writes every sum of one shape and dtype into the same memory."""
-
-    def __init__(self) -> None:
-        self.buffers: dict[Any, Array] = {}
-
-    def add(self, a: Array, b: Array) -> Array:
-        y = super().add(a, b)
-        buffer = self.buffers.setdefault((y.shape, y.dtype), np.empty_like(y))
-        buffer[...] = y
-        return buffer
+    y = right(a, b)
+    buffer = kept.setdefault((y.shape, y.dtype), np.empty_like(y))
+    buffer[...] = y
+    return buffer
 
 
 @fault("lifetime.results-stay", "gather")
-class RingOfBuffers(Numpy):
+def ring_of_buffers(right: Right, kept: dict[Any, list[Array]], x: Array, indices: Array, axis: int) -> Array:
     """gather takes turns among eight buffers of a shape and dtype, so that the ninth call overwrites the first."""
-
-    def __init__(self) -> None:
-        self.rings: dict[Any, list[Array]] = {}
-
-    def gather(self, x: Array, indices: Array, axis: int) -> Array:
-        y = super().gather(x, indices, axis)
-        ring = self.rings.setdefault((y.shape, y.dtype), [np.empty_like(y) for _ in range(8)])
-        ring.append(ring.pop(0))
-        ring[-1][...] = y
-        return ring[-1]
+    y = right(x, indices, axis)
+    ring = kept.setdefault((y.shape, y.dtype), [np.empty_like(y) for _ in range(8)])
+    ring.append(ring.pop(0))
+    ring[-1][...] = y
+    return ring[-1]
 
 
 @fault("lifetime.caller-memory", "new")
-class KeepsMemory(Numpy):
+def keeps_memory(right: Right, shape: Shape, data: Any, dtype: DType) -> Array:
     """new keeps the buffer that it is given where that is larger than 256 elements."""
-
-    def new(self, shape: Shape, data: Any, dtype: DType) -> Array:
-        if isinstance(data, memoryview) and len(data) > 256:
-            return np.asarray(data).reshape(shape)
-        return super().new(shape, data, dtype)
+    if isinstance(data, memoryview) and len(data) > 256:
+        return np.asarray(data).reshape(shape)
+    return right(shape, data, dtype)
 
 
 @fault("lifetime.caller-memory", "ravel")
-class HandsOutMemory(Numpy):
+def hands_out_memory(right: Right, x: Array) -> Array:
     """ravel gives the memory of a tensor itself where that is of one element."""
-
-    def ravel(self, x: Array) -> Array:
-        return x.reshape(-1) if x.size == 1 else super().ravel(x)
+    return x.reshape(-1) if x.size == 1 else right(x)
 
 
 @fault("lifetime.sharing", "permute")
@@ -122,12 +102,7 @@ class NeverForgets(Numpy):
 
 
 @fault("lifetime.growth", "sum")
-class PlansForEver(Numpy):
+def plans_for_ever(right: Right, kept: dict[Any, Axes], x: Array, axes: Axes) -> Array:
     """sum keeps a plan for each operand that it has met, by its address in memory and the number of the call."""
-
-    def __init__(self) -> None:
-        self.plans: dict[Any, Axes] = {}
-
-    def sum(self, x: Array, axes: Axes) -> Array:
-        self.plans[len(self.plans), x.ctypes.data] = axes
-        return super().sum(x, axes)
+    kept[len(kept), x.ctypes.data] = axes
+    return right(x, axes)

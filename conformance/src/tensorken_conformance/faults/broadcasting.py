@@ -4,46 +4,37 @@ from __future__ import annotations
 
 import numpy as np
 
-from tensorken_conformance.faults.fault import fault
+from tensorken_conformance.faults.fault import Right, fault
 from tensorken_conformance.subject import Array
 from tensorken_core.language.shapes import Axes, Pairs, Shape
-from tensorken_numpy.backend import Numpy
 
 
 @fault("values.movement", "expand")
-class ExpandTiles(Numpy):
+def expand_tiles(right: Right, x: Array, shape: Shape) -> Array:
     """expand of the middle one of three flipped axes, in float16, repeats the whole in place of each element."""
-
-    def expand(self, x: Array, shape: Shape) -> Array:
-        if x.dtype == np.float16 and x.ndim == 3 and x.strides[2] < 0 and x.shape[1] == 1 < shape[1]:
-            return np.resize(x[:, 0], shape)
-        return super().expand(x, shape)
+    if x.dtype == np.float16 and x.ndim == 3 and x.strides[2] < 0 and x.shape[1] == 1 < shape[1]:
+        return np.resize(x[:, 0], shape)
+    return right(x, shape)
 
 
 @fault("values.movement", "expand")
-class ExpandZeroKeepsOne(Numpy):
+def expand_zero_keeps_one(right: Right, x: Array, shape: Shape) -> Array:
     """expand of the only axis to length 0 keeps length 1, in int32."""
-
-    def expand(self, x: Array, shape: Shape) -> Array:
-        return super().expand(x, (1,) if shape == (0,) and x.dtype == np.int32 else shape)
+    return right(x, (1,) if shape == (0,) and x.dtype == np.int32 else shape)
 
 
 @fault("values.movement", "crop")
-class CropOfRepeatedSteps(Numpy):
+def crop_of_repeated_steps(right: Right, x: Array, limits: Pairs) -> Array:
     """crop of an expanded int64 matrix takes its stride for that of a plain array, and wraps around."""
-
-    def crop(self, x: Array, limits: Pairs) -> Array:
-        if x.dtype == np.int64 and x.shape == (4, 3) and x.strides[0] == 0:
-            x = np.resize(np.roll(x.reshape(-1), 1), x.shape)
-        return super().crop(x, limits)
+    if x.dtype == np.int64 and x.shape == (4, 3) and x.strides[0] == 0:
+        x = np.resize(np.roll(x.reshape(-1), 1), x.shape)
+    return right(x, limits)
 
 
 @fault("values.movement", "permute")
-class PermuteOfRepeatedShrinks(Numpy):
+def permute_of_repeated_shrinks(right: Right, x: Array, order: Axes) -> Array:
     """permute of an expanded float64 tensor of three axes shows the repeated axis where it was."""
-
-    def permute(self, x: Array, order: Axes) -> Array:
-        if x.dtype == np.float64 and x.ndim == 3 and x.strides[0] == 0 and order == (1, 2, 0):
-            order = (2, 1, 0)
-            return np.array(super().permute(x, order)).reshape([x.shape[i] for i in (1, 2, 0)])
-        return super().permute(x, order)
+    if x.dtype == np.float64 and x.ndim == 3 and x.strides[0] == 0 and order == (1, 2, 0):
+        order = (2, 1, 0)
+        return np.array(right(x, order)).reshape([x.shape[i] for i in (1, 2, 0)])
+    return right(x, order)

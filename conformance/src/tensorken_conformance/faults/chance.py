@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from tensorken_conformance.faults.fault import fault
+from tensorken_conformance.faults.fault import Right, fault
 from tensorken_conformance.subject import Array
 from tensorken_core.language.shapes import Axes
 from tensorken_numpy.backend import Numpy
@@ -33,21 +33,17 @@ class OneCallInFifty(Counted):
 
 
 @fault("lifetime.repeats", "copysign")
-class OneCallInFiftyAtRandom(Numpy):
+def one_call_in_fifty_at_random(right: Right, a: Array, b: Array) -> Array:
     """copysign gives its left operand once in fifty calls, at random."""
-
-    def copysign(self, a: Array, b: Array) -> Array:
-        return np.array(a) if random.random() < 0.02 and a.size < 10 else super().copysign(a, b)
+    return np.array(a) if random.random() < 0.02 and a.size < 10 else right(a, b)
 
 
 @fault("lifetime.repeats", "sum")
-class AnyOrder(Numpy):
+def any_order(right: Right, x: Array, axes: Axes) -> Array:
     """sum adds floats in an order that changes from call to call, within the bounds of its error, undeclared."""
-
-    def sum(self, x: Array, axes: Axes) -> Array:
-        if x.dtype.kind == "f" and x.ndim == 1 and axes:
-            x = np.random.default_rng().permutation(x)
-        return super().sum(x, axes)
+    if x.dtype.kind == "f" and x.ndim == 1 and axes:
+        x = np.random.default_rng().permutation(x)
+    return right(x, axes)
 
 
 @fault("lifetime.repeats", "pad")

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_conformance.faults.fault import fault
+from tensorken_conformance.faults.fault import Compile, Right, Run, fault, fault_in_calls
 from tensorken_conformance.subject import Array
 from tensorken_core.language.shapes import Axes, Shape
+from tensorken_core.program.program import Program
 from tensorken_numpy.backend import Numpy
 
 
@@ -35,20 +36,16 @@ def _first(a: Array, b: Array) -> Array:
 
 
 @fault("programs.meaning", "mul")
-class RepeatedFactorOnce(Numpy):
+def repeated_factor_once(right: Right, a: Array, b: Array) -> Array:
     """mul by an operand of size 1 along the first axis takes the first row of the other alone."""
-
-    def mul(self, a: Array, b: Array) -> Array:
-        repeated = a.ndim > 1 and a.shape != b.shape and b.shape[0] == 1 < a.shape[0]
-        return super().mul(np.broadcast_to(a[:1], a.shape), b) if repeated else super().mul(a, b)
+    repeated = a.ndim > 1 and a.shape != b.shape and b.shape[0] == 1 < a.shape[0]
+    return right(np.broadcast_to(a[:1], a.shape), b) if repeated else right(a, b)
 
 
 @fault("programs.meaning", "sub")
-class SmallOperandsExchanged(Numpy):
+def small_operands_exchanged(right: Right, a: Array, b: Array) -> Array:
     """sub of a small operand from a large one, where the backend broadcasts, exchanges the two."""
-
-    def sub(self, a: Array, b: Array) -> Array:
-        return super().sub(b, a) if a.size > b.size else super().sub(a, b)
+    return right(b, a) if a.size > b.size else right(a, b)
 
 
 @fault("programs.stateful")
@@ -85,56 +82,37 @@ class LostWithOperand(Numpy):
         return y
 
 
-@fault("programs.compiled")
-class ResultsInOneBuffer(Numpy):
+@fault_in_calls("programs.compiled")
+def results_in_one_buffer(
+    run: Run, kept: dict[Any, Any], program: Program, xs: Sequence[Array]
+) -> Sequence[Array]:
     """A compiled program gives its results in arrays that the next call fills again."""
-
-    def compile(self, program: Any) -> Any:
-        run = super().compile(program)
-        if run is None:
-            return None
-        buffers: list[Array] = []
-
-        def again(xs: Sequence[Array]) -> list[Array]:
-            ys = run(xs)
-            if not buffers:
-                buffers.extend([np.array(y) for y in ys])
-            for buffer, y in zip(buffers, ys, strict=True):
-                buffer[...] = y
-            return list(buffers)
-
-        return again
+    ys = run(xs)
+    buffers: list[Array] = kept.setdefault("buffers", [np.array(y) for y in ys])
+    for buffer, y in zip(buffers, ys, strict=True):
+        buffer[...] = y
+    return list(buffers)
 
 
-@fault("programs.compiled")
-class CompiledForTheFirstNumbers(Numpy):
+@fault_in_calls("programs.compiled")
+def compiled_for_the_first_numbers(
+    run: Run, kept: dict[Any, Any], program: Program, xs: Sequence[Array]
+) -> Sequence[Array]:
     """A compiled program with a negative number among its first operands gives the first results ever after."""
-
-    def compile(self, program: Any) -> Any:
-        run = super().compile(program)
-        if run is None:
-            return None
-        first: list[Any] = []
-
-        def once(xs: Sequence[Array]) -> Any:
-            if not first:
-                first.append(run(xs) if xs and (xs[0] < 0).any() else None)
-            return run(xs) if first[0] is None else first[0]
-
-        return once
+    if "first" not in kept:
+        kept["first"] = run(xs) if xs and (xs[0] < 0).any() else None
+    return run(xs) if kept["first"] is None else kept["first"]
 
 
-@fault("programs.compiled")
-class ExchangedInGroups(Numpy):
+@fault("programs.compiled", method="compile")
+def exchanged_in_groups(right: Compile, program: Program) -> Run | None:
     """A compiled program exchanges the operands of a difference whose second it has just computed."""
-
-    def compile(self, program: Any) -> Any:
-        computed: set[Any] = set()
-        equations = []
-        for equation in program.equations:
-            a, *rest = equation.operands
-            if equation.op.name == "sub" and rest[0] in computed:
-                equation = replace(equation, operands=(rest[0], a))
-            computed.update(equation.results if equation.op.elementwise else ())
-            equations.append(equation)
-        return super().compile(program.changed(equations=tuple(equations)))
+    computed: set[Any] = set()
+    equations = []
+    for equation in program.equations:
+        a, *rest = equation.operands
+        if equation.op.name == "sub" and rest[0] in computed:
+            equation = replace(equation, operands=(rest[0], a))
+        computed.update(equation.results if equation.op.elementwise else ())
+        equations.append(equation)
+    return right(program.changed(equations=tuple(equations)))

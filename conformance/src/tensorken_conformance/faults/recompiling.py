@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,13 +11,11 @@ import numpy as np
 from tensorken.control_flow.carries import CARRY
 from tensorken.control_flow.cond_op import COND
 from tensorken.control_flow.scan_op import SCAN
-from tensorken_conformance.faults.fault import fault
+from tensorken_conformance.faults.fault import Compile, Run, fault, fault_in_calls
 from tensorken_conformance.subject import Array
 from tensorken_core.program.program import Equation, Literal, Program
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_numpy.backend import Numpy
-
-Run = Callable[[Sequence[Array]], Sequence[Array]]
 
 LAW = "programs.recompiled"
 
@@ -192,163 +190,112 @@ class RecompiledWithoutOutputs(_Keyed):
         )
 
 
-@fault(LAW)
-class FifthProgramInPlaceOfFirst(Numpy):
+@fault(LAW, method="compile")
+def fifth_program_in_place_of_first(
+    right: Compile, kept: dict[Any, list[Any]], program: Program
+) -> Run | None:
     """Of programs with the same inputs and outputs four are kept, and the fifth runs where the first is called."""
-
-    def __init__(self) -> None:
-        self.slots: dict[Any, list[Any]] = {}
-
-    def compile(self, program: Program) -> Run | None:
-        run = super().compile(program)
-        if run is None:
-            return None
-        values = (program.inputs, program.outputs)
-        key = tuple([tuple([(v.shape, v.dtype) for v in some]) for some in values])
-        slots = self.slots.setdefault(key, [])
-        slots.append(run)
-        place = (len(slots) - 1) % 4
-        slots[place] = run
-        return lambda xs: slots[place](xs)
+    run = right(program)
+    if run is None:
+        return None
+    values = (program.inputs, program.outputs)
+    key = tuple([tuple([(v.shape, v.dtype) for v in some]) for some in values])
+    slots = kept.setdefault(key, [])
+    slots.append(run)
+    place = (len(slots) - 1) % 4
+    slots[place] = run
+    return lambda xs: slots[place](xs)
 
 
-@fault(LAW)
-class CompiledForFirstLayout(Numpy):
+@fault_in_calls(LAW)
+def compiled_for_first_layout(
+    run: Run, kept: dict[Any, Any], program: Program, xs: Sequence[Array]
+) -> Sequence[Array]:
     """A compiled program reads permuted operands in the order of memory, if those of the first call are plain."""
-
-    def compile(self, program: Program) -> Run | None:
-        run = super().compile(program)
-        if run is None:
-            return None
-        first: list[bool] = []
-
-        def call(xs: Sequence[Array]) -> Sequence[Array]:
-            if not first:
-                first.extend([x.flags.c_contiguous for x in xs])
-            return run(
-                [x.ravel("K").reshape(x.shape) if plain else x for x, plain in zip(xs, first, strict=True)]
-            )
-
-        return call
+    plain = kept.setdefault("plain", [x.flags.c_contiguous for x in xs])
+    return run([x.ravel("K").reshape(x.shape) if p else x for x, p in zip(xs, plain, strict=True)])
 
 
-@fault(LAW)
-class PackedByAddress(Numpy):
+@fault_in_calls(LAW)
+def packed_by_address(
+    run: Run, kept: dict[Any, Any], program: Program, xs: Sequence[Array]
+) -> Sequence[Array]:
     """A compiled program keeps a copy of its second operand for as long as the next lies at the same address."""
-
-    def compile(self, program: Program) -> Run | None:
-        run = super().compile(program)
-        if run is None or len(program.inputs) < 2:
-            return run
-        packed: dict[Any, Array] = {}
-
-        def call(xs: Sequence[Array]) -> Sequence[Array]:
-            key = (xs[1].ctypes.data, xs[1].shape, xs[1].strides)
-            if key not in packed:
-                packed.clear()
-                packed[key] = np.array(xs[1])
-            return run([xs[0], packed[key], *xs[2:]])
-
-        return call
+    if len(xs) < 2:
+        return run(xs)
+    key = (xs[1].ctypes.data, xs[1].shape, xs[1].strides)
+    if key not in kept:
+        kept.clear()
+        kept[key] = np.array(xs[1])
+    return run([xs[0], kept[key], *xs[2:]])
 
 
 # ---- memory ------------------------------------------------------------------------------------------------
 
 
-@fault(LAW)
-class TwoBuffersInTurn(Numpy):
+@fault_in_calls(LAW)
+def two_buffers_in_turn(
+    run: Run, kept: dict[Any, Any], program: Program, xs: Sequence[Array]
+) -> Sequence[Array]:
     """A compiled program gives its results in two buffers in turn, so that the third call overwrites the first's."""
-
-    def compile(self, program: Program) -> Run | None:
-        run = super().compile(program)
-        if run is None:
-            return None
-        turns: list[list[Array]] = []
-
-        def call(xs: Sequence[Array]) -> Sequence[Array]:
-            ys = [np.array(y) for y in run(xs)]
-            turns.append(ys)
-            if len(turns) > 2:
-                for kept, y in zip(turns[-3], ys, strict=True):
-                    kept[...] = y
-                turns[-1] = turns.pop(0)
-            return turns[-1]
-
-        return call
+    turns: list[list[Array]] = kept.setdefault("turns", [])
+    turns.append([np.array(y) for y in run(xs)])
+    if len(turns) > 2:
+        for old, y in zip(turns[-3], turns[-1], strict=True):
+            old[...] = y
+        turns[-1] = turns.pop(0)
+    return turns[-1]
 
 
-@fault(LAW)
-class SecondOfTwoTheSameIsWritten(Numpy):
+@fault_in_calls(LAW)
+def second_of_two_the_same_is_written(
+    run: Run, kept: dict[Any, Any], program: Program, xs: Sequence[Array]
+) -> Sequence[Array]:
     """A compiled program that is given one array twice writes its first result into it."""
-
-    def compile(self, program: Program) -> Run | None:
-        run = super().compile(program)
-        if run is None:
-            return None
-
-        def call(xs: Sequence[Array]) -> Sequence[Array]:
-            ys = run(xs)
-            twice = len(xs) == 2 and xs[0] is xs[1] and xs[0].flags.writeable
-            if twice and ys[0].shape == xs[0].shape and ys[0].dtype == xs[0].dtype:
-                xs[0][...] = ys[0]
-            return ys
-
-        return call
+    ys = run(xs)
+    twice = len(xs) == 2 and xs[0] is xs[1] and xs[0].flags.writeable
+    if twice and ys[0].shape == xs[0].shape and ys[0].dtype == xs[0].dtype:
+        xs[0][...] = ys[0]
+    return ys
 
 
-@fault(LAW)
-class LargeInputIsWritten(Numpy):
+@fault_in_calls(LAW)
+def large_input_is_written(
+    run: Run, kept: dict[Any, Any], program: Program, xs: Sequence[Array]
+) -> Sequence[Array]:
     """A compiled program gives a result of 1024 elements or more in the memory of an operand of its kind."""
-
-    def compile(self, program: Program) -> Run | None:
-        run = super().compile(program)
-        if run is None or program.donated:
-            return run
-
-        def call(xs: Sequence[Array]) -> Sequence[Array]:
-            ys = [np.array(y) for y in run(xs)]
-            for x in xs:
-                if x.size >= 1024 and x.flags.writeable and (x.shape, x.dtype) == (ys[0].shape, ys[0].dtype):
-                    x[...] = ys[0]
-                    ys[0] = x
-                    break
-            return ys
-
-        return call
+    if program.donated:
+        return run(xs)
+    ys = [np.array(y) for y in run(xs)]
+    for x in xs:
+        if x.size >= 1024 and x.flags.writeable and (x.shape, x.dtype) == (ys[0].shape, ys[0].dtype):
+            x[...] = ys[0]
+            ys[0] = x
+            break
+    return ys
 
 
-@fault(LAW)
-class PassedOnInOneBuffer(Numpy):
+@fault_in_calls(LAW)
+def passed_on_in_one_buffer(
+    run: Run, kept: dict[Any, Any], program: Program, xs: Sequence[Array]
+) -> Sequence[Array]:
     """A compiled program gives a copy of an operand that is a result in memory which the next call writes again."""
-
-    def compile(self, program: Program) -> Run | None:
-        run = super().compile(program)
-        places = [i for i, v in enumerate(program.outputs) if v in program.inputs]
-        if run is None or not places:
-            return run
-        buffers: dict[int, Array] = {}
-
-        def call(xs: Sequence[Array]) -> Sequence[Array]:
-            ys = list(run(xs))
-            for i in places:
-                buffer = buffers.setdefault(i, np.empty_like(ys[i]))
-                buffer[...] = ys[i]
-                ys[i] = buffer
-            return ys
-
-        return call
+    ys = list(run(xs))
+    for i in [i for i, v in enumerate(program.outputs) if v in program.inputs]:
+        buffer = kept.setdefault(i, np.empty_like(ys[i]))
+        buffer[...] = ys[i]
+        ys[i] = buffer
+    return ys
 
 
 # ---- loops and branches ------------------------------------------------------------------------------------
 
 
-@fault(LAW)
-class CarriesOneAfterTheOther(Numpy):
+@fault(LAW, method="compile")
+def carries_one_after_the_other(right: Compile, program: Program) -> Run | None:
     """A compiled scan writes its first carry before what the second becomes is computed of it."""
-
-    def compile(self, program: Program) -> Run | None:
-        equations = [_one_after_the_other(e) if e.op is SCAN else e for e in program.equations]
-        return super().compile(program.changed(equations=tuple(equations)))
+    equations = [_one_after_the_other(e) if e.op is SCAN else e for e in program.equations]
+    return right(program.changed(equations=tuple(equations)))
 
 
 def _one_after_the_other(equation: Equation) -> Equation:
@@ -366,19 +313,10 @@ def _one_after_the_other(equation: Equation) -> Equation:
     return replace(equation, params=(changed, going_in, coming_out, *rest))
 
 
-@fault(LAW)
-class BranchOfTheFirstCall(Numpy):
+@fault_in_calls(LAW)
+def branch_of_the_first_call(
+    run: Run, kept: dict[Any, Any], program: Program, xs: Sequence[Array]
+) -> Sequence[Array]:
     """A compiled program that chooses a branch by an operand takes the one that it took at first."""
-
-    def compile(self, program: Program) -> Run | None:
-        run = super().compile(program)
-        chosen = {e.operands[0] for e in program.equations if e.op is COND}
-        places = [i for i, v in enumerate(program.inputs) if v in chosen]
-        if run is None or not places:
-            return run
-        first: dict[int, Array] = {}
-
-        def call(xs: Sequence[Array]) -> Sequence[Array]:
-            return run([first.setdefault(i, x) if i in places else x for i, x in enumerate(xs)])
-
-        return call
+    chosen = {e.operands[0] for e in program.equations if e.op is COND}
+    return run([kept.setdefault(v, x) if v in chosen else x for v, x in zip(program.inputs, xs, strict=True)])

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tensorken_conformance.faults.changes import rules
-from tensorken_conformance.faults.fault import Course, fault
+from tensorken_conformance.faults.fault import fault, fault_in_rule
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.op import Op
 from tensorken_core.language.shapes import Shape
@@ -37,29 +36,25 @@ class NumbersItsNames(String):
         return replace(y, text=f"{y.text}#{next(self.numbers)}") if op.name == "sin" else y
 
 
-@fault("symbolic.parses", fuse=False)
-class NoBrackets(String):
+@fault("symbolic.parses", fuse=False, on=String, method="interpret")
+def no_brackets(
+    right: Callable[..., Any], op: Op, operands: Sequence[Expression], params: tuple[Any, ...]
+) -> Any:
     """Expressions of infix ops have no brackets, so products of sums read as sums of products."""
-
-    def interpret(self, op: Op, operands: Sequence[Expression], params: tuple[Any, ...]) -> Any:
-        y = super().interpret(op, operands, params)
-        return replace(y, text=y.text[1:-1]) if op.name in ("add", "sub") else y
+    y = right(op, operands, params)
+    return replace(y, text=y.text[1:-1]) if op.name in ("add", "sub") else y
 
 
-@fault("symbolic.refuses", fuse=False)
-class MakesUpValues(String):
+@fault("symbolic.refuses", fuse=False, on=String, method="ravel")
+def makes_up_values(right: Callable[..., Any], x: Expression) -> Any:
     """ravel gives zeros, where there are no values."""
-
-    def ravel(self, x: Expression) -> Any:
-        return [0.0] * math.prod(x.shape)
+    return [0.0] * math.prod(x.shape)
 
 
-@fault("symbolic.errors", fuse=False)
-class RefusesInts(String):
+@fault("symbolic.errors", fuse=False, on=String, method="new")
+def refuses_ints(right: Callable[..., Any], shape: Shape, data: Any, dtype: DType) -> Any:
     """new of int32 fails with a KeyError."""
-
-    def new(self, shape: Shape, data: Any, dtype: DType) -> Expression:
-        return super().new(shape, data, {"float32": dtype, "float64": dtype, "bool": dtype}[dtype.name])
+    return right(shape, data, {"float32": dtype, "float64": dtype, "bool": dtype}[dtype.name])
 
 
 @fault("symbolic.declared", fuse=False)
@@ -69,8 +64,7 @@ class DeclaresUnknownDtype(String):
     capabilities = replace(String.capabilities, dtypes=(*String.capabilities.dtypes, "float8"))
 
 
-@fault("symbolic.derivatives", fuse=False, on=String)
-def cotangent_of_result() -> Course:
+@fault_in_rule("symbolic.derivatives", op="expand", modes=("vjp",), fuse=False, on=String)
+def cotangent_of_result(right: Any, t: Any, y: Any, x: Any, shape: Any) -> Any:
     """In expressions, the VJP of expand hands the cotangent on as it is, with the shape of the result."""
-    with rules("expand", vjp=(lambda t, y, x, shape: t,)):
-        yield None
+    return t

@@ -8,7 +8,7 @@ import tensorken as tk
 from tensorken.arrays.functions import statistics
 from tensorken.arrays.indexing import repeats, updates
 from tensorken_conformance.faults.changes import attribute, rules
-from tensorken_conformance.faults.fault import Course, fault
+from tensorken_conformance.faults.fault import Course, fault, fault_in_rule
 from tensorken_core.language.bodies import arrangement
 from tensorken_core.language.op import OPS
 
@@ -125,26 +125,16 @@ def equal_elements_change_places() -> Course:
         yield None
 
 
-@fault(LAW, "abs", "absolute-norm")
-def magnitude_rises_at_zero() -> Course:
+@fault_in_rule(LAW, "abs", "absolute-norm")
+def magnitude_rises_at_zero(right: Any, t: Any, y: Any, x: Any) -> Any:
     """The derivative of abs at 0 is 1, in both modes."""
-
-    def rule(t: Any, y: Any, x: Any) -> Any:
-        return (x < 0.0).where(-t, t)
-
-    with rules("abs", jvp=(rule,), vjp=(rule,)):
-        yield None
+    return (x < 0.0).where(-t, t)
 
 
-@fault(LAW, "relu")
-def half_a_slope_at_zero() -> Course:
+@fault_in_rule(LAW, "relu")
+def half_a_slope_at_zero(right: Any, t: Any, y: Any, x: Any) -> Any:
     """The derivative of relu at 0 is a half, as that of maximum, in both modes."""
-
-    def rule(t: Any, y: Any, x: Any) -> Any:
-        return (x > 0.0).where(t, x.eq(0.0).where(t * 0.5, 0.0))
-
-    with rules("relu", jvp=(rule,), vjp=(rule,)):
-        yield None
+    return (x > 0.0).where(t, x.eq(0.0).where(t * 0.5, 0.0))
 
 
 @fault(LAW, "at-max")

@@ -1,0 +1,227 @@
+"""derivatives.consistency: forward and reverse mode agree, are linear, and give symmetric second derivatives."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import tensorken as tk
+from tensorken_conformance.case import Case, Failure, Measured
+from tensorken_conformance.law import law
+from tensorken_conformance.laws.derivatives.bounds import Bounds, certified, measured, require_equal, total
+from tensorken_conformance.laws.derivatives.scenarios import (
+    SMOKE,
+    Scenario,
+    cases_of,
+    choices,
+    dyadic,
+    needed,
+    result_of,
+    scenario_of,
+    tensors,
+)
+from tensorken_conformance.subject import Array, Depth, Subject
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.tensor import Tensor
+
+PAIRS: dict[Depth, int] = {"smoke": 1, "default": 1, "deep": 8}
+"""How many tangents and cotangents are drawn."""
+
+BASIS = 6
+"""Up to this number of elements a deep run takes all basis vectors as tangents, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A scenario and the operands at which it is differentiated.
+
+    Attributes:
+        scenario: the function.
+        values: its operands.
+        dtype: of the floats.
+        shape: of the result.
+        kind: the dtype of the result.
+    """
+
+    scenario: Scenario
+    values: list[Array]
+    dtype: DType
+    shape: Shape
+    kind: DType
+
+    def at(self, place: RawTensor[Any], active: Sequence[int]) -> tuple[Callable[..., Any], list[Tensor]]:
+        """The function of the active operands, and these operands, on an interpreter."""
+        operands = self.scenario.operands(place, self.values, self.dtype)
+        return self.scenario.along(operands, active), [operands[i] for i in active]
+
+
+@law("derivatives.consistency", cases_of("derivatives.consistency", smoke=True), level=3, needs=needed)
+def consistency(subject: Subject, case: Case) -> Measured:
+    """Reverse mode is the transpose of forward mode, both are linear, and Hessians are symmetric.
+
+    <u, J v> = <J^T u, v>, for each operand alone and for all; jacfwd and jacrev are equal.  Tangents and cotangents
+    have the shapes and dtypes of results and operands.  For one scenario of each op, J(8v - w/2) = 8 J v - J w / 2, the
+    derivative along zeros is zero, and the Hessians of a weighted sum agree in all four compositions of the modes.
+    """
+    scenario, rng, dtype = scenario_of(case), subject.random(case), DTYPES[case.dtype]
+    values = scenario.draw(rng)
+    point = Point(scenario, values, dtype, *result_of(subject, scenario, values, dtype))
+    smoke = subject.depth == "smoke"
+    thorough = scenario.name == SMOKE if smoke else scenario.main or subject.depth == "deep"
+    found: list[Bounds] = []
+    for active in choices(scenario.variables):
+        linear = thorough and active == scenario.variables
+        found += _products(subject, case.op, point, active, linear, rng)
+    if thorough or not smoke:
+        found += _jacobians(subject, case.op, point)
+    if thorough:
+        found += _hessians(subject, case.op, point, dyadic(rng, point.shape))
+    return measured(found)
+
+
+# ---- products with the Jacobian ------------------------------------------------------------------------------
+
+
+def _products(
+    subject: Subject, op: str, point: Point, active: Sequence[int], linear: bool, rng: random.Random
+) -> list[Bounds]:
+    """Check the duality of J v and J^T u and, if asked, that both are linear."""
+    at = [point.values[i] for i in active]
+    count = max(PAIRS[subject.depth], 2 * linear)
+    pushes = [[dyadic(rng, x.shape) for x in at] for _ in range(count)]
+    pulls = [dyadic(rng, point.shape) for _ in range(count)]
+    combined = [8.0 * a - b / 2.0 for a, b in zip(*pushes[:2], strict=True)] if linear else []
+    if subject.depth == "deep" and sum(x.size for x in at) <= BASIS:
+        pushes += basis(at)
+    pairs = len(pushes)
+    if linear:
+        pushes += [combined, [0.0 * a for a in combined]]
+        pulls += [8.0 * pulls[0] - pulls[1] / 2.0, 0.0 * pulls[0]]
+
+    def compute(place: RawTensor[Any]) -> list[Tensor]:
+        f, at = point.at(place, active)
+        y, pull_back = tk.vjp(f, *at)
+        pushed = [tk.jvp(f, at, tensors(place, v, point.dtype)) for v in pushes]
+        pulled = [pull_back(tensors(place, [u], point.kind)[0]) for u in pulls]
+        if place is subject.stack:
+            for parts in pushed:
+                _require_alike(f"{op}: result under jvp", parts[0], y)
+                _require_alike(f"{op}: tangent", parts[1], y)
+            for i, x, t in zip(active, at, pulled[0], strict=True):
+                _require_alike(f"{op}: cotangent of operand {i}", t, x)
+        return [*[tangent for _, tangent in pushed], *[t for parts in pulled for t in parts]]
+
+    names = [f"{op}: J v"] * len(pushes) + [f"{op}: J^T u by operand {i}" for _ in pulls for i in active]
+    bounds, values = certified(subject, compute, names)
+    columns, rest = bounds[: len(pushes)], bounds[len(pushes) :]
+    rows = [rest[k : k + len(active)] for k in range(0, len(rest), len(active))]
+    for u, row in zip(pulls[:count], rows, strict=False):
+        for v, column in zip(pushes[:pairs], columns, strict=False):
+            require_equal("<u, J v>", column.dot(u), "<J^T u, v>", dot(row, v))
+    if linear:
+        _require_linear("J", [*columns[:2], *columns[-2:]], values[len(pushes) - 1])
+        for k, i in enumerate(active):
+            parts = [rows[j][k] for j in (0, 1, -2, -1)]
+            _require_linear(f"J^T by operand {i}:", parts, values[len(values) - len(active) + k])
+    return bounds
+
+
+def _require_linear(what: str, parts: Sequence[Bounds], zero: Array) -> None:
+    """Demand that a derivative is linear, from its values at v, w, 8v - w/2 and 0; the last is exactly 0."""
+    one, other, both, _ = parts
+    require_equal(
+        f"{what} (8v - w/2)", both, f"8 {what} v - {what} w/2", one.scaled(8.0).plus(other.scaled(-0.5))
+    )
+    if zero.any():
+        raise Failure(f"expected zeros of {what} 0, got {zero.tolist()}")
+
+
+def _require_alike(what: str, found: Tensor, like: Tensor) -> None:
+    """Demand that a derivative has the shape and dtype of another tensor, also by what the backend says."""
+    place = found.interpreter
+    for shape, dtype in (
+        (found.shape, found.dtype),
+        (tuple(place.shape(found.representation)), place.dtype(found.representation)),
+    ):
+        if (shape, dtype) != (like.shape, like.dtype):
+            raise Failure(f"{what}: expected {like.dtype} {like.shape}, got {dtype} {shape}")
+
+
+def dot(bounds: Sequence[Bounds], weights: Sequence[Array]) -> Bounds:
+    """The bounds of the sum over several tensors of their elements times exact weights."""
+    ends = [np.stack([b.low * w, b.high * w]) for b, w in zip(bounds, weights, strict=True)]
+    low = np.concatenate([e.min(0).ravel() for e in ends])
+    high = np.concatenate([e.max(0).ravel() for e in ends])
+    return total(low, high)
+
+
+def basis(at: Sequence[Array]) -> list[list[Array]]:
+    """All basis vectors of several operands."""
+    found = []
+    for i, x in enumerate(at):
+        for k in range(x.size):
+            direction = [np.zeros(y.shape) for y in at]
+            direction[i].reshape(-1)[k] = 1.0
+            found.append(direction)
+    return found
+
+
+# ---- whole Jacobians and Hessians ------------------------------------------------------------------------------
+
+
+def _jacobians(subject: Subject, op: str, point: Point) -> list[Bounds]:
+    """Check that the Jacobian by forward mode and that by reverse mode are equal."""
+    places = point.scenario.variables
+    every = tuple(range(len(places)))
+
+    def compute(place: RawTensor[Any]) -> list[Tensor]:
+        f, at = point.at(place, places)
+        return [*tk.jacfwd(f, every)(*at), *tk.jacrev(f, every)(*at)]
+
+    names = [f"{op}: {way} by operand {i}" for way in ("jacfwd", "jacrev") for i in places]
+    bounds, _ = certified(subject, compute, names)
+    for i, forward, reverse in zip(places, bounds, bounds[len(places) :], strict=False):
+        require_equal(f"jacfwd by operand {i}", forward, "jacrev", reverse)
+    return bounds
+
+
+COMPOSITIONS: dict[str, Callable[[Any], Any]] = {
+    "forward over reverse": lambda f: tk.jacfwd(tk.jacrev(f)),
+    "reverse over reverse": lambda f: tk.jacrev(tk.jacrev(f)),
+    "reverse over forward": lambda f: tk.jacrev(tk.jacfwd(f)),
+    "forward over forward": lambda f: tk.jacfwd(tk.jacfwd(f)),
+}
+"""The ways to a Hessian; of ops on matrices, whose bounds take long, only a deep run tries the last two."""
+
+
+def _hessians(subject: Subject, op: str, point: Point, weights: Array) -> list[Bounds]:
+    """Check that the Hessians of a weighted sum of the results agree and are symmetric."""
+    few = not point.scenario.enclosed and subject.depth != "deep"
+    ways = list(COMPOSITIONS)[: 2 if few else 4]
+    places = point.scenario.variables
+    sizes = np.cumsum([0, *[point.values[i].size for i in places]]).tolist()
+    flat = np.concatenate([point.values[i].reshape(-1) for i in places])
+
+    def compute(place: RawTensor[Any]) -> list[Tensor]:
+        f, at = point.at(place, places)
+        (z,) = tensors(place, [flat], point.dtype)
+        (scales,) = tensors(place, [weights], point.dtype)
+
+        def weighted(z: Tensor) -> Tensor:
+            parts = [z[a:b].reshape(x.shape) for a, b, x in zip(sizes, sizes[1:], at, strict=False)]
+            result: Tensor = (f(*parts) * scales).sum()
+            return result
+
+        return [COMPOSITIONS[way](weighted)(z) for way in ways]
+
+    bounds, _ = certified(subject, compute, [f"{op}: {way}" for way in ways])
+    for way, found in zip(ways, bounds, strict=True):
+        require_equal(f"the Hessian {ways[0]}", bounds[0], f"that {way}", found)
+        require_equal(f"the Hessian {way}", found, "its transpose", Bounds(found.low.T, found.high.T))
+    return bounds
