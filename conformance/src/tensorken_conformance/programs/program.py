@@ -78,24 +78,19 @@ class Program:
         return {op for node in self.nodes if isinstance(node, Step) for op in node.ops}
 
     @property
-    def steps(self) -> int:
-        """How many of its nodes are steps."""
-        return sum(isinstance(node, Step) for node in self.nodes)
+    def ends(self) -> list[int]:
+        """The numbers of the steps whose results no other step uses."""
+        used = {i for node in self.nodes if isinstance(node, Step) for i in node.operands}
+        return [i for i, node in enumerate(self.nodes) if isinstance(node, Step) and i not in used]
 
-    def run(self, make: Callable[[Leaf], Tensor], after: Callable[[Step, Tensor], None]) -> list[Tensor]:
-        """The tensors of all nodes.
-
-        Args:
-            make: makes the tensor of a leaf.
-            after: is called with each step and what it gave.
-        """
+    def run(self, make: Callable[[Leaf], Tensor]) -> list[Tensor]:
+        """The tensors of all nodes, those of leaves being made by a function."""
         tensors: list[Tensor] = []
         for node in self.nodes:
             if isinstance(node, Leaf):
                 tensors.append(make(node))
             else:
                 tensors.append(node(*[tensors[i] for i in node.operands]))
-                after(node, tensors[-1])
         return tensors
 
     def needed(self, number: int) -> Program:

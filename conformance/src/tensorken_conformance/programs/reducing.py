@@ -16,7 +16,7 @@ from tensorken_core.language.dtypes import DTYPES
 TRIES = 200
 """How many programs are tried at most."""
 
-Fails = Callable[[Program], "tuple[int, str, list[Array | None]] | None"]
+Fails = Callable[[Program], "tuple[int, str, list[Array]] | None"]
 """Runs a program: the node that is wrong, what is said of it, and the values of nodes before it; None if none is."""
 
 
@@ -46,7 +46,7 @@ def reduced(program: Program, node: int, says: str, fails: Fails) -> tuple[Progr
     return best, found[0], found[1]
 
 
-def _smaller(program: Program, wrong: int, values: list[Array | None]) -> Iterator[Program]:
+def _smaller(program: Program, wrong: int, values: list[Array]) -> Iterator[Program]:
     """Programs that do less, those that do much less first."""
     last = len(program.nodes) - 1
     if len(program.needed(wrong).nodes) < len(program.nodes):
@@ -57,9 +57,8 @@ def _smaller(program: Program, wrong: int, values: list[Array | None]) -> Iterat
             yield program.only([k for k in range(last + 1) if k != i])
     steps = [i for i in range(last) if isinstance(program.nodes[i], Step)]
     for i in reversed(steps):
-        found = values[i] if i < len(values) else None
-        if found is not None:
-            yield program.replaced(i, Leaf(found, DTYPES[found.dtype.name]))
+        if i < len(values):
+            yield program.replaced(i, Leaf(values[i], DTYPES[values[i].dtype.name]))
     for i, node in enumerate(program.nodes):
         if isinstance(node, Leaf) and node.values.size:
             for simple in _simpler(node.values):

@@ -7,19 +7,18 @@ goes wrong is run again with ever fewer actions, as long as it goes wrong.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
-from hypothesis.strategies import integers
 
 from tensorken_conformance.case import Failure
-from tensorken_conformance.programs.drawing import Found, searched, settings_for
 from tensorken_conformance.programs.program import NAMES, Array, Leaf, Step
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DType
+from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor
 
 STEPS = 30
@@ -31,7 +30,7 @@ LARGEST = 1000
 ALIVE = 12
 """How many tensors live at a time at most."""
 
-SHAPES = ((3,), (2, 3), (2, 2), (1,), (4, 1), (2, 3, 2), ())
+SHAPES: tuple[Shape, ...] = ((3,), (2, 3), (2, 2), (1,), (4, 1), (2, 3, 2), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,113 +177,115 @@ class Life:
         return None
 
 
-def machine(subject: Subject) -> type[RuleBasedStateMachine]:
-    """The state machine that draws lives on a backend; what goes wrong is raised as Found."""
-    dtypes = [dtype for dtype in subject.dtypes() if dtype.kind != "bool"]
-    numbers = integers(0, 10_000)
+class _WrongLife(Exception):
+    """A life that went wrong: its actions, and what is wrong."""
 
-    class Lives(RuleBasedStateMachine):
-        """Lives of tensors."""
 
-        def __init__(self) -> None:
-            super().__init__()
-            self.life = Life(subject)
-            self.actions: list[Action] = []
-            self.model: dict[int, Array] = {}
-            self.dtype_of: dict[int, DType] = {}
-            self.count = 0
+class _Writer:
+    """Draws the actions of a life, lets them happen, and knows what each tensor must hold."""
 
-        def _do(self, action: Action) -> None:
-            self.actions.append(action)
-            wrong = self.life.do(action)
-            if wrong is not None:
-                raise Found((tuple(self.actions), wrong))
+    def __init__(self, subject: Subject, rng: random.Random) -> None:
+        self.life, self.rng = Life(subject), rng
+        self.dtypes = [dtype for dtype in subject.dtypes() if dtype.kind != "bool"]
+        self.actions: list[Action] = []
+        self.model: dict[int, Array] = {}
+        self.dtype_of: dict[int, DType] = {}
+        self.count = 0
 
-        def _make(self, kind: str, node: Leaf | Step, value: Array, dtype: DType) -> None:
-            self.model[self.count], self.dtype_of[self.count] = np.array(value), dtype
-            self.count += 1
-            self._do(Action(kind, self.count - 1, node))
+    def write(self) -> None:
+        """A life of STEPS steps, after which all tensors are read, twice.
 
-        def _pick(self, number: int) -> int | None:
-            alive = sorted(self.model)
-            return alive[-1 - number % len(alive)] if alive else None
+        Raises:
+            _WrongLife: if it goes wrong.
+        """
+        for start in range(3):
+            self.create(start=start)
+        steps = [self.create, self.view, self.compute, self.twice, self.drop, self.collect, self.read]
+        for _ in range(STEPS):
+            self.rng.choice(steps)()
+        alive = sorted(self.model)
+        for number in (*alive, *reversed(alive)):  # reading one may compute it, where another lies
+            self._do(Action("read", number, expected=self.model[number]))
 
-        @initialize(shape=numbers, dtype=numbers)
-        def begin(self, shape: int, dtype: int) -> None:
-            for number in range(3):
-                self.create(shape, dtype, number)
+    def _do(self, action: Action) -> None:
+        self.actions.append(action)
+        wrong = self.life.do(action)
+        if wrong is not None:
+            raise _WrongLife(tuple(self.actions), wrong)
 
-        @rule(shape=numbers, dtype=numbers, start=numbers)
-        def create(self, shape: int, dtype: int, start: int) -> None:
-            if len(self.model) < ALIVE:
-                sizes, kind = SHAPES[shape % len(SHAPES)], dtypes[dtype % len(dtypes)]
-                count = int(np.prod(sizes, dtype=int))
-                values = (np.arange(count) * 3 + start % 7) % 11 - 4
-                leaf = Leaf(values.reshape(sizes).astype(kind.name), kind)
-                self._make("create", leaf, values.reshape(sizes), kind)
+    def _make(self, kind: str, node: Leaf | Step, value: Array, dtype: DType) -> None:
+        self.model[self.count], self.dtype_of[self.count] = np.array(value), dtype
+        self.count += 1
+        self._do(Action(kind, self.count - 1, node))
 
-        def _step(self, ways: Sequence[Way], way: int, a: int, b: int) -> None:
-            first = self._pick(a)
-            if first is None or len(self.model) >= ALIVE:
-                return
-            chosen = ways[way % len(ways)]
-            x, kind = self.model[first], self.dtype_of[first]
-            places: tuple[int, ...] = (first,)
-            if "{1}" in chosen.text:
-                mates = [i for i, y in self.model.items() if y.shape == x.shape and self.dtype_of[i] is kind]
-                places = (first, mates[b % len(mates)])
-            operands = [self.model[i] for i in places]
-            if not chosen.fits(*operands):
-                return
-            value = chosen.model(*operands)
+    def create(
+        self, shape: Shape | None = None, dtype: DType | None = None, start: int | None = None
+    ) -> None:
+        """A tensor of numbers that are given, if there is room for one more."""
+        if len(self.model) >= ALIVE:
+            return
+        shape = self.rng.choice(SHAPES) if shape is None else shape
+        dtype = self.rng.choice(self.dtypes) if dtype is None else dtype
+        start = self.rng.randrange(7) if start is None else start
+        values = ((np.arange(int(np.prod(shape, dtype=int))) * 3 + start) % 11 - 4).reshape(shape)
+        self._make("create", Leaf(values.astype(dtype.name), dtype), values, dtype)
+
+    def _step(self, way: Way, first: int | None) -> None:
+        if first is None or len(self.model) >= ALIVE:
+            return
+        x, kind = self.model[first], self.dtype_of[first]
+        places: tuple[int, ...] = (first,)
+        if "{1}" in way.text:
+            mates = [i for i, y in self.model.items() if y.shape == x.shape and self.dtype_of[i] is kind]
+            places = (first, self.rng.choice(mates))
+        operands = [self.model[i] for i in places]
+        if way.fits(*operands):
+            value = way.model(*operands)
             if value.size <= 64 and np.abs(value).max(initial=0) <= LARGEST:
-                self._make("step", Step(chosen.text, places, ()), value, kind)
+                self._make("step", Step(way.text, places, ()), value, kind)
 
-        @rule(way=numbers, a=numbers)
-        def view(self, way: int, a: int) -> None:
-            self._step(VIEWS, way, a, 0)
-            self._step(VIEWS, way // len(VIEWS), 0, 0)  # a view of it, as a rule
+    def _any(self) -> int | None:
+        return self.rng.choice(sorted(self.model)) if self.model else None
 
-        @rule(way=numbers, a=numbers, b=numbers)
-        def compute(self, way: int, a: int, b: int) -> None:
-            self._step(WAYS, way, a, b)
+    def view(self) -> None:
+        """A view of a tensor, and as a rule a view of that."""
+        self._step(self.rng.choice(VIEWS), self._any())
+        self._step(self.rng.choice(VIEWS), max(self.model, default=None))
 
-        @rule(way=numbers, shape=numbers, dtype=numbers)
-        def again(self, way: int, shape: int, dtype: int) -> None:
-            """Twice the same with other values: the second tensor may stand where the first did."""
-            for start in (way, way + 1):
-                first = self.count
-                self.create(shape, dtype, start)
-                for other in range(6) if self.count > first else ():
-                    self._step(WAYS, way + other, self.count - 1 - first, 0)
-                for number in reversed(range(first, self.count)):
-                    self._do(Action("read", number, expected=self.model.pop(number)))
-                    self._do(Action("drop", number))
+    def compute(self) -> None:
+        """What is computed of a tensor, or of two."""
+        self._step(self.rng.choice(WAYS), self._any())
 
-        @rule(a=numbers)
-        def drop(self, a: int) -> None:
-            number = self._pick(a)
-            if number is not None:
-                del self.model[number]
+    def twice(self) -> None:
+        """Twice the same with other values: the second tensor may stand where the first did."""
+        shape, dtype = self.rng.choice(SHAPES), self.rng.choice(self.dtypes)
+        way = self.rng.randrange(len(WAYS))
+        for start in (way, way + 1):
+            first = self.count
+            self.create(shape, dtype, start)
+            for other in range(6) if self.count > first else ():
+                self._step(WAYS[(start + other) % len(WAYS)], self.rng.randrange(first, self.count))
+            for number in reversed(range(first, self.count)):
+                self._do(Action("read", number, expected=self.model.pop(number)))
                 self._do(Action("drop", number))
 
-        @rule()
-        def collect(self) -> None:
-            if self.actions and self.actions[-1].kind == "drop":
-                self._do(Action("collect"))
+    def drop(self) -> None:
+        """Drop a tensor."""
+        number = self._any()
+        if number is not None:
+            del self.model[number]
+            self._do(Action("drop", number))
 
-        @rule(a=numbers)
-        def read(self, a: int) -> None:
-            number = self._pick(a)
-            if number is not None:
-                self._do(Action("read", number, expected=self.model[number]))
+    def collect(self) -> None:
+        """Collect what was dropped."""
+        if self.actions[-1].kind == "drop":
+            self._do(Action("collect"))
 
-        def teardown(self) -> None:
-            alive = sorted(self.model)
-            for number in (*alive, *reversed(alive)):  # reading one may compute it, where another lies
-                self._do(Action("read", number, expected=self.model[number]))
-
-    return Lives
+    def read(self) -> None:
+        """Read a tensor."""
+        number = self._any()
+        if number is not None:
+            self._do(Action("read", number, expected=self.model[number]))
 
 
 def run_lifetimes(subject: Subject, seed: str, lives: int) -> None:
@@ -293,13 +294,13 @@ def run_lifetimes(subject: Subject, seed: str, lives: int) -> None:
     Raises:
         Failure: with the shortest life found that goes wrong.
     """
-    kind = machine(subject)
     gc.freeze()  # what was there before has nothing to do with the lives, and takes long to look through
     try:
-        found = searched(seed, lambda: run_state_machine_as_test(kind, settings=settings_for(lives, STEPS)))
-        if found is not None:
-            actions, wrong = _shortened(subject, *found)
-            raise Failure(wrong, script=_script(subject, actions, wrong))
+        for number in range(lives):
+            _Writer(subject, random.Random(f"{seed} {number}")).write()
+    except _WrongLife as life:
+        actions, wrong = _shortened(subject, *life.args)
+        raise Failure(wrong, script=_script(subject, actions, wrong)) from None
     finally:
         gc.unfreeze()
 

@@ -14,10 +14,10 @@ import numpy as np
 
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure
-from tensorken_conformance.expressions.programs import PROGRAMS, WRITTEN, program_text, texts
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.errors.mistakes import MISTAKES, Operands
 from tensorken_conformance.laws.errors.refused import possible, refuse
+from tensorken_conformance.programs.symbolic import PROGRAMS, WRITTEN, program_text, texts
 from tensorken_conformance.subject import Subject
 from tensorken_core.errors import BackendError, ConcretizationError
 from tensorken_core.host.registry import SELECTION
@@ -33,7 +33,7 @@ HASH_SEEDS = ("0", "12345")
 CHILD = """
 import json, sys
 from tensorken_conformance.running.loading import load
-from tensorken_conformance.expressions.programs import texts
+from tensorken_conformance.programs.symbolic import texts
 print(json.dumps(texts(load(sys.argv[1], seed=int(sys.argv[2])))))
 """
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import tensorken as tk
 from tensorken_conformance.capability_checks import fault_of
 from tensorken_conformance.case import Case, Failure
-from tensorken_conformance.expressions.programs import DRAWN, WRITTEN, named, symbol, text_of
-from tensorken_conformance.expressions.trees import Recorder, difference, read
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.declarations import declared
 from tensorken_conformance.levels import is_mandatory
 from tensorken_conformance.operands.sampled import kinds_of, methods, samples_of, takes
+from tensorken_conformance.programs.symbolic import DRAWN, WRITTEN, results_of, symbol, text_of
+from tensorken_conformance.programs.trees import Recorder, difference, read
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DTYPES, DType, float32
 from tensorken_core.language.op import OPS, Op, Sample
@@ -119,7 +119,7 @@ def _texts(subject: Subject) -> Iterator[Case]:
 def parses(subject: Subject, case: Case) -> None:
     """The text of a value reads back as the very ops and params that made it."""
     if case.op == "program":
-        made = [named(case.detail, subject.seed)(Recorder(subject.call_counter))]
+        made = results_of(subject, case.detail)
     else:
         op, dtype = OPS[case.op], DTYPES[case.dtype]
         made = [
