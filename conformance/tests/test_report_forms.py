@@ -266,9 +266,9 @@ def test_a_page_shows_failures_with_their_scripts() -> None:
 
 def test_a_page_does_not_tell_by_colour_alone() -> None:
     text = to_page(SAMPLES["failed"])
-    assert re.search(r"<td class=failed><a [^>]*>&#215; 3/3|<td class=failed><a [^>]*>&times; 3/3", text)
-    assert re.search(r"<td class=crashed><a [^>]*>! 1/1", text)
-    assert re.search(r"<td class=unsupported><a [^>]*>&ndash;", text)
+    assert re.search(r"<td class=failed><a [^>]*>3/3!", text)
+    assert re.search(r"<td class=crashed><a [^>]*>1/1!!", text)
+    assert re.search(r"<td class=unsupported><a [^>]*>-<", text)
     assert re.search(r"<td class=expected><a [^>]*>1~", text)
 
 

@@ -384,8 +384,10 @@ def _diff(options: argparse.Namespace) -> int:
 
 def _matrix(options: argparse.Namespace) -> int:
     from tensorken_conformance.report.journal import load_either
-    from tensorken_conformance.report.matrix import to_markdown, to_page, to_text
+    from tensorken_conformance.report.markdown import several_to_markdown
+    from tensorken_conformance.report.page import several_to_page
     from tensorken_conformance.report.serial import ReportError
+    from tensorken_conformance.report.terminal import several_to_text
 
     _check_files([file for file in (options.markdown, options.html) if file])
     try:
@@ -393,11 +395,11 @@ def _matrix(options: argparse.Namespace) -> int:
     except ReportError as error:
         raise RunError(str(error)) from error
     if options.markdown:
-        write(options.markdown, to_markdown(reports))
+        write(options.markdown, several_to_markdown(reports))
     if options.html:
-        write(options.html, to_page(reports))
+        write(options.html, several_to_page(reports))
     if "-" not in (options.markdown, options.html):
-        say(to_text(reports, colours(sys.stdout)))
+        say(several_to_text(reports, colours(sys.stdout)))
     return 0
 
 

@@ -18,7 +18,7 @@ from tensorken_conformance.expectations import (
 )
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.pytest_plugin import backend_of
-from tensorken_conformance.report.terminal import chosen
+from tensorken_conformance.report.tables import chosen
 from tensorken_conformance.running.loading import load
 from tensorken_conformance.running.plan import Plan, PlanError
 from tensorken_conformance.running.worker import examined

@@ -2,99 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from tensorken_conformance.report.model import Report, cases_in_order
-from tensorken_conformance.report.terminal import LEGEND, chosen, obstacle, shown
-
-SHOWN = 3
-"""How many failures of a law are shown in full."""
+from tensorken_conformance.report import tables
+from tensorken_conformance.report.model import Report
+from tensorken_conformance.report.tables import Table
 
 
 def to_markdown(report: Report) -> str:
     """A report as Markdown, as GitHub understands it."""
-    header = report.header
-    verdict = "passed" if not report.status else "failed"
-    lines = [f"## {plain(header.title)}: {header.level_name}, {verdict}", "", f"`{report.claim}`", ""]
-    if header.partial:
-        lines += [f"**Partial: {plain(header.partial)}; cases are missing.**", ""]
-    counts = report.counts
-    lines += table(
-        ["cases", "passed", "failed", "expected failures", "declared unsupported", "crashed"],
-        [
-            [
-                str(n)
-                for n in (
-                    counts.cases,
-                    counts.passed,
-                    counts.failed,
-                    counts.expected,
-                    counts.unsupported,
-                    counts.crashed,
-                )
-            ]
-        ],
-    )
-    lines += ["", *(f"* problem: {plain(problem)}" for problem in report.problems)]
+    verdict = "failed" if report.status else "passed"
+    lines = [
+        f"## {plain(report.header.title)}: {report.header.level_name}, {verdict}",
+        "",
+        f"`{report.claim}`",
+        "",
+    ]
+    lines += [*table(tables.counts(report)), ""]
+    lines += [f"* {plain(warning[0].lower() + warning[1:])}" for warning in tables.warnings(report)]
     lines += [f"* note: {plain(remark)}" for remark in report.remarks]
-    if header.complete and report.level is not None and not report.level.is_highest:
-        lines += [f"Next level: {plain(obstacle(report.obstacles))}.", ""]
-    lines += _failures(report)
-    laws = [
-        [
-            f"`{law.id}`",
-            str(law.counts.cases),
-            str(law.counts.failed + law.counts.crashed),
-            f"{law.seconds:.2f}",
-        ]
-        for law in report.by_law
-    ]
-    lines += folded("Laws", table(["law", "cases", "bad", "seconds"], laws))
-    rows = [
-        [f"`{op}`", *[shown(report.cells.get((op, dtype))) for dtype in report.dtypes]]
-        for op in report.ops
-        if any((op, dtype) in report.cells for dtype in report.dtypes)
-    ]
-    if rows:
-        lines += folded("Ops and dtypes", [*table(["op", *report.dtypes], rows), "", plain(LEGEND)])
-    lines.append(
-        f"kit {header.kit}, core {header.core}, Python {header.python}, numpy {header.numpy}, "
-        f"{plain(header.platform)}, seed {header.seed}, {header.depth} depth, {header.seconds:.1f} s, {header.date}"
-    )
-    return "\n".join(lines) + "\n"
-
-
-def _failures(report: Report) -> list[str]:
-    lines: list[str] = []
-    for law, results in cases_in_order(report.failures).items():
-        lines += [f"### {law}: {len(results)} failed", "", plain(report.laws.get(law, "")), ""]
-        for result in chosen(results, SHOWN):
+    following = next((row for row in tables.levels(report)[0] if not row[1]), None)
+    if following:
+        lines += [f"* next level, {following[0]}: {plain(following[2])}"]
+    lines.append("")
+    for found in tables.failures(report):
+        lines += [f"### {found.law} failed", "", plain(found.says), ""]
+        for result in found.shown:
             lines += [f"* `{code(result.case.id)}`: {plain(result.says)}", ""]
             if result.script:
                 lines += ["  ```python", *(f"  {line}" for line in result.script), "  ```", ""]
-        if len(results) > SHOWN:
-            lines += [f"... and {len(results) - SHOWN} more.", ""]
-    for blocker, count in report.blocked.items():
-        lines.append(f"* {count} cases blocked by `{code(blocker)}`")
-    return [*lines, ""] if lines else []
+        lines += [plain(found.rest), ""] if found.rest else []
+    lines += [f"* {count} cases blocked by `{code(case)}`" for case, count in report.blocked.items()]
+    lines += ["", *_folded("Laws", table(tables.laws(report)))]
+    matrix = tables.ops_and_dtypes(report)
+    if matrix.rows:
+        lines += _folded("Ops and dtypes", [*table(matrix), "", plain(matrix.legend)])
+    lines.append(plain("; ".join(f"{name}: {text}" for name, text in tables.facts(report).items())))
+    return "\n".join(lines) + "\n"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A table; the cells are Markdown."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return [f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines]
+def several_to_markdown(reports: Sequence[Report]) -> str:
+    """Several reports side by side."""
+    ops = tables.ops(reports)
+    return "\n".join([*table(tables.backends(reports)), "", *table(ops), "", plain(ops.legend)]) + "\n"
 
 
-def folded(title: str, lines: Sequence[str]) -> list[str]:
+def table(found: Table) -> list[str]:
+    """The lines of a table."""
+    rows = [[plain(field.text) for field in row] for row in found.rows]
+    lines = [[plain(text) for text in found.head], ["---", *["---:"] * (len(found.head) - 1)], *rows]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def _folded(title: str, lines: Sequence[str]) -> list[str]:
     """Lines that are shown when one asks for them."""
     return ["<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>", ""]
 
 
 def plain(text: str) -> str:
-    """Text that Markdown leaves as it is."""
-    for character in "\\`*_[]|#~":
+    """Text that Markdown leaves as it is, also in a table."""
+    for character in "\\`*_[]#~":
         text = text.replace(character, f"\\{character}")
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "&#124;")
     return " ".join(text.split())
 
 

@@ -5,29 +5,21 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from html import escape
+from importlib import resources
 
 from tensorken_conformance.case import Result
-from tensorken_conformance.levels import SYMBOLIC_TOP, TOP, Account, Level
-from tensorken_conformance.report.model import (
-    Cell,
-    Report,
-    cases_in_order,
-    stale,
-    timings,
-    worst_of,
-    written,
-)
-from tensorken_conformance.report.style import FILTER, document
-from tensorken_conformance.report.terminal import LINES, chosen, obstacle
+from tensorken_conformance.report import tables
+from tensorken_conformance.report.model import Cell, Report, cases_in_order, timings, written
+from tensorken_conformance.report.tables import LINES, Field, Table
 
 FULL = 600
 """How many failures are shown in full; the rest is counted."""
 
-LEGEND = (
-    "A number is how many cases passed; &times; 3/42: 3 of 42 failed; !: the backend crashed; ~: expected failures "
-    "are among them; &ndash;: declared unsupported; u: the largest error, in units in the last place (ULP)."
+FILTER = (
+    "<p hidden><label for=filter>Show only what is named</label> "
+    "<input id=filter type=search placeholder='exp, float32, values.cast ...'></p>"
 )
 
 
@@ -40,99 +32,89 @@ def to_page(report: Report) -> str:
     return document(f"{report.header.title}: {report.claim}", "\n".join(parts))
 
 
+def several_to_page(reports: Sequence[Report]) -> str:
+    """Several reports side by side."""
+    ops = tables.ops(reports)
+    return document(
+        "Tensorken backends",
+        f"<h1>Tensorken backends</h1>{FILTER}{_table(tables.backends(reports))}"
+        f"<h2>Ops</h2><p class=legend>{escape(ops.legend)}</p>{_table(ops)}",
+    )
+
+
+def document(title: str, body: str) -> str:
+    """A page, in ASCII, which needs nothing from elsewhere.
+
+    >>> document("A page", "<p>text</p>").startswith("<!doctype html>")
+    True
+    """
+    folder = resources.files(__package__)
+    look, script = (folder.joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
+    page = (
+        "<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
+        "<meta name=viewport content='width=device-width,initial-scale=1'>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{look}</style>\n</head>\n<body>\n{body}\n"
+        f"<script>\n{script}</script>\n</body>\n</html>\n"
+    )
+    return page.encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def _table(table: Table, linked: Callable[[str], str] | None = None) -> str:
+    """A table that can be filtered; its fields lead to where `linked` says for the name of their row."""
+
+    def field(text: str, row: str) -> str:
+        return f"<a href='{linked(row)}'>{escape(text)}</a>" if linked and text else escape(text)
+
+    def cell(found: Field, row: str) -> str:
+        status = f" class={found.status.split()[0]}" if found.status else ""
+        return f"<td{status}>{field(found.text, row)}</td>"
+
+    rows = [
+        f"<tr data-n='{escape(first.text)}'><th scope=row>{escape(first.text)}</th>"
+        f"{''.join([cell(found, first.text) for found in rest])}</tr>"
+        for first, *rest in table.rows
+    ]
+    head = "".join(f"<th scope=col>{escape(text)}</th>" for text in table.head)
+    return (
+        f"<div class=wide><table class=matrix><thead><tr>{head}</tr></thead><tbody>\n"
+        + "\n".join(rows)
+        + "\n</tbody></table></div>"
+    )
+
+
 # ---- header ------------------------------------------------------------------------------------------------
 
 
 def _head(report: Report) -> str:
-    header, counts = report.header, report.counts
-    options = "".join(f", {name}={value}" for name, value in header.options.items())
-    facts = {
-        "backend": f"{header.interpreter}{options}",
-        "runs as": header.stack,
-        "distribution": " ".join(filter(None, (header.distribution, header.version))),
-        "device": header.device,
-        "notes": "; ".join(header.notes),
-        "kit": f"{header.kit}, {header.detection}",
-        "core": f"{header.core}, language {header.language}",
-        "machine": f"Python {header.python}, numpy {header.numpy}, {header.platform}",
-        "run": f"seed {header.seed}, {header.depth} depth, {header.seconds:.1f} s, {header.date}",
-        "only": " ".join(header.select),
-    }
-    rows = "".join(f"<dt>{name}</dt><dd>{escape(str(text))}</dd>" for name, text in facts.items() if text)
-    warnings = [f"Partial: {header.partial}; cases are missing."] if header.partial else []
-    warnings += [reason for reason in (stale(report),) if reason]
-    warnings += [f"Problem: {problem}" for problem in report.problems]
-    told = "".join(f"<p class=bad>{escape(text)}</p>" for text in warnings)
-    told += "".join(f"<p>Note: {escape(remark)}</p>" for remark in report.remarks)
-    state = "failed" if report.status else "passed"
+    header = report.header
+    rows = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in tables.facts(report).items())
+    said = "".join(f"<p class=bad>{escape(warning)}</p>" for warning in tables.warnings(report))
+    said += "".join(f"<p>Note: {escape(remark)}</p>" for remark in report.remarks)
+    state, level = "failed" if report.status else "passed", header.level_name
+    conforms = not report.status and header.complete
+    title = f"{header.title}{f' conforms: {level}' if conforms else f': {level}, {state}'}"
+    levels, why_none = tables.levels(report)
+    items = [
+        f"<li class=reached>{escape(n)} &check;</li>" if has else f"<li>{escape(n)}</li>"
+        for n, has, _ in levels
+    ]
+    why = next((f"{name}: {why}" for name, has, why in levels if not has), why_none)
     return (
-        f"<h1>{escape(header.title)} conforms: {header.level_name}</h1>"
-        if not report.status and header.complete
-        else f"<h1>{escape(header.title)}: {header.level_name}, {state}</h1>"
-    ) + (
-        f"<p class='claim {state}'>{escape(report.claim)}</p>{told}{_levels(report)}"
-        f"<p>{escape(str(counts))}</p><dl class=facts>{rows}</dl>"
+        f"<h1>{escape(title)}</h1><p class='claim {state}'>{escape(report.claim)}</p>{said}"
+        f"{'<ul class=levels>' + ''.join(items) + '</ul>' if items else ''}{f'<p>{escape(why)}.</p>' if why else ''}"
+        f"<p>{escape(str(report.counts))}</p><dl class=facts>{rows}</dl>"
     )
-
-
-def _levels(report: Report) -> str:
-    if not report.header.complete:
-        return "<p>Only a run of all laws gives a level.</p>"
-    symbolic, reached = report.header.symbolic, report.header.level
-    top = SYMBOLIC_TOP if symbolic else TOP
-    items = []
-    for number in range(top + 1):
-        has = reached is not None and number <= reached
-        name = escape(str(Level(number, symbolic)))
-        items.append(f"<li class=reached>{name} &check;</li>" if has else f"<li>{name}</li>")
-    following = 0 if reached is None else reached + 1
-    why = ""
-    if not report.capabilities.dtypes:
-        why = f"<p>No level: the backend {'declares no dtypes' if report.laws else 'does not load'}.</p>"
-    elif following <= top:
-        why = f"<p>{escape(str(Level(following, symbolic)))}: {escape(obstacle(report.obstacles))}.</p>"
-    return f"<ul class=levels>{''.join(items)}</ul>{why}"
 
 
 # ---- ops and dtypes ----------------------------------------------------------------------------------------
 
 
 def _matrix(report: Report) -> str:
-    dtypes = report.dtypes
-    if not dtypes:
+    found = tables.ops_and_dtypes(report)
+    if not found.rows:
         return ""
-    rows = []
-    for op in report.ops:
-        cells = [report.cells.get((op, dtype)) for dtype in dtypes]
-        if any(cells):
-            named = f"{op} {' '.join(c.dtype for c in cells if c is not None)}"
-            texts = "".join(_linked(cell) for cell in cells)
-            rows.append(f"<tr data-n='{escape(named)}'><th scope=row>{escape(op)}</th>{texts}</tr>")
-    head = "".join(f"<th scope=col>{escape(dtype)}</th>" for dtype in dtypes)
-    return (
-        f"<h2 id=matrix>Ops and dtypes</h2><p class=legend>{LEGEND}</p><div class=wide><table class=matrix><thead><tr>"
-        f"<th scope=col>op</th>{head}</tr></thead><tbody>\n" + "\n".join(rows) + "\n</tbody></table></div>"
-    )
-
-
-def _linked(cell: Cell | None) -> str:
-    if cell is None:
-        return "<td></td>"
-    kind = cell.status.split()[0]
-    return f"<td class={kind}><a href='#op-{escape(cell.op)}'>{_shown(cell.counts, cell.ulp)}</a></td>"
-
-
-def _shown(counts: Account, ulp: float | None) -> str:
-    """What became of some cases, in a few characters that need no colour."""
-    status = worst_of(counts)
-    ran = counts.cases - counts.unsupported
-    if status == "unsupported":
-        return "&ndash;"
-    if status in ("failed", "crashed"):
-        text = f"{'!' if status == 'crashed' else '&times;'} {counts.failed + counts.crashed}/{ran}"
-    else:
-        text = f"{ran}{'~' if counts.expected else ''}"
-    return text if ulp is None else f"{text} <small>{written(ulp)}u</small>"
+    legend = f"<h2 id=matrix>Ops and dtypes</h2><p class=legend>{escape(found.legend)}</p>"
+    return legend + _table(found, lambda op: f"#op-{escape(op)}")
 
 
 def _ops(report: Report) -> str:
@@ -150,17 +132,11 @@ def _op(report: Report, op: str, cells: Sequence[Cell], linked: Collection[str])
     bad = sum(cell.bad for cell in cells)
     said = f"<span class=bad>&times; {bad} failed</span>" if bad else f"{sum(c.run for c in cells)} cases"
     laws = list(dict.fromkeys(law for cell in cells for law in cell.laws))
-    head = "".join(f"<th scope=col>{escape(cell.dtype)}</th>" for cell in cells)
-    rows = []
-    for law in laws:
-        texts = ""
-        for cell in cells:
-            if law in cell.laws:
-                counts, ulp = cell.laws[law]
-                texts += f"<td class={worst_of(counts).split()[0]}>{_shown(counts, ulp)}</td>"
-            else:
-                texts += "<td></td>"
-        rows.append(f"<tr><th scope=row><a href='#law-{law}'>{law}</a></th>{texts}</tr>")
+    rows = [
+        [law, *[tables.outcome(*cell.laws[law]) if law in cell.laws else "" for cell in cells]]
+        for law in laws
+    ]
+    table = tables.table(["law", *[cell.dtype for cell in cells]], rows)
     worst = "".join(
         f"<p>{escape(cell.dtype)}: {written(cell.ulp)} ULP"
         + (f" at <code>{escape(cell.worst)}</code>" if cell.worst else "")
@@ -178,9 +154,8 @@ def _op(report: Report, op: str, cells: Sequence[Cell], linked: Collection[str])
     more = f"<p>... and {len(failed) - 20} more</p>" if len(failed) > 20 else ""
     named = escape(f"{op} {' '.join(cell.dtype for cell in cells)} {' '.join(laws)}")
     return (
-        f"<details id='op-{escape(op)}' data-n='{named}'><summary><b>{escape(op)}</b> {said}</summary><div class=wide>"
-        f"<table><thead><tr><th scope=col>law</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-        f"{worst}{refused}{ids}{more}</details>"
+        f"<details id='op-{escape(op)}' data-n='{named}'><summary><b>{escape(op)}</b> {said}</summary>"
+        f"{_table(table, lambda law: f'#law-{law}')}{worst}{refused}{ids}{more}</details>"
     )
 
 
@@ -215,7 +190,7 @@ def _in_full(report: Report) -> dict[str, list[Result]]:
     """The failures that are shown in full, by law: all, or as many of each law."""
     by_law = cases_in_order(report.failures)
     share = FULL if len(report.failures) <= FULL else max(1, FULL // len(by_law))
-    return {law: chosen(results, share) for law, results in by_law.items()}
+    return {law: tables.chosen(results, share) for law, results in by_law.items()}
 
 
 def _reference(id: str, linked: Collection[str]) -> str:
