@@ -68,13 +68,6 @@ def test_the_profile_without_values_has_levels_up_to_four():
     assert str(Level(0, symbolic=True)) == "L0s loads"
 
 
-def test_a_crash_counts_at_the_level_of_its_law():
-    case = Case("errors.refused", "index-after-the-end")
-    crash = Result(case, "crashed", level=0)  # the runner does not know the law
-    assert level_of([*PASSED, crash], ALL) == Level(3)
-    assert obstacles([*PASSED, crash], Level(3)) == [crash]
-
-
 def test_what_keeps_from_the_next_level():
     missing, wrong = result(2, "unsupported", "exp", "float32"), result(1, "failed")
     results = [*PASSED, missing, wrong, result(3, "failed")]

@@ -20,7 +20,8 @@ from tensorken_conformance.running import runner
 from tensorken_conformance.running.loading import load
 from tensorken_conformance.running.plan import Plan, stage_of
 from tensorken_conformance.running.process import last_words
-from tensorken_conformance.running.runner import Options, Run, RunError, run
+from tensorken_conformance.running.run import run
+from tensorken_conformance.running.runner import Options, Run, RunError
 
 READ_BACK = ("values.read-back",)
 
@@ -85,13 +86,13 @@ def test_what_is_ready_for_an_op_serves_the_next_law() -> None:
 
 
 def test_a_worker_stays_at_a_part_while_there_is_one_for_each() -> None:
-    crew = runner._Crew(Run(Options("numpy")), lambda result: None)
+    workers = runner._Workers(Run(Options("numpy")), lambda result: None)
     first, second, third = [SimpleNamespace(part=part) for part in (0, 1, 2)]
-    crew._members = [first, second, third]  # type: ignore[list-item]
+    workers._workers = [first, second, third]  # type: ignore[list-item]
     jobs = deque(runner.Job(law, part, 5) for part in (0, 1, 3) for law in "ab")
 
     def taken(member: Any) -> tuple[str, int]:
-        job = crew._next(jobs, member)
+        job = workers._take_job(jobs, member)
         member.part = job.part
         return job.law, job.part
 
@@ -118,14 +119,14 @@ def test_an_op_that_goes_on_crashing_is_given_up_and_the_others_are_not(right: R
     crashes = [r for r in found.results if r.status == "crashed"]
     assert [r.case.op for r in crashes] == ["full"] * len(crashes)
     given_up = [r for r in crashes if "given up" in r.says]
-    assert len(crashes) - len(given_up) == runner.STRIKES
+    assert len(crashes) - len(given_up) == runner.MAX_CRASHES_OF_OP
     missing = sum(int(r.says.split()[2]) for r in given_up)
     assert missing + len(found.results) - len(given_up) == len(right.results)
     assert all("exit status 9" in r.says for r in crashes)
 
 
 def test_crashes_without_end_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "RESTARTS", 3)
+    monkeypatch.setattr(runner, "MAX_CRASHES", 3)
     found = examine("CrashesAtAll", ("values.read-back", "values.movement"))
     assert {r.case.law: 0 for r in found.results} == {"values.read-back": 0, "values.movement": 0}
     rest = [r for r in found.results if r.case.op == runner.REST]
@@ -172,8 +173,8 @@ def test_a_process_that_is_kept_from_running_does_not_count_as_hanging(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     again: list[Any] = []
-    bury = runner._Crew._bury
-    monkeypatch.setattr(runner._Crew, "_bury", lambda *args: (again.append(args), bury(*args)))
+    handle = runner._Workers._handle_exit
+    monkeypatch.setattr(runner._Workers, "_handle_exit", lambda *args: (again.append(args), handle(*args)))
     found = examine(backend, limit=1.0)
     assert list(tmp_path.iterdir())
     assert without_times(found) == without_times(right)

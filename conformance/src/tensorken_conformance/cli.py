@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensorken_conformance.running.runner import Options, RunError, run
+from tensorken_conformance.running.run import run
+from tensorken_conformance.running.runner import Options, RunError
 
 if TYPE_CHECKING:
     from tensorken_conformance.case import Result

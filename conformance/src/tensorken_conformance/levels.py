@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tensorken_conformance.case import STATUSES, Case, Result
-from tensorken_conformance.law import LAWS, LEVELS
+from tensorken_conformance.case import STATUSES, Result
+from tensorken_conformance.law import LEVELS
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.op import OPS
 
@@ -86,7 +86,7 @@ def level_of(results: Iterable[Result], capabilities: Capabilities) -> Level | N
 def spoils(result: Result) -> int | None:
     """The lowest level that a result keeps a backend from; None if it keeps it from none."""
     if result.status in ("failed", "expected failure", "crashed"):
-        return _level(result.case, result.level) if result.status == "crashed" else result.level
+        return result.level
     if result.status == "unsupported" and is_mandatory(result.case.op, result.case.dtype):
         return 1
     return None
@@ -96,14 +96,6 @@ def obstacles(results: Iterable[Result], level: Level | None) -> list[Result]:
     """The results that keep a backend of this level from the next one."""
     following = 0 if level is None else level.number + 1
     return [result for result in results if spoils(result) == following]
-
-
-def _level(case: Case, found: int) -> int:
-    """Who reports that a worker died does not know the law; of a case that it does not know, any level."""
-    import tensorken_conformance.laws  # noqa: F401, entering the laws is what it does
-
-    law = LAWS.get(case.law)
-    return law.level(case) if law is not None and case.op != "enumeration" else found
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from tensorken_conformance.expectations import (
     unexamined,
 )
 from tensorken_conformance.law import LAWS, Law
-from tensorken_conformance.pytest_plugin import backend_of
 from tensorken_conformance.report.tables import chosen
 from tensorken_conformance.running.loading import load
 from tensorken_conformance.running.plan import Plan, PlanError
@@ -97,25 +96,24 @@ class LawTest:
             pytest.skip(f"declared unsupported: {results[0].says}")
 
 
-def law_tests(config: pytest.Config) -> list[LawTest]:
-    """The tests that the options ask for.
+def law_tests(config: pytest.Config, name: str) -> list[LawTest]:
+    """The tests of a backend that the options ask for.
 
     Raises:
         pytest.UsageError: if they ask for no backend, for one or for laws that there are not, or if there are no cases.
     """
-    name = backend_of(config)
     if not name:
         raise pytest.UsageError(TO_CHOOSE)
     chosen_laws = tuple(config.getoption("tensorken_select"))
     return _tests(name, config.getoption("tensorken_seed"), config.getoption("tensorken_depth"), chosen_laws)
 
 
-def remarks(config: pytest.Config) -> list[str]:
+def remarks(config: pytest.Config, name: str) -> list[str]:
     """The expected failures that are about none of the cases, where only a part of them was chosen."""
     if not config.getoption("tensorken_select") and config.getoption("tensorken_depth") != "smoke":
         return []
     try:
-        tests = law_tests(config)
+        tests = law_tests(config, name)
     except pytest.UsageError:
         return []
     found = unexamined(tests[0].examination.expectations, _ids(tests))

@@ -81,7 +81,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Say which expected failures are about none of the tests that were chosen."""
     laws = sys.modules.get("tensorken_conformance.pytest_laws")
-    return laws.remarks(config) if laws is not None else []
+    return laws.remarks(config, backend_of(config)) if laws is not None else []
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
@@ -94,7 +94,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if FIXTURE in metafunc.fixturenames:
         from tensorken_conformance.pytest_laws import law_tests
 
-        tests = law_tests(metafunc.config)
+        tests = law_tests(metafunc.config, backend_of(metafunc.config))
         metafunc.parametrize(FIXTURE, tests, ids=[test.id for test in tests], indirect=True)
 
 

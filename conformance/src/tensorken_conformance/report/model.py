@@ -299,7 +299,8 @@ class Report:
 def make(run: Run, now: datetime.datetime | None = None) -> Report:
     """The report of a run.
 
-    >>> from tensorken_conformance.running.runner import Options, run
+    >>> from tensorken_conformance.running.run import run
+    >>> from tensorken_conformance.running.runner import Options
     >>> report = make(run(Options("reference", select=("values.read-back/full",), in_process=True)))
     >>> report.header.level_name, report.status, report.cells["full", "float32"].status
     ('no level', 0, 'passed')

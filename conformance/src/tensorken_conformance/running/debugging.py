@@ -1,47 +1,19 @@
-"""Debugging: the cases of a run, or a single one, in this process, where a debugger reaches the backend."""
+"""Debugging: a single case of a run in this process, with the traceback of what the backend raised."""
 
 from __future__ import annotations
 
 import dataclasses
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tensorken_conformance.case import Case, Failure, Measured, Result, Unsupported
 from tensorken_conformance.law import Law
-from tensorken_conformance.running.loading import OptionsError, load
-from tensorken_conformance.running.plan import Plan, PlanError, law_named, stage_of
-from tensorken_conformance.running.runner import Run, RunError
-from tensorken_conformance.running.worker import examined, introduction
+from tensorken_conformance.running.loading import load
+from tensorken_conformance.running.plan import PlanError, law_named
+from tensorken_conformance.running.worker import examined
 from tensorken_conformance.subject import Depth, Subject
-from tensorken_core.errors import BackendError, UnknownBackendError
-from tensorken_core.host.discovery import close_matches, suggested
-
-
-def examine_here(found: Run, tell: Callable[[Result], None]) -> None:
-    """Examine a backend in this process, with the same results as in worker processes, as long as none crashes."""
-    options = found.options
-    try:
-        subject = load(options.backend, options.options, options.seed, options.depth)
-        plan = Plan(subject, options.select)
-    except (PlanError, UnknownBackendError, OptionsError) as error:
-        raise RunError(str(error)) from error
-    except BackendError as error:
-        found.results.append(Result(Case("host.load", "load"), "failed", 0, str(error)))
-        return
-    found.take(introduction(plan, options.options))
-    failed: set[str] = set()
-    known: frozenset[str] = frozenset()
-    stage = 0
-    for law in plan.laws:
-        if stage_of(law) != stage:
-            stage, known = stage_of(law), frozenset(failed)
-        for case in plan.cases(law):
-            result = examined(subject, law, case, known)
-            found.results.append(result)
-            if result.status in ("failed", "crashed"):
-                failed.add(result.case.id)
-            tell(result)
+from tensorken_core.host.discovery import near, suggested
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -10,13 +10,15 @@ from typing import Any
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.running.examine import laws_for
-from tensorken_conformance.running.runner import ALONE
 from tensorken_conformance.subject import Subject
 from tensorken_core.host.discovery import close_matches, suggested
 from tensorken_core.language.op import OPS
 
 TIMED = "performance"
 """The group of laws that measure time: they run after all others, one case at a time."""
+
+ALONE = 1000
+"""Laws of this stage and later ones run one after the other, in one process: they measure time."""
 
 _PLACES = {name: place for place, name in enumerate(OPS)}
 """Of each op of the table."""

@@ -1,4 +1,4 @@
-"""Process: a worker process as its starter sees it: what it is sent, what it tells, and what it died of."""
+"""Process: a worker process as its starter sees it: what it is sent, what it answers, and why it ended."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -19,66 +18,54 @@ LAST_WORDS = 16_384
 """How many bytes of a worker's stderr are kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """What a worker is told first: the backend, and what to examine of it."""
-
-    backend: str
-    options: dict[str, Any]
-    seed: int
-    depth: str
-    select: tuple[str, ...]
-
-
 class Process:
-    """A worker process.  It looks for modules where this process does.
+    """A process that runs a module of this package, which reads and writes lines of JSON.
+
+    Args:
+        module: its name within the package.
+        path: where it looks for modules.
 
     Raises:
         OSError: if it cannot be started.
     """
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, module: str, path: Sequence[str]) -> None:
         group: dict[str, Any] = {} if sys.platform == "win32" else {"process_group": 0}
         if sys.platform == "win32":
             group["creationflags"] = subprocess.CREATE_NEW_PROCESS_GROUP
         self._process = subprocess.Popen(  # in a group of its own: Ctrl-C is for the one who started it
-            [sys.executable, "-P", "-m", "tensorken_conformance.running.worker"],
+            [sys.executable, "-P", "-m", f"tensorken_conformance.{module}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(map(os.path.abspath, search_path(start.backend))),
-            },
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, path))},
             **group,
         )
-        self._said = b""
-        self._threads: list[threading.Thread] = []
-        self._hear = threading.Thread(target=self._collect, daemon=True)
-        self._hear.start()
-        self.send(**asdict(start))
+        self._stderr = b""
+        self._collector = threading.Thread(target=self._collect, daemon=True)
+        self._collector.start()
 
-    def listen(self, told: Callable[[dict[str, Any] | None], None]) -> None:
+    def listen(self, receive: Callable[[dict[str, Any] | None], None]) -> None:
         """Have a function called, in a thread, with each message, and with None when there will be no more."""
-        self._told = threading.Thread(target=self._pass_on, args=(told,), daemon=True)
-        self._told.start()
+        self._reader = threading.Thread(target=self._pass_on, args=(receive,), daemon=True)
+        self._reader.start()
 
-    def _pass_on(self, told: Callable[[dict[str, Any] | None], None]) -> None:
+    def _pass_on(self, receive: Callable[[dict[str, Any] | None], None]) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             with contextlib.suppress(ValueError):  # not from the worker, whoever wrote it
                 message = json.loads(line)
                 if isinstance(message, dict):
-                    told(message)
-        told(None)
+                    receive(message)
+        receive(None)
 
     def _collect(self) -> None:
         assert self._process.stderr is not None
         while chunk := os.read(self._process.stderr.fileno(), 65_536):
-            self._said = (self._said + chunk)[-LAST_WORDS:]
+            self._stderr = (self._stderr + chunk)[-LAST_WORDS:]
 
     def send(self, **message: Any) -> None:
-        """Tell the worker something; what it died of, if it did, is told where its answer is awaited."""
+        """Send a message; if the process has ended, that shows where its answer is awaited."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError, ValueError):
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
@@ -89,8 +76,8 @@ class Process:
         """The process's number."""
         return self._process.pid
 
-    def obituary(self, hangs: str) -> str:
-        """Why the worker tells no more; it is gone afterwards.
+    def exit_reason(self, hangs: str) -> str:
+        """Why the process sends no more; it is ended if it still runs.
 
         Args:
             hangs: why it counts as hanging if it still runs.
@@ -101,10 +88,10 @@ class Process:
                 self._process.send_signal(signal.SIGABRT)  # it shows where it is
                 self._wait(1.0)
             self.end()
-            place = last_frame(self._said)
+            place = last_frame(self._stderr)
             return f"hang: {hangs}{place and f', {place}'}"
         self.end()
-        words = last_words(self._said)
+        words = last_words(self._stderr)
         how = f"signal {-code} ({_signal_name(-code)})" if code < 0 else f"exit status {code}"
         return f"crash: {how}{words and f': {words}'}"
 
@@ -121,7 +108,7 @@ class Process:
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
         self._process.wait()
-        for thread, pipe in ((self._told, self._process.stdout), (self._hear, self._process.stderr)):
+        for thread, pipe in ((self._reader, self._process.stdout), (self._collector, self._process.stderr)):
             thread.join(timeout=1.0)  # a process that escaped may hold the pipe open
             if pipe is not None and not thread.is_alive():
                 pipe.close()

@@ -9,14 +9,13 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tensorken_conformance.case import Case, Result, script_of
-from tensorken_conformance.running.process import Process, Start
+from tensorken_conformance.running.plan import ALONE
+from tensorken_conformance.running.process import Process, search_path
 from tensorken_conformance.running.stopwatch import POLL, Stopwatch
-
-if TYPE_CHECKING:
-    from tensorken_conformance.subject import Depth
+from tensorken_conformance.subject import Depth
 
 PARTS = 64
 """Into how many jobs the cases of a law are split, each with ops of its own, the same ones in every law.
@@ -25,13 +24,10 @@ A worker does the same part of one law after the other: what a backend has made 
 than to run it, is then still there.  So a part has a few ops only.
 """
 
-ALONE = 1000
-"""Laws of this stage and later ones run one after the other, in one process: they measure time."""
-
-STRIKES = 2
+MAX_CRASHES_OF_OP = 2
 """How many crashes on an op end the work on it in a law; a hang counts as two."""
 
-RESTARTS = 100
+MAX_CRASHES = 100
 """How many crashes end a run."""
 
 CRASHES_PER_HANG = 10
@@ -43,7 +39,7 @@ LAW_LIMIT = 20
 BEGINNING = 120.0
 """Seconds that a worker may compute before it says what it is, if the limit for a case is less: it imports."""
 
-TOLD = "twice"
+SECOND_TIME = "twice"
 """What the report of a hang ends with: the case was tried again, alone."""
 
 REST = "enumeration"
@@ -114,11 +110,11 @@ class Run:
     partial: str = ""
     begun: Callable[[Run], None] = field(default=lambda found: None, repr=False)
 
-    def take(self, hello: Mapping[str, Any]) -> None:
+    def take(self, first_message: Mapping[str, Any]) -> None:
         """Note what `worker.introduction` says."""
-        self.laws, self.problems = hello["laws"], hello["problems"]
-        self.capabilities, self.about = as_tuples(hello["capabilities"]), hello["about"]
-        self.expectations = hello["expectations"]
+        self.laws, self.problems = first_message["laws"], first_message["problems"]
+        self.capabilities, self.about = as_tuples(first_message["capabilities"]), first_message["about"]
+        self.expectations = first_message["expectations"]
         self.begun(self)
 
 
@@ -135,7 +131,7 @@ class Job:
         skip: how many of them are behind us.
         total: how many there are, as soon as that is known.
         level: the lowest of theirs.
-        strikes: how often it crashed, by op; by the empty name, if it was at no case.
+        crashes: how often it crashed, by op; by the empty name, if it was at no case.
         without: the ops that were given up, and why.
         rest: what comes after this job, which is one case that is tried again alone.
     """
@@ -147,42 +143,13 @@ class Job:
     rest: Job | None = None
     total: int | None = None
     level: int = 0
-    strikes: Counter[str] = field(default_factory=Counter)
+    crashes: Counter[str] = field(default_factory=Counter)
     without: dict[str, str] = field(default_factory=dict)
-
-
-def run(
-    options: Options, tell: Tell = lambda result: None, begun: Callable[[Run], None] = lambda found: None
-) -> Run:
-    """Examine a backend.  Ctrl-C ends that early, with what was found so far.
-
-    Args:
-        options: what to examine, and how.
-        tell: called with each result as it comes.
-        begun: called with the run before that, when it is known what is to be examined.
-
-    Raises:
-        RunError: if there is no such backend, or no such law.
-    """
-    began = time.perf_counter()
-    found = Run(options, begun=begun)
-    if options.in_process:
-        from tensorken_conformance.running.debugging import examine_here
-
-        examine = examine_here
-    else:
-        examine = examine_apart
-    try:
-        examine(found, tell)
-    except KeyboardInterrupt:
-        found.partial = "interrupted"
-    found.seconds = time.perf_counter() - began
-    return found
 
 
 def examine_apart(found: Run, tell: Tell) -> None:
     """Examine a backend in worker processes."""
-    crew = _Crew(found, tell)
+    crew = _Workers(found, tell)
     try:
         if crew.begin():
             for stage in sorted({law["stage"] for law in found.laws}):
@@ -192,7 +159,7 @@ def examine_apart(found: Run, tell: Tell) -> None:
         crew.put_in_order()
 
 
-class _Member:
+class _Worker:
     """A worker process, and what it is at."""
 
     def __init__(self, process: Process, job: Job | None) -> None:
@@ -206,17 +173,17 @@ class _Member:
         self.failed = 0  # how many of the failed cases it knows
 
 
-class _Crew:
+class _Workers:
     """The worker processes of a run; whatever they tell arrives in one queue, so that there is one thread of action."""
 
     def __init__(self, found: Run, tell: Tell) -> None:
         self._found, self._tell, self._options = found, tell, found.options
-        self._members: list[_Member] = []
-        self._heard: queue.SimpleQueue[tuple[_Member, dict[str, Any] | None]] = queue.SimpleQueue()
+        self._workers: list[_Worker] = []
+        self._messages: queue.SimpleQueue[tuple[_Worker, dict[str, Any] | None]] = queue.SimpleQueue()
         self._failed: list[str] = []
         self._places: dict[str, int] = {}  # of cases among those of their law
-        self._taken: dict[str, float] = {}  # seconds by law
-        self._again: deque[Job] = deque()  # cases that hung, to be tried again
+        self._seconds: dict[str, float] = {}  # seconds by law
+        self._retries: deque[Job] = deque()  # cases that hung, to be tried again
         self._crashes = 0
 
     # ---- starting ------------------------------------------------------------------------------------------
@@ -227,40 +194,47 @@ class _Crew:
         Raises:
             RunError: if there is no such backend, or no such law.
         """
-        first = self._hire(None)
-        hello, hangs = self._hello(first)
-        if hello is not None and "laws" in hello:
-            self._found.take(hello)
+        first = self._start(None)
+        first_message, hangs = self._first_message(first)
+        if first_message is not None and "laws" in first_message:
+            self._found.take(first_message)
             return True
-        if hello is not None and hello["usage"]:
-            raise RunError(hello["refused"])
-        reason = hello["refused"] if hello else first.process.obituary(hangs)
+        if first_message is not None and first_message["usage"]:
+            raise RunError(first_message["refused"])
+        reason = first_message["refused"] if first_message else first.process.exit_reason(hangs)
         case = Case("host.load", "load")
-        self._note(Result(case, "crashed" if hello is None else "failed", 0, reason))
+        self._record(Result(case, "crashed" if first_message is None else "failed", 0, reason))
         return False
 
-    def _hire(self, job: Job | None) -> _Member:
+    def _start(self, job: Job | None) -> _Worker:
         options = self._options
-        start = Start(options.backend, dict(options.options), options.seed, options.depth, options.select)
-        member = _Member(Process(start), job)
-        member.process.listen(lambda message: self._heard.put((member, message)))
-        self._members.append(member)
-        return member
+        process = Process("running.worker", search_path(options.backend))
+        process.send(
+            backend=options.backend,
+            options=dict(options.options),
+            seed=options.seed,
+            depth=options.depth,
+            select=options.select,
+        )
+        worker = _Worker(process, job)
+        worker.process.listen(lambda message: self._messages.put((worker, message)))
+        self._workers.append(worker)
+        return worker
 
-    def _hello(self, first: _Member) -> tuple[dict[str, Any] | None, str]:
+    def _first_message(self, first: _Worker) -> tuple[dict[str, Any] | None, str]:
         """What the first worker says of itself; None if it died, or hangs for the reason beside it."""
         while True:
             with contextlib.suppress(queue.Empty):
-                _, hello = self._heard.get(timeout=POLL)
+                _, first_message = self._messages.get(timeout=POLL)
                 first.ready = True
-                return hello, ""
+                return first_message, ""
             first.watch.look()
             if reason := first.watch.verdict(self._limit(first)):
                 return None, reason
 
-    def _limit(self, member: _Member) -> float:
+    def _limit(self, worker: _Worker) -> float:
         """Seconds that a worker may compute without telling anything."""
-        return self._options.limit if member.ready else max(self._options.limit, BEGINNING)
+        return self._options.limit if worker.ready else max(self._options.limit, BEGINNING)
 
     # ---- a stage -------------------------------------------------------------------------------------------
 
@@ -275,70 +249,70 @@ class _Crew:
         jobs = deque(Job(law, part, parts) for part in range(parts) for law in laws)
         known = len(self._failed)
         if stage >= ALONE:
-            self._dismiss(keep=1)
+            self._stop(keep=1)
         while True:
-            self._assign(jobs, count, known)
-            busy = [member for member in self._members if member.job is not None]
+            self._hand_out(jobs, count, known)
+            busy = [worker for worker in self._workers if worker.job is not None]
             if not busy:
                 return
             try:
-                member, message = self._heard.get(
+                worker, message = self._messages.get(
                     timeout=POLL
                 )  # on Windows, Ctrl-C waits for the end of this
             except queue.Empty:
                 pass
             else:
-                if member not in self._members:
+                if worker not in self._workers:
                     pass  # it was stopped meanwhile
                 elif message is None:
-                    self._bury(member, jobs, "it tells no more")
+                    self._handle_exit(worker, jobs, "it tells no more")
                 else:
-                    self._hear(member, message, jobs)
-            self._look_at(busy, jobs)
+                    self._handle_message(worker, message, jobs)
+            self._end_hanging(busy, jobs)
 
-    def _look_at(self, busy: Sequence[_Member], jobs: deque[Job]) -> None:
+    def _end_hanging(self, busy: Sequence[_Worker], jobs: deque[Job]) -> None:
         """Find those that hang; none does that has told something which has not been heard yet."""
-        for member in busy:
-            if member in self._members and member.watch.due:
-                member.watch.look()
-        if self._heard.empty():
-            for member in busy:
-                reason = member.watch.verdict(self._limit(member))
-                if reason and member in self._members and member.job is not None:
-                    self._bury(member, jobs, reason)
+        for worker in busy:
+            if worker in self._workers and worker.watch.due:
+                worker.watch.look()
+        if self._messages.empty():
+            for worker in busy:
+                reason = worker.watch.verdict(self._limit(worker))
+                if reason and worker in self._workers and worker.job is not None:
+                    self._handle_exit(worker, jobs, reason)
 
-    def _assign(self, jobs: deque[Job], count: int, known: int) -> None:
+    def _hand_out(self, jobs: deque[Job], count: int, known: int) -> None:
         """Give jobs to those that have none, and hire more if there is work for them.
 
         A case that hung comes first, when all have done what they are at, in a process that is at nothing else.
         """
-        if self._again:
-            if not any(member.job is not None for member in self._members):
-                job = self._again.popleft()
-                self._dismiss(keep=0)
-                self._give(self._hire(job), job, known)
+        if self._retries:
+            if not any(worker.job is not None for worker in self._workers):
+                job = self._retries.popleft()
+                self._stop(keep=0)
+                self._send(self._start(job), job, known)
             return
         while jobs:
-            idle = next((member for member in self._members if member.job is None), None)
-            if idle is None and len(self._members) >= count:
+            idle = next((worker for worker in self._workers if worker.job is None), None)
+            if idle is None and len(self._workers) >= count:
                 return
-            job = self._next(jobs, idle)
-            if self._crashes > RESTARTS:
+            job = self._take_job(jobs, idle)
+            if self._crashes > MAX_CRASHES:
                 self._end_law(
                     job, jobs, "the backend crashed or hung so often in this run that it was given up"
                 )
                 continue
-            self._give(idle or self._hire(job), job, known)
+            self._send(idle or self._start(job), job, known)
 
-    def _give(self, member: _Member, job: Job, known: int) -> None:
+    def _send(self, worker: _Worker, job: Job, known: int) -> None:
         """Give a job to a worker."""
-        member.job, member.part, member.case = job, job.part, ""
-        member.heard = time.monotonic()
-        member.watch.look()
-        member.watch.restart()
-        member.before = member.watch.total
-        news, member.failed = self._failed[member.failed : known], known
-        member.process.send(
+        worker.job, worker.part, worker.case = job, job.part, ""
+        worker.heard = time.monotonic()
+        worker.watch.look()
+        worker.watch.restart()
+        worker.before = worker.watch.total
+        news, worker.failed = self._failed[worker.failed : known], known
+        worker.process.send(
             law=job.law,
             part=job.part,
             parts=job.parts,
@@ -348,70 +322,70 @@ class _Crew:
             failed=news,
         )
 
-    def _next(self, jobs: deque[Job], idle: _Member | None) -> Job:
+    def _take_job(self, jobs: deque[Job], idle: _Worker | None) -> Job:
         """Take a job for a worker: of the part that it has been at, else of one that no other worker is at."""
         part = -1 if idle is None else idle.part
-        others = {member.part for member in self._members if member is not idle}
+        others = {worker.part for worker in self._workers if worker is not idle}
         job = next((job for job in jobs if job.part == part), None)
         job = job or next((job for job in jobs if job.part not in others), jobs[0])
         jobs.remove(job)
         return job
 
-    def _hear(self, member: _Member, message: dict[str, Any], jobs: deque[Job]) -> None:
-        job, member.ready = member.job, True
-        member.heard = time.monotonic()
-        member.watch.restart()
+    def _handle_message(self, worker: _Worker, message: dict[str, Any], jobs: deque[Job]) -> None:
+        job, worker.ready = worker.job, True
+        worker.heard = time.monotonic()
+        worker.watch.restart()
         if job is None:  # it has said what it is
             return
         if "unlisted" in message:
             self._end_law(job, jobs, message["unlisted"])
         if "begin" in message:
             job.total, job.level = message["begin"], message["level"]
-            self._leave(job, message["left"])
+            self._skip_ops(job, message["left"])
         if "start" in message:
-            member.case, member.level, member.place = message["start"], message["level"], message["place"]
-            self._places[member.case] = message["index"]
+            worker.case, worker.level, worker.place = message["start"], message["level"], message["place"]
+            self._places[worker.case] = message["index"]
         if "result" in message:
-            job.skip, member.case = message["place"] + 1, ""
-            self._note(Result.from_data(message["result"]))
-        taken = self._taken.get(job.law, 0.0) + member.watch.total - member.before
+            job.skip, worker.case = message["place"] + 1, ""
+            self._record(Result.from_data(message["result"]))
+        taken = self._seconds.get(job.law, 0.0) + worker.watch.total - worker.before
         if "done" in message:
-            self._taken[job.law], member.job = taken, None
+            self._seconds[job.law], worker.job = taken, None
             if job.rest is not None:
                 jobs.appendleft(job.rest)
         elif taken > self._options.law_limit:
             reason = f"time limit: the law took more than {self._options.law_limit:g} s in all"
             self._end_law(job, jobs, f"{reason}; the rest of its cases did not run")
 
-    def _bury(self, member: _Member, jobs: deque[Job], hangs: str) -> None:
+    def _handle_exit(self, worker: _Worker, jobs: deque[Job], hangs: str) -> None:
         """A worker died, or hangs: note the case that it was at, and have another one do the rest.
 
         A case that hangs for the first time is tried again, alone, before it counts.
         """
-        job, reason = member.job, member.process.obituary(hangs)
+        job, reason = worker.job, worker.process.exit_reason(hangs)
         hung = reason.startswith("hang")
-        self._members.remove(member)
+        self._workers.remove(worker)
         if job is None:
             return
-        if hung and member.case and job.rest is None:
-            job.skip = member.place + 1
-            self._again.append(
-                replace(job, skip=member.place, rest=job, strikes=Counter(), without=dict(job.without))
+        if hung and worker.case and job.rest is None:
+            job.skip = worker.place + 1
+            self._retries.append(
+                replace(job, skip=worker.place, rest=job, crashes=Counter(), without=dict(job.without))
             )
             return
-        reason += f", {TOLD}" if hung and job.rest else ""
-        seconds = time.monotonic() - member.heard
+        reason += f", {SECOND_TIME}" if hung and job.rest else ""
+        seconds = time.monotonic() - worker.heard
         job = job.rest or job
         self._crashes += CRASHES_PER_HANG if hung else 1
         op = ""
-        if member.case:
-            case = Case.parse(member.case)
-            op, job.skip = case.op, member.place + 1
+        if worker.case:
+            case = Case.parse(worker.case)
+            op, job.skip = case.op, worker.place + 1
             options = self._options
             script = script_of(case, options.backend, options.seed, options.depth)
-            self._note(Result(case, "crashed", member.level, reason, script, seconds=seconds))
-        job.strikes[op] += 2 if hung else 1
-        if job.strikes[op] < STRIKES:
+            self._record(Result(case, "crashed", worker.level, reason, script, seconds=seconds))
+        job.crashes[op] += 2 if hung else 1
+        if job.crashes[op] < MAX_CRASHES_OF_OP:
             jobs.appendleft(job)
         elif op:
             job.without[op] = reason
@@ -419,33 +393,33 @@ class _Crew:
         elif job.total is None or job.skip < job.total:
             part = f"part {job.part + 1} of {job.parts}"
             rest = Case(job.law, REST, detail=part)
-            self._note(Result(rest, "crashed", job.level, reason, seconds=seconds))
+            self._record(Result(rest, "crashed", job.level, reason, seconds=seconds))
 
-    def _leave(self, job: Job, left: Mapping[str, Sequence[str]]) -> None:
+    def _skip_ops(self, job: Job, left: Mapping[str, Sequence[str]]) -> None:
         """Count the cases of an op that was given up as crashed, once for each dtype; what needs one is blocked."""
         for op, ids in left.items():
             reason, job.without[op] = job.without[op], ""
             if reason:
                 for dtype, count in Counter(Case.parse(id).dtype for id in ids).items():
                     says = f"given up, {count} cases did not run: {reason}"
-                    self._note(Result(Case(job.law, op, dtype, detail=REST), "crashed", job.level, says))
+                    self._record(Result(Case(job.law, op, dtype, detail=REST), "crashed", job.level, says))
                 self._failed += ids
 
     def _end_law(self, job: Job, jobs: deque[Job], reason: str) -> None:
         """End all work on the law of a job, and count the rest of it as crashed, once."""
-        for waiting in (jobs, self._again):
+        for waiting in (jobs, self._retries):
             for other in [other for other in waiting if other.law == job.law]:
                 waiting.remove(other)
-        for member in list(self._members):
-            if member.job is not None and member.job.law == job.law:
-                member.process.end()
-                self._members.remove(member)
+        for worker in list(self._workers):
+            if worker.job is not None and worker.job.law == job.law:
+                worker.process.end()
+                self._workers.remove(worker)
         level = job.level if job.total is not None else int(not job.law.startswith("host."))
-        self._note(Result(Case(job.law, REST), "crashed", level, reason))
+        self._record(Result(Case(job.law, REST), "crashed", level, reason))
 
     # ---- results -------------------------------------------------------------------------------------------
 
-    def _note(self, result: Result) -> None:
+    def _record(self, result: Result) -> None:
         self._found.results.append(result)
         if result.status in ("failed", "crashed"):
             self._failed.append(result.case.id)
@@ -461,14 +435,14 @@ class _Crew:
 
     # ---- ending --------------------------------------------------------------------------------------------
 
-    def _dismiss(self, keep: int) -> None:
-        for member in self._members[keep:]:
-            member.process.end()
-        del self._members[keep:]
+    def _stop(self, keep: int) -> None:
+        for worker in self._workers[keep:]:
+            worker.process.end()
+        del self._workers[keep:]
 
     def end(self) -> None:
         """Stop all processes."""
-        self._dismiss(keep=0)
+        self._stop(keep=0)
 
 
 def processors() -> int:

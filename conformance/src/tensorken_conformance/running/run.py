@@ -1,0 +1,62 @@
+"""Run: examine a backend, in worker processes or in this one, where a debugger reaches it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from tensorken_conformance.case import Case, Result
+from tensorken_conformance.running.loading import OptionsError, load
+from tensorken_conformance.running.plan import Plan, PlanError, stage_of
+from tensorken_conformance.running.runner import Options, Run, RunError, Tell, examine_apart
+from tensorken_conformance.running.worker import examined, introduction
+from tensorken_core.errors import BackendError, UnknownBackendError
+
+
+def run(
+    options: Options, tell: Tell = lambda result: None, begun: Callable[[Run], None] = lambda found: None
+) -> Run:
+    """Examine a backend.  Ctrl-C ends that early, with what was found so far.
+
+    Args:
+        options: what to examine, and how.
+        tell: called with each result as it comes.
+        begun: called with the run before that, when it is known what is to be examined.
+
+    Raises:
+        RunError: if there is no such backend, or no such law.
+    """
+    began = time.perf_counter()
+    found = Run(options, begun=begun)
+    try:
+        (examine_here if options.in_process else examine_apart)(found, tell)
+    except KeyboardInterrupt:
+        found.partial = "interrupted"
+    found.seconds = time.perf_counter() - began
+    return found
+
+
+def examine_here(found: Run, tell: Callable[[Result], None]) -> None:
+    """Examine a backend in this process, with the same results as in worker processes, as long as none crashes."""
+    options = found.options
+    try:
+        subject = load(options.backend, options.options, options.seed, options.depth)
+        plan = Plan(subject, options.select)
+    except (PlanError, UnknownBackendError, OptionsError) as error:
+        raise RunError(str(error)) from error
+    except BackendError as error:
+        found.results.append(Result(Case("host.load", "load"), "failed", 0, str(error)))
+        return
+    found.take(introduction(plan, options.options))
+    failed: set[str] = set()
+    known: frozenset[str] = frozenset()
+    stage = 0
+    for law in plan.laws:
+        if stage_of(law) != stage:
+            stage, known = stage_of(law), frozenset(failed)
+        for case in plan.cases(law):
+            result = examined(subject, law, case, known)
+            found.results.append(result)
+            if result.status in ("failed", "crashed"):
+                failed.add(result.case.id)
+            tell(result)
