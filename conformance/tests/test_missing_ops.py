@@ -12,9 +12,9 @@ from tensorken_conformance.law import LAWS
 from tensorken_conformance.pytest_laws import Examination
 from tensorken_conformance.report.model import make
 from tensorken_conformance.running.loading import load
+from tensorken_conformance.running.options import Options
 from tensorken_conformance.running.plan import Plan
 from tensorken_conformance.running.run import run
-from tensorken_conformance.running.runner import Options
 from tensorken_core.language.raw import RawTensor
 from tensorken_numpy.backend import Numpy
 

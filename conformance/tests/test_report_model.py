@@ -6,7 +6,7 @@ import pytest
 
 from conformance.tests.sample_reports import FAILED, PASSED, report, result
 from tensorken_conformance.report.model import make, stale, timings, titles, written
-from tensorken_conformance.running.runner import Options, Run
+from tensorken_conformance.running.options import Options, Run
 from tensorken_core.host.plugin import Capabilities
 
 

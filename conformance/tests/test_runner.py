@@ -16,12 +16,12 @@ from conformance.tests import fake_backends
 from tensorken_conformance.case import Result
 from tensorken_conformance.levels import account
 from tensorken_conformance.report.model import make
-from tensorken_conformance.running import runner
+from tensorken_conformance.running import options, runner
 from tensorken_conformance.running.loading import load
+from tensorken_conformance.running.options import Options, Run, RunError
 from tensorken_conformance.running.plan import Plan, stage_of
 from tensorken_conformance.running.process import last_words
 from tensorken_conformance.running.run import run
-from tensorken_conformance.running.runner import Options, Run, RunError
 
 READ_BACK = ("values.read-back",)
 
@@ -183,7 +183,7 @@ def test_a_process_that_is_kept_from_running_does_not_count_as_hanging(
 
 def test_a_law_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)  # where the backend leaves its file
-    monkeypatch.setattr(runner, "LAW_LIMIT", 0.05)
+    monkeypatch.setattr(options, "LAW_LIMIT", 0.05)
     found = examine("Slow", limit=20.0)
     [late] = bad(found).values()
     assert late.case.id == "values.read-back/enumeration"

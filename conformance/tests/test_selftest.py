@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -13,15 +12,16 @@ from conformance.tests.test_faults import DEADLY
 from tensorken_conformance.faults.fault import FAULTS
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.running.pool import Task, do_all
-from tensorken_conformance.selftest import mutants, proof, trials
+from tensorken_conformance.selftest import detection, mutants, proof, trials
 from tensorken_conformance.selftest.right import RIGHT
+from tensorken_core.language.op import OPS
 
 MUTANT = "rows.largest:max-to-min-1"
 
 
 def test_what_is_recorded_is_what_there_is_now() -> None:
-    assert proof.recorded() == {
-        "kit": version("tensorken-conformance"),
+    assert detection.recorded() == {
+        "fingerprint": detection.fingerprint(),
         "faults": len(FAULTS),
         "caught": len(FAULTS),
         "mutants": len(mutants.mutants()),
@@ -30,6 +30,16 @@ def test_what_is_recorded_is_what_there_is_now() -> None:
         "alarms": 0,
         "seeds": 1,
     }
+
+
+def test_the_figure_is_shown_for_these_ops_laws_and_faults_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    caught = len(FAULTS), len(FAULTS)
+    assert detection.rate(detection.fingerprint()) == caught
+    for table, name in ((OPS, "exp"), (LAWS, "values.sums"), (FAULTS, "rules/stale-tape")):
+        with monkeypatch.context() as patch:
+            patch.delitem(table, name)
+            assert detection.rate(detection.fingerprint()) == (0, 0)
+    assert detection.rate(detection.fingerprint()) == caught
 
 
 def test_finders_are_of_faults_and_mutants_that_there_are() -> None:
@@ -159,5 +169,5 @@ def test_tasks_come_back_from_other_processes() -> None:
 def test_the_counts_are_data_that_json_can_keep() -> None:
     found = proof.Selftest(1, 2, 2, 3, 2, 1, 100, 0, (), {}, 1.5)
     data = json.loads(json.dumps(found.as_data()))
-    assert set(data) == set(proof.recorded())
+    assert set(data) == set(detection.recorded())
     assert "detection 2/2, 1 seed; mutants 2 of 3 found, 1 equivalent" in found.summary

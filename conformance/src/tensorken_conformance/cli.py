@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensorken_conformance.running.run import run
-from tensorken_conformance.running.runner import Options, RunError
+from tensorken_conformance.running.options import Options, RunError
 
 if TYPE_CHECKING:
     from tensorken_conformance.case import Result
@@ -217,6 +216,8 @@ def _run(options: argparse.Namespace) -> int:
         dict(options.backend_option),
         options.in_process,
     )
+    from tensorken_conformance.running.run import run
+
     with _interrupted_by_termination():
         found = run(wanted, tell, lambda found: None if journal is None else journal.begin(found))
     progress.end()

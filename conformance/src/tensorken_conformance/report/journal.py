@@ -12,7 +12,7 @@ from typing import Any
 from tensorken_conformance.case import Result
 from tensorken_conformance.report.model import Report, make
 from tensorken_conformance.report.serial import ReportError, load, plain, result_from
-from tensorken_conformance.running.runner import Options, Run
+from tensorken_conformance.running.options import Options, Run
 
 FORM = 1
 """Counts the changes of the form after which older readers cannot read it."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import datetime
 import functools
-import json
 import platform
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -18,7 +16,8 @@ from tensorken_conformance import expectations, levels
 from tensorken_conformance.case import STATUSES, Result, Status
 from tensorken_conformance.expectations import Expectation
 from tensorken_conformance.levels import Account, Level
-from tensorken_conformance.running.runner import Run
+from tensorken_conformance.running.options import Run
+from tensorken_conformance.selftest.detection import rate
 from tensorken_core.host.plugin import SPEC_VERSION, Capabilities
 from tensorken_core.language.op import OPS
 
@@ -55,7 +54,7 @@ class Header:
         date: when the run ended, in UTC, ISO 8601.
         seconds: how long it took.
         partial: why cases are missing; empty if none are.
-        caught: how many faulty backends this version of the kit finds in its selftest, of how many `faults`.
+        caught: how many faulty backends a selftest with these ops and laws finds, of how many `faults`.
         faults: how many there are; 0 if that was not measured.
         level: the level that was reached; None if there is none.
         symbolic: whether it is a level of the profile of backends that have no values.
@@ -300,7 +299,7 @@ def make(run: Run, now: datetime.datetime | None = None) -> Report:
     """The report of a run.
 
     >>> from tensorken_conformance.running.run import run
-    >>> from tensorken_conformance.running.runner import Options
+    >>> from tensorken_conformance.running.options import Options
     >>> report = make(run(Options("reference", select=("values.read-back/full",), in_process=True)))
     >>> report.header.level_name, report.status, report.cells["full", "float32"].status
     ('no level', 0, 'passed')
@@ -323,10 +322,10 @@ def make(run: Run, now: datetime.datetime | None = None) -> Report:
     ids = [result.case.id for result in run.results]
     remarks = () if all_of_them else tuple(expectations.unexamined(expected, ids))
     level = levels.level_of(results, capabilities) if complete else None
-    detection = recorded()
-    kit = installed(DISTRIBUTION)
+    about = dict(run.about)
+    caught, faults = rate(about.pop("fingerprint", ""))
     header = Header(
-        kit=kit,
+        kit=installed(DISTRIBUTION),
         language=SPEC_VERSION,
         core=installed("tensorken-core"),
         backend=options.backend,
@@ -340,11 +339,11 @@ def make(run: Run, now: datetime.datetime | None = None) -> Report:
         options=dict(options.options),
         select=tuple(options.select),
         partial=run.partial,
-        caught=int(detection["caught"]) if detection["kit"] == kit else 0,
-        faults=int(detection["faults"]) if detection["kit"] == kit else 0,
+        caught=caught,
+        faults=faults,
         level=None if level is None else level.number,
         symbolic=capabilities.symbolic,
-        **{**dict.fromkeys(_ORIGIN, ""), **run.about, "notes": tuple(run.about.get("notes", ()))},
+        **{**dict.fromkeys(_ORIGIN, ""), **about, "notes": tuple(about.get("notes", ()))},
     )
     named = dict.fromkeys(result.case.op for result in results)
     ops = tuple(op for op in named if op in levels.CREATIONS or (op in OPS and OPS[op].higher_order is None))
@@ -366,14 +365,6 @@ def installed(distribution: str) -> str:
         return version(distribution)
     except PackageNotFoundError:
         return ""
-
-
-def recorded() -> dict[str, int | str]:
-    """What `selftest.proof.recorded` says, without loading the faults."""
-    found: dict[str, int | str] = json.loads(
-        resources.files("tensorken_conformance.selftest").joinpath("detection.json").read_text("utf-8")
-    )
-    return found
 
 
 def is_blocked(result: Result) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from tensorken_conformance.case import Result
 from tensorken_conformance.levels import Account
 from tensorken_conformance.report.model import Cell, Header, Report
-from tensorken_conformance.running.runner import as_tuples
+from tensorken_conformance.running.options import as_tuples
 from tensorken_core.host.plugin import Capabilities
 
 SCHEMA = 1

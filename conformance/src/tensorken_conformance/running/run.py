@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from tensorken_conformance.case import Case, Result
 from tensorken_conformance.running.loading import OptionsError, load
+from tensorken_conformance.running.options import Options, Run, RunError, Tell
 from tensorken_conformance.running.plan import Plan, PlanError, stage_of
-from tensorken_conformance.running.runner import Options, Run, RunError, Tell, examine_apart
+from tensorken_conformance.running.runner import examine_apart
 from tensorken_conformance.running.worker import examined, introduction
 from tensorken_core.errors import BackendError, UnknownBackendError
 

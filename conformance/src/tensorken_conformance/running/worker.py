@@ -20,6 +20,7 @@ from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.running.examine import default_script, examine
 from tensorken_conformance.running.loading import OptionsError, load, origin
 from tensorken_conformance.running.plan import Plan, PlanError
+from tensorken_conformance.selftest.detection import fingerprint
 from tensorken_conformance.subject import Subject
 from tensorken_core.errors import BackendError, UnknownBackendError
 
@@ -95,7 +96,7 @@ def introduction(plan: Plan, options: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "laws": plan.described(),
         "capabilities": asdict(subject.capabilities),
-        "about": origin(subject, options),
+        "about": {**origin(subject, options), "fingerprint": fingerprint()},
         "expectations": [{**asdict(line), "expires": str(line.expires)} for line in expected],
         "problems": problems,
     }

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from importlib import resources
-from importlib.metadata import version
 from typing import Any
 
 import tensorken_conformance.faults
@@ -18,6 +17,7 @@ from tensorken_conformance.faults.fault import FAULTS, Fault
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.running.pool import Task, do_all
 from tensorken_conformance.selftest import mutants
+from tensorken_conformance.selftest.detection import fingerprint
 from tensorken_conformance.selftest.right import RIGHT
 from tensorken_core.host.discovery import did_you_mean
 
@@ -86,9 +86,9 @@ class Selftest:
         )
 
     def as_data(self) -> dict[str, Any]:
-        """The counts, as `detection.json` has them; `kit` is the version of the kit."""
+        """The counts, as `detection.json` has them, and what they hold for."""
         names = ("faults", "caught", "mutants", "killed", "equivalent", "alarms", "seeds")
-        return {"kit": version("tensorken-conformance"), **{name: getattr(self, name) for name in names}}
+        return {"fingerprint": fingerprint(), **{name: getattr(self, name) for name in names}}
 
     @property
     def status(self) -> int:
@@ -284,20 +284,6 @@ class _Tally:
 
 def finders() -> dict[str, str]:
     """For each fault and each mutant the case that found it when that was recorded: it is tried first."""
-    found: dict[str, str] = json.loads(_file("finders.json"))
+    file = resources.files(__package__).joinpath("finders.json")
+    found: dict[str, str] = json.loads(file.read_text("utf-8"))
     return found
-
-
-def recorded() -> dict[str, Any]:
-    """The result of the last full selftest of this version of the kit, which reports show.
-
-    >>> found = recorded()
-    >>> found["caught"] == found["faults"]
-    True
-    """
-    found: dict[str, Any] = json.loads(_file("detection.json"))
-    return found
-
-
-def _file(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text("utf-8")
