@@ -1,4 +1,4 @@
-"""Law: what a backend must do; the table of all of them, and the decorator that enters one."""
+"""Law: what a backend must do; the table of all of them, and the decorator that registers one."""
 
 from __future__ import annotations
 
@@ -52,8 +52,9 @@ LAWS: dict[str, Law] = {}
 """All laws, by their ids."""
 
 
-def _no_needs(case: Case) -> tuple[str, ...]:
-    return ()
+def reading_back(dtype: str) -> str:
+    """The id of the case that all cases on values of a dtype need: what is put into a tensor comes out again."""
+    return Case("values.read-back", "new", dtype, "small").id
 
 
 def law(
@@ -61,21 +62,37 @@ def law(
     cases: Cases,
     *,
     level: int | Callable[[Case], int],
-    needs: Callable[[Case], tuple[str, ...]] = _no_needs,
+    needs: Callable[[Case], tuple[str, ...]] = lambda case: (),
     symbolic: bool = False,
+    reads: bool = True,
     stage: int = 2,
 ) -> Callable[[Check], Check]:
-    """Enter a law into the table; the function checks one case, its docstring is what the law says."""
+    """Register a law; the function checks one case, and the first paragraph of its docstring is what the law says.
+
+    Args:
+        id: of the law.
+        cases: all its cases.
+        level: to which level a case belongs.
+        needs: the ids of cases without which one makes no sense, beside reading back.
+        symbolic: whether it is for backends that have no values.
+        reads: whether its cases need values of their dtype (of float32, if they have none) that can be read back.
+        stage: laws of a lower stage run before those of a higher one.
+    """
 
     def enter(check: Check) -> Check:
         if not check.__doc__:
             raise ValueError(f"law {id!r} says nothing: write its docstring")
         says = " ".join(check.__doc__.split("\n\n", 1)[0].split())
         place = level if callable(level) else lambda case: level
+
+        def needed(case: Case) -> tuple[str, ...]:
+            reading = (reading_back(case.dtype or "float32"),) if reads and not symbolic else ()
+            return tuple(dict.fromkeys([need for need in (*reading, *needs(case)) if need != case.id]))
+
         # The same code is the same law: its file is imported twice.
         if id in LAWS and LAWS[id].check.__code__ != check.__code__:
             raise ValueError(f"there are two laws {id!r}")
-        LAWS[id] = Law(id, says, cases, check, place, needs, symbolic, stage)
+        LAWS[id] = Law(id, says, cases, check, place, needed, symbolic, stage)
         return check
 
     return enter

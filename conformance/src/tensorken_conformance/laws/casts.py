@@ -10,8 +10,7 @@ from functools import cache
 import numpy as np
 
 from tensorken_conformance.case import Case, Failure, Measured
-from tensorken_conformance.law import law
-from tensorken_conformance.laws import read_back
+from tensorken_conformance.law import law, reading_back
 from tensorken_conformance.laws.elementwise import ROWS, WHOLE, flushed_to_zero, order, shown
 from tensorken_conformance.operands import pools
 from tensorken_conformance.operands.shapes import SHAPES, fitted, need, operand
@@ -41,11 +40,6 @@ def level(case: Case) -> int:
     return 1 if case.values in pools.ORDINARY or case.dtype == "bool" else 2
 
 
-def needs(case: Case) -> tuple[str, ...]:
-    """Values of both dtypes that read back, and the movement by which operands are made."""
-    return (read_back.need(case.dtype), read_back.need(case.detail), *need(case.shape))
-
-
 @dataclass(frozen=True, slots=True)
 class Pool:
     """Numbers, the first of which is zero, and what they are in another dtype."""
@@ -62,7 +56,7 @@ def pool(source: str, target: str, values: str, seed: int, count: int) -> Pool:
     return Pool(column, cast_exactly(column, DTYPES[target]))
 
 
-@law("values.cast", cases, level=level, needs=needs)
+@law("values.cast", cases, level=level, needs=lambda case: (reading_back(case.detail), *need(case.shape)))
 def cast(subject: Subject, case: Case) -> Measured:
     """A cast gives the nearest number, ties to even; to int it truncates, saturates, and makes NaN 0; ints wrap.
 

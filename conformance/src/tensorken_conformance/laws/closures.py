@@ -13,7 +13,6 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.laws import read_back
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.errors import RetraceWarning
 from tensorken_core.language.dtypes import DTYPES, DType
@@ -119,11 +118,7 @@ def cases(subject: Subject) -> Iterator[Case]:
                 yield Case("programs.closures", op, name, detail=form)
 
 
-def _needs(case: Case) -> tuple[str, ...]:
-    return (read_back.need(case.dtype),)
-
-
-@law("programs.closures", cases, level=4, needs=_needs, stage=3)
+@law("programs.closures", cases, level=4, stage=3)
 def closures(subject: Subject, case: Case) -> None:
     """What a function closes over has its own value in each program and each call, and keeps it.
 

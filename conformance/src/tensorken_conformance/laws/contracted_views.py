@@ -74,7 +74,7 @@ def numbers(subject: Subject, case: Case, which: str, shape: Shape, count: int) 
 
 
 def need(case: Case) -> tuple[str, ...]:
-    """Reading back, the movements by which operands are made, and products of plain ones."""
+    """The movements by which operands are made, and products of plain ones."""
     plain = Case("values.contractions", RAW, case.dtype, "matrices", "small-integers").id
     return (*chains.needs(case.dtype), plain)
 

@@ -11,8 +11,8 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure, Measured, Unsupported
 from tensorken_conformance.law import law
-from tensorken_conformance.operands import reductions, terms, views
-from tensorken_conformance.oracles import rounded
+from tensorken_conformance.operands import reductions, shapes, terms
+from tensorken_conformance.oracles import exact, rounded
 from tensorken_conformance.oracles.bounds import FORMATS, Arithmetic, Array, Dyadic
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DTYPES
@@ -130,10 +130,13 @@ MODELS = {
 }
 """The patterns on which views and all value classes are tried."""
 
+VIEWED = ("permuted", "flipped", "cropped", "expanded")
+"""The classes of shapes whose movements are tried."""
+
 VIEWS = (
-    *[f"{view}-{view}" for view in views.VIEWS[1:]],
-    *[f"{view}-plain" for view in views.VIEWS[1:]],
-    *[f"plain-{view}" for view in views.VIEWS[1:]],
+    *[f"{view}-{view}" for view in VIEWED],
+    *[f"{view}-plain" for view in VIEWED],
+    *[f"plain-{view}" for view in VIEWED],
 )
 """How the two operands are come by."""
 
@@ -160,7 +163,7 @@ def cases(subject: Subject) -> Iterator[Case]:
             for name, pattern in patterns.items():
                 for values, view in _kinds(subject, op, dtype.name, name, pattern):
                     first, second = view.split("-")
-                    possible = all(views.makes(subject, one, dtype.name) for one in (first, second))
+                    possible = all(exact.makes(subject, one, dtype) for one in (first, second))
                     short = (
                         dtype.name != "float16" or values == "small-integers" or max(pattern.a + (1,)) <= 257
                     )
@@ -256,8 +259,8 @@ def problem(subject: Subject, case: Case) -> Problem:
     rng, pattern = terms.generator(subject, case), PATTERNS[case.op][case.shape]
     first, second = (case.detail or "plain-plain").split("-")
     count = _count(case.op, pattern)
-    a = views.fitted(first, _drawn(rng, case, "a", pattern.a, max(count, 1)))
-    b = views.fitted(second, _drawn(rng, case, "b", pattern.b, max(count, 1)))
+    a = shapes.fitted(first, _drawn(rng, case, "a", pattern.a, max(count, 1)))
+    b = shapes.fitted(second, _drawn(rng, case, "b", pattern.b, max(count, 1)))
     if case.op == RAW:
         sums = _sums(
             a, b, lambda x: np.asarray(np.add.reduce(x, pattern.axes, keepdims=True)) if pattern.axes else x
@@ -319,10 +322,9 @@ def _sums(a: Array, b: Array, add: terms.Add) -> terms.Sums:
 
 
 def need(case: Case) -> tuple[str, ...]:
-    """Reading back, and the movements by which the operands are made."""
-    made = [id for view in (case.detail or "plain-plain").split("-") for id in views.need(view, case.dtype)]
-    raw = () if case.op == RAW else (Case(ID, RAW, case.dtype, "matrices", "small-integers").id,)
-    return (Case("values.read-back", "new", case.dtype, "small").id, *dict.fromkeys(made), *raw)
+    """The movements by which the operands are made, and the raw op."""
+    made = [id for view in (case.detail or "plain-plain").split("-") for id in shapes.need(view, case.dtype)]
+    return (*made, Case(ID, RAW, case.dtype, "matrices", "small-integers").id)
 
 
 @law(ID, cases, level=2, needs=need)
@@ -343,8 +345,8 @@ def check_contractions(subject: Subject, case: Case) -> Measured | None:
         raise Unsupported(f"{RAW}: {reason}")
     first, second = (case.detail or "plain-plain").split("-")
     a, b = (
-        views.viewed(subject, first, given.a, dtype, place),
-        views.viewed(subject, second, given.b, dtype, place),
+        shapes.operand(subject, first, given.a, dtype, place),
+        shapes.operand(subject, second, given.b, dtype, place),
     )
     if case.op == RAW:
         result = subject.run(OPS[RAW], [a, b], (pattern.axes,))

@@ -49,7 +49,7 @@ def missing(subject: Subject) -> Iterator[Case]:
                     yield Case("declarations.refuses", op.name, dtype.name)
 
 
-@law("declarations.refuses", missing, level=4)
+@law("declarations.refuses", missing, level=4, reads=False)
 def refuses(subject: Subject, case: Case) -> None:
     """What the backend declares not to have does not work; an op it refuses in one line, and before any effect.
 
@@ -152,7 +152,7 @@ def demanded(subject: Subject) -> Iterator[Case]:
                     yield Case("declarations.levels", op.name, dtype.name)
 
 
-@law("declarations.levels", demanded, level=lambda case: 1 if _first(case) else 2, stage=1)
+@law("declarations.levels", demanded, level=lambda case: 1 if _first(case) else 2, stage=1, reads=False)
 def levels(subject: Subject, case: Case) -> None:
     """Every op without a default body runs, or is declared unsupported; what level 1 demands must run."""
     if case.op == "dtypes":
@@ -189,7 +189,7 @@ def declared(law: str) -> Any:
     return cases
 
 
-@law("declarations.entries", declared("declarations.entries"), level=2)
+@law("declarations.entries", declared("declarations.entries"), level=2, reads=False)
 def declared_errors(subject: Subject, case: Case) -> None:
     """What is declared is about ops and dtypes that there are, and in a form that can be held against the backend.
 
@@ -217,7 +217,7 @@ def _working_dtype(subject: Subject, op: Op) -> DType | None:
     return min(offered, key=lambda d: (d.name != "float32", list(DTYPES).index(d.name)), default=None)
 
 
-@law("declarations.own-work", own, level=4)
+@law("declarations.own-work", own, level=4, reads=False)
 def own_work(subject: Subject, case: Case) -> None:
     """While the backend runs an op, it hands the work to no other backend of this project that it does not declare.
 

@@ -15,7 +15,6 @@ import numpy as np
 from tensorken_conformance import limits
 from tensorken_conformance.case import Case, Failure, Measured, Unsupported
 from tensorken_conformance.law import law
-from tensorken_conformance.laws import read_back
 from tensorken_conformance.operands import pools
 from tensorken_conformance.operands.shapes import SHAPES, fitted, need, operand
 from tensorken_conformance.oracles import elementwise as oracle, ulp
@@ -87,11 +86,6 @@ def level(case: Case) -> int:
     op = OPS.get(case.op)
     required = op is not None and op.body is None and op.method
     return 1 if required and (case.values in pools.ORDINARY or case.dtype == "bool") else 2
-
-
-def needs(case: Case) -> tuple[str, ...]:
-    """Values that read back, and the movement by which operands are made."""
-    return (read_back.need(case.dtype), *need(case.shape))
 
 
 # ---- pools and what is expected ----------------------------------------------------------------------------------
@@ -195,7 +189,7 @@ def flushed_to_zero(values: Array, dtype: DType) -> Array:
 # ---- the law -----------------------------------------------------------------------------------------------------
 
 
-@law("values.elementwise", cases, level=level, needs=needs)
+@law("values.elementwise", cases, level=level, needs=lambda case: need(case.shape))
 def elementwise(subject: Subject, case: Case) -> Measured:
     """Every elementwise op gives the correctly rounded result, off by no more than is declared and its level allows.
 

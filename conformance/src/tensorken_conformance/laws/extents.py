@@ -84,12 +84,7 @@ def values_of(subject: Subject, case: Case, shape: Shape, which: int = 0) -> Arr
     return whole.reshape(shape).astype(case.dtype)
 
 
-def need(case: Case) -> tuple[str, ...]:
-    """Reading back."""
-    return chains.needs(case.dtype)[:1]
-
-
-@law(ID, cases, level=2, needs=need)
+@law(ID, cases, level=2)
 def extents(subject: Subject, case: Case) -> None:
     """An op gives every element right of some thousand, along an axis of 33 001, and where there are none.
 

@@ -54,7 +54,7 @@ def _entry(record: PluginRecord) -> BackendEntry:
 # ---- found and described -----------------------------------------------------------------------------------
 
 
-@law("host.entry-point", _cases("host.entry-point", "found", "loads"), level=0, stage=0)
+@law("host.entry-point", _cases("host.entry-point", "found", "loads"), level=0, stage=0, reads=False)
 def entry_point(subject: Subject, case: Case) -> None:
     """The entry point in the group tensorken.backends is found, and leads to a BackendEntry of the same name."""
     record = _record(subject)
@@ -116,14 +116,14 @@ FACTS: dict[str, Callable[[PluginRecord, Distribution], None]] = {
 """What a distribution tells about its backend, each with what refuses it."""
 
 
-@law("host.metadata", _cases("host.metadata", *FACTS), level=0, stage=0)
+@law("host.metadata", _cases("host.metadata", *FACTS), level=0, stage=0, reads=False)
 def metadata(subject: Subject, case: Case) -> None:
     """The metadata are complete: summary, version, a bounded range of tensorken-core, license and description."""
     record = _record(subject)
     FACTS[case.op](record, distribution(record.distribution))
 
 
-@law("host.language", _cases("host.language", "this", "next"), level=0, stage=0)
+@law("host.language", _cases("host.language", "this", "next"), level=0, stage=0, reads=False)
 def language(subject: Subject, case: Case) -> None:
     """The backend speaks this version of the language, and does not promise to speak the next major one."""
     spec = _entry(_record(subject)).spec
@@ -195,7 +195,7 @@ def _heavy(owner: str, path: tuple[str, ...]) -> frozenset[str]:
     )
 
 
-@law("host.lazy", _cases("host.lazy", "listing", "describing"), level=0, stage=0)
+@law("host.lazy", _cases("host.lazy", "listing", "describing"), level=0, stage=0, reads=False)
 def lazy(subject: Subject, case: Case) -> None:
     """Listing the backends imports nothing of a plugin, and describing one nothing of what it requires."""
     record = _record(subject)
@@ -266,7 +266,7 @@ def _probes(subject: Subject) -> Iterator[Case]:
         yield Case("host.probe", op)
 
 
-@law("host.probe", _probes, level=0, stage=0)
+@law("host.probe", _probes, level=0, stage=0, reads=False)
 def probe(subject: Subject, case: Case) -> None:
     """The backend loads, once for all who select it, bears its name, and shows itself in one line."""
     PROBES[case.op](subject)

@@ -13,7 +13,7 @@ import numpy as np
 import tensorken
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.laws import elementwise, read_back
+from tensorken_conformance.laws import elementwise
 from tensorken_conformance.operands import layouts, points
 from tensorken_conformance.operands.layouts import LAYOUTS
 from tensorken_conformance.oracles import elementwise as oracle, exact, ulp
@@ -102,10 +102,6 @@ def _makes(subject: Subject, layout: str, dtype: DType) -> bool:
     return all([subject.capabilities.why_not(op, dtype.name) is None for op in layouts.movements(layout)])
 
 
-def _needs(case: Case) -> tuple[str, ...]:
-    return (read_back.need(case.dtype), *layouts.needs(case.shape, case.dtype))
-
-
 # ---- numbers ---------------------------------------------------------------------------------------------------
 
 
@@ -188,7 +184,7 @@ def _values(lies: Sequence[str], some: Sequence[Array], width: int) -> tuple[Arr
 # ---- the law ---------------------------------------------------------------------------------------------------
 
 
-@law(ID, cases, level=2, needs=_needs)
+@law(ID, cases, level=2, needs=lambda case: layouts.needs(case.shape, case.dtype))
 def check_layouts(subject: Subject, case: Case) -> None:
     """An op gives the same for the same numbers, however its operands lie: repeated, as one number, or as any view.
 

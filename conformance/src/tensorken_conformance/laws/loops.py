@@ -13,7 +13,6 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.laws import read_back
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core import tree
 from tensorken_core.errors import RetraceWarning
@@ -177,11 +176,7 @@ def cases(subject: Subject) -> Iterator[Case]:
                 yield Case("programs.loops", name, dtype, detail=transform)
 
 
-def _needs(case: Case) -> tuple[str, ...]:
-    return (read_back.need(case.dtype),)
-
-
-@law("programs.loops", cases, level=4, needs=_needs, stage=3)
+@law("programs.loops", cases, level=4, stage=3)
 def loops(subject: Subject, case: Case) -> None:
     """A loop or a choice gives what its steps give one by one, also under derivatives, `vmap` and `jit`.
 

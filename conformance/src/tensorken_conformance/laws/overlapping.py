@@ -77,12 +77,7 @@ def values_of(subject: Subject, case: Case) -> Array:
     return values
 
 
-def needs(case: Case) -> tuple[str, ...]:
-    """Reading back, and the movements by which operands are made."""
-    return chains.needs(case.dtype)
-
-
-@law(ID, cases, level=2, needs=needs)
+@law(ID, cases, level=2, needs=lambda case: chains.needs(case.dtype))
 def overlapping(subject: Subject, case: Case) -> None:
     """An op gives the same bits for operands that share memory, or are one tensor, as for operands that do not.
 

@@ -17,7 +17,6 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case, Measured, Result
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.read_back import need
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import float32, int32
 from tensorken_core.language.op import OPS, run
@@ -241,7 +240,6 @@ def cases(subject: Subject) -> Iterator[Case]:
     "performance.profile",
     cases,
     level=5,
-    needs=lambda case: (need(float32.name),),
     stage=3,
 )
 def profile(subject: Subject, case: Case) -> Measured:

@@ -8,7 +8,6 @@ from functools import partial
 
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
-from tensorken_conformance.laws import read_back
 from tensorken_conformance.programs.compiling import judge_compiled
 from tensorken_conformance.programs.judging import Tally, Values, Wrong, judge
 from tensorken_conformance.programs.program import Program
@@ -30,10 +29,6 @@ COMPILED: Counts = {"smoke": (1, 3), "default": (12, 25), "deep": (60, 30)}
 LIVES: Counts = {"smoke": (1, 4), "default": (6, 20), "deep": (40, 50)}
 
 Judge = Callable[[Subject, Program, Tally, Values], None]
-
-
-def _needs(case: Case) -> tuple[str, ...]:
-    return (read_back.need("float32"),)
 
 
 def _cases(law: str, kinds: dict[str, Counts], subject: Subject) -> Iterator[Case]:
@@ -75,7 +70,7 @@ def _failure(subject: Subject, program: Program, wrong: Wrong, judge: Judge) -> 
 MEANINGS = {"pinned": PINNED, "drawn": DRAWN}
 
 
-@law("programs.meaning", partial(_cases, "programs.meaning", MEANINGS), level=4, needs=_needs, stage=3)
+@law("programs.meaning", partial(_cases, "programs.meaning", MEANINGS), level=4, stage=3)
 def meaning(subject: Subject, case: Case) -> Measured:
     """Every step of a program gives what it may give after all that went before, errors having grown as they may.
 
@@ -90,13 +85,7 @@ def meaning(subject: Subject, case: Case) -> Measured:
     return Measured(worst=str(tally))
 
 
-@law(
-    "programs.compiled",
-    partial(_cases, "programs.compiled", {"drawn": COMPILED}),
-    level=4,
-    needs=_needs,
-    stage=3,
-)
+@law("programs.compiled", partial(_cases, "programs.compiled", {"drawn": COMPILED}), level=4, stage=3)
 def compiled(subject: Subject, case: Case) -> Measured:
     """A program under jit gives what its steps may give, the same when called again, and results that stay.
 
@@ -113,7 +102,7 @@ def stateful_cases(subject: Subject) -> Iterator[Case]:
         yield from _cases("programs.stateful", {"lives": LIVES}, subject)
 
 
-@law("programs.stateful", stateful_cases, level=4, needs=_needs, stage=3)
+@law("programs.stateful", stateful_cases, level=4, stage=3)
 def stateful(subject: Subject, case: Case) -> None:
     """A tensor keeps its value while others are made, viewed, computed with, dropped and collected."""
     run_lifetimes(subject, f"{subject.seed} {case.id}", LIVES[subject.depth][1])

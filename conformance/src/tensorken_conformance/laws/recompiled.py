@@ -40,7 +40,7 @@ def cases(subject: Subject) -> Iterator[Case]:
                 break
 
 
-@law(ID, cases, level=4, needs=scenarios.needs, stage=3)
+@law(ID, cases, level=4, stage=3)
 def recompiled(subject: Subject, case: Case) -> None:
     """Compiled functions that are called in turn, each for several kinds of arguments, give what they give alone.
 

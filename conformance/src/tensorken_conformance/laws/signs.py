@@ -18,7 +18,6 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.laws import read_back
 from tensorken_conformance.oracles import ulp
 from tensorken_conformance.subject import Array, Depth, Subject
 from tensorken_core.errors import RetraceWarning
@@ -297,12 +296,7 @@ def cases(subject: Subject) -> Iterator[Case]:
             yield Case("values.signs", "program", dtype.name, detail=str(number))
 
 
-def needs(case: Case) -> tuple[str, ...]:
-    """Values that read back."""
-    return (read_back.need(case.dtype),)
-
-
-@law("values.signs", cases, level=2, needs=needs)
+@law("values.signs", cases, level=2)
 def signs(subject: Subject, case: Case) -> None:
     """A zero has the sign that IEEE 754 gives it: of single calls, under jit and vmap, and in programs of many steps.
 

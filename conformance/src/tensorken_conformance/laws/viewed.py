@@ -109,12 +109,7 @@ def values_of(subject: Subject, case: Case, shape: Shape) -> Array:
     return rng.permutation(numbers).reshape(shape).astype(case.dtype)
 
 
-def need(case: Case) -> tuple[str, ...]:
-    """Reading back, and the movements by which operands are made."""
-    return tuple([id for id in chains.needs(case.dtype) if id != case.id])
-
-
-@law(ID, cases, level=2, needs=need)
+@law(ID, cases, level=2, needs=lambda case: chains.needs(case.dtype))
 def viewed(subject: Subject, case: Case) -> None:
     """An op on an operand that was moved, once or twice, in any way, gives the same bits as on a plain one.
 

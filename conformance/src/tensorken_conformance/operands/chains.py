@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,14 @@ from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.op import OPS
 from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor
 
 Step = tuple[str, tuple[int, ...]]
 """A movement, and the axes that it is about: the order of a permute, those that are flipped, cropped or expanded.
 
-The axis of `drop` is one more than there are: it is cropped to one element and then left out, as of a column.
+`drop` crops an axis more than there are to one element and leaves it out, as of a column; `pad` adds a border of zeros
+along all axes, and `reshape` begins with one axis.
 """
 
 Chain = tuple[Step, ...]
@@ -60,6 +63,16 @@ def chains(rank: int) -> dict[str, Chain]:
     return found
 
 
+def single(movement: str, shape: Shape) -> Chain:
+    """One movement along all axes of a shape; an expansion along the first that has several elements."""
+    axes = tuple(range(len(shape)))
+    if not movement or (not axes and movement != "reshape"):
+        return ()
+    if movement == "expand":
+        return (("expand", (next((axis for axis in axes if shape[axis] > 1), 0),)),)
+    return ((movement, (axes[-1], *axes[:-1]) if movement == "permute" else axes),)
+
+
 def moved(op: str, values: Array, params: tuple[Any, ...]) -> Array:
     """What a movement makes of an array, by numpy's own indexing."""
     (what,) = params
@@ -99,6 +112,12 @@ def origin(chain: Chain, values: Array) -> Made:
         elif step == "expand":
             ops.append(("expand", (values.shape,)))
             values = values[(slice(None),) * axes[0] + (slice(0, 1),)] if values.size else values
+        elif step == "pad":
+            ops.append(("pad", (((1, 1),) * values.ndim,)))
+            values = values[(slice(1, -1),) * values.ndim]
+        elif step == "reshape":
+            ops.append(("reshape", (values.shape,)))
+            values = values.reshape(-1)
         else:
             if step == "drop":
                 ops.append(("reshape", (values.shape,)))
@@ -118,8 +137,8 @@ def _surrounded(values: Array, limits: tuple[tuple[int, int], ...], axes: tuple[
 
 
 def fitted(chain: Chain, values: Array) -> Array:
-    """Values that an operand made so can have: an expanded one repeats itself."""
-    if not any(step == "expand" for step, _ in chain):
+    """Values that an operand made so can have: an expanded one repeats itself, a padded one has zeros at its border."""
+    if not any(step in ("expand", "pad") for step, _ in chain):
         return values
     found, ops = origin(chain, values)
     for op, params in ops:
@@ -142,24 +161,27 @@ def lying(
     return x
 
 
+def movements(chain: Chain) -> tuple[str, ...]:
+    """The ops by which an operand is made so."""
+    return tuple([op for step, _ in chain for op in {"drop": ("crop", "reshape")}.get(step, (step,))])
+
+
+def makes(subject: Subject, chain: Chain, dtype: str) -> bool:
+    """Whether the backend declares none of these ops unsupported."""
+    return all([subject.capabilities.why_not(op, dtype) is None for op in movements(chain)])
+
+
 def possible(subject: Subject, dtype: str, rank: int) -> dict[str, Chain]:
-    """The chains of a rank without movements that the backend declares to refuse; in the quick run four of them."""
-    names = {"drop": ("crop", "reshape")}
-    found = {
-        name: chain
-        for name, chain in chains(rank).items()
-        if not any(
-            subject.capabilities.why_not(op, dtype) for step, _ in chain for op in names.get(step, (step,))
-        )
-    }
+    """The chains of a rank that a backend makes; in the quick run four of them."""
+    found = {name: chain for name, chain in chains(rank).items() if makes(subject, chain, dtype)}
     if subject.depth == "smoke":
         few = ("plain", "flip-0", "permute-reversed", "crop-all")
         return {name: chain for name, chain in found.items() if name in few}
     return found
 
 
-def needs(dtype: str) -> tuple[str, ...]:
-    """The ids of the cases without which operands cannot be made so."""
-    ops = ("reshape", "permute", "expand", "flip", "crop")
-    made = [Case("values.movement", op, dtype, "small").id for op in ops]
-    return (Case("values.read-back", "new", dtype, "small").id, *made)
+def needs(
+    dtype: str, ops: Iterable[str] = ("reshape", "permute", "expand", "flip", "crop")
+) -> tuple[str, ...]:
+    """The ids of the cases without which operands cannot be made by these ops."""
+    return tuple([Case("values.movement", op, dtype, "small").id for op in ops])

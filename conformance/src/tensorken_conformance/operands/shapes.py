@@ -6,15 +6,12 @@ an operand, by which movement it is made on the backend.  The values are those t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-
-from tensorken_conformance.case import Case
+from tensorken_conformance.operands import chains
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DType
-from tensorken_core.language.op import OPS
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor
@@ -83,73 +80,31 @@ def class_of(shape: str) -> ShapeClass:
     return SHAPES.get(shape) or VIEWS.get(shape) or LONG.get(shape) or ShapeClass(())
 
 
+def chain_of(shape: str, values: Array) -> chains.Chain:
+    """How an operand of a class is made."""
+    return chains.single(class_of(shape).movement, values.shape)
+
+
 def need(shape: str, dtype: str = "float32") -> tuple[str, ...]:
     """The ids of the cases without which operands of a class cannot be made in a dtype."""
-    movement = class_of(shape).movement
-    return (Case("values.movement", movement, dtype, "small").id,) if movement else ()
-
-
-def repeats(shape: str) -> bool:
-    """Whether the rows of an operand of this class are all the same."""
-    return class_of(shape).movement == "expand"
+    return chains.needs(dtype, filter(None, [class_of(shape).movement]))
 
 
 def fitted(shape: str, values: Array) -> Array:
     """Values that an operand of the class can have: in an expanded one all rows, in a padded one the border, agree."""
-    movement = class_of(shape).movement
-    if movement == "expand":
-        return np.array(np.broadcast_to(values[:1], values.shape))
-    if movement == "pad":
-        inside = (slice(1, -1),) * values.ndim
-        inner = np.zeros_like(values)
-        inner[inside] = values[inside]
-        return inner
-    return values
-
-
-def origin(shape: str, values: Array) -> tuple[Array, tuple[object, ...]]:
-    """What an operand with these values (fitted) is made of, by the movement of its class, and with what params."""
-    return _SOURCES[class_of(shape).movement](values)
+    return chains.fitted(chain_of(shape, values), values)
 
 
 def operand(
-    subject: Subject, shape: str, values: Array, dtype: DType, interpreter: RawTensor[object] | None = None
+    subject: Subject, shape: str, values: Array, dtype: DType, interpreter: RawTensor[Any] | None = None
 ) -> Tensor:
     """A tensor with these values (fitted), made as the class says.
 
     Args:
         subject: the backend under test.
         shape: the name of the class.
-        values: of the class's shape, or of any other for a plain class.
+        values: of the class's shape, or of any other.
         dtype: of the operand.
         interpreter: where to make it; on the call counter if None.
     """
-    movement = class_of(shape).movement
-    if not movement:
-        return subject.tensor(values, dtype, interpreter)
-    source, params = origin(shape, values)
-    return subject.run(OPS[movement], [subject.tensor(source, dtype, interpreter)], params)  # type: ignore[no-any-return]
-
-
-def _cropped(values: Array) -> tuple[Array, tuple[object, ...]]:
-    """Surrounded by the values in reverse, so that reading beside the window is seen."""
-    margins = [((1, 2), (2, 1))[axis % 2] for axis in range(values.ndim)]
-    source = np.pad(np.flip(values), margins, mode="edge")
-    limits = tuple([(before, before + n) for (before, _), n in zip(margins, values.shape, strict=True)])
-    source[tuple([slice(*pair) for pair in limits])] = values
-    return source, (limits,)
-
-
-def _permuted(values: Array) -> tuple[Array, tuple[object, ...]]:
-    last = values.ndim - 1
-    return values.transpose(*range(1, values.ndim), 0), ((last, *range(last)),)
-
-
-_SOURCES: dict[str, Callable[[Array], tuple[Array, tuple[object, ...]]]] = {
-    "expand": lambda values: (values[:1], (values.shape,)),
-    "permute": _permuted,
-    "flip": lambda values: (np.flip(values), (tuple(range(values.ndim)),)),
-    "crop": _cropped,
-    "pad": lambda values: (values[(slice(1, -1),) * values.ndim], (((1, 1),) * values.ndim,)),
-    "reshape": lambda values: (values.reshape(-1), (values.shape,)),
-}
+    return chains.lying(subject, chain_of(shape, values), values, dtype, interpreter)

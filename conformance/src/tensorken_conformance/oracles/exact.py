@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensorken_conformance.case import Case, Failure
-from tensorken_conformance.operands import shapes
+from tensorken_conformance.operands import chains, shapes
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.errors import DTypeError
 from tensorken_core.language.dtypes import DTYPES, DType
@@ -169,10 +169,8 @@ def level_of(case: Case) -> int:
 
 
 def needs_of(case: Case) -> tuple[str, ...]:
-    """Reading back, and the movement by which the operand is made, unless that is what the case is about."""
-    movement = shapes.need(case.shape, case.dtype)
-    readable = Case("values.read-back", "new", case.dtype, "small").id
-    return (readable, *(need for need in movement if need != case.id))
+    """The movement by which the operand is made."""
+    return shapes.need(case.shape, case.dtype)
 
 
 # ---- comparison --------------------------------------------------------------------------------------------
@@ -233,10 +231,8 @@ IMPORTS = (
 
 def shown(subject: Subject, values: Array, shape: str = "") -> str:
     """Python that makes an operand: from its values, by the movement of its class."""
-    movement, rest = shapes.class_of(shape).movement, ""
-    if movement:
-        values, params = shapes.origin(shape, values)
-        rest = f'.apply(OPS["{movement}"], {", ".join(map(repr, params))})'
+    values, ops = chains.origin(shapes.chain_of(shape, values), values)
+    rest = "".join([f'.apply(OPS["{op}"], {", ".join(map(repr, params))})' for op, params in ops])
     form = "" if values.ndim == 1 else f".reshape({values.shape})"
     numbers = f'array({values.reshape(-1).tolist()}, "{values.dtype.name}"){form}'
     return f'tk.tensor({numbers}, backend="{subject.name}"){rest}'

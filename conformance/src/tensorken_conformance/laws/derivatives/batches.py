@@ -20,7 +20,6 @@ from tensorken_conformance.laws.derivatives.scenarios import (
     constant_ops,
     dyadic,
     main_dtype,
-    needed,
     result_of,
     scenarios,
     tensors,
@@ -142,7 +141,7 @@ class Batch:
         return tensors(place, [values], self.dtype)[0]
 
 
-@law("derivatives.vmap", cases, level=3, needs=needed)
+@law("derivatives.vmap", cases, level=3)
 def vmap(subject: Subject, case: Case) -> Measured:
     """vmap is a loop over examples, also of derivatives; the derivatives of vmap are those of the loop."""
     detail, _, way = case.detail.rpartition("@")

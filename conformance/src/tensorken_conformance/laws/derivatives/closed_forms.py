@@ -15,7 +15,7 @@ import tensorken as tk
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.bounds import certified, measured
-from tensorken_conformance.laws.derivatives.scenarios import dyadic, main_dtype, needed, tensors, uniform
+from tensorken_conformance.laws.derivatives.scenarios import dyadic, main_dtype, tensors, uniform
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
@@ -225,7 +225,7 @@ def mixes(name: str, order: int, depth: str) -> list[str]:
     return ["".join(mix) for mix in itertools.product(MODES, repeat=order)]
 
 
-@law("derivatives.orders", cases, level=3, needs=needed)
+@law("derivatives.orders", cases, level=3)
 def orders(subject: Subject, case: Case) -> Measured:
     """Derivatives of the orders 1 to 4, in mixed modes, are those of the closed form: polynomials, powers, exp, ..."""
     order, rng, dtype = int(case.detail[-1]), subject.random(case), DTYPES[case.dtype]

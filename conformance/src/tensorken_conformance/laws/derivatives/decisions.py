@@ -19,7 +19,7 @@ from tensorken_conformance.laws.derivatives.bounds import (
     require_equal,
     require_within,
 )
-from tensorken_conformance.laws.derivatives.scenarios import main_dtype, needed, tensors
+from tensorken_conformance.laws.derivatives.scenarios import main_dtype, tensors
 from tensorken_conformance.subject import Subject
 from tensorken_core.errors import GradientError
 from tensorken_core.language.dtypes import DTYPES, int32
@@ -153,7 +153,7 @@ def cases(subject: Subject) -> Iterator[Case]:
                 yield Case("derivatives.decisions", name, kind)
 
 
-@law("derivatives.decisions", cases, level=3, needs=needed)
+@law("derivatives.decisions", cases, level=3)
 def decisions(subject: Subject, case: Case) -> Measured | None:
     """Ties share, relu'(0) is 0, where selects, steps are flat, stop_gradient stops; integers have no derivative."""
     dtype = DTYPES[case.dtype]

@@ -30,7 +30,6 @@ from tensorken_conformance.laws.derivatives.scenarios import (
     Scenario,
     cases_of,
     dyadic,
-    needed,
     scenario_of,
     scenarios,
     tensors,
@@ -108,7 +107,7 @@ class Stretch:
         return [tk.jvp(lambda *at: self.value(place, operands, at), at, v)[1]]
 
 
-@law("derivatives.differences", cases, level=3, needs=needed)
+@law("derivatives.differences", cases, level=3)
 def differences(subject: Subject, case: Case) -> Measured:
     """f(b) - f(a) is a derivative of f between a and b, times b - a; the same of the derivative of f in place of f.
 

@@ -7,14 +7,14 @@ from typing import Any
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.derivatives.scenarios import cases_of, dyadic, needed, scenario_of
+from tensorken_conformance.laws.derivatives.scenarios import cases_of, dyadic, scenario_of
 from tensorken_conformance.laws.read_back import bits
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.tensor.tensor import Tensor
 
 
-@law("derivatives.primal-bits", cases_of("derivatives.primal-bits"), level=3, needs=needed)
+@law("derivatives.primal-bits", cases_of("derivatives.primal-bits"), level=3)
 def primal_bits(subject: Subject, case: Case) -> None:
     """Differentiation, nested too, changes no bit of the value of a function; nor does vmap over one example."""
     scenario, rng = scenario_of(case), subject.random(case)

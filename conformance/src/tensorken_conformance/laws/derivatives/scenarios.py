@@ -13,7 +13,6 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case
 from tensorken_conformance.laws.derivatives.functions import FUNCTIONS
-from tensorken_conformance.laws.read_back import need as readable
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.errors import DTypeError
 from tensorken_core.language.dtypes import DTYPES, DType, bool_, float16, float32, float64, int32
@@ -415,11 +414,6 @@ def cases_of(law: str, *, main: bool = False, smoke: bool = False) -> Callable[[
 
 SMOKE = "layer-norm"
 """The function that a quick run has all laws on: it broadcasts, reduces, divides and takes a root."""
-
-
-def needed(case: Case) -> tuple[str, ...]:
-    """What derivatives need: values that can be read."""
-    return (readable(case.dtype),)
 
 
 def scenario_of(case: Case) -> Scenario:

@@ -18,7 +18,7 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.derivatives.scenarios import main_dtype, needed, tensors
+from tensorken_conformance.laws.derivatives.scenarios import main_dtype, tensors
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.errors import RetraceWarning
 from tensorken_core.language.dtypes import DTYPES, DType
@@ -307,7 +307,7 @@ def cases(subject: Subject) -> Iterator[Case]:
                 yield Case("derivatives.ties", name, dtype.name, detail=str(number))
 
 
-@law("derivatives.ties", cases, level=3, needs=needed)
+@law("derivatives.ties", cases, level=3)
 def ties(subject: Subject, case: Case) -> None:
     """At ties derivatives are central differences, or go to the element that is chosen: in both modes, jit and vmap."""
     dtype, tie, rng = DTYPES[case.dtype], TIES[case.op], subject.random(case)

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tensorken_conformance.case import Case, Failure
-from tensorken_conformance.law import law
+from tensorken_conformance.law import law, reading_back
 from tensorken_conformance.laws.errors import of_shapes, of_uses  # noqa: F401, they fill the table
 from tensorken_conformance.laws.errors.mistakes import BUILT_IN, MISTAKES, Mistake, Operands
-from tensorken_conformance.laws.read_back import need
 from tensorken_conformance.levels import MANDATORY_DTYPES
 from tensorken_conformance.running.loading import record_of
 from tensorken_conformance.subject import Subject
@@ -46,12 +45,11 @@ def cases(subject: Subject) -> Iterator[Case]:
             yield Case("errors.refused", mistake.name)
 
 
-def needs(case: Case) -> tuple[str, ...]:
-    """No operand can be made without these."""
-    return tuple(need(dtype) for dtype in MANDATORY_DTYPES)
+NEEDED = tuple([reading_back(dtype) for dtype in MANDATORY_DTYPES])
+"""The cases without which no operand can be made."""
 
 
-@law("errors.refused", cases, level=4, needs=needs)
+@law("errors.refused", cases, level=4, needs=lambda case: NEEDED)
 def refused(subject: Subject, case: Case) -> None:
     """An invalid call raises the exception that the language says, with the op and what clashes in one line.
 

@@ -12,7 +12,8 @@ from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.factorizations import factors, operands, systems
 from tensorken_conformance.laws.factorizations.residuals import Given, demand
-from tensorken_conformance.operands import reductions, terms, views
+from tensorken_conformance.operands import reductions, shapes, terms
+from tensorken_conformance.oracles import exact
 from tensorken_conformance.oracles.bounds import Arithmetic, Array
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DTYPES
@@ -69,6 +70,9 @@ KINDS: dict[str, Kind] = {
 
 ALWAYS = ("qr", "svd", "svdvals", "cofactors")
 """What singular matrices have as well."""
+
+VIEWS = ("permuted", "flipped", "cropped", "expanded")
+"""The classes of shapes whose movements are tried."""
 
 MODELS = ("3x3", "batch", "7x4")
 """The shapes on which views are tried."""
@@ -127,8 +131,8 @@ def _variants(subject: Subject, kind: Kind, shape: str, dtype: str) -> Iterator[
         for values in regular[:1] if smoke else (*regular, *kind.values):
             if values in regular or 0 not in operands.SHAPES[shape]:
                 yield values, "", detail
-        for view in views.VIEWS[1:] if shape in MODELS and not smoke else ():
-            if views.makes(subject, view, dtype) and (view != "expanded" or shape == "batch"):
+        for view in VIEWS if shape in MODELS and not smoke else ():
+            if exact.makes(subject, view, DTYPES[dtype]) and (view != "expanded" or shape == "batch"):
                 yield "normals", view, detail
 
 
@@ -154,10 +158,10 @@ def problem(subject: Subject, case: Case) -> Problem:
     params = kind.details[detail]
     matrix = detail if case.op == "triangular_solve" else kind.matrix
     with np.errstate(all="ignore"):
-        a = views.fitted(view, operands.drawn(rng, case.values, shape, case.dtype, matrix))
+        a = shapes.fitted(view, operands.drawn(rng, case.values, shape, case.dtype, matrix))
     others: tuple[Array, ...] = ()
     if case.op in ("solve", "triangular_solve"):
-        others = (views.fitted(view, _right_sides(rng, a, 1 if case.shape == "5x5" else RIGHT, matrix)),)
+        others = (shapes.fitted(view, _right_sides(rng, a, 1 if case.shape == "5x5" else RIGHT, matrix)),)
     elif case.op == "pinv":
         others = (np.full(shape[:-2], CUT[case.dtype], case.dtype),)
     return Problem((a, *others), params, view, {})
@@ -179,9 +183,8 @@ def _right_sides(rng: np.random.Generator, a: Array, count: int, matrix: str) ->
 
 
 def need(case: Case) -> tuple[str, ...]:
-    """Reading back, and the movement by which the matrix is made."""
-    made = views.need(case.detail.rpartition("-")[2], case.dtype)
-    return (Case("values.read-back", "new", case.dtype, "small").id, *made)
+    """The movement by which the matrix is made."""
+    return shapes.need(case.detail.rpartition("-")[2], case.dtype)
 
 
 @law(ID, cases, level=2, needs=need)
@@ -195,7 +198,7 @@ def check_factorizations(subject: Subject, case: Case) -> Measured:
     The bounds: Higham, chapters 8 to 10, 14 and 19, as each check in this package names them.
     """
     given, kind, dtype = problem(subject, case), KINDS[case.op], DTYPES[case.dtype]
-    inputs = [views.viewed(subject, given.view, given.operands[0], dtype)]
+    inputs = [shapes.operand(subject, given.view, given.operands[0], dtype)]
     inputs += [subject.tensor(x, dtype) for x in given.operands[1:]]
     result = subject.run(OPS[case.op], inputs, given.params)
     got = tuple([subject.read(y) for y in (result if isinstance(result, tuple) else (result,))])

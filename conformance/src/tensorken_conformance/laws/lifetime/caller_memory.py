@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.lifetime import memory, samples
+from tensorken_conformance.laws.lifetime import memory
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES
@@ -46,7 +46,7 @@ def _blank(subject: Subject, dtype: str) -> Tensor:
     return Tensor(subject.stack, None, (1,), DTYPES[dtype])
 
 
-@law("lifetime.caller-memory", cases, level=4, needs=samples.needs)
+@law("lifetime.caller-memory", cases, level=4)
 def caller_memory(subject: Subject, case: Case) -> None:
     """Changing memory that a tensor was made of, or that was read of one, changes no tensor.
 

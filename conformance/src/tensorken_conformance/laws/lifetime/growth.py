@@ -164,7 +164,7 @@ def cycles(work: Callable[[int], None], count: int, least: int) -> int:
     return count
 
 
-@law("lifetime.growth", cases, level=4, needs=scenarios.needs)
+@law("lifetime.growth", cases, level=4)
 def growth(subject: Subject, case: Case) -> Measured:
     """A thousand times creating, computing and dropping leaves the process as it was.
 

@@ -19,7 +19,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     return samples.cases("lifetime.operands-unchanged", subject)
 
 
-@law("lifetime.operands-unchanged", cases, level=4, needs=samples.needs)
+@law("lifetime.operands-unchanged", cases, level=4)
 def operands_unchanged(subject: Subject, case: Case) -> None:
     """After an op its operands, and what these are views of, have the same bits as before.
 

@@ -39,7 +39,7 @@ def times(heavy: bool, size: int, depth: Depth) -> int:
     return max(TIMES[depth], min(MOST, ELEMENTS // max(size, 1)))
 
 
-@law("lifetime.repeats", cases, level=4, needs=samples.needs)
+@law("lifetime.repeats", cases, level=4)
 def repeats(subject: Subject, case: Case) -> None:
     """The same sequence of calls gives the same bits each of twenty times and more, unless that is declared.
 

@@ -46,7 +46,7 @@ def copied(flat: Any) -> Array:
     return np.array(flat if isinstance(flat, list) else memoryview(flat))
 
 
-@law("lifetime.results-stay", cases, level=4, needs=scenarios.needs)
+@law("lifetime.results-stay", cases, level=4)
 def results_stay(subject: Subject, case: Case) -> None:
     """A result is the same after 100 later calls, whether it was read before or not, and so is what was read of it.
 

@@ -145,8 +145,3 @@ def operands(subject: Subject, op: Op, sample: Sample, dtype: DType, number: int
     if op.arity is None:
         dtypes = (dtype,) * len(shapes)
     return _drawn(op, shapes, params_of(subject, params), dtypes, subject.seed + 1000 * number)
-
-
-def needs(case: Case) -> tuple[str, ...]:
-    """Reading back."""
-    return (Case("values.read-back", "new", case.dtype, "small").id,)

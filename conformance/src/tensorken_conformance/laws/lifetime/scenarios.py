@@ -150,11 +150,6 @@ def dtypes(subject: Subject) -> list[DType]:
     return found
 
 
-def needs(case: Case) -> tuple[str, ...]:
-    """Reading back."""
-    return (Case("values.read-back", "new", case.dtype, "small").id,) if case.dtype else ()
-
-
 def values(subject: Subject, case: Case, number: int = 0, rows: int = ROWS) -> tuple[Array, Array]:
     """The operands of a case; others for each number."""
     rng = np.random.default_rng([subject.seed, zlib.crc32(case.id.encode()), number])

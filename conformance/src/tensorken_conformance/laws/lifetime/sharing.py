@@ -20,7 +20,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     return samples.cases("lifetime.sharing", subject)
 
 
-@law("lifetime.sharing", cases, level=4, needs=samples.needs)
+@law("lifetime.sharing", cases, level=4)
 def sharing(subject: Subject, case: Case) -> Measured:
     """Results share no memory with operands or each other, unless that is declared; changing one changes no other.
 

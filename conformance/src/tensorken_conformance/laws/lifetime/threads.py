@@ -209,7 +209,7 @@ def _kept(work: Callable[[int], None], number: int, wrong: list[Failure]) -> Non
         wrong.append(Failure(f"{type(error).__name__} in one of {THREADS} threads: {error}"))
 
 
-@law("lifetime.threads", cases, level=4, needs=scenarios.needs)
+@law("lifetime.threads", cases, level=4)
 def threads(subject: Subject, case: Case) -> None:
     """A program that runs in four threads at once gives in each of them the same bits as alone."""
     if case.op == EVERY_OP:
