@@ -12,8 +12,7 @@ import pytest
 
 from tensorken_conformance.capability_checks import FIELDS, fault_of
 from tensorken_conformance.case import Result
-from tensorken_conformance.declarations import FIELDS, fault_of
-from tensorken_conformance.operands.sampled import methods, samples_of, takes, values_of
+from tensorken_conformance.operands.samples import methods, samples_of, takes, values_of
 from tensorken_conformance.running.delegation import delegated
 from tensorken_conformance.running.examine import examine_all
 from tensorken_conformance.subject import Subject
@@ -374,7 +373,7 @@ def test_every_op_has_operands_on_which_it_runs(op):
                 operands = [subject.tensor(x, kind) for x, kind in values_of(op, sample, dtype)]
                 result = subject.run(op, operands, sample[1])
                 for y in result if isinstance(result, tuple) else (result,):
-                    if y.dtype.kind == "float":
+                    if y.dtype.kind == "float" and op.name != "from_bits":  # which gives NaN, too
                         assert np.isfinite(subject.read(y)).all()
 
 

@@ -14,7 +14,7 @@ from core.tests.each import each_of
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.laws import layouts as law
-from tensorken_conformance.operands import layouts
+from tensorken_conformance.operands import chains
 from tensorken_conformance.running.examine import examine
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import float32
@@ -27,15 +27,15 @@ LAW = LAWS["values.layouts"]
 VALUES = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
-@each_of("layout", layouts.LAYOUTS)
+@each_of("layout", law.LAYOUTS)
 def test_an_operand_has_the_values_that_are_asked_for(layout: str) -> None:
     subject = Subject(Fuse(Numpy()), "numpy")
-    values = layouts.fitted(layout, VALUES)
+    values = chains.fitted(law.LAYOUTS[layout], VALUES)
     assert values.shape == VALUES.shape
-    repeats = layouts.LAYOUTS[layout].repeats
+    repeats = law.repeats(layout)
     assert [bool((np.diff(values, axis=i) == 0).all()) for i in range(2)] == [i in repeats for i in range(2)]
     for place in (subject.call_counter, subject.stack):
-        x = layouts.laid(subject, layout, values, float32, place)
+        x = law.laid(place, layout, values, float32)
         np.testing.assert_array_equal(subject.read(x), values)
 
 
@@ -43,13 +43,13 @@ def test_they_lie_differently() -> None:
     """No two have the same strides and the same first element of a larger array; one number is of size 1 where held."""
     subject = Subject(Fuse(Numpy()), "numpy")
     lies = {}
-    for layout in layouts.LAYOUTS:
-        x: Any = layouts.laid(subject, layout, layouts.fitted(layout, VALUES), float32, subject.call_counter)
+    for layout in law.LAYOUTS:
+        x: Any = law.laid(subject.call_counter, layout, chains.fitted(law.LAYOUTS[layout], VALUES), float32)
         owner = x.representation if x.representation.base is None else x.representation.base
         lies[layout] = (x.representation.strides, owner.size)
     assert lies.pop("number") == lies["whole"]
     assert len(set(lies.values())) == len(lies), lies
-    held: Any = layouts.laid(subject, "number", VALUES, float32, subject.stack).representation
+    held: Any = law.laid(subject.stack, "number", VALUES, float32).representation
     assert held.value.shape == (1, 1)
 
 
@@ -84,7 +84,7 @@ def test_it_finds_the_power_that_took_an_exponent_of_size_one_for_several(
 
 def test_each_number_of_an_operand_stands_beside_each_of_the_others() -> None:
     subject = Subject(Fuse(Numpy()), "numpy")
-    for layout in layouts.LAYOUTS:
+    for layout in law.LAYOUTS:
         case = Case("values.layouts", "sub", "int32", layout, "special")
         whole = [some for some in law.rounds(subject, case) if some[0].lies == (layout, "whole")]
         pairs = {

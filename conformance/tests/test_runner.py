@@ -62,7 +62,7 @@ def test_each_result_is_told_as_it_comes() -> None:
 
 
 def test_an_op_is_in_the_same_part_of_every_law() -> None:
-    plan = Plan(load("reference"), ["lifetime.sharing", "lifetime.results-stay"])
+    plan = Plan(load("reference"), ["lifetime.calls", "lifetime.results-stay"])
     places: dict[str, set[int]] = {}
     for law in plan.laws:
         parts = [plan.part(law, part, 7) for part in range(7)]
@@ -78,7 +78,7 @@ def test_an_op_is_in_the_same_part_of_every_law() -> None:
 
 def test_what_is_ready_for_an_op_serves_the_next_law() -> None:
     """All laws about one op come before those about another."""
-    laws, about = ("lifetime.sharing", "lifetime.operands-unchanged"), ("neg/int32", "add/int32", "abs/int32")
+    laws, about = ("lifetime.calls", "errors.silent"), ("neg/int32", "add/int32", "abs/int32")
     told: list[Result] = []
     run(Options("numpy", select=tuple(f"{law}/{op}" for law in laws for op in about), workers=1), told.append)
     assert len(told) == 6

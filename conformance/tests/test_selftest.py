@@ -130,7 +130,7 @@ def test_what_there_is_not_cannot_be_selected() -> None:
 
 
 @pytest.mark.parametrize("name", RIGHT)
-@pytest.mark.parametrize("law", ["values.movement", "values.elementwise", "values.sums", "lifetime.sharing"])
+@pytest.mark.parametrize("law", ["values.movement", "values.elementwise", "values.sums", "lifetime.calls"])
 def test_no_law_finds_fault_in_a_right_backend(name: str, law: str) -> None:
     count, alarms = trials.try_right(
         name, LAWS[law], 5, 0.002 if law.startswith("values") else 0.02, lambda case: None

@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorken_conformance.law import LEVELS
 from tensorken_conformance.levels import MANDATORY_DTYPES, is_mandatory
-from tensorken_conformance.operands.sampled import takes
+from tensorken_conformance.operands.samples import takes
 from tensorken_conformance.running.debugging import examine_again
 from tensorken_conformance.running.loading import load
 from tensorken_conformance.running.plan import law_named

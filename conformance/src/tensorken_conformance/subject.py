@@ -78,15 +78,14 @@ class Subject:
 
     def tensor(self, values: Array, dtype: DType, interpreter: RawTensor[Any] | None = None) -> Tensor:
         """A tensor of these values, as they are; on the call counter if no interpreter is named."""
-        place = self.call_counter if interpreter is None else interpreter
-        flat: Any = np.array(values, dtype.name, order="C").reshape(-1)
-        return Tensor(place, place.new(values.shape, memoryview(flat), dtype), values.shape, dtype)
+        return put(self.call_counter if interpreter is None else interpreter, values, dtype)
 
     def wrap(self, representation: Any, shape: Shape, dtype: DType) -> Tensor:
         """What the call counter gave, as a tensor."""
         return Tensor(self.call_counter, representation, shape, dtype)
 
-    def run(self, op: Op, operands: Sequence[Tensor], params: tuple[Any, ...] = ()) -> Any:
+    @staticmethod
+    def run(op: Op, operands: Sequence[Tensor], params: tuple[Any, ...] = ()) -> Any:
         """The op on these operands, with results that have the shape and dtype that its rules give.
 
         Raises:
@@ -122,6 +121,12 @@ class Subject:
     def dtypes(self) -> list[DType]:
         """The dtypes that the backend declares."""
         return [dtype for name, dtype in DTYPES.items() if name in self.capabilities.dtypes]
+
+
+def put(place: RawTensor[Any], values: Array, dtype: DType) -> Tensor:
+    """A tensor of these values on an interpreter, as they are, made of memory of its own."""
+    flat: Any = np.array(values, dtype.name, order="C").reshape(-1)
+    return Tensor(place, place.new(values.shape, memoryview(flat), dtype), values.shape, dtype)
 
 
 def _from_list(flat: list[Any], dtype: DType) -> Array:

@@ -15,7 +15,7 @@ from tensorken_core.language.shapes import Axes, Shape
 from tensorken_numpy.backend import Numpy
 
 
-@fault("lifetime.operands-unchanged", "add")
+@fault("lifetime.calls", "add")
 def adds_into_operand(right: Right, a: Array, b: Array) -> Array:
     """add writes the sum into its left operand, if that is as large as 64 elements and owns its memory."""
     y = right(a, b)
@@ -24,13 +24,13 @@ def adds_into_operand(right: Right, a: Array, b: Array) -> Array:
     return y
 
 
-@fault("lifetime.operands-unchanged", "abs")
+@fault("lifetime.calls", "abs")
 def abs_in_place(right: Right, x: Array) -> Array:
     """abs overwrites its operand and returns it, in float64."""
     return np.absolute(x, out=x) if x.dtype == np.float64 and x.flags.writeable else right(x)
 
 
-@fault("lifetime.operands-unchanged", "sort")
+@fault("lifetime.calls", "sort")
 def sorts_in_place(right: Right, x: Array, axis: int) -> Array:
     """sort of 2x5 int64 numbers sorts its operand and gives a copy of it."""
     if x.dtype == np.int64 and x.shape == (2, 5) and x.flags.writeable:
@@ -38,7 +38,7 @@ def sorts_in_place(right: Right, x: Array, axis: int) -> Array:
     return right(x, axis)
 
 
-@fault("lifetime.results-stay", "add")
+@fault("lifetime.calls", "add")
 def one_buffer_for_sums(right: Right, kept: dict[Any, Array], a: Array, b: Array) -> Array:
     """add writes every sum of one shape and dtype into the same memory."""
     y = right(a, b)
@@ -71,7 +71,7 @@ def hands_out_memory(right: Right, x: Array) -> Array:
     return x.reshape(-1) if x.size == 1 else right(x)
 
 
-@fault("lifetime.sharing", "permute")
+@fault("lifetime.calls", "permute")
 class DeclaresNoViews(Different):
     """permute gives a view where it changes nothing, though the backend declares that results share no memory."""
 
@@ -79,7 +79,7 @@ class DeclaresNoViews(Different):
         return x if order == tuple(range(x.ndim)) else super().permute(x, order)
 
 
-@fault("lifetime.sharing", "reshape")
+@fault("lifetime.calls", "reshape")
 class ReshapesInPlace(Different):
     """reshape gives a view of what it is given."""
 

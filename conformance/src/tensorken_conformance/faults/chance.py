@@ -24,7 +24,7 @@ class Counted(Numpy):
         return self.calls % every == 0
 
 
-@fault("lifetime.repeats", "sub")
+@fault("lifetime.calls", "sub")
 class OneCallInFifty(Counted):
     """sub gives its left operand at every fiftieth call with four-byte floats."""
 
@@ -32,13 +32,13 @@ class OneCallInFifty(Counted):
         return np.array(a) if a.dtype == np.float32 and self.turn(50) else super().sub(a, b)
 
 
-@fault("lifetime.repeats", "copysign")
+@fault("lifetime.calls", "copysign")
 def one_call_in_fifty_at_random(right: Right, a: Array, b: Array) -> Array:
     """copysign gives its left operand once in fifty calls, at random."""
     return np.array(a) if random.random() < 0.02 and a.size < 10 else right(a, b)
 
 
-@fault("lifetime.repeats", "sum")
+@fault("lifetime.calls", "sum")
 def any_order(right: Right, x: Array, axes: Axes) -> Array:
     """sum adds floats in an order that changes from call to call, within the bounds of its error, undeclared."""
     if x.dtype.kind == "f" and x.ndim == 1 and axes:
@@ -46,7 +46,7 @@ def any_order(right: Right, x: Array, axes: Axes) -> Array:
     return right(x, axes)
 
 
-@fault("lifetime.repeats", "pad")
+@fault("lifetime.calls", "pad")
 class BorderOfWhatWasThere(Counted):
     """pad of 2x3 numbers leaves in the border of every tenth result what was there before."""
 

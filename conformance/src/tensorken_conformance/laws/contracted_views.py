@@ -98,8 +98,8 @@ def contracted_views(subject: Subject, case: Case) -> None:
     for first, second in dict.fromkeys(pairs):
         x, y = chains.fitted(firsts[first], a), chains.fitted(seconds[second], b)
         tensors = [
-            chains.lying(subject, firsts[first], x, dtype, place),
-            chains.lying(subject, seconds[second], y, dtype, place),
+            chains.lying(place, firsts[first], x, dtype),
+            chains.lying(place, seconds[second], y, dtype),
         ]
         with np.errstate(over="ignore"):
             if case.op == RAW:

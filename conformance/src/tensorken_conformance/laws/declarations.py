@@ -12,7 +12,7 @@ from tensorken_conformance.case import Case, Failure, Unsupported
 from tensorken_conformance.expectations import BLOCKED
 from tensorken_conformance.law import law
 from tensorken_conformance.levels import CREATIONS, MANDATORY_DTYPES, is_mandatory
-from tensorken_conformance.operands.sampled import dtypes_of, methods, samples_of, takes, tensors_of
+from tensorken_conformance.operands.samples import dtypes_of, methods, samples_of, takes, tensors_of
 from tensorken_conformance.running.delegation import delegated
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.errors import BackendError, DTypeError

@@ -16,12 +16,13 @@ from tensorken_conformance import limits
 from tensorken_conformance.case import Case, Failure, Measured, Unsupported
 from tensorken_conformance.law import law
 from tensorken_conformance.operands import pools
+from tensorken_conformance.operands.samples import kinds_of
 from tensorken_conformance.operands.shapes import SHAPES, fitted, need, operand
 from tensorken_conformance.oracles import elementwise as oracle, ulp
 from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Array, Depth, Subject
 from tensorken_core.errors import DTypeError
-from tensorken_core.language.dtypes import DTYPES, DType, bool_
+from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.tensor.tensor import Tensor
 
@@ -47,19 +48,13 @@ ON_BITS = frozenset(("signbit", "copysign", "nextafter", "where", "to_bits", "fr
 # ---- cases -------------------------------------------------------------------------------------------------------
 
 
-def operand_dtypes(op: Op, dtype: DType) -> tuple[DType, ...]:
-    """The dtypes of the operands of an op on data of a dtype."""
-    roles = op.roles or ("data",) * (op.arity or 1)
-    return tuple([bool_ if role == "condition" else dtype for role in roles])
-
-
 def takes(subject: Subject, op: Op, dtype: DType) -> bool:
     """Whether the op is defined on a dtype, with a result that the backend has a dtype for."""
     try:
-        result: DType = op.result_dtype(operand_dtypes(op, dtype), ())
+        result: DType = op.result_dtype(kinds_of(op, op.arity or 1, dtype), ())
     except DTypeError:
         return False
-    return all(d.name in subject.capabilities.dtypes for d in (result, *operand_dtypes(op, dtype)))
+    return all(d.name in subject.capabilities.dtypes for d in (result, *kinds_of(op, op.arity or 1, dtype)))
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -270,7 +265,7 @@ def _compare(
 ) -> Measured:
     operands = [
         operand(subject, case.shape if m else "", column, dtype)
-        for m, column, dtype in zip(moved, columns, operand_dtypes(p.op, p.dtype), strict=True)
+        for m, column, dtype in zip(moved, columns, kinds_of(p.op, p.op.arity or 1, p.dtype), strict=True)
     ]
     got = subject.read(subject.run(p.op, operands))
     off = distances(subject, p, got, expected, columns, bound)
@@ -329,7 +324,7 @@ def _failure(
     most = f"; at most {bound} are allowed" if far and bound else ""
     script = None
     if _fails_alone(subject, p, point, expected, bound):
-        dtypes = operand_dtypes(p.op, p.dtype)
+        dtypes = kinds_of(p.op, p.op.arity or 1, p.dtype)
         made = [
             f'tk.tensor([{shown(v)}], "{dtype}", backend={subject.name!r})'
             for v, dtype in zip(point, dtypes, strict=True)
@@ -352,7 +347,7 @@ def _fails_alone(subject: Subject, p: Pool, point: Sequence[Any], expected: Any,
     columns = tuple([np.array([value]) for value in point])
     tensors: list[Tensor] = [
         subject.tensor(column, dtype)
-        for column, dtype in zip(columns, operand_dtypes(p.op, p.dtype), strict=True)
+        for column, dtype in zip(columns, kinds_of(p.op, p.op.arity or 1, p.dtype), strict=True)
     ]
     got = subject.read(subject.run(p.op, tensors))
     off = distances(subject, p, got, np.array([expected], got.dtype), columns, bound)

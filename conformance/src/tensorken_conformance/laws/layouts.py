@@ -14,18 +14,38 @@ import tensorken
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws import elementwise
-from tensorken_conformance.operands import layouts, points
-from tensorken_conformance.operands.layouts import LAYOUTS
+from tensorken_conformance.operands import chains, points
+from tensorken_conformance.operands.samples import kinds_of
 from tensorken_conformance.oracles import elementwise as oracle, exact, ulp
 from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.errors import RetraceWarning
 from tensorken_core.language.dtypes import DTYPES, DType, int32
 from tensorken_core.language.op import OPS, Op
+from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.dispatch import apply
 from tensorken_core.tensor.tensor import Tensor
 
 ID = "values.layouts"
+
+LAYOUTS: dict[str, chains.Chain] = {
+    "number": (("expand", (0, 1)),),
+    "one": (("expand", (0, 1)),),
+    "row": (("expand", (0,)),),
+    "column": (("expand", (1,)),),
+    "transposed": (("permute", (1, 0)),),
+    "reversed": (("flip", (0, 1)),),
+    "window": (("crop", (0, 1)),),
+    "stepped": (("drop", ()),),
+    "reversed-row": (("expand", (0,)), ("flip", (1,))),
+    "reversed-column": (("expand", (1,)), ("flip", (0,))),
+    "whole": (),
+}
+"""The ways in which a matrix may lie; a `number` is made by `full`.
+
+A backend may keep what a movement gives as a view, an interpreter around it may hold repetitions back, and a compiled
+program has numbers of its own.
+"""
 
 FEW, MANY = 1, 9
 """How often the numbers stand beside themselves along the last axis: below and above what backends call many."""
@@ -79,7 +99,7 @@ def cases(subject: Subject) -> Iterator[Case]:
             dtypes = sorted(dtypes, key=lambda dtype: dtype.name != "float32")[:1]
         for dtype in dtypes:
             for layout in ("one",) if subject.depth == "smoke" else LAYOUTS:
-                if layout == "whole" or not _makes(subject, layout, dtype):
+                if layout == "whole" or not chains.makes(subject, LAYOUTS[layout], dtype.name):
                     continue
                 if op.name == "cast":
                     for target in _targets(subject, dtype):
@@ -96,10 +116,6 @@ def _targets(subject: Subject, dtype: DType) -> list[DType]:
     found = subject.dtypes()
     place = found.index(dtype)
     return found if subject.depth == "deep" else [found[(place + i) % len(found)] for i in (1, 2)]
-
-
-def _makes(subject: Subject, layout: str, dtype: DType) -> bool:
-    return all([subject.capabilities.why_not(op, dtype.name) is None for op in layouts.movements(layout)])
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------
@@ -124,11 +140,21 @@ def numbers(subject: Subject, op: Op, dtype: DType) -> Array:
         return np.array(some).astype(dtype.name)
 
 
+def repeats(layout: str) -> tuple[int, ...]:
+    """The axes along which all elements are the same."""
+    return tuple([axis for step, axes in LAYOUTS[layout] for axis in axes if step == "expand"])
+
+
+def laid(place: RawTensor[Any], layout: str, values: Array, dtype: DType) -> Tensor:
+    """A tensor with these values (fitted) that lies so on an interpreter."""
+    if layout == "number":
+        return Tensor(place, place.full(values.shape, values.item(0), dtype), values.shape, dtype)
+    return chains.lying(place, LAYOUTS[layout], values, dtype)
+
+
 def operand_dtypes(op: Op, dtype: DType) -> tuple[DType, ...]:
-    """The dtypes of the operands."""
-    if op.elementwise:
-        return elementwise.operand_dtypes(op, dtype)
-    return (dtype, dtype) if op.name == "concatenate" else (dtype,)
+    """The dtypes of the operands, but of indices."""
+    return kinds_of(op, 2 if op.name == "concatenate" else 1 if op.name in INDICES else op.arity or 1, dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +184,7 @@ def rounds(subject: Subject, case: Case) -> Iterator[list[Round]]:
         *[tuple([case.shape if i == k else other for i in range(arity)]) for k in range(arity)],
     ]
     for lies in dict.fromkeys(combined):
-        singles = any([len(LAYOUTS[name].repeats) == 2 for name in lies])
+        singles = any([len(repeats(name)) == 2 for name in lies])
         yield [
             Round(lies, _values(lies, [np.roll(x, -turn) for x in some], width))
             for turn in range(COUNT if singles else 1)
@@ -171,20 +197,20 @@ def _values(lies: Sequence[str], some: Sequence[Array], width: int) -> tuple[Arr
         (0,): 1,
         (1,): 0,
     }  # the axis along which the numbers of an operand change
-    fixed = [along[r] for name in lies if (r := LAYOUTS[name].repeats) in along]
+    fixed = [along[r] for name in lies if (r := repeats(name)) in along]
     found = []
     for i, (name, x) in enumerate(zip(lies, some, strict=True)):
-        axis = along.get(LAYOUTS[name].repeats, 1 - fixed[0] if fixed else i % 2)
+        axis = along.get(repeats(name), 1 - fixed[0] if fixed else i % 2)
         turned = np.roll(x, -3 * i)
         matrix = np.repeat(turned[:, None], COUNT, 1) if axis == 0 else np.repeat(turned[None], COUNT, 0)
-        found.append(layouts.fitted(name, np.tile(matrix, (1, width))))
+        found.append(chains.fitted(LAYOUTS[name], np.tile(matrix, (1, width))))
     return tuple(found)
 
 
 # ---- the law ---------------------------------------------------------------------------------------------------
 
 
-@law(ID, cases, level=2, needs=lambda case: layouts.needs(case.shape, case.dtype))
+@law(ID, cases, level=2, needs=lambda case: chains.needs(case.dtype, chains.movements(LAYOUTS[case.shape])))
 def check_layouts(subject: Subject, case: Case) -> None:
     """An op gives the same for the same numbers, however its operands lie: repeated, as one number, or as any view.
 
@@ -210,8 +236,7 @@ def check_layouts(subject: Subject, case: Case) -> None:
             way = "" if place is subject.call_counter else " as a user has it"
             for one, want in zip(some, plain, strict=True):
                 operands = [
-                    layouts.laid(subject, name, x, d, place)
-                    for name, x, d in zip(one.lies, one.values, dtypes, strict=True)
+                    laid(place, name, x, d) for name, x, d in zip(one.lies, one.values, dtypes, strict=True)
                 ]
                 got = subject.read(subject.run(op, [*operands, *beside(place)], params))
                 _agree(subject, case, one, got, want, way)
@@ -237,7 +262,7 @@ def _compiled(
     params, beside = _params(subject, case)
     arity, fixed = len(dtypes), beside(subject.stack)
     written = [i for i, name in enumerate(some[0].lies) if name == "number"]
-    steps = [LAYOUTS[name].source(x)[1] for name, x in zip(some[0].lies, some[0].values, strict=True)]
+    steps = [chains.origin(LAYOUTS[n], x)[1] for n, x in zip(some[0].lies, some[0].values, strict=True)]
     together = some if written else some[:1]
 
     def program(*given: Tensor) -> list[Tensor]:
@@ -245,7 +270,7 @@ def _compiled(
         for turn, one in enumerate(together):
             own = given[arity * turn : arity * (turn + 1)]
             operands = [
-                x.scalar(one.values[i].item(0)) if i in written else layouts.moved(x, steps[i])
+                x.scalar(one.values[i].item(0)) if i in written else chains.by(x, steps[i])
                 for i, x in enumerate(own)
             ]
             found.append(apply(op, [*operands, *given[arity * len(together) :]], params))
@@ -254,7 +279,7 @@ def _compiled(
     def sources(one: Round) -> list[Tensor]:
         found = []
         for i, (name, x, d) in enumerate(zip(one.lies, one.values, dtypes, strict=True)):
-            array = x if i in written else LAYOUTS[name].source(x)[0]
+            array = x if i in written else chains.origin(LAYOUTS[name], x)[0]
             found.append(subject.tensor(array, d, subject.stack))
         return found
 

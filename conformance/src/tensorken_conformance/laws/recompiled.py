@@ -62,7 +62,7 @@ def _called(subject: Subject, case: Case, call: Call, says: str) -> list[Tensor]
     """The results of a call, which are right; and its operands are as before."""
     arrays = list(call.operands)
     dtypes = [DTYPES[x.dtype.name] for x in arrays]
-    first = chains.lying(subject, call.chain, arrays[0], dtypes[0], subject.stack)
+    first = chains.lying(subject.stack, call.chain, arrays[0], dtypes[0])
     rest = zip(arrays[1:], dtypes[1:], strict=True)
     xs = [first, *[first if call.same else subject.tensor(x, d, subject.stack) for x, d in rest]]
     view = first.flip((0,)) if call.donated else None

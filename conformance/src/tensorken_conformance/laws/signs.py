@@ -19,10 +19,9 @@ import tensorken as tk
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.oracles import ulp
-from tensorken_conformance.subject import Array, Depth, Subject
+from tensorken_conformance.subject import Array, Depth, Subject, put
 from tensorken_core.errors import RetraceWarning
 from tensorken_core.language.dtypes import DTYPES, DType, float32, int32
-from tensorken_core.language.raw import RawTensor
 from tensorken_core.tensor.tensor import Tensor
 
 ZEROS = (0.0, -0.0)
@@ -316,11 +315,11 @@ def signs(subject: Subject, case: Case) -> None:
         xs, expected = _operands(row, rng, n)
         with np.errstate(all="ignore"):
             free = np.zeros(expected.shape, bool) if row.either is None else row.either(*xs)
-        tensors = [_made(subject.stack, x, dtype) for x in xs]
+        tensors = [put(subject.stack, x, dtype) for x in xs]
         _agree(case.op, subject.read(row.call(*tensors)), expected, free, xs)
         if n != COMPILED or not (dtype is float32 or subject.depth == "deep"):
             continue
-        batch = [_made(subject.stack, np.stack([x, x]), dtype) for x in xs]
+        batch = [put(subject.stack, np.stack([x, x]), dtype) for x in xs]
         got = subject.read(tk.vmap(row.call)(*batch))
         _agree(f"{case.op} under vmap", got, np.stack([expected] * 2), np.stack([free] * 2), xs)
         _agree(f"{case.op} under jit", subject.read(_jitted(row.call, tensors)), expected, free, xs)
@@ -366,7 +365,7 @@ def _check_program(subject: Subject, dtype: DType, rng: random.Random) -> None:
             tensors.append(row.call(*[tensors[i] for i in places]))
         return [tensors[i] for i in ends]
 
-    tensors = [_made(subject.stack, x, dtype) for x in leaves]
+    tensors = [put(subject.stack, x, dtype) for x in leaves]
     for way, results in (("", function(*tensors)), (" under jit", _jitted(function, tensors))):
         for i, y in zip(ends, results, strict=True):
             _agree(f"{texts[i]}{way}", subject.read(y), arrays[i], np.zeros(arrays[i].shape, bool), leaves)
@@ -391,11 +390,6 @@ def _exact(values: Array) -> bool:
     """Whether all floats have these numbers, with bits to spare for a further step."""
     finite = values[np.isfinite(values)]
     return bool((np.abs(finite) <= 256.0).all() and (finite * 8.0 == np.rint(finite * 8.0)).all())
-
-
-def _made(place: RawTensor[Any], values: Array, dtype: DType) -> Tensor:
-    flat: Any = np.array(values, dtype.name, order="C").reshape(-1)
-    return Tensor(place, place.new(values.shape, memoryview(flat), dtype), values.shape, dtype)
 
 
 def _jitted(function: Callable[..., Any], tensors: Sequence[Tensor]) -> Any:

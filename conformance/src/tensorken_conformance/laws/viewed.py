@@ -121,7 +121,7 @@ def viewed(subject: Subject, case: Case) -> None:
         plain = values_of(subject, case, shape)
         for name, chain in chains.possible(subject, case.dtype, len(shape)).items():
             values = chains.fitted(chain, plain)
-            x = chains.lying(subject, chain, values, DTYPES[case.dtype])
+            x = chains.lying(subject.call_counter, chain, values, DTYPES[case.dtype])
             _check(subject, case, name, values, x)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tensorken_conformance.case import Case
-from tensorken_conformance.subject import Array, Subject
+from tensorken_conformance.subject import Array, Subject, put
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.op import OPS
 from tensorken_core.language.raw import RawTensor
@@ -111,7 +111,8 @@ def origin(chain: Chain, values: Array) -> Made:
             values = np.flip(values, axes)
         elif step == "expand":
             ops.append(("expand", (values.shape,)))
-            values = values[(slice(None),) * axes[0] + (slice(0, 1),)] if values.size else values
+            few = tuple([slice(0, 1) if i in axes else slice(None) for i in range(values.ndim)])
+            values = values[few] if values.size else values
         elif step == "pad":
             ops.append(("pad", (((1, 1),) * values.ndim,)))
             values = values[(slice(1, -1),) * values.ndim]
@@ -146,18 +147,16 @@ def fitted(chain: Chain, values: Array) -> Array:
     return np.array(found)
 
 
-def lying(
-    subject: Subject,
-    chain: Chain,
-    values: Array,
-    dtype: DType,
-    place: RawTensor[Any] | None = None,
-) -> Tensor:
-    """A tensor with these values (fitted), made by the movements of a chain; on the call counter by default."""
+def lying(place: RawTensor[Any], chain: Chain, values: Array, dtype: DType) -> Tensor:
+    """A tensor with these values (fitted) on an interpreter, made by the movements of a chain."""
     source, ops = origin(chain, values)
-    x = subject.tensor(source, dtype, place)
+    return by(put(place, source, dtype), ops)
+
+
+def by(x: Tensor, ops: Sequence[tuple[str, tuple[Any, ...]]]) -> Tensor:
+    """What movements make of a tensor, one after another."""
     for op, params in ops:
-        x = subject.run(OPS[op], [x], params)
+        x = Subject.run(OPS[op], [x], params)
     return x
 
 

@@ -107,4 +107,4 @@ def operand(
         dtype: of the operand.
         interpreter: where to make it; on the call counter if None.
     """
-    return chains.lying(subject, chain_of(shape, values), values, dtype, interpreter)
+    return chains.lying(interpreter or subject.call_counter, chain_of(shape, values), values, dtype)

@@ -14,6 +14,7 @@ import numpy as np
 
 from tensorken_conformance.enclosure import Enclosure, Interval, interval, width
 from tensorken_conformance.programs.program import Array, Leaf, Node, Program, Step
+from tensorken_conformance.subject import put
 from tensorken_core.errors import TensorkenError
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DTYPES, DType
@@ -132,15 +133,9 @@ class Draft:
         """A new leaf with these values; its place."""
         leaf = Leaf(values, dtype)
         self.nodes.append(leaf)
-        self.tensors.append(self.tensor(leaf))
+        self.tensors.append(put(self.place, values, dtype))
         self.fine.append(_moderate(interval(self.tensors[-1])))
         return len(self.nodes) - 1
-
-    def tensor(self, leaf: Leaf) -> Tensor:
-        """A leaf on the enclosure."""
-        shape = leaf.values.shape
-        flat: Any = np.array(leaf.values, order="C").reshape(-1)
-        return Tensor(self.place, self.place.new(shape, memoryview(flat), leaf.dtype), shape, leaf.dtype)
 
     def _values(self, shape: Shape, dtype: DType, domain: tuple[float, float], wild: bool) -> Array:
         count = int(np.prod(shape, dtype=int))

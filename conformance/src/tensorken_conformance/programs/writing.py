@@ -9,13 +9,14 @@ import numpy as np
 
 import tensorken
 from tensorken_conformance.enclosure import interval
+from tensorken_conformance.operands.samples import kinds_of
 from tensorken_conformance.programs.draft import Draft, Draw, Writer
 from tensorken_conformance.programs.idioms import CROSSED, SPELLED, crossed, matmul, product_sum, spelled
 from tensorken_conformance.programs.operands import beside, operand
 from tensorken_conformance.programs.program import Program, Step
 from tensorken_core.errors import TensorkenError
 from tensorken_core.language.capabilities import Capabilities
-from tensorken_core.language.dtypes import DTYPES, DType, bool_, int32
+from tensorken_core.language.dtypes import DTYPES, DType, int32
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.shapes import Shape
 
@@ -104,19 +105,13 @@ def text(op: Op, count: int, params: tuple[Any, ...]) -> str:
     return call
 
 
-def _operand_dtypes(op: Op, dtype: DType) -> tuple[DType, ...]:
-    roles = op.roles or ("data",) * (op.arity or 2)
-    special = {"condition": bool_, "indices": int32}
-    return tuple([special.get(role, dtype) for role in roles])
-
-
 @cache
 def _dtypes_of(op: Op, declared: tuple[str, ...], unsupported: tuple[tuple[str, str], ...]) -> list[DType]:
     """The dtypes on which an op is defined and the backend has it."""
     capabilities = Capabilities(dtypes=declared, unsupported=dict(unsupported))
     found = []
     for name, dtype in DTYPES.items():
-        operands = _operand_dtypes(op, dtype)
+        operands = kinds_of(op, op.arity or 2, dtype)
         params = tuple([{"dtype": dtype}.get(kind, ()) for kind in op.params])
         try:
             results = op.dtype(*operands, *params)
@@ -135,7 +130,7 @@ def elementwise(op: Op, dtypes: list[DType]) -> Writer:
 
     def writer(draft: Draft) -> bool:
         dtype = draft.dtype(dtypes)
-        kinds = _operand_dtypes(op, dtype)
+        kinds = kinds_of(op, op.arity or 2, dtype)
         same = op.name in UNBROADCAST
         written = text(op, len(kinds), ())
         wild = op.name in CARRIES and draft.chance(2)
@@ -231,7 +226,7 @@ def from_sample(op: Op, dtypes: list[DType]) -> Writer:
                 for k, p in zip(op.params, params, strict=True)
             ]
         )
-        kinds = _operand_dtypes(op, dtype)
+        kinds = kinds_of(op, op.arity or 2, dtype)
         places = []
         for number, shape in enumerate(shapes):
             role = op.roles[number] if op.roles else "data"

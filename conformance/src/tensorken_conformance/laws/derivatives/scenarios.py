@@ -13,15 +13,15 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case
 from tensorken_conformance.laws.derivatives.functions import FUNCTIONS
-from tensorken_conformance.subject import Array, Subject
-from tensorken_core.errors import DTypeError
+from tensorken_conformance.operands import chains
+from tensorken_conformance.operands.samples import drawn, role_of, takes
+from tensorken_conformance.subject import Array, Subject, put
 from tensorken_core.language.dtypes import DTYPES, DType, bool_, float16, float32, float64, int32
 from tensorken_core.language.op import OPS, Op, Sample
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.dispatch import apply
 from tensorken_core.tensor.tensor import Tensor
-from tensorken_numpy.backend import Numpy
 
 Function = Callable[..., Tensor]
 
@@ -66,7 +66,10 @@ class Scenario:
     def operands(self, place: RawTensor[Any], values: Sequence[Array], dtype: DType) -> list[Tensor]:
         """Tensors of these values on a backend, made as the views say; floats in the dtype."""
         views = self.views or ("",) * len(values)
-        return [_made(place, x, dtype, view) for x, view in zip(values, views, strict=True)]
+        return [
+            chains.lying(place, chains.single(view, x.shape), x, _kind(x, dtype))
+            for x, view in zip(values, views, strict=True)
+        ]
 
     def along(self, operands: Sequence[Tensor], active: Sequence[int]) -> Function:
         """The function of the operands at these places alone."""
@@ -82,7 +85,11 @@ class Scenario:
 
 def tensors(place: RawTensor[Any], values: Sequence[Array], dtype: DType) -> list[Tensor]:
     """Tensors of these values on a backend, as they are; floats in the dtype."""
-    return [_made(place, x, dtype, "") for x in values]
+    return [put(place, x, _kind(x, dtype)) for x in values]
+
+
+def _kind(values: Array, dtype: DType) -> DType:
+    return dtype if values.dtype.kind == "f" else DTYPES[values.dtype.name]
 
 
 def result_of(
@@ -93,40 +100,6 @@ def result_of(
     return y.shape, y.dtype
 
 
-def _made(place: RawTensor[Any], values: Array, dtype: DType, view: str) -> Tensor:
-    kind = dtype if values.dtype.kind == "f" else DTYPES[values.dtype.name]
-    values = values.astype(kind.name)
-    if not view:
-        return _new(place, values, kind)
-    source, params = _SOURCES[view](values)
-    result: Tensor = apply(OPS[view], [_new(place, source, kind)], params)
-    return result
-
-
-def _new(place: RawTensor[Any], values: Array, dtype: DType) -> Tensor:
-    flat: Any = np.array(values, dtype.name, order="C").reshape(-1)
-    return Tensor(place, place.new(values.shape, memoryview(flat), dtype), values.shape, dtype)
-
-
-def _permuted(values: Array) -> tuple[Array, tuple[Any, ...]]:
-    last = values.ndim - 1
-    return np.moveaxis(values, last, 0), ((*range(1, values.ndim), 0),)
-
-
-def _cropped(values: Array) -> tuple[Array, tuple[Any, ...]]:
-    source = np.pad(values[::-1], [(1, 2)] * values.ndim, mode="edge")
-    source[(slice(1, -2),) * values.ndim] = values
-    return source, (tuple([(1, 1 + n) for n in values.shape]),)
-
-
-_SOURCES: dict[str, Callable[[Array], tuple[Array, tuple[Any, ...]]]] = {
-    "permute": _permuted,
-    "flip": lambda values: (np.flip(values), (tuple(range(values.ndim)),)),
-    "crop": _cropped,
-    "expand": lambda values: (values[:1], (values.shape,)),
-}
-
-
 # ---- operands ----------------------------------------------------------------------------------------------
 
 
@@ -134,38 +107,6 @@ def dyadic(rng: random.Random, shape: Shape) -> Array:
     """Directions: odd multiples of 1/64 in (-1, 1), which every float has, so that few of them are summed exactly."""
     count = int(np.prod(shape, dtype=int))
     return np.array([(2 * rng.randrange(-32, 32) + 1) / 64 for _ in range(count)]).reshape(shape)
-
-
-def role_of(op: Op, place: int) -> str:
-    """Whether an operand of an op is data, a condition, or indices."""
-    return op.roles[place] if op.roles else "data"
-
-
-def drawn(op: Op, sample: Sample, rng: random.Random, kind: str = "float") -> list[Array]:
-    """Operands of an op: data from its domain; conditions; indices, some of them twice."""
-    shapes, params = sample
-    operands = []
-    for place, shape in enumerate(shapes):
-        count, role = int(np.prod(shape, dtype=int)), role_of(op, place)
-        if role == "condition" or (role == "data" and kind == "bool"):
-            flat = np.array([rng.random() < 0.5 for _ in range(count)], bool)
-        elif role == "indices":
-            limit = params[-1] if op.name == "scatter_add" else shapes[0][params[0]]
-            flat = np.array([rng.randrange(limit) for _ in range(count)], np.int32)
-        elif kind == "int":
-            flat = np.array([rng.randint(-5, 5) for _ in range(count)], np.int32)
-        else:
-            flat = np.array([rng.uniform(*op.domain) for _ in range(count)], np.float64)
-        operands.append(flat.reshape(shape))
-    return operands if op.prepare is None or kind != "float" else _prepared(op, operands)
-
-
-def _prepared(op: Op, operands: list[Array]) -> list[Array]:
-    """What the op makes of drawn operands so that it is smooth there, computed on numpy as it is."""
-    place = Numpy()
-    assert op.prepare is not None
-    made = op.prepare(*[_new(place, x, DTYPES[x.dtype.name]) for x in operands])
-    return [place.ravel(x.representation).reshape(x.shape) for x in made]
 
 
 def one_result(op: Op, operands: Sequence[Tensor], params: tuple[Any, ...]) -> Tensor:
@@ -192,17 +133,6 @@ _SIGNED: dict[str, dict[int, int]] = {"eigh": {1: -2}, "svd": {0: -2, 2: -1}, "q
 def _unsigned(x: Tensor, axis: int) -> Tensor:
     """Of vectors along an axis, the squares and the products of neighbours, which have no sign to choose."""
     return x * (x + tk.roll(x, 1, axis) * 0.5)
-
-
-def takes(op: Op, dtype: DType) -> bool:
-    """Whether an op takes data of a dtype."""
-    shapes, params = op.samples[0]
-    given = {"data": dtype, "condition": bool_, "indices": int32}
-    try:
-        op.dtype(*[given[role_of(op, i)] for i in range(len(shapes))], *params)
-    except DTypeError:
-        return False
-    return True
 
 
 def sample_name(sample: Sample) -> str:
@@ -233,7 +163,7 @@ def constant_ops(subject: Subject) -> Iterator[tuple[Scenario, DType]]:
             continue
         dtype = next((d for d in (floats, int32, bool_) if d is not None and takes(op, d)), None)
         if dtype is not None:
-            yield _of_op(op, max(samples_of(op), key=_weight), main=True, kind=dtype.kind), dtype
+            yield _of_op(op, max(samples_of(op), key=_weight), main=True, dtype=dtype), dtype
 
 
 def _ops() -> Iterator[Scenario]:
@@ -290,12 +220,12 @@ def _weight(sample: Sample) -> tuple[bool, int]:
     return all(0 not in shape for shape in shapes), max(map(len, shapes), default=0)
 
 
-def _of_op(op: Op, sample: Sample, *, main: bool, view: str = "", kind: str = "float") -> Scenario:
+def _of_op(op: Op, sample: Sample, *, main: bool, view: str = "", dtype: DType = float64) -> Scenario:
     shapes, params = sample
     data = tuple(i for i in range(len(shapes)) if op.differentiable and role_of(op, i) == "data")
 
     def draw(rng: random.Random) -> list[Array]:
-        values = drawn(op, sample, rng, kind)
+        values = drawn(op, sample, dtype, rng)
         if view == "expand":
             values[0] = np.array(np.broadcast_to(values[0][:1], values[0].shape))
         return values

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.lifetime import samples
-from tensorken_conformance.operands import pools
+from tensorken_conformance.operands import pools, samples
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.language.op import OPS, Op
@@ -109,9 +108,9 @@ def cases(subject: Subject) -> Iterator[Case]:
 def silent(subject: Subject, case: Case) -> None:
     """Making tensors, an op on them and reading its result print nothing, and give no warning, whatever they hold."""
     op, dtype = OPS[case.op], DTYPES[case.dtype]
-    chosen = samples.samples(op)[:1] if subject.depth == "smoke" else samples.repeated(op)
     tried = [
-        (samples.operands(subject, op, one, dtype), samples.params_of(subject, one[1])) for one in chosen
+        (tuple([x for x, _ in samples.values_of(op, one, dtype, subject.seed)]), one[1])
+        for one in samples.repeated(subject, op)
     ]
     if op.elementwise:
         tried.append((pools.rows(op, dtype, "mixed", subject.seed, ROWS), ()))

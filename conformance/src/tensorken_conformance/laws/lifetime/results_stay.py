@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from typing import Any
-
-import numpy as np
 
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.lifetime import samples, scenarios
-from tensorken_conformance.oracles import exact
-from tensorken_conformance.subject import Array, Depth, Subject
-from tensorken_core.language.dtypes import DTYPES
-from tensorken_core.language.op import OPS
-from tensorken_core.tensor.tensor import Tensor
+from tensorken_conformance.laws.lifetime import memory, scenarios
+from tensorken_conformance.subject import Depth, Subject
 
 CALLS: dict[Depth, int] = {"smoke": 5, "default": 100, "deep": 100}
 """How many calls come later; few in the quick run, where a backend may be slow."""
@@ -23,11 +16,11 @@ CALLS: dict[Depth, int] = {"smoke": 5, "default": 100, "deep": 100}
 ROWS = (4, 5, 16, 17, 64, 65)
 """How many rows the operands of later calls have, where they have others."""
 
-LITTLE: dict[Depth, int] = {"smoke": 2, "default": 10, "deep": 10}
-"""How many calls come later of an op that is a factorization."""
+ROUNDS = 20
+"""How often all scenarios are run in a row."""
 
-KINDS = 5
-"""How many different operands the later calls of one op have."""
+SEQUENCE = "sequence"
+"""The op of the cases that run all scenarios one after the other."""
 
 WAYS = ("same-shapes", "other-sizes", "dropped", "interleaved")
 
@@ -35,15 +28,12 @@ WAYS = ("same-shapes", "other-sizes", "dropped", "interleaved")
 def cases(subject: Subject) -> Iterator[Case]:
     """Each scenario: with later calls of the same shapes, of others, after operands are gone, and all at once.
 
-    Beside them each op of the table in each dtype, with later calls of itself.
+    Beside them all scenarios in a row.
     """
     yield from scenarios.cases("lifetime.results-stay", subject, WAYS)
-    yield from samples.cases("lifetime.results-stay", subject)
-
-
-def copied(flat: Any) -> Array:
-    """What a backend handed out, as it is now."""
-    return np.array(flat if isinstance(flat, list) else memoryview(flat))
+    if subject.depth != "smoke":
+        for dtype in scenarios.dtypes(subject):
+            yield Case("lifetime.results-stay", SEQUENCE, dtype.name)
 
 
 @law("lifetime.results-stay", cases, level=4)
@@ -53,8 +43,8 @@ def results_stay(subject: Subject, case: Case) -> None:
     The later calls have the same shapes or others, and right results themselves; the operands are still there, or
     collected.
     """
-    if not case.detail:
-        _of_one_op(subject, case)
+    if case.op == SEQUENCE:
+        _sequence(subject, case)
         return
     if case.detail == "interleaved":
         _interleaved(subject, case)
@@ -76,7 +66,7 @@ def results_stay(subject: Subject, case: Case) -> None:
     scenarios.agree(subject, case, read, right, f"read again after {calls} later calls")
     scenarios.agree(subject, case, unread, right, f"first read after {calls} later calls")
     scenarios.agree(subject, case, read, right, "read again after an equal result was read")
-    if copied(flat).tolist() != right.reshape(-1).tolist():
+    if memory.numbers(flat).tolist() != right.reshape(-1).tolist():
         raise Failure(f"{case.op} of {case.dtype}: what ravel gave has changed after {calls} later calls")
 
 
@@ -89,27 +79,17 @@ def _interleaved(subject: Subject, case: Case) -> None:
         kept.append((result, scenarios.expected(case, operands), result.flat() if number % 2 else None))
     for number, (result, right, flat) in reversed(list(enumerate(kept))):
         scenarios.agree(subject, case, result, right, f"result {number} of {calls} that live at a time")
-        if flat is not None and copied(flat).tolist() != right.reshape(-1).tolist():
+        if flat is not None and memory.numbers(flat).tolist() != right.reshape(-1).tolist():
             raise Failure(f"{case.op} of {case.dtype}: what ravel gave has changed after later calls")
 
 
-def _of_one_op(subject: Subject, case: Case) -> None:
-    """Results of all samples of an op, and later calls of these samples in turn on other operands."""
-    op, dtype = OPS[case.op], DTYPES[case.dtype]
-    tried = samples.repeated(op, subject.depth)
-
-    def computed(sample: samples.Sample, number: int) -> tuple[Tensor, ...]:
-        arrays = samples.operands(subject, op, sample, dtype, number)
-        tensors = [subject.tensor(x, DTYPES[x.dtype.name]) for x in arrays]
-        result = subject.run(op, tensors, samples.params_of(subject, sample[1]))
-        return result if isinstance(result, tuple) else (result,)
-
-    first = [y for sample in tried for y in computed(sample, 0)]
-    kept = [(y, y.flat(), subject.read(y)) for y in first]
-    for number in range((LITTLE if samples.heavy(op) else CALLS)[subject.depth]):
-        for y in computed(tried[number % len(tried)], 1 + number // len(tried) % KINDS):
-            subject.read(y)
-    for y, flat, right in kept:
-        exact.agree(subject, y, right, f"{case.op} of {case.dtype}, read again after later calls of it")
-        if exact.differing(copied(flat).reshape(right.shape).astype(right.dtype), right) is not None:
-            raise Failure(f"{case.op} of {case.dtype}: what ravel gave has changed after later calls")
+def _sequence(subject: Subject, case: Case) -> None:
+    """All scenarios that there are in this dtype, in a row."""
+    found = [other for other in scenarios.cases(case.law, subject) if other.dtype == case.dtype]
+    for turn in range(ROUNDS):
+        for other in found:
+            operands = scenarios.values(subject, other)
+            result, right = scenarios.run(subject, other, operands), scenarios.expected(other, operands)
+            scenarios.agree(
+                subject, other, result, right, f"in the {turn + 1}. sequence of {len(found)} calls"
+            )

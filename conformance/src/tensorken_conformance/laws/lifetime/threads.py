@@ -13,7 +13,8 @@ from typing import Any
 
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
-from tensorken_conformance.laws.lifetime import samples, scenarios
+from tensorken_conformance.laws.lifetime import scenarios
+from tensorken_conformance.operands import samples
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES
@@ -252,10 +253,9 @@ def _every_op(subject: Subject, case: Case) -> None:
 
     def computed(op: Op, number: int) -> list[Array]:
         found = []
-        for sample in op.samples:
-            arrays = samples.operands(subject, op, sample, dtype, number)
-            tensors = [subject.tensor(x, DTYPES[x.dtype.name]) for x in arrays]
-            found.append(subject.read(subject.run(op, tensors, samples.params_of(subject, sample[1]))))
+        for sample in samples.declared(subject, op):
+            given = samples.values_of(op, sample, dtype, subject.seed + 1000 * number)
+            found.append(subject.read(subject.run(op, [subject.tensor(*one) for one in given], sample[1])))
         return found
 
     alone = [[computed(op, number) for op in ops] for number in range(THREADS)]

@@ -10,7 +10,7 @@ from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.declarations import declared
 from tensorken_conformance.levels import is_mandatory
-from tensorken_conformance.operands.sampled import kinds_of, methods, samples_of, takes
+from tensorken_conformance.operands.samples import kinds_of, methods, samples_of, takes
 from tensorken_conformance.programs.symbolic import DRAWN, WRITTEN, results_of, symbol, text_of
 from tensorken_conformance.programs.trees import Recorder, difference, read
 from tensorken_conformance.subject import Subject

@@ -1,0 +1,184 @@
+"""lifetime.calls: what a call of an op leaves behind: its operands as they were, and results that stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from tensorken_conformance.case import Case, Failure, Measured
+from tensorken_conformance.law import law
+from tensorken_conformance.laws import extrema, movement
+from tensorken_conformance.laws.lifetime import memory
+from tensorken_conformance.operands import samples
+from tensorken_conformance.oracles import exact
+from tensorken_conformance.subject import Array, Depth, Subject
+from tensorken_core.language.dtypes import DTYPES, DType
+from tensorken_core.language.op import OPS, Op, Sample
+from tensorken_core.tensor.tensor import Tensor
+
+TIMES: dict[Depth, int] = {"smoke": 2, "default": 20, "deep": 20}
+"""How often each sample is run, and run on other operands; twice in the quick run, where a backend may be slow."""
+
+MOST, ELEMENTS = 150, 600
+"""How often a small sample is run: so often, unless that computes more elements.  All samples of an op make some 400
+calls; what is wrong once in fifty calls at random passes them once in 3 000 times."""
+
+KINDS = 5
+"""How many different operands the calls on others have."""
+
+SIZES = (63, 64, 65, 255, 256, 257)
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Each op in each dtype."""
+    return samples.cases("lifetime.calls", subject)
+
+
+@law("lifetime.calls", cases, level=4)
+def calls(subject: Subject, case: Case) -> Measured:
+    """After a call its operands have the same bits as before, its result keeps its own, and it gives them each time.
+
+    Operands stay what they are also after the result was read, where one tensor is every operand, and where one is a
+    view, whose source stays, too.  Results share no memory with operands or each other, unless that is declared: what
+    a representation shows as buffers is compared.  Memory that nothing shows cannot be; but a user cannot change that
+    either, except through what `ravel`, numpy and DLPack give: so all that they give of a result is changed, and
+    operands, the result and an equal result are read again.  The figure tells how many tensors showed their memory.
+
+    Then all samples of the op are run again and again, on the same operands and on others.  The results of an op that
+    is declared nondeterministic may differ within its errors: they only have to come.
+    """
+    op, dtype = OPS[case.op], DTYPES[case.dtype]
+    visible = sum([_once(subject, op, sample, dtype) for sample in varied(subject, op)])
+    _often(subject, op, dtype)
+    return Measured(figures={"tensors that show memory": float(visible)})
+
+
+def varied(subject: Subject, op: Op) -> list[Sample]:
+    """Those that the op declares, and for ops of many sizes some around thresholds; in the quick run one."""
+    found = samples.repeated(subject, op)
+    if subject.depth == "smoke":
+        return found
+    shapes = (*[(n,) for n in SIZES], (3, 4, 2), (17, 16))
+    if op.elementwise:
+        found += [((shape,) * (op.arity or 1), ()) for shape in shapes]
+    elif op.name in movement.MOVEMENTS and op.name != "expand":
+        found += [((shape,), p) for shape in shapes for p in movement.variants(op.name, shape).values()]
+    elif op.arity == 1 and op.params == ("axes",):
+        found += [((shape,), (axes,)) for shape in shapes for axes in extrema.variants("max", shape)]
+    elif op.arity == 1 and op.params == ("axis",):
+        found += [((shape,), (axis,)) for shape in shapes for axis in range(len(shape))]
+    elif op.name == "cast":
+        found += [((shape,), found[0][1]) for shape in shapes]
+    else:
+        found += [sample for n in SIZES for sample in samples.of_size(op, n)]
+    return found
+
+
+def _results(subject: Subject, op: Op, operands: Sequence[Tensor], params: tuple[Any, ...]) -> list[Tensor]:
+    result = subject.run(op, operands, params)
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+# ---- one call ----------------------------------------------------------------------------------------------
+
+
+def _once(subject: Subject, op: Op, sample: Sample, dtype: DType) -> int:
+    """Call an op twice, change what was read, and look at all tensors; how many of them show their memory."""
+    shapes, params = sample
+    given = samples.values_of(op, sample, dtype, subject.seed)
+    arrays = [x for x, _ in given]
+    operands = [subject.tensor(*one) for one in given]
+    says = f"{op.name} {params or ''} of {dtype} {shapes}"
+    results = [y for _ in range(2) for y in _results(subject, op, operands, params)]
+    values = [subject.read(y) for y in results]
+    _check(subject, operands, arrays, f"{says}: operand")
+    if not subject.capabilities.shares_memory:
+        sources = () if subject.call_counter.has(op) else [x.representation for x in operands]
+        # the body of an op that the backend lacks may give an operand as it is
+        apart = [y for y in results if not any(y.representation is x for x in sources)]
+        _check_apart(operands, apart, says)
+    for y in results:
+        for way, out in memory.WAYS_OUT.items():
+            if way != "tolist" and memory.gives(way, y):
+                memory.overwrite(out(y))
+    _check(subject, operands, arrays, f"{says}: after what was read of results was changed, operand")
+    _check(subject, results, values, f"{says}: after what was read of results was changed, result")
+    if op.elementwise and len(operands) == 2 and arrays[0].dtype == arrays[1].dtype:
+        _read(subject, _results(subject, op, [operands[0]] * 2, params))
+        _check(subject, operands[:1], arrays, f"{says}, of one tensor twice: operand")
+    if shapes[0] and not subject.capabilities.why_not("flip", dtype.name):
+        axes = tuple(range(arrays[0].ndim))
+        source = subject.tensor(np.flip(arrays[0]), given[0][1])
+        view = subject.run(OPS["flip"], [source], (axes,))
+        _read(subject, _results(subject, op, [view, *operands[1:]], params))
+        _check(subject, [view, *operands[1:]], arrays, f"{says}, of a flipped tensor: operand")
+        _check(subject, [source], [np.flip(arrays[0])], f"{says}, of a flipped tensor: source")
+    return sum([bool(memory.seen(x.representation)) for x in (*operands, *results)])
+
+
+def _read(subject: Subject, results: Sequence[Tensor]) -> list[Array]:
+    return [subject.read(y) for y in results]
+
+
+def _check(subject: Subject, tensors: Sequence[Tensor], values: Sequence[Array], says: str) -> None:
+    for number, (x, right) in enumerate(zip(tensors, values, strict=False)):
+        exact.agree(subject, x, right, f"{says} {number} has changed")
+
+
+def _check_apart(operands: Sequence[Tensor], results: Sequence[Tensor], says: str) -> None:
+    shown = [(f"operand {number}", x) for number, x in enumerate(operands)]
+    pairs = [(f"the result shares memory with {what}", x, y) for what, x in shown for y in results]
+    pairs += [("two results share memory", x, y) for x, y in combinations(results, 2)]
+    for wrong, x, y in pairs:
+        if memory.overlap(x.representation, y.representation):
+            raise Failure(f"{says}: {wrong}; declare shares_memory=True, or copy")
+
+
+# ---- many calls --------------------------------------------------------------------------------------------
+
+
+def times(subject: Subject, op: Op, size: int) -> int:
+    """How often a sample with so many elements is run: small ones more often, unless the op is a factorization."""
+    least = TIMES[subject.depth]
+    if samples.heavy(op) or subject.depth == "smoke":
+        return least
+    return max(least, min(MOST, ELEMENTS // max(size, 1)))
+
+
+def _often(subject: Subject, op: Op, dtype: DType) -> None:
+    free = op.name in subject.capabilities.nondeterministic
+    kept, largest = [], 0
+    for sample in samples.repeated(subject, op):
+        given = samples.values_of(op, sample, dtype, subject.seed)
+        operands = [subject.tensor(*one) for one in given]
+        first = _results(subject, op, operands, sample[1])
+        count = times(subject, op, sum([x.size for x, _ in given]))
+        kept.append((sample, operands, first, [y.flat() for y in first], _read(subject, first), count))
+        largest = max(largest, count)
+    others = TIMES[subject.depth] // (2 if samples.heavy(op) else 1)
+    for turn in range(1, largest):
+        for sample, operands, _, _, right, count in kept:
+            if turn < count:
+                again = _read(subject, _results(subject, op, operands, sample[1]))
+                for got, expected in zip(again, right, strict=True):
+                    places = None if free else exact.differing(got, expected)
+                    if places is not None:
+                        told = exact.told(got, expected, places)
+                        raise Failure(
+                            f"{op.name} {sample[1] or ''} of {dtype}, called {turn + 1} times: {told}"
+                        )
+            if turn <= others:
+                number = 1 + turn % KINDS
+                beside = samples.values_of(op, sample, dtype, subject.seed + 1000 * number)
+                _read(subject, _results(subject, op, [subject.tensor(*one) for one in beside], sample[1]))
+    for _, _, first, flats, right, _ in kept:
+        _check(subject, first, right, f"{op.name} of {dtype}, read again after {largest} later calls: result")
+        for flat, expected in zip(flats, right, strict=True):
+            if (
+                exact.differing(memory.numbers(flat).reshape(expected.shape).astype(expected.dtype), expected)
+                is not None
+            ):
+                raise Failure(f"{op.name} of {dtype}: what ravel gave has changed after later calls")

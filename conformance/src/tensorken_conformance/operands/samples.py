@@ -1,0 +1,189 @@
+"""Samples: operands for every op, as it describes them itself: its samples, its domain, the roles of its operands."""
+
+from __future__ import annotations
+
+import functools
+import math
+import random
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorken_conformance.case import Case
+from tensorken_conformance.subject import Array, Subject
+from tensorken_core.errors import DTypeError
+from tensorken_core.language.dtypes import DTYPES, DType, bool_, float64, int32
+from tensorken_core.language.op import OPS, Op, Sample
+from tensorken_core.language.raw import RawTensor
+from tensorken_core.language.shapes import Shape
+from tensorken_core.tensor.tensor import Tensor
+from tensorken_numpy.backend import Numpy
+
+_ROLES = {"condition": bool_, "indices": int32}
+
+
+# ---- ops and dtypes ----------------------------------------------------------------------------------------
+
+
+def methods() -> list[Op]:
+    """The ops that are methods of a backend."""
+    return [op for op in OPS.values() if op.method]
+
+
+def role_of(op: Op, place: int) -> str:
+    """Whether an operand of an op is data, a condition, or indices."""
+    return op.roles[place] if op.roles else "data"
+
+
+def kinds_of(op: Op, count: int, dtype: DType) -> tuple[DType, ...]:
+    """The dtypes of so many operands whose data are of a dtype."""
+    return tuple([_ROLES.get(role_of(op, i), dtype) for i in range(count)])
+
+
+def takes(op: Op, dtype: DType) -> bool:
+    """Whether the language defines an op for data of a dtype.
+
+    >>> takes(OPS["exp"], DTYPES["float32"]), takes(OPS["exp"], DTYPES["int32"])
+    (True, False)
+    """
+    shapes, params = op.samples[0]
+    try:
+        op.dtype(*kinds_of(op, len(shapes), dtype), *params)
+    except DTypeError:
+        return False
+    return True
+
+
+def dtypes_of(op: Op) -> Iterator[DType]:
+    """The dtypes for which the language defines an op."""
+    return (dtype for dtype in DTYPES.values() if takes(op, dtype))
+
+
+def offered(subject: Subject, op: Op) -> list[DType]:
+    """The dtypes of an op's data for which the backend has all dtypes of its operands."""
+    has, count = subject.dtypes(), len(op.samples[0][0])
+    return [d for d in has if takes(op, d) and all(kind in has for kind in kinds_of(op, count, d))]
+
+
+def cases(law: str, subject: Subject) -> Iterator[Case]:
+    """Each op in each dtype that it takes and the backend has; in the quick run in one of them."""
+    for op in OPS.values():
+        found = offered(subject, op) if op.samples else []
+        if subject.depth == "smoke":
+            found = sorted(found, key=lambda dtype: dtype is not DTYPES["float32"])[:1]
+        yield from [Case(law, op.name, dtype.name) for dtype in found]
+
+
+# ---- samples -----------------------------------------------------------------------------------------------
+
+
+def samples_of(op: Op, dtypes: Collection[str] = tuple(DTYPES)) -> list[Sample]:
+    """The samples of an op; a dtype among the params is one of these.
+
+    >>> [str(params[0]) for shapes, params in samples_of(OPS["cast"], ["bool", "float32"])]
+    ['float32', 'bool']
+    """
+    if "dtype" not in op.params:
+        return list(op.samples)
+    shapes, params = op.samples[0]
+    place = op.params.index("dtype")
+    offered = [dtype for name, dtype in reversed(DTYPES.items()) if name in dtypes]
+    return [(shapes, (*params[:place], dtype, *params[place + 1 :])) for dtype in offered]
+
+
+def heavy(op: Op) -> bool:
+    """Whether an op is a factorization or the like, which backends may compute in many steps: they prepare operands."""
+    return op.prepare is not None
+
+
+def declared(subject: Subject, op: Op) -> list[Sample]:
+    """Those that the op declares; in place of a dtype among the params that the backend lacks one that it has."""
+    has = subject.dtypes()
+    return [
+        (shapes, tuple([has[0] if isinstance(p, DType) and p not in has else p for p in params]))
+        for shapes, params in op.samples
+    ]
+
+
+def of_size(op: Op, size: int) -> list[Sample]:
+    """An op on one axis of a size, if that can be told from its params."""
+    if op.elementwise:
+        return [(((size,),) * (op.arity or 1), ())]
+    if op.arity == 1 and op.params in (("axes",), ("axis",)):
+        return [(((size,),), ((0,) if op.params == ("axes",) else 0,))]
+    params: dict[str, Any] = {"fused_multiply_add": ((0,),), "gather": (0,), "scatter_add": (0, 3)}
+    return [(((size,), (size,)), params[op.name])] if op.name in params else []
+
+
+def repeated(subject: Subject, op: Op) -> list[Sample]:
+    """Those on which an op is run many times: the few that it declares, and one of more elements than a workgroup.
+
+    In the quick run it is the smallest with several elements.
+    """
+    found = declared(subject, op)
+    if subject.depth == "smoke":
+        sizes = {sample: [math.prod(shape) for shape in sample[0]] for sample in found}
+        several = [sample for sample in found if max(sizes[sample]) > 1]
+        return sorted(several, key=lambda sample: sum(sizes[sample]))[:1]
+    return [*found, *of_size(op, 65 if op.elementwise else 300)]
+
+
+# ---- operands ----------------------------------------------------------------------------------------------
+
+
+def drawn(op: Op, sample: Sample, dtype: DType, rng: random.Random) -> list[Array]:
+    """Operands of a sample: data from the op's domain, conditions, indices, some of them twice; floats in float64."""
+    shapes, params = sample
+    operands = []
+    for place, (shape, kind) in enumerate(zip(shapes, kinds_of(op, len(shapes), dtype), strict=True)):
+        count = math.prod(shape)
+        values: list[Any]
+        if role_of(op, place) == "indices":
+            limit = params[-1] if op.params == ("axis", "size") else shapes[0][params[0]]
+            values = [rng.randrange(limit) for _ in range(count)]
+        elif kind.kind == "bool":
+            values = [rng.random() < 0.5 for _ in range(count)]
+        elif kind.kind == "int":
+            values = [rng.randint(-7, 7) for _ in range(count)]
+        else:
+            values = [rng.uniform(*op.domain) for _ in range(count)]
+        operands.append(np.array(values, "float64" if kind.kind == "float" else kind.name).reshape(shape))
+    return operands if op.prepare is None or dtype.kind != "float" else _prepared(op, operands)
+
+
+def _prepared(op: Op, operands: Sequence[Array]) -> list[Array]:
+    """The operands made such that the op is smooth there."""
+    place = Numpy()
+    given = [Tensor(place, x, x.shape, float64) for x in operands]
+    assert op.prepare is not None
+    return [np.array(y.representation) for y in op.prepare(*given)]
+
+
+def values_of(op: Op, sample: Sample, dtype: DType, seed: int = 0) -> list[tuple[Array, DType]]:
+    """Operands as the sample describes them, with their dtypes; others for each seed.
+
+    >>> [x.shape for x, dtype in values_of(OPS["gather"], OPS["gather"].samples[0], DTYPES["int32"])]
+    [(3, 4), (5,)]
+    """
+    return list(_values(op, *sample, dtype, seed))
+
+
+@functools.lru_cache(maxsize=4096)
+def _values(
+    op: Op, shapes: tuple[Shape, ...], params: tuple[Any, ...], dtype: DType, seed: int
+) -> tuple[tuple[Array, DType], ...]:
+    operands = drawn(op, (shapes, params), dtype, random.Random(f"{seed} {op.name} {shapes} {params}"))
+    found = []
+    for x, kind in zip(operands, kinds_of(op, len(shapes), dtype), strict=True):
+        x = x.astype(kind.name)
+        x.setflags(write=False)
+        found.append((x, kind))
+    return tuple(found)
+
+
+def tensors_of(
+    subject: Subject, op: Op, sample: Sample, dtype: DType, interpreter: RawTensor[Any] | None = None
+) -> list[Tensor]:
+    """These operands as tensors, on the call counter if no interpreter is named."""
+    return [subject.tensor(x, kind, interpreter) for x, kind in values_of(op, sample, dtype)]
