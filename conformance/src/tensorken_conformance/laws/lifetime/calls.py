@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
-from tensorken_conformance.laws import extrema, movement
+from tensorken_conformance.laws import placement
 from tensorken_conformance.laws.lifetime import memory
 from tensorken_conformance.operands import samples
 from tensorken_conformance.oracles import exact
@@ -64,10 +64,10 @@ def varied(subject: Subject, op: Op) -> list[Sample]:
     shapes = (*[(n,) for n in SIZES], (3, 4, 2), (17, 16))
     if op.elementwise:
         found += [((shape,) * (op.arity or 1), ()) for shape in shapes]
-    elif op.name in movement.MOVEMENTS and op.name != "expand":
-        found += [((shape,), p) for shape in shapes for p in movement.variants(op.name, shape).values()]
+    elif op.name in placement.MOVEMENTS and op.name != "expand":
+        found += [((shape,), (p,)) for shape in shapes for p in placement.variants(op.name, shape)]
     elif op.arity == 1 and op.params == ("axes",):
-        found += [((shape,), (axes,)) for shape in shapes for axes in extrema.variants("max", shape)]
+        found += [((shape,), (axes,)) for shape in shapes for axes in placement.axes_of("max", shape)]
     elif op.arity == 1 and op.params == ("axis",):
         found += [((shape,), (axis,)) for shape in shapes for axis in range(len(shape))]
     elif op.name == "cast":
