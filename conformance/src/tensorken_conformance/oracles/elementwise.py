@@ -96,19 +96,14 @@ def overflows(op: Op, dtype: DType, point: tuple[float, ...], units: int) -> boo
     """
     form = FORMATS[dtype]
     mp.prec = 200
-    name, numbers_ = op.name, [mp.mpf(x) for x in point]
-    if name in UNARY:
-        value = UNARY[name].value(*numbers_)
-    elif name in BINARY:
-        value = BINARY[name].value(*point)
-    elif name in _VALUES:
-        value = _VALUES[name](*numbers_)
-    else:
+    if op.name not in VALUES:
         return False
+    value = VALUES[op.name](*(point if op.name in BINARY else map(mp.mpf, point)))
     return bool(abs(value) > mp.ldexp(1 + units * mp.ldexp(1, 1 - form.precision), form.limit))
 
 
-_VALUES: dict[str, Callable[..., Any]] = {
+VALUES: dict[str, Callable[..., Any]] = {
+    "neg": operator.neg,
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
@@ -116,7 +111,9 @@ _VALUES: dict[str, Callable[..., Any]] = {
     "square": lambda x: x * x,
     "reciprocal": lambda x: 1 / x,
     "hypot": lambda a, b: mp.sqrt(a * a + b * b),
+    **{name: function.value for name, function in (UNARY | BINARY).items()},
 }
+"""What the ops that are smooth mean in real numbers, at the precision of `mp`."""
 
 
 def known(op: Op) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import mpmath
 import numpy as np
 
 import tensorken as tk
@@ -16,6 +15,8 @@ from tensorken_conformance.case import Case, Failure, Measured
 from tensorken_conformance.law import law
 from tensorken_conformance.laws.derivatives.bounds import certified, measured
 from tensorken_conformance.laws.derivatives.scenarios import dyadic, main_dtype, tensors, uniform
+from tensorken_conformance.oracles.elementwise import VALUES
+from tensorken_conformance.oracles.elementwise_functions import mp
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
@@ -33,55 +34,6 @@ Real = Any
 
 MODES: dict[str, Callable[[Any], Any]] = {"f": tk.derivative, "r": tk.elementwise_grad}
 """Forward and reverse mode, of elementwise functions."""
-
-
-# ---- elementwise ops, along lines ------------------------------------------------------------------------------
-
-
-def _log_of_sum(a: Real, b: Real) -> Real:
-    return mpmath.log(mpmath.exp(a) + mpmath.exp(b))
-
-
-MEANINGS: dict[str, Callable[..., Real]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b,
-    "pow": lambda a, b: a**b,
-    "neg": lambda x: -x,
-    "square": lambda x: x * x,
-    "reciprocal": lambda x: 1 / x,
-    "sqrt": mpmath.sqrt,
-    "exp": mpmath.exp,
-    "expm1": mpmath.expm1,
-    "exp2": lambda x: mpmath.mpf(2) ** x,
-    "log": mpmath.log,
-    "log1p": mpmath.log1p,
-    "log2": lambda x: mpmath.log(x) / mpmath.log(2),
-    "log10": lambda x: mpmath.log(x) / mpmath.log(10),
-    "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
-    "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
-    "logaddexp": _log_of_sum,
-    "sin": mpmath.sin,
-    "cos": mpmath.cos,
-    "tan": mpmath.tan,
-    "asin": mpmath.asin,
-    "acos": mpmath.acos,
-    "atan": mpmath.atan,
-    "atan2": mpmath.atan2,
-    "sinh": mpmath.sinh,
-    "cosh": mpmath.cosh,
-    "tanh": mpmath.tanh,
-    "sech_squared": lambda x: mpmath.sech(x) ** 2,
-    "asinh": mpmath.asinh,
-    "acosh": mpmath.acosh,
-    "atanh": mpmath.atanh,
-    "erf": mpmath.erf,
-    "erfinv": mpmath.erfinv,
-    "gaussian": lambda x: mpmath.exp(-x * x),
-    "hypot": mpmath.hypot,
-}
-"""What ops mean in real numbers; those without an entry are not smooth, or not elementwise."""
 
 
 ANY_ORDER = ("mul", "div", "pow", "reciprocal", "sqrt", "exp", "log", "sin", "tanh", "erf")
@@ -142,9 +94,7 @@ LINES: dict[str, Line] = {
         lambda s: ((s * 3.0 - 2.0) * s + 1.0) * s * s, lambda s: 3 * s**4 - 2 * s**3 + s**2, _numbers()
     ),
     "rational": Line(lambda s: (s * s + 1.0) / (s - 3.0), lambda s: (s * s + 1) / (s - 3), _numbers()),
-    "nested": Line(
-        lambda s: tk.exp(tk.sin(s) * tk.log(s + 2.0)), lambda s: (s + 2) ** mpmath.sin(s), _numbers()
-    ),
+    "nested": Line(lambda s: tk.exp(tk.sin(s) * tk.log(s + 2.0)), lambda s: (s + 2) ** mp.sin(s), _numbers()),
     "power-tower": Line(lambda s: (s + 1.0) ** (s * s), lambda s: (s + 1) ** (s * s), _numbers()),
     "matmul-cube": Line(
         lambda s, a, b: ((a + s * b) @ (a + s * b) @ (a + s * b)).sum(),
@@ -159,37 +109,35 @@ LINES: dict[str, Line] = {
         at=1.0,
     ),
     "determinant": Line(
-        lambda s, a, b: tk.linalg.det(a + s * b), lambda s, a, b: mpmath.det(a + s * b), _dominant, at=1.0
+        lambda s, a, b: tk.linalg.det(a + s * b), lambda s, a, b: mp.det(a + s * b), _dominant, at=1.0
     ),
     "inverse": Line(
         lambda s, a, b: (a + s * b).apply(OPS["inv"]).sum(), lambda s, a, b: sum((a + s * b) ** -1), _dominant
     ),
     "product": Line(
         lambda s, x, v: tk.prod(x + s * v),
-        lambda s, x, v: mpmath.fprod(_each(x, s, v)),
+        lambda s, x, v: mp.fprod(_each(x, s, v)),
         _integers((4,), (4,)),
         at=1.0,
     ),
     "logsumexp": Line(
         lambda s, x, v: tk.logsumexp(x + s * v),
-        lambda s, x, v: mpmath.log(mpmath.fsum([mpmath.exp(t) for t in _each(x, s, v)])),
+        lambda s, x, v: mp.log(mp.fsum([mp.exp(t) for t in _each(x, s, v)])),
         _numbers((4,), (4,)),
     ),
     "softmax": Line(
         lambda s, x, v: tk.softmax(x + s * v, axis=0)[0],
-        lambda s, x, v: mpmath.exp(x[0] + s * v[0]) / mpmath.fsum([mpmath.exp(t) for t in _each(x, s, v)]),
+        lambda s, x, v: mp.exp(x[0] + s * v[0]) / mp.fsum([mp.exp(t) for t in _each(x, s, v)]),
         _numbers((4,), (4,)),
     ),
     "norm": Line(
         lambda s, x, v: tk.linalg.vector_norm(x + s * v),
-        lambda s, x, v: mpmath.norm(_each(x, s, v)),
+        lambda s, x, v: mp.norm(_each(x, s, v)),
         _numbers((4,), (4,)),
     ),
     "gather-powers": Line(
         lambda s, x, v: ((x + s * v).at[1].multiply(s * s) ** 3).sum(),
-        lambda s, x, v: mpmath.fsum(
-            [(t * (s * s if i == 1 else 1)) ** 3 for i, t in enumerate(_each(x, s, v))]
-        ),
+        lambda s, x, v: mp.fsum([(t * (s * s if i == 1 else 1)) ** 3 for i, t in enumerate(_each(x, s, v))]),
         lambda rng: [uniform(rng, (3,), 1.0, 2.0), uniform(rng, (3,), 0.0, 1.0)],
     ),
 }
@@ -204,7 +152,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     dtype = main_dtype(subject)
     if dtype is None:
         return
-    names = [name for name in MEANINGS if name in OPS]
+    names = [name for name in VALUES if name in OPS]
     if subject.depth == "smoke":
         yield Case("derivatives.orders", "nested", dtype.name, detail="order-3")
         return
@@ -242,7 +190,7 @@ def orders(subject: Subject, case: Case) -> Measured:
         constants, points = [*at, *along], np.zeros(3)
 
         def meaning(s: Real, *rows: Real) -> Real:
-            return MEANINGS[case.op](*[x + s * v for x, v in zip(rows[:count], rows[count:], strict=True)])
+            return VALUES[case.op](*[x + s * v for x, v in zip(rows[:count], rows[count:], strict=True)])
 
         def function(s: Tensor, *rows: Tensor) -> Tensor:
             moved = [x + s * v for x, v in zip(rows[:count], rows[count:], strict=True)]
@@ -266,7 +214,7 @@ def orders(subject: Subject, case: Case) -> Measured:
         for k, (low, high) in enumerate(zip(within.low.reshape(-1), within.high.reshape(-1), strict=True)):
             if not below(low, exact[k]) or not below(-high, -exact[k]):
                 raise Failure(
-                    f"{case.op}: derivative {way}: expected {mpmath.nstr(exact[k], 20)}, "
+                    f"{case.op}: derivative {way}: expected {mp.nstr(exact[k], 20)}, "
                     f"which is not between {low.item()!r} and {high.item()!r}, so a rule is wrong"
                 )
     return measured(bounds)
@@ -274,18 +222,18 @@ def orders(subject: Subject, case: Case) -> Measured:
 
 def below(end: float, exact: Real) -> bool:
     """Whether a bound is not above a number that is known to DIGITS / 2 digits."""
-    with mpmath.workdps(DIGITS):
-        return bool(mpmath.mpf(float(end)) <= exact + (1 + abs(exact)) * mpmath.mpf(10) ** (-DIGITS // 2))
+    with mp.workdps(DIGITS):
+        return bool(mp.mpf(float(end)) <= exact + (1 + abs(exact)) * mp.mpf(10) ** (-DIGITS // 2))
 
 
 def closed_form(meaning: Callable[..., Real], at: float, constants: Sequence[Any], order: int) -> Real:
     """The derivative of a function of real numbers, from differences with twice the digits that are asked for."""
-    with mpmath.workdps(DIGITS):
+    with mp.workdps(DIGITS):
         given = [_as_real(np.asarray(x, np.float64)) for x in constants]
-        return mpmath.diff(lambda s: meaning(s, *given), mpmath.mpf(at), order)
+        return mp.diff(lambda s: meaning(s, *given), mp.mpf(at), order)
 
 
 def _as_real(x: Array) -> Any:
     if x.ndim == 2:
-        return mpmath.matrix(x.tolist())
-    return mpmath.mpf(float(x)) if x.ndim == 0 else [mpmath.mpf(v) for v in x.tolist()]
+        return mp.matrix(x.tolist())
+    return mp.mpf(float(x)) if x.ndim == 0 else [mp.mpf(v) for v in x.tolist()]
