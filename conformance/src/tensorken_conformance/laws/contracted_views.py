@@ -12,7 +12,8 @@ from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.operands import chains, reductions
 from tensorken_conformance.oracles import exact
-from tensorken_conformance.oracles.bounds import FORMATS, Arithmetic
+from tensorken_conformance.oracles.bounds import Arithmetic
+from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS

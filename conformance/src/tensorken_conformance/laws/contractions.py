@@ -13,7 +13,8 @@ from tensorken_conformance.case import Case, Failure, Measured, Unsupported
 from tensorken_conformance.law import law
 from tensorken_conformance.operands import reductions, shapes, terms
 from tensorken_conformance.oracles import exact, rounded
-from tensorken_conformance.oracles.bounds import FORMATS, Arithmetic, Array, Dyadic
+from tensorken_conformance.oracles.bounds import Arithmetic, Array, Dyadic
+from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS

@@ -178,7 +178,9 @@ def flushed_to_zero(values: Array, dtype: DType) -> Array:
     """
     if values.dtype.kind != "f":
         return values
-    return np.where(np.abs(values) < FORMATS[dtype].tiny, np.copysign(np.zeros_like(values), values), values)
+    return np.where(
+        np.abs(values) < FORMATS[dtype.name].tiny, np.copysign(np.zeros_like(values), values), values
+    )
 
 
 # ---- the law -----------------------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ def numbers(subject: Subject, op: Op, dtype: DType) -> Array:
         some: list[Any] = [0, 1, -1, 2, -3, 7, bits - 1, bits, low, high]
         some += [rng.randint(low, high) for _ in range(COUNT - len(some))]
         return np.array(some, dtype.name)
-    form = FORMATS[dtype]
+    form = FORMATS[dtype.name]
     inf = float("inf")
     some = [0.5, 2.0, -1.0, 0.0, -0.0, inf, -inf, float("nan"), 1.0, -3.0, form.max]
     some += [points.ordinary(op, form, rng) for _ in range(COUNT - len(some))]

@@ -15,7 +15,8 @@ from tensorken_conformance.law import law
 from tensorken_conformance.operands import reductions, terms
 from tensorken_conformance.operands.shapes import fitted, operand
 from tensorken_conformance.oracles import exact
-from tensorken_conformance.oracles.bounds import FORMATS, Arithmetic, Array, Dyadic, gamma
+from tensorken_conformance.oracles.bounds import Arithmetic, Array, Dyadic, gamma
+from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.language.op import OPS

@@ -30,7 +30,7 @@ def places(name: str, form: Format) -> Places:
         "exp": (((under, over), (-1.0, 1.0)), (over, low, under, bits, -bits)),
         "exp2": (
             ((under / log2, over / log2), (-1.0, 1.0)),
-            (form.limit, form.least, form.least - 1.0, low / log2),
+            (form.top, form.least, form.least - 1.0, low / log2),
         ),
         "expm1": (((-1.0, 1.0), (-bits - 2.0, over)), (over, -bits, log2 / 2, -log2 / 2, bits)),
         "sigmoid": (((-2.0, 2.0), (under, bits + 4.0)), (low, under, bits, -over)),
@@ -87,7 +87,7 @@ def ordinary(op: Op, form: Format, rng: random.Random) -> float:
         elif way < 6:
             value = _near(rng.choice(around), form, rng)
         else:
-            exponent = rng.randrange(form.least // 2, form.limit // 2)
+            exponent = rng.randrange(form.least // 2, form.top // 2)
             value = rng.choice((-1, 1)) * math.ldexp(rng.uniform(1.0, 2.0), exponent)
         if low <= value <= high:
             return value
@@ -130,9 +130,7 @@ def extremes(op: Op, form: Format, rng: random.Random) -> list[float]:
     ]
     for point in places(op.name, form)[1]:
         found += _steps(point, form) if point else []
-    huge = [
-        math.ldexp(rng.uniform(1.0, 2.0), rng.randrange(form.limit // 2, form.limit - 1)) for _ in range(12)
-    ]
+    huge = [math.ldexp(rng.uniform(1.0, 2.0), rng.randrange(form.top // 2, form.top - 1)) for _ in range(12)]
     found += [1e22, 2.0**120, *huge, *[-v for v in huge[:4]]]
     return [v for v in found if abs(v) <= top]
 

@@ -158,7 +158,7 @@ def _of_ints(op: Op, dtype: DType, value_class: str, count: int, arity: int, rng
 def _of_floats(
     op: Op, dtype: DType, value_class: str, count: int, arity: int, rng: random.Random
 ) -> list[Row]:
-    form = FORMATS[dtype]
+    form = FORMATS[dtype.name]
     fit = _fitter(dtype)
     ordinary = [fit(points.ordinary(op, form, rng)) for _ in range(16)]
     tiny, least, top = form.tiny, form.smallest, form.max

@@ -7,7 +7,6 @@ them are exact.  The theorems are those of N. J. Higham, "Accuracy and Stability
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,71 +16,13 @@ from typing import Any
 import numpy as np
 
 from tensorken_conformance import limits
+from tensorken_conformance.oracles.rounding import FORMATS, Format, power_of_two
 from tensorken_core.language.capabilities import Capabilities
 
 Array = np.ndarray[Any, Any]
 
 GUARD = 64
 """How many bits more than it has a bound gets before it is divided, so that rounding it up costs nothing."""
-
-
-# ---- formats -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A binary format.
-
-    Attributes:
-        precision: the bits of a significand.
-        least: the exponent of the least positive number, which is subnormal.
-        top: the exponent of the power of two above the largest number.
-
-    >>> FORMATS["float32"].unit == Fraction(1, 2**24), float(FORMATS["float16"].largest)
-    (True, 65504.0)
-    """
-
-    precision: int
-    least: int
-    top: int
-
-    @property
-    def unit(self) -> Fraction:
-        """The unit roundoff: half the distance from 1 to the next larger number."""
-        return Fraction(1, 2**self.precision)
-
-    @property
-    def subnormal(self) -> Fraction:
-        """The least positive number."""
-        return _power(self.least)
-
-    @property
-    def normal(self) -> Fraction:
-        """The least positive number that is not subnormal."""
-        return _power(self.least + self.precision - 1)
-
-    @property
-    def largest(self) -> Fraction:
-        """The largest finite number."""
-        return _power(self.top) * (1 - self.unit)
-
-    @property
-    def overflow(self) -> Fraction:
-        """From here on numbers are rounded to infinity: half a unit above the largest."""
-        return _power(self.top) * (1 - self.unit / 2)
-
-
-FORMATS = {
-    "float16": Format(11, -24, 16),
-    "float32": Format(24, -149, 128),
-    "float64": Format(53, -1074, 1024),
-}
-"""IEEE 754's binary16, binary32 and binary64."""
-
-
-@functools.cache
-def _power(exponent: int) -> Fraction:
-    return Fraction(2) ** exponent
 
 
 # ---- exact numbers -----------------------------------------------------------------------------------------
@@ -203,11 +144,11 @@ class Dyadic:
 
     def fraction(self, index: Any = ()) -> Fraction:
         """One of the numbers."""
-        return Fraction(self.integers[index]) * _power(self.exponent)
+        return Fraction(self.integers[index]) * power_of_two(self.exponent)
 
     def fractions(self) -> Array:
         """All of them."""
-        scale = _power(self.exponent)
+        scale = power_of_two(self.exponent)
         return _objects(np.frompyfunc(lambda n: Fraction(n) * scale, 1, 1)(self.integers))
 
 

@@ -28,7 +28,7 @@ def cast(values: Array, dtype: DType) -> Array:
     """
     if dtype.kind != "float" or values.dtype.kind == "b":
         return numbers(values.tolist(), dtype)
-    form = FORMATS[dtype]
+    form = FORMATS[dtype.name]
     results = []
     for value in values.tolist():
         if isinstance(value, int):

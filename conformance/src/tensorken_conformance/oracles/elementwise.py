@@ -94,12 +94,12 @@ def overflows(op: Op, dtype: DType, point: tuple[float, ...], units: int) -> boo
     >>> overflows(OPS["exp"], float32, (89.0,), 3), overflows(OPS["mul"], float32, (2.0**64, 2.0**64), 3)
     (True, False)
     """
-    form = FORMATS[dtype]
+    form = FORMATS[dtype.name]
     mp.prec = 200
     if op.name not in VALUES:
         return False
     value = VALUES[op.name](*(point if op.name in BINARY else map(mp.mpf, point)))
-    return bool(abs(value) > mp.ldexp(1 + units * mp.ldexp(1, 1 - form.precision), form.limit))
+    return bool(abs(value) > mp.ldexp(1 + units * mp.ldexp(1, 1 - form.precision), form.top))
 
 
 VALUES: dict[str, Callable[..., Any]] = {
@@ -152,7 +152,7 @@ def _dtype_of(column: Array, dtype: DType) -> DType:
 
 
 def _rounded(function: Unary | Binary, dtype: DType, rows: tuple[Array, ...]) -> Array:
-    form, name = FORMATS[dtype], dtype.name
+    form, name = FORMATS[dtype.name], dtype.name
     points = list(zip(*[column.tolist() for column in rows], strict=True))
     if dtype is float64 or function.estimate is None:
         return np.array([exactly(function, point, form) for point in points], name)
@@ -306,7 +306,7 @@ def _nextafter(dtype: DType, a: Array, b: Array) -> Array:
 
 def _hypot(dtype: DType, a: Array, b: Array) -> Array:
     pairs = zip(a.tolist(), b.tolist(), strict=True)
-    return np.array([_hypotenuse(p, q, FORMATS[dtype]) for p, q in pairs], dtype.name)
+    return np.array([_hypotenuse(p, q, FORMATS[dtype.name]) for p, q in pairs], dtype.name)
 
 
 def _hypotenuse(a: float, b: float, form: Format) -> float | None:

@@ -273,9 +273,8 @@ def exactly(function: Unary | Binary, operands: tuple[float, ...], form: Format)
     Ziv's strategy: more and more bits, until all that the value may be rounds to one number (A. Ziv, "Fast evaluation
     of elementary mathematical functions with correctly rounded last bit", 1991).
 
-    >>> from tensorken_core.language.dtypes import float32
     >>> from tensorken_conformance.oracles.rounding import FORMATS
-    >>> exactly(UNARY["exp"], (2.0**-24,), FORMATS[float32])
+    >>> exactly(UNARY["exp"], (2.0**-24,), FORMATS["float32"])
     1.0000001192092896
     """
     fact = function.fact(*operands)

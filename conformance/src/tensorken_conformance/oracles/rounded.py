@@ -11,7 +11,6 @@ from tensorken_conformance.operands import terms
 from tensorken_conformance.oracles.bounds import Array
 from tensorken_conformance.oracles.rounding import FORMATS, nearest
 from tensorken_conformance.subject import Subject
-from tensorken_core.language.dtypes import DTYPES
 
 
 def declared(subject: Subject, case: Case) -> bool:
@@ -44,7 +43,7 @@ def require(
     >>> require("sum", "float32", whole, 0, np.float32([2**25, 2**25]), np.array([True, True])).ulp
     0.0
     """
-    form = FORMATS[DTYPES[dtype]]
+    form = FORMATS[dtype]
     found = np.frompyfunc(lambda n, e: nearest(int(n), int(e), form, error), 2, 1)(integers, exponents)
     expected = np.array(found, object, ndmin=0)
     known = np.asarray(np.frompyfunc(lambda value: value is not None, 1, 1)(expected), bool)

@@ -6,10 +6,16 @@ zero keeps the sign of what underflowed.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
-from tensorken_core.language.dtypes import DType, float16, float32, float64
+
+@functools.cache
+def power_of_two(exponent: int) -> Fraction:
+    """2**exponent, exactly."""
+    return Fraction(2) ** exponent
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,39 +24,64 @@ class Format:
 
     Attributes:
         precision: the bits of a significand, the hidden one counted.
-        least: the smallest positive number is 2**least.
-        limit: every finite number is below 2**limit.
+        least: the exponent of the smallest positive number, which is subnormal.
+        top: the exponent of the power of two above the largest number.
+
+    >>> FORMATS["float32"].unit == Fraction(1, 2**24), FORMATS["float16"].max
+    (True, 65504.0)
     """
 
     precision: int
     least: int
-    limit: int
+    top: int
+
+    @property
+    def unit(self) -> Fraction:
+        """The unit roundoff: half the distance from 1 to the next larger number."""
+        return Fraction(1, 2**self.precision)
+
+    @property
+    def subnormal(self) -> Fraction:
+        """The smallest positive number."""
+        return power_of_two(self.least)
+
+    @property
+    def normal(self) -> Fraction:
+        """The smallest positive number that is not subnormal."""
+        return power_of_two(self.least + self.precision - 1)
+
+    @property
+    def largest(self) -> Fraction:
+        """The largest finite number."""
+        return power_of_two(self.top) * (1 - self.unit)
+
+    @property
+    def overflow(self) -> Fraction:
+        """From here on numbers are rounded to infinity: half a unit above the largest."""
+        return power_of_two(self.top) * (1 - self.unit / 2)
 
     @property
     def max(self) -> float:
-        """The largest number.
-
-        >>> FORMATS[float16].max
-        65504.0
-        """
-        return math.ldexp(2.0 - 2.0 ** (1 - self.precision), self.limit - 1)
+        """The largest number, as a float."""
+        return float(self.largest)
 
     @property
     def tiny(self) -> float:
-        """The smallest normal number."""
-        return math.ldexp(1.0, self.least + self.precision - 1)
+        """The smallest normal number, as a float."""
+        return float(self.normal)
 
     @property
     def smallest(self) -> float:
-        """The smallest number, a subnormal one."""
-        return math.ldexp(1.0, self.least)
+        """The smallest number, as a float."""
+        return float(self.subnormal)
 
 
-FORMATS: dict[DType, Format] = {
-    float16: Format(11, -24, 16),
-    float32: Format(24, -149, 128),
-    float64: Format(53, -1074, 1024),
+FORMATS = {
+    "float16": Format(11, -24, 16),
+    "float32": Format(24, -149, 128),
+    "float64": Format(53, -1074, 1024),
 }
+"""IEEE 754's binary16, binary32 and binary64."""
 
 
 def nearest(n: int, e: int, form: Format, error: int | None = None) -> float | None:
@@ -65,7 +96,7 @@ def nearest(n: int, e: int, form: Format, error: int | None = None) -> float | N
     Returns:
         None if the error leaves open which number is the nearest.
 
-    >>> nearest(2**24 + 1, 0, FORMATS[float32]), nearest(2**24 + 1, 0, FORMATS[float32], 1)
+    >>> nearest(2**24 + 1, 0, FORMATS["float32"]), nearest(2**24 + 1, 0, FORMATS["float32"], 1)
     (16777216.0, None)
     """
     size = abs(n)
@@ -85,5 +116,5 @@ def nearest(n: int, e: int, form: Format, error: int | None = None) -> float | N
         e += dropped
     elif error:
         return None
-    result = math.ldexp(kept, e) if kept.bit_length() + e <= form.limit else math.inf
+    result = math.ldexp(kept, e) if kept.bit_length() + e <= form.top else math.inf
     return -result if n < 0 else result
