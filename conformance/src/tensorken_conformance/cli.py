@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import importlib
 import os
 import signal
 import sys
@@ -270,25 +271,20 @@ def _journal(path: str | None, files: dict[str, str]) -> Journal | None:
 
 def rendered(report: Report, form: str, file: str) -> str:
     """A report in one of the forms; a badge is a picture if its file is one."""
-    if form == "json":
-        from tensorken_conformance.report.serial import to_json
+    module, name = _MADE_BY["svg" if form == "badge" and file.lower().endswith(".svg") else form]
+    text: str = getattr(importlib.import_module(f"tensorken_conformance.report.{module}"), name)(report)
+    return text
 
-        return to_json(report)
-    if form == "html":
-        from tensorken_conformance.report.page import to_page
 
-        return to_page(report)
-    if form == "junit":
-        from tensorken_conformance.report.junit import to_junit
-
-        return to_junit(report)
-    if form == "markdown":
-        from tensorken_conformance.report.markdown import to_markdown
-
-        return to_markdown(report)
-    from tensorken_conformance.report.badge import to_shields, to_svg
-
-    return to_svg(report) if file.lower().endswith(".svg") else to_shields(report)
+_MADE_BY = {
+    "json": ("serial", "to_json"),
+    "html": ("page", "to_page"),
+    "junit": ("junit", "to_junit"),
+    "markdown": ("markdown", "to_markdown"),
+    "badge": ("badge", "to_shields"),
+    "svg": ("badge", "to_svg"),
+}
+"""The module and the function for each form, which are only loaded where one is asked for."""
 
 
 class Progress:
@@ -325,13 +321,20 @@ class Progress:
 # ---- the other commands ------------------------------------------------------------------------------------
 
 
+@contextlib.contextmanager
+def _refusing(*errors: type[Exception]) -> Iterator[None]:
+    """Take these errors for what is wrong with the arguments."""
+    try:
+        yield
+    except errors as error:
+        raise RunError(str(error)) from error
+
+
 def _selftest(options: argparse.Namespace) -> int:
     from tensorken_conformance.selftest.proof import run as prove
 
-    try:
+    with _refusing(ValueError):
         return prove(seeds=options.seeds, deep=options.deep, select=options.select, tell=say).status
-    except ValueError as error:
-        raise RunError(str(error)) from error
 
 
 def _repro(options: argparse.Namespace) -> int:
@@ -339,12 +342,9 @@ def _repro(options: argparse.Namespace) -> int:
     from tensorken_conformance.running.plan import PlanError
     from tensorken_core.errors import BackendError
 
-    try:
-        status, text = repeated(
-            options.case, options.backend, options.seed, dict(options.backend_option), options.depth
-        )
-    except (PlanError, BackendError, ValueError) as error:
-        raise RunError(str(error)) from error
+    given = options.case, options.backend, options.seed, dict(options.backend_option), options.depth
+    with _refusing(PlanError, BackendError, ValueError):
+        status, text = repeated(*given)
     say(text)
     return status
 
@@ -353,10 +353,8 @@ def _explain(options: argparse.Namespace) -> int:
     from tensorken_conformance.answers import explained
     from tensorken_conformance.running.plan import PlanError
 
-    try:
+    with _refusing(PlanError):
         say(explained(options.law))
-    except PlanError as error:
-        raise RunError(str(error)) from error
     return 0
 
 
@@ -364,10 +362,8 @@ def _missing(options: argparse.Namespace) -> int:
     from tensorken_conformance.answers import lacking
     from tensorken_core.errors import BackendError
 
-    try:
+    with _refusing(BackendError):
         say(lacking(options.backend, dict(options.backend_option)))
-    except BackendError as error:
-        raise RunError(str(error)) from error
     return 0
 
 
@@ -376,10 +372,8 @@ def _diff(options: argparse.Namespace) -> int:
     from tensorken_conformance.report.journal import load_either
     from tensorken_conformance.report.serial import ReportError
 
-    try:
+    with _refusing(ReportError):
         found = compare(load_either(options.old), load_either(options.new), slower=options.slower)
-    except ReportError as error:
-        raise RunError(str(error)) from error
     say(found.text)
     return found.status
 
@@ -392,10 +386,8 @@ def _matrix(options: argparse.Namespace) -> int:
     from tensorken_conformance.report.terminal import several_to_text
 
     _check_files([file for file in (options.markdown, options.html) if file])
-    try:
+    with _refusing(ReportError):
         reports = [load_either(path) for path in options.reports]
-    except ReportError as error:
-        raise RunError(str(error)) from error
     if options.markdown:
         write(options.markdown, several_to_markdown(reports))
     if options.html:
@@ -408,10 +400,8 @@ def _matrix(options: argparse.Namespace) -> int:
 def _new(options: argparse.Namespace) -> int:
     from tensorken_conformance.template import create
 
-    try:
+    with _refusing(ValueError, OSError):
         written = create(options.name, options.folder)
-    except (ValueError, OSError) as error:
-        raise RunError(str(error)) from error
     for path in written:
         say(str(path))
     return 0

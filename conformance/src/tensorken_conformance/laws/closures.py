@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,6 @@ import tensorken as tk
 from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.subject import Array, Subject
-from tensorken_core.errors import RetraceWarning
 from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.tensor import Tensor
@@ -134,12 +132,10 @@ def closures(subject: Subject, case: Case) -> None:
             np.array([random.randint(low, low + 3) for _ in range(count)]).reshape(shape) for low in (1, -3)
         ]
         pairs = [_tensors(subject, pair, dtype) for pair in _alike(random, shape)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RetraceWarning)  # each of the functions is another
-            if case.detail == "traced":
-                _of_one_function(subject, case, way, xs, pairs, dtype)
-            else:
-                _of_several(subject, case, way, xs, pairs, dtype)
+        if case.detail == "traced":
+            _of_one_function(subject, case, way, xs, pairs, dtype)
+        else:
+            _of_several(subject, case, way, xs, pairs, dtype)
         for i, (arrays, tensors) in enumerate(pairs):
             for array, x in zip(arrays, tensors, strict=True):
                 _agree(subject, x, array, f"{case.op}: a tensor of pair {i} that was closed over")

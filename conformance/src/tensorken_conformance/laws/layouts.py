@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,6 @@ from tensorken_conformance.operands.samples import kinds_of
 from tensorken_conformance.oracles import elementwise as oracle, exact, ulp
 from tensorken_conformance.oracles.rounding import FORMATS
 from tensorken_conformance.subject import Array, Subject
-from tensorken_core.errors import RetraceWarning
 from tensorken_core.language.dtypes import DTYPES, DType, int32
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.raw import RawTensor
@@ -285,9 +283,7 @@ def _compiled(
 
     run = tensorken.jit(program)
     calls = [[x for one in some for x in sources(one)]] if written else [sources(one) for one in some]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RetraceWarning)  # each case has programs of its own
-        return [subject.read(y) for given in calls for y in run(*given, *fixed)]
+    return [subject.read(y) for given in calls for y in run(*given, *fixed)]
 
 
 def _agree(subject: Subject, case: Case, one: Round, got: Array, want: Array, way: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,6 @@ from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.subject import Array, Subject
 from tensorken_core import tree
-from tensorken_core.errors import RetraceWarning
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.tensor.tensor import Tensor
 
@@ -199,22 +197,20 @@ def loops(subject: Subject, case: Case) -> None:
         with tk.disable_jit():
             return _read(subject, transform(loop.run, tensors(values)))
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RetraceWarning)
-        if not batched:
-            got = _read(subject, transform(loop.run, tensors(arrays)))
-            _agree(case, got, one_by_one(arrays), arrays)
-            return
-        for places in SUBSETS:
-            own = [x if i in places else x[0] for i, x in enumerate(arrays[:3])]
-            axes = tuple([0 if i in places else None for i in range(3)])
-            run = tk.vmap(lambda *xs: transform(loop.run, xs), axes)
-            compiled = tk.jit(run) if case.detail == "jit-of-vmap" else run
-            got = _read(subject, compiled(*tensors(own)))
-            examples = [
-                one_by_one([x[k] if i in places else x for i, x in enumerate(own)]) for k in range(EXAMPLES)
-            ]
-            _agree(case, got, [np.stack(parts) for parts in zip(*examples, strict=True)], own)
+    if not batched:
+        got = _read(subject, transform(loop.run, tensors(arrays)))
+        _agree(case, got, one_by_one(arrays), arrays)
+        return
+    for places in SUBSETS:
+        own = [x if i in places else x[0] for i, x in enumerate(arrays[:3])]
+        axes = tuple([0 if i in places else None for i in range(3)])
+        run = tk.vmap(lambda *xs: transform(loop.run, xs), axes)
+        compiled = tk.jit(run) if case.detail == "jit-of-vmap" else run
+        got = _read(subject, compiled(*tensors(own)))
+        examples = [
+            one_by_one([x[k] if i in places else x for i, x in enumerate(own)]) for k in range(EXAMPLES)
+        ]
+        _agree(case, got, [np.stack(parts) for parts in zip(*examples, strict=True)], own)
 
 
 def _read(subject: Subject, found: Any) -> list[Array]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -14,7 +13,6 @@ from tensorken_conformance.operands import chains
 from tensorken_conformance.oracles import exact
 from tensorken_conformance.programs.variations import VARIATIONS, Call, Numbers
 from tensorken_conformance.subject import Subject
-from tensorken_core.errors import RetraceWarning
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.tensor.tensor import Tensor
 
@@ -66,9 +64,7 @@ def _called(subject: Subject, case: Case, call: Call, says: str) -> list[Tensor]
     rest = zip(arrays[1:], dtypes[1:], strict=True)
     xs = [first, *[first if call.same else subject.tensor(x, d, subject.stack) for x, d in rest]]
     view = first.flip((0,)) if call.donated else None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RetraceWarning)  # to be traced for many kinds is what this is about
-        found = call.run(*xs, *call.statics)
+    found = call.run(*xs, *call.statics)
     results = [*found] if isinstance(found, tuple | list) else [found]
     _agree(subject, case, call, results, says)
     for i, (x, values) in enumerate(zip(xs, arrays, strict=True)):

@@ -8,7 +8,6 @@ expected comes from numpy, where numpy decides; the sign of a NaN counts for not
 from __future__ import annotations
 
 import random
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,6 @@ from tensorken_conformance.case import Case, Failure
 from tensorken_conformance.law import law
 from tensorken_conformance.oracles import ulp
 from tensorken_conformance.subject import Array, Depth, Subject, put
-from tensorken_core.errors import RetraceWarning
 from tensorken_core.language.dtypes import DTYPES, DType, float32, int32
 from tensorken_core.tensor.tensor import Tensor
 
@@ -393,9 +391,7 @@ def _exact(values: Array) -> bool:
 
 
 def _jitted(function: Callable[..., Any], tensors: Sequence[Tensor]) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RetraceWarning)  # each function is another
-        return tk.jit(lambda *xs: function(*xs))(*tensors)
+    return tk.jit(lambda *xs: function(*xs))(*tensors)
 
 
 def _agree(what: str, got: Array, expected: Array, free: Array, xs: Sequence[Array]) -> None:

@@ -1,4 +1,4 @@
-"""values.workgroups: tensors of more elements than a GPU starts threads for at once come out right to the last."""
+"""values.workgroups, values.tiles: results of more elements than a device computes at once are right to the last."""
 
 from __future__ import annotations
 
@@ -118,20 +118,22 @@ def params_of(subject: Subject, op: str, dtype: str) -> tuple[Any, ...] | None:
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Each op in one dtype, in the deep run in all that it takes; none in the quick run."""
-    if subject.depth == "smoke":
-        return
-    names = [dtype.name for dtype in subject.dtypes()]
-    preferred = sorted(names, key=("float32", "float64", "int32", "int64", "float16", "bool").index)
-    for op, large in LARGE.items():
-        if large.indices and "int32" not in names:
-            continue
-        found = [dtype for dtype in preferred if taken(subject, op, dtype)]
-        for dtype in found if subject.depth == "deep" else found[:1]:
+    for op in LARGE:
+        for dtype in dtypes_for(subject, op):
             yield Case("values.workgroups", op, dtype, str(WORKGROUPS))
+
+
+def dtypes_for(subject: Subject, op: str) -> list[str]:
+    """The first dtype that an op takes here, in the deep run all; none in the quick run."""
+    order = ("float32", "float64", "int32", "int64", "float16", "bool")
+    found = [name for name in order if name in subject.capabilities.dtypes and taken(subject, op, name)]
+    return {"smoke": [], "deep": found}.get(subject.depth, found[:1])
 
 
 def taken(subject: Subject, op: str, dtype: str) -> bool:
     """Whether an op takes the operands that it has here in a dtype."""
+    if LARGE[op].indices and "int32" not in subject.capabilities.dtypes:
+        return False
     params = params_of(subject, op, dtype)
     count = LARGE[op].count - LARGE[op].indices
     beside = (DTYPES["int32"],) * LARGE[op].indices
@@ -149,3 +151,46 @@ def workgroups(subject: Subject, case: Case) -> None:
         expected = large.expected(*values, *params)
     result = subject.run(OPS[case.op], operands, params)
     exact.agree(subject, result, expected, f"{case.op} of {case.dtype} {values[0].shape}")
+
+
+# ---- products of matrices ----------------------------------------------------------------------------------
+
+
+SIZES = {
+    "few-rows": (16, 7, 128, 74),
+    "few-columns": (16, 74, 128, 7),
+    "odd": (2, 77, 83, 85),
+    "thin": (9, 13, 600, 15),
+    "long-few-rows": (1, 7, 4099, 38),
+    "long-few-columns": (1, 38, 4099, 7),
+}
+"""Matrices in the batch, rows, elements of each sum, and columns: a million products each.
+
+With as many, devices compute tiles of the result, or add up parts of long sums; the tiles divide none of these sides.
+"""
+
+
+def tiled(subject: Subject) -> Iterator[Case]:
+    """Each in one dtype, in the deep run in all that there are; none in the quick run."""
+    for dtype in dtypes_for(subject, "fused_multiply_add"):
+        for sizes in SIZES:
+            yield Case("values.tiles", "fused_multiply_add", dtype, sizes)
+
+
+@law("values.tiles", tiled, level=2, needs=exact.needs_of)
+def tiles(subject: Subject, case: Case) -> None:
+    """Products of matrices that are large, and of many or few rows and columns, are exact where no order rounds."""
+    batch, rows, inner, columns = SIZES[case.shape]
+    rng = np.random.default_rng(subject.random(case).getrandbits(32))
+    shape = (
+        batch,
+        inner,
+        rows + columns,
+    )  # whole numbers, of which three of four are zero: even float16 has all sums
+    both = np.asarray(rng.integers(-3, 4, shape) * (rng.integers(0, 4, shape) == 0), case.dtype)
+    a, b = both[:, :, :rows].transpose(0, 2, 1), both[:, :, rows:]
+    operands = [subject.tensor(x, DTYPES[case.dtype]) for x in (a[..., None], b[:, None])]
+    result = subject.run(OPS[case.op], operands, ((2,),))
+    expected = (a.astype(np.float64) @ b.astype(np.float64)).astype(case.dtype)[:, :, None]
+    says = f"{case.op} of {case.dtype} {rows}x{inner} and {inner}x{columns}, {batch} of each"
+    exact.agree(subject, result, expected, says)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 import traceback
+import warnings
 from collections.abc import Collection, Container, Iterable, Iterator
 
 from tensorken_conformance.case import Case, Failure, Measured, Result, Status, Unsupported, script_of
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.subject import Subject
-from tensorken_core.errors import TensorkenError
+from tensorken_core.errors import RetraceWarning, TensorkenError
 from tensorken_core.language.dtypes import DTYPES
 
 HOST_LAWS = "host"
@@ -65,7 +66,11 @@ def examine(subject: Subject, law: Law, case: Case, failed: Container[str] = ())
     says = ""
     script: tuple[str, ...] = ()
     try:
-        measured = law.check(subject, case)
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", RetraceWarning
+            )  # laws compile many functions, each but a few times
+            measured = law.check(subject, case)
     except Unsupported as outcome:
         status, says = (
             ("unsupported", str(outcome))
