@@ -19,7 +19,6 @@ import tensorken as tk
 from conformance.tests.examining import results
 from tensorken_conformance.case import Case, Failure, Result
 from tensorken_conformance.laws import programs as laws
-from tensorken_conformance.programs.drawing import search
 from tensorken_conformance.programs.judging import Tally, Wrong, judge
 from tensorken_conformance.programs.program import Leaf, Program, Step, joined
 from tensorken_conformance.programs.stateful import run_lifetimes

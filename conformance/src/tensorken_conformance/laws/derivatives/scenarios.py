@@ -167,7 +167,7 @@ def constant_ops(subject: Subject) -> Iterator[tuple[Scenario, DType]]:
 
 
 def _ops() -> Iterator[Scenario]:
-    for number, op in enumerate(op for op in OPS.values() if op.differentiable):
+    for number, op in enumerate(op for op in OPS.values() if op.differentiable and op.higher_order is None):
         samples = samples_of(op)
         last = max(samples, key=_weight)
         for sample in samples:
