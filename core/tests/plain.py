@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorken.compilation.jit.call_op import CALL
-
+from tensorken.compilation.call_op import CALL
 from tensorken.control_flow.carries import CARRY
 from tensorken.control_flow.cond_op import COND
 from tensorken.control_flow.scan_op import SCAN

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tensorken_conformance.report.journal import Journal
     from tensorken_conformance.report.model import Report
 
-WRONG = 1
 USAGE = 2
 INTERRUPTED = 130
 

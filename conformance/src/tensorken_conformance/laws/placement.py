@@ -365,7 +365,7 @@ def targets_of(pattern: str, count: int, key: str) -> tuple[Array, int]:
     if pattern == "last":
         return np.full(count, 2), 3
     if pattern == "none":
-        return np.arange(count), count + 2 if count else 0
+        return np.arange(count), count + 2
     size = 2 * count + 1 if pattern == "more" else (count + 1) // 2
     return (rng.integers(0, size, count) if count else np.arange(0)), size
 
@@ -381,7 +381,7 @@ def _indexed(x: Operand) -> Iterator[Trial]:
     kind, key = x.case.detail or "int32", f"{x.subject.seed} {x.case.shape}"
     params: tuple[Any, ...]
     for axis, count in enumerate(x.values.shape):
-        for pattern in PATTERNS[kind] if x.case.detail else ("reversed", "repeated"):
+        for pattern in PATTERNS[kind] if x.case.detail else ("reversed", "repeated", "none"):
             if x.case.op == "gather":
                 indices, params = indices_of(pattern, count, key), (axis,)
                 expected = values_at(x.values, indices, axis)

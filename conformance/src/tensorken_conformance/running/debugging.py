@@ -13,7 +13,7 @@ from tensorken_conformance.running.loading import load
 from tensorken_conformance.running.plan import PlanError, law_named
 from tensorken_conformance.running.worker import examined
 from tensorken_conformance.subject import Depth, Subject
-from tensorken_core.host.discovery import suggested
+from tensorken_core.host.discovery import close_matches, suggested
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
