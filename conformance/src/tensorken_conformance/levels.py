@@ -67,6 +67,7 @@ def level_of(results: Iterable[Result], capabilities: Capabilities) -> Level | N
     case that fails as expected counts as failed here: an expectation excuses the run, and earns no level.  What
     level 1 demands must not be declared unsupported.  A backend that declares no dtypes has no level.
 
+    >>> from tensorken_conformance.case import Case
     >>> good = Result(Case("host.probe", "load"), "passed", level=0)
     >>> level_of([good], Capabilities(dtypes=("float32",)))
     Level(number=0, symbolic=False)
