@@ -29,8 +29,9 @@ import tensorken as tk  # noqa: E402
 from tensorken.programs.passes.pipeline import steps  # noqa: E402
 from tensorken_core.rewriting.fuse import Fuse  # noqa: E402
 from tensorken_numpy.backend import Numpy  # noqa: E402
-from tensorken_numpy.compiled.emission import Emitter  # noqa: E402
-from tensorken_numpy.compiled.memory import memory  # noqa: E402
+from tensorken_numpy.compiled.emitter import Emitter  # noqa: E402
+from tensorken_numpy.compiled.function import write_function  # noqa: E402
+from tensorken_numpy.compiled.memory import aligned_memory  # noqa: E402
 from tensorken_numpy.compiled.program import planned  # noqa: E402
 
 SIZES = (1_000, 10_000, 100_000)
@@ -114,13 +115,13 @@ def stages(function: Function, operands: Any) -> Iterator[tuple[str, float, int]
     emitter = Emitter(BACKEND.raw, program, units, small)
     yield "lifetimes", time.process_time() - start, count
     start = time.process_time()
-    emitter.write(arrays)
+    write_function(emitter, arrays)
     yield "emission and memory", time.process_time() - start, count
     start = time.process_time()
     code = emitter.source.code()
     yield "Python's compiler", time.process_time() - start, count
     start = time.process_time()
-    emitter.source.instance(code, memory(emitter.planner.size))
+    emitter.source.instance(code, aligned_memory(emitter.planner.size))
     yield "binding", time.process_time() - start, count
 
 

@@ -1,4 +1,4 @@
-"""The logarithm of a sum of powers goes by rows, block by block, and rows of every kind come out right in one array."""
+"""logsumexp computes rows block by block, and rows of every kind are right in one array."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LENGTH = 40
 
 
 def rows(dtype: str) -> Any:
-    """Rows whose powers overflow, vanish or do neither; with infinities and NaN; with results near 0."""
+    """Rows whose exponentials overflow, underflow or do neither; with infinities and NaN; with results near 0."""
     rng = np.random.default_rng(0)
     kinds: list[Any] = [
         rng.normal(0, 1, LENGTH),
@@ -38,7 +38,7 @@ def rows(dtype: str) -> Any:
 
 
 def exact(row: Any) -> float:
-    """In Python's floats, with nothing lost where the result is small."""
+    """In Python's floats, without cancellation where the result is small."""
     values = [float(v) for v in row]
     if any(v != v for v in values):
         return math.nan
@@ -63,7 +63,9 @@ def check(x: Any, found: Any, axis: int) -> None:
 
 @each_of(("dtype", "count"), [(dtype, n) for dtype in ("float16", "float32", "float64") for n in (1, 3, 200)])
 def test_rows_of_every_kind(dtype: str, count: int) -> None:
-    """Alone in their block, beside each other, and in many blocks; along the last axis, the first, and two axes."""
+    """Rows of one kind alone, all kinds in one block, and many blocks; along the last axis, the first, and two
+    axes.
+    """
     given = rows(dtype)
     for row in given:
         x = np.array([row] * count)
@@ -75,8 +77,8 @@ def test_rows_of_every_kind(dtype: str, count: int) -> None:
     check(x, found, 1)
     for other in (np.asfortranarray(x), np.flip(np.flip(x).copy())):
         check(other, RAW.logsumexp(other, (1,)), 1)
-    across = np.array(x.T, order="C")
-    check(across, RAW.logsumexp(across, (0,)), 0)
+    transposed = np.array(x.T, order="C")
+    check(transposed, RAW.logsumexp(transposed, (0,)), 0)
     cube = x.reshape(-1, 1, 5, 8)
     found = RAW.logsumexp(cube, (2, 3))
     assert found.shape == (len(x), 1, 1, 1)
@@ -84,7 +86,7 @@ def test_rows_of_every_kind(dtype: str, count: int) -> None:
     np.testing.assert_array_equal(RAW.logsumexp(x, ()), x)
 
 
-def test_it_needs_no_memory_of_the_size_of_its_operand() -> None:
+def test_logsumexp_needs_little_memory() -> None:
     x = np.zeros((500, 4000), np.float32)
     for special in (0.0, 200.0, -np.inf):
         x[7, 7] = special

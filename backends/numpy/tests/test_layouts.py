@@ -1,4 +1,4 @@
-"""Results do not depend on how operands lie: their strides, the place of their memory, the axes that are repeated."""
+"""Results do not depend on the layout of operands: strides, alignment, and repeated axes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ RAW = Numpy()
 
 
 def unaligned(x: Any) -> Any:
-    """The same array, one byte beside where its elements should start."""
+    """The same array, one byte off its alignment."""
     y: Any = np.ndarray(x.shape, x.dtype, np.empty(x.nbytes + 1, np.uint8), 1)
     y[...] = x
     return y
 
 
 def stepped(x: Any) -> Any:
-    """The same array, every second element of a larger one along each axis."""
+    """The same array as every second element of a larger one along each axis."""
     larger = np.zeros([2 * n + 1 for n in x.shape], x.dtype)
     y = larger[(..., *[slice(1, None, 2)] * x.ndim)]
     y[...] = x
@@ -50,17 +50,17 @@ SIZE_ONE: dict[str, Callable[[Any], Any]] = {
     "one-along-first": lambda x: x[:1].copy(),
     "one-along-last": lambda x: x[..., :1].copy(),
 }
-"""Operands with size 1 along axes that others have: an interpreter that holds repetitions back gives such."""
+"""Operands with size 1 along axes that others have, as from an interpreter that delays expands."""
 
-WAYS = {**LAYOUTS, **SIZE_ONE}
-PAIRS = [(a, b) for a in WAYS for b in WAYS if "row-major" in (a, b) or a == b]
+ALL_LAYOUTS = {**LAYOUTS, **SIZE_ONE}
+PAIRS = [(a, b) for a in ALL_LAYOUTS for b in ALL_LAYOUTS if "row-major" in (a, b) or a == b]
 
 SPECIAL = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, 3.0, -3.0, np.inf, -np.inf, np.nan, 1e-40, 1e30]
-WHOLE = [0, 1, -1, 2, 3, -3, 7, 31, 32, 33, 2**31 - 1, -(2**31)]
+INTEGERS = [0, 1, -1, 2, 3, -3, 7, 31, 32, 33, 2**31 - 1, -(2**31)]
 
 
 def same(a: Any, b: Any, says: str = "") -> None:
-    """Equal, with the same zeros."""
+    """Equal, with the same signs of zeros."""
     np.testing.assert_array_equal(a, b, says)
     if np.asarray(a).dtype.kind == "f":
         zero = a == 0
@@ -85,11 +85,11 @@ def test_powers_of_long_rows_by_a_column_of_exponents(dtype: str) -> None:
 
 
 def pairs(name: str, dtype: str) -> tuple[Any, Any]:
-    """Each special number beside each, as two matrices."""
+    """Each special number paired with each other one, as two matrices."""
     if dtype == "bool":
         numbers = np.array([False, True])
     elif dtype.startswith("int"):
-        numbers = np.array(WHOLE, dtype)
+        numbers = np.array(INTEGERS, dtype)
         if name.startswith("shift"):
             numbers = np.array([0, 1, -1, 7, 31, 32, 63, 64], dtype)
     else:
@@ -99,12 +99,12 @@ def pairs(name: str, dtype: str) -> tuple[Any, Any]:
 
 
 BINARY = [op for op in OPS.values() if op.elementwise and not op.params and op.arity == 2 and RAW.has(op)]
-UNLIKE = {"logaddexp": 4, "pow": 2, "atan2": 2, "hypot": 2}
-"""In how many of the last bits numpy's loops for different strides differ."""
+ULPS = {"logaddexp": 4, "pow": 2, "atan2": 2, "hypot": 2}
+"""By how many ulps numpy's loops for different strides differ."""
 
 
 @each_of("op", BINARY)
-def test_two_operands_lie_in_every_way(op: Any) -> None:
+def test_binary_ops_on_all_layouts(op: Any) -> None:
     method = getattr(RAW, op.name)
     for dtype in DTYPES.values():
         try:
@@ -113,7 +113,7 @@ def test_two_operands_lie_in_every_way(op: Any) -> None:
             continue
         a, b = pairs(op.name, dtype.name)
         for first, second in PAIRS:
-            x, y = WAYS[first](a), WAYS[second](b)
+            x, y = ALL_LAYOUTS[first](a), ALL_LAYOUTS[second](b)
             plain = [np.array(np.broadcast_to(v, a.shape)) for v in (x, y)]
             want = np.asarray(method(*plain))
             inputs = tuple(Variable(a.shape, dtype) for _ in range(2))
@@ -123,8 +123,8 @@ def test_two_operands_lie_in_every_way(op: Any) -> None:
             for found in (method(x, y), *run([np.broadcast_to(v, a.shape) for v in (x, y)])):
                 says = f"{op.name} {dtype} {first} {second}"
                 full = np.broadcast_to(found, a.shape)
-                if op.name in UNLIKE:
-                    rtol = UNLIKE[op.name] * float(np.finfo(want.dtype).eps)
+                if op.name in ULPS:
+                    rtol = ULPS[op.name] * float(np.finfo(want.dtype).eps)
                     np.testing.assert_allclose(full, want, rtol, rtol, err_msg=says)
                     zero = (full == 0) & (want == 0)
                     np.testing.assert_array_equal(np.signbit(full)[zero], np.signbit(want)[zero], says)
@@ -135,8 +135,8 @@ def test_two_operands_lie_in_every_way(op: Any) -> None:
 
 
 @each_of("axes", [(0,), (1,), (0, 1), ()])
-def test_a_cipher_has_as_many_keys_as_it_was_given(axes: tuple[int, ...]) -> None:
-    """A key of two equal words is one number repeated; two such keys are not one key of two words."""
+def test_threefry_with_repeated_keys(axes: tuple[int, ...]) -> None:
+    """A key of two equal words is one repeated number; two such keys are not one key of two words."""
     keys = np.array([[5, 7], [11, 13]], np.int32)
     counters = np.arange(4, dtype=np.int32).reshape(2, 2)
     few = keys[tuple([slice(0, 1) if i in axes else slice(None) for i in range(2)])]

@@ -1,4 +1,4 @@
-"""Numpy: the language as numpy calls, one line an op where numpy has it."""
+"""The numpy backend: each op is one line where numpy has it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from tensorken_core.errors import IndexingError, ShapeError
 from tensorken_core.language.capabilities import Capabilities
 from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.language.shapes import MOST_AXES, Axes, Pairs, Shape
-from tensorken_numpy import ciphers, exponential_sums, special
+from tensorken_numpy import exponential_sums, special
+from tensorken_numpy.arrays import Array
+from tensorken_numpy.clamping import clamp
 from tensorken_numpy.compiled.program import compiled
-from tensorken_numpy.contraction import Array, contract
+from tensorken_numpy.contraction import contract
 from tensorken_numpy.factorizations import Factorizations
-from tensorken_numpy.limits import limited
-from tensorken_numpy.quiet import quiet
-from tensorken_numpy.sums import MANY, add_up
+from tensorken_numpy.quiet import method, quiet
+from tensorken_numpy.sums import BLAS_MIN_SIZE, sum_axes
+from tensorken_numpy.threefry import threefry2x32
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Program
 
-_DTYPES: dict[Any, DType] = {np.dtype(name): dtype for name, dtype in DTYPES.items()}
-_OF: dict[DType, Any] = {dtype: np.dtype(name) for name, dtype in DTYPES.items()}
+_DTYPE: dict[Any, DType] = {np.dtype(name): dtype for name, dtype in DTYPES.items()}
+_NUMPY_DTYPE: dict[DType, Any] = {dtype: np.dtype(name) for name, dtype in DTYPES.items()}
 _UNSIGNED: dict[Any, Any] = {np.dtype("int32"): np.dtype("uint32"), np.dtype("int64"): np.dtype("uint64")}
 _RANGE: dict[Any, tuple[float, float]] = {
     np.dtype("int32"): (-(2.0**31), 2.0**31 - 1),
@@ -37,16 +39,13 @@ _ULP: dict[str, int] = {
     "*.float32": 3,
     "*": 2,
 }
-"""The largest errors that were measured, with the vector instructions of several generations of processors."""
+"""Largest measured errors in ulps, over the vector instructions of several processor generations."""
 
-
-_OUTSIDE = (
-    "{}: an index is not in [0, {}), as of a program that was damaged; take indices modulo the size before"
-)
+_OUT_OF_RANGE = "{}: an index is not in [0, {}) (is the program damaged?); take indices modulo the size first"
 
 
 class Numpy(Factorizations):
-    """The numpy backend: arrays are never changed once made, so views of them are safe to hand on."""
+    """The numpy backend.  Arrays are never written after they are made, so results may be views."""
 
     broadcasts = True
 
@@ -57,207 +56,100 @@ class Numpy(Factorizations):
     def new(self, shape: Shape, data: Any, dtype: DType) -> Array:
         _check_axes("new", shape)
         if type(data) is range:
-            numbers: Array = np.arange(data.start, data.stop, data.step, dtype=_OF[dtype])
+            numbers: Array = np.arange(data.start, data.stop, data.step, dtype=_NUMPY_DTYPE[dtype])
             return numbers.reshape(shape)
-        return quiet.run(np.array, data, _OF[dtype]).reshape(shape)
+        return quiet.run(np.array, data, _NUMPY_DTYPE[dtype]).reshape(shape)
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Array:
         _check_axes("full", shape)
-        return quiet.run(np.full, shape, value, _OF[dtype])
+        return quiet.run(np.full, shape, value, _NUMPY_DTYPE[dtype])
 
     def shape(self, x: Array) -> Shape:
         shape: Shape = x.shape
         return shape
 
     def dtype(self, x: Array) -> DType:
-        return _DTYPES[x.dtype]
+        return _DTYPE[x.dtype]
 
     def ravel(self, x: Array) -> Array:
         return np.array(x, order="C").reshape(-1)
 
     # ---- elementwise -----------------------------------------------------------------------------------------
+    # `quiet.method` where numpy may warn of an overflow or a NaN, `method` where it never does.
 
-    def exp(self, x: Array) -> Array:
-        return quiet.run(np.exp, x)
+    exp = quiet.method(np.exp)
+    log = quiet.method(np.log)
+    log1p = quiet.method(np.log1p)
+    log2 = quiet.method(np.log2)
+    log10 = quiet.method(special.log10)
+    logaddexp = quiet.method(np.logaddexp)
+    expm1 = quiet.method(np.expm1)
+    exp2 = quiet.method(np.exp2)
+    sqrt = quiet.method(np.sqrt)
+    square = quiet.method(np.square)
 
-    def log(self, x: Array) -> Array:
-        return quiet.run(np.log, x)
+    sin = quiet.method(np.sin)
+    cos = quiet.method(np.cos)
+    tan = quiet.method(np.tan)
+    asin = quiet.method(np.arcsin)
+    acos = quiet.method(np.arccos)
+    atan = quiet.method(np.arctan)
+    atan2 = quiet.method(np.arctan2)
+    sinh = quiet.method(np.sinh)
+    cosh = quiet.method(np.cosh)
+    tanh = quiet.method(np.tanh)
+    asinh = quiet.method(np.arcsinh)
+    acosh = quiet.method(np.arccosh)
+    atanh = quiet.method(np.arctanh)
+    hypot = quiet.method(np.hypot)
 
-    def sin(self, x: Array) -> Array:
-        return quiet.run(np.sin, x)
+    sigmoid = quiet.method(special.sigmoid)
+    softplus = quiet.method(special.softplus)
+    sech_squared = quiet.method(special.sech_squared)
+    gaussian = quiet.method(special.gaussian)
+    erf = quiet.method(special.erf)
+    erfinv = quiet.method(special.erfinv)
 
-    def cos(self, x: Array) -> Array:
-        return quiet.run(np.cos, x)
+    floor = quiet.method(np.floor)
+    ceil = quiet.method(np.ceil)
+    trunc = quiet.method(np.trunc)
+    round = quiet.method(np.rint)
+    sign = quiet.method(np.sign)
+    neg = method(np.negative)
+    abs = method(np.absolute)
+    signbit = method(np.signbit)
+    copysign = method(np.copysign)
+    nextafter = quiet.method(special.nextafter)
 
-    def tan(self, x: Array) -> Array:
-        return quiet.run(np.tan, x)
+    add = quiet.method(np.add)
+    sub = quiet.method(np.subtract)
+    mul = quiet.method(np.multiply)
+    div = quiet.method(np.divide)
+    remainder = quiet.method(np.remainder)
+    pow = quiet.method(special.power)
+    maximum = quiet.method(np.maximum)
+    minimum = quiet.method(np.minimum)
+    lt = quiet.method(np.less)
+    eq = method(np.equal)
+    where = method(np.where)
 
-    def tanh(self, x: Array) -> Array:
-        return quiet.run(np.tanh, x)
-
-    def sqrt(self, x: Array) -> Array:
-        return quiet.run(np.sqrt, x)
-
-    def log1p(self, x: Array) -> Array:
-        return quiet.run(np.log1p, x)
-
-    def expm1(self, x: Array) -> Array:
-        return quiet.run(np.expm1, x)
-
-    def exp2(self, x: Array) -> Array:
-        return quiet.run(np.exp2, x)
-
-    def log2(self, x: Array) -> Array:
-        return quiet.run(np.log2, x)
-
-    def log10(self, x: Array) -> Array:
-        return quiet.run(special.log10, x)
-
-    def logaddexp(self, a: Array, b: Array) -> Array:
-        return quiet.run(np.logaddexp, a, b)
-
-    def sigmoid(self, x: Array) -> Array:
-        return quiet.run(special.sigmoid, x)
-
-    def softplus(self, x: Array) -> Array:
-        return quiet.run(special.softplus, x)
-
-    def sech_squared(self, x: Array) -> Array:
-        return quiet.run(special.sech_squared, x)
-
-    def gaussian(self, x: Array) -> Array:
-        return quiet.run(special.gaussian, x)
-
-    def erf(self, x: Array) -> Array:
-        return quiet.run(special.erf, x)
-
-    def erfinv(self, x: Array) -> Array:
-        return quiet.run(special.erfinv, x)
-
-    def asin(self, x: Array) -> Array:
-        return quiet.run(np.arcsin, x)
-
-    def acos(self, x: Array) -> Array:
-        return quiet.run(np.arccos, x)
-
-    def atan(self, x: Array) -> Array:
-        return quiet.run(np.arctan, x)
-
-    def atan2(self, a: Array, b: Array) -> Array:
-        return quiet.run(np.arctan2, a, b)
-
-    def sinh(self, x: Array) -> Array:
-        return quiet.run(np.sinh, x)
-
-    def cosh(self, x: Array) -> Array:
-        return quiet.run(np.cosh, x)
-
-    def asinh(self, x: Array) -> Array:
-        return quiet.run(np.arcsinh, x)
-
-    def acosh(self, x: Array) -> Array:
-        return quiet.run(np.arccosh, x)
-
-    def atanh(self, x: Array) -> Array:
-        return quiet.run(np.arctanh, x)
-
-    def hypot(self, a: Array, b: Array) -> Array:
-        return quiet.run(np.hypot, a, b)
-
-    def round(self, x: Array) -> Array:
-        return quiet.run(np.rint, x)
-
-    def trunc(self, x: Array) -> Array:
-        return quiet.run(np.trunc, x)
-
-    def ceil(self, x: Array) -> Array:
-        return quiet.run(np.ceil, x)
-
-    def remainder(self, a: Array, b: Array) -> Array:
-        return quiet.run(np.remainder, a, b)
-
-    def floor(self, x: Array) -> Array:
-        return quiet.run(np.floor, x)
-
-    def neg(self, x: Array) -> Array:
-        return np.negative(x)
-
-    def abs(self, x: Array) -> Array:
-        return np.absolute(x)
-
-    def sign(self, x: Array) -> Array:
-        return quiet.run(np.sign, x)
-
-    def signbit(self, x: Array) -> Array:
-        return np.signbit(x)
-
-    def copysign(self, a: Array, b: Array) -> Array:
-        return np.copysign(a, b)
-
-    def nextafter(self, a: Array, b: Array) -> Array:
-        return quiet.run(special.nextafter, a, b)
-
-    def square(self, x: Array) -> Array:
-        return quiet.run(np.square, x)
+    to_bits = method(special.to_bits)
+    from_bits = method(special.from_bits)
 
     def relu(self, x: Array) -> Array:
-        return limited(np.maximum, x, 0)
-
-    def add(self, a: Array, b: Array) -> Array:
-        return quiet.run(np.add, a, b)
-
-    def sub(self, a: Array, b: Array) -> Array:
-        return quiet.run(np.subtract, a, b)
-
-    def mul(self, a: Array, b: Array) -> Array:
-        return quiet.run(np.multiply, a, b)
-
-    def div(self, a: Array, b: Array) -> Array:
-        return quiet.run(np.divide, a, b)
-
-    def pow(self, a: Array, b: Array) -> Array:
-        return quiet.run(special.power, a, b)
-
-    def maximum(self, a: Array, b: Array) -> Array:
-        return quiet.run(np.maximum, a, b)
-
-    def minimum(self, a: Array, b: Array) -> Array:
-        return quiet.run(np.minimum, a, b)
-
-    def eq(self, a: Array, b: Array) -> Array:
-        return np.equal(a, b)
-
-    def lt(self, a: Array, b: Array) -> Array:
-        return quiet.run(np.less, a, b)
-
-    def where(self, condition: Array, a: Array, b: Array) -> Array:
-        return np.where(condition, a, b)
+        return clamp(np.maximum, x, 0)
 
     def cast(self, x: Array, dtype: DType) -> Array:
-        return quiet.run(_cast, x, _OF[dtype])
-
-    def to_bits(self, x: Array) -> Array:
-        return special.to_bits(x)
-
-    def from_bits(self, x: Array) -> Array:
-        return special.from_bits(x)
+        return quiet.run(_cast, x, _NUMPY_DTYPE[dtype])
 
     # ---- integers --------------------------------------------------------------------------------------------
 
-    def floor_divide(self, a: Array, b: Array) -> Array:
-        return quiet.run(np.floor_divide, a, b)
-
-    def integer_pow(self, a: Array, b: Array) -> Array:
-        return quiet.run(special.integer_pow, a, b)
-
-    def bitwise_and(self, a: Array, b: Array) -> Array:
-        return np.bitwise_and(a, b)
-
-    def bitwise_or(self, a: Array, b: Array) -> Array:
-        return np.bitwise_or(a, b)
-
-    def bitwise_xor(self, a: Array, b: Array) -> Array:
-        return np.bitwise_xor(a, b)
+    floor_divide = quiet.method(np.floor_divide)
+    integer_pow = quiet.method(special.integer_pow)
+    bitwise_and = method(np.bitwise_and)
+    bitwise_or = method(np.bitwise_or)
+    bitwise_xor = method(np.bitwise_xor)
+    threefry2x32 = method(threefry2x32)
 
     def shift_left(self, a: Array, b: Array) -> Array:
         return _shift(np.left_shift, a, b)
@@ -265,17 +157,14 @@ class Numpy(Factorizations):
     def shift_right(self, a: Array, b: Array) -> Array:
         return _shift(np.right_shift, a, b)
 
-    def threefry2x32(self, key: Array, counter: Array) -> Array:
-        return ciphers.threefry2x32(key, counter)
-
     # ---- reductions ------------------------------------------------------------------------------------------
 
     def sum(self, x: Array, axes: Axes) -> Array:
         if not axes:
-            return x  # numpy adds each element to 0.0, which takes the sign from -0.0
-        if x.size < MANY:
-            return quiet.run(np.add.reduce, x, axes, x.dtype, None, True)  # by itself numpy widens int32
-        return quiet.run(add_up, x, axes)
+            return x  # numpy would add each element to 0.0, which turns -0.0 into 0.0
+        if x.size < BLAS_MIN_SIZE:
+            return quiet.run(np.add.reduce, x, axes, x.dtype, None, True)  # the dtype, as numpy widens int32
+        return quiet.run(sum_axes, x, axes)
 
     def prod(self, x: Array, axes: Axes) -> Array:
         return quiet.run(np.multiply.reduce, x, axes, x.dtype, None, True)
@@ -287,12 +176,12 @@ class Numpy(Factorizations):
         return quiet.run(np.minimum.reduce, x, axes, None, None, True)
 
     def argmax(self, x: Array, axis: int) -> Array:
-        places: Array = np.argmax(x, axis, keepdims=True)
-        return places.astype(np.int32)
+        indices: Array = np.argmax(x, axis, keepdims=True)
+        return indices.astype(np.int32)
 
     def argmin(self, x: Array, axis: int) -> Array:
-        places: Array = np.argmin(x, axis, keepdims=True)
-        return places.astype(np.int32)
+        indices: Array = np.argmin(x, axis, keepdims=True)
+        return indices.astype(np.int32)
 
     def sort(self, x: Array, axis: int) -> Array:
         return np.sort(x, axis, "stable")
@@ -306,17 +195,10 @@ class Numpy(Factorizations):
     def cumprod(self, x: Array, axis: int) -> Array:
         return quiet.run(np.multiply.accumulate, x, axis, x.dtype)
 
-    def softmax(self, x: Array, axes: Axes) -> Array:
-        return quiet.run(exponential_sums.softmax, x, axes)
-
-    def log_softmax(self, x: Array, axes: Axes) -> Array:
-        return quiet.run(exponential_sums.log_softmax, x, axes)
-
-    def logsumexp(self, x: Array, axes: Axes) -> Array:
-        return quiet.run(exponential_sums.logsumexp, x, axes)
-
-    def fused_multiply_add(self, a: Array, b: Array, axes: Axes) -> Array:
-        return quiet.run(contract, a, b, axes)
+    softmax = quiet.method(exponential_sums.softmax)
+    log_softmax = quiet.method(exponential_sums.log_softmax)
+    logsumexp = quiet.method(exponential_sums.logsumexp)
+    fused_multiply_add = quiet.method(contract)
 
     # ---- movement --------------------------------------------------------------------------------------------
 
@@ -327,11 +209,8 @@ class Numpy(Factorizations):
     def permute(self, x: Array, order: Axes) -> Array:
         return x.transpose(order)
 
-    def expand(self, x: Array, shape: Shape) -> Array:
-        return np.broadcast_to(x, shape)
-
-    def flip(self, x: Array, axes: Axes) -> Array:
-        return np.flip(x, axes)
+    expand = method(np.broadcast_to)
+    flip = method(np.flip)
 
     def pad(self, x: Array, pads: Pairs) -> Array:
         y = np.zeros([n + before + after for n, (before, after) in zip(x.shape, pads, strict=True)], x.dtype)
@@ -350,14 +229,14 @@ class Numpy(Factorizations):
         try:
             return np.take(x, indices, axis)
         except IndexError:
-            raise IndexingError(_OUTSIDE.format("gather", x.shape[axis])) from None
+            raise IndexingError(_OUT_OF_RANGE.format("gather", x.shape[axis])) from None
 
     def scatter_add(self, x: Array, indices: Array, axis: int, size: int) -> Array:
         y = np.zeros((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
         try:
             quiet.run(special.add_at, y, x, indices, axis)
         except IndexError:
-            raise IndexingError(_OUTSIDE.format("scatter_add", size)) from None
+            raise IndexingError(_OUT_OF_RANGE.format("scatter_add", size)) from None
         return y
 
     # ---- programs --------------------------------------------------------------------------------------------
@@ -365,7 +244,7 @@ class Numpy(Factorizations):
     def compile(self, program: Program) -> Callable[[Sequence[Array]], Sequence[Array]] | None:
         names = {equation.op.name for equation in program.equations}
         if any([getattr(type(self), name, None) is not getattr(Numpy, name, None) for name in names]):
-            return None  # a subclass has a method of its own, which the compiled program would pass by
+            return None  # a subclass overrides a method, which the compiled program would not call
         return compiled(program, self)
 
 
@@ -377,19 +256,19 @@ def _check_axes(name: str, shape: Shape) -> None:
 
 
 def _cast(x: Array, dtype: Any) -> Array:
-    """To int: truncated, NaN as 0, values beyond the range as its ends; numpy leaves the last two open."""
+    """Float to int truncates, maps NaN to 0 and clips to the range; numpy leaves the last two undefined."""
     if dtype.kind == "i" and x.dtype.kind == "f":
         low, high = _RANGE[dtype]
-        inside = np.clip(
+        clipped = np.clip(
             np.nan_to_num(x, nan=0.0, posinf=np.inf, neginf=-np.inf).astype(np.float64), low, high
         )
-        y = inside.astype(dtype)
+        y = clipped.astype(dtype)
         return np.where(x >= -low, np.iinfo(dtype).max, y).astype(dtype)
     return x.astype(dtype)
 
 
 def _shift(shift: Callable[..., Array], a: Array, b: Array) -> Array:
-    """A shift of the bare bits; amounts outside [0, bits), negative ones being huge as unsigned, give 0."""
+    """Shift the bits logically; amounts outside [0, bits) give 0 (negative ones are huge as unsigned)."""
     unsigned = _UNSIGNED[a.dtype]
     bits, amount = np.asarray(a).view(unsigned), np.asarray(b).view(unsigned)
     return np.where(amount < 8 * a.itemsize, shift(bits, amount), unsigned.type(0)).view(a.dtype)

@@ -1,4 +1,4 @@
-"""Which kernels numpy's BLAS runs, and whether it took the processor for an older one, which costs half the speed."""
+"""Which kernels OpenBLAS runs.  It may take a new processor for an old one, which costs half the speed."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-NEEDED = {"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"}
-"""What a processor must have for OpenBLAS's kernels for AVX-512."""
+AVX512_FEATURES = {"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"}
+"""Processor features that OpenBLAS's AVX-512 kernels require."""
 
-NARROW = {"Haswell", "Zen", "Sandybridge", "Nehalem", "Prescott", "Core2", "Katmai", "Generic"}
-"""Kernels of OpenBLAS for x86 that use at most half of what AVX-512 can do."""
+NARROW_KERNELS = {"Haswell", "Zen", "Sandybridge", "Nehalem", "Prescott", "Core2", "Katmai", "Generic"}
+"""x86 kernels of OpenBLAS that reach at most half the speed of AVX-512."""
 
 VARIABLE = "OPENBLAS_CORETYPE"
-"""Says which kernels OpenBLAS is to use, whatever the processor is."""
+"""Environment variable that overrides OpenBLAS's choice of kernels."""
 
 NAMES = ("scipy_openblas_get_corename64_", "openblas_get_corename64_", "openblas_get_corename")
 
 
 def kernels() -> str | None:
-    """What the OpenBLAS that came with numpy calls the processor; None if numpy has another BLAS."""
+    """The name of the kernels that the OpenBLAS bundled with numpy runs; None if numpy has another BLAS."""
     import numpy as np
 
     folder = Path(np.__file__).resolve().parent
@@ -39,8 +39,8 @@ def kernels() -> str | None:
     return None
 
 
-def abilities() -> set[str]:
-    """The flags of the processor, as Linux lists them; empty elsewhere."""
+def processor_features() -> set[str]:
+    """The processor's feature flags as Linux lists them; empty elsewhere."""
     try:
         text = Path("/proc/cpuinfo").read_text("ascii", "replace")
     except OSError:
@@ -57,10 +57,14 @@ def report() -> Iterator[str]:
     yield f"numpy {np.__version__}, " + (
         f"OpenBLAS with kernels for {found}" if found else "a BLAS of its own"
     )
-    if found in NARROW and abilities() >= NEEDED and platform.machine() in ("x86_64", "AMD64"):
+    if (
+        found in NARROW_KERNELS
+        and processor_features() >= AVX512_FEATURES
+        and platform.machine() in ("x86_64", "AMD64")
+    ):
         chosen = os.environ.get(VARIABLE)
         why = f"because {VARIABLE} is {chosen}" if chosen else "as it does not know this processor"
         yield (
-            f"OpenBLAS leaves AVX-512 alone, {why}: with {VARIABLE}=SkylakeX in the environment before Python starts, "
-            f"matrix products take about half the time"
+            f"OpenBLAS does not use AVX-512, {why}: set {VARIABLE}=SkylakeX in the environment before Python starts "
+            f"to halve the time of matrix products"
         )

@@ -1,4 +1,6 @@
-"""Sums of products by BLAS: which axes are batched, contracted, or belong to one operand follows from two shapes."""
+"""Contractions: sums of products by BLAS.  A plan, cached by the two shapes, tells which axes are batch, contracted
+or free.
+"""
 
 from __future__ import annotations
 
@@ -9,36 +11,34 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_numpy.sums import MANY, add_up
-
-Array = np.ndarray[Any, np.dtype[Any]]
-Sizes = tuple[int, ...]
+from tensorken_numpy.arrays import Array, Sizes
+from tensorken_numpy.sums import BLAS_MIN_SIZE, sum_axes
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How two operands of given shapes are brought to `method`, and its result to shape."""
+    """How to bring two operands of given shapes to a BLAS routine, and its result to the final shape."""
 
-    sum_a: Sizes  # axes that only the first operand has, and that are summed
+    sum_a: Sizes  # contracted axes that only the first operand has
     sum_b: Sizes
-    order_a: Sizes | None  # None: as it is
+    order_a: Sizes | None  # permutation of its axes; None: unchanged
     order_b: Sizes | None
-    matrix_a: Sizes | None  # the shape in which `method` takes it; None: as it is
+    matrix_a: Sizes | None  # the shape that `method` takes; None: unchanged
     matrix_b: Sizes | None
-    swap: bool  # second @ first gives the axes in order
+    swap: bool  # compute second @ first
     method: str  # dot, vecdot, matmul or multiply
-    split: Sizes  # the shape of the result, one size for each axis
-    order: Sizes | None  # of the result's axes, before those of size 1 come in
+    split: Sizes  # shape of the result with one size per axis, without axes of size 1
+    order: Sizes | None  # permutation of these axes; None: unchanged
     shape: Sizes
 
 
 def contract(a: Array, b: Array, axes: Sizes) -> Array:
-    """sum(a * b, axes), reduced axes staying with size 1; along each axis the sizes are equal or one is 1."""
-    plan = planned(a.shape, b.shape, axes)
+    """sum(a * b, axes) with reduced axes kept at size 1; along each axis the sizes are equal or one of them is 1."""
+    plan = plan_contraction(a.shape, b.shape, axes)
     if plan.sum_a:
-        a = add_up(a, plan.sum_a)
+        a = sum_axes(a, plan.sum_a)
     if plan.sum_b:
-        b = add_up(b, plan.sum_b)
+        b = sum_axes(b, plan.sum_b)
     if plan.method == "multiply":
         return np.multiply(a, b)
     if plan.order_a is not None:
@@ -52,7 +52,11 @@ def contract(a: Array, b: Array, axes: Sizes) -> Array:
     if plan.method == "dot":
         y: Any = np.dot(a, b)
     elif plan.method == "vecdot":
-        y = add_up(np.multiply(a.T, b.T), (0,)) if across(a) and across(b) else np.vecdot(a, b)
+        y = (
+            sum_axes(np.multiply(a.T, b.T), (0,))
+            if is_column_major(a) and is_column_major(b)
+            else np.vecdot(a, b)
+        )
     elif plan.swap:
         y = np.matmul(for_blas(b), for_blas(a))
     else:
@@ -62,16 +66,17 @@ def contract(a: Array, b: Array, axes: Sizes) -> Array:
     return y.reshape(plan.shape)  # type: ignore[no-any-return]
 
 
-def across(x: Array) -> bool:
-    """Whether those elements of many rows lie next to each other that are no neighbours in their rows.
+def is_column_major(x: Array) -> bool:
+    """Whether a large stack of rows is stored column by column.
 
-    Rows of products are then added up, as each product of two rows would go through all the memory.
+    Then products of rows are summed over the first axis: one dot product after the other would stride through all
+    memory.
     """
-    return x.ndim == 2 and x.size >= MANY and x.T.flags.c_contiguous and not x.flags.c_contiguous
+    return x.ndim == 2 and x.size >= BLAS_MIN_SIZE and x.T.flags.c_contiguous and not x.flags.c_contiguous
 
 
 def for_blas(x: Array) -> Array:
-    """The matrices with one axis contiguous: for others numpy falls back to a loop that is far slower than a copy."""
+    """The matrices with one contiguous axis; for others numpy's fallback loop is far slower than a copy."""
     strides, itemsize = x.strides, x.itemsize
     if strides[-1] == itemsize or (len(strides) > 1 and strides[-2] == itemsize):
         return x
@@ -79,8 +84,8 @@ def for_blas(x: Array) -> Array:
 
 
 @lru_cache(maxsize=4096)
-def planned(shape_a: Sizes, shape_b: Sizes, axes: Sizes) -> Plan:
-    """How to contract operands of these shapes."""
+def plan_contraction(shape_a: Sizes, shape_b: Sizes, axes: Sizes) -> Plan:
+    """The plan for operands of these shapes."""
     groups: dict[str, list[int]] = {
         name: [] for name in ("batch", "rows", "columns", "inner", "sum_a", "sum_b", "none")
     }
@@ -105,7 +110,7 @@ def planned(shape_a: Sizes, shape_b: Sizes, axes: Sizes) -> Plan:
     lead = [size(batch)] if batch else []
     grouped_a = grouped_b = [batch, inner]
     if method == "matmul":
-        # The operand that comes first is (batch, its own axes, inner), the other (batch, inner, its own axes).
+        # The left operand is (batch, its free axes, inner), the right one (batch, inner, its free axes).
         grouped_a = [batch, inner, rows] if swap else [batch, rows, inner]
         grouped_b = [batch, columns, inner] if swap else [batch, inner, columns]
     matrix_a = (*lead, *[size(group) for group in grouped_a[1:]])

@@ -1,7 +1,7 @@
-"""log(sum(exp(x))) and the weights of its terms; their default bodies tell how and why.
+"""softmax, log_softmax and logsumexp; their default bodies explain the method.
 
-Narrow floats go by way of float64, where neither x - top nor a sum loses anything that would tell; their rows, where
-these lie one after another, block by block, so that what lies between stays in the cache.
+Narrow floats go through float64, where neither x - max(x) nor a sum has an error that matters.  Contiguous rows are
+computed block by block, so that temporaries stay in the cache.
 """
 
 from __future__ import annotations
@@ -12,36 +12,37 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_numpy.contraction import Array, Sizes
-from tensorken_numpy.sums import add_up, wide_sum_of_rows
+from tensorken_numpy.arrays import Array, Sizes
+from tensorken_numpy.sums import sum_axes, wide_sum_of_rows
 
 _BLOCK = 32768
-"""How many elements are computed at a time: so few that what lies between stays in the cache."""
+"""How many elements are computed at a time, so that temporaries stay in the cache."""
 
 
-_MODERATE = 40.0
-"""Powers of operands within this are normal numbers, and so is a sum of 2**60 of them."""
+_EXP_RANGE = 40.0
+"""Within +-40 exponentials are normal numbers, and so is a sum of 2**60 of them."""
 
-_SMALLEST_SUM = math.exp(-_MODERATE)
+_MIN_SUM = math.exp(-_EXP_RANGE)
 
-_NOTHING = -_MODERATE - 105.0
-"""The power of this, over the smallest sum, is less than half of the smallest float32."""
+_NEGLIGIBLE = -_EXP_RANGE - 105.0
+"""An exponential of this, divided by the smallest sum, is less than half of the smallest float32."""
 
-_CLEARLY_BELOW = 1.0
-"""How far the results of a row are below 0 at least, where the error of the logarithm, as that of exp, is no matter."""
+_MIN_DISTANCE = 1.0
+"""If all results of a row are at least this far below 0, the error of float32's logarithm does not matter."""
 
-_CLEAR_OF_ZERO: dict[Any, float] = {
+_MIN_MAGNITUDE: dict[Any, float] = {
     np.dtype("float16"): 2.0**-6,
     np.dtype("float32"): 1.0,
     np.dtype("float64"): 1.0,
 }
-"""Results of `logsumexp` this far from 0, or of such maxima, may have the absolute error of a sum of rounded powers."""
+"""If a result of `logsumexp`, or the maximum, is at least this large, it may have the absolute error of a sum of
+rounded exponentials."""
 
-_CLEAR = 1.0 + 2.0**-20
-"""A sum of powers, of which the largest is 1, that is so far from 1 that its logarithm has all digits of float32."""
+_MIN_WIDE_SUM = 1.0 + 2.0**-20
+"""A sum of exponentials, the largest of which is 1, at least this large has a logarithm with all digits of float32."""
 
 
-def in_rows(x: Array, axes: Sizes) -> bool:
+def has_contiguous_rows(x: Array, axes: Sizes) -> bool:
     """Whether the axes are the last ones of a row-major array of narrow floats."""
     return (
         x.dtype != np.float64
@@ -53,37 +54,37 @@ def in_rows(x: Array, axes: Sizes) -> bool:
 
 
 def softmax_of_rows(x: Array, axes: Sizes, y: Array) -> None:
-    """exp(x) / sum(exp(x)) of what is `in_rows`, into y.
+    """Write exp(x) / sum(exp(x)) into y; x satisfies `has_contiguous_rows`.
 
-    Blocks of float32 whose powers neither overflow nor vanish, unless they are nothing beside the sum, stay in float32:
-    there nothing is subtracted, so only exp and the sum are not exact.
+    A block of float32 is computed in float32 if no exponential overflows, and those that underflow are negligible
+    in the sum: nothing is subtracted there, so only exp and the sum round.
     """
     length = math.prod(x.shape[axes[0] :])
     xs, ys = x.reshape(-1, length), y.reshape(-1, length)
     step = max(1, _BLOCK // length)
     for start in range(0, len(xs), step):
         a, b = xs[start : start + step], ys[start : start + step]
-        if x.dtype == np.float32 and _is_moderate(a):
+        if x.dtype == np.float32 and _fits_float32(a):
             np.exp(a, b)
-            total = add_up(b, (1,))
-            if total.min() >= _SMALLEST_SUM:
+            total = sum_axes(b, (1,))
+            if total.min() >= _MIN_SUM:
                 np.divide(b, total, b)
                 continue
         _wide_softmax(a, b)
 
 
-def _is_moderate(x: Array) -> bool:
-    """Whether powers do not overflow, and have all digits or are nothing beside a sum that is not too small."""
-    if not x.max() < _MODERATE:
+def _fits_float32(x: Array) -> bool:
+    """Whether no exponential overflows, and each is either a normal number or negligible in the smallest sum."""
+    if not x.max() < _EXP_RANGE:
         return False
-    return bool(x.min() > -_MODERATE or not ((x < -_MODERATE) & (x > _NOTHING)).any())
+    return bool(x.min() > -_EXP_RANGE or not ((x < -_EXP_RANGE) & (x > _NEGLIGIBLE)).any())
 
 
 def _wide_softmax(x: Array, y: Array) -> None:
-    for a, b, wide, total in _powers_of_rows(x, (1,), y):
+    for a, b, wide, total in _shifted_rows(x, (1,), y):
         np.exp(wide, wide)
-        add_up(wide, (1,), total)
-        np.multiply(wide, 1.0 / total, wide)  # in float64 the rounding of the reciprocal does not tell
+        sum_axes(wide, (1,), total)
+        np.multiply(wide, 1.0 / total, wide)  # in float64 the rounding of the reciprocal does not matter
         np.copyto(b, wide, "unsafe")
         if not math.isfinite(np.add.reduce(total, None)):  # NaN, or infinite operands
             for i in np.flatnonzero(~np.isfinite(total)):
@@ -91,19 +92,20 @@ def _wide_softmax(x: Array, y: Array) -> None:
 
 
 def log_softmax_of_rows(x: Array, axes: Sizes, y: Array) -> None:
-    """x - log(sum(exp(x))) of what is `in_rows`, into y.
+    """Write x - log(sum(exp(x))) into y; x satisfies `has_contiguous_rows`.
 
-    Blocks of float32 as for softmax, where moreover no result is near 0: there the error of the logarithm would tell.
+    A block of float32 is computed in float32 as for softmax, if in addition no result is near 0, where the error of
+    the logarithm would matter.
     """
     length = math.prod(x.shape[axes[0] :])
     xs, ys = x.reshape(-1, length), y.reshape(-1, length)
     step = max(1, _BLOCK // length)
     for start in range(0, len(xs), step):
         a, b = xs[start : start + step], ys[start : start + step]
-        if x.dtype == np.float32 and _is_moderate(a):
+        if x.dtype == np.float32 and _fits_float32(a):
             np.exp(a, b)
             log = np.log(wide_sum_of_rows(b)[:, None])
-            if (log - np.maximum.reduce(a, 1, keepdims=True)).min() >= _CLEARLY_BELOW:
+            if (log - np.maximum.reduce(a, 1, keepdims=True)).min() >= _MIN_DISTANCE:
                 upper = log.astype(np.float32)
                 np.subtract(a, upper, b)
                 np.subtract(b, (log - upper).astype(np.float32), b)
@@ -112,17 +114,17 @@ def log_softmax_of_rows(x: Array, axes: Sizes, y: Array) -> None:
 
 
 def _wide_log_softmax(x: Array, y: Array) -> None:
-    for a, b, wide, total in _powers_of_rows(x, (1,), y):
-        add_up(np.asarray(np.exp(wide)), (1,), total)
+    for a, b, wide, total in _shifted_rows(x, (1,), y):
+        sum_axes(np.asarray(np.exp(wide)), (1,), total)
         np.subtract(wide, np.log(total), wide)
         np.copyto(b, wide, "unsafe")
-        if not np.minimum.reduce(total, None) >= _CLEAR:
-            for i in np.flatnonzero(~(total >= _CLEAR)):
+        if not np.minimum.reduce(total, None) >= _MIN_WIDE_SUM:
+            for i in np.flatnonzero(~(total >= _MIN_WIDE_SUM)):
                 b[i] = _log_softmax(a[i], (0,))
 
 
-def _powers_of_rows(x: Array, axes: Sizes, y: Array) -> Iterator[tuple[Array, Array, Array, Array]]:
-    """For each block: its rows, those of the result, what they are below their tops, and a place for their sums."""
+def _shifted_rows(x: Array, axes: Sizes, y: Array) -> Iterator[tuple[Array, Array, Array, Array]]:
+    """For each block of rows yield it, its part of y, x - max(x) in float64, and an array for the sums."""
     length = math.prod(x.shape[axes[0] :])
     xs, ys = x.reshape(-1, length), y.reshape(-1, length)
     step = max(1, min(len(xs), _BLOCK // length))
@@ -142,10 +144,10 @@ def _by_rows(
     of_rows: Callable[[Array, Sizes, Array], None],
     otherwise: Callable[[Array, Sizes], Array],
 ) -> Array:
-    """A result of the shape of x, row by row where x has rows."""
+    """Apply `of_rows` to an array of contiguous rows, else `otherwise`; the result has the shape of x."""
     if x.size == 0:
         return x
-    if in_rows(x, axes):
+    if has_contiguous_rows(x, axes):
         y = np.empty_like(x)
         of_rows(x, axes, y)
         return y
@@ -158,8 +160,8 @@ def softmax(x: Array, axes: Sizes) -> Array:
 
 
 def _softmax(x: Array, axes: Sizes) -> Array:
-    _, difference, lost = _below_top(x, axes)
-    y = _powers(difference, lost)
+    _, difference, error = _shifted(x, axes)
+    y = _exponentials(difference, error)
     y /= np.add.reduce(y, axes, keepdims=True)
     return y.astype(x.dtype, copy=False)
 
@@ -170,13 +172,13 @@ def log_softmax(x: Array, axes: Sizes) -> Array:
 
 
 def _log_softmax(x: Array, axes: Sizes) -> Array:
-    _, difference, lost = _below_top(x, axes)
-    y: Array = difference - _log_of_sum(difference, lost, axes)
+    _, difference, error = _shifted(x, axes)
+    y: Array = difference - _log_of_sum(difference, error, axes)
     return y.astype(x.dtype, copy=False)
 
 
 def logsumexp(x: Array, axes: Sizes) -> Array:
-    """log(sum(exp(x))), row by row; where elements of a row do not lie next to each other, they are copied first."""
+    """log(sum(exp(x))), row by row; rows that are not contiguous are copied first."""
     if x.size == 0:
         empty: Array = np.log(np.add.reduce(x, axes, keepdims=True))
         return empty
@@ -189,70 +191,70 @@ def logsumexp(x: Array, axes: Sizes) -> Array:
 
 
 def logsumexp_of_rows(x: Array, axes: Sizes, y: Array) -> None:
-    """log(sum(exp(x))) along the last axes, into y, which is row-major.
+    """Write log(sum(exp(x))) along the last axes into the row-major array y.
 
-    Block by block, narrow floats in float32: the errors of the powers and of their sum are small beside a result, or a
-    maximum, that is clear of 0.  The other rows, and those with infinities and NaN, are computed exactly, all at once.
+    Blocks of narrow floats are computed in float32: the errors of exponentials and their sum are small relative to
+    a result, or a maximum, far from 0.  All other rows, and those with infinities and NaN, are computed exactly.
     """
     length = math.prod(x.shape[axes[0] :])
     xs, ys = x.reshape(-1, length), y.reshape(-1)
-    clear, wide = _CLEAR_OF_ZERO[x.dtype], x.dtype == np.float64
+    magnitude, wide = _MIN_MAGNITUDE[x.dtype], x.dtype == np.float64
     step = max(1, min(len(xs), _BLOCK // length))
     scratch = np.empty((step, length), np.float64 if wide else np.float32)
     for start in range(0, len(xs), step):
-        own = xs[start : start + step]
-        a = powers = scratch[: len(own)]
+        rows = xs[start : start + step]
+        a = exponentials = scratch[: len(rows)]
         if x.dtype == np.float16:
-            np.copyto(powers, own)
+            np.copyto(exponentials, rows)
         else:
-            a = own
-        top: Any = 0.0
-        if _is_moderate(a):
-            np.exp(a, powers)
+            a = rows
+        maximum: Any = 0.0
+        if _fits_float32(a):
+            np.exp(a, exponentials)
         else:
-            top = np.maximum.reduce(a, 1)
-            np.subtract(a, top[:, None], powers)
-            np.exp(powers, powers)
-        total = add_up(powers, (1,)).reshape(-1) if wide else wide_sum_of_rows(powers)
-        found = np.log(total) + top
-        ys[start : start + step] = found
-        good = np.isfinite(found) & (total >= _SMALLEST_SUM)
-        good &= (np.abs(found) >= clear) | (np.abs(top) >= clear)
-        if not good.all():
-            rows = np.flatnonzero(~good)
-            ys[start + rows] = _logsumexp(own[rows], (1,)).reshape(-1)
+            maximum = np.maximum.reduce(a, 1)
+            np.subtract(a, maximum[:, None], exponentials)
+            np.exp(exponentials, exponentials)
+        total = sum_axes(exponentials, (1,)).reshape(-1) if wide else wide_sum_of_rows(exponentials)
+        result = np.log(total) + maximum
+        ys[start : start + step] = result
+        accurate = np.isfinite(result) & (total >= _MIN_SUM)
+        accurate &= (np.abs(result) >= magnitude) | (np.abs(maximum) >= magnitude)
+        if not accurate.all():
+            others = np.flatnonzero(~accurate)
+            ys[start + others] = _logsumexp(rows[others], (1,)).reshape(-1)
 
 
 def _logsumexp(x: Array, axes: Sizes) -> Array:
-    top, difference, lost = _below_top(x, axes)
-    y: Array = (top + _log_of_sum(difference, lost, axes)).astype(x.dtype, copy=False)
+    maximum, difference, error = _shifted(x, axes)
+    y: Array = (maximum + _log_of_sum(difference, error, axes)).astype(x.dtype, copy=False)
     return y
 
 
-def _below_top(x: Array, axes: Sizes) -> tuple[Array, Array, Array | None]:
-    """The maximum; x minus it, rounded, 0 also where both are infinite; what the rounding lost."""
-    top: Array = np.maximum.reduce(x, axes, keepdims=True)
-    difference = np.asarray(np.subtract(x, top, dtype=np.float64))
-    lost = None
+def _shifted(x: Array, axes: Sizes) -> tuple[Array, Array, Array | None]:
+    """The maximum; x minus it, rounded, and 0 where both are infinite; the rounding error of the difference."""
+    maximum: Array = np.maximum.reduce(x, axes, keepdims=True)
+    difference = np.asarray(np.subtract(x, maximum, dtype=np.float64))
+    error = None
     if x.dtype == np.float64:
-        minus_top = difference - x
-        lost = (x - (difference - minus_top)) - (top + minus_top)
-    if not np.isfinite(top).all():
-        np.copyto(difference, 0.0, where=x == top)
-    return top, difference, lost
+        minus_maximum = difference - x
+        error = (x - (difference - minus_maximum)) - (maximum + minus_maximum)
+    if not np.isfinite(maximum).all():
+        np.copyto(difference, 0.0, where=x == maximum)
+    return maximum, difference, error
 
 
-def _powers(difference: Array, lost: Array | None) -> Array:
+def _exponentials(difference: Array, error: Array | None) -> Array:
     y: Array = np.asarray(np.exp(difference))
-    if lost is not None:
-        np.add(y, y * lost, y, where=(y > 0.0) & (y < 1.0))  # of an infinite operand nothing is lost
+    if error is not None:
+        np.add(y, y * error, y, where=(y > 0.0) & (y < 1.0))  # infinite operands have no rounding error
     return y
 
 
-def _log_of_sum(difference: Array, lost: Array | None, axes: Sizes) -> Any:
-    """log1p(the number of maxima - 1, and the sum of the others)."""
-    is_top = difference == 0.0
-    y = _powers(difference, lost)
-    np.copyto(y, 0.0, where=is_top)
-    count = np.add.reduce(is_top, axes, np.float64, keepdims=True)
+def _log_of_sum(difference: Array, error: Array | None, axes: Sizes) -> Any:
+    """log1p of (the number of maxima - 1) plus the sum of the other exponentials."""
+    is_maximum = difference == 0.0
+    y = _exponentials(difference, error)
+    np.copyto(y, 0.0, where=is_maximum)
+    count = np.add.reduce(is_maximum, axes, np.float64, keepdims=True)
     return np.log1p(np.add.reduce(y, axes, keepdims=True) + (count - 1.0))

@@ -1,4 +1,4 @@
-"""The ops on matrices as LAPACK's routines, on stacks of matrices; what has no result is NaN, and nothing raises."""
+"""The ops on matrices, by LAPACK, on stacks of matrices.  They never raise: a matrix without a result gives NaN."""
 
 from __future__ import annotations
 
@@ -9,81 +9,82 @@ import numpy as np
 
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Axes
-from tensorken_numpy.contraction import Array, contract
+from tensorken_numpy.arrays import Array
+from tensorken_numpy.contraction import contract
 from tensorken_numpy.quiet import quiet
 
-_SHORT: dict[Any, float] = {
+_MIN_NORM: dict[Any, float] = {
     np.dtype(name): float(np.sqrt(np.float64(np.finfo(name).tiny) / np.float64(np.finfo(name).eps)))
     for name in ("float16", "float32", "float64")
 }
-"""Below this length, squares that count may vanish."""
+"""Vectors shorter than this may have squares that underflow but matter."""
 
 
 class Factorizations(RawTensor[Array]):
-    """The part of the numpy backend that is on matrices."""
+    """The ops on matrices of the numpy backend."""
 
     def solve(self, a: Array, b: Array) -> Any:
-        return _each(np.linalg.solve, a, b)
+        return _batched(np.linalg.solve, a, b)
 
     def triangular_solve(self, a: Array, b: Array, lower: bool) -> Any:
-        wide = np.float64  # as numpy.linalg computes
+        wide = np.float64  # the precision of numpy.linalg
         x = quiet.run(_substitute, a.astype(wide, copy=False), b.astype(wide, copy=False), lower)
         singular = (np.diagonal(a, 0, -2, -1) == 0).any(-1)
         return np.where(singular[..., None, None], np.nan, x).astype(a.dtype)
 
     def inv(self, x: Array) -> Any:
-        return _each(np.linalg.inv, x)
+        return _batched(np.linalg.inv, x)
 
     def det(self, x: Array) -> Any:
-        if x.shape[-1] == 1:  # numpy's is off there, as it goes by way of logarithms
+        if x.shape[-1] == 1:  # numpy computes it through logarithms, which is inexact
             return x[..., 0, 0]
-        return _each(np.linalg.det, x)
+        return _batched(np.linalg.det, x)
 
     def slogdet(self, x: Array) -> Any:
-        return _each(np.linalg.slogdet, x)
+        return _batched(np.linalg.slogdet, x)
 
     def cholesky(self, x: Array) -> Any:
-        return _each(np.linalg.cholesky, _lower(x))
+        return _batched(np.linalg.cholesky, _check_lower(x))
 
     def qr(self, x: Array, complete: bool) -> Any:
-        return _each(lambda x: np.linalg.qr(x, "complete" if complete else "reduced"), x)
+        return _batched(lambda x: np.linalg.qr(x, "complete" if complete else "reduced"), x)
 
     def eigh(self, x: Array) -> Any:
-        return _each(np.linalg.eigh, _lower(x))
+        return _batched(np.linalg.eigh, _check_lower(x))
 
     def eigvalsh(self, x: Array) -> Any:
-        return _each(np.linalg.eigvalsh, _lower(x))
+        return _batched(np.linalg.eigvalsh, _check_lower(x))
 
     def svd(self, x: Array, full_matrices: bool) -> Any:
-        return _each(lambda x: np.linalg.svd(x, full_matrices), x)
+        return _batched(lambda x: np.linalg.svd(x, full_matrices), x)
 
     def svdvals(self, x: Array) -> Any:
-        return _each(lambda x: np.linalg.svd(x, compute_uv=False), x)
+        return _batched(lambda x: np.linalg.svd(x, compute_uv=False), x)
 
     def norm(self, x: Array, axes: Axes) -> Array:
         return quiet.run(_norm, x, axes)
 
 
-def _lower(x: Array) -> Array:
-    """What is read of symmetric matrices: LAPACK may overlook a number there that is not finite, so all become NaN."""
+def _check_lower(x: Array) -> Array:
+    """The operand with NaN in each matrix whose lower triangle has a non-finite element, which LAPACK may overlook."""
     if np.isfinite(x).all():
         return x
     lower = np.tril(x)
     return np.where(np.isfinite(lower).all((-2, -1), keepdims=True), lower, x.dtype.type(np.nan))
 
 
-def _each(routine: Callable[..., Any], *operands: Array) -> Any:
-    """The routine on a stack of matrices; NaN for those that it refuses, and those with NaN, which it may overlook."""
+def _batched(routine: Callable[..., Any], *operands: Array) -> Any:
+    """The routine on a stack of matrices; NaN for those that it refuses and those that contain NaN."""
     try:
         result: Any = quiet.run(routine, *operands)
     except np.linalg.LinAlgError:
         result = quiet.run(_one_by_one, routine, *operands)
-    spoilt = np.isnan(operands[0]).any((-2, -1))
-    if not spoilt.any():
+    has_nan = np.isnan(operands[0]).any((-2, -1))
+    if not has_nan.any():
         return tuple(result) if isinstance(result, tuple) else result
     parts = [
         np.where(
-            spoilt.reshape(spoilt.shape + (1,) * (part.ndim - spoilt.ndim)), part.dtype.type(np.nan), part
+            has_nan.reshape(has_nan.shape + (1,) * (part.ndim - has_nan.ndim)), part.dtype.type(np.nan), part
         )
         for part in (result if isinstance(result, tuple) else (result,))
     ]
@@ -91,19 +92,20 @@ def _each(routine: Callable[..., Any], *operands: Array) -> Any:
 
 
 def _substitute(a: Array, b: Array, lower: bool) -> Array:
-    """The half of x that needs no other, and then the rest, both in the same way.
+    """Solve a triangular system by halves: first the half that depends on no other, then the rest.
 
-    Elimination with pivots, as in numpy.linalg.solve, would mix rows of different sizes, and lose the short ones.
+    Elimination with pivots, as in numpy.linalg.solve, would mix rows of different magnitude and lose the small
+    ones.
     """
     n = a.shape[-1]
     if n < 2:
         return b / a if n else b
     half = n // 2
-    first, last = slice(0, half), slice(half, n)
-    known, rest = (first, last) if lower else (last, first)
+    top, bottom = slice(0, half), slice(half, n)
+    first, rest = (top, bottom) if lower else (bottom, top)
     x = np.empty_like(b)
-    x[..., known, :] = _substitute(a[..., known, known], b[..., known, :], lower)
-    right = b[..., rest, :] - np.matmul(a[..., rest, known], x[..., known, :])
+    x[..., first, :] = _substitute(a[..., first, first], b[..., first, :], lower)
+    right = b[..., rest, :] - np.matmul(a[..., rest, first], x[..., first, :])
     x[..., rest, :] = _substitute(a[..., rest, rest], right, lower)
     return x
 
@@ -113,20 +115,20 @@ def _one_by_one(routine: Callable[..., Any], *operands: Array) -> Any:
     model = routine(*[np.eye(*x.shape[-2:], dtype=x.dtype) for x in operands])
     parts = model if isinstance(model, tuple) else (model,)
     results = [np.full((*batch, *part.shape), np.nan, part.dtype) for part in parts]
-    for place in np.ndindex(batch):
+    for index in np.ndindex(batch):
         try:
-            found = routine(*[x[place] for x in operands])
+            found = routine(*[x[index] for x in operands])
         except np.linalg.LinAlgError:
             continue
         for result, part in zip(results, found if isinstance(model, tuple) else (found,), strict=True):
-            result[place] = part
+            result[index] = part
     return tuple(results) if isinstance(model, tuple) else results[0]
 
 
 def _norm(x: Array, axes: Axes) -> Array:
-    """The root of the sum of squares; of what is divided by the largest size where squares overflow or vanish."""
+    """The root of the sum of squares, scaled by the largest magnitude where squares overflow or underflow."""
     y: Array = np.sqrt(contract(x, x, axes))
-    if bool(((y > _SHORT[x.dtype]) & (y < np.inf)).all()):
+    if bool(((y > _MIN_NORM[x.dtype]) & (y < np.inf)).all()):
         return y
     largest = np.max(np.absolute(x), axes, keepdims=True, initial=0)
     scale = np.where((largest > 0) & (largest < np.inf), largest, x.dtype.type(1))

@@ -1,4 +1,4 @@
-"""The door through which the host finds this backend; numpy itself is imported only by `load`."""
+"""The backend's entry point for the plugin host.  Only `load` imports numpy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tensorken_core.host.plugin import BackendEntry, hookimpl
 
 @hookimpl
 def tensorken_report_header() -> list[str]:
-    """Which BLAS there is."""
+    """Lines about numpy's BLAS for `tensorken doctor`."""
     from tensorken_numpy import blas
 
     return list(blas.report())

@@ -1,4 +1,7 @@
-"""Floating-point warnings off for our own calls, whatever the caller's settings, and without touching them."""
+"""Turn numpy's functions into methods; call those that may warn with numpy's floating-point warnings off.
+
+The caller's settings for such warnings neither matter nor change.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,54 @@ from typing import Any
 
 import numpy as np
 
+from tensorken_numpy.arrays import Array
 
-class _Quiet(threading.local):
-    """For each thread a context in which numpy ignores floating-point errors; `run` calls a function there.
 
-    numpy keeps its error settings in a context variable, and entering a context costs a fifth of `np.errstate`.
+def method(function: Callable[..., Any]) -> Callable[..., Array]:
+    """A method of an interpreter that calls the function on its operands and params.
+
+    >>> class Backend:
+    ...     neg = method(np.negative)
+    >>> float(Backend().neg(np.float32(2)))
+    -2.0
     """
 
-    run: Callable[..., np.ndarray[Any, np.dtype[Any]]]
+    def call(interpreter: Any, *args: Any) -> Array:
+        result: Array = function(*args)
+        return result
+
+    return call
+
+
+class _Quiet(threading.local):
+    """One context per thread in which numpy ignores floating-point errors.
+
+    numpy keeps its error settings in a context variable, and entering a context costs a fifth of `np.errstate`.
+
+    Attributes:
+        run: `run(function, *args)` calls the function in that context.
+    """
+
+    run: Callable[..., Array]
 
     def __init__(self) -> None:
         context = contextvars.Context()
         context.run(np.seterr, all="ignore")
         self.run = context.run
+
+    def method(self, function: Callable[..., Any]) -> Callable[..., Array]:
+        """The same for a function that may warn: it runs in that context.
+
+        >>> class Backend:
+        ...     exp = quiet.method(np.exp)
+        >>> float(Backend().exp(np.float32(1000)))
+        inf
+        """
+
+        def call(interpreter: Any, *args: Any) -> Array:
+            return self.run(function, *args)
+
+        return call
 
 
 quiet = _Quiet()

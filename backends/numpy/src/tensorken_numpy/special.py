@@ -1,4 +1,4 @@
-"""Functions that numpy has not, or not as the language needs them."""
+"""Functions that numpy lacks, or that differ from the language's definition."""
 
 from __future__ import annotations
 
@@ -10,57 +10,58 @@ import numpy as np
 
 from tensorken_core.language.bodies.coefficients import ERF, ERFC, ERFINV, ERFINV_BEYOND
 from tensorken_core.language.dtypes import float32, float64
-from tensorken_numpy.contraction import Array
-from tensorken_numpy.limits import limited
+from tensorken_numpy.arrays import Array
+from tensorken_numpy.clamping import clamp
 
 _BITS = {np.dtype("float16"): np.int16, np.dtype("float32"): np.int32, np.dtype("float64"): np.int64}
-"""The integers of each float's size."""
+"""For each float dtype the integer dtype of its size."""
 
 _BLOCK = 16384
-"""How many elements are computed at a time: so few that what lies between stays in the cache."""
+"""How many elements are computed at a time, so that temporaries stay in the cache."""
 
 
 def to_bits(x: Array) -> Array:
-    """The bits as integers; those of float16, which have no integers of their size, widened."""
+    """The bits as integers of the same size; those of float16 are widened to int32."""
     bits: Array = np.asarray(x).view(_BITS[x.dtype])
     return bits.astype(np.int32) if x.dtype == np.float16 else bits
 
 
 def from_bits(x: Array) -> Array:
-    """The floats of these bits."""
+    """The floats with these bits."""
     return np.asarray(x).view(np.float64 if x.dtype == np.int64 else np.float32)
 
 
 def nextafter(a: Array, b: Array) -> Array:
-    """numpy's, but from a zero of one sign to the other also in float16."""
+    """np.nextafter, corrected for float16 from a zero of one sign to the other."""
     y: Array = np.nextafter(a, b)
     return np.where(a == b, b, y) if y.dtype == np.float16 else y
 
 
 def power(a: Array, b: Array) -> Array:
-    """numpy's, but at -inf and -0 with the exponent 0.5: numpy takes the square root where its inner loop repeats that.
+    """np.power, corrected for the exponent 0.5 at -inf and -0.
 
-    Whether a loop repeats an exponent follows from shapes, strides and how many elements there are.
+    numpy takes the square root where its inner loop repeats the exponent, which depends on shapes, strides and the
+    number of elements.
     """
     y: Array = np.power(a, b)
-    half = b == 0.5
-    if np.any(half):
-        y = np.where(half, np.where(a == -np.inf, y.dtype.type(np.inf), y + y.dtype.type(0)), y)
+    is_root = b == 0.5
+    if np.any(is_root):
+        y = np.where(is_root, np.where(a == -np.inf, y.dtype.type(np.inf), y + y.dtype.type(0)), y)
     return y
 
 
 def integer_pow(a: Array, b: Array) -> Array:
-    """numpy's, which refuses negative exponents: only 1 and -1 have whole reciprocals."""
+    """np.power, extended to negative exponents, which numpy refuses: only 1 and -1 have integer reciprocals."""
     y: Array = np.power(a, np.maximum(b, 0))
     inverse = np.where(np.abs(a) == 1, np.where(b & 1, a, 1), 0)
     return np.where(b < 0, inverse, y).astype(a.dtype)
 
 
 def sigmoid(x: Array) -> Array:
-    """z / (1 + z) with z = exp(x): beyond 40 that is 1, so z need not grow until it overflows."""
+    """z / (1 + z) with z = exp(min(x, 40)): the result is 1 from there on, and z does not overflow."""
     if x.dtype == np.float16:
         return sigmoid(x.astype(np.float32)).astype(np.float16)
-    z = np.asarray(limited(np.minimum, x, 40.0))
+    z = np.asarray(clamp(np.minimum, x, 40.0))
     np.exp(z, z)
     np.divide(z, z + 1.0, z)
     return z
@@ -89,12 +90,14 @@ def softplus(x: Array) -> Array:
     np.negative(y, y)
     np.exp(y, y)
     np.log1p(y, y)
-    np.add(y, limited(np.maximum, x, 0.0), y)
+    np.add(y, clamp(np.maximum, x, 0.0), y)
     return y
 
 
 def gaussian(x: Array) -> Array:
-    """exp(-x**2): narrow floats by way of float64; there from x**2 in two parts, since its rounding would tell."""
+    """exp(-x**2).  Narrow floats go through float64; float64 splits x**2 in two parts to correct its rounding
+    error.
+    """
     if x.dtype != np.float64:
         wide = np.asarray(x, np.float64)
         narrow: Array = np.asarray(np.exp(-(wide * wide))).astype(x.dtype)
@@ -108,45 +111,46 @@ def gaussian(x: Array) -> Array:
 
 
 def add_at(y: Array, x: Array, indices: Array, axis: int) -> None:
-    """Add the slices of x to those of y, which is row-major, at the indices, in order.
+    """Add the slices of x to the slices of the row-major array y at the indices, in order.
 
-    Element by element, for which numpy has a loop that is several times as fast as that for slices.
+    It adds single elements, for which numpy's loop is several times as fast as the one for slices.
     """
     flat = y.reshape(-1)
     size, inner = y.shape[axis], math.prod(y.shape[axis + 1 :])
     outer = np.arange(math.prod(y.shape[:axis]), dtype=np.intp)[:, None, None] * (size * inner)
     within = np.arange(inner, dtype=np.intp)
     step = max(1, _BLOCK // max(1, inner * len(outer)))
-    places = indices.astype(np.intp)[:, None] * inner
+    offsets = indices.astype(np.intp)[:, None] * inner
     slices = x.reshape(len(outer), len(indices), inner) if x.size else x
     for start in range(0, len(indices) if x.size else 0, step):
         block = slice(start, start + step)
-        into = outer + places[block] + within
-        np.add.at(flat, into.reshape(-1), slices[:, block].reshape(-1))
+        targets = outer + offsets[block] + within
+        np.add.at(flat, targets.reshape(-1), slices[:, block].reshape(-1))
 
 
 def log10(x: Array) -> Array:
-    """By way of float64: numpy's own in float32 is not whole at powers of 10."""
+    """np.log10 through float64: in float32 it is not exact at powers of 10."""
     return np.log10(x, dtype=np.float64).astype(x.dtype)
 
 
 def erf(x: Array) -> Array:
-    """The error function by the two polynomials of its default body, block by block; float16 by way of float32.
+    """The error function by the two polynomials of its default body, block by block; float16 through float32.
 
-    Computing both everywhere is faster than picking out the elements for each.
+    Both are computed everywhere, which is faster than selecting the elements for each.
     """
-    return _by_blocks(_erf, x)
+    return _blockwise(_erf, x)
 
 
 def erfinv(x: Array) -> Array:
-    """The inverse of the error function by the polynomials of its default body, the second for the few elements beyond.
+    """The inverse error function by the polynomials of its default body, the second only for the few large
+    operands.
 
-    Block by block; float16 by way of float32.
+    Block by block; float16 through float32.
     """
-    return _by_blocks(_erfinv, x)
+    return _blockwise(_erfinv, x)
 
 
-def _by_blocks(function: Callable[[Array], Array], x: Array) -> Array:
+def _blockwise(function: Callable[[Array], Array], x: Array) -> Array:
     dtype = np.float64 if x.dtype == np.float64 else np.float32
     flat = np.asarray(x, dtype).reshape(-1)
     y = np.empty_like(flat)
@@ -157,37 +161,37 @@ def _by_blocks(function: Callable[[Array], Array], x: Array) -> Array:
 
 
 def _erf(x: Array) -> Array:
-    of = float64 if x.dtype == np.float64 else float32
+    dtype = float64 if x.dtype == np.float64 else float32
     magnitude, square = np.abs(x), np.square(x)
-    near = x * _polynomial(square, ERF[of])
-    far = 1.0 - np.exp(-square) * _polynomial(1.0 / (magnitude + 3.0), ERFC[of])
+    near = x * _polynomial(square, ERF[dtype])
+    far = 1.0 - np.exp(-square) * _polynomial(1.0 / (magnitude + 3.0), ERFC[dtype])
     is_near = np.asarray(magnitude < 1.0).astype(_BITS[x.dtype])
-    return _chosen(is_near, near, np.copysign(far, x))
+    return _select(is_near, near, np.copysign(far, x))
 
 
-def _chosen(condition: Array, a: Array, b: Array) -> Array:
-    """Where the condition is 1 the element of a, else, where it is 0, of b; on bits, without a test for each."""
+def _select(condition: Array, a: Array, b: Array) -> Array:
+    """a where the condition is 1, b where it is 0, by masking bits; overwrites b."""
     bits = b.view(condition.dtype)
     bits ^= (a.view(condition.dtype) ^ bits) & -condition
     return b
 
 
 def _erfinv(x: Array) -> Array:
-    of = float64 if x.dtype == np.float64 else float32
+    dtype = float64 if x.dtype == np.float64 else float32
     w = 1.0 - x
     w *= x + 1.0
     np.log(w, w)
     np.negative(w, w)
-    y = _polynomial(w, ERFINV[of])
-    (beyond,) = np.nonzero(w >= 4.0)
-    s = np.sqrt(w[beyond])
-    y[beyond] = np.where(np.isinf(s), s, s * _polynomial(1.0 / s - 0.375, ERFINV_BEYOND[of]))
+    y = _polynomial(w, ERFINV[dtype])
+    (large,) = np.nonzero(w >= 4.0)
+    s = np.sqrt(w[large])
+    y[large] = np.where(np.isinf(s), s, s * _polynomial(1.0 / s - 0.375, ERFINV_BEYOND[dtype]))
     y *= x
     return y
 
 
 def _polynomial(x: Array, coefficients: Any) -> Array:
-    """By Horner's scheme, the highest power first, in one array."""
+    """Horner's scheme in one array; coefficients from the highest power down."""
     y: Array = x * coefficients[0]
     y += coefficients[1]
     for coefficient in coefficients[2:]:

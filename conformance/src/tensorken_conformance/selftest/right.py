@@ -14,8 +14,8 @@ from tensorken_core.language.op import OPS
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Axes, Pairs, Shape
 from tensorken_core.rewriting.fuse import Fuse
+from tensorken_numpy.arrays import Array
 from tensorken_numpy.backend import Numpy
-from tensorken_numpy.contraction import Array
 from tensorken_reference.backend import Reference
 
 

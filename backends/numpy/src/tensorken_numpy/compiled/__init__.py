@@ -1,13 +1,19 @@
-"""Programs as Python functions: a flat list of numpy calls, bound to arrays in memory that was planned once.
+"""Compile programs to Python functions: flat lists of numpy calls on arrays whose memory is planned once.
 
-* `program`: what is called; `source`: the function, and what its names are bound to;
-* `smallness`: which values keep size 1 along repeated axes, and are left to numpy's broadcasting;
-* `schedule`: which equations run together, block by block;
-* `lifetimes`, `memory`, `results`, `donations`: which memory is used again when, and which is handed out;
-* `emission`: what is known of each value; `equations`, `contractions`, `blocks`: the lines of ops, alone and in groups;
-* `templates`, `writing`: what an elementwise op comes down to; `layouts`, `values`: arrays that need not exist yet.
+* `program`: the compiled program and its cache of functions; `function`: write the function for one layout of
+inputs;
+* `source`: the text of the function and the objects bound to its names;
+* `predicates`: properties of equations; `compact_shapes`: axes that are only repeated keep size 1 and are
+broadcast;
+* `schedule`: which equations form a fusion group and run block by block;
+* `lifetimes`, `memory`, `results`, `donations`: when memory is reused, and which arrays are returned;
+* `emitter`: the array and memory of each value; `equations`, `contractions`, `blocks`: the lines of single
+equations, of contractions and of fusion groups;
+* `templates`, `writing`: elementwise ops as ufuncs and as lines; `layouts`, `values`: shapes and strides of arrays
+to come.
 
-The numbers are those of the same ops one by one, bit for bit, where numpy itself gives the same bits for arrays laid
-out otherwise: for all that is rounded correctly or moved.  Of exp and its kin numpy has several loops, and the last bit
-may depend on where an element stands; sums and products of repeated values are taken of what is kept of them, once.
+The results equal those of the ops run one by one, bit for bit, wherever numpy gives the same bits for other
+strides: for all ops that round correctly or only move elements.  numpy has several loops for exp and its relatives,
+whose last bit may depend on an element's position; sums and products of repeated values are taken over the compact
+value.
 """

@@ -1,4 +1,4 @@
-"""Equations: the lines of each op that stands alone, with the same numpy calls as the backend's method makes."""
+"""Write single equations, with the numpy calls that the backend's methods make."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ import numpy as np
 
 from tensorken_core.language.op import run
 from tensorken_numpy import special
+from tensorken_numpy.clamping import SMALL_SIZE
 from tensorken_numpy.compiled import layouts
 from tensorken_numpy.compiled.contractions import write_contraction
-from tensorken_numpy.compiled.schedule import BLOCK
-from tensorken_numpy.compiled.smallness import is_elementwise, is_literal
+from tensorken_numpy.compiled.emitter import Emitter
+from tensorken_numpy.compiled.predicates import is_elementwise, is_literal, runs_body
+from tensorken_numpy.compiled.schedule import BLOCK_SIZE
 from tensorken_numpy.compiled.templates import safe_in_place, template
-from tensorken_numpy.compiled.values import OF, Value
+from tensorken_numpy.compiled.values import NUMPY_DTYPES, Value
 from tensorken_numpy.compiled.writing import (
-    by_bits,
-    mask_of,
-    with_filled,
-    write_chosen,
+    mask_dtype,
+    uses_masks,
+    with_filled_numbers,
     write_scalars,
     write_steps,
     write_sum_of,
     write_where,
+    write_where_constant,
 )
 from tensorken_numpy.exponential_sums import (
-    in_rows,
+    has_contiguous_rows,
     log_softmax_of_rows,
     logsumexp_of_rows,
     softmax_of_rows,
 )
-from tensorken_numpy.limits import FEW
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation
-    from tensorken_numpy.compiled.emission import Emitter
 
 
 def write_equation(emitter: Emitter, equation: Equation) -> None:
-    """Write what one equation does."""
+    """Write the lines of one equation."""
     if is_elementwise(equation):
         _elementwise(emitter, equation)
     else:
@@ -49,74 +49,76 @@ def write_equation(emitter: Emitter, equation: Equation) -> None:
 
 
 def call(emitter: Emitter, equation: Equation) -> None:
-    """By the backend's own method, which makes the results."""
+    """Call the backend's method, which allocates the results; or run the op's body in the caller's context."""
     source = emitter.source
     op, params = equation.op, equation.params
     operands = [emitter.full(v).name for v in equation.operands]
-    names = [source.fresh() for _ in equation.results]
-    targets = names[0] if op.results == 1 else f"({', '.join(names)},)" if names else source.fresh()
-    if outside(equation, emitter.backend):
+    names = [source.new_name() for _ in equation.results]
+    targets = names[0] if op.results == 1 else f"({', '.join(names)},)" if names else source.new_name()
+    if runs_body(equation, emitter.backend):
         given = [source.bound(x) for x in (run, emitter.backend, op)]
         source.line(
-            f"{targets} = outside({', '.join(given)}, [{', '.join(operands)}], {source.bound(params)})"
+            f"{targets} = in_context({', '.join(given)}, [{', '.join(operands)}], {source.bound(params)})"
         )
     else:
         method = source.bound(getattr(emitter.backend, op.name))
         source.line(f"{targets} = {method}({', '.join([*operands, *[source.bound(p) for p in params]])})")
     for v, name in zip(equation.results, names, strict=True):
-        emitter.made(v, name, v.shape)
+        emitter.add_local(v, name, v.shape)
 
 
 def _elementwise(emitter: Emitter, equation: Equation) -> None:
     (v,) = equation.results
-    shape = emitter.small[v]
+    shape = emitter.compact[v]
     operands = equation.operands
     numbers = [x.value if is_literal(x) else None for x in operands]
-    steps = template(equation.op.name, [OF[x.dtype.name] for x in operands], numbers)
-    dtype = OF[v.dtype.name]
+    steps = template(equation.op.name, [NUMPY_DTYPES[x.dtype.name] for x in operands], numbers)
+    dtype = NUMPY_DTYPES[v.dtype.name]
     if shape == () and steps is not None:
         names = [emitter.scalar(x) for x in operands]
-        name = write_scalars(emitter, steps, names, OF[operands[-1].dtype.name])
+        name = write_scalars(emitter, steps, names, NUMPY_DTYPES[operands[-1].dtype.name])
         emitter.values[v] = Value(name, layouts.contiguous((), dtype))
-        emitter._scalars[v] = name
+        emitter.scalars[v] = name
         return
     if all([n == 1 for n in shape]):
         names = [emitter.value(x).name for x in operands]
     else:
         names = [emitter.operand(x) for x in operands]
-    filled = functools.partial(emitter.filled, shape) if FEW < math.prod(shape) <= BLOCK else None
-    names = with_filled(names, operands, steps, dtype, filled)
-    if equation.op.name == "cast" and _is_plain(OF[operands[0].dtype.name], dtype):
+    filled = functools.partial(emitter.filled, shape) if SMALL_SIZE < math.prod(shape) <= BLOCK_SIZE else None
+    names = with_filled_numbers(names, operands, steps, dtype, filled)
+    if equation.op.name == "cast" and _is_plain(NUMPY_DTYPES[operands[0].dtype.name], dtype):
         target = emitter.target(v, shape, operands)
         emitter.source.line(f"{emitter.source.bound(np.copyto)}({target.name}, {names[0]}, 'unsafe')")
-    elif equation.op.name == "where" and by_bits(shape, dtype):
+    elif equation.op.name == "where" and uses_masks(shape, dtype):
         target = emitter.target(v, shape)
         condition = None if is_literal(operands[0]) else emitter.value(operands[0])
-        if condition is not None and condition.kind == "constant" and condition.layout.size <= BLOCK:
-            write_chosen(emitter, operands, names, target.name, condition.layout, emitter.source.bound, dtype)
+        if condition is not None and condition.storage == "constant" and condition.layout.size <= BLOCK_SIZE:
+            write_where_constant(
+                emitter, operands, names, target.name, condition.layout, emitter.source.bound, dtype
+            )
             return
-        mask = emitter.scratch(layouts.contiguous(emitter.small[operands[0]], mask_of(dtype)), None)
+        mask = emitter.scratch(layouts.contiguous(emitter.compact[operands[0]], mask_dtype(dtype)), None)
         write_where(emitter, operands, names, target.name, mask.name, dtype)
-        assert mask.place is not None
-        emitter.planner.free(mask.place)
+        assert mask.region is not None
+        emitter.planner.free(mask.region)
     elif steps is None:
         params = [emitter.source.bound(p) for p in equation.params]
-        if outside(equation, emitter.backend):
+        if runs_body(equation, emitter.backend):
             given = [emitter.source.bound(x) for x in (run, emitter.backend, equation.op)]
             full = [emitter.full(x).name for x in operands]
             name = emitter.source.assign(
-                f"outside({', '.join(given)}, [{', '.join(full)}], ({', '.join(params)}))"
+                f"in_context({', '.join(given)}, [{', '.join(full)}], ({', '.join(params)}))"
             )
             shape = v.shape
         else:
             method = emitter.source.bound(getattr(emitter.backend, equation.op.name))
             name = emitter.source.assign(f"{method}({', '.join([*names, *params])})")
-        emitter.made(v, name, shape)
+        emitter.add_local(v, name, shape)
     else:
-        instead = [x for x, letter in zip(operands, "ab", strict=False) if safe_in_place(steps, letter)]
-        if len(instead) != len(operands):
-            instead = [x for x in instead if operands.count(x) == 1]
-        target = emitter.target(v, shape, instead)
+        reusable = [x for x, letter in zip(operands, "ab", strict=False) if safe_in_place(steps, letter)]
+        if len(reusable) != len(operands):
+            reusable = [x for x in reusable if operands.count(x) == 1]
+        target = emitter.target(v, shape, reusable)
         scratch = None
         if any(["t" in (to, *taken) for _, to, taken in steps]):
             scratch = emitter.scratch(target.layout, None)
@@ -126,11 +128,11 @@ def _elementwise(emitter: Emitter, equation: Equation) -> None:
             names,
             target.name,
             scratch.name if scratch else "",
-            OF[operands[-1].dtype.name],
+            NUMPY_DTYPES[operands[-1].dtype.name],
             filled,
         )
-        if scratch is not None and scratch.place is not None:
-            emitter.planner.free(scratch.place)
+        if scratch is not None and scratch.region is not None:
+            emitter.planner.free(scratch.region)
 
 
 def _expand(emitter: Emitter, equation: Equation) -> None:
@@ -146,8 +148,8 @@ def _permute(emitter: Emitter, equation: Equation) -> None:
 def _reshape(emitter: Emitter, equation: Equation) -> None:
     (v,), (x,) = equation.results, equation.operands
     value = emitter.value(x)
-    shape = emitter.small[v]
-    if math.prod(shape) != value.layout.size:  # repetitions must be made
+    shape = emitter.compact[v]
+    if math.prod(shape) != value.layout.size:  # repetitions must be copied
         value = emitter.copied(emitter.full(x), v)
     emitter.values[v] = emitter.reshaped(value, shape, v)
 
@@ -208,7 +210,7 @@ def _gather(emitter: Emitter, equation: Equation) -> None:
         call(emitter, equation)
         return
     target = emitter.target(v, v.shape)
-    emitter.source.line(  # indices are within range, and with "raise" numpy would go by way of a copy
+    emitter.source.line(  # indices are in range, and with mode "raise" numpy makes a copy
         f"{emitter.source.bound(np.take)}({names[0]}, {names[1]}, {axis}, {target.name}, 'clip')"
     )
 
@@ -260,14 +262,14 @@ def _extreme(emitter: Emitter, equation: Equation, reduce: Callable[..., Any]) -
     if 0 in x.shape:
         call(emitter, equation)
         return
-    real = tuple([i for i in axes if value.shape[i] != 1])
+    kept = tuple([i for i in axes if value.shape[i] != 1])
     if not axes:
         emitter.values[v] = value
         return
-    target = emitter.target(v, emitter.small[v])
-    if real:
+    target = emitter.target(v, emitter.compact[v])
+    if kept:
         emitter.source.line(
-            f"{emitter.source.bound(reduce)}({value.name}, {real}, None, {target.name}, True)"
+            f"{emitter.source.bound(reduce)}({value.name}, {kept}, None, {target.name}, True)"
         )
     else:
         emitter.source.line(f"{emitter.source.bound(np.copyto)}({target.name}, {value.name})")
@@ -288,7 +290,7 @@ def _logsumexp(emitter: Emitter, equation: Equation) -> None:
 def _rows(emitter: Emitter, equation: Equation, function: Callable[..., None]) -> None:
     (v,), (x,), (axes,) = equation.results, equation.operands, equation.params
     value = emitter.full(x)
-    if value.contiguous and value.layout.size and in_rows(value.layout, axes):
+    if value.contiguous and value.layout.size and has_contiguous_rows(value.layout, axes):
         target = emitter.target(v, v.shape)
         emitter.source.line(f"{emitter.source.bound(function)}({value.name}, {axes}, {target.name})")
     else:
@@ -313,11 +315,6 @@ def _accumulate(emitter: Emitter, equation: Equation, accumulate: Callable[..., 
 
 def _fused_multiply_add(emitter: Emitter, equation: Equation) -> None:
     write_contraction(emitter, equation)
-
-
-def outside(equation: Equation, backend: Any) -> bool:
-    """Whether an op is run from its body: in the caller's context, as it may be anything."""
-    return not (equation.op.method and backend.has(equation.op))
 
 
 def _is_plain(of: np.dtype[Any], to: np.dtype[Any]) -> bool:

@@ -1,6 +1,6 @@
-"""Layouts: shapes and strides of arrays that need not exist yet, found by letting numpy make views of nothing.
+"""Layouts: shapes and strides of arrays that need not exist, computed by letting numpy make views.
 
-The stand-in for an array has its shape and strides, and elements that are never read.
+A layout is an array of that shape, dtype and strides whose elements are never read.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tensorken_numpy.contraction import Array, Sizes
+from tensorken_numpy.arrays import Array, Sizes
 
-StandIn: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+Layout: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 
-def contiguous(shape: Sizes, dtype: Any) -> StandIn:
-    """A stand-in for an array in row-major order."""
+def contiguous(shape: Sizes, dtype: Any) -> Layout:
+    """The layout of an array in row-major order."""
     strides, step = [], np.dtype(dtype).itemsize
     for n in reversed(shape):
         strides.append(step)
@@ -24,28 +24,28 @@ def contiguous(shape: Sizes, dtype: Any) -> StandIn:
     return strided(shape, tuple(reversed(strides)), dtype)
 
 
-def strided(shape: Sizes, strides: Sizes, dtype: Any) -> StandIn:
-    """A stand-in for an array with these strides."""
-    nothing = np.ndarray((), dtype, np.zeros(np.dtype(dtype).itemsize, np.uint8))
-    return as_strided(nothing, shape, strides)
+def strided(shape: Sizes, strides: Sizes, dtype: Any) -> Layout:
+    """The layout of an array with these strides."""
+    element = np.ndarray((), dtype, np.zeros(np.dtype(dtype).itemsize, np.uint8))
+    return as_strided(element, shape, strides)
 
 
 def address(x: Array) -> int:
-    """Where the first element is."""
-    place: int = x.__array_interface__["data"][0]
-    return place
+    """The address of the first element."""
+    found: int = x.__array_interface__["data"][0]
+    return found
 
 
-def reshaped(x: StandIn, shape: Sizes) -> StandIn | None:
-    """The view of this shape; None if it takes a copy."""
+def reshaped(x: Layout, shape: Sizes) -> Layout | None:
+    """The view with this shape; None if it needs a copy."""
     try:
         return np.reshape(x, shape, copy=False)
     except ValueError:
         return None
 
 
-def small(x: Array) -> Array:
-    """With size 1 along the axes that strides repeat."""
+def compact(x: Array) -> Array:
+    """The array with size 1 along axes that strides repeat."""
     if 0 not in x.strides:
         return x
     return x[
@@ -58,9 +58,9 @@ def small(x: Array) -> Array:
     ]
 
 
-def moved(sizes: Sizes, full: Sizes, shape: Sizes) -> Sizes | None:
-    """What size 1 along repeated axes becomes in a reshape from `full` to `shape`; None if repetitions must be made."""
+def compact_reshape(sizes: Sizes, full: Sizes, shape: Sizes) -> Sizes | None:
+    """The compact shape after a reshape from `full` to `shape`; None if repetitions must be copied."""
     if sizes == full:
         return shape
     x = reshaped(np.broadcast_to(contiguous(sizes, np.uint8), full), shape)
-    return None if x is None else small(x).shape
+    return None if x is None else compact(x).shape

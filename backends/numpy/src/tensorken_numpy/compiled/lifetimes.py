@@ -1,38 +1,38 @@
-"""Lifetimes: when the memory of each value is last used, seen through all its views, and which memory is handed out."""
+"""Lifetimes: when the memory of each value is last used, also through views, and which memory outputs share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tensorken_numpy.compiled.schedule import Group, Unit
+from tensorken_numpy.compiled.schedule import FusionGroup, Unit
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Program, Variable
 
 VIEWS = frozenset({"expand", "reshape", "permute", "flip", "crop"})
-NEW = frozenset(
+NOT_VIEWS = frozenset(
     {
         "pad", "concatenate", "gather", "scatter_add", "sort", "argsort", "argmax", "argmin", "cumsum", "cumprod",
         "threefry2x32", "fused_multiply_add", "softmax", "log_softmax", "logsumexp",
     }
 )  # fmt: skip
-"""Ops, beside the elementwise, whose result never shares memory with an operand."""
+"""Ops besides elementwise ones whose result never shares memory with an operand."""
 
 
 class Lifetimes:
-    """Of the values of a scheduled program.
+    """The lifetimes of the values of a scheduled program.
 
     Attributes:
-        last: for each value that stands for a piece of memory, the place of the last unit that uses it.
-        escaping: those whose memory outputs share.
+        last: for each owner of memory the index of the last unit that uses it.
+        escaping: the owners whose memory outputs share.
     """
 
     def __init__(self, program: Program, units: Sequence[Unit]) -> None:
         self._owner: dict[Variable, Variable] = {}
         self.last: dict[Variable, int] = {}
         self._used: dict[Variable, int] = dict.fromkeys(program.outputs, len(units))
-        for place, unit in enumerate(units):
+        for index, unit in enumerate(units):
             for equation in equations_of(unit):
                 if may_share(equation):
                     owners = {self.owner(v) for v in equation.operands}
@@ -40,17 +40,17 @@ class Lifetimes:
                     for v in (*owners, *equation.results):
                         self._owner[v] = first
                 for v in equation.operands:
-                    self._used[v] = max(place, self._used.get(v, place))
+                    self._used[v] = max(index, self._used.get(v, index))
                 for v in (*equation.operands, *equation.results):
-                    self.last[self.owner(v)] = place
+                    self.last[self.owner(v)] = index
         for v in list(self.last):
             owner = self.owner(v)
             self.last[owner] = max(self.last[owner], self.last[v])
         self.escaping = {self.owner(v) for v in program.outputs}
 
-    def needed_after(self, v: Variable, place: int) -> bool:
-        """Whether a unit after this place, or an output, uses the value itself."""
-        return self._used.get(v, place) > place
+    def needed_after(self, v: Variable, index: int) -> bool:
+        """Whether a unit after this index, or an output, uses the value itself."""
+        return self._used.get(v, index) > index
 
     def owner(self, v: Variable) -> Variable:
         """The value whose memory this one may share."""
@@ -63,14 +63,14 @@ class Lifetimes:
 
 
 def equations_of(unit: Unit) -> list[Equation]:
-    """One, or those of a group."""
-    return [equation for _, equation in unit.members] if isinstance(unit, Group) else [unit]
+    """The equation, or those of a fusion group."""
+    return [equation for _, equation in unit.members] if isinstance(unit, FusionGroup) else [unit]
 
 
 def may_share(equation: Equation) -> bool:
     """Whether a result may be a view of an operand."""
     op, params = equation.op, equation.params
-    if not equation.operands or op.name == "cast" or op.name in NEW:
+    if not equation.operands or op.name == "cast" or op.name in NOT_VIEWS:
         return False
     if op.elementwise:
         return not op.method or op.name in ("to_bits", "from_bits")

@@ -1,4 +1,4 @@
-"""Memory: one piece for all that a program computes on the way, its places used again as values die."""
+"""The memory of a compiled program: one buffer, whose regions are reused as values die."""
 
 from __future__ import annotations
 
@@ -7,29 +7,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tensorken_numpy.contraction import Array
+from tensorken_numpy.arrays import Array
 
-LINE = 64
-"""Bytes: where a value starts is a multiple of a cache line."""
+CACHE_LINE = 64
+"""Bytes of a cache line, to which regions are aligned."""
 
 
 @dataclass(eq=False, slots=True)
-class Place:
-    """A stretch of the memory."""
+class Region:
+    """A region of the memory."""
 
     offset: int
     size: int
 
 
-SIMILAR = 8
-"""How many gaps of about the wanted size are tried; others of that class may be too small."""
+MAX_TRIES = 8
+"""How many gaps of the size's own class are tried; they may be too small."""
 
 
 class Planner:
-    """Decides where each value lies: in a gap between those that live at the same time, else after the last.
+    """Assigns a region to each value: a gap between regions in use, else the end of the memory.
 
-    A gap of the very size is taken first, then the first of the smallest class that has larger ones.  A class has the
-    sizes between two powers of two.  Each step costs the logarithm of the number of gaps, however many values live.
+    A gap of exactly the size is preferred, then the first gap of the smallest class of larger sizes.  A class holds
+    the sizes between two powers of two.  Each step costs the logarithm of the number of gaps, however many values
+    live.
 
     >>> planner = Planner()
     >>> first, second, third = [planner.take(64) for _ in range(3)]
@@ -41,14 +42,14 @@ class Planner:
     def __init__(self) -> None:
         self.size = 0
         self._end = 0
-        self._gaps: dict[int, int] = {}  # from where each begins to its size
-        self._starts: dict[int, int] = {}  # from where each ends to where it begins
-        self._same: dict[int, list[int]] = {}  # for each size a heap of offsets, also of gaps that are gone
-        self._classes: list[list[int]] = []  # for each class the same
+        self._gaps: dict[int, int] = {}  # start of each gap -> its size
+        self._starts: dict[int, int] = {}  # end of each gap -> its start
+        self._same: dict[int, list[int]] = {}  # size -> heap of starts, stale ones among them
+        self._classes: list[list[int]] = []  # the same for each class
 
-    def take(self, size: int) -> Place:
-        """A place of this many bytes."""
-        size = max(LINE, -(-size // LINE) * LINE)
+    def take(self, size: int) -> Region:
+        """A region of this many bytes."""
+        size = max(CACHE_LINE, -(-size // CACHE_LINE) * CACHE_LINE)
         offset = self._fitting(size)
         if offset is None:
             offset = self._end
@@ -58,11 +59,11 @@ class Planner:
             rest = self._remove(offset) - size
             if rest:
                 self._add(offset + size, rest)
-        return Place(offset, size)
+        return Region(offset, size)
 
-    def free(self, place: Place) -> None:
-        """Let others have it."""
-        start, end = place.offset, place.offset + place.size
+    def free(self, region: Region) -> None:
+        """Free a region."""
+        start, end = region.offset, region.offset + region.size
         if start in self._starts:
             start = self._starts[start]
             self._remove(start)
@@ -74,7 +75,7 @@ class Planner:
             self._add(start, end - start)
 
     def _fitting(self, size: int) -> int | None:
-        """Where the gap begins that is taken; None if there is none."""
+        """The start of the gap to use; None if there is none."""
         found = self._first(self._same.get(size), size, size)
         own = size.bit_length()
         for number in range(own + 1, len(self._classes)):
@@ -86,7 +87,7 @@ class Planner:
         return found
 
     def _first(self, heap: list[int] | None, least: int, most: int) -> int | None:
-        """The first gap of a heap with a size in this range; those before it are gone."""
+        """The first gap of a heap with a size in this range; drops stale entries before it."""
         while heap:
             if least <= self._gaps.get(heap[0], 0) <= most:
                 return heap[0]
@@ -94,10 +95,10 @@ class Planner:
         return None
 
     def _similar(self, heap: list[int], size: int) -> int | None:
-        """Of a few gaps of the class of a size the first that is large enough."""
+        """The first of a few gaps of the size's own class that is large enough."""
         tried: list[int] = []
         found = None
-        while found is None and len(tried) < SIMILAR:
+        while found is None and len(tried) < MAX_TRIES:
             first = self._first(heap, 1 << (size.bit_length() - 1), (1 << size.bit_length()) - 1)
             if first is None:
                 break
@@ -119,14 +120,14 @@ class Planner:
         heapq.heappush(self._classes[number], start)
 
     def _remove(self, start: int) -> int:
-        """The gap is no more; its size."""
+        """Remove a gap; its size."""
         size = self._gaps.pop(start)
         del self._starts[start + size]
         return size
 
 
-def memory(size: int) -> Array:
-    """This many bytes, from a multiple of a cache line on."""
-    piece = np.empty(size + LINE, np.uint8)
-    start = -piece.__array_interface__["data"][0] % LINE
-    return piece[start : start + size]
+def aligned_memory(size: int) -> Array:
+    """This many bytes, aligned to a cache line."""
+    buffer = np.empty(size + CACHE_LINE, np.uint8)
+    start = -buffer.__array_interface__["data"][0] % CACHE_LINE
+    return buffer[start : start + size]

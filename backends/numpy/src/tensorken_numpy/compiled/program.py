@@ -1,4 +1,4 @@
-"""Compiled: a program that runs as one Python function, for each layout of its inputs another."""
+"""A compiled program: one Python function for each layout of its inputs."""
 
 from __future__ import annotations
 
@@ -10,32 +10,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorken_core.language.raw import RawTensor
+from tensorken_numpy.arrays import Array, Sizes
 from tensorken_numpy.compiled import layouts
-from tensorken_numpy.compiled.emission import Emitter
-from tensorken_numpy.compiled.memory import memory
-from tensorken_numpy.compiled.schedule import REDUCTIONS, ROWS, Unit, schedule
-from tensorken_numpy.compiled.smallness import is_literal, small_shapes
+from tensorken_numpy.compiled.compact_shapes import compact_shapes
+from tensorken_numpy.compiled.emitter import Emitter
+from tensorken_numpy.compiled.function import write_function
+from tensorken_numpy.compiled.memory import aligned_memory
+from tensorken_numpy.compiled.predicates import is_literal
+from tensorken_numpy.compiled.schedule import REDUCTIONS, ROW_OPS, Unit, schedule
 from tensorken_numpy.compiled.templates import template
-from tensorken_numpy.compiled.values import OF
-from tensorken_numpy.contraction import Array, Sizes
+from tensorken_numpy.compiled.values import NUMPY_DTYPES
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Program, Variable
 
-LAYOUTS = 8
-"""For how many layouts of its inputs a program has functions; inputs laid out otherwise are copied first."""
+MAX_LAYOUTS = 8
+"""Layouts of inputs for which a program keeps functions; inputs with further layouts are copied first."""
 
-IDLE = 4
-"""How many pieces of memory are kept for calls to come: as many threads can run the function without making one."""
+MAX_IDLE = 4
+"""Idle instances kept per function, so that as many threads can call it without making one."""
 
-MADE = frozenset({"where", "erf", "erfinv", "gaussian", "log10", "pow", "nextafter", "integer_pow"})
-"""Elementwise ops beside those with templates that may run on blocks: the backend's method makes the result."""
+METHOD_OPS = frozenset({"where", "erf", "erfinv", "gaussian", "log10", "pow", "nextafter", "integer_pow"})
+"""Elementwise ops without a template that may run on blocks: the backend's method allocates the result."""
 
 
 def compiled(
     program: Program, backend: RawTensor[Array]
 ) -> Callable[[Sequence[Array]], Sequence[Array]] | None:
-    """What runs the program on arrays; None if an op has neither a method nor a body."""
+    """Compile the program; None if an op has neither a method nor a body."""
     for equation in program.equations:
         op = equation.op
         if op.body is None and not (op.method and backend.has(op)):
@@ -44,10 +46,10 @@ def compiled(
 
 
 class Compiled:
-    """From a sequence of arrays to a list of arrays.
+    """Call the program on a sequence of arrays.
 
-    Results are new arrays, or inputs and constants themselves, or views of these.  Each call has memory of its own, so
-    threads do not meet, nor calls within calls.
+    Results are new arrays, or inputs and constants themselves, or views of these.  Each call uses memory of its
+    own, so calls may run in several threads and within each other.
     """
 
     def __init__(self, program: Program, backend: RawTensor[Array]) -> None:
@@ -59,7 +61,7 @@ class Compiled:
         key: Any = tuple([x.strides for x in inputs])
         function = self._functions.get(key)
         if function is None:
-            if len(self._functions) >= LAYOUTS:
+            if len(self._functions) >= MAX_LAYOUTS:
                 inputs = [np.ascontiguousarray(x).reshape(x.shape) for x in inputs]
                 key = None
             function = self._functions.get(key)
@@ -76,52 +78,54 @@ class Compiled:
         return results
 
     def source(self, inputs: Sequence[Array]) -> str:
-        """The text of the function for inputs laid out as these."""
+        """The text of the function for inputs with these layouts."""
         return _Function(self.program, self.backend, inputs).text
 
 
 class _Function:
-    """The function for inputs of one layout, and its instances that are not running."""
+    """The function for inputs of one layout, and its idle instances."""
 
     def __init__(self, program: Program, backend: RawTensor[Array], inputs: Sequence[Array]) -> None:
-        small, units = planned(program, backend, inputs)
-        emitter = Emitter(backend, program, units, small)
-        emitter.write(inputs)
+        compact, units = planned(program, backend, inputs)
+        emitter = Emitter(backend, program, units, compact)
+        write_function(emitter, inputs)
         self.size = emitter.planner.size
         self.text = emitter.source.text()
         self.source = emitter.source
         self.code = emitter.source.code()
-        self.idle: deque[Any] = deque(maxlen=IDLE)
+        self.idle: deque[Any] = deque(maxlen=MAX_IDLE)
 
     def instance(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        """The function on memory of its own, and what calls it where numpy ignores floating-point errors."""
+        """The function bound to new memory, and `Context.run` of a context where numpy ignores floating-point
+        errors.
+        """
         context = contextvars.Context()
         context.run(np.seterr, all="ignore")
-        return context.run, self.source.instance(self.code, memory(self.size))
+        return context.run, self.source.instance(self.code, aligned_memory(self.size))
 
 
 def planned(
     program: Program, backend: RawTensor[Array], inputs: Sequence[Array]
 ) -> tuple[dict[Variable, Sizes], list[Unit]]:
-    """The shapes that values are kept in, and what runs together in what order, for inputs laid out as these."""
-    kept = [layouts.small(layouts.strided(x.shape, x.strides, x.dtype)).shape for x in inputs]
-    constants = {v: _kept(x, backend) for v, x in program.constants.items()}
-    small = small_shapes(program, kept, constants)
-    return small, schedule(program, small, lambda equation: _groupable(equation, backend))
+    """The compact shapes of the values, and the schedule, for inputs with these layouts."""
+    sizes = [layouts.compact(layouts.strided(x.shape, x.strides, x.dtype)).shape for x in inputs]
+    constants = {v: _constant_shape(x, backend) for v, x in program.constants.items()}
+    compact = compact_shapes(program, sizes, constants)
+    return compact, schedule(program, compact, lambda equation: _groupable(equation, backend))
 
 
-def _kept(x: Any, backend: Any) -> tuple[int, ...]:
+def _constant_shape(x: Any, backend: Any) -> Sizes:
     if x.interpreter is not backend:
-        shape: tuple[int, ...] = x.shape
+        shape: Sizes = x.shape
         return shape
-    kept: tuple[int, ...] = layouts.small(np.asarray(x.representation)).shape
-    return kept
+    compact: Sizes = layouts.compact(np.asarray(x.representation)).shape
+    return compact
 
 
 def _groupable(equation: Equation, backend: RawTensor[Array]) -> bool:
-    """Whether an equation may run on one block of its operands after the other."""
+    """Whether an equation can run block by block."""
     op = equation.op
-    if op.name in REDUCTIONS or op.name in ROWS:
+    if op.name in REDUCTIONS or op.name in ROW_OPS:
         return backend.has(op)
     if op.name == "expand":
         return True
@@ -129,7 +133,7 @@ def _groupable(equation: Equation, backend: RawTensor[Array]) -> bool:
         return False
     numbers = [v.value if is_literal(v) else None for v in equation.operands]
     return (
-        op.name in MADE
+        op.name in METHOD_OPS
         or op.name == "cast"
-        or template(op.name, [OF[v.dtype.name] for v in equation.operands], numbers) is not None
+        or template(op.name, [NUMPY_DTYPES[v.dtype.name] for v in equation.operands], numbers) is not None
     )

@@ -1,4 +1,4 @@
-"""Results: arrays to hand out, the one of an earlier call again once nobody else holds it."""
+"""Arrays for results, reused once the caller has dropped the result of an earlier call."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ from typing import Any
 
 import numpy as np
 
-from tensorken_numpy.contraction import Array, Sizes
+from tensorken_numpy.arrays import Array, Sizes
 
 SMALLEST, LARGEST = 1 << 16, 1 << 26
-"""Bytes of arrays that are worth keeping: smaller ones malloc has at hand, larger ones are not ours to keep."""
+"""Bytes of arrays worth keeping: malloc reuses smaller ones, and larger ones should be returned to the system."""
 
-KEPT = 2
-"""How many are kept: a loop holds the results of one call until it has those of the next."""
+POOL_SIZE = 2
+"""How many arrays are kept: a loop holds the results of one call until it has those of the next."""
 
 
-class Results:
-    """Makes arrays of one shape and dtype for one function that runs once at a time.
+class ResultPool:
+    """Makes arrays of one shape and dtype, for a function that runs once at a time.
 
-    New memory comes to a process page by page, which costs more than what is computed there.  An array that only this
-    object refers to has been dropped by all others, views of it included, as these refer to it.
+    New memory comes to a process page by page, which costs more than computing its contents.  If only this object
+    refers to an array, everyone else has dropped it, and its views too, as a view refers to its array.
 
-    >>> results = Results((4,), np.dtype("float32"))
-    >>> first = results.take()
-    >>> results.take() is first
+    >>> pool = ResultPool((4,), np.dtype("float32"))
+    >>> first = pool.take()
+    >>> pool.take() is first
     False
-    >>> place = id(first)
+    >>> address = id(first)
     >>> del first
-    >>> id(results.take()) == place
+    >>> id(pool.take()) == address
     True
     """
 
     def __init__(self, shape: Sizes, dtype: np.dtype[Any]) -> None:
-        self._facts = (shape, dtype)
+        self._shape_and_dtype = (shape, dtype)
         self._arrays: list[Array] = [np.empty(0)]
-        self._alone = self._references(0)  # as this Python counts
+        self._unshared = self._references(0)  # depends on the version of Python
         self._arrays.clear()
 
     def take(self) -> Array:
-        """An array that nobody has."""
+        """An array that nothing else refers to."""
         for i in range(len(self._arrays)):
-            if self._references(i) == self._alone:
+            if self._references(i) == self._unshared:
                 return self._arrays[i]
-        made: Array = np.empty(*self._facts)
-        if len(self._arrays) == KEPT:
+        made: Array = np.empty(*self._shape_and_dtype)
+        if len(self._arrays) == POOL_SIZE:
             del self._arrays[0]
         self._arrays.append(made)
         return made
@@ -53,7 +53,7 @@ class Results:
         return sys.getrefcount(self._arrays[i])
 
 
-def counts() -> bool:
-    """Whether counts of references tell who holds an array: not where threads run without a common lock."""
+def has_reference_counts() -> bool:
+    """Whether reference counts tell who holds an array: not in free-threaded Python."""
     enabled: Any = getattr(sys, "_is_gil_enabled", None)
     return hasattr(sys, "getrefcount") and (enabled is None or enabled())

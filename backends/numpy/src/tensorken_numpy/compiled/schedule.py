@@ -1,8 +1,9 @@
-"""Schedule: the order in which equations run, and which run together, one cache-sized block after the other.
+"""The schedule: the order of equations, and the fusion groups that run one cache-sized block after the other.
 
-Elementwise equations of many elements join, and with them reductions along trailing axes: what these give for a block
-of rows is needed for that block only.  A group waits until something outside needs a result of it, so that equations
-that stand apart in the program come together; one that nothing joins for a while is run, as it keeps operands alive.
+Elementwise equations on many elements are fused, and with them reductions along trailing axes, whose results for a
+block of rows are needed for that block only.  A group waits until an equation outside it needs one of its results,
+so that equations far apart in the program can join.  A group that nothing joins for a while is run, as it keeps
+operands alive.
 """
 
 from __future__ import annotations
@@ -12,74 +13,74 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from tensorken_numpy.compiled.smallness import is_elementwise
-from tensorken_numpy.contraction import Sizes
+from tensorken_numpy.arrays import Sizes
+from tensorken_numpy.compiled.predicates import is_elementwise
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Program, Variable
 
-BLOCK = 32768
-"""How many elements are computed at a time: so few that what lies between stays in the cache."""
+BLOCK_SIZE = 32768
+"""How many elements are computed at a time, so that temporaries stay in the cache."""
 
-LONGEST_ROW = 2 * BLOCK
-"""How many elements a row may have whose sum is taken within a group."""
+MAX_ROW = 2 * BLOCK_SIZE
+"""The most elements of a row that is reduced within a group."""
 
-PATIENCE = 512
-"""For how many equations a group may wait for others to join."""
+MAX_WAIT = 512
+"""For how many equations a group waits for others to join."""
 
 REDUCTIONS = frozenset({"sum", "prod", "max", "min"})
-ROWS = frozenset({"softmax", "log_softmax", "logsumexp"})
+ROW_OPS = frozenset({"softmax", "log_softmax", "logsumexp"})
 
 
 @dataclass(slots=True, eq=False)
-class Group:
+class FusionGroup:
     """Equations that run block by block.
 
     Attributes:
-        shape: what is divided into blocks.
-        lead: blocks are cut along axes before this one alone.
+        shape: of the arrays that are divided into blocks.
+        lead: only axes before this one are cut.
         scope: of all its equations.
-        members: the equations, with their places in the program.
-        touched: the place of the last of them.
-        into: the group that this one has become part of.
+        members: the equations, with their indices in the program.
+        touched: index of the last of them.
+        into: the group that this one was merged into.
     """
 
     shape: Sizes
     lead: int
     scope: int
     members: list[tuple[int, Equation]]
-    touched: int
-    into: Group | None = None
+    last_index: int
+    merged_into: FusionGroup | None = None
 
 
-Unit: TypeAlias = "Equation | Group"
+Unit: TypeAlias = "Equation | FusionGroup"
 
 
 def schedule(
-    program: Program, small: dict[Variable, Sizes], groupable: Callable[[Equation], bool]
+    program: Program, compact: dict[Variable, Sizes], groupable: Callable[[Equation], bool]
 ) -> list[Unit]:
-    """The equations of a program in an order in which they can be run, groups in place of their members."""
+    """The equations in an order in which they can run, with fusion groups in place of their members."""
     units: list[Unit] = []
-    waiting: dict[Group, None] = {}  # the one that was touched last is the last
-    makers: dict[Variable, Group] = {}
+    waiting: dict[FusionGroup, None] = {}  # ordered by `last_index`
+    makers: dict[Variable, FusionGroup] = {}
 
-    def emit(group: Group) -> None:
+    def emit(group: FusionGroup) -> None:
         del waiting[group]
         group.members.sort(key=lambda member: member[0])
         units.append(group)
 
-    for place, equation in enumerate(program.equations):
-        makes = [_last(makers[v]) for v in equation.operands if v in makers]
-        needed = [group for group in dict.fromkeys(makes) if group in waiting]
-        own = _alone(place, equation, small, bool(needed)) if groupable(equation) else None
+    for index, equation in enumerate(program.equations):
+        sources = [_current(makers[v]) for v in equation.operands if v in makers]
+        needed = [group for group in dict.fromkeys(sources) if group in waiting]
+        own = _new_group(index, equation, compact, bool(needed)) if groupable(equation) else None
         joined = []
         if own is not None:
             for group in needed:
-                cut = _cut_of_both(group, own)
-                if cut is not None:
-                    own = _joined(group, own, cut)
+                shape_and_lead = _merged_shape(group, own)
+                if shape_and_lead is not None:
+                    own = _merge(group, own, shape_and_lead)
                     joined.append(group)
-            if not joined and (equation.op.name == "expand" or math.prod(own.shape) <= BLOCK):
+            if not joined and (equation.op.name == "expand" or math.prod(own.shape) <= BLOCK_SIZE):
                 own = None
         for group in needed:
             if group in joined:
@@ -89,41 +90,43 @@ def schedule(
         if own is None:
             units.append(equation)
         else:
-            own.touched = place
+            own.last_index = index
             waiting[own] = None
             makers.update(dict.fromkeys(equation.results, own))
-        while waiting and place - (oldest := next(iter(waiting))).touched > PATIENCE:
+        while waiting and index - (oldest := next(iter(waiting))).last_index > MAX_WAIT:
             emit(oldest)
     for group in list(waiting):
         emit(group)
     return units
 
 
-def _last(group: Group) -> Group:
-    while group.into is not None:
-        group = group.into
+def _current(group: FusionGroup) -> FusionGroup:
+    while group.merged_into is not None:
+        group = group.merged_into
     return group
 
 
-def _alone(place: int, equation: Equation, small: dict[Variable, Sizes], follows: bool) -> Group | None:
-    """A group of this equation; None if it cannot be in any."""
+def _new_group(
+    index: int, equation: Equation, compact: dict[Variable, Sizes], follows: bool
+) -> FusionGroup | None:
+    """A new group of this equation; None if it cannot be in any."""
     name = equation.op.name
-    shape = small[equation.results[0]]
+    shape = compact[equation.results[0]]
     lead = len(shape)
-    if name in REDUCTIONS or name in ROWS:
+    if name in REDUCTIONS or name in ROW_OPS:
         (axes,) = equation.params
-        shape = small[equation.operands[0]]
+        shape = compact[equation.operands[0]]
         lead = min(axes, default=lead)
         if shape != equation.operands[0].shape:
             return None
     elif not is_elementwise(equation) and not (name == "expand" and follows):
         return None
-    group = Group(shape, lead, equation.scope, [(place, equation)], place)
-    return group if _can_be_cut(shape, lead) else None
+    group = FusionGroup(shape, lead, equation.scope, [(index, equation)], index)
+    return group if _is_divisible(shape, lead) else None
 
 
-def _cut_of_both(a: Group, b: Group) -> tuple[Sizes, int] | None:
-    """The shape and lead of two groups as one; None if no block of rows is what both are about."""
+def _merged_shape(a: FusionGroup, b: FusionGroup) -> tuple[Sizes, int] | None:
+    """The shape and lead of the merged group; None if no block of rows suits both."""
     if a.scope != b.scope or len(a.shape) != len(b.shape):
         return None
     shape, lead = [], min(a.lead, b.lead)
@@ -133,17 +136,17 @@ def _cut_of_both(a: Group, b: Group) -> tuple[Sizes, int] | None:
                 return None
             lead = min(lead, i)
         shape.append(max(n, m))
-    return (tuple(shape), lead) if _can_be_cut(tuple(shape), lead) else None
+    return (tuple(shape), lead) if _is_divisible(tuple(shape), lead) else None
 
 
-def _joined(a: Group, b: Group, cut: tuple[Sizes, int]) -> Group:
-    """The larger of two groups, with the members of the other."""
+def _merge(a: FusionGroup, b: FusionGroup, shape_and_lead: tuple[Sizes, int]) -> FusionGroup:
+    """Merge the smaller of two groups into the larger one."""
     large, other = (a, b) if len(a.members) >= len(b.members) else (b, a)
     large.members += other.members
-    large.shape, large.lead = cut
-    other.into = large
+    large.shape, large.lead = shape_and_lead
+    other.merged_into = large
     return large
 
 
-def _can_be_cut(shape: Sizes, lead: int) -> bool:
-    return math.prod(shape[:lead]) > 1 and (lead == len(shape) or math.prod(shape[lead:]) <= LONGEST_ROW)
+def _is_divisible(shape: Sizes, lead: int) -> bool:
+    return math.prod(shape[:lead]) > 1 and (lead == len(shape) or math.prod(shape[lead:]) <= MAX_ROW)

@@ -1,4 +1,4 @@
-"""Source: a Python function, written line by line, whose ufuncs and arrays are bound to it as defaults of arguments."""
+"""Source: a generated Python function, whose ufuncs and arrays are bound to it as default arguments."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
-Maker = Callable[[Any], Any]
-"""From the memory of one instance to what it binds: a view, or blocks of views."""
+Factory = Callable[[Any], Any]
+"""Makes the object bound to a name from the memory of one instance: a view, or a list of blocks."""
 
 
 class Source:
-    """The lines of a function, and what its names stand for.
+    """The lines of a function, and the objects bound to its names.
 
-    Names of arguments are looked up as fast as local ones; and a function with other defaults, for another piece of
-    memory, is made without compiling again.
+    Arguments are looked up as fast as local variables, and an instance with other defaults, for other memory, needs
+    no compilation.
     """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.indent = "    "
-        self.makers: list[Maker] = []
+        self.factories: list[Factory] = []
         self._names: list[str] = []
         self._known: dict[int, str] = {}
-        self._kept: list[Any] = []  # so that no id is given twice
+        self._kept: list[Any] = []  # keeps ids unique
         self._shared: dict[Any, str] = {}
         self._count = 0
 
@@ -31,50 +31,50 @@ class Source:
         """Add a line."""
         self.lines.append(self.indent + text)
 
-    def fresh(self) -> str:
-        """A name that nothing has."""
+    def new_name(self) -> str:
+        """An unused name."""
         self._count += 1
         return f"v{self._count}"
 
     def assign(self, expression: str) -> str:
-        """A new local variable of this value."""
-        name = self.fresh()
+        """Assign the expression to a new local variable; its name."""
+        name = self.new_name()
         self.line(f"{name} = {expression}")
         return name
 
     def bound(self, value: Any) -> str:
-        """The name of an object that is the same in every instance."""
+        """The name of an object that all instances share."""
         found = self._known.get(id(value))
         if found is None:
-            found = self._known[id(value)] = self.made(lambda memory: value)
+            found = self._known[id(value)] = self.bound_per_instance(lambda memory: value)
             self._kept.append(value)
         return found
 
-    def once(self, key: Any, make: Callable[[], Any]) -> str:
-        """The name of what `make` gives, the same for the same key."""
+    def cached(self, key: Any, make: Callable[[], Any]) -> str:
+        """The name of the object that `make` returns, made once per key."""
         found = self._shared.get(key)
         if found is None:
             found = self._shared[key] = self.bound(make())
         return found
 
-    def made(self, maker: Maker) -> str:
-        """The name of what an instance makes of its memory."""
+    def bound_per_instance(self, factory: Factory) -> str:
+        """The name of an object that each instance makes from its memory."""
         name = f"b{len(self._names)}"
         self._names.append(name)
-        self.makers.append(maker)
+        self.factories.append(factory)
         return name
 
     def text(self) -> str:
-        """The whole function."""
+        """The text of the function."""
         return "\n".join([f"def run({', '.join(['inputs', *self._names])}):", *self.lines, ""])
 
     def code(self) -> CodeType:
-        """The function, compiled."""
+        """The compiled function."""
         scope: dict[str, Any] = {}
         exec(compile(self.text(), "<a program compiled for numpy>", "exec"), scope)
         code: CodeType = scope["run"].__code__
         return code
 
     def instance(self, code: CodeType, memory: Any) -> Callable[[Any], Any]:
-        """The function on a piece of memory of its own."""
-        return FunctionType(code, {}, "run", tuple([make(memory) for make in self.makers]))
+        """The function bound to this memory."""
+        return FunctionType(code, {}, "run", tuple([make(memory) for make in self.factories]))

@@ -1,4 +1,4 @@
-"""Templates: what each elementwise op comes down to as ufuncs, each of which writes into an array that is there."""
+"""Templates: elementwise ops as ufuncs that write into given arrays."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 Step: TypeAlias = "tuple[Any, str, tuple[str | float, ...]]"
-"""A ufunc, what it writes, and what it takes: the operands a, b; the result y; a scratch array t; numbers."""
+"""A ufunc, its target, and its operands: a, b, the result y, a scratch array t, or numbers."""
 
 Template: TypeAlias = Sequence[Step]
 
-OF_ONE: dict[str, Any] = {
+UNARY: dict[str, Any] = {
     "exp": np.exp,
     "log": np.log,
     "sin": np.sin,
@@ -42,7 +42,7 @@ OF_ONE: dict[str, Any] = {
     "signbit": np.signbit,
     "square": np.square,
 }
-OF_TWO: dict[str, Any] = {
+BINARY: dict[str, Any] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -62,12 +62,12 @@ OF_TWO: dict[str, Any] = {
     "bitwise_or": np.bitwise_or,
     "bitwise_xor": np.bitwise_xor,
 }
-ALWAYS: dict[str, Template] = {
-    **{name: ((ufunc, "y", ("a",)),) for name, ufunc in OF_ONE.items()},
-    **{name: ((ufunc, "y", ("a", "b")),) for name, ufunc in OF_TWO.items()},
+ANY_DTYPE: dict[str, Template] = {
+    **{name: ((ufunc, "y", ("a",)),) for name, ufunc in UNARY.items()},
+    **{name: ((ufunc, "y", ("a", "b")),) for name, ufunc in BINARY.items()},
     "relu": ((np.maximum, "y", ("a", 0)),),
 }
-WIDE: dict[str, Template] = {
+FLOAT32_AND_FLOAT64: dict[str, Template] = {
     "sigmoid": (
         (np.minimum, "y", ("a", 40.0)),
         (np.exp, "y", ("y",)),
@@ -93,25 +93,25 @@ WIDE: dict[str, Template] = {
         (np.add, "y", ("t", "y")),
     ),
 }
-"""Of float32 and float64: with the steps of special.py, in the same order, so that the bits are the same."""
+"""For float32 and float64: the steps of special.py, in the same order, so that the bits are the same."""
 
 
 def template(name: str, dtypes: Sequence[np.dtype[Any]], numbers: Sequence[Any]) -> Template | None:
-    """The steps of an op, by its name, the dtypes of its operands, and their numbers where these are known.
+    """The steps of an op, given its name, the dtypes of its operands, and their values where they are literals.
 
-    None if it has none: then the backend's own method is called, which makes its result.
+    None if it has none: then the backend's method is called, which allocates its result.
     """
     if name == "pow" and (numbers[1] is None or numbers[1] == 0.5):
-        return None  # numpy takes the square root there, which the backend's method mends
-    if name in ALWAYS:
-        return ALWAYS[name]
-    if name in WIDE and dtypes[0] in (np.float32, np.float64):
-        return WIDE[name]
+        return None  # numpy takes the square root, which the backend's method corrects
+    if name in ANY_DTYPE:
+        return ANY_DTYPE[name]
+    if name in FLOAT32_AND_FLOAT64 and dtypes[0] in (np.float32, np.float64):
+        return FLOAT32_AND_FLOAT64[name]
     return None
 
 
 def safe_in_place(steps: Template, operand: str) -> bool:
-    """Whether the result may take the place of an operand: nothing reads that after the result is first written."""
+    """Whether the result may overwrite an operand: no step reads the operand after one that writes the result."""
     written = False
     for _, target, taken in steps:
         if written and operand in taken:

@@ -1,4 +1,4 @@
-"""Writing: the lines of a template, on arrays that are there or on scalars."""
+"""Write the lines of a template, a sum or a `where`, for arrays or for scalars."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tensorken_numpy.compiled.smallness import is_literal
+from tensorken_numpy.arrays import Array
+from tensorken_numpy.clamping import slow_with_scalar
+from tensorken_numpy.compiled.predicates import is_literal
 from tensorken_numpy.compiled.source import Source
 from tensorken_numpy.compiled.templates import Template
-from tensorken_numpy.contraction import Array
-from tensorken_numpy.limits import slow_on_numbers
-from tensorken_numpy.sums import add_up, by_blas
+from tensorken_numpy.compiled.values import Value
+from tensorken_numpy.sums import sum_axes, uses_blas
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Variable
-    from tensorken_numpy.compiled.values import Value
 
-LARGE = 1024
-"""From how many elements on a `where` is done on bits."""
+MIN_MASKED_SIZE = 1024
+"""From this many elements on a `where` is computed by masking bits."""
 
 _MASKS: dict[int, np.dtype[Any]] = {4: np.dtype("int32"), 8: np.dtype("int64")}
 _SYMBOLS: dict[Any, str] = {np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/"}
-_BY_NAME_ONLY = (np.maximum, np.minimum)
-"""Ufuncs that want to be told by name where to put their result."""
+_KEYWORD_OUT = (np.maximum, np.minimum)
+"""Ufuncs that take their result array by keyword."""
 
 Number = Callable[[Any, "np.dtype[Any]"], str]
 
 
 class Writer(Protocol):
-    """What has a source and knows the names of numbers."""
+    """Has a source and names numbers."""
 
     source: Source
 
     def number(self, number: Any, dtype: np.dtype[Any]) -> str:
-        """The name of an array of one number."""
+        """The name of an array of one number without axes."""
 
-    def one(self, number: Any, dtype: np.dtype[Any]) -> str:
-        """The name of a scalar."""
+    def scalar_number(self, number: Any, dtype: np.dtype[Any]) -> str:
+        """The name of a numpy scalar."""
 
 
 def write_steps(
@@ -52,32 +52,32 @@ def write_steps(
     dtype: np.dtype[Any],
     filled: Number | None = None,
 ) -> None:
-    """A call for each step, which writes into y or t.
+    """Write one call per step; the result goes to y.
 
     Args:
-        writer: knows the names of numbers.
-        steps: what to do.
+        writer: has the source.
+        steps: of the template.
         operands: the names of a and b.
-        y: the name of the result.
+        y: the name of the result array.
         t: the name of a scratch array, if one is needed.
         dtype: of the numbers.
-        filled: gives the name of an array of a number, for ufuncs that take five times as long with a single one.
+        filled: names an array filled with a number, for ufuncs that take five times as long with a single one.
     """
     names = {**dict(zip("ab", operands, strict=False)), "y": y, "t": t}
     for ufunc, to, taken in steps:
-        number = filled if filled is not None and slow_on_numbers(ufunc, dtype) else writer.number
+        number = filled if filled is not None and slow_with_scalar(ufunc, dtype) else writer.number
         arguments = [names[x] if isinstance(x, str) else number(x, dtype) for x in taken]
-        arguments.append(f"out={names[to]}" if ufunc in _BY_NAME_ONLY else names[to])
+        arguments.append(f"out={names[to]}" if ufunc in _KEYWORD_OUT else names[to])
         writer.source.line(f"{writer.source.bound(ufunc)}({', '.join(arguments)})")
 
 
 def write_scalars(writer: Writer, steps: Template, operands: Sequence[str], dtype: np.dtype[Any]) -> str:
-    """An assignment for each step: numpy's scalars are quicker than its arrays without axes; the name of the result."""
+    """Write one assignment per step on numpy scalars, which are faster than arrays without axes; the result's name."""
     source = writer.source
     names = dict(zip("ab", operands, strict=False))
     symbols: dict[Any, str] = _SYMBOLS if dtype in (np.float32, np.float64) else {}
     for ufunc, to, taken in steps:
-        arguments = [names[x] if isinstance(x, str) else writer.one(x, dtype) for x in taken]
+        arguments = [names[x] if isinstance(x, str) else writer.scalar_number(x, dtype) for x in taken]
         symbol = symbols.get(ufunc)
         if symbol is not None:
             names[to] = source.assign(f" {symbol} ".join(arguments))
@@ -87,41 +87,41 @@ def write_scalars(writer: Writer, steps: Template, operands: Sequence[str], dtyp
 
 
 def write_sum(writer: Writer, x: str, axes: Sequence[int], y: str, dtype: np.dtype[Any], fast: bool) -> None:
-    """y = sum(x, axes), as the backend's method adds: by BLAS if many floats lie as that needs them."""
+    """Write y = sum(x, axes) with the call that the backend's method makes: BLAS if the layout allows."""
     source = writer.source
     if fast:
-        source.line(f"{source.bound(add_up)}({x}, {tuple(axes)}, {y})")
+        source.line(f"{source.bound(sum_axes)}({x}, {tuple(axes)}, {y})")
     else:
         source.line(f"{source.bound(np.add.reduce)}({x}, {tuple(axes)}, {source.bound(dtype)}, {y}, True)")
 
 
 def write_sum_of(writer: Writer, x: Value, axes: Sequence[int], y: str) -> None:
-    """The same of a value, of which it may only be known in the end how it lies."""
-    write_sum(writer, x.name, axes, y, x.dtype, not x.known or by_blas(x.layout, tuple(axes)))
+    """The same for a value, whose layout may be unknown until the function runs."""
+    write_sum(writer, x.name, axes, y, x.dtype, not x.known or uses_blas(x.layout, tuple(axes)))
 
 
-def with_filled(
+def with_filled_numbers(
     names: Sequence[str],
     operands: Sequence[Variable],
     steps: Template | None,
     dtype: np.dtype[Any],
     filled: Number | None,
 ) -> list[str]:
-    """The names of operands, numbers among them as arrays if the op is slow on single ones."""
-    if filled is None or steps is None or not slow_on_numbers(steps[0][0], dtype):
+    """The names of operands; literals are replaced by filled arrays if the op is slow on single numbers."""
+    if filled is None or steps is None or not slow_with_scalar(steps[0][0], dtype):
         return [*names]
     return [
         filled(x.value, dtype) if is_literal(x) else name for x, name in zip(operands, names, strict=True)
     ]
 
 
-def by_bits(shape: Sequence[int], dtype: np.dtype[Any]) -> bool:
-    """Whether a `where` is worth being done on bits."""
-    return dtype.itemsize in _MASKS and math.prod(shape) >= LARGE
+def uses_masks(shape: Sequence[int], dtype: np.dtype[Any]) -> bool:
+    """Whether a `where` of this size is computed by masking bits."""
+    return dtype.itemsize in _MASKS and math.prod(shape) >= MIN_MASKED_SIZE
 
 
-def mask_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The integers as large as the elements."""
+def mask_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The integer dtype of the same size."""
     return _MASKS[dtype.itemsize]
 
 
@@ -133,9 +133,9 @@ def write_where(
     mask: str,
     dtype: np.dtype[Any],
 ) -> None:
-    """y = where(condition, a, b), as b ^ ((a ^ b) & mask): numpy's own tests element by element, which is slow."""
-    source, integer = writer.source, mask_of(dtype)
-    kind = source.bound(integer)
+    """Write y = b ^ ((a ^ b) & mask): numpy's own `where` branches for each element, which is slow."""
+    source, integer = writer.source, mask_dtype(dtype)
+    integers = source.bound(integer)
     bits = []
     zeros = []
     for v, name in zip(operands[1:], names[1:], strict=True):
@@ -143,20 +143,20 @@ def write_where(
             number = np.full((), v.value, dtype).view(integer)
             zeros.append(not number.any())
             bits.append(
-                source.once(("array", integer, repr(number.item())), functools.partial(np.array, number))
+                source.cached(("array", integer, repr(number.item())), functools.partial(np.array, number))
             )
         else:
             zeros.append(False)
-            bits.append(f"{name}.view({kind})")
+            bits.append(f"{name}.view({integers})")
     copy, negative, both, either = [
         source.bound(f) for f in (np.copyto, np.negative, np.bitwise_and, np.bitwise_xor)
     ]
     source.line(f"{copy}({mask}, {names[0]})")
-    result = source.assign(f"{y}.view({kind})")
+    result = source.assign(f"{y}.view({integers})")
     if zeros[1]:
         source.line(f"{negative}({mask}, {mask})")
         source.line(f"{both}({bits[0]}, {mask}, {result})")
-    elif zeros[0]:  # 1 - 1 keeps no bit, 0 - 1 all
+    elif zeros[0]:  # the mask of `not condition`: 1 - 1 has no bits set, 0 - 1 all
         source.line(f"{source.bound(np.subtract)}({mask}, {writer.number(1, integer)}, {mask})")
         source.line(f"{both}({bits[1]}, {mask}, {result})")
     else:
@@ -166,7 +166,7 @@ def write_where(
         source.line(f"{either}({result}, {bits[1]}, {result})")
 
 
-def write_chosen(
+def write_where_constant(
     writer: Writer,
     operands: Sequence[Variable],
     names: Sequence[str],
@@ -175,34 +175,32 @@ def write_chosen(
     constant: Callable[[Array], str],
     dtype: np.dtype[Any],
 ) -> None:
-    """The same where the condition is the same in every call: one step or two on masks that are made once.
+    """The same for a constant condition: one or two steps with masks that are made once.
 
     Args:
         writer: has the source.
-        operands: the three of the `where`.
+        operands: of the `where`.
         names: of these.
-        y: the name of the result.
-        condition: as it is kept.
-        constant: gives the name of an array of the condition's shape.
+        y: the name of the result array.
+        condition: the constant, compact.
+        constant: names an array of the condition's shape.
         dtype: of the numbers.
     """
-    source, integer = writer.source, mask_of(dtype)
-    kind, both = source.bound(integer), source.bound(np.bitwise_and)
-    result = source.assign(f"{y}.view({kind})")
+    source, integer = writer.source, mask_dtype(dtype)
+    integers, both = source.bound(integer), source.bound(np.bitwise_and)
+    result = source.assign(f"{y}.view({integers})")
     mask = np.negative(condition.astype(integer))
     literals = [_bits_of(v.value, dtype) if is_literal(v) else None for v in operands[1:]]
     for i, kept in ((1, mask), (0, ~mask)):
         bits, other = literals[i], literals[1 - i]
-        if (
-            bits is not None and other is None
-        ):  # of what is no number some is kept, beside which the number stands
-            source.line(f"{both}({names[2 - i]}.view({kind}), {constant(kept)}, {result})")
+        if bits is not None and other is None:  # mask the array, then set the literal's bits elsewhere
+            source.line(f"{both}({names[2 - i]}.view({integers}), {constant(kept)}, {result})")
             if bits:
                 source.line(f"{source.bound(np.bitwise_or)}({result}, {constant(~kept & bits)}, {result})")
             return
     either = source.bound(np.bitwise_xor)
     first, second = [
-        f"{name}.view({kind})" if bits is None else writer.number(bits, integer)
+        f"{name}.view({integers})" if bits is None else writer.number(bits, integer)
         for name, bits in zip(names[1:], literals, strict=True)
     ]
     source.line(f"{either}({first}, {second}, {result})")
@@ -211,5 +209,5 @@ def write_chosen(
 
 
 def _bits_of(number: Any, dtype: np.dtype[Any]) -> int:
-    bits: int = np.full((), number, dtype).view(mask_of(dtype)).item()
+    bits: int = np.full((), number, dtype).view(mask_dtype(dtype)).item()
     return bits

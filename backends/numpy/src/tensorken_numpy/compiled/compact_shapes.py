@@ -1,50 +1,41 @@
-"""Smallness: which values of a program keep size 1 along axes that are only repeated, so that numpy broadcasts them."""
+"""Compact shapes: size 1 along axes that are only repeated, so that numpy's broadcasting repeats them for free."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
-from tensorken_numpy.compiled.layouts import moved
-from tensorken_numpy.contraction import Sizes
+from tensorken_numpy.arrays import Sizes
+from tensorken_numpy.compiled.layouts import compact_reshape
+from tensorken_numpy.compiled.predicates import is_elementwise
 
 if TYPE_CHECKING:
-    from tensorken_core.program.program import Equation, Literal, Program, Variable
+    from tensorken_core.program.program import Equation, Program, Variable
 
 
-def small_shapes(
+def compact_shapes(
     program: Program, inputs: list[Sizes], constants: dict[Variable, Sizes]
 ) -> dict[Variable, Sizes]:
-    """For each value of the program the shape that is kept: along each axis the full size, or 1."""
-    small: dict[Variable, Sizes] = Shapes()
-    small.update(constants)
-    small.update(zip(program.inputs, inputs, strict=True))
+    """The compact shape of each value of the program: along each axis the full size, or 1."""
+    compact: dict[Variable, Sizes] = Shapes()
+    compact.update(constants)
+    compact.update(zip(program.inputs, inputs, strict=True))
     for equation in program.equations:
-        for v, shape in zip(equation.results, _results(equation, small), strict=True):
-            small[v] = shape
-    return small
+        for v, shape in zip(equation.results, _results(equation, compact), strict=True):
+            compact[v] = shape
+    return compact
 
 
 class Shapes(dict["Variable", "Sizes"]):
-    """Values that are not told otherwise are literals: one element."""
+    """Compact shapes of values; those that are not in it are literals, of one element."""
 
     def __missing__(self, v: Variable) -> Sizes:
         return (1,) * len(v.shape)
 
 
-def is_literal(v: Variable) -> TypeGuard[Literal]:
-    """Whether the program tells what all elements are; by what it has, as a backend need not import programs."""
-    return hasattr(v, "value")
-
-
-def is_elementwise(equation: Equation) -> bool:
-    """Whether each element of the one result depends on the elements there alone; casts are so, too."""
-    return (equation.op.elementwise or equation.op.name == "cast") and equation.op.results == 1
-
-
-def _results(equation: Equation, small: dict[Variable, Sizes]) -> Iterator[Sizes]:
+def _results(equation: Equation, compact: dict[Variable, Sizes]) -> Iterator[Sizes]:
     name = equation.op.name
-    sizes = [small[v] for v in equation.operands]
+    sizes = [compact[v] for v in equation.operands]
     if is_elementwise(equation):
         yield tuple([max(ns) if 0 not in ns else 0 for ns in zip(*sizes, strict=True)])
         return
@@ -73,7 +64,9 @@ def _extreme(sizes: Sizes, full: Sizes, shape: Sizes, axes: Sizes) -> Sizes:
 _RULES = {
     "expand": lambda sizes, full, shape, _: sizes,
     "permute": _permuted,
-    "reshape": lambda sizes, full, shape, _: shape if 0 in full else moved(sizes, full, shape) or shape,
+    "reshape": lambda sizes, full, shape, _: (
+        shape if 0 in full else compact_reshape(sizes, full, shape) or shape
+    ),
     "flip": lambda sizes, full, shape, _: sizes,
     "crop": _cropped,
     "sum": lambda sizes, full, shape, axes: shape if axes else sizes,
