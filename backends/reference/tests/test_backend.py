@@ -72,7 +72,7 @@ def values(reference: Reference, op: str, dtype: DType, *operands: list[Any]) ->
 @pytest.mark.feature(8, 9)
 @EVERY_DTYPE
 @pytest.mark.parametrize("shape", [(), (4,), (2, 3), (0,), (2, 0, 3), (1, 1)])
-def test_what_goes_in_comes_out(dtype: DType, shape: tuple[int, ...], reference: Reference) -> None:
+def test_new_and_ravel_round_trip(dtype: DType, shape: tuple[int, ...], reference: Reference) -> None:
     data = numbered(reference, shape, dtype)
     expected = np.arange(math.prod(shape)).reshape(shape)
     assert equals(data, (expected % 2 if dtype is bool_ else expected).astype(dtype.name))
@@ -172,7 +172,7 @@ def test_quotients_are_rounded_once_down_to_subnormals(
 
 
 @pytest.mark.feature(12)
-def test_elementary_functions_are_wired_to_their_names(reference: Reference) -> None:
+def test_elementary_functions_have_the_right_names(reference: Reference) -> None:
     x = [0.25, 0.75]
     for name in ("exp", "log", "sin", "cos", "tan", "tanh", "log1p", "expm1", "erf", "asin", "acos", "atan",
                  "sinh", "cosh", "asinh", "atanh", "exp2", "log2", "log10"):  # fmt: skip
@@ -191,7 +191,7 @@ def test_elementary_functions_are_wired_to_their_names(reference: Reference) -> 
     "op", ["exp", "log", "sin", "cos", "sqrt", "floor", "tan", "tanh", "sigmoid", "log1p", "expm1", "erf",
            "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "reciprocal", "exp2", "log2", "log10"],
 )  # fmt: skip
-def test_nothing_raises_and_nothing_leaves_the_dtype(op: str, dtype: DType, reference: Reference) -> None:
+def test_no_op_raises_and_results_are_of_the_dtype(op: str, dtype: DType, reference: Reference) -> None:
     extremes = [*AWKWARD, 1e308, -1e308, 5e-324, 1e5, -1e5, 710.0, -746.0]
     result = values(reference, op, dtype, extremes)
     again = reference.ravel(reference.new((len(result),), result, dtype))
@@ -230,10 +230,10 @@ def test_where(dtype: DType, reference: Reference) -> None:
         (int32, [-5, 2**31 - 1], int64, [-5, 2**31 - 1]),
         (int64, [2**53 + 1, 2**63 - 1, -(2**63)], float64, [2.0**53, 2.0**63, -(2.0**63)]),
         (int64, [2**24 + 1, 2**24 + 3], float32, [2.0**24, 2.0**24 + 4]),
-        (int64, [2**54 + 2**30 + 1], float32, [2.0**54 + 2.0**31]),  # once: not by way of float64
+        (int64, [2**54 + 2**30 + 1], float32, [2.0**54 + 2.0**31]),  # rounded once, not through float64
         (int32, [65519, 65520, -70000, 2049], float16, [65504.0, inf, -inf, 2048.0]),
         (float64, [0.1, 1e39, -1e-50, nan], float32, [0.10000000149011612, inf, -0.0, nan]),
-        (float64, [1.0 + 2.0**-11 + 2.0**-30], float16, [1.0 + 2.0**-10]),  # once: not by way of float32
+        (float64, [1.0 + 2.0**-11 + 2.0**-30], float16, [1.0 + 2.0**-10]),  # rounded once, not through float32
         (float32, [0.10000000149011612], float64, [0.10000000149011612]),
         (float32, [0.0, -0.0, nan, 1e-45], bool_, [False, False, True, True]),
         (int32, [0, -3], bool_, [False, True]),
@@ -356,7 +356,7 @@ def test_cumsum_is_exact_at_each_step(dtype: DType, reference: Reference) -> Non
 
 @pytest.mark.feature(22)
 @EVERY_DTYPE
-def test_extremes_and_orders_along_an_axis(dtype: DType, reference: Reference) -> None:
+def test_min_max_and_sort_along_an_axis(dtype: DType, reference: Reference) -> None:
     data = [(7 * i) % 10 - 4 for i in range(24)]
     x = reference.new((2, 3, 4), [v > 2 for v in data] if dtype is bool_ else data, dtype)
     y = to_numpy(x)
@@ -373,7 +373,7 @@ def test_extremes_and_orders_along_an_axis(dtype: DType, reference: Reference) -
 
 
 @EVERY_FLOAT
-def test_specials_in_an_order(dtype: DType, reference: Reference) -> None:
+def test_sort_with_special_values(dtype: DType, reference: Reference) -> None:
     x = reference.new((7,), [nan, 0.0, inf, -0.0, -inf, nan, 1.0], dtype)
     assert equals(reference.sort(x, 0), np.array([-inf, 0.0, -0.0, 1.0, inf, nan, nan], dtype.name))
     assert reference.ravel(reference.argsort(x, 0)) == [4, 1, 3, 6, 2, 0, 5]
@@ -405,7 +405,7 @@ def test_concatenate(dtype: DType, reference: Reference) -> None:
 @pytest.mark.feature(27, 30, 31, 32, 33, 37, 53)
 @EVERY_DTYPE
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 1, 3), (0, 2), (2, 3, 2, 2)])
-def test_movement_as_numpy_does_it(dtype: DType, shape: tuple[int, ...], reference: Reference) -> None:
+def test_movement_equals_numpys(dtype: DType, shape: tuple[int, ...], reference: Reference) -> None:
     x = numbered(reference, shape, dtype)
     y = to_numpy(x)
     rank = len(shape)
@@ -464,20 +464,20 @@ def test_scatter_add_is_exact_and_starts_from_zero(reference: Reference) -> None
 # ---- any other op ------------------------------------------------------------------------------------------
 
 
-def plugin_op(meaning: Any, arity: int, dtype: DType | None = None) -> Op:
+def plugin_op(definition: Any, arity: int, dtype: DType | None = None) -> Op:
     return Op(
         "of_a_plugin",
         arity,
         same_shape,
         lambda *dtypes: dtype or dtypes[0],
-        scalar=meaning,
+        scalar=definition,
         elementwise=True,
     )
 
 
-def test_an_op_runs_by_its_meaning_on_numbers(reference: Reference) -> None:
-    def result(meaning: Any, data: list[Any], dtype: DType, out: DType | None = None) -> list[Any]:
-        op = plugin_op(meaning, 1, out)
+def test_an_op_runs_by_its_scalar_definition(reference: Reference) -> None:
+    def result(definition: Any, data: list[Any], dtype: DType, out: DType | None = None) -> list[Any]:
+        op = plugin_op(definition, 1, out)
         assert reference.has(op)
         y = run(reference, op, [reference.new((len(data),), data, dtype)], ())
         assert y.dtype is (out or dtype)
@@ -494,7 +494,7 @@ def test_an_op_runs_by_its_meaning_on_numbers(reference: Reference) -> None:
     assert result(lambda x: 1 // x, [0], int32) == [0]
 
 
-def test_an_op_without_meaning_or_body_is_refused_in_one_line(reference: Reference) -> None:
+def test_an_op_without_definition_or_body_is_an_error(reference: Reference) -> None:
     op = Op("unheard_of", 1, same_shape, lambda dtype: dtype)
     assert not reference.has(op)
     with pytest.raises(MissingOpError, match=r"^unheard_of: Reference has no method for it[^\n]*$"):
@@ -502,7 +502,7 @@ def test_an_op_without_meaning_or_body_is_refused_in_one_line(reference: Referen
 
 
 @EVERY_FLOAT
-def test_derived_ops_that_have_no_method_here(dtype: DType, reference: Reference) -> None:
+def test_derived_ops_without_a_method(dtype: DType, reference: Reference) -> None:
     x = reference.new((5,), [-0.0, 2.5, -3.0, inf, nan], dtype)
     y = reference.new((5,), [0.0, nan, 1.0, -inf, 2.0], dtype)
     a = to_numpy(x)
@@ -533,7 +533,7 @@ def test_derived_ops_on_integers(dtype: DType, reference: Reference) -> None:
 
 @pytest.mark.feature(2)
 def test_every_required_op_has_a_method() -> None:
-    """What has no body in the table must have a method here."""
+    """Every op without a body in the table has a method here."""
     from tensorken_core.language.op import OPS
 
     missing = [op.name for op in OPS.values() if op.method and op.body is None and not Reference().has(op)]

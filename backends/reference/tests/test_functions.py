@@ -1,4 +1,4 @@
-"""Every elementary function is the exact value rounded once; mpmath at 250 bits and more is the oracle."""
+"""Every elementary function is the exact value rounded once; the oracle is mpmath at 250 bits and more."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ Nearest = Callable[[Fraction, DType], float]
 class Row:
     function: Function
     oracle: Callable[..., Any]
-    inverse: Callable[..., Any] | None = None  # from a value to where the function takes it
-    centres: tuple[float, ...] = (0.0,)  # where something happens: operands are drawn around these
+    inverse: Callable[..., Any] | None = None  # from a value to an operand with that value
+    centres: tuple[float, ...] = (0.0,)  # operands are drawn around these critical points
     specials: tuple[tuple[float, float], ...] = ()  # (operand, result)
 
 
@@ -198,7 +198,7 @@ DTYPES = pytest.mark.parametrize("dtype", FLOATS, ids=str)
 
 
 def drawn(rng: random.Random, centres: tuple[float, ...], dtype: DType) -> float:
-    """A float of any magnitude, by its bits, or one near a centre."""
+    """A float of any magnitude, drawn by its bits, or a float near a centre."""
     if rng.random() < 0.5:
         code = {2: "H", 4: "I", 8: "Q"}[dtype.itemsize]
         bits = struct.pack(code, rng.getrandbits(8 * dtype.itemsize))
@@ -208,7 +208,7 @@ def drawn(rng: random.Random, centres: tuple[float, ...], dtype: DType) -> float
 
 
 def true_value(oracle: Callable[..., Any], *operands: float) -> Any:
-    """The value to 200 bits and more, also where 2000 of them cancel; None where it is not real."""
+    """The value to at least 200 bits, even if 2000 bits cancel; None where it is not real."""
     extreme = any(abs(x) > 1e9 or 0 < abs(x) < 1e-9 for x in operands)
     with mpmath.workprec(2600 if extreme else 320):
         try:
@@ -224,7 +224,7 @@ def as_fraction(value: Any) -> Fraction:
 
 
 def same(a: float, b: float) -> bool:
-    """Whether two floats are the same, signs of zeros and NaN included."""
+    """Whether two floats are identical, including signs of zeros and NaN."""
     return (a != a and b != b) or (a == b and math.copysign(1.0, a) == math.copysign(1.0, b))
 
 
@@ -251,8 +251,8 @@ def test_the_exact_value_is_rounded_once(name: str, dtype: DType, nearest: Neare
 
 @DTYPES
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.inverse])
-def test_values_next_to_a_tie_fall_on_the_right_side(name: str, dtype: DType, nearest: Nearest) -> None:
-    """The operand nearest to where the function is a tie: from these, 40 correct digits may be needed."""
+def test_values_next_to_a_tie_are_rounded_correctly(name: str, dtype: DType, nearest: Nearest) -> None:
+    """The operand nearest to a tie of the function: up to 40 correct digits may be needed."""
     row, rng, checked = ROWS[name], random.Random(name), 0
     form = FORMATS[dtype]
     assert row.inverse is not None
@@ -297,7 +297,7 @@ HARD = [
 
 @pytest.mark.parametrize(("name", "x"), HARD)
 def test_hard_cases_of_double(name: str, x: float, nearest: Nearest) -> None:
-    """Operands next to ties, or to multiples of pi/2: no double is closer to one than the first of sin."""
+    """Operands next to ties, or to multiples of pi/2; no double is closer to one than the first of sin."""
     value = true_value(ROWS[name].oracle, x)
     assert ROWS[name].function(float64, [x])[0] == nearest(as_fraction(value), float64)
 
@@ -330,8 +330,8 @@ def test_all_of_half_precision(name: str, step: int, nearest: Nearest) -> None:
 
 
 @EVERY
-def test_enclosures_keep_their_word(name: str) -> None:
-    """The bound of an enclosure is never beaten, at any precision: results may rest on it."""
+def test_enclosures_contain_the_value(name: str) -> None:
+    """The error bound of an enclosure holds at any precision, as results rely on it."""
     row, rng = ROWS[name], random.Random(name)
     for bits in (73, 146, 292, 584):
         checked = 0
@@ -364,7 +364,7 @@ def test_pow_is_rounded_once(dtype: DType, nearest: Nearest) -> None:
 
 @DTYPES
 def test_exact_powers_and_ties(dtype: DType, nearest: Nearest) -> None:
-    """Powers that are representable, or half-way between two numbers, where no enclosure could decide."""
+    """Powers that are representable, or ties, where no enclosure could decide."""
     precision = FORMATS[dtype].precision
     tie = 1.0 + 2.0 ** -((precision + 1) // 2)  # its square has one bit too many
     cases = [
@@ -432,14 +432,14 @@ def test_atan2_is_rounded_once(dtype: DType, nearest: Nearest) -> None:
 
 
 def near_sums(rng: random.Random, dtype: DType) -> tuple[float, float]:
-    """Operands of logaddexp: any, or such that the result is next to 0, or next to the larger and a tie."""
+    """Operands of logaddexp: any, or with a result near 0, or near the larger operand and a tie."""
     a = rng.choice((0.0, 1.0, -0.6931471805599453, -0.1, -1e-3, 1e-30, 300.0)) * rng.choice(
         (1.0, rng.random())
     )
     b = a - rng.choice((0.0, 2.0 ** rng.uniform(-30, 9)))
     if a < 0 and rng.random() < 0.6:  # e**a + e**b is next to 1
         b = math.log(-math.expm1(a))
-    elif a and rng.random() < 0.5:  # the smaller adds about half of the last place
+    elif a and rng.random() < 0.5:  # the smaller operand adds about half an ulp
         b = a + math.log(abs(a)) - math.log(2.0) * (FORMATS[dtype].precision + rng.uniform(-5, 5))
     a, b = round_doubles([a, b], dtype)
     return (a, b) if rng.random() < 0.5 else (b, a)
@@ -457,7 +457,7 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_enclosures_of_two_operands_keep_their_word(name: str) -> None:
+def test_enclosures_of_two_operands_contain_the_value(name: str) -> None:
     function, oracle = PAIRS[name]
     rng = random.Random(0)
     for bits in (73, 146, 292):
@@ -509,7 +509,7 @@ def test_specials_of_logaddexp(a: float, b: float, expected: float, dtype: DType
     assert same(logarithms.logaddexp(dtype, [b], [a])[0], expected)
 
 
-def test_logaddexp_where_only_the_smaller_can_be_seen() -> None:
+def test_logaddexp_where_the_larger_operand_cancels() -> None:
     value = logarithms.logaddexp(float64, [0.0], [-740.0])
     assert value == exponentials.exp(float64, [-740.0])
     assert logarithms.logaddexp(float64, [1e308], [1e308]) == [1e308]
@@ -536,7 +536,7 @@ def test_exact_hypotenuses_ties_and_specials(dtype: DType, nearest: Nearest) -> 
     assert hypot(3.0, -4.0) == 5.0
     assert hypot(0.0, -0.0) == 0.0
     assert hypot(-7.0, 0.0) == 7.0
-    # Pythagorean triples whose hypotenuse is odd and has one bit too many: half-way between two numbers.
+    # Pythagorean triples whose hypotenuse is odd and has one bit too many: a tie.
     m, n = {float16: (40, 25), float32: (3500, 2499), float64: (90000000, 50000001)}[dtype]
     tie = m * m + n * n
     assert tie.bit_length() == FORMATS[dtype].precision + 1
@@ -565,7 +565,7 @@ def test_tiny_angles_are_quotients_rounded_down() -> None:
 @given(st.lists(st.floats(width=32), max_size=8))
 @EVERY
 def test_each_element_is_computed_alone(name: str, xs: list[float]) -> None:
-    """Whatever the other elements are, and never with an exception."""
+    """A result does not depend on other elements, and nothing raises."""
     function = ROWS[name].function
     whole = function(float32, xs)
     assert all(same(y, function(float32, [x])[0]) for x, y in zip(xs, whole, strict=True))
@@ -581,8 +581,8 @@ def test_increasing_functions_increase(name: str, a: float, b: float) -> None:
 
 
 @pytest.mark.parametrize("x", [1.7051147774893636, 1.4429799378532553, 3.0, -372.6177199547673])
-def test_the_meaning_of_sech_squared_is_within_two_numbers(x: float) -> None:
-    """It has no enclosure, only its meaning in double."""
+def test_sech_squared_is_within_two_ulps(x: float) -> None:
+    """It has no enclosure, only its scalar definition in double."""
     with mpmath.workprec(250):
         exact = 1 / mpmath.cosh(x) ** 2
         assert abs(scalar.sech_squared(x) - exact) <= 2.5 * math.ulp(float(exact))

@@ -16,7 +16,7 @@ from tensorken_reference import plugin
 
 
 def run_python(program: str) -> str:
-    """What a fresh interpreter prints, in which numpy cannot be imported."""
+    """The output of a fresh interpreter in which numpy cannot be imported."""
     blocked = "import sys; sys.modules['numpy'] = None\n"
     done = subprocess.run(
         [sys.executable, "-c", blocked + program],

@@ -1,4 +1,4 @@
-"""Products are exact before they are rounded; bits and neighbours are those of the dtype."""
+"""Products are exact before they are rounded; bits and neighbouring floats are those of the dtype."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tensorken_core.language.dtypes import FLOATS, DType, float16, float32, float64, int32, int64
 from tensorken_reference.backend import Reference
-from tensorken_reference.products import product_of_each, running_products
+from tensorken_reference.products import row_products, running_products
 from tensorken_reference.rounding import round_doubles
 
 inf, nan = math.inf, math.nan
@@ -25,7 +25,7 @@ def same(a: float, b: float) -> bool:
 
 
 def is_nearest(y: float, exact: Fraction, dtype: DType) -> bool:
-    """Whether no neighbour of y is nearer to the exact value, which is within the dtype's range."""
+    """Whether no neighbouring float is nearer to the exact value, which is within the dtype's range."""
     kind = np.dtype(dtype.name).type
     around = [float(np.nextafter(kind(y), kind(side))) for side in (-inf, inf)]
     return all(abs(exact - Fraction(y)) <= abs(exact - Fraction(v)) for v in around if math.isfinite(v))
@@ -37,7 +37,7 @@ def test_products_are_rounded_once(dtype: DType) -> None:
     for length in range(1, 40):
         row = round_doubles([rng.uniform(-1.7, 1.7) for _ in range(length)], dtype)
         running = running_products(row, dtype)
-        assert running[-1] == product_of_each([row], dtype)[0]
+        assert running[-1] == row_products([row], dtype)[0]
         exact = Fraction(1)
         for value, y in zip(row, running, strict=True):
             exact *= Fraction(value)
@@ -62,7 +62,7 @@ def test_products_of_specials(dtype: DType) -> None:
         ([bottom, 0.5, 2.0], bottom),
     ]
     for row, expected in rows:
-        assert same(product_of_each([row], dtype)[0], expected), row
+        assert same(row_products([row], dtype)[0], expected), row
 
 
 def test_products_of_integers_wrap() -> None:
@@ -73,7 +73,7 @@ def test_products_of_integers_wrap() -> None:
                 running_products(row, dtype)
                 == np.cumprod(np.array(row, dtype.name), dtype=dtype.name).tolist()
             )
-    assert product_of_each([[], row], int32) == [1, 0]
+    assert row_products([[], row], int32) == [1, 0]
 
 
 @EVERY_FLOAT
@@ -99,5 +99,5 @@ def test_neighbours(dtype: DType, reference: Reference) -> None:
     a, b = np.meshgrid(np.array(values, dtype.name), np.array(values, dtype.name))
     found = reference.nextafter(*[reference.new((v.size,), v.ravel().tolist(), dtype) for v in (a, b)])
     with np.errstate(all="ignore"):
-        expected = np.where(a == b, b, np.nextafter(a, b)).ravel().tolist()  # numpy's float16 has a there
+        expected = np.where(a == b, b, np.nextafter(a, b)).ravel().tolist()  # numpy returns a for float16
     assert all(map(same, found.data, expected))

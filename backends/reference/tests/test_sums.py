@@ -1,4 +1,4 @@
-"""Sums, sums of products and running sums are exact before they are rounded; fractions are the oracle."""
+"""Sums, sums of products and running sums are exact before they are rounded; the oracle is exact fractions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DTYPES = pytest.mark.parametrize("dtype", FLOATS, ids=str)
 
 
 def floats(dtype: DType) -> st.SearchStrategy[float]:
-    """Finite floats of a dtype: any, or a few bits at a few exponents, whose sums cancel and tie."""
+    """Finite floats of a dtype: any floats, or floats of a few bits and exponents, whose sums cancel and tie."""
     width = 8 * dtype.itemsize
     wide = st.floats(width=width, allow_nan=False, allow_infinity=False)  # type: ignore[call-overload]
     powers = st.integers(-12, 12).map(lambda e: 2.0**e)
@@ -111,7 +111,7 @@ def test_running_sums_are_sums(dtype: DType, data: st.DataObject) -> None:
         ([1.0, -1.0, -0.0], float32, 0.0),
     ],
 )
-def test_sums_whatever_the_order(row: list[float], dtype: DType, expected: float) -> None:
+def test_sums_do_not_depend_on_the_order(row: list[float], dtype: DType, expected: float) -> None:
     for order in itertools.permutations(row) if len(row) < 5 else [row]:
         assert same(sums([list(order)], dtype)[0], expected), order
 
@@ -119,7 +119,7 @@ def test_sums_whatever_the_order(row: list[float], dtype: DType, expected: float
 @pytest.mark.parametrize(
     ("left", "right", "dtype", "expected"),
     [
-        ([1e200, 1.0, 1e200], [1e200, 3.0, -1e200], float64, 3.0),  # overflows on the way
+        ([1e200, 1.0, 1e200], [1e200, 3.0, -1e200], float64, 3.0),  # intermediate overflow
         ([2.0**550, 1.0, 2.0**550], [2.0**550, 3.0, -(2.0**550)], float64, 3.0),
         ([2.0**-537 * (1 + 2.0**-40)], [2.0**-537 * 2.5], float64, 15e-324),  # just above a tie of subnormals
         ([1e-200, 1e-200], [1e-200, -1e-200], float64, 0.0),

@@ -1,4 +1,4 @@
-"""The text of an expression is Python, and says the program that it stands for and no other."""
+"""The text of an expression is valid Python and determines its program."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ ONE = tk.full((), 1, "int32", backend=STRING)
         (lambda: ONE.reshape(1), "(1).reshape([1])"),
     ],
 )
-def test_a_sign_and_a_number_keep_to_themselves(expression: Any, text: str):
+def test_signs_and_numbers_are_parenthesised(expression: Any, text: str):
     assert str(expression()) == text
     ast.parse(text, mode="eval")
 
 
-def test_two_programs_do_not_share_a_text():
+def test_different_programs_have_different_texts():
     assert str((-A).exp()) != str(-A.exp())
     assert str((-A) ** B) != str(-(A**B))

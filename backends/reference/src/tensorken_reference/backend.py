@@ -1,8 +1,8 @@
-"""Reference: the backend that defines what every op means, in plain Python.
+"""The reference backend: it defines every op, in plain Python.
 
-Each result is the exact value rounded once to the dtype. Sums, sums of products and running sums are exact
-before they are rounded; integers wrap in two's complement; infinities, NaN and signed zeros follow IEEE 754;
-no op raises. Speed comes second, but the work is done by loops that run in C where Python has them.
+Each result is the exact value rounded once to the dtype. Sums, sums of products and running sums are exact before
+they are rounded; integers wrap in two's complement; infinities, NaN and signed zeros follow IEEE 754; no op raises.
+Speed comes second, but loops run in C where Python has them.
 """
 
 from __future__ import annotations
@@ -23,25 +23,31 @@ from tensorken_core.rewriting.view import View
 from tensorken_reference import bits, circular, exponentials, logarithms, power
 from tensorken_reference.arrays import (
     Array,
-    along,
-    applied,
-    mapped,
-    moved,
-    repeated_along,
-    row_numbers,
+    elementwise,
+    exact,
+    expand_axes,
+    map_elements,
+    map_rows,
+    row_indices,
     rows_over,
+    take_view,
 )
 from tensorken_reference.conversion import convert, unpack
-from tensorken_reference.products import product_of_each, running_products
-from tensorken_reference.rows import ascending, largest, place_of, running, smallest, totals
+from tensorken_reference.products import row_products, running_products
+from tensorken_reference.rows import argsort_row, index_of, largest, row_sums, running_totals, smallest
 from tensorken_reference.sums import products, wrapped_products
 
 _ULP = {"*": 0, "erfinv.float64": 1, "softplus.float64": 1, "gaussian.float64": 2, "sech_squared.float64": 2}
-"""The four are computed in double by their meaning on numbers, which is more than enough for the narrower dtypes."""
+"""These four run in double by their scalar definitions, which is more than enough for the narrower dtypes."""
+
+
+def _floor(v: float) -> float:
+    """The largest integer that is at most v; zeros keep their sign."""
+    return (float(floor(v)) or copysign(0.0, v)) if isfinite(v) else v
 
 
 class Reference(RawTensor[Array]):
-    """The meaning of the language in plain Python.
+    """The definition of the language in plain Python.
 
     >>> from tensorken_core.language.dtypes import float32
     >>> reference = Reference()
@@ -76,23 +82,12 @@ class Reference(RawTensor[Array]):
 
     # ---- elementwise --------------------------------------------------------------------------------------
 
-    def exp(self, x: Array) -> Array:
-        return applied(exponentials.exp, x)
-
-    def log(self, x: Array) -> Array:
-        return applied(logarithms.log, x)
-
-    def sin(self, x: Array) -> Array:
-        return applied(circular.sin, x)
-
-    def cos(self, x: Array) -> Array:
-        return applied(circular.cos, x)
-
-    def sqrt(self, x: Array) -> Array:
-        return mapped(scalar.sqrt, x)
-
-    def floor(self, x: Array) -> Array:
-        return mapped(_floor, x)
+    exp = exact(exponentials.exp)
+    log = exact(logarithms.log)
+    sin = exact(circular.sin)
+    cos = exact(circular.cos)
+    sqrt = elementwise(scalar.sqrt)
+    floor = elementwise(_floor)
 
     def cast(self, x: Array, dtype: DType) -> Array:
         return Array(x.shape, tuple(convert(x.data, dtype)), dtype)
@@ -100,20 +95,11 @@ class Reference(RawTensor[Array]):
     # Double is wide enough that rounding its sums, products, quotients and roots of narrower floats once more
     # is innocuous (S. A. Figueroa, "When is double rounding innocuous?", 1995).
 
-    def add(self, a: Array, b: Array) -> Array:
-        return mapped(operator.add, a, b)
-
-    def sub(self, a: Array, b: Array) -> Array:
-        return mapped(operator.sub, a, b)
-
-    def mul(self, a: Array, b: Array) -> Array:
-        return mapped(operator.mul, a, b)
-
-    def div(self, a: Array, b: Array) -> Array:
-        return mapped(scalar.div, a, b)
-
-    def pow(self, a: Array, b: Array) -> Array:
-        return applied(power.pow, a, b)
+    add = elementwise(operator.add)
+    sub = elementwise(operator.sub)
+    mul = elementwise(operator.mul)
+    div = elementwise(scalar.div)
+    pow = exact(power.pow)
 
     def eq(self, a: Array, b: Array) -> Array:
         return Array(a.shape, tuple(map(operator.eq, a.data, b.data)), bool_)
@@ -122,30 +108,23 @@ class Reference(RawTensor[Array]):
         return Array(a.shape, tuple(map(operator.lt, a.data, b.data)), bool_)
 
     def where(self, condition: Array, a: Array, b: Array) -> Array:
-        chosen = [p if c else q for c, p, q in zip(condition.data, a.data, b.data, strict=True)]
-        return Array(a.shape, tuple(chosen), a.dtype)
+        data = [p if c else q for c, p, q in zip(condition.data, a.data, b.data, strict=True)]
+        return Array(a.shape, tuple(data), a.dtype)
 
     # ---- integers -----------------------------------------------------------------------------------------
 
-    def floor_divide(self, a: Array, b: Array) -> Array:
-        return mapped(lambda p, q: p // q if q else 0, a, b)
-
-    def bitwise_and(self, a: Array, b: Array) -> Array:
-        return mapped(operator.and_, a, b)
-
-    def bitwise_or(self, a: Array, b: Array) -> Array:
-        return mapped(operator.or_, a, b)
-
-    def bitwise_xor(self, a: Array, b: Array) -> Array:
-        return mapped(operator.xor, a, b)
+    floor_divide = elementwise(lambda p, q: p // q if q else 0)
+    bitwise_and = elementwise(operator.and_)
+    bitwise_or = elementwise(operator.or_)
+    bitwise_xor = elementwise(operator.xor)
 
     def shift_left(self, a: Array, b: Array) -> Array:
         bits = 8 * a.dtype.itemsize
-        return mapped(lambda p, q: p << q if 0 <= q < bits else 0, a, b)
+        return map_elements(lambda p, q: p << q if 0 <= q < bits else 0, a, b)
 
     def shift_right(self, a: Array, b: Array) -> Array:
         bits = 8 * a.dtype.itemsize
-        return mapped(lambda p, q: p % (1 << bits) >> q if 0 <= q < bits else 0, a, b)
+        return map_elements(lambda p, q: p % (1 << bits) >> q if 0 <= q < bits else 0, a, b)
 
     def to_bits(self, x: Array) -> Array:
         return Array(x.shape, tuple(bits.to_bits(x.data, x.dtype)), int64 if x.dtype is float64 else int32)
@@ -154,81 +133,38 @@ class Reference(RawTensor[Array]):
         dtype = float64 if x.dtype is int64 else float32
         return Array(x.shape, tuple(bits.from_bits(x.data, dtype)), dtype)
 
-    # ---- the derived ops that are more exact than their bodies --------------------------------------------
+    # ---- derived ops that are more accurate than their bodies ---------------------------------------------
 
-    def reciprocal(self, x: Array) -> Array:
-        return mapped(lambda v: scalar.div(1.0, v), x)
-
-    def tan(self, x: Array) -> Array:
-        return applied(circular.tan, x)
-
-    def tanh(self, x: Array) -> Array:
-        return applied(exponentials.tanh, x)
-
-    def sigmoid(self, x: Array) -> Array:
-        return applied(exponentials.sigmoid, x)
-
-    def log1p(self, x: Array) -> Array:
-        return applied(logarithms.log1p, x)
-
-    def expm1(self, x: Array) -> Array:
-        return applied(exponentials.expm1, x)
-
-    def erf(self, x: Array) -> Array:
-        return applied(exponentials.erf, x)
-
-    def asin(self, x: Array) -> Array:
-        return applied(circular.asin, x)
-
-    def acos(self, x: Array) -> Array:
-        return applied(circular.acos, x)
-
-    def atan(self, x: Array) -> Array:
-        return applied(circular.atan, x)
-
-    def atan2(self, y: Array, x: Array) -> Array:
-        return applied(circular.atan2, y, x)
-
-    def sinh(self, x: Array) -> Array:
-        return applied(exponentials.sinh, x)
-
-    def cosh(self, x: Array) -> Array:
-        return applied(exponentials.cosh, x)
-
-    def asinh(self, x: Array) -> Array:
-        return applied(logarithms.asinh, x)
-
-    def acosh(self, x: Array) -> Array:
-        return applied(logarithms.acosh, x)
-
-    def atanh(self, x: Array) -> Array:
-        return applied(logarithms.atanh, x)
-
-    def exp2(self, x: Array) -> Array:
-        return applied(power.exp2, x)
-
-    def log2(self, x: Array) -> Array:
-        return applied(logarithms.log2, x)
-
-    def log10(self, x: Array) -> Array:
-        return applied(logarithms.log10, x)
-
-    def logaddexp(self, a: Array, b: Array) -> Array:
-        return applied(logarithms.logaddexp, a, b)
-
-    def nextafter(self, a: Array, b: Array) -> Array:
-        return applied(bits.nextafter, a, b)
-
-    def hypot(self, a: Array, b: Array) -> Array:
-        return applied(power.hypot, a, b)
+    reciprocal = elementwise(lambda v: scalar.div(1.0, v))
+    tan = exact(circular.tan)
+    tanh = exact(exponentials.tanh)
+    sigmoid = exact(exponentials.sigmoid)
+    log1p = exact(logarithms.log1p)
+    expm1 = exact(exponentials.expm1)
+    erf = exact(exponentials.erf)
+    asin = exact(circular.asin)
+    acos = exact(circular.acos)
+    atan = exact(circular.atan)
+    atan2 = exact(circular.atan2)
+    sinh = exact(exponentials.sinh)
+    cosh = exact(exponentials.cosh)
+    asinh = exact(logarithms.asinh)
+    acosh = exact(logarithms.acosh)
+    atanh = exact(logarithms.atanh)
+    exp2 = exact(power.exp2)
+    log2 = exact(logarithms.log2)
+    log10 = exact(logarithms.log10)
+    logaddexp = exact(logarithms.logaddexp)
+    nextafter = exact(bits.nextafter)
+    hypot = exact(power.hypot)
 
     # ---- reductions ---------------------------------------------------------------------------------------
 
     def sum(self, x: Array, axes: Axes) -> Array:
-        return Array(reduced(x.shape, axes), totals(rows_over(x, axes), x.dtype), x.dtype)
+        return Array(reduced(x.shape, axes), row_sums(rows_over(x, axes), x.dtype), x.dtype)
 
     def prod(self, x: Array, axes: Axes) -> Array:
-        return Array(reduced(x.shape, axes), tuple(product_of_each(rows_over(x, axes), x.dtype)), x.dtype)
+        return Array(reduced(x.shape, axes), tuple(row_products(rows_over(x, axes), x.dtype)), x.dtype)
 
     def max(self, x: Array, axes: Axes) -> Array:
         return Array(reduced(x.shape, axes), tuple(map(largest, rows_over(x, axes))), x.dtype)
@@ -237,36 +173,36 @@ class Reference(RawTensor[Array]):
         return Array(reduced(x.shape, axes), tuple(map(smallest, rows_over(x, axes))), x.dtype)
 
     def argmax(self, x: Array, axis: int) -> Array:
-        places = [place_of(row, largest(row)) for row in rows_over(x, (axis,))]
-        return Array(reduced(x.shape, (axis,)), tuple(places), int32)
+        indices = [index_of(row, largest(row)) for row in rows_over(x, (axis,))]
+        return Array(reduced(x.shape, (axis,)), tuple(indices), int32)
 
     def argmin(self, x: Array, axis: int) -> Array:
-        places = [place_of(row, smallest(row)) for row in rows_over(x, (axis,))]
-        return Array(reduced(x.shape, (axis,)), tuple(places), int32)
+        indices = [index_of(row, smallest(row)) for row in rows_over(x, (axis,))]
+        return Array(reduced(x.shape, (axis,)), tuple(indices), int32)
 
     def fused_multiply_add(self, a: Array, b: Array, axes: Axes) -> Array:
-        """Rows of a times rows of b; which of them meet follows from the axes with size 1 in one operand."""
-        whole = tuple([n if m == 1 else m for m, n in zip(a.shape, b.shape, strict=True)])
-        left, right = (rows_over(repeated_along(x, axes, whole), axes) for x in (a, b))
-        i, j = (row_numbers(x.shape, axes, whole) for x in (a, b))
+        """Multiply rows of a with rows of b; axes of size 1 in one operand determine which pairs of rows."""
+        full = tuple([n if m == 1 else m for m, n in zip(a.shape, b.shape, strict=True)])
+        left, right = (rows_over(expand_axes(x, axes, full), axes) for x in (a, b))
+        i, j = (row_indices(x.shape, axes, full) for x in (a, b))
         multiply = products if a.dtype.kind == "float" else wrapped_products
-        return Array(reduced(whole, axes), tuple(multiply(left, right, i, j, a.dtype)), a.dtype)
+        return Array(reduced(full, axes), tuple(multiply(left, right, i, j, a.dtype)), a.dtype)
 
     # ---- along an axis ------------------------------------------------------------------------------------
 
     def cumsum(self, x: Array, axis: int) -> Array:
-        """Each running sum is exact before it is rounded, so none inherits the rounding of another."""
-        return along(x, axis, lambda row: running(row, x.dtype), x.dtype)
+        """Each running sum is exact before it is rounded, so rounding errors do not accumulate."""
+        return map_rows(x, axis, lambda row: running_totals(row, x.dtype), x.dtype)
 
     def cumprod(self, x: Array, axis: int) -> Array:
-        """As the running sums, each is exact before it is rounded."""
-        return along(x, axis, lambda row: running_products(row, x.dtype), x.dtype)
+        """Each running product is exact before it is rounded."""
+        return map_rows(x, axis, lambda row: running_products(row, x.dtype), x.dtype)
 
     def sort(self, x: Array, axis: int) -> Array:
-        return along(x, axis, lambda row: [row[i] for i in ascending(row)], x.dtype)
+        return map_rows(x, axis, lambda row: [row[i] for i in argsort_row(row)], x.dtype)
 
     def argsort(self, x: Array, axis: int) -> Array:
-        return along(x, axis, ascending, int32)
+        return map_rows(x, axis, argsort_row, int32)
 
     # ---- movement -----------------------------------------------------------------------------------------
 
@@ -274,27 +210,27 @@ class Reference(RawTensor[Array]):
         return Array(shape, x.data, x.dtype)
 
     def permute(self, x: Array, order: Axes) -> Array:
-        return moved(x, View.contiguous(x.shape).permute(order))
+        return take_view(x, View.contiguous(x.shape).permute(order))
 
     def expand(self, x: Array, shape: Shape) -> Array:
-        return moved(x, View.contiguous(x.shape).expand(shape))
+        return take_view(x, View.contiguous(x.shape).expand(shape))
 
     def flip(self, x: Array, axes: Axes) -> Array:
-        return moved(x, View.contiguous(x.shape).flip(axes))
+        return take_view(x, View.contiguous(x.shape).flip(axes))
 
     def crop(self, x: Array, limits: Pairs) -> Array:
-        return moved(x, View.contiguous(x.shape).crop(limits))
+        return take_view(x, View.contiguous(x.shape).crop(limits))
 
     def pad(self, x: Array, pads: Pairs) -> Array:
         shape = tuple([before + n + after for n, (before, after) in zip(x.shape, pads, strict=True)])
         inside = tuple([(before, before + n) for n, (before, _) in zip(x.shape, pads, strict=True)])
         data = convert([0], x.dtype) * prod(shape)
-        for place, value in zip(View.contiguous(shape).crop(inside).indices(), x.data, strict=True):
-            data[place] = value
+        for index, value in zip(View.contiguous(shape).crop(inside).indices(), x.data, strict=True):
+            data[index] = value
         return Array(shape, tuple(data), x.dtype)
 
     def concatenate(self, *operands: Any) -> Array:
-        """Of each operand in turn, the block that one index over the axes before `axis` selects."""
+        """For each index over the axes before `axis`, join the blocks of all operands."""
         *pieces, axis = operands
         first: Array = pieces[0]
         shape = (*first.shape[:axis], sum([x.shape[axis] for x in pieces]), *first.shape[axis + 1 :])
@@ -315,54 +251,46 @@ class Reference(RawTensor[Array]):
         return Array((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), tuple(data), x.dtype)
 
     def scatter_add(self, x: Array, indices: Array, axis: int, size: int) -> Array:
-        """The zero that a slice is added to is one of the terms, so that no sum is -0.0."""
+        """Each sum includes the initial zero, so no result is -0.0."""
         count = x.shape[axis]
         outer, inner = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
         sources: list[list[int]] = [[] for _ in range(size)]
-        for place, index in enumerate(indices.data):
-            sources[index].append(place)
+        for source, target in enumerate(indices.data):
+            sources[target].append(source)
         zero = convert([0], x.dtype)
         rows = [
-            zero + [x.data[(i * count + place) * inner + k] for place in places]
+            zero + [x.data[(i * count + source) * inner + k] for source in added]
             for i in range(outer)
-            for places in sources
+            for added in sources
             for k in range(inner)
         ]
-        return Array((*x.shape[:axis], size, *x.shape[axis + 1 :]), totals(rows, x.dtype), x.dtype)
+        return Array((*x.shape[:axis], size, *x.shape[axis + 1 :]), row_sums(rows, x.dtype), x.dtype)
 
     # ---- any other op -------------------------------------------------------------------------------------
 
     def has(self, op: Op) -> bool:
-        """Whether the op runs here without its body: by a method, or by its meaning on numbers."""
+        """Whether the op runs without its body: by a method, or by its scalar definition."""
         return super().has(op) or (op.elementwise and op.scalar is not None)
 
     def interpret(self, op: Op, operands: Sequence[Array], params: tuple[Any, ...]) -> Any:
-        """Run the op's meaning on numbers, if it has one, on each element; else its body.
+        """Apply the op's scalar definition, if it has one, to each element; else run its body.
 
-        The result is the number that `op.scalar` gives, rounded to the dtype: infinity where that overflows,
-        NaN (0 for integers) where it is undefined.
+        The result of `op.scalar` is rounded to the dtype: infinity where it overflows, NaN (0 for integers) where
+        it is undefined.
         """
-        meaning = op.scalar
-        if meaning is None or not op.elementwise:
+        definition = op.scalar
+        if definition is None or not op.elementwise:
             return super().interpret(op, operands, params)
         dtype = op.result_dtype(tuple([x.dtype for x in operands]), params)
         rows = zip(*[x.data for x in operands], strict=True)
-        values = [_attempt(meaning, *row, *params) for row in rows]
+        values = [_attempt(definition, *row, *params) for row in rows]
         return Array(operands[0].shape, tuple(convert(values, dtype)), dtype)
 
 
-# ---- on numbers ------------------------------------------------------------------------------------------
-
-
-def _floor(v: float) -> float:
-    """The largest whole number that is not above v; a zero keeps its sign."""
-    return (float(floor(v)) or copysign(0.0, v)) if isfinite(v) else v
-
-
-def _attempt(meaning: Callable[..., Any], *operands: Any) -> Any:
-    """The meaning of an op on numbers, with a number for what Python raises."""
+def _attempt(definition: Callable[..., Any], *operands: Any) -> Any:
+    """The scalar definition of an op; exceptions become infinity or NaN."""
     try:
-        value = meaning(*operands)
+        value = definition(*operands)
     except OverflowError:
         return inf
     except (ArithmeticError, ValueError):

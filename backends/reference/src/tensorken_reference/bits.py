@@ -1,4 +1,4 @@
-"""The bits of floats, and the floats next to them."""
+"""The bits of floats, and neighbouring floats."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ def to_bits(values: Sequence[float], dtype: DType) -> tuple[int, ...]:
 
 
 def from_bits(values: Sequence[int], dtype: DType) -> tuple[float, ...]:
-    """The float of the dtype with each of these bits."""
+    """The floats of the dtype with these bits."""
     count = len(values)
     return struct.unpack(f"={count}{dtype.format}", struct.pack(f"={count}{_INTEGER[dtype]}", *values))
 
 
 def nextafter(dtype: DType, starts: Sequence[float], ends: Sequence[float]) -> list[float]:
-    """The float of the dtype next to each on the way to another."""
+    """The next float of the dtype after each start towards its end."""
     if dtype is float64:
         return list(map(math.nextafter, starts, ends))
     return [_next(a, b, dtype) for a, b in zip(starts, ends, strict=True)]
 
 
 def _next(a: float, b: float, dtype: DType) -> float:
-    """Of floats of one sign the bits grow with the magnitude."""
+    """For floats of one sign the bits grow with the magnitude."""
     if a == b or a != a or b != b:
         return a + b if a != b else b
     if a == 0.0:
         return math.copysign(from_bits([1], dtype)[0], b)
-    (here,) = to_bits([a], dtype)
-    return from_bits([here + (1 if (a < b) == (a > 0.0) else -1)], dtype)[0]
+    (start,) = to_bits([a], dtype)
+    return from_bits([start + (1 if (a < b) == (a > 0.0) else -1)], dtype)[0]

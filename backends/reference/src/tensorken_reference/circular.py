@@ -1,15 +1,15 @@
-"""The circular functions and their inverses, each correctly rounded: sin cos tan asin acos atan atan2."""
+"""The circular functions and their inverses, correctly rounded: sin cos tan asin acos atan atan2."""
 
 from __future__ import annotations
 
 import math
 
 from tensorken_reference import fixed
-from tensorken_reference.function import Enclosure, Function, exponent, odd_case, small, to_fixed
+from tensorken_reference.function import Enclosure, Function, exponent, leading_zeros, odd_case, to_fixed
 from tensorken_reference.rounding import Format, decompose, round_scaled, shift
 
 
-def _turn(x: float, w: int) -> tuple[int, int]:
+def _reduce_angle(x: float, w: int) -> tuple[int, int]:
     """`(q, r)` with x = q * pi/2 + r and abs(r) <= pi/4: r at `w` bits, within 2 units."""
     p = w + max(0, exponent(x)) + 4
     half_pi = fixed.constant("pi", p - 1)
@@ -22,8 +22,8 @@ def _sin_case(x: float, form: Format) -> float | None:
 
 
 def _enclose_sin(x: float, bits: int) -> Enclosure:
-    w = bits + small(math.sin(x))
-    q, r = _turn(x, w)
+    w = bits + leading_zeros(math.sin(x))
+    q, r = _reduce_angle(x, w)
     return _quadrant(q, r, w), -w, 5
 
 
@@ -40,16 +40,16 @@ def _cos_case(x: float, form: Format) -> float | None:
 
 
 def _enclose_cos(x: float, bits: int) -> Enclosure:
-    w = bits + small(math.cos(x))
-    q, r = _turn(x, w)
+    w = bits + leading_zeros(math.cos(x))
+    q, r = _reduce_angle(x, w)
     return _quadrant(q + 1, r, w), -w, 5
 
 
 def _enclose_tan(x: float, bits: int) -> Enclosure:
     estimate = math.tan(x)
-    large = max(0, exponent(estimate)) + 2  # 2**large bounds both tan and 1 / cos, with room
-    w = bits + small(estimate) + large
-    q, r = _turn(x, w)
+    large = max(0, exponent(estimate)) + 2  # 2**large bounds both tan and 1 / cos, with a margin
+    w = bits + leading_zeros(estimate) + large
+    q, r = _reduce_angle(x, w)
     s, c = fixed.sin(r, w), fixed.cos(r, w)
     y = (c << w) // -s if q & 1 else (s << w) // c
     return y, -w, 8 << 2 * large
@@ -60,7 +60,7 @@ def _asin_case(x: float, form: Format) -> float | None:
 
 
 def _enclose_asin(x: float, bits: int) -> Enclosure:
-    w = bits + small(x)
+    w = bits + leading_zeros(x)
     n = to_fixed(x, w)
     return fixed.atan2(n, math.isqrt((1 << 2 * w) - n * n), w), -w, 36
 
@@ -72,7 +72,7 @@ def _acos_case(x: float, form: Format) -> float | None:
 
 
 def _enclose_acos(x: float, bits: int) -> Enclosure:
-    w = bits + small(math.acos(x))
+    w = bits + leading_zeros(math.acos(x))
     n = to_fixed(x, w)
     return fixed.atan2(math.isqrt((1 << 2 * w) - n * n), n, w), -w, 36
 
@@ -80,32 +80,32 @@ def _enclose_acos(x: float, bits: int) -> Enclosure:
 def _atan2_case(y: float, x: float, form: Format) -> float | None:
     if x != x or y != y:
         return math.nan
-    right, flat, steep = math.copysign(1.0, x) > 0.0, abs(x) == math.inf, abs(y) == math.inf
-    if flat and steep:
-        return _eighths(1 if right else 3, y, form)
-    if flat or y == 0.0:
-        return _eighths(0 if right else 4, y, form)
-    if steep or x == 0.0:
+    positive, x_infinite, y_infinite = math.copysign(1.0, x) > 0.0, abs(x) == math.inf, abs(y) == math.inf
+    if x_infinite and y_infinite:
+        return _eighths(1 if positive else 3, y, form)
+    if x_infinite or y == 0.0:
+        return _eighths(0 if positive else 4, y, form)
+    if y_infinite or x == 0.0:
         return _eighths(2, y, form)
-    if right and exponent(y) - exponent(x) < -102:
+    if positive and exponent(y) - exponent(x) < -102:
         return _below_quotient(y, x, form)
     return None
 
 
 def _eighths(n: int, y: float, form: Format) -> float:
-    """n eighths of a full turn, with the sign of y."""
+    """n/8 of a full turn, with the sign of y."""
     return math.copysign(round_scaled(n * fixed.constant("pi", 128), -130, form), y)
 
 
 def _below_quotient(y: float, x: float, form: Format) -> float:
-    """The rounding of a value that is nearer to 0 than y / x by less than one part in 2**200."""
+    """The rounding of a value whose magnitude is below that of y / x by less than one part in 2**200."""
     (n, e), (d, f) = decompose(abs(y)), decompose(x)
     quotient, rest = divmod(n << 64, d)
     return math.copysign(round_scaled(2 * quotient + (1 if rest else -1), e - f - 65, form), y)
 
 
 def _enclose_atan2(y: float, x: float, bits: int) -> Enclosure:
-    w = bits + small(math.atan2(y, x))
+    w = bits + leading_zeros(math.atan2(y, x))
     scale = max(exponent(x), exponent(y))
     (n, e), (d, f) = decompose(y), decompose(x)
     return fixed.atan2(shift(n, e - scale + w), shift(d, f - scale + w), w), -w, 40

@@ -12,7 +12,7 @@ from tensorken_reference.rounding import round_doubles, round_integer
 
 
 def unpack(data: Any) -> Sequence[bool | int | float]:
-    """The numbers in a buffer, by its own format, or the sequence itself.
+    """The numbers in a buffer, by its format, or the sequence itself.
 
     >>> import array
     >>> unpack(array.array("f", [0.5, 2.0]))
@@ -27,10 +27,10 @@ def unpack(data: Any) -> Sequence[bool | int | float]:
 
 
 def convert(values: Iterable[bool | int | float], dtype: DType) -> list[Any]:
-    """Each number as a number of the dtype.
+    """Each number converted to the dtype.
 
-    To bool: whether it is not 0. To int: a float loses its fraction and saturates, NaN is 0; an integer
-    wraps. To float: the nearest.
+    To bool: whether it is not 0. To int: a float is truncated and saturates, NaN becomes 0; an integer
+    wraps. To float: the nearest number.
 
     >>> from tensorken_core.language.dtypes import float32, int32
     >>> convert([-1.9, 1e30, 2**31, True], int32)
@@ -58,7 +58,7 @@ def wrap(values: Iterable[int], dtype: DType) -> list[int]:
 
 
 def fit(values: Iterable[Any], dtype: DType) -> list[Any]:
-    """The results of arithmetic on elements of a dtype as elements of it: floats round, integers wrap."""
+    """Results of arithmetic on elements of a dtype, brought back to that dtype: floats round, integers wrap."""
     return round_doubles(values, dtype) if dtype.kind == "float" else wrap(values, dtype)
 
 

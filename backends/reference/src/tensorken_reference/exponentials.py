@@ -1,11 +1,11 @@
-"""The exponential function and its kin, each correctly rounded: exp expm1 sigmoid tanh sinh cosh erf."""
+"""Exponentials, hyperbolic functions and erf, correctly rounded: exp expm1 sigmoid tanh sinh cosh erf."""
 
 from __future__ import annotations
 
 import math
 
 from tensorken_reference import fixed
-from tensorken_reference.function import Enclosure, Function, odd_case, small, to_fixed
+from tensorken_reference.function import Enclosure, Function, leading_zeros, odd_case, to_fixed
 from tensorken_reference.rounding import Format, decompose, shift
 
 
@@ -29,7 +29,7 @@ def _expm1_case(x: float, form: Format) -> float | None:
 
 
 def _enclose_expm1(x: float, bits: int) -> Enclosure:
-    w = bits + small(x)
+    w = bits + leading_zeros(x)
     n, k = fixed.exp(to_fixed(x, w), w)
     return shift(n, k) - (1 << w), -w, 12 << max(0, k)
 
@@ -55,7 +55,7 @@ def _tanh_case(x: float, form: Format) -> float | None:
 
 
 def _enclose_tanh(x: float, bits: int) -> Enclosure:
-    w = bits + small(x)
+    w = bits + leading_zeros(x)
     n, k = fixed.exp(-2 * abs(to_fixed(x, w)), w)
     e = n >> -k
     y = (((1 << w) - e) << w) // ((1 << w) + e)
@@ -67,7 +67,7 @@ def _sinh_case(x: float, form: Format) -> float | None:
 
 
 def _enclose_sinh(x: float, bits: int) -> Enclosure:
-    w = bits + small(x)
+    w = bits + leading_zeros(x)
     n, k = fixed.exp(abs(to_fixed(x, w)), w)
     y = n - ((1 << 2 * w) // n >> 2 * k)
     return (y if x > 0 else -y), k - w - 1, 32

@@ -1,15 +1,14 @@
-"""Function: a real function computed to the last bit, and the strategy that does it.
+"""Function: a real function, correctly rounded by Ziv's strategy.
 
-A function is a row of three: where the C library computes it in double; the cases that have a name (specials,
-exact and saturated results); and an enclosure, `enclose(*operands, bits)`, which returns `(n, e, error)` such
-that the true value is within `error * 2**e` of `n * 2**e`, with about `bits` significant bits.
+A function consists of its double from the C library; its special cases (special values, exact and saturated
+results); and an enclosure, `enclose(*operands, bits)`, which returns `(n, e, error)` such that the true value is
+within `error * 2**e` of `n * 2**e`, with about `bits` significant bits.
 
 float16 and float32 results are the rounded double, unless the double is close to a tie. Then, and always for
-float64, Ziv's strategy decides: enclose with growing precision until the whole enclosure rounds to one number
-(A. Ziv, "Fast evaluation of elementary mathematical functions with correctly rounded last bit", 1991). It
-ends unless the value lies half-way between two numbers. By the theorems of Lindemann and Weierstrass, of Gelfond
-and Schneider for logarithms to a base, and of Siegel and Shidlovskii for erf, only powers can, and where they do
-is a named case.
+float64, Ziv's strategy decides: enclose with growing precision until the whole enclosure rounds to one number (A.
+Ziv, "Fast evaluation of elementary mathematical functions with correctly rounded last bit", 1991). It terminates
+unless the value is a tie. By the theorems of Lindemann and Weierstrass, of Gelfond and Schneider for logarithms to
+a base, and of Siegel and Shidlovskii for erf, only powers can be ties, and those are special cases.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tensorken_core.language.dtypes import DType, float64
-from tensorken_reference.rounding import FORMATS, Format, decompose, round_enclosed, settle, shift
+from tensorken_reference.rounding import FORMATS, Format, decompose, round_enclosed, round_estimates, shift
 
 Enclosure = tuple[int, int, int]
 
@@ -30,8 +29,8 @@ _FIRST_BITS = 73  # 20 more than double: one enclosure in ten thousand is not en
 class Function:
     """One function of real numbers."""
 
-    double: Callable[..., float]  # near the true value, or an exception where the case is named
-    case: Callable[..., float | None]  # (*operands, format) -> the result, if the operands are a named case
+    double: Callable[..., float]  # near the true value; may raise for special cases
+    case: Callable[..., float | None]  # (*operands, format) -> the result of a special case, else None
     enclose: Callable[..., Enclosure]  # (*operands, bits)
 
     def exactly(self, *operands: float, form: Format) -> float:
@@ -44,7 +43,7 @@ class Function:
         return result
 
     def __call__(self, dtype: DType, *operands: Sequence[float]) -> list[float]:
-        """The function of every element of sequences of one length."""
+        """The function of every element of sequences of equal length."""
         form = FORMATS[dtype]
         if dtype is float64:
             return [self.exactly(*xs, form=form) for xs in zip(*operands, strict=True)]
@@ -52,7 +51,9 @@ class Function:
             estimates = list(map(self.double, *operands))
         except (ValueError, OverflowError):
             estimates = list(map(self._attempt, *operands))
-        return settle(estimates, dtype, lambda i: self.exactly(*[xs[i] for xs in operands], form=form))
+        return round_estimates(
+            estimates, dtype, lambda i: self.exactly(*[xs[i] for xs in operands], form=form)
+        )
 
     def _attempt(self, *operands: float) -> float:
         try:
@@ -66,8 +67,8 @@ def exponent(x: float) -> int:
     return math.frexp(x)[1]
 
 
-def small(x: float) -> int:
-    """How many bits lie between the point and the first digit of x; 0 if abs(x) >= 1/2."""
+def leading_zeros(x: float) -> int:
+    """The number of zero bits between the binary point and the first digit of x; 0 if abs(x) >= 1/2."""
     return max(0, -exponent(x))
 
 
@@ -78,5 +79,5 @@ def to_fixed(x: float, w: int) -> int:
 
 
 def odd_case(x: float, form: Format) -> float | None:
-    """x itself where a function that is x * (1 + c * x**2 + ...), abs(c) <= 1/2, rounds to it; NaN stays."""
+    """x itself where a function x * (1 + c * x**2 + ...) with abs(c) <= 1/2 rounds to it, or x is NaN."""
     return x if x != x or abs(x) < 2.0 ** -(form.precision // 2 + 1) else None

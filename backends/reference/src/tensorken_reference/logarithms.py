@@ -1,4 +1,4 @@
-"""The logarithm and its kin, correctly rounded: log log2 log10 log1p logaddexp asinh acosh atanh."""
+"""Logarithms and inverse hyperbolic functions, correctly rounded: log log2 log10 log1p logaddexp asinh acosh atanh."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 
 from tensorken_reference import fixed
-from tensorken_reference.function import Enclosure, Function, exponent, odd_case, small, to_fixed
+from tensorken_reference.function import Enclosure, Function, exponent, leading_zeros, odd_case, to_fixed
 from tensorken_reference.rounding import Format, decompose, shift
 
 
@@ -19,19 +19,19 @@ def _log_case(x: float, form: Format) -> float | None:
 
 
 def _enclose_log(x: float, bits: int) -> Enclosure:
-    w = bits + small(math.log(x))
+    w = bits + leading_zeros(math.log(x))
     return fixed.log_scaled(*decompose(x), w), -w, 72
 
 
 def _enclose_log2(x: float, bits: int) -> Enclosure:
-    """The whole values, of powers of the base, are no ties: an enclosure decides them."""
-    w = bits + small(math.log2(x))
+    """The integer values, at powers of 2, are no ties: an enclosure decides them."""
+    w = bits + leading_zeros(math.log2(x))
     n = fixed.log_scaled(*decompose(x), w)
     return (n << w + 12) // fixed.constant("ln2", w + 12), -w, 128
 
 
 def _enclose_log10(x: float, bits: int) -> Enclosure:
-    w = bits + small(math.log10(x))
+    w = bits + leading_zeros(math.log10(x))
     n = fixed.log_scaled(*decompose(x), w)
     return (n << w + 12) // _ln10(w + 12), -w, 128
 
@@ -48,7 +48,7 @@ def _log1p_case(x: float, form: Format) -> float | None:
 
 
 def _enclose_log1p(x: float, bits: int) -> Enclosure:
-    w = bits + small(x)
+    w = bits + leading_zeros(x)
     n, e = decompose(x)
     if e < 0:
         return fixed.log_scaled(n + (1 << -e), e, w), -w, 72
@@ -56,7 +56,7 @@ def _enclose_log1p(x: float, bits: int) -> Enclosure:
 
 
 def _logaddexp_estimate(a: float, b: float) -> float:
-    """In double; NaN where two terms of different sign cancel, so that few digits are left."""
+    """In double; NaN where two terms of different sign cancel, so that few digits remain."""
     larger = max(a, b)
     y = larger + math.log1p(math.exp(-abs(a - b)))
     return y if larger >= 0.0 or abs(y) > -larger / 8 else math.nan
@@ -70,14 +70,14 @@ def _logaddexp_case(a: float, b: float, form: Format) -> float | None:
         return larger
     if larger == 0.0:
         return 0.0 if distance > 750.0 else None
-    # What the smaller adds, at most exp(-distance), is less than a quarter of the last place of the larger.
+    # The smaller operand adds at most exp(-distance), less than a quarter ulp of the larger.
     return larger if distance > 0.7 * (form.precision + 3) - math.log(abs(larger)) else None
 
 
 def _enclose_logaddexp(a: float, b: float, bits: int) -> Enclosure:
     """The larger + log(1 + exp(smaller - larger))."""
     larger, smaller = max(a, b), min(a, b)
-    w = bits + small(larger + math.log1p(math.exp(smaller - larger)))
+    w = bits + leading_zeros(larger + math.log1p(math.exp(smaller - larger)))
     n, k = fixed.exp(to_fixed(smaller, w) - to_fixed(larger, w), w)
     return to_fixed(larger, w) + fixed.log_scaled((1 << w) + shift(n, k), -w, w), -w, 96
 
@@ -87,8 +87,8 @@ def _asinh_case(x: float, form: Format) -> float | None:
 
 
 def _enclose_asinh(x: float, bits: int) -> Enclosure:
-    """log(x + sqrt(x**2 + 1)), x being scaled to below 1."""
-    w = bits + small(x)
+    """log(x + sqrt(x**2 + 1)), with x scaled below 1."""
+    w = bits + leading_zeros(x)
     y = _log_with_root(abs(x), w, 1)
     return (y if x > 0 else -y), -w, 96
 
@@ -102,7 +102,7 @@ def _acosh_case(x: float, form: Format) -> float | None:
 
 
 def _enclose_acosh(x: float, bits: int) -> Enclosure:
-    w = bits + small(math.acosh(x))
+    w = bits + leading_zeros(math.acosh(x))
     return _log_with_root(x, w, -1), -w, 96
 
 
@@ -122,7 +122,7 @@ def _atanh_case(x: float, form: Format) -> float | None:
 
 def _enclose_atanh(x: float, bits: int) -> Enclosure:
     """log((1 + x) / (1 - x)) / 2."""
-    w = bits + small(x)
+    w = bits + leading_zeros(x)
     n, e = decompose(x)
     one = 1 << -e
     ratio = ((one + n) << w + 54) // (one - n)

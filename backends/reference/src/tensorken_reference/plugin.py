@@ -1,4 +1,4 @@
-"""The plugin: how the host learns of the reference backend without loading it."""
+"""The backend's entry point for the plugin host."""
 
 from __future__ import annotations
 

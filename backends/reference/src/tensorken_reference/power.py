@@ -1,4 +1,4 @@
-"""The powers a**b and 2**b, and the hypotenuse, correctly rounded, with the specials of IEEE 754 and C."""
+"""The powers a**b and 2**b, and the hypotenuse, correctly rounded, with the special values of IEEE 754 and C."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tensorken_core.language.dtypes import DType, float64
 from tensorken_reference import fixed
 from tensorken_reference.function import Enclosure, Function, exponent
-from tensorken_reference.rounding import FORMATS, Format, decompose, round_scaled, settle, shift
+from tensorken_reference.rounding import FORMATS, Format, decompose, round_estimates, round_scaled, shift
 
 
 def _is_odd(b: float) -> bool:
@@ -28,7 +28,7 @@ def _case(a: float, b: float, form: Format) -> float | None:
 
 
 def _magnitude_case(a: float, b: float, form: Format) -> float | None:
-    """The named cases for a >= 0."""
+    """The special cases for a >= 0."""
     if a == 1.0:
         return 1.0
     if a == 0.0 or math.inf in (a, abs(b)):
@@ -66,7 +66,7 @@ def _exact(a: float, b: float, form: Format) -> float | None:
 
 
 def _enclose(a: float, b: float, bits: int) -> Enclosure:
-    """exp(b * log(a)), the logarithm being more precise by the size of b."""
+    """exp(b * log(a)), with the logarithm more precise by the size of b."""
     w = max(60, bits + exponent(b) + 7)
     k, f = decompose(b)
     product = shift(k * fixed.log_scaled(*decompose(abs(a)), w), f + bits - w)
@@ -75,18 +75,18 @@ def _enclose(a: float, b: float, bits: int) -> Enclosure:
 
 
 def hypot(dtype: DType, a: Sequence[float], b: Sequence[float]) -> list[float]:
-    """sqrt(a**2 + b**2) of every pair, from integers: it can be a tie, which no enclosure would decide."""
+    """sqrt(a**2 + b**2) of every pair, from integers: it can be a tie, which no enclosure could decide."""
     form = FORMATS[dtype]
     if dtype is float64:
         return [_hypot(p, q, form) for p, q in zip(a, b, strict=True)]
-    return settle(list(map(math.hypot, a, b)), dtype, lambda i: _hypot(a[i], b[i], form))
+    return round_estimates(list(map(math.hypot, a, b)), dtype, lambda i: _hypot(a[i], b[i], form))
 
 
 def _hypot(a: float, b: float, form: Format) -> float:
     if not (math.isfinite(a) and math.isfinite(b)):
         return math.hypot(a, b)
     (n, e), (m, f) = decompose(a), decompose(b)
-    least = min(e, f) - 64  # enough places for the root of the smaller alone
+    least = min(e, f) - 64  # enough digits for the root of the smaller operand alone
     square = shift(n, e - least) ** 2 + shift(m, f - least) ** 2
     root = math.isqrt(square)
     return round_scaled(2 * root + (root * root != square), least - 1, form)

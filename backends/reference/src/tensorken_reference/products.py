@@ -1,7 +1,7 @@
-"""Exact products: the product of a row of numbers, rounded once to their dtype; integers wrap.
+"""Exact products of rows of numbers, rounded once to their dtype; integers wrap.
 
-The product of no values is 1; signs of zeros, infinities and NaN are those of any order of multiplication, but
-what overflows or underflows on the way does no harm.
+The product of no values is 1. Signs of zeros, infinities and NaN are those of any order of multiplication.
+Intermediate overflow and underflow do not matter.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tensorken_reference.conversion import wrap
 from tensorken_reference.rounding import FORMATS, Format, decompose, round_scaled
 
 
-def product_of_each(rows: Sequence[Sequence[Any]], dtype: DType) -> list[Any]:
+def row_products(rows: Sequence[Sequence[Any]], dtype: DType) -> list[Any]:
     """The product of each row.
 
     >>> from tensorken_core.language.dtypes import float64
-    >>> product_of_each([[2.0**999, 2.0**999, 2.0**-999, 2.0**-998], []], float64)
+    >>> row_products([[2.0**999, 2.0**999, 2.0**-999, 2.0**-998], []], float64)
     [2.0, 1.0]
     """
     one = 1 if dtype.kind == "int" else 1.0
@@ -39,16 +39,18 @@ def running_products(row: Sequence[Any], dtype: DType) -> list[Any]:
 
 
 def _of_floats(row: Sequence[float], form: Format) -> list[float]:
-    """The product of what is finite and not 0 as an integer times a power of 2; the rest, and the sign, beside it."""
-    significand, exponent, rest = 1, 0, 1.0
+    """Finite nonzero factors are collected as an integer times a power of 2; signs, zeros, infinities and NaN
+    apart.
+    """
+    significand, exponent, special = 1, 0, 1.0
     results = []
     for value in row:
         if value and math.isfinite(value):
             n, e = decompose(value)
             twos = (n & -n).bit_length() - 1
             significand, exponent = significand * (n >> twos), exponent + e + twos
-            rest *= math.copysign(1.0, value)
+            special *= math.copysign(1.0, value)
         else:
-            rest *= value
-        results.append(round_scaled(significand, exponent, form) if abs(rest) == 1.0 else rest)
+            special *= value
+        results.append(round_scaled(significand, exponent, form) if abs(special) == 1.0 else special)
     return results

@@ -1,8 +1,8 @@
 """Rounding: from an exact or enclosed value to the nearest number of a floating-point dtype, ties to even.
 
-A value is given as `n * 2**e` with integers `n` and `e`, or as a Python float (a double) that is rounded on.
-Every rule here is that of IEEE 754 in its default rounding: gradual underflow, infinity past the largest
-number, a zero keeps the sign of what underflowed.
+A value is given as `n * 2**e` with integers `n` and `e`, or as a Python float (a double) that is rounded further.
+All rules are those of IEEE 754 with its default rounding: gradual underflow, overflow to infinity, and an
+underflowing value keeps its sign.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from tensorken_core.language.dtypes import DType, float16, float32, float64
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A binary format of IEEE 754: the significand's bits (the hidden one counts), and two exponents."""
+    """A binary format of IEEE 754: the bits of the significand, with the hidden one, and two exponents."""
 
     precision: int
-    least: int  # the least positive number is 2**least
+    least: int  # the smallest positive number is 2**least
     limit: int  # every finite number is below 2**limit
 
 
 FORMATS = {float16: Format(11, -24, 16), float32: Format(24, -149, 128), float64: Format(53, -1074, 1024)}
 
-# An estimate in double, from the C library or from `math.fsum`, is trusted to 32 units in the last place.
+# An estimate in double, from the C library or from `math.fsum`, is trusted to 32 ulps.
 _BELOW, _ABOVE = 1 - 2.0**-48, 1 + 2.0**-48
 _HALF_PRECISION_OVERFLOW = 65520.0  # float16 rounds this and all beyond to infinity
 
@@ -57,7 +57,7 @@ def round_scaled(n: int, e: int, form: Format) -> float:
         return -round_scaled(-n, e, form)
     size = n.bit_length()
     dropped = max(size - form.precision, form.least - e)
-    if dropped > size:  # less than half of the least positive number
+    if dropped > size:  # less than half of the smallest positive number
         return 0.0
     if dropped > 0:
         half = 1 << (dropped - 1)
@@ -79,7 +79,9 @@ def round_enclosed(n: int, e: int, error: int, form: Format) -> float | None:
     magnitude = abs(n)
     size = magnitude.bit_length()
     dropped = max(size - form.precision, form.least - e)
-    if dropped < error.bit_length() + 3 or magnitude <= error:  # too coarse to say, or of unknown sign
+    if (
+        dropped < error.bit_length() + 3 or magnitude <= error
+    ):  # the enclosure is too wide, or its sign unknown
         return None
     half = 1 << (dropped - 1)
     rest = magnitude & (2 * half - 1)
@@ -95,8 +97,8 @@ def round_enclosed(n: int, e: int, error: int, form: Format) -> float | None:
 def round_residual(estimate: float, residual: float, form: Format) -> float:
     """The rounding of `estimate + residual`, where `estimate` is the double nearest to that exact sum.
 
-    Rounding the estimate alone would round twice; all that the first rounding lost is which side of a tie the
-    value was on, and the sign of the residual tells.
+    Rounding the estimate alone would round twice. The first rounding loses only on which side of a tie the value
+    is, and the sign of the residual says that.
     """
     n, e = decompose(estimate)
     return round_scaled(4 * n + (residual > 0) - (residual < 0), e - 2, form)
@@ -119,14 +121,14 @@ def round_doubles(values: Iterable[float], dtype: DType) -> list[float]:
     return list(struct.unpack(code, struct.pack(code, *clamped)))
 
 
-def settle(estimates: Sequence[float], dtype: DType, decide: Callable[[int], float]) -> list[float]:
-    """Round each estimate to float16 or float32; `decide(i)` gives the result where the estimate cannot.
+def round_estimates(estimates: Sequence[float], dtype: DType, exactly: Callable[[int], float]) -> list[float]:
+    """Round each estimate to float16 or float32; `exactly(i)` computes the result where the estimate is not enough.
 
-    An estimate may be wrong in its last five bits. Where that could matter, next to a tie, and where the
-    estimate is NaN, the exact way decides.
+    An estimate may be wrong in its last five bits. Where that could matter, next to a tie, and where the estimate
+    is NaN, `exactly` is called.
     """
     low = round_doubles([y * _BELOW for y in estimates], dtype)
     high = round_doubles([y * _ABOVE for y in estimates], dtype)
     if low == high:
         return low
-    return [a if a == b else decide(i) for i, (a, b) in enumerate(zip(low, high, strict=True))]
+    return [a if a == b else exactly(i) for i, (a, b) in enumerate(zip(low, high, strict=True))]

@@ -1,4 +1,4 @@
-"""What reductions and scans do to the elements along an axis: a row of bool, int or float."""
+"""Reductions and scans of a row: the elements along an axis, as bool, int or float."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from tensorken_reference.sums import running_sums, sums
 
 
 def largest(row: Sequence[Any]) -> Any:
-    """The first of the largest values; NaN if one is."""
+    """The first maximum; NaN if any value is NaN."""
     return nan if any(map(operator.ne, row, row)) else max(row)
 
 
 def smallest(row: Sequence[Any]) -> Any:
-    """The first of the smallest values; NaN if one is."""
+    """The first minimum; NaN if any value is NaN."""
     return nan if any(map(operator.ne, row, row)) else min(row)
 
 
-def place_of(row: Sequence[Any], value: Any) -> int:
-    """Where a value stands first in a row; NaN stands where any NaN does."""
+def index_of(row: Sequence[Any], value: Any) -> int:
+    """The first index of a value; for NaN the first index of any NaN."""
     return row.index(value) if value == value else [v == v for v in row].index(False)
 
 
-def ascending(row: Sequence[Any]) -> list[int]:
-    """The places of a row's values in ascending order, equal ones in theirs, NaN last."""
+def argsort_row(row: Sequence[Any]) -> list[int]:
+    """The indices that sort a row, stably, NaN last."""
     return sorted(range(len(row)), key=lambda i: (row[i] != row[i], row[i]))
 
 
-def running(row: Sequence[Any], dtype: DType) -> list[Any]:
+def running_totals(row: Sequence[Any], dtype: DType) -> list[Any]:
     """The sums of the first value, of the first two, and so on."""
     return running_sums(row, dtype) if dtype.kind == "float" else wrap(accumulate(row), dtype)
 
 
-def totals(rows: Sequence[Sequence[Any]], dtype: DType) -> tuple[Any, ...]:
+def row_sums(rows: Sequence[Sequence[Any]], dtype: DType) -> tuple[Any, ...]:
     """The sum of each row."""
     return tuple(sums(rows, dtype) if dtype.kind == "float" else wrap(map(sum, rows), dtype))

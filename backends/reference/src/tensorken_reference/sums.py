@@ -1,11 +1,10 @@
 """Exact sums, and exact sums of products, of floats: rounded once to their dtype.
 
-The sum of no values is 0. A sum that is exactly zero is -0.0 if every value is, else 0.0; infinities of both
-signs, or a NaN, make it NaN; what overflows on the way does no harm.
+The sum of no values is 0. A sum that is exactly zero is -0.0 if every value is, else 0.0. Infinities of both signs,
+or a NaN, make it NaN. Intermediate overflow does not matter.
 
-`math.fsum` gives the double nearest to the exact sum, and raises where its way leads through an overflow or
-through infinities of both signs. Around it stand the second rounding, to a narrower dtype, and integers as
-wide as it takes.
+`math.fsum` returns the double nearest to the exact sum, and raises on intermediate overflow or infinities of both
+signs. The functions here add the second rounding, to a narrower dtype, and exact integers where fsum raises.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from tensorken_reference.rounding import (
     FORMATS,
     Format,
     decompose,
+    round_estimates,
     round_residual,
     round_scaled,
-    settle,
     shift,
 )
 
@@ -44,7 +43,7 @@ def sums(rows: Sequence[Row], dtype: DType) -> list[float]:
 def products(
     left: Sequence[Row], right: Sequence[Row], i: Sequence[int], j: Sequence[int], dtype: DType
 ) -> list[float]:
-    """For each pair of places in `i` and `j`, the sum of products of row `i` of left and row `j` of right.
+    """For each pair of indices in `i` and `j`, the sum of products of row `i` of left and row `j` of right.
 
     >>> products([[1e16, 1.0, -1e16]], [[1.0, 1.0, 1.0], [1.0, 0.1, 1.0]], (0, 0), (0, 1), float64)
     [1.0, 0.1]
@@ -57,7 +56,7 @@ def products(
         return _rounded_sums(row, len(i), dtype)
     if not all(_is_moderate(row) for rows in (left, right) for row in rows):
         return [_sum_of_products(left[p], right[q]) for p, q in zip(i, j, strict=True)]
-    # Split in halves of 26 bits, a = a1 + a2, the four products of halves are exact.
+    # Split each factor in two halves of 26 bits, a = a1 + a2: the four products of halves are exact.
     lefts = [a1 + a1 + a2 + a2 for a1, a2 in map(_split, left)]
     rights = [b1 + b2 + b1 + b2 for b1, b2 in map(_split, right)]
     return _rounded_sums(lambda t: map(mul, lefts[i[t]], rights[j[t]]), len(i), dtype, plain=row)
@@ -75,7 +74,7 @@ def wrapped_products(
 
 
 def running_sums(row: Row, dtype: DType) -> list[float]:
-    """The sums of the first value, of the first two, and so on.
+    """The sums of the first value, of the first two, and so on, each rounded once.
 
     >>> running_sums([1e16, 1.0, -1e16], float64)
     [1e+16, 1e+16, 1.0]
@@ -100,7 +99,9 @@ def _rounded_sums(
     dtype: DType,
     plain: Callable[[int], Iterable[float]] | None = None,
 ) -> list[float]:
-    """The sum of `row(t)` for each t below `count`; `plain(t)` has other terms, whose signs of zero count."""
+    """The sum of `row(t)` for each t below `count`; the sign of a zero sum follows from the terms `plain(t)` if
+    given.
+    """
     form = FORMATS[dtype]
     try:
         totals = [math.fsum(row(t)) for t in range(count)]
@@ -112,13 +113,13 @@ def _rounded_sums(
     if dtype is float64:
         return [_wide_sum(row(t), form) if total != total else total for t, total in enumerate(totals)]
 
-    def decide(t: int) -> float:
+    def exactly(t: int) -> float:
         total = totals[t]
         if not math.isfinite(total):
             return _wide_sum(row(t), form)
         return round_residual(total, math.fsum([*row(t), -total]), form)
 
-    return settle(totals, dtype, decide)
+    return round_estimates(totals, dtype, exactly)
 
 
 def _attempt(row: Iterable[float]) -> float:
@@ -156,13 +157,13 @@ def _sum_of_products(left: Row, right: Row) -> float:
 
 
 def _units(value: float, form: Format) -> int:
-    """How many times the least positive number of its format a finite float is."""
+    """A finite float as a multiple of the smallest positive number of the format."""
     n, e = decompose(value)
     return shift(n, e - form.least)
 
 
 def _is_moderate(row: Row) -> bool:
-    """Whether products of halves of such floats neither overflow nor underflow."""
+    """Whether products of halves of these floats neither overflow nor underflow."""
     return all(2.0**-450 < v < 2.0**450 or -(2.0**-450) > v > -(2.0**450) or v == 0.0 for v in row)
 
 

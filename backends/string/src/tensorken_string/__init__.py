@@ -1,1 +1,1 @@
-"""The string backend of Tensorken: a pretty-printer. The smallest backend, and the one to copy."""
+"""The string backend of Tensorken: a pretty-printer, and the smallest backend to copy from."""

@@ -1,4 +1,4 @@
-"""String: the language as text. An expression knows its shape and dtype, and has no value."""
+"""The string backend: ops build the text of an expression, which has a shape and a dtype but no value."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 
-SHOWN = 8
-"""How many numbers of a constant are written out."""
+MAX_NUMBERS = 8
+"""The most numbers of a constant that are printed."""
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**", "eq": "==", "lt": "<"}
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A formula, with the shape and dtype of what it stands for."""
+    """The text of a formula, with the shape and dtype of its value."""
 
     text: str
     shape: Shape
@@ -37,14 +37,14 @@ class String(RawTensor[Expression]):
     capabilities = Capabilities(dtypes=tuple(DTYPES), symbolic=True)
 
     def symbol(self, name: str, shape: Shape = (), dtype: Any = float32) -> Expression:
-        """An expression known by its name."""
+        """An expression that is a name."""
         return Expression(name, shape, as_dtype(dtype))
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Expression:
         values = list(data)
         shown = (
             repr([float(v) for v in values] if dtype.kind == "float" else values)
-            if len(values) <= SHOWN
+            if len(values) <= MAX_NUMBERS
             else len(values)
         )
         return Expression(f"new({list(shape)}, {shown})", shape, dtype)
@@ -67,18 +67,18 @@ class String(RawTensor[Expression]):
         return True
 
     def interpret(self, op: Op, operands: Sequence[Expression], params: tuple[Any, ...]) -> Any:
-        if op.mapped:  # a function of the user's: what it does is the language's
+        if op.mapped:  # a user's function, defined by its body
             return super().interpret(op, operands, params)
         shape = op.shape(*[x.shape for x in operands], *params)
         dtype = op.result_dtype(tuple([x.dtype for x in operands]), params)
         first, *rest = [x.text for x in operands]
         if op.name in _INFIX:
-            left = _enclosed(first) if op.name == "pow" else first
+            left = _parenthesised(first) if op.name == "pow" else first
             text = f"({left} {_INFIX[op.name]} {rest[0]})"
         elif op.name == "neg":
             text = f"-{first}"
         else:
-            text = f"{_enclosed(first)}.{op.name}({', '.join([*rest, *map(_written, params)])})"
+            text = f"{_parenthesised(first)}.{op.name}({', '.join([*rest, *map(_param_text, params)])})"
         if op.results == 1:
             return Expression(text, shape, dtype)
         return tuple(
@@ -86,15 +86,15 @@ class String(RawTensor[Expression]):
         )
 
 
-def _enclosed(text: str) -> str:
-    """An expression to the left of a dot or a power, which would take the sign, or end the number, for its own."""
+def _parenthesised(text: str) -> str:
+    """Parenthesise an expression to the left of a dot or a power if a sign or a number would bind differently."""
     return f"({text})" if text.startswith("-") or text.isdecimal() else text
 
 
-def _written(param: Any) -> str:
-    """A param as it stands in an expression: sequences as lists, as in Rust and JSON."""
-    return str([_plain(p) for p in param]) if isinstance(param, tuple) else str(param)
+def _param_text(param: Any) -> str:
+    """The text of a param; sequences are lists, as in Rust and JSON."""
+    return str([_as_lists(p) for p in param]) if isinstance(param, tuple) else str(param)
 
 
-def _plain(param: Any) -> Any:
-    return [_plain(p) for p in param] if isinstance(param, tuple) else param
+def _as_lists(param: Any) -> Any:
+    return [_as_lists(p) for p in param] if isinstance(param, tuple) else param
