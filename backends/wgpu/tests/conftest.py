@@ -1,4 +1,4 @@
-"""Where there is no adapter, tests of the GPU are skipped and say so; in our own runs they must not be."""
+"""Without an adapter the tests of the GPU are skipped with a message; REQUIRE_WGPU=1 makes that an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adapters: which there are, by what names they are chosen, and what users are told where there are none."""
+"""Adapters: which are found, how users select them, and the errors where there is none."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import wgpu
 import tensorken as tk
 from tensorken_core.errors import BackendError, MixedBackendError
 from tensorken_wgpu import adapters as adapters_module
-from tensorken_wgpu.adapters import adapter_of, adapters, again, choice, facts, name_of, names
+from tensorken_wgpu.adapters import adapter_of, adapters, choice, facts, find_again, name_of, names
 from tensorken_wgpu.backend import Wgpu
 from tensorken_wgpu.device import Device
 
 
 class Adapter:
-    """What wgpu gives, as far as it is looked at here."""
+    """The part of wgpu's adapters that is used here."""
 
     def __init__(self, device: str, kind: str = "DiscreteGPU", api: str = "Vulkan") -> None:
         self.info = {"device": device, "description": "driver 1", "adapter_type": kind, "backend_type": api}
@@ -34,12 +34,12 @@ def found(monkeypatch: pytest.MonkeyPatch, *there: Adapter) -> None:
 
 
 @pytest.fixture(autouse=True)
-def forget() -> Any:
+def clear_cache() -> Any:
     yield
     adapters.cache_clear()
 
 
-def test_the_best_come_first_and_those_without_compute_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adapters_are_sorted_and_have_compute(monkeypatch: pytest.MonkeyPatch) -> None:
     found(
         monkeypatch,
         Adapter("soft (LLVM)", "CPU"),
@@ -63,7 +63,7 @@ def test_the_best_come_first_and_those_without_compute_not_at_all(monkeypatch: p
         adapter_of("amd")
 
 
-def test_where_there_is_no_adapter_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_adapter_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     found(monkeypatch, Adapter("NVIDIA H100", api="OpenGL"))
     for ask in (names, lambda: adapter_of(None), lambda: adapter_of("1")):
         with pytest.raises(
@@ -79,16 +79,16 @@ def test_an_adapter_is_found_again_after_its_driver_failed(monkeypatch: pytest.M
     renewed = Adapter("twin"), Adapter("twin")
     gpu = SimpleNamespace(enumerate_adapters_sync=lambda: list(renewed))
     monkeypatch.setattr(adapters_module, "wgpu", SimpleNamespace(gpu=gpu))
-    assert again(former) is renewed[1]
+    assert find_again(former) is renewed[1]
     found(monkeypatch, Adapter("other"), Adapter("twin"))
-    assert again(former) is adapters()[1]
+    assert find_again(former) is adapters()[1]
     found(monkeypatch, Adapter("other"))
     with pytest.raises(BackendError, match=r"twin \(driver 1, Vulkan\) is not there any more"):
-        again(former)
+        find_again(former)
 
 
-def test_an_error_tells_twins_apart(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As often as it is asked, wgpu gives a new adapter for the same GPU."""
+def test_errors_distinguish_identical_devices(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each call wgpu returns a new adapter for the same GPU."""
     first = adapters()[0]
     twins = [a for _ in range(2) for a in wgpu.gpu.enumerate_adapters_sync() if a.info == first.info][:2]
     found(monkeypatch, *twins)
@@ -126,14 +126,14 @@ NOWHERE = {"VK_ICD_FILENAMES": "/nonexistent/none.json", "VK_DRIVER_FILES": "/no
 """Where Vulkan finds no driver."""
 
 
-def test_probing_names_each_adapter(device: Any) -> None:
+def test_probing_lists_each_adapter(device: Any) -> None:
     done = run("-m", "tensorken", "backends", "--probe", "--json")
     (backend,) = [b for b in json.loads(done.stdout)["backends"] if b["name"] == "wgpu"]
     assert backend["devices"] == list(names())
     assert backend["facts"] == {name: dict(facts(name)) for name in names()}
 
 
-def test_a_device_is_chosen_by_the_variable(device: Any) -> None:
+def test_the_environment_variable_selects_a_device(device: Any) -> None:
     show = "import tensorken as tk; x = tk.ones(2) + 1.0; print(x.backend, x.device, x.tolist(), tk.devices('wgpu'))"
     done = run("-c", show, TENSORKEN_BACKEND="wgpu:0")
     assert done.stdout == f"wgpu {names()[0]} [2.0, 2.0] {list(names())}\n"
@@ -142,9 +142,9 @@ def test_a_device_is_chosen_by_the_variable(device: Any) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no variable hides the drivers")
-def test_doctor_says_what_to_install_where_there_is_no_adapter() -> None:
+def test_doctor_says_what_to_install_without_an_adapter() -> None:
     done = run("-m", "tensorken", "doctor", **NOWHERE)
     assert "\n  wgpu (tensorken-wgpu " in done.stdout
     assert "apt-get install mesa-vulkan-drivers)" in done.stdout
     done = run("-c", "import tensorken as tk; tk.ones(2, backend='wgpu')", **NOWHERE)
-    assert "install the GPU's driver, or one in software" in done.stderr
+    assert "install the GPU's driver, or a software driver" in done.stderr

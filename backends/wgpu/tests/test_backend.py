@@ -1,4 +1,4 @@
-"""The backend: what it computes, in how many kernels, and what it says when it cannot."""
+"""The backend: its results, its number of kernels, and its errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def close(x: Any, y: Any, tolerance: float = 1e-5) -> None:
 
 
 @pytest.mark.feature(64)
-def test_it_is_chosen_by_its_name() -> None:
+def test_the_backend_is_selected_by_name() -> None:
     from tensorken_wgpu.adapters import adapters
 
     if not adapters():
@@ -55,7 +55,7 @@ FUNCTIONS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_it_computes_what_numpy_computes(lazy: Any, name: str) -> None:
+def test_results_equal_numpys(lazy: Any, name: str) -> None:
     f, x = FUNCTIONS[name], drawn(6, 5)
     right = f(tk.tensor(x, backend="numpy"))
     close(f(tk.tensor(x, backend=lazy)), right)
@@ -81,7 +81,7 @@ def test_elementwise_and_movements_are_one_kernel(lazy: Any, device: Any) -> Non
     assert device.statistics["submissions"] - before["submissions"] == 1
 
 
-def test_a_training_loop_holds_its_memory_and_its_kernels(lazy: Any, device: Any) -> None:
+def test_a_training_loop_needs_no_more_memory_and_kernels(lazy: Any, device: Any) -> None:
     w, x = tk.tensor(drawn(8, 4), backend=lazy), tk.tensor(drawn(16, 8, seed=1), backend=lazy)
     step = tk.jit(lambda w: w - 0.01 * tk.grad(lambda w: (tk.tanh(x @ w) ** 2).sum())(w))
     for _ in range(20):
@@ -95,8 +95,8 @@ def test_a_training_loop_holds_its_memory_and_its_kernels(lazy: Any, device: Any
     assert device.statistics["bytes"] == before["bytes"]
 
 
-def test_memory_that_is_written_anew_is_not_read_by_what_waits(lazy: Any) -> None:
-    """Each pass drops an operand that a waiting kernel reads; the next one's data must not get there first."""
+def test_pending_kernels_read_memory_before_it_is_overwritten(lazy: Any) -> None:
+    """Each pass drops an operand that a pending kernel reads; the next pass must not overwrite it."""
     found = []
     for i in range(50):
         x = tk.tensor(np.full(100, i, np.float32), backend=lazy)
@@ -107,8 +107,8 @@ def test_memory_that_is_written_anew_is_not_read_by_what_waits(lazy: Any) -> Non
     assert [y[0].item() for y in found] == [i + 1.0 for i in range(50)]
 
 
-def test_memory_of_cycles_that_are_collected_serves_again(lazy: Any) -> None:
-    """A collection finalises all that a cycle holds; what goes back to the pool must not be among that."""
+def test_memory_in_collected_cycles_is_reused(lazy: Any) -> None:
+    """The garbage collector finalises everything in a cycle; no buffer may be among it."""
     for i in range(20):
         x = tk.tensor(np.full(100, i, np.float32), backend=lazy)
         cycle: list[Any] = [x.interpreter.value(x.representation)]
@@ -134,19 +134,19 @@ def test_more_workgroups_than_fit_along_one_axis(lazy: Any) -> None:
     assert (y[0].item(), y[count - 1].item()) == (3.0, 3.0)
 
 
-def test_long_loops_are_not_cut_short(lazy: Any) -> None:
+def test_long_loops_run_to_the_end(lazy: Any) -> None:
     x = np.ones(4_194_241, np.int32)
     x[-1] = 5
     assert tk.tensor(x, backend=lazy).sum().item() == 4_194_245
     assert tk.tensor(x, backend=lazy).max().item() == 5
-    places = tk.tensor(np.arange(100_000, dtype=np.int32) % 3, backend=lazy)
+    indices = tk.tensor(np.arange(100_000, dtype=np.int32) % 3, backend=lazy)
     ones = tk.tensor(np.ones(100_000, np.int32), backend=lazy)
-    assert ones.scatter_add(places, 0, 4).tolist() == [33334, 33333, 33333, 0]
+    assert ones.scatter_add(indices, 0, 4).tolist() == [33334, 33333, 33333, 0]
     rows = tk.tensor(x[:100_000].reshape(2, 50_000), backend=lazy)
     assert rows.sum(1).tolist() == [50_000, 50_000]
 
 
-def test_numbers_that_integers_do_not_have_and_zeros_that_have_signs(lazy: Any) -> None:
+def test_out_of_range_casts_and_signed_zeros(lazy: Any) -> None:
     x = tk.tensor(np.array([3e9, math.inf, -math.inf, -3e9, math.nan, -2.7], np.float32), backend=lazy)
     assert x.astype("int32").tolist() == [2**31 - 1, 2**31 - 1, -(2**31), -(2**31), 0, -2]
     assert abs(tk.tensor(np.array([-3, 4], np.int32), backend=lazy)).tolist() == [3, 4]
@@ -157,7 +157,7 @@ def test_numbers_that_integers_do_not_have_and_zeros_that_have_signs(lazy: Any) 
     np.testing.assert_allclose(np.asarray(tk.exp2(powers)), right, rtol=3e-6)
 
 
-def test_other_dtypes_are_refused(lazy: Any, raw: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_dtypes_are_errors(lazy: Any, raw: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from tensorken_core.language.dtypes import int64
 
     monkeypatch.setattr(raw, "capabilities", Capabilities(dtypes=("bool", "int32", "float32")))
@@ -193,8 +193,10 @@ def test_special_values(lazy: Any, name: str) -> None:
         np.testing.assert_array_equal(np.signbit(ours[there]), np.signbit(numpys[there]))
 
 
-def test_what_cancels_is_not_cancelled_before_it_is_rounded(lazy: Any) -> None:
-    """A compiler that takes (x + big) - big for x, or joins products and sums, breaks what relies on rounding."""
+def test_sums_are_rounded_before_they_cancel(lazy: Any) -> None:
+    """A compiler that simplifies (x + big) - big to x, or contracts products and sums, breaks code that relies on
+    rounding.
+    """
     x = tk.tensor(np.array([1.0 + 2.0**-20, math.inf, math.nan], np.float32), backend=lazy)
     assert ((x + 2.0**20) - 2.0**20)[0].item() == 1.0
     assert np.isnan(np.asarray(x - x)).tolist() == [False, True, True]
@@ -207,56 +209,58 @@ FILLS = [0.0, -0.0, 1.0, -1.0, -2.5, math.inf, -math.inf, math.nan, -math.nan, 1
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_much_that_is_equal_is_filled_there(raw: Any, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
+def test_large_fills_are_computed_on_the_device(
+    raw: Any, monkeypatch: pytest.MonkeyPatch, dtype: str
+) -> None:
     if dtype not in raw.capabilities.dtypes:
         pytest.skip(f"{raw.device.name} has no {dtype}")
     values: dict[str, list[Any]] = {"bool": [False, True], "int": [0, 1, -1, 2**31 - 1, -(2**31)]}
     if dtype == "int64":
         values["int"] += [2**31, 2**63 - 1, -(2**63)]
-    size, shape, given, written = SIZES[dtype] * 2331, (7, 333), [], raw.device.written
+    size, shape, uploads, upload = SIZES[dtype] * 2331, (7, 333), [], raw.device.upload
 
-    def noted(data: Any) -> Any:
-        given.append(len(data))
-        return written(data)
+    def recorded(data: Any) -> Any:
+        uploads.append(len(data))
+        return upload(data)
 
     for value in values.get(DTYPES[dtype].kind, FILLS):
         right = raw.full(shape, value, DTYPES[dtype])
         with monkeypatch.context() as patched:
-            patched.setattr(backend_module, "FILLED", 0)
-            patched.setattr(raw.device, "written", noted)
+            patched.setattr(backend_module, "MAX_HOST_FILL", 0)
+            patched.setattr(raw.device, "upload", recorded)
             found = raw.full(shape, value, DTYPES[dtype])
         assert (found.shape, found.dtype) == (right.shape, right.dtype)
         one, other = [raw.device.read(x.memory, size + -size % 4)[:size] for x in (found, right)]
         assert bytes(one) == bytes(other)
-    assert max(given) <= 8
+    assert max(uploads) <= 8
 
 
-def test_what_is_too_large_is_refused_before_it_is_made(raw: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it would be bound in too many parts: that is not what is the matter."""
+def test_tensors_that_are_too_large_are_errors(raw: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if it would need too many bindings: the size is the cause to report."""
     monkeypatch.setattr(raw.device._pool, "most", 2**20)
-    monkeypatch.setattr(backend_module, "FILLED", 2**20)
+    monkeypatch.setattr(backend_module, "MAX_HOST_FILL", 2**20)
     monkeypatch.setattr(raw, "target", replace(raw.target, binding_size=1024))
-    monkeypatch.setattr(raw, "_single", {})
+    monkeypatch.setattr(raw, "_single_ops", {})
     lazy = tk.Lazy(raw)
     x = tk.tensor([1.0], backend=lazy)
-    asked = {
+    requests = {
         "full": lambda: tk.full((2**19,), 7.0, backend=lazy).tolist(),
         "new": lambda: tk.tensor(np.zeros(2**19, np.float32), backend=lazy),
         "exp": lambda: tk.exp(x.broadcast_to((2**19,)) + 1.0).tolist(),
     }
-    for op, ask in asked.items():
+    for op, request in requests.items():
         with pytest.raises(
             BackendError,
             match=r"tensor of 2097152 bytes, but .* at most 1048576 \(max-buffer-size\); split it",
         ) as found:
-            ask()
+            request()
         (note,) = found.value.__notes__
         assert op in note.splitlines()[0]
         assert __file__ in note
 
 
 @pytest.mark.parametrize("value", [0.0, -0.0, math.inf, -math.inf, math.nan, 1e-45, -3e-39, 1.0, -2.5, 1e39])
-def test_numbers_arrive_as_they_are(lazy: Any, value: float) -> None:
+def test_literals_keep_their_bits(lazy: Any, value: float) -> None:
     x = tk.zeros((2,), backend=lazy) + tk.tensor([1.0, 2.0], backend=lazy)
     y = tk.where(x > 0, value, x)
     with np.errstate(over="ignore"):
@@ -267,20 +271,18 @@ def test_numbers_arrive_as_they_are(lazy: Any, value: float) -> None:
         np.testing.assert_array_equal(np.asarray(y).view(np.int32), want.view(np.int32))
 
 
-def test_what_is_too_large_for_one_binding_is_bound_in_parts(
-    raw: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_tensors_are_bound_in_windows(raw: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(raw, "target", replace(raw.target, binding_size=1024))
-    monkeypatch.setattr(raw, "_single", {})
+    monkeypatch.setattr(raw, "_single_ops", {})
     lazy = tk.Lazy(raw)
-    x = drawn(50, 24)  # 4800 bytes: 5 parts
+    x = drawn(50, 24)  # 4800 bytes: 5 windows
     ours = tk.tensor(x, backend=lazy)
     close(ours.T[::-1] + 1.0, x.T[::-1] + 1.0)
     close(ours.sum(0) @ ours.T, x.sum(0) @ x.T)
     close(tk.softmax(ours, -1), tk.softmax(tk.tensor(x, backend="numpy"), -1))
-    wide = tk.tensor(np.tile(x, (20, 1)), backend=lazy)  # 96 000 bytes: 94 parts
+    wide = tk.tensor(np.tile(x, (20, 1)), backend=lazy)  # 96 000 bytes: 94 windows
     with pytest.raises(
-        BackendError, match=r"bound in 1.. parts, as they are larger than 1024 bytes"
+        BackendError, match=r"needs 1.. bindings, as its tensors are larger than 1024 bytes"
     ) as found:
         (wide + 1.0).tolist()
     assert any("computing add" in note and __file__ in note for note in found.value.__notes__)

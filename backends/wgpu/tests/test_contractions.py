@@ -1,4 +1,4 @@
-"""Products of matrices, by tiles and by blocks: right whatever the sizes, the layouts, the dtype, and what follows."""
+"""Matrix products by tiles and blocks: right for all sizes, layouts, dtypes and fused values."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tensorken_core.language.op import OPS
 from tensorken_wgpu import contractions
 from tensorken_wgpu.blocks import Block
 from tensorken_wgpu.contractions import kernels, parts_of, tiles_of
-from tensorken_wgpu.folds import rows_of
-from tensorken_wgpu.kernels import Cluster, Kernel
+from tensorken_wgpu.kernels import FusionGroup, Kernel
 from tensorken_wgpu.planning import Plan, Step
 from tensorken_wgpu.products import product_of
-from tensorken_wgpu.programs import Ready
-from tensorken_wgpu.single import Value, single
+from tensorken_wgpu.programs import LoadedProgram
+from tensorken_wgpu.reductions import rows_of
+from tensorken_wgpu.single_op import Value, single
 from tensorken_wgpu.target import Target
 from tensorken_wgpu.tiles import Tile
 
@@ -40,22 +40,24 @@ def contraction(a: tuple[int, ...], b: tuple[int, ...], axes: tuple[int, ...], d
     return single(OPS["fused_multiply_add"], values, (axes,))
 
 
-def clustered(program: Any) -> tuple[Cluster, dict[Any, Any], set[Any]]:
-    """A program of one op as a cluster, what makes its value, and what lies in memory."""
+def fusion_group(program: Any) -> tuple[FusionGroup, dict[Any, Any], set[Any]]:
+    """The fusion group of a program of one op, the producer of its value, and the values in memory."""
     (equation,), outputs = program.equations, program.outputs
-    cluster = Cluster(rows_of(equation), outputs, outputs, {outputs[0]: frozenset(program.inputs)})
-    return cluster, {outputs[0]: equation}, {*program.inputs, *outputs}
+    group = FusionGroup(rows_of(equation), outputs, outputs, {outputs[0]: frozenset(program.inputs)})
+    return group, {outputs[0]: equation}, {*program.inputs, *outputs}
 
 
-def written(program: Any, tile: Tile | Block, target: Target = SOFTWARE) -> Kernel:
-    return contractions._written(*clustered(program), tile, target)
+def tile_kernel(program: Any, tile: Tile | Block, target: Target = SOFTWARE) -> Kernel:
+    return contractions._tile_kernel(*fusion_group(program), tile, target)
 
 
 def run(raw: Any, program: Any, found: list[Kernel], a: Any, b: Any) -> Any:
     dtype = program.inputs[0].dtype
     steps = tuple([Step(kernel, ()) for kernel in found])
-    ready = Ready(program.inputs, {}, program.outputs, Plan(steps, program.outputs), raw.device, raw.target)
-    (y,) = ready([raw.new(x.shape, x.ravel(), dtype) for x in (a, b)])
+    loaded = LoadedProgram(
+        program.inputs, {}, program.outputs, Plan(steps, program.outputs), raw.device, raw.target
+    )
+    (y,) = loaded([raw.new(x.shape, x.ravel(), dtype) for x in (a, b)])
     return np.asarray(raw.ravel(y)).reshape(y.shape)
 
 
@@ -67,7 +69,7 @@ TILES = [Tile(4, 4, 8), Tile(8, 4, 8), Block(4, 4, 2, 2, 4)]
 SIZES = [(16, 16, 16), (17, 19, 23), (36, 6, 18)]
 """Rows, elements of the sum, columns."""
 ORDERS = [(0, 1, 2), (2, 1, 0), (1, 0, 2), (0, 2, 1)]
-"""In which the axes of rows, of the sum, and of columns stand."""
+"""The order of the axes: rows, sum, columns."""
 
 
 def check(raw: Any, tile: Tile | Block, sizes: tuple[int, ...], order: tuple[int, ...]) -> None:
@@ -75,50 +77,50 @@ def check(raw: Any, tile: Tile | Block, sizes: tuple[int, ...], order: tuple[int
     a, b = drawn(m, k, 1).transpose(order), drawn(1, k, n, seed=1).transpose(order)
     axes = (order.index(1),)
     program = contraction(a.shape, b.shape, axes)
-    found = run(raw, program, [written(program, tile)], a, b)
+    found = run(raw, program, [tile_kernel(program, tile)], a, b)
     close(found, (a.astype("float64") * b).sum(axes).reshape(found.shape), k)
 
 
 @pytest.mark.parametrize("tile", TILES, ids=str)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_every_tile_is_right_at_every_edge(raw: Any, tile: Tile | Block, sizes: tuple[int, ...]) -> None:
+def test_every_tile_at_every_edge(raw: Any, tile: Tile | Block, sizes: tuple[int, ...]) -> None:
     check(raw, tile, sizes, (0, 1, 2))
 
 
 @pytest.mark.parametrize("tile", TILES[1:], ids=str)
 @pytest.mark.parametrize("order", ORDERS[1:], ids=str)
-def test_every_tile_is_right_in_every_layout(raw: Any, tile: Tile | Block, order: tuple[int, ...]) -> None:
+def test_every_tile_in_every_layout(raw: Any, tile: Tile | Block, order: tuple[int, ...]) -> None:
     check(raw, tile, (16, 16, 16), order)
 
 
-@pytest.mark.parametrize("tile", contractions.HARDWARE, ids=str)
-def test_what_gpus_have_to_choose_from_is_right(raw: Any, tile: Tile | Block) -> None:
+@pytest.mark.parametrize("tile", contractions.GPU_TILES, ids=str)
+def test_the_tiles_of_gpus(raw: Any, tile: Tile | Block) -> None:
     """At the edges of rows, columns and the sum."""
     sides = {"rows": tile.rows, "columns": tile.columns} if isinstance(tile, Tile) else tile.sides
     check(raw, tile, (sides["rows"] + 8, 20, sides["columns"] + 12), (0, 1, 2))
 
 
 @pytest.mark.parametrize("side", [5, 7, 9, 13, 15])
-def test_the_edges_of_batches_and_of_parts_touch_no_others(
+def test_tiles_at_an_edge_write_nothing_beyond_it(
     raw: Any, side: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tile that overhung would write into the next, with what it takes for further rows or columns."""
-    monkeypatch.setattr(contractions, "SOFTWARE", ((0, 8),))
+    """A tile that overlapped the edge would write into the next batch or part."""
+    monkeypatch.setattr(contractions, "SOFTWARE_SIDES", ((0, 8),))
     for sizes in ((3, side, 40, 60), (3, 60, 40, side), (1, side, 1030, 36), (1, 36, 1030, side)):
         batch, m, k, n = sizes
         a, b = drawn(batch, m, k, 1), drawn(batch, 1, k, n, seed=1)
         program = contraction(a.shape, b.shape, (2,))
-        found = kernels(*clustered(program), SOFTWARE)
+        found = kernels(*fusion_group(program), SOFTWARE)
         assert found is not None
         assert len(found) == (1 if batch > 1 else 2)
         close(run(raw, program, found, a, b).reshape(batch, m, n), a[..., 0].astype("float64") @ b[:, 0], k)
 
 
-def test_a_tile_that_is_larger_than_the_result_is_refused() -> None:
+def test_a_tile_larger_than_the_result_is_an_error() -> None:
     program = contraction((7, 64, 1), (1, 64, 20), (1,))
     for tile in (Tile(8, 4, 8), Tile(4, 32, 8), Block(4, 4, 2, 2, 4)):
         with pytest.raises(ValueError, match="larger than 7 rows of 20"):
-            written(program, tile)
+            tile_kernel(program, tile)
 
 
 # ---- dtypes and special values -------------------------------------------------------------------------------
@@ -131,7 +133,7 @@ def test_every_dtype(raw: Any, tile: Tile | Block, dtype: str) -> None:
         pytest.skip(f"the device has no {dtype}")
     a, b = drawn(17, 22, 1, dtype=dtype), drawn(1, 22, 20, seed=1, dtype=dtype)
     program = contraction(a.shape, b.shape, (1,), dtype)
-    found = run(raw, program, [written(program, tile)], a, b)
+    found = run(raw, program, [tile_kernel(program, tile)], a, b)
     exact = a[:, :, 0].astype("float64") @ b[0].astype("float64")
     tolerance = {"float16": 2e-3, "float64": 1e-14}.get(dtype, 0.0)
     np.testing.assert_allclose(found.reshape(17, 20), exact, rtol=tolerance, atol=10 * tolerance)
@@ -139,13 +141,15 @@ def test_every_dtype(raw: Any, tile: Tile | Block, dtype: str) -> None:
 
 @pytest.mark.parametrize("tile", TILES[1:], ids=str)
 @pytest.mark.parametrize("special", [math.inf, -math.inf, math.nan])
-def test_what_is_not_finite_stays_in_its_row_and_column(raw: Any, tile: Tile | Block, special: float) -> None:
-    """Neither what is read again at an edge nor what is read after the end of the sum becomes part of it."""
+def test_infinities_and_nan_affect_only_their_row_and_column(
+    raw: Any, tile: Tile | Block, special: float
+) -> None:
+    """Elements read twice at an edge, or after the end of the sum, do not contribute."""
     a, b = drawn(18, 21, 1), drawn(1, 21, 17, seed=1)
     a[17, 20], b[0, 20, 16] = special, 0.0
     a[3], b[0, 2, 5] = 0.0, special
     program = contraction(a.shape, b.shape, (1,))
-    found = run(raw, program, [written(program, tile)], a, b).reshape(18, 17)
+    found = run(raw, program, [tile_kernel(program, tile)], a, b).reshape(18, 17)
     with np.errstate(invalid="ignore"):
         right = a[:, :, 0] @ b[0]
     np.testing.assert_array_equal(np.isnan(found), np.isnan(right))
@@ -153,18 +157,18 @@ def test_what_is_not_finite_stays_in_its_row_and_column(raw: Any, tile: Tile | B
     assert np.isfinite(np.delete(np.delete(found, [17], 0), [5], 1)).all()
 
 
-def test_zeros_without_a_sign_are_summed_from(raw: Any) -> None:
+def test_sums_start_from_positive_zero(raw: Any) -> None:
     a, b = np.full((16, 16, 1), -0.0, np.float32), np.ones((1, 16, 16), np.float32)
     program = contraction(a.shape, b.shape, (1,))
     for tile in TILES:
-        assert not np.signbit(run(raw, program, [written(program, tile)], a, b)).any()
+        assert not np.signbit(run(raw, program, [tile_kernel(program, tile)], a, b)).any()
 
 
-def test_long_sums_go_through_their_loop_to_the_end(raw: Any) -> None:
-    length = 4 * contractions.MOST
+def test_long_sums_run_to_the_end(raw: Any) -> None:
+    length = 4 * contractions.MAX_ITERATIONS
     a, b = np.ones((4, length, 1), np.int32), np.ones((1, length, 4), np.int32)
     program = contraction(a.shape, b.shape, (1,), "int32")
-    assert (run(raw, program, [written(program, Tile(4, 4, 8))], a, b) == length).all()
+    assert (run(raw, program, [tile_kernel(program, Tile(4, 4, 8))], a, b) == length).all()
 
 
 # ---- axes ----------------------------------------------------------------------------------------------------
@@ -185,25 +189,25 @@ AXES: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = {
 
 @pytest.mark.parametrize("tile", [Tile(4, 4, 8), Block(4, 4, 2, 2, 4)], ids=str)
 @pytest.mark.parametrize("name", AXES)
-def test_axes_of_every_role_stand_anywhere(raw: Any, tile: Tile | Block, name: str) -> None:
+def test_axes_of_every_dimension_in_any_order(raw: Any, tile: Tile | Block, name: str) -> None:
     first, second, axes = AXES[name]
     a, b = drawn(*first), drawn(*second, seed=1)
     program = contraction(first, second, axes)
-    found = run(raw, program, [written(program, tile)], a, b)
+    found = run(raw, program, [tile_kernel(program, tile)], a, b)
     close(found, (a.astype("float64") * b).sum(axes).reshape(found.shape))
 
 
-def test_axes_side_by_side_are_one() -> None:
+def test_adjacent_axes_are_merged() -> None:
     (equation,) = contraction((2, 3, 8, 20, 1), (2, 1, 1, 20, 16), (3,)).equations
     product = product_of(equation)
-    assert [(axis.role, axis.size) for axis in product.axes] == [
+    assert [(axis.dimension, axis.size) for axis in product.axes] == [
         ("batch", 2),
         ("rows", 24),
         ("inner", 20),
         ("columns", 16),
     ]
     (equation,) = contraction((1, 20, 16), (24, 20, 1), (1,)).equations
-    assert [axis.role for axis in product_of(equation).axes] == ["rows", "inner", "columns"]
+    assert [axis.dimension for axis in product_of(equation).axes] == ["rows", "inner", "columns"]
     assert product_of(equation).operands == equation.operands[::-1]
 
 
@@ -234,7 +238,7 @@ def test_no_tile_is_larger_than_the_result(inner: int) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(4, 4096, 4096), (64, 64, 64), (512, 512, 512), (4096, 64, 130)], ids=str)
-def test_on_a_gpu_there_are_few_tiles_to_choose_from_and_all_fit(sizes: tuple[int, ...]) -> None:
+def test_candidate_tiles_of_a_gpu_are_few_and_fit(sizes: tuple[int, ...]) -> None:
     found = tiles(*sizes, target=HARDWARE)
     assert 1 <= len(found) <= 6
     assert len(set(map(str, found))) == len(found)
@@ -245,15 +249,15 @@ def test_on_a_gpu_there_are_few_tiles_to_choose_from_and_all_fit(sizes: tuple[in
 
 
 @pytest.mark.parametrize(
-    "block", [tile for tile in contractions.HARDWARE if isinstance(tile, Block)], ids=str
+    "block", [tile for tile in contractions.GPU_TILES if isinstance(tile, Block)], ids=str
 )
-def test_every_block_is_shared_evenly_and_asks_for_no_more_than_every_gpu_has(block: Block) -> None:
-    assert all([side * block.depth % (4 * block.together) == 0 for side in block.sides.values()])
-    assert block.together <= 256
+def test_blocks_are_divided_evenly_and_within_webgpus_limits(block: Block) -> None:
+    assert all([side * block.depth % (4 * block.workgroup_size) == 0 for side in block.sides.values()])
+    assert block.workgroup_size <= 256
     assert 8 * block.depth * sum(block.sides.values()) <= 16384
 
 
-def test_a_sum_is_parted_where_tiles_are_few() -> None:
+def test_sums_are_divided_into_parts_if_tiles_are_few() -> None:
     def parts(m: int, k: int, n: int, target: Target) -> int:
         (equation,) = contraction((m, k, 1), (1, k, n), (1,)).equations
         product = product_of(equation)
@@ -263,7 +267,7 @@ def test_a_sum_is_parted_where_tiles_are_few() -> None:
     assert parts(8, 8192, 8, SOFTWARE) > 1
     assert parts(64, 65536, 64, HARDWARE) > 8
     assert parts(512, 512, 512, HARDWARE) == 1
-    assert parts(256, 4 * contractions.MOST + 4, 256, SOFTWARE) == 2
+    assert parts(256, 4 * contractions.MAX_ITERATIONS + 4, 256, SOFTWARE) == 2
 
 
 # ---- in programs ---------------------------------------------------------------------------------------------
@@ -278,10 +282,10 @@ def adam(w: Any, m: Any, v: Any, x: Any, y: Any) -> Any:
 
 PROGRAMS: dict[str, tuple[Any, list[tuple[int, ...]], int]] = {
     "a layer": (lambda x, w, b: tk.maximum(x @ w + b, 0.0), [(40, 33), (33, 44), (44,)], 1),
-    "a layer and what comes before": (lambda x, w, y: tk.tanh(x @ w) + y, [(40, 33), (33, 44), (40, 44)], 1),
-    "a layer, and what its derivative needs": (lambda x, w: (x @ w, tk.exp(x @ w)), [(40, 36), (36, 48)], 1),
+    "a layer with fused operands": (lambda x, w, y: tk.tanh(x @ w) + y, [(40, 33), (33, 44), (40, 44)], 1),
+    "a layer with two results": (lambda x, w: (x @ w, tk.exp(x @ w)), [(40, 36), (36, 48)], 1),
     "an update": (adam, [(36, 40), (36, 40), (36, 40), (64, 36), (64, 40)], 1),
-    "a product of what is moved": (lambda x, w: x[::-1, 1:] @ w.T[1:, 3:], [(40, 34), (51, 34)], 1),
+    "a product of moved operands": (lambda x, w: x[::-1, 1:] @ w.T[1:, 3:], [(40, 34), (51, 34)], 1),
     "attention": (
         lambda q, k: q.transpose((1, 0, 2)) @ k.transpose((1, 2, 0)),
         [(24, 4, 20), (28, 4, 20)],
@@ -289,7 +293,7 @@ PROGRAMS: dict[str, tuple[Any, list[tuple[int, ...]], int]] = {
     ),
     "a result in another order": (lambda x, w: (x @ w).T * 2.0, [(40, 36), (36, 48)], 1),
     "few results of long sums": (lambda x, w: tk.tanh(x @ w / 50.0), [(8, 3001), (3001, 12)], 2),
-    "a large product and what follows": (
+    "a large product with fused results": (
         lambda x, w, b: tk.tanh(x @ w / 90.0) + b,
         [(512, 520), (520, 512), (512,)],
         2,
@@ -298,7 +302,7 @@ PROGRAMS: dict[str, tuple[Any, list[tuple[int, ...]], int]] = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_what_is_computed_from_a_product_is_computed_with_it(lazy: Any, device: Any, name: str) -> None:
+def test_values_computed_from_a_product_are_fused(lazy: Any, device: Any, name: str) -> None:
     function, shapes, count = PROGRAMS[name]
     arrays = [abs(drawn(*shape, seed=i)) for i, shape in enumerate(shapes)]
     xs = [tk.tensor(x, backend=lazy) for x in arrays]
@@ -318,11 +322,11 @@ def test_what_is_computed_from_a_product_is_computed_with_it(lazy: Any, device: 
         np.testing.assert_allclose(result, np.asarray(other), rtol=2e-5, atol=1e-5)
 
 
-def test_the_plan_for_a_gpu_is_right_in_software(raw: Any) -> None:
-    """Parts of the sum, and then what they come to."""
+def test_plans_for_a_gpu_are_right_in_software(raw: Any) -> None:
+    """Parts of the sum, and then their sum."""
     a, b = drawn(20, 1030, 1), drawn(1, 1030, 18, seed=1)
     program = contraction(a.shape, b.shape, (1,))
-    found = kernels(*clustered(program), HARDWARE)
+    found = kernels(*fusion_group(program), HARDWARE)
     assert found is not None
     assert len(found) == 2
     close(run(raw, program, found, a, b).reshape(20, 18), a[:, :, 0].astype("float64") @ b[0], 1030)
@@ -331,7 +335,7 @@ def test_the_plan_for_a_gpu_is_right_in_software(raw: Any) -> None:
 @pytest.mark.parametrize(
     ("first", "second"), [((1, 4096, 1), (1, 4096, 64)), ((16, 16, 1), (1, 16, 16)), ((64, 0, 1), (1, 0, 64))]
 )
-def test_vectors_and_what_is_small_are_left_to_rows(first: tuple[int, ...], second: tuple[int, ...]) -> None:
+def test_small_products_and_vectors_use_rows(first: tuple[int, ...], second: tuple[int, ...]) -> None:
     program = contraction(first, second, (1,))
     for target in (SOFTWARE, HARDWARE):
-        assert kernels(*clustered(program), target) is None
+        assert kernels(*fusion_group(program), target) is None

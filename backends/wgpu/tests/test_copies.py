@@ -1,4 +1,4 @@
-"""Copies: a slice, pieces that are joined, and a new shape are not computed, so loops that take them are cheap."""
+"""Copies: crops, concatenations and reshapes are not computed, so loops that use them are cheap."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def drawn(dtype: str, *shape: int) -> Any:
     return np.random.default_rng(0).integers(0, 2 if dtype == "bool" else 100, shape).astype(dtype)
 
 
-def done(device: Any, work: Callable[[], Any]) -> dict[str, int]:
-    """What has been counted meanwhile."""
+def counters(device: Any, work: Callable[[], Any]) -> dict[str, int]:
+    """The change of the device's counters."""
     before = device.statistics
     work()
     return {name: count - before[name] for name, count in device.statistics.items()}
@@ -42,7 +42,7 @@ def done(device: Any, work: Callable[[], Any]) -> dict[str, int]:
         ((4, 3), ((0, 4), (0, 3))),
     ],
 )
-def test_a_part_is_what_numpy_takes(raw: Any, dtype: str, shape: Any, limits: Any) -> None:
+def test_crops_equal_numpys(raw: Any, dtype: str, shape: Any, limits: Any) -> None:
     if dtype not in raw.capabilities.dtypes:
         pytest.skip(f"{raw.device.name} has no {dtype}")
     x = drawn(dtype, *shape)
@@ -53,7 +53,7 @@ def test_a_part_is_what_numpy_takes(raw: Any, dtype: str, shape: Any, limits: An
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 3, 1), (4, 0, 2), (0, 0), (2,)])
-def test_pieces_that_are_joined_are_what_numpy_joins(raw: Any, dtype: str, axis: int, sizes: Any) -> None:
+def test_concatenations_equal_numpys(raw: Any, dtype: str, axis: int, sizes: Any) -> None:
     if dtype not in raw.capabilities.dtypes:
         pytest.skip(f"{raw.device.name} has no {dtype}")
     for others in (1, 3):
@@ -62,18 +62,18 @@ def test_pieces_that_are_joined_are_what_numpy_joins(raw: Any, dtype: str, axis:
         assert np.asarray(found).tolist() == np.concatenate(pieces, axis).tolist()
 
 
-def test_no_kernel_runs_for_what_lies_side_by_side(raw: Any) -> None:
+def test_contiguous_results_need_no_kernel(raw: Any) -> None:
     x = tk.tensor(drawn("float32", 6, 4), backend=raw)
 
     def work() -> None:
         parts = [apply(OPS["crop"], [x], (((k, k + 2), (0, 4)),)).reshape((2, 2, 2)) for k in range(5)]
         apply(OPS["concatenate"], parts, (0,)).tolist()
 
-    count = done(raw.device, work)
+    count = counters(raw.device, work)
     assert (count["kernels"], count["copies"], count["pipelines"]) == (0, 10, 0)
 
 
-def test_float16_at_odd_places_are_taken_by_one_kernel(raw: Any) -> None:
+def test_crops_of_float16_at_odd_offsets_share_one_kernel(raw: Any) -> None:
     if "float16" not in raw.capabilities.dtypes:
         pytest.skip(f"{raw.device.name} has no float16")
     x = drawn("float16", 40, 3)
@@ -84,7 +84,7 @@ def test_float16_at_odd_places_are_taken_by_one_kernel(raw: Any) -> None:
         parts.extend([apply(OPS["crop"], [given], (((k, k + 1), (0, 3)),)) for k in range(40)])
         assert [np.asarray(part)[0].tolist() for part in parts] == x.tolist()
 
-    count = done(raw.device, work)
+    count = counters(raw.device, work)
     assert (count["kernels"], count["copies"]) == (20, 40)
     assert count["pipelines"] <= 2
 
@@ -111,7 +111,7 @@ def test_a_step_of_a_scan_is_planned_once(
         planned.clear()
         uniforms = len(raw.device._uniforms)
         found: list[Any] = []
-        count = done(raw.device, lambda: found.append(np.asarray(f(given))))  # noqa: B023
+        count = counters(raw.device, lambda: found.append(np.asarray(f(given))))  # noqa: B023
         np.testing.assert_allclose(found[0], right, rtol=1e-5, atol=1e-6)
         costs.append((len(planned), len(raw.device._uniforms) - uniforms, count["writes"]))
         assert count["copies"] >= 2 * length

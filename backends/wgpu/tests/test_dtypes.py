@@ -1,4 +1,4 @@
-"""The dtypes: which there are on which device, that each is computed with as the language says, and how it is kept.
+"""The dtypes: which are supported, their arithmetic, and their storage.
 
 The oracle is the reference backend, whose results are the exact values rounded once.
 """
@@ -16,9 +16,9 @@ import tensorken as tk
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
 from tensorken_core.tensor.dispatch import apply
-from tensorken_wgpu.dtypes import FORMATS, SIZES, declared, narrowed, packed, widened
+from tensorken_wgpu.dtypes import FORMATS, SIZES, narrowed, packed, supported_dtypes, widened
 from tensorken_wgpu.subnormals import flushed
-from tensorken_wgpu.wgsl import CASTS, STORED, TYPES, maxima, sums, texts
+from tensorken_wgpu.wgsl import CASTS, STORED, TYPES, expressions, maxima, sums
 
 pytestmark = pytest.mark.slow
 
@@ -32,15 +32,15 @@ OFF = {("div", "float32"): 3, ("sqrt", "float32"): 3}
 BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right")
 
 
-def there(raw: Any, *names: str) -> None:
-    """Go on if the device has these dtypes."""
+def require(raw: Any, *names: str) -> None:
+    """Skip the test unless the device has these dtypes."""
     for name in names:
         if name not in raw.capabilities.dtypes:
             pytest.skip(f"{raw.device.name} has no {name}")
 
 
 def both(lazy: Any, name: str, *operands: Array, params: tuple[Any, ...] = ()) -> tuple[Array, Array]:
-    """The result of an op here, and the right one."""
+    """The result of an op here, and the expected one."""
     found, right = [
         np.asarray(apply(OPS[name], [tk.tensor(x, backend=where) for x in operands], params))
         for where in (lazy, "reference")
@@ -50,7 +50,9 @@ def both(lazy: Any, name: str, *operands: Array, params: tuple[Any, ...] = ()) -
 
 
 def check(name: str, found: Array, right: Array, *operands: Array, steps: int = 0) -> None:
-    """Every bit is right, or each number at most so many away; a NaN may be any, and a zero if it is a maximum."""
+    """Every bit is right, or each number at most so many ulps away; a NaN may be any NaN, and the sign of a zero
+    maximum any.
+    """
     wrong = found != right
     if steps:
         with np.errstate(invalid="ignore", over="ignore"):
@@ -64,7 +66,7 @@ def check(name: str, found: Array, right: Array, *operands: Array, steps: int = 
 
 
 def drawn(dtype: str, count: int = 2000) -> Array:
-    """Numbers of a dtype, drawn by their bits and by their sizes, and those at which a conversion may go wrong."""
+    """Random numbers of a dtype, by bits and by magnitude, and numbers at which a conversion may go wrong."""
     draw = np.random.default_rng(3)
     if dtype == "bool":
         return np.array([False, True])
@@ -100,17 +102,21 @@ def drawn(dtype: str, count: int = 2000) -> Array:
     ]
     singles = [2.0**-149, 2.0**-150, 2.0**-150 * (1 + 1e-15), 3.4028235677973366e38, 3.4028235677973362e38]
     values = np.array([*ends, *halves, *singles])
-    between = draw.normal(size=count).astype(np.float16).astype(np.float64) * (
+    partials = draw.normal(size=count).astype(np.float16).astype(np.float64) * (
         1 + 2.0**-11
-    )  # amid two float16
-    near = [between, np.nextafter(between, 0), draw.normal(size=count) * 2.0 ** draw.integers(-30, 70, count)]
+    )  # a tie of two float16
+    near = [
+        partials,
+        np.nextafter(partials, 0),
+        draw.normal(size=count) * 2.0 ** draw.integers(-30, 70, count),
+    ]
     with np.errstate(over="ignore"):
         chosen = np.concatenate([values, -values, *near]).astype(dtype)
     return np.concatenate([chosen, bits.view(dtype), np.array([math.nan], dtype)])
 
 
-def kept(raw: Any, *arrays: Array) -> Array:
-    """Where no number is one that the device declares to make zero."""
+def not_flushed(raw: Any, *arrays: Array) -> Array:
+    """Where no number is one that the device declares to flush."""
     ordinary = np.ones(arrays[0].shape, bool)
     for x in arrays:
         if x.dtype.name in raw.capabilities.flushes_subnormals:
@@ -118,27 +124,27 @@ def kept(raw: Any, *arrays: Array) -> Array:
     return ordinary
 
 
-# ---- what there is -------------------------------------------------------------------------------------------
+# ---- supported dtypes ----------------------------------------------------------------------------------------
 
 
 def test_a_device_has_the_dtypes_of_its_features(raw: Any) -> None:
-    assert declared(frozenset()) == ("bool", "int32", "float32")
-    assert declared({"shader-f64"}) == ("bool", "int32", "float32")
-    assert declared({"shader-f64", "shader-int64", "shader-f16"}) == tuple(DTYPES)
-    assert raw.capabilities.dtypes == declared(raw.device.features)
+    assert supported_dtypes(frozenset()) == ("bool", "int32", "float32")
+    assert supported_dtypes({"shader-f64"}) == ("bool", "int32", "float32")
+    assert supported_dtypes({"shader-f64", "shader-int64", "shader-f16"}) == tuple(DTYPES)
+    assert raw.capabilities.dtypes == supported_dtypes(raw.device.features)
 
 
 def test_the_tables_have_all_dtypes() -> None:
     assert {*TYPES} == {*STORED} == {*FORMATS} == {*SIZES} == {*DTYPES}
     assert {*CASTS} == {(a, b) for a in DTYPES for b in DTYPES if a != b}
     for name, dtype in DTYPES.items():
-        assert {"eq", "lt", "where", "maximum"} <= texts(name).keys()
+        assert {"eq", "lt", "where", "maximum"} <= expressions(name).keys()
         assert maxima(name).type == TYPES[name]
         if dtype.kind != "bool":
             assert sums(name).finish("x") == ("to_f16(x)" if name == "float16" else "x")
 
 
-def test_numbers_are_packed_as_they_lie_in_memory() -> None:
+def test_packed_numbers_have_the_layout_of_memory() -> None:
     assert packed([1.0, 65519.0, 65520.0, -1e9], "float16") == struct.pack(
         "<4e", 1.0, 65504.0, math.inf, -math.inf
     )
@@ -149,8 +155,8 @@ def test_numbers_are_packed_as_they_lie_in_memory() -> None:
     assert packed([0.1], "float64") == struct.pack("<d", 0.1)
 
 
-def test_elements_are_not_converted_one_by_one(raw: Any, calls: Any) -> None:
-    there(raw, "float16")
+def test_elements_are_converted_together(raw: Any, calls: Any) -> None:
+    require(raw, "float16")
     counts = []
     for size in (1, 1000):
         values = [1.5] * size
@@ -163,10 +169,8 @@ def test_elements_are_not_converted_one_by_one(raw: Any, calls: Any) -> None:
     assert counts[1] < counts[0] + 100
 
 
-def test_what_a_device_makes_of_subnormal_numbers_is_declared(
-    raw: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One that says that it flushes none has them right; one whose sums lose them is found out."""
+def test_flushing_of_subnormal_numbers_is_declared(raw: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device that declares no flushing computes them right; a backend whose sums lose them is detected."""
     assert raw.capabilities.flushes_subnormals == flushed(raw)
     monkeypatch.setattr(raw, "interpret", lambda op, operands, params: operands[0])
     assert flushed(raw) == tuple([name for name in FLOATS if name in raw.capabilities.dtypes])
@@ -177,10 +181,10 @@ def test_what_a_device_makes_of_subnormal_numbers_is_declared(
 
 @pytest.mark.feature(188)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_values_come_back_as_they_were(lazy: Any, raw: Any, dtype: str) -> None:
-    there(raw, dtype)
+def test_values_round_trip(lazy: Any, raw: Any, dtype: str) -> None:
+    require(raw, dtype)
     x = drawn(dtype)
-    for values in (x, x[:1], x[:3] if len(x) > 2 else x):  # of an odd number of bytes too
+    for values in (x, x[:1], x[:3] if len(x) > 2 else x):  # an odd number of bytes included
         found = np.asarray(tk.tensor(values, backend=lazy))
         assert found.dtype == dtype
         check("read", found, values)
@@ -198,8 +202,8 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_numbers_in_programs_arrive_as_they_are(lazy: Any, raw: Any, dtype: str) -> None:
-    there(raw, dtype)
+def test_literals_in_programs_keep_their_bits(lazy: Any, raw: Any, dtype: str) -> None:
+    require(raw, dtype)
     ones = tk.tensor(np.ones(9000, dtype), backend=lazy)
     for value in NUMBERS[dtype]:
         program = tk.jit(
@@ -207,13 +211,13 @@ def test_numbers_in_programs_arrive_as_they_are(lazy: Any, raw: Any, dtype: str)
         )
         with np.errstate(over="ignore"):
             right = np.array([value] * 9000).astype(dtype)
-        for _ in range(10):  # with the number in the text too
+        for _ in range(10):  # the specialised kernel too
             check(f"{value!r}", np.asarray(program(ones)), right)
 
 
 @pytest.mark.parametrize("dtype", [name for name in DTYPES if name != "bool"])
-def test_one_kernel_serves_all_numbers(lazy: Any, raw: Any, dtype: str) -> None:
-    there(raw, dtype)
+def test_one_kernel_for_all_literals(lazy: Any, raw: Any, dtype: str) -> None:
+    require(raw, dtype)
     x = np.arange(7).astype(dtype)
     pipelines = []
     for i in range(4):
@@ -223,9 +227,9 @@ def test_one_kernel_serves_all_numbers(lazy: Any, raw: Any, dtype: str) -> None:
     assert len({*pipelines[1:]}) == 1
 
 
-def test_what_was_widened_is_compared_as_it_is(lazy: Any, raw: Any) -> None:
-    """In the kernel that widens it: a driver may take the comparison for one of 32 bits."""
-    there(raw, "int64")
+def test_comparisons_of_widened_integers(lazy: Any, raw: Any) -> None:
+    """In the kernel that widens it: a driver may take it for a comparison of 32 bits."""
+    require(raw, "int64")
     narrow, wide = np.array([1, 2, -3, 70, 40], np.int32), np.array([5, -6, 7, 8, 1], np.int64)
     x, y = tk.tensor(narrow, backend=lazy), tk.tensor(wide, backend=lazy)
     widened = x.astype(tk.int64)
@@ -239,10 +243,10 @@ def test_what_was_widened_is_compared_as_it_is(lazy: Any, raw: Any) -> None:
 @pytest.mark.parametrize("target", DTYPES)
 @pytest.mark.parametrize("source", DTYPES)
 def test_casts(lazy: Any, raw: Any, source: str, target: str) -> None:
-    there(raw, source, target)
+    require(raw, source, target)
     x = drawn(source)
     found, right = both(lazy, "cast", x, params=(DTYPES[target],))
-    ordinary = kept(raw, x, right)
+    ordinary = not_flushed(raw, x, right)
     check(f"{source} to {target}", found[ordinary], right[ordinary], x[ordinary])
 
 
@@ -252,29 +256,29 @@ def test_casts(lazy: Any, raw: Any, source: str, target: str) -> None:
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "eq", "lt"])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_arithmetic_of_floats_is_rounded_once(lazy: Any, raw: Any, dtype: str, name: str) -> None:
-    there(raw, dtype)
+    require(raw, dtype)
     a = drawn(dtype)
     for b in (np.random.default_rng(4).permutation(a), np.roll(a, 1)):
         found, right = both(lazy, name, a, b)
-        ordinary = kept(raw, a, b, right)
+        ordinary = not_flushed(raw, a, b, right)
         check(name, *[x[ordinary] for x in (found, right, a, b)], steps=OFF.get((name, dtype), 0))
 
 
 @pytest.mark.parametrize("name", ["sqrt", "floor", "neg", "abs", "to_bits"])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_exact_functions_of_floats(lazy: Any, raw: Any, dtype: str, name: str) -> None:
-    there(raw, dtype)
+    require(raw, dtype)
     if (name, dtype) == ("to_bits", "float64"):
-        there(raw, "int64")
+        require(raw, "int64")
     x = drawn(dtype)
     x = x[~np.isnan(x)] if name == "to_bits" else x
     found, right = both(lazy, name, x)
-    ordinary = kept(raw, x, right)
+    ordinary = not_flushed(raw, x, right)
     check(name, *[v[ordinary] for v in (found, right, x)], steps=OFF.get((name, dtype), 0))
 
 
 def test_every_float16(lazy: Any, raw: Any) -> None:
-    there(raw, "float16")
+    require(raw, "float16")
     x = np.arange(2**16, dtype=np.uint16).view(np.float16)
     for name in ("sqrt", "floor", "neg", "abs"):
         check(name, *both(lazy, name, x), x)
@@ -288,8 +292,8 @@ def test_every_float16(lazy: Any, raw: Any) -> None:
 
 
 def test_sums_of_float16_are_rounded_once(lazy: Any, raw: Any) -> None:
-    """Added up in float16, ones would come to a stop at 2048; products are not rounded before they are added."""
-    there(raw, "float16")
+    """Summed in float16, ones would stop at 2048; products are not rounded before they are added."""
+    require(raw, "float16")
     ones = tk.tensor(np.ones((5, 4099), np.float16), backend=lazy)
     assert ones.sum(1).tolist() == [4100.0] * 5  # 4099 is between two float16
     assert ones.scatter_add(tk.tensor(np.zeros(5, np.int32), backend=lazy), 0, 1)[0, 0].item() == 5.0
@@ -303,9 +307,9 @@ def test_sums_of_float16_are_rounded_once(lazy: Any, raw: Any) -> None:
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("within", [lambda f: f, tk.jit], ids=["eager", "jit"])
-def test_an_index_outside_reads_0_and_adds_nothing(lazy: Any, raw: Any, dtype: str, within: Any) -> None:
-    """Cut to 32 bits, 2**32 + 1 would be 1."""
-    there(raw, dtype)
+def test_indices_out_of_range_read_0_and_add_nothing(lazy: Any, raw: Any, dtype: str, within: Any) -> None:
+    """Truncated to 32 bits, 2**32 + 1 would be 1."""
+    require(raw, dtype)
     outside = [-1, 5, 2**31 - 1, -(2**31)]
     if dtype == "int64":
         outside += [2**32 + 1, 2**32, -(2**32) + 1, 2**63 - 1, -(2**63), 2**33 + 2]
@@ -323,7 +327,7 @@ def test_an_index_outside_reads_0_and_adds_nothing(lazy: Any, raw: Any, dtype: s
 
 @pytest.mark.parametrize("dtype", ["int64", "float64"])
 def test_sums_and_products_have_all_digits(lazy: Any, raw: Any, dtype: str) -> None:
-    there(raw, dtype)
+    require(raw, dtype)
     x = np.arange(2**40, 2**40 + 3000).astype(dtype)
     assert tk.tensor(x, backend=lazy).sum().item() == x.sum().item()
     assert tk.tensor(-x, backend=lazy).max().item() == -(2**40)
@@ -335,7 +339,7 @@ def test_sums_and_products_have_all_digits(lazy: Any, raw: Any, dtype: str) -> N
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integers_wrap(lazy: Any, raw: Any, dtype: str) -> None:
-    there(raw, dtype)
+    require(raw, dtype)
     x = drawn(dtype, 400)
     ends = np.concatenate([x[:21], -x[:21], np.array([8 * x.itemsize, 8 * x.itemsize - 1, -8], dtype)])
     a, b = (v.ravel() for v in np.meshgrid(ends, ends))
@@ -349,14 +353,14 @@ def test_integers_wrap(lazy: Any, raw: Any, dtype: str) -> None:
 
 
 def test_float64_from_bits(lazy: Any, raw: Any) -> None:
-    there(raw, "int64", "float64")
+    require(raw, "int64", "float64")
     x = drawn("int64")
     check("from_bits", *both(lazy, "from_bits", x), x)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
 def test_derivatives_and_compiled_functions(lazy: Any, raw: Any, dtype: str) -> None:
-    there(raw, dtype)
+    require(raw, dtype)
 
     def f(x: Any) -> Any:
         return (tk.softmax(tk.tanh(x) * x, -1) * tk.log(x * x + 1.0) + tk.erf(x)).sum()

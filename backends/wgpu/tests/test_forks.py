@@ -1,4 +1,4 @@
-"""Forks: what a process can do that was forked from one that used a device, and that it ends as it should."""
+"""Forked processes: their errors, and that they end with their own status."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ print((waits + x).tolist())
 """
 
 
-def test_a_process_that_was_forked_says_that_it_has_no_device_and_ends_with_its_status(device: Any) -> None:
+def test_a_forked_process_reports_an_error_and_ends_with_its_status(device: Any) -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, encoding="utf-8", check=True)
     refused = (
-        f"LostDeviceError wgpu: {device.name} cannot be used here, nor what was on it, as this process was forked from "
-        "one that used it; start processes by multiprocessing's `spawn`"
+        f"LostDeviceError wgpu: {device.name} and tensors on it cannot be used here, as this process was forked from "
+        "one that used it; start processes with multiprocessing's `spawn`"
     )
     assert done.stdout.splitlines() == [*[refused] * 5, "[2.0, 2.0]", "ended 3", "[8.0, 8.0, 8.0, 8.0]"]
-    for word in ("Traceback", "Exception ignored"):  # drivers may say what they like
+    for word in ("Traceback", "Exception ignored"):  # drivers may print other lines
         assert word not in done.stderr, done.stderr

@@ -1,4 +1,4 @@
-"""The functions written in WGSL: how far they are from the true values, and what they make of special ones.
+"""The functions in WGSL: their errors, and their special values.
 
 The oracles are mpmath, and the reference backend, whose results are the exact values rounded once.
 """
@@ -37,7 +37,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
 
 @pytest.fixture(params=FLOATS)
 def dtype(request: Any, raw: Any) -> str:
-    """Each dtype of floats that the device has."""
+    """Each float dtype of the device."""
     name: str = request.param
     if name not in raw.capabilities.dtypes:
         pytest.skip(f"{raw.device.name} has no {name}")
@@ -50,7 +50,7 @@ def computed(backend: Any, name: str, *operands: Array) -> Array:
 
 
 def some(dtype: str, count: int, seed: int = 0) -> Array:
-    """Numbers of all sizes: drawn by their bits."""
+    """Numbers of all magnitudes, drawn by their bits."""
     info = np.finfo(dtype)
     bits = np.random.default_rng(seed).integers(0, 2**info.bits, count, dtype=np.uint64)
     x = bits.astype(f"u{info.bits // 8}").view(dtype)
@@ -58,7 +58,7 @@ def some(dtype: str, count: int, seed: int = 0) -> Array:
 
 
 def operands_of(name: str, dtype: str, count: int = 300) -> Array:
-    """Where the function does most of its work, up to where it ends, and numbers of all sizes."""
+    """Numbers where the function does most of its work, at the ends of its range, and of all magnitudes."""
     info, draw = np.finfo(dtype), np.random.default_rng(1)
     near = draw.normal(size=count)
     least, most = info.minexp - info.nmant - 2, info.maxexp
@@ -81,7 +81,7 @@ def operands_of(name: str, dtype: str, count: int = 300) -> Array:
 
 
 def units(found: Array, right: list[Any]) -> Array:
-    """How far results are off, in units in the last place of the true values; beyond the range in those of its end."""
+    """The errors in ulps of the true values; beyond the range in ulps of its end."""
     info = np.finfo(found.dtype)
     least, largest = int(info.minexp), mpmath.mpf(float(info.max))
     end = mpmath.mpf(2) ** int(info.maxexp)
@@ -96,7 +96,7 @@ def units(found: Array, right: list[Any]) -> Array:
 
 
 @pytest.mark.parametrize("name", UNARY)
-def test_functions_are_near_the_true_values(lazy: Any, dtype: str, name: str) -> None:
+def test_functions_are_accurate(lazy: Any, dtype: str, name: str) -> None:
     x = operands_of(name, dtype)
     found = computed(lazy, name, x)
     assert found.dtype == dtype
@@ -106,7 +106,7 @@ def test_functions_are_near_the_true_values(lazy: Any, dtype: str, name: str) ->
     assert off[worst] < BOUND[dtype], f"{name}({x[worst]!r}) = {found[worst]!r}"
 
 
-def test_powers_are_near_the_true_values(lazy: Any, dtype: str) -> None:
+def test_powers_are_accurate(lazy: Any, dtype: str) -> None:
     draw = np.random.default_rng(2)
     a = np.abs(np.concatenate([np.exp(draw.normal(size=600)), 1 + draw.normal(size=600) / 500])).astype(dtype)
     a = np.concatenate([a, np.abs(some(dtype, 600))])
@@ -130,7 +130,7 @@ def test_powers_are_near_the_true_values(lazy: Any, dtype: str) -> None:
 
 
 def special(dtype: str) -> Array:
-    """Zeros, infinities, NaN, the ends of the range, subnormal numbers, whole and odd ones, and such between."""
+    """Zeros, infinities, NaN, the ends of the range, subnormal numbers, integers, odd integers, and others between."""
     info = np.finfo(dtype)
     least, normal, largest = (float(v) for v in (info.smallest_subnormal, info.tiny, info.max))
     signed = [0.0, 1.0, 2.0, 0.5, 3.0, math.inf, least, normal, largest]
@@ -139,7 +139,7 @@ def special(dtype: str) -> Array:
 
 
 def same(found: Array, right: Array, steps: int = 0) -> Array:
-    """Where results are equal: NaN to NaN, a zero to one of its sign; or at most so many numbers away."""
+    """Where results are equal, with NaN equal to NaN and signs of zeros distinct; or at most so many ulps apart."""
     if found.dtype.kind != "f":
         equal: Array = found == right
         return equal
@@ -156,7 +156,7 @@ def check(name: str, found: Array, right: Array, operands: tuple[Array, ...], st
 
 
 def ordinary(raw: Any, *arrays: Array) -> Array:
-    """Where no number is one that the device declares to make zero."""
+    """Where no number is one that the device declares to flush."""
     dtypes = raw.capabilities.flushes_subnormals
     there = np.ones(arrays[0].shape, bool)
     for x in arrays:
@@ -179,7 +179,7 @@ def test_special_values_in_pairs(lazy: Any, raw: Any, dtype: str, name: str) -> 
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "eq", "lt", "pow"])
 def test_special_values_with_themselves(lazy: Any, raw: Any, dtype: str, name: str) -> None:
-    """What a compiler may take for 0, 1 or True if it knows that both operands are one."""
+    """A compiler may simplify these to 0, 1 or True if it knows that both operands are equal."""
     x = special(dtype)
     found, right = (
         np.asarray(apply(OPS[name], [t, t]))
@@ -229,7 +229,7 @@ CONSTANTS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", CONSTANTS)
 def test_special_values_with_constants(lazy: Any, raw: Any, dtype: str, name: str) -> None:
-    """In one kernel with numbers that the compiler might reckon with, as a program that is hot has them."""
+    """In a specialised kernel, whose constants the compiler might fold."""
     f = CONSTANTS[name]
     x = np.concatenate([special(dtype), (1 + np.arange(2000) / 512).astype(dtype)])
     right = np.asarray(f(tk.tensor(x, backend="reference")))
@@ -240,10 +240,10 @@ def test_special_values_with_constants(lazy: Any, raw: Any, dtype: str, name: st
         check(name, found[there], right[there], (x[there],))
 
 
-# ---- what a kernel's text has --------------------------------------------------------------------------------
+# ---- the text of a kernel ------------------------------------------------------------------------------------
 
 
-def test_a_kernel_has_the_functions_that_it_calls_and_what_these_call() -> None:
+def test_a_kernel_contains_the_functions_that_it_needs() -> None:
     text = needed("let y = power_f64(a, b);")
     assert "fn power_f64(" in text
     assert "fn logarithm_of_f64(" in text
@@ -255,8 +255,8 @@ def test_a_kernel_has_the_functions_that_it_calls_and_what_these_call() -> None:
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
-def test_each_function_has_its_own_name(name: str) -> None:
-    """Which ones a text needs is found by the words in it, so nothing else may be called so."""
+def test_names_of_functions_are_not_used_otherwise(name: str) -> None:
+    """The functions that a text needs are found by its words, so nothing else may have their names."""
     text = DEFINITIONS[name]
     assert text.startswith((f"fn {name}(", f"struct {name} "))
     words = needed(text).replace("let ", "var ").split("var ")[1:]

@@ -1,4 +1,4 @@
-"""Optimisers on the device: counting steps and letting the rate fall costs one kernel a step, and no new program."""
+"""Optimizers on the device: counting steps and decaying the rate cost one kernel per step, and no new program."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ OPTIMIZERS: dict[str, Callable[[Any], nn.Optimizer]] = {
 
 
 def slopes(model: Any) -> Any:
-    """Gradients that need no kernels of their own: each parameter's are its own values, moved."""
+    """Gradients that need no kernels: each parameter's gradient is its own values, moved."""
     return tree.map(lambda x: x * 0.5 - 0.25, model)
 
 
 def trained(optimizer: nn.Optimizer, where: Any, steps: int = 10) -> Any:
-    """The model after compiled steps, each time with how many were traced."""
+    """The model after each compiled step, and how many programs were traced."""
     traced = 0
 
     def step(model: Any, state: Any) -> Any:
@@ -47,7 +47,7 @@ def trained(optimizer: nn.Optimizer, where: Any, steps: int = 10) -> Any:
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_steps_are_those_of_numpy(lazy: Any, name: str) -> None:
+def test_steps_equal_numpys(lazy: Any, name: str) -> None:
     optimizer = OPTIMIZERS[name](FALLING)
     *_, (found, traced) = trained(optimizer, lazy)
     *_, (expected, _) = trained(optimizer, "numpy")
@@ -57,7 +57,7 @@ def test_steps_are_those_of_numpy(lazy: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_a_parameter_is_one_kernel_and_all_scalars_are_another(lazy: Any, device: Any, name: str) -> None:
+def test_one_kernel_per_parameter_and_one_for_all_scalars(lazy: Any, device: Any, name: str) -> None:
     seen = []
     before = device.statistics["kernels"]
     for model, _ in trained(OPTIMIZERS[name](FALLING), lazy):

@@ -1,4 +1,4 @@
-"""Programs: values share memories only where they may, and schedules are kept and dropped, whoever runs what."""
+"""Programs: values share memory only if they are not alive at the same time; schedules are cached and dropped."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import pytest
 
 import tensorken as tk
 from tensorken_core.language.dtypes import float32
-from tensorken_wgpu import groups
+from tensorken_wgpu import bind_groups
 from tensorken_wgpu.dtypes import size_of
-from tensorken_wgpu.memories import class_of
-from tensorken_wgpu.single import Value
+from tensorken_wgpu.memory import class_of
+from tensorken_wgpu.single_op import Value
 from tensorken_wgpu.slots import slots
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """What slots are told of one."""
+    """The attributes of a kernel that slots depend on."""
 
     reads: list[Value]
     writes: list[Value]
@@ -30,14 +30,14 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Step:
-    """A kernel, and what nobody needs after it."""
+    """A kernel, and the values that no later kernel needs."""
 
     kernel: Kernel
     dead: list[Value]
 
 
 def drawn(rng: random.Random) -> tuple[list[Step], list[Value]]:
-    """Kernels that read what some before them have written, and what results."""
+    """Random kernels that read results of earlier ones, and the outputs."""
     values: list[Value] = []
     kernels = []
     for _ in range(rng.randint(1, 30)):
@@ -53,21 +53,21 @@ def drawn(rng: random.Random) -> tuple[list[Step], list[Value]]:
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_values_are_in_their_slots_as_long_as_they_are_needed(seed: int) -> None:
+def test_values_keep_their_slots_while_they_are_needed(seed: int) -> None:
     steps, outputs = drawn(random.Random(seed))
-    whole = 10**6
-    found, sizes = slots(steps, outputs, whole)  # type: ignore[arg-type]
-    there: dict[int, Value] = {}
+    binding_size = 10**6
+    found, sizes = slots(steps, outputs, binding_size)  # type: ignore[arg-type]
+    alive: dict[int, Value] = {}
     for step in steps:
         kernel = step.kernel
-        assert all(there[found[v]] is v for v in kernel.reads)
+        assert all(alive[found[v]] is v for v in kernel.reads)
         assert {found[v] for v in kernel.writes}.isdisjoint([found[v] for v in kernel.reads])
-        there |= {found[v]: v for v in kernel.writes}
-        assert all(there[found[v]] is v for v in kernel.writes)
-    assert all(there[found[v]] is v for v in outputs)
+        alive |= {found[v]: v for v in kernel.writes}
+        assert all(alive[found[v]] is v for v in kernel.writes)
+    assert all(alive[found[v]] is v for v in outputs)
     for v, slot in found.items():
         assert size_of(v) <= sizes[slot]
-        assert (size_of(v) > whole) == (sizes[slot] > whole)
+        assert (size_of(v) > binding_size) == (sizes[slot] > binding_size)
     assert all(class_of(sizes[found[v]]) == class_of(size_of(v)) for v in outputs)
 
 
@@ -81,7 +81,7 @@ def test_a_chain_needs_two_slots() -> None:
 
 
 def descended(x: Any) -> Any:
-    """Several kernels, of which each needs what the one before has found."""
+    """Several kernels, each of which needs the result of the one before."""
     for _ in range(4):
         x = x - 0.1 * tk.softmax(x @ x.T) @ x
     return x, x.sum(0)
@@ -91,7 +91,7 @@ def right(x: Any) -> Any:
     return [np.asarray(y) for y in descended(tk.tensor(x, backend="numpy"))]
 
 
-def test_results_stay_when_the_program_runs_again(lazy: Any, device: Any) -> None:
+def test_later_runs_do_not_change_results(lazy: Any, device: Any) -> None:
     f = tk.jit(descended)
     xs = [np.random.default_rng(i).normal(size=(12, 12)).astype(np.float32) for i in range(20)]
     found = [f(tk.tensor(x, backend=lazy)) for x in xs]
@@ -105,38 +105,38 @@ def test_threads_run_one_program_at_once(lazy: Any) -> None:
 
     def work(seed: int) -> None:
         x = np.random.default_rng(seed).normal(size=(12, 12)).astype(np.float32)
-        want, here = right(x)[0], tk.tensor(x, backend=lazy)
+        want, x_on_device = right(x)[0], tk.tensor(x, backend=lazy)
         for _ in range(20):
-            np.testing.assert_allclose(np.asarray(f(here)[0]), want, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(np.asarray(f(x_on_device)[0]), want, rtol=1e-4, atol=1e-5)
 
     with ThreadPoolExecutor(4) as threads:
-        assert list(threads.map(work, range(4))) == [None] * 4  # or one of them has failed, and raises here
+        assert list(threads.map(work, range(4))) == [None] * 4  # raises if one has failed
 
 
-def test_a_loop_binds_nothing_anew(lazy: Any, device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_makes_no_new_bind_groups(lazy: Any, device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     f, x = tk.jit(descended), tk.tensor(np.eye(12, dtype=np.float32), backend=lazy)
     for _ in range(20):
         x, total = f(x)
         total.tolist()
-    monkeypatch.setattr(groups.Groups, "group", None)  # to ask for one fails
+    monkeypatch.setattr(bind_groups.BindGroups, "bind_group", None)  # making one fails
     for _ in range(20):
         x, total = f(x)
         total.tolist()
 
 
-def test_schedules_go_with_the_memory_that_they_are_about(lazy: Any, device: Any) -> None:
+def test_schedules_are_dropped_with_their_memory(lazy: Any, device: Any) -> None:
     f, x = tk.jit(descended), np.eye(12, dtype=np.float32)
     for count in (12, 7, 12):
-        here = tk.tensor(x[:count, :count], backend=lazy)
-        for y, z in zip(f(here), right(x[:count, :count]), strict=True):
+        x_on_device = tk.tensor(x[:count, :count], backend=lazy)
+        for y, z in zip(f(x_on_device), right(x[:count, :count]), strict=True):
             np.testing.assert_allclose(np.asarray(y), z, rtol=1e-4, atol=1e-5)
         assert device._groups.schedules
-        device._make_room()
+        device._release_all()
         assert not device._groups.schedules
 
 
-def test_as_many_schedules_are_kept_as_is_good(lazy: Any, device: Any) -> None:
+def test_the_number_of_cached_schedules_is_limited(lazy: Any, device: Any) -> None:
     f, x = tk.jit(lambda x: tk.tanh(x) + 1.0), tk.tensor(np.zeros(300, np.float32), backend=lazy)
-    kept = [f(x) for _ in range(3 * groups.SCHEDULES)]
-    assert len(device._groups.schedules) == groups.SCHEDULES
+    kept = [f(x) for _ in range(3 * bind_groups.MAX_SCHEDULES)]
+    assert len(device._groups.schedules) == bind_groups.MAX_SCHEDULES
     assert [y[299].item() for y in kept] == [1.0] * len(kept)

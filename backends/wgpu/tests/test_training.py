@@ -1,4 +1,4 @@
-"""Training: steps are few kernels and one submission, losses are numpy's, and memory stays what it is."""
+"""Training: a step is few kernels and one submission, losses equal numpy's, and memory does not grow."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ WARM = 10
 
 @dataclass(frozen=True)
 class Training:
-    """What is trained.
+    """A model and its training data.
 
     Attributes:
-        step: from a state and a batch to the state after them, and to figures of which the loss is the first.
-        state: to begin with, as numpy arrays.
-        batches: come one after the other, again and again.
+        step: from a state and a batch to the next state and figures, of which the loss is the first.
+        state: the initial state, as numpy arrays.
+        batches: used in turn.
     """
 
     step: Callable[..., tuple[Any, ...]]
@@ -48,18 +48,18 @@ class Training:
     batches: list[Any]
 
     def run(self, where: Any, steps: int = STEPS) -> Iterator[Any]:
-        """Train on a backend; the loss of each step, before the next one."""
+        """Train on a backend; yields the loss of each step before the next one."""
         state, *batches = tree.map(lambda x: tk.tensor(x, backend=where), (self.state, *self.batches))
         for i in range(steps):
             state, loss, *_ = self.step(state, *batches[i % len(batches)])
             yield loss
 
 
-# ---- what is trained ---------------------------------------------------------------------------------------
+# ---- models ------------------------------------------------------------------------------------------------
 
 
 def perceptron(sizes: tuple[int, ...], batches: list[Any], eager: bool = False) -> Training:
-    """A perceptron that learns classes, with Adam; a compiled step is always taken for the hundredth."""
+    """A perceptron that classifies, with Adam; a compiled step is always the hundredth."""
     adam = Adam(1e-3)
     parameters = tree.map(np.asarray, mlp(sizes, key=tk.random.key(0, backend="numpy")))
     zeros = tree.map(np.zeros_like, parameters)
@@ -80,7 +80,7 @@ def perceptron(sizes: tuple[int, ...], batches: list[Any], eager: bool = False) 
 
 
 def digits(eager: bool = False) -> Training:
-    """A perceptron that reads digits."""
+    """A perceptron that classifies digits."""
     images = read()[: 32 * STEPS]
     x = np.array([pixels for pixels, _ in images], np.float32) / DARKEST
     y = np.array([digit for _, digit in images], np.int32)
@@ -92,7 +92,7 @@ LAYERS, WIDTH, HEADS, CONTEXT, VOCABULARY, ROWS = 2, 32, 4, 16, 27, 8
 
 
 def transformer() -> Training:
-    """A language model of two blocks that learns a text by heart, by steepest descent."""
+    """A language model of two blocks that memorises a text, with gradient descent."""
     rng = np.random.default_rng(0)
     shapes = {
         "qkv": (WIDTH, 3 * WIDTH),
@@ -118,7 +118,7 @@ def transformer() -> Training:
 
     parameters = {
         "tokens": drawn(VOCABULARY, WIDTH),
-        "places": drawn(CONTEXT, WIDTH),
+        "positions": drawn(CONTEXT, WIDTH),
         "blocks": [block() for _ in range(LAYERS)],
         "norm": norm(),
         "head": drawn(WIDTH, VOCABULARY),
@@ -128,13 +128,13 @@ def transformer() -> Training:
 
 
 def descended(p: Any, tokens: tk.Tensor, labels: tk.Tensor) -> Any:
-    """A step of steepest descent."""
+    """A step of gradient descent."""
     loss, gradients = tk.value_and_grad(lambda p: cross_entropy(logits_of(p, tokens), labels))(p)
     return tree.map(lambda x, g: x - 0.1 * g, p, gradients), loss
 
 
 def logits_of(p: Any, tokens: tk.Tensor) -> tk.Tensor:
-    x = p["tokens"][tokens] + p["places"]
+    x = p["tokens"][tokens] + p["positions"]
     for block in p["blocks"]:
         x = x + attention(block, normalised(block["one"], x))
         hidden = gelu(normalised(block["two"], x) @ block["up"] + block["up bias"])
@@ -153,7 +153,7 @@ def gelu(x: tk.Tensor) -> tk.Tensor:
 
 
 def attention(p: Any, x: tk.Tensor) -> tk.Tensor:
-    """Each place looks at itself and at those before it."""
+    """Causal attention: each position attends to itself and earlier ones."""
     heads = (x @ p["qkv"]).reshape((ROWS, CONTEXT, 3, HEADS, WIDTH // HEADS)).permute((2, 0, 3, 1, 4))
     q, k, v = heads
     scores = q @ k.permute((0, 1, 3, 2)) / math.sqrt(WIDTH // HEADS)
@@ -162,7 +162,7 @@ def attention(p: Any, x: tk.Tensor) -> tk.Tensor:
     return mixed.permute((0, 2, 1, 3)).reshape((ROWS, CONTEXT, WIDTH)) @ p["out"]
 
 
-# ---- steps, and what they compute --------------------------------------------------------------------------
+# ---- steps -------------------------------------------------------------------------------------------------
 
 TRAININGS: Mapping[str, tuple[Callable[[], Training], int]] = {
     "digits": (digits, 16),
@@ -173,14 +173,14 @@ TRAININGS: Mapping[str, tuple[Callable[[], Training], int]] = {
 
 @dataclass(frozen=True)
 class Observed:
-    """A training as it was seen to go.
+    """The course of a training.
 
     Attributes:
-        most: how many kernels a step may be.
+        most: the most kernels of a step.
         losses: of each step.
-        right: those that numpy finds.
+        right: numpy's losses.
         kernels: how many each step ran.
-        submissions: in how many it handed them over, with its loss, which was read.
+        submissions: how many each step made, with the read of its loss.
     """
 
     most: int
@@ -210,13 +210,13 @@ def test_a_step_is_few_kernels_and_one_submission(observed: Observed) -> None:
     assert set(observed.submissions) == {1}
 
 
-def test_losses_are_those_of_numpy(observed: Observed) -> None:
+def test_losses_equal_numpys(observed: Observed) -> None:
     assert observed.right[-1] < 0.8 * observed.right[0]
     np.testing.assert_allclose(observed.losses, observed.right, rtol=0, atol=1e-4)
 
 
-def test_eager_losses_are_those_of_numpy(lazy: Any) -> None:
-    """Nobody reads one before the end, so ops wait, and are run many at a time."""
+def test_eager_losses_equal_numpys(lazy: Any) -> None:
+    """No loss is read before the end, so ops are pending and run many at a time."""
     found, right = (list(digits(eager=True).run(where)) for where in (lazy, "numpy"))
     np.testing.assert_allclose([x.item() for x in found], [x.item() for x in right], rtol=0, atol=1e-4)
 
@@ -225,30 +225,30 @@ def test_eager_losses_are_those_of_numpy(lazy: Any) -> None:
 def test_the_command_reaches_the_accuracy_of_numpy(device: Any, tmp_path: Path) -> None:
     figures = []
     for backend in ("numpy", "wgpu"):
-        place = tmp_path / backend
-        options = ["--epochs=3", "--limit=400", "--learning-rate=0.02", "--quiet", f"--out={place}"]
+        folder = tmp_path / backend
+        options = ["--epochs=3", "--limit=400", "--learning-rate=0.02", "--quiet", f"--out={folder}"]
         assert main(["train", "digits", "--backend", backend, *options]) == 0
-        lines = (place / "metrics.jsonl").read_text(encoding="ascii").splitlines()
+        lines = (folder / "metrics.jsonl").read_text(encoding="ascii").splitlines()
         figures.append([json.loads(line) for line in lines])
     for numpys, ours in zip(*figures, strict=True):
         assert (
             abs(ours["test_accuracy"] - numpys["test_accuracy"]) < 1.5 / 80
-        )  # two logits may be all but equal
+        )  # two logits may be nearly equal
         assert ours["loss"] == pytest.approx(numpys["loss"], abs=1e-4)
     assert figures[1][-1]["test_accuracy"] == figures[0][-1]["test_accuracy"] > 0.5
 
 
 @pytest.mark.slow
-def test_a_gpt_learns_what_it_learns_on_numpy(device: Any, tmp_path: Path) -> None:
+def test_a_gpt_learns_as_on_numpy(device: Any, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("to be, or not to be: that is the question. " * 10, encoding="utf-8")
     sizes = "--layers=1 --heads=2 --width=16 --context=8 --batch-size=4 --sample=5 --evaluate-batches=2"
     steps = "--steps=10 --evaluate-every=5 --quiet"
     figures = []
     for backend in ("numpy", "wgpu"):
-        place = tmp_path / backend
-        options = [*sizes.split(), *steps.split(), f"--text={tmp_path / 'text.txt'}", f"--out={place}"]
+        folder = tmp_path / backend
+        options = [*sizes.split(), *steps.split(), f"--text={tmp_path / 'text.txt'}", f"--out={folder}"]
         assert main(["train", "shakespeare", "--backend", backend, *options]) == 0
-        lines = (place / "metrics.jsonl").read_text(encoding="ascii").splitlines()
+        lines = (folder / "metrics.jsonl").read_text(encoding="ascii").splitlines()
         figures.append([list(json.loads(line).values()) for line in lines])
     np.testing.assert_allclose(figures[1], figures[0], rtol=0, atol=1e-4)
 
@@ -261,8 +261,8 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * 4096
 
 
-def grown(reads: bool) -> dict[str, float]:
-    """What 3 000 steps more leave behind: bytes of the host and of the device, objects of Python; and the last loss."""
+def growth(reads: bool) -> dict[str, float]:
+    """The growth over 3 000 steps: bytes of the host and of the device, and Python objects; and the last loss."""
     device = Device(adapter_of(None))
     rng = np.random.default_rng(0)
     batch = rng.normal(size=(8, 6)).astype(np.float32), rng.integers(0, 4, 8).astype(np.int32)
@@ -284,8 +284,8 @@ def grown(reads: bool) -> dict[str, float]:
 @pytest.mark.usefixtures("device")
 @pytest.mark.skipif(sys.platform != "linux", reason="memory of the process is read where Linux tells it")
 @pytest.mark.parametrize("reads", [True, False])
-def test_3000_steps_hold_their_memory(reads: bool) -> None:
-    """In a process of its own: what other tests have left moves about."""
+def test_3000_steps_need_no_more_memory(reads: bool) -> None:
+    """In a process of its own, as other tests would change its memory."""
     code = f"import json, test_training; print(json.dumps(test_training.grown({reads})))"
     folder = Path(__file__).parent
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Tuning: the fastest of several kernels is found out once for shapes that are alike, and kept in a file."""
+"""Tuning: the fastest of several kernels is measured once for similar shapes, and kept in a file."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from tensorken_core.language.op import OPS
 from tensorken_wgpu import tuning
 from tensorken_wgpu.kernels import Kernel
 from tensorken_wgpu.planning import plan
-from tensorken_wgpu.programs import Ready
-from tensorken_wgpu.single import Value, single
+from tensorken_wgpu.programs import LoadedProgram
+from tensorken_wgpu.single_op import Value, single
 from tensorken_wgpu.target import Target
-from tensorken_wgpu.tuning import Tuning, best, place
+from tensorken_wgpu.tuning import Tuning, best, cache_file
 
 HARDWARE = Target(32, 2**27, False)
 
 
 class Named:
-    """A device that is asked for its name alone."""
+    """A device of which only the name is used."""
 
     name = "some GPU"
 
 
 def kernel(rows: int = 32, inner: int = 64, columns: int = 32) -> Kernel:
-    """The kernel of a product, as it is planned for a GPU: with a choice."""
+    """The kernel of a product planned for a GPU, with a choice."""
     shapes = (rows, inner, 1), (1, inner, columns)
     program: Any = single(OPS["fused_multiply_add"], [Value(s, DTYPES["float32"]) for s in shapes], ((1,),))
     (step,) = plan(program, HARDWARE).steps
@@ -39,14 +39,14 @@ def kernel(rows: int = 32, inner: int = 64, columns: int = 32) -> Kernel:
 
 @pytest.fixture
 def times(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What has been measured; the last of each choice is the fastest."""
+    """The kernels measured so far; the last one of each choice is the fastest."""
     measured: list[str] = []
 
     def measure(kernel: Kernel, device: Any) -> float:
         measured.append(kernel.template)
         return 1.0 / len(measured)
 
-    monkeypatch.setattr(tuning, "measured", measure)
+    monkeypatch.setattr(tuning, "measure", measure)
     return measured
 
 
@@ -55,15 +55,15 @@ def last(kernel: Kernel) -> Kernel:
     return [*kernel.choice.kernels.values()][-1]
 
 
-def test_the_fastest_is_found_once_and_kept_in_the_file(tmp_path: Path, times: list[str]) -> None:
+def test_the_fastest_is_measured_once_and_kept_in_the_file(tmp_path: Path, times: list[str]) -> None:
     path, device, found = tmp_path / "deep" / "tuning.json", Named(), kernel()
     first = Tuning(path)
     assert found.choice is not None
     assert 2 <= len(found.choice.kernels) <= 6
     assert first.best(found, device) is last(found)  # type: ignore[arg-type]
     assert len(times) == len(found.choice.kernels)
-    alike = kernel(36, 68, 60)
-    assert first.best(alike, device) is last(alike)  # type: ignore[arg-type]
+    similar = kernel(36, 68, 60)
+    assert first.best(similar, device) is last(similar)  # type: ignore[arg-type]
     assert Tuning(path).best(found, device) is last(found)  # type: ignore[arg-type]
     assert len(times) == len(found.choice.kernels)
     other = kernel(32, 128, 32)
@@ -74,24 +74,24 @@ def test_the_fastest_is_found_once_and_kept_in_the_file(tmp_path: Path, times: l
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"some GPU": 3}', '{"some GPU": {"x": 3}}', "\ufffd"])
-def test_a_damaged_file_is_written_anew(tmp_path: Path, times: list[str], text: str) -> None:
+def test_a_damaged_file_is_replaced(tmp_path: Path, times: list[str], text: str) -> None:
     path, found = tmp_path / "tuning.json", kernel()
     path.write_text(text, encoding="utf-16")
     assert Tuning(path).best(found, Named()) is last(found)  # type: ignore[arg-type]
     path.write_text(text)
     assert Tuning(path).best(found, Named()) is last(found)  # type: ignore[arg-type]
     assert found.choice is not None
-    assert found.choice.of in json.loads(path.read_text())["some GPU"]
+    assert found.choice.key in json.loads(path.read_text())["some GPU"]
 
 
-def test_a_folder_that_cannot_be_written_to_does_no_harm(tmp_path: Path, times: list[str]) -> None:
+def test_an_unwritable_folder_is_ignored(tmp_path: Path, times: list[str]) -> None:
     (tmp_path / "file").write_text("")
     found = kernel()
     for path in (tmp_path / "file" / "tuning.json", tmp_path, None):
         assert Tuning(path).best(found, Named()) is last(found)  # type: ignore[arg-type]
 
 
-def test_what_a_device_refuses_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_that_the_device_refuses_are_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     found = kernel()
 
     def refuse(kernel: Kernel, device: Any) -> float:
@@ -99,11 +99,11 @@ def test_what_a_device_refuses_is_not_chosen(monkeypatch: pytest.MonkeyPatch) ->
             raise BackendError("too much workgroup memory")
         return 1.0
 
-    monkeypatch.setattr(tuning, "measured", refuse)
+    monkeypatch.setattr(tuning, "measure", refuse)
     assert Tuning(None).best(found, Named()).template == found.template  # type: ignore[arg-type]
 
 
-def test_it_can_be_turned_off(monkeypatch: pytest.MonkeyPatch, times: list[str]) -> None:
+def test_tuning_can_be_turned_off(monkeypatch: pytest.MonkeyPatch, times: list[str]) -> None:
     found = kernel()
     for value in ("off", "0", " Off "):
         monkeypatch.setenv(tuning.VARIABLE, value)
@@ -111,25 +111,25 @@ def test_it_can_be_turned_off(monkeypatch: pytest.MonkeyPatch, times: list[str])
     assert not times
 
 
-def test_the_file_lies_in_the_folder_for_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_file_is_in_the_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for platform, variable in (("linux", "XDG_CACHE_HOME"), ("win32", "LOCALAPPDATA")):
         monkeypatch.setattr(tuning.sys, "platform", platform)
         monkeypatch.setenv(variable, str(tmp_path / platform))
-        assert place() == tmp_path / platform / "tensorken" / "wgpu-tuning.json"
+        assert cache_file() == tmp_path / platform / "tensorken" / "wgpu-tuning.json"
     monkeypatch.setenv("LOCALAPPDATA", "relative")
-    assert place() == Path.home() / ".cache" / "tensorken" / "wgpu-tuning.json"
+    assert cache_file() == Path.home() / ".cache" / "tensorken" / "wgpu-tuning.json"
 
 
-def test_a_program_runs_the_fastest(raw: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_runs_the_fastest_kernel(raw: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "tuning.json"
-    monkeypatch.setattr(tuning, "_ours", lambda: Tuning(path))
+    monkeypatch.setattr(tuning, "_default", lambda: Tuning(path))
     monkeypatch.delenv(tuning.VARIABLE, raising=False)
     shapes = (32, 64, 1), (1, 64, 32)
     program: Any = single(OPS["fused_multiply_add"], [Value(s, DTYPES["float32"]) for s in shapes], ((1,),))
     planned = plan(program, HARDWARE)
     (choice,) = [step.kernel.choice for step in planned.steps]
     a, b = [np.random.default_rng(i).normal(size=s).astype(np.float32) for i, s in enumerate(shapes)]
-    ready = Ready(program.inputs, {}, program.outputs, planned, raw.device, raw.target)
+    ready = LoadedProgram(program.inputs, {}, program.outputs, planned, raw.device, raw.target)
     (y,) = ready([raw.new(x.shape, x.ravel(), DTYPES["float32"]) for x in (a, b)])
     np.testing.assert_allclose(raw.ravel(y), (a[:, :, 0] @ b[0]).ravel(), atol=1e-4)
     (name,) = json.loads(path.read_text())[raw.device.name].values()

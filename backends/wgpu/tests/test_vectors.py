@@ -1,4 +1,4 @@
-"""Vectors: neighbours that are read and written at once are what they are one by one."""
+"""Vectors: elements that are read and written together equal elements accessed one by one."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import pytest
 import tensorken as tk
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.dtypes import DTYPES
-from tensorken_wgpu.folds import Rows
-from tensorken_wgpu.kernels import MANY, TURNS, division
+from tensorken_wgpu.kernels import MAX_ITERATIONS, MIN_VECTORISED, divide_rows
 from tensorken_wgpu.planning import plan
+from tensorken_wgpu.reductions import Rows
 from tensorken_wgpu.target import Target
 
 SOFTWARE, HARDWARE = Target(32, 2**27, True), Target(32, 2**27, False)
 
 
 def some(dtype: str, shape: tuple[int, ...], seed: int) -> Any:
-    """Numbers whose bits are drawn, of floats those that are numbers."""
+    """Random bits; floats without infinities and NaN."""
     rng = np.random.default_rng(seed)
     if dtype == "bool":
         return rng.random(shape) < 0.5
@@ -29,12 +29,12 @@ def some(dtype: str, shape: tuple[int, ...], seed: int) -> Any:
 
 
 def chosen(mask: Any, x: Any, y: Any) -> tuple[Any, Any]:
-    """Some numbers of x and some of y, and whether they are the same."""
+    """Some numbers of x and some of y, and whether they are equal."""
     return tk.where(mask, x, y), x == y
 
 
 def texts(function: Any, raw: Any, target: Target, *shapes: tuple[int, ...]) -> list[str]:
-    """The kernels of a function of arrays of float32, as they would be written for a target."""
+    """The kernels of a function of float32 arrays, written for a target."""
     program = tk.trace(function)(*[tk.zeros(shape, backend=raw) for shape in shapes])
     return [step.kernel.template for step in plan(optimised(program, raw), target).steps]
 
@@ -42,10 +42,10 @@ def texts(function: Any, raw: Any, target: Target, *shapes: tuple[int, ...]) -> 
 @pytest.mark.parametrize("more", [0, 4, 1])
 @pytest.mark.parametrize("dtype", list(DTYPES))
 def test_elements_of_any_dtype_keep_their_bits(lazy: Any, raw: Any, dtype: str, more: int) -> None:
-    """Eight at once, four, and one."""
+    """In vectors of eight, of four, and one by one."""
     if dtype not in raw.capabilities.dtypes:
         pytest.skip(f"{raw.device.name} has no {dtype}")
-    x, y = [some(dtype, (MANY + more,), seed) for seed in (0, 1)]
+    x, y = [some(dtype, (MIN_VECTORISED + more,), seed) for seed in (0, 1)]
     y[::3] = x[::3]
     mask = some("bool", x.shape, 2)
     found = tk.jit(chosen)(*[tk.tensor(a, backend=lazy) for a in (mask, x, y)])
@@ -54,8 +54,8 @@ def test_elements_of_any_dtype_keep_their_bits(lazy: Any, raw: Any, dtype: str, 
     np.testing.assert_array_equal(np.asarray(found[1]), x == y)
 
 
-def test_what_lies_otherwise_is_read_in_smaller_vectors(lazy: Any) -> None:
-    """One kernel with rows of twelve again and again, a transposed array, one number a row, and one turned around."""
+def test_unaligned_operands_are_read_in_smaller_vectors(lazy: Any) -> None:
+    """One kernel with a repeated row of twelve, a transposed array, one number per row, and a flipped array."""
     rng = np.random.default_rng(0)
     shapes = (2048, 12), (12,), (12, 2048), (2048, 1), (2048, 12)
     arrays = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
@@ -67,29 +67,30 @@ def test_what_lies_otherwise_is_read_in_smaller_vectors(lazy: Any) -> None:
     np.testing.assert_allclose(np.asarray(found), function(np, *arrays), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(("in_pairs", "kind"), [(True, "vec4<u64>"), (False, "vec4<f32>")])
-def test_neighbours_are_read_and_written_as_is_best_for_the_device(
-    raw: Any, in_pairs: bool, kind: str
-) -> None:
-    target = replace(raw.target, in_pairs=in_pairs)
-    (chain,) = texts(lambda x: tk.exp(x) + 1.0, raw, target, (MANY,))
-    assert [line.count(f"array<{kind}>") for line in chain.splitlines() if "var<storage" in line] == [1, 1]
+@pytest.mark.parametrize(("fast_64_bit", "type_name"), [(True, "vec4<u64>"), (False, "vec4<f32>")])
+def test_the_vector_size_depends_on_the_device(raw: Any, fast_64_bit: bool, type_name: str) -> None:
+    target = replace(raw.target, fast_64_bit=fast_64_bit)
+    (chain,) = texts(lambda x: tk.exp(x) + 1.0, raw, target, (MIN_VECTORISED,))
+    assert [line.count(f"array<{type_name}>") for line in chain.splitlines() if "var<storage" in line] == [
+        1,
+        1,
+    ]
     rows, *_ = texts(lambda x: x.sum(1), raw, target, (512, 512))
-    assert rows.count(f"array<{kind}>") == 1
+    assert rows.count(f"array<{type_name}>") == 1
 
 
-def test_what_calls_long_functions_is_written_for_four(raw: Any) -> None:
-    """A sine of eight elements takes a driver in software half a second, and is no quicker then."""
-    (waves,) = texts(tk.sin, raw, replace(raw.target, in_pairs=True), (MANY,))
+def test_long_functions_are_computed_in_vectors_of_four(raw: Any) -> None:
+    """A sine of eight elements takes a software driver half a second to compile, and is no faster."""
+    (waves,) = texts(tk.sin, raw, replace(raw.target, fast_64_bit=True), (MIN_VECTORISED,))
     assert waves.count("array<vec4<f32>>") == 2
 
 
-def test_long_sums_in_software_are_folded_by_invocations_of_their_own() -> None:
+def test_in_software_each_invocation_reduces_its_own_part() -> None:
     rows = Rows((10**7,), (0,))
-    assert division(rows, HARDWARE).together == 256
-    alone = division(rows, SOFTWARE)
-    assert alone.together == 1
-    assert alone.parts * TURNS >= 10**7
+    assert divide_rows(rows, HARDWARE).invocations == 256
+    in_software = divide_rows(rows, SOFTWARE)
+    assert in_software.invocations == 1
+    assert in_software.parts * MAX_ITERATIONS >= 10**7
 
 
 @pytest.mark.parametrize("length", [2**20, 2**20 + 4, 10**6 + 3])

@@ -1,12 +1,16 @@
 """The wgpu backend of Tensorken: programs become WGSL kernels, which run on any GPU that WebGPU reaches.
 
-* `plugin`: the door; `adapters`: which GPUs there are;
-* `device`: one of them: `memories`, `pipelines` (kernels), `groups` (kernels with memories); `limits`: what it takes;
-  `failures`: what its driver says; `life`: whether it is lost; `parsing`: what makes opening it quick;
-* `queue`: what waits for it, how that is handed over (`encoding`), and what is read back (`reading`);
-* `backend`: the interpreter, to be wrapped in `Lazy`; `planning`: which values a program keeps, each by one kernel;
-* `kernels`: the text of a kernel; `points`, `places`: where an element lies, as movement ops see it; `vectors`: and its
-  neighbours, that are read and written at once;
-* `wgsl`: what each op is in WGSL, for each dtype; `functions`: those that make its numbers those of IEEE 754;
-* `dtypes`: which ones a device has, and how they lie in its memory; `subnormals`: whether it keeps such numbers.
+* `plugin`: the entry point; `adapters`: the GPUs of this machine;
+* `device`: an opened GPU, with its `memory`, `pipelines`, `bind_groups`, `limits` and `device_state`; `failures`:
+the driver's errors in one line; `forks`: forked processes; `cffi_types`: faster opening;
+* `queue`: pending kernels and copies; `encoding`: submits them; `reading`: maps buffers;
+* `backend`: the interpreter, to be wrapped in `Lazy`; `programs`: runs a plan; `reloading`: after a lost device;
+`copies`: ops that need no kernel;
+* `planning`: which values a program keeps in memory; `fusion`: which of them one kernel computes;
+* `kernels`: the text of a kernel; `reductions`, `contractions` with `products`, `tiles` and `blocks`, `scatters`:
+special loops; `tuning`: the fastest variant;
+* `writer`: writes the elements of values; `index_expressions`, `element_indices`: movement ops as index arithmetic;
+`vectors`: several elements per access; `templates`: one text for many shapes;
+* `wgsl`: each op in WGSL, for each dtype; `functions`: functions that give the numbers of IEEE 754;
+* `dtypes`: the dtypes of a device, and their elements in memory; `subnormals`: whether it flushes them.
 """

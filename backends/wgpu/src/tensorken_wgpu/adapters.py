@@ -1,4 +1,4 @@
-"""Adapters: the GPUs that WebGPU finds, the best first, and by what names they are chosen."""
+"""Adapters: the GPUs that WebGPU finds, the best first, and the names by which users select them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import wgpu
 
 from tensorken_core.errors import BackendError
 from tensorken_wgpu import forks
+from tensorken_wgpu.cffi_types import parse_together
 from tensorken_wgpu.limits import FEATURES, features_of, limits_of
-from tensorken_wgpu.parsing import parse_together
 
-_KINDS = {
+_ADAPTER_TYPES = {
     "DiscreteGPU": "discrete GPU",
     "IntegratedGPU": "integrated GPU",
     "VirtualGPU": "virtual GPU",
@@ -24,32 +24,32 @@ _KINDS = {
 }
 _WITHOUT_COMPUTE = ("OpenGL", "OpenGLES")
 
-NONE = (
-    "wgpu: there is no adapter for Vulkan, Metal or Direct3D 12; install the GPU's driver, or one in software "
+NO_ADAPTER = (
+    "wgpu: there is no adapter for Vulkan, Metal or Direct3D 12; install the GPU's driver, or a software driver "
     "(on Debian and Ubuntu: apt-get install mesa-vulkan-drivers)"
 )
 
 
 @functools.cache
 def adapters() -> tuple[Any, ...]:
-    """All adapters on Vulkan, Metal or Direct3D 12: discrete ones first, those in software last."""
+    """All adapters on Vulkan, Metal or Direct3D 12: discrete GPUs first, software last."""
     parse_together()
     found = [a for a in wgpu.gpu.enumerate_adapters_sync() if a.info["backend_type"] not in _WITHOUT_COMPUTE]
     for adapter in found:
-        forks.found(adapter)
-    order = [*_KINDS]
+        forks.register_adapter(adapter)
+    order = [*_ADAPTER_TYPES]
     return tuple(sorted(found, key=lambda a: order.index(a.info["adapter_type"])))
 
 
 def names() -> tuple[str, ...]:
-    """What each adapter is called where one is chosen: the device in lower case, with a number where it has twins.
+    """The name by which users select each adapter: the device in lower case, numbered among identical ones.
 
     Raises:
         BackendError: if there is none.
     """
     found = adapters()
     if not found:
-        raise BackendError(NONE)
+        raise BackendError(NO_ADAPTER)
     return numbered([short(a.info["device"]) for a in found])
 
 
@@ -62,22 +62,22 @@ def short(device: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", re.sub(r"\(.*?\)", "", device.lower())).strip("-") or "gpu"
 
 
-def numbered(alike: list[str]) -> tuple[str, ...]:
-    """Names of which no two are the same.
+def numbered(repeated: list[str]) -> tuple[str, ...]:
+    """Unique names: repeated ones are numbered.
 
     >>> numbered(["left", "right", "left"])
     ('left', 'right', 'left-2')
     """
     seen: Counter[str] = Counter()
     found = []
-    for name in alike:
+    for name in repeated:
         seen[name] += 1
         found.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
     return tuple(found)
 
 
 def adapter_of(device: str | None) -> Any:
-    """The adapter of a name or number; the first one for None.
+    """The adapter of this name or number; the first one for None.
 
     Raises:
         BackendError: if there is none, or none of that name.
@@ -90,17 +90,17 @@ def adapter_of(device: str | None) -> Any:
         return adapters()[known.index(wanted)]
     if wanted.isdecimal() and int(wanted) < len(known):
         return adapters()[int(wanted)]
-    there = ", ".join([f"{i}: {name}" for i, name in enumerate(known)])
-    raise BackendError(f"wgpu: there is no device {device!r}; there is {there}")
+    available = ", ".join([f"{i}: {name}" for i, name in enumerate(known)])
+    raise BackendError(f"wgpu: there is no device {device!r}; there is {available}")
 
 
-def again(adapter: Any) -> Any:
-    """An adapter as it is found now, after its driver has failed.
+def find_again(adapter: Any) -> Any:
+    """The same adapter, found again after its driver has failed.
 
     Raises:
         BackendError: if it is not there any more.
     """
-    forks.check(name_of(adapter))
+    forks.check_not_forked(name_of(adapter))
     before = adapters()
     adapters.cache_clear()
     found = adapters()
@@ -112,19 +112,19 @@ def again(adapter: Any) -> Any:
 
 
 def choice(adapter: Any) -> str:
-    """By what an adapter is chosen, which tells it from its twins; its device where it is not among those found."""
+    """The name by which users select an adapter; its device name if it is not among those found."""
     known = adapters()
     return names()[known.index(adapter)] if adapter in known else short(adapter.info["device"])
 
 
 def name_of(adapter: Any) -> str:
-    """What people call it: the device, its driver, and by what it is reached."""
+    """The name for messages: the device, its driver, and the graphics API."""
     info = adapter.info
     return f"{info['device']} ({info['description']}, {info['backend_type']})"
 
 
 def facts(device: str) -> Mapping[str, str]:
-    """What is worth knowing of a device: its driver, its kind, and the limits and features that matter.
+    """A device's driver, type, and relevant limits and features.
 
     Raises:
         BackendError: if there is no such device.
@@ -135,7 +135,7 @@ def facts(device: str) -> Mapping[str, str]:
     return {
         "device": info["device"],
         "driver": f"{info['description'] or 'unknown'}, through {info['backend_type']}",
-        "kind": _KINDS[info["adapter_type"]],
+        "kind": _ADAPTER_TYPES[info["adapter_type"]],
         "largest tensor": in_bytes(limits["max-buffer-size"]),
         "largest binding": in_bytes(limits["max-storage-buffer-binding-size"]),
         "bindings of a kernel": str(limits["max-storage-buffers-per-shader-stage"]),
@@ -146,7 +146,7 @@ def facts(device: str) -> Mapping[str, str]:
 
 
 def in_bytes(size: int) -> str:
-    """A number of bytes, in the largest unit of which there is one at least.
+    """A number of bytes, in the largest unit that fits.
 
     >>> in_bytes(512), in_bytes(2**15), in_bytes(2**31 - 1), in_bytes(2**27 + 2**26)
     ('512 B', '32 KiB', '2 GiB', '192 MiB')

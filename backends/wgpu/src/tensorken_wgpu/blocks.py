@@ -1,7 +1,8 @@
-"""Blocks: kernels of products of matrices, each workgroup of which brings what its tiles share into its own memory.
+"""Blocks: kernels of matrix products whose workgroups share what their tiles read in workgroup memory.
 
-A block of the result is the tiles of a workgroup.  For some elements of the sum at a time, the workgroup's invocations
-together read the rows and columns of the block, each element once; then each adds what its own tile needs of them.
+A block of the result consists of the tiles of a workgroup.  For some elements of the sum at a time, the workgroup
+reads the rows and columns of the block, each element once; then each invocation adds the products that its tile
+needs.
 """
 
 from __future__ import annotations
@@ -10,28 +11,28 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tensorken_wgpu.places import Place, variable
-from tensorken_wgpu.templates import whole
+from tensorken_wgpu.index_expressions import IndexExpression, variable
+from tensorken_wgpu.templates import integer
 from tensorken_wgpu.tiles import Tile, TileKernel
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable
-    from tensorken_wgpu.kernels import Cluster
+    from tensorken_wgpu.kernels import FusionGroup
     from tensorken_wgpu.target import Target
     from tensorken_wgpu.vectors import Vector
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What a workgroup computes.
+    """The part of the result that a workgroup computes.
 
     Attributes:
-        rows: of the result, for each invocation.
-        columns: the same, a multiple of 4.
-        down: how many tiles lie below each other.
-        across: how many tiles lie side by side.
-        depth: how many elements of the sum are shared at a time; so many rows, and columns, are a multiple of four
-            times the invocations.
+        rows: of an invocation's tile.
+        columns: of an invocation's tile, a multiple of 4.
+        down: how many tiles are below each other.
+        across: how many tiles are side by side.
+        depth: how many elements of the sum are shared at a time; this many rows, and columns, are a multiple of
+            four times the invocations.
     """
 
     rows: int
@@ -45,66 +46,67 @@ class Block:
         return f"block {sides} of {self.rows}x{self.columns}, {self.depth} deep"
 
     @property
-    def together(self) -> int:
-        """How many invocations there are."""
+    def workgroup_size(self) -> int:
+        """The number of invocations."""
         return self.down * self.across
 
     @property
     def tile(self) -> Tile:
-        """That of an invocation."""
-        return Tile(self.rows, self.columns, self.together)
+        """The tile of an invocation."""
+        return Tile(self.rows, self.columns, self.workgroup_size)
 
     @property
     def sides(self) -> dict[str, int]:
-        """How many rows and columns the block has."""
+        """The rows and columns of the block."""
         return {"rows": self.rows * self.down, "columns": self.columns * self.across}
 
 
 class BlockKernel(TileKernel):
-    """Writes the kernel of a cluster of which one value is a contraction, with what is read shared by workgroups.
+    """Writes the kernel of a fusion group with one contraction, whose workgroups share what they read.
 
     Args:
-        cluster: what to compute.
-        makers: for each value that is computed the equation that does that.
-        kept: the values that lie in memory.
-        block: what a workgroup has.
-        target: where it is to run.
-        between: what the results are written to if the sum is divided into parts; nothing else is computed then.
-        parts: how many there are, each for other workgroups.
-        vectors: as what values are read and written, of those that are so several at a time.
+        group: to compute.
+        producers: for each computed value its equation.
+        kept: the values in memory.
+        block: of a workgroup.
+        target: the device.
+        partials: the value that partial sums are written to if the sum is divided into parts; then nothing else is
+            computed.
+        parts: how many parts, each for other workgroups.
+        vectors: the vectors in which values are read and written.
     """
 
     def __init__(
         self,
-        cluster: Cluster,
-        makers: Mapping[Variable, Equation],
+        group: FusionGroup,
+        producers: Mapping[Variable, Equation],
         kept: Collection[Variable],
         block: Block,
         target: Target,
-        between: Variable | None = None,
+        partials: Variable | None = None,
         parts: int = 1,
         vectors: Mapping[Variable, Vector] | None = None,
     ) -> None:
-        super().__init__(cluster, makers, kept, block.tile, target, between, parts, vectors)
+        super().__init__(group, producers, kept, block.tile, target, partials, parts, vectors)
         self.block = block
-        self.apart = 4 * block.across  # neighbours then read and write neighbouring vectors
-        kind = self.accumulator.type
+        self.column_step = 4 * block.across  # neighbouring invocations read and write neighbouring vectors
+        element_type = self.accumulator.type
         self.shared = [
-            f"var<workgroup> {name}: array<{kind}, {side * block.depth}>;"
+            f"var<workgroup> {name}: array<{element_type}, {side * block.depth}>;"
             for name, side in zip(_SHARED, block.sides.values(), strict=True)
         ]
 
-    def _length(self, role: str) -> int:
-        return self.block.sides[role]
+    def _length(self, dimension: str) -> int:
+        return self.block.sides[dimension]
 
     def _workgroups(self) -> int:
         return self._count()
 
-    def _start(self) -> dict[str, Place]:
+    def _start(self) -> dict[str, IndexExpression]:
         writer, count, block = self.writer, self._count(), self.block
         writer.line("let q = w.x + w.y * n.x;")
-        writer.line(f"if (q >= {whole(count)}) {{ return; }}")
-        self.corner = self._begun(variable("q", count))
+        writer.line(f"if (q >= {integer(count)}) {{ return; }}")
+        self.corner = self._tile_start(variable("q", count))
         writer.line(f"let down = l / {block.across}u;")
         writer.line(f"let across = l % {block.across}u;")
         rows = self.corner["rows"] + variable("down", block.down).times(block.rows)
@@ -113,52 +115,54 @@ class BlockKernel(TileKernel):
 
     # ---- the sum -------------------------------------------------------------------------------------------
 
-    def _sum(self, places: Mapping[str, Place]) -> None:
+    def _sum(self, indices: Mapping[str, IndexExpression]) -> None:
         writer, depth = self.writer, self.block.depth
-        with self._turns(-(-self.product.size("inner") // depth)) as turn:
+        with self._iterations(-(-self.product.size("inner") // depth)) as iteration:
             for operand in (0, 1):
-                self._share(operand, turn.times(depth))
+                self._share(operand, iteration.times(depth))
             writer.line("workgroupBarrier();")
             for k in range(depth):
                 self._step(k)
             writer.line("workgroupBarrier();")
 
-    def _share(self, operand: int, begin: Place) -> None:
-        """Bring the elements of an operand that the block needs into the workgroup's memory, four by four."""
-        writer, role = self.writer, _SIDES[operand]
-        side, depth, together = self.block.sides[role], self.block.depth, self.block.together
+    def _share(self, operand: int, begin: IndexExpression) -> None:
+        """Copy the elements of an operand that the block needs into workgroup memory, four per invocation."""
+        writer, dimension = self.writer, _SIDES[operand]
+        side, depth, workgroup_size = self.block.sides[dimension], self.block.depth, self.block.workgroup_size
         neighbours = self.product.last(operand)
-        for turn in range(side * depth // 4 // together):
-            number = variable("l", together).plus(turn * together)
+        for iteration in range(side * depth // 4 // workgroup_size):
+            number = variable("l", workgroup_size).plus(iteration * workgroup_size)
             if neighbours == "inner":
-                line, first = number.divided(depth // 4, writer.place)
+                line, first = number.divided(depth // 4, writer.index)
                 elements = [(line, first.times(4).plus(e)) for e in range(4)]
             else:
-                step, first = number.divided(side // 4, writer.place)
+                step, first = number.divided(side // 4, writer.index)
                 elements = [(first.times(4).plus(e), step) for e in range(4)]
             for line, step in elements:
-                value = self._element(operand, role, line, begin + step)
+                value = self._element(operand, dimension, line, begin + step)
                 writer.line(f"{_SHARED[operand]}[{step.times(side) + line}] = {value};")
 
-    def _element(self, operand: int, role: str, line: Place, inner: Place) -> str:
+    def _element(self, operand: int, dimension: str, line: IndexExpression, inner: IndexExpression) -> str:
         """An element of an operand; 0 after the end of the sum."""
         size = self.product.size("inner")
-        places = {"batch": self.corner["batch"], role: self.corner[role] + line}
+        indices = {"batch": self.corner["batch"], dimension: self.corner[dimension] + line}
         if size % self.block.depth == 0:
-            return self.product.element(self.writer, operand, {**places, "inner": inner})
+            return self.product.element(self.writer, operand, {**indices, "inner": inner})
         step = 4 if size % 4 == 0 and all([f % 4 == 0 for f in inner.terms.values()]) else 1
         rest = inner.constant % step
-        near = self.writer.place(f"min({inner.over(step)}, {whole(size // step - 1)})", size // step)
-        value = self.product.element(self.writer, operand, {**places, "inner": near.times(step).plus(rest)})
-        return f"select({self.accumulator.type}(0), {value}, {inner.over(step)} < {whole(size // step)})"
+        clamped = self.writer.index(f"min({inner.over(step)}, {integer(size // step - 1)})", size // step)
+        value = self.product.element(
+            self.writer, operand, {**indices, "inner": clamped.times(step).plus(rest)}
+        )
+        return f"select({self.accumulator.type}(0), {value}, {inner.over(step)} < {integer(size // step)})"
 
     def _step(self, k: int) -> None:
-        """Add the products of one element of the sum of those that are shared."""
+        """Add the products of one element of the sum in workgroup memory."""
         left, right = _SHARED
         rows, columns = [k * side for side in self.block.sides.values()]
         vectors = []
         for j in range(self._vectors):
-            first = columns + j * self.apart
+            first = columns + j * self.column_step
             vector = self._vector([f"{right}[across * 4u + {first + c}u]" for c in range(4)])
             vectors.append(self.writer.named((k, "columns", j), vector))
         for i in range(self.tile.rows):

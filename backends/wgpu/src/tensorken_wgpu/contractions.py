@@ -1,4 +1,4 @@
-"""Contractions: which kernels compute a product of matrices, and what is computed from it."""
+"""Contractions: which kernels compute a matrix product and the values computed from it."""
 
 from __future__ import annotations
 
@@ -10,92 +10,107 @@ from typing import TYPE_CHECKING, Any
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_wgpu.blocks import Block, BlockKernel
 from tensorken_wgpu.dtypes import size_of
-from tensorken_wgpu.folds import Rows
 from tensorken_wgpu.kernels import (
     Choice,
-    Cluster,
     Division,
+    FusionGroup,
     Kernel,
+    group_of_parts,
     kernels_of,
-    of_parts,
+    row_kernel,
     with_vectors,
-    written,
 )
 from tensorken_wgpu.products import Product, product_of
-from tensorken_wgpu.single import Value
-from tensorken_wgpu.tiles import LOOPED, STEP, Tile, TileKernel
+from tensorken_wgpu.reductions import Rows
+from tensorken_wgpu.single_op import Value
+from tensorken_wgpu.tiles import MAX_LOOPED, STEP, Tile, TileKernel
 from tensorken_wgpu.wgsl import sums
-from tensorken_wgpu.writer import FOLDS, NotHere
+from tensorken_wgpu.writer import REDUCTIONS, NotComputedHere
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable
     from tensorken_wgpu.target import Target
     from tensorken_wgpu.vectors import Vector
 
-MOST = 2**14
-"""How often an invocation goes through its loop at most: Mesa's driver in software ends loops after 65 535 turns."""
+MAX_ITERATIONS = 2**14
+"""The most iterations of an invocation: Mesa's software driver ends loops after 65 535 iterations."""
 
-SMALLEST = 2**15
-"""How many products there must be that tiles pay."""
+MIN_WORK = 2**15
+"""The fewest multiplications for which tiles are faster than rows."""
 
-SOFTWARE = ((2**27, 16), (2**20, 8), (0, 4))
-"""From how many products on an invocation has how many rows and columns where a CPU plays the GPU.
+SOFTWARE_SIDES = ((2**27, 16), (2**20, 8), (0, 4))
+"""In software: from how many multiplications on an invocation computes this many rows and columns.
 
-Larger tiles read less, and reading is what takes long there; but the driver takes 0.1, 0.3 and 1.5 s to compile them.
+Larger tiles read less, and reads dominate there; but the driver takes 0.1, 0.3 and 1.5 s to compile them.
 """
 
-HARDWARE: tuple[Tile | Block, ...] = (
+GPU_TILES: tuple[Tile | Block, ...] = (
     Block(8, 8, 16, 16, 8),
     Block(8, 8, 8, 8, 8),
     Block(4, 4, 16, 16, 16),
     Tile(8, 8, 64),
     Tile(4, 4, 64),
 )
-"""What may be best on a GPU, from what suits the largest results to what suits the smallest."""
+"""The candidates on a GPU, from those for the largest results to those for the smallest."""
 
 
 def kernels(
-    cluster: Cluster, makers: Mapping[Variable, Equation], kept: Collection[Variable], target: Target
+    group: FusionGroup, producers: Mapping[Variable, Equation], kept: Collection[Variable], target: Target
 ) -> list[Kernel] | None:
-    """What computes a cluster of which one value is a contraction, if tiles are better than rows; else None."""
-    folds = [v for v in cluster.values if makers[v].op.name in FOLDS]
-    if len(folds) != 1 or not all(map(cluster.is_outer, cluster.values)):
+    """The kernels of a fusion group with one contraction, if tiles are better than rows; else None."""
+    reductions = [v for v in group.values if producers[v].op.name in REDUCTIONS]
+    if len(reductions) != 1 or not all(map(group.is_outer, group.values)):
         return None
-    (fold,) = folds
-    equation = makers[fold]
+    (reduction,) = reductions
+    equation = producers[reduction]
     if equation.op.name != "fused_multiply_add":
         return None
     product = product_of(equation)
-    if min([product.size(role) for role in ("rows", "columns", "inner")]) < 4 or work_of(product) < SMALLEST:
+    if (
+        min([product.size(dimension) for dimension in ("rows", "columns", "inner")]) < 4
+        or work_of(product) < MIN_WORK
+    ):
         return None
     tiles = tiles_of(product, target)
     try:
         if (parts := parts_of(product, tiles[0], target)) > 1:
-            between: Any = Value((parts * cluster.rows.count,), DTYPES[sums(fold.dtype.name).dtype])
-            alone = replace(cluster, values=(fold,), written=(fold,))
+            partials: Any = Value((parts * group.rows.count,), DTYPES[sums(reduction.dtype.name).dtype])
+            alone = replace(group, values=(reduction,), written=(reduction,))
             return [
-                _written(alone, makers, kept, tiles[0], target, between, parts),
-                written(of_parts(cluster, parts), makers, kept, Division(1, 1), target, {fold: between}),
+                _tile_kernel(alone, producers, kept, tiles[0], target, partials, parts),
+                row_kernel(
+                    group_of_parts(group, parts),
+                    producers,
+                    kept,
+                    Division(1, 1),
+                    target,
+                    {reduction: partials},
+                ),
             ]
-        if len(cluster.values) > 1 and tiles[0].rows * tiles[0].columns > LOOPED:
-            return _apart(cluster, fold, makers, kept, tiles[0], target)
-        found = {str(tile): _written(cluster, makers, kept, tile, target) for tile in tiles}
-    except NotHere:
+        if len(group.values) > 1 and tiles[0].rows * tiles[0].columns > MAX_LOOPED:
+            return _contraction_and_rest(group, reduction, producers, kept, tiles[0], target)
+        found = {str(tile): _tile_kernel(group, producers, kept, tile, target) for tile in tiles}
+    except NotComputedHere:
         return None
-    likeliest = next(iter(found.values()))
-    if len(found) == 1 or any([len(target.windows(size_of(v))) > 1 for v in _bound(likeliest)]):
-        return [likeliest]
-    return [replace(likeliest, choice=Choice(_alike(product, fold), found))]
+    first = next(iter(found.values()))
+    if len(found) == 1 or any([len(target.windows(size_of(v))) > 1 for v in _bound(first)]):
+        return [first]
+    return [replace(first, choice=Choice(_tuning_key(product, reduction), found))]
 
 
-def _alike(product: Product, fold: Variable) -> str:
-    """What products have in common for which the same tile is taken to be the fastest."""
+def _tuning_key(product: Product, reduction: Variable) -> str:
+    """The key of products for which the same tile is assumed to be the fastest."""
     sizes = [
-        f"{role} {1 << product.size(role).bit_length() - 1}" for role in ("batch", "rows", "inner", "columns")
+        f"{dimension} {1 << product.size(dimension).bit_length() - 1}"
+        for dimension in ("batch", "rows", "inner", "columns")
     ]
     layout = [f"along {product.last(operand)}" for operand in (0, 1)]
-    vectors = [f"fours of {role}" for role in ("rows", "inner", "columns") if product.size(role) % 4 == 0]
-    return ", ".join([fold.dtype.name, *sizes, *layout, *vectors])
+    vectors = [
+        f"fours of {dimension}"
+        for dimension in ("rows", "inner", "columns")
+        if product.size(dimension) % 4 == 0
+    ]
+    return ", ".join([reduction.dtype.name, *sizes, *layout, *vectors])
 
 
 def _bound(kernel: Kernel) -> tuple[Variable, ...]:
@@ -103,81 +118,83 @@ def _bound(kernel: Kernel) -> tuple[Variable, ...]:
 
 
 def work_of(product: Product) -> int:
-    """How many numbers are multiplied."""
+    """The number of multiplications."""
     return prod([axis.size for axis in product.axes])
 
 
 def tiles_of(product: Product, target: Target) -> list[Tile | Block]:
-    """The tiles among which the best one is, the likeliest first."""
+    """The candidate tiles, the likely fastest first."""
     rows, columns = product.size("rows"), product.size("columns")
-    if target.in_software:
-        most = next(size for least, size in SOFTWARE if work_of(product) >= least)
+    if target.is_software:
+        most = next(size for least, size in SOFTWARE_SIDES if work_of(product) >= least)
         return [Tile(_side(rows, most), _side(columns, most), 8)]
-    possible = [tile for tile in HARDWARE if _fits(tile, product)]
-    busy = [tile for tile in possible if invocations(product, tile) >= target.enough]
-    return [*busy, *[tile for tile in reversed(possible) if tile not in busy]]
+    possible = [tile for tile in GPU_TILES if _fits(tile, product)]
+    busy_tiles = [tile for tile in possible if invocations(product, tile) >= target.busy_invocations]
+    return [*busy_tiles, *[tile for tile in reversed(possible) if tile not in busy_tiles]]
 
 
 def _side(size: int, most: int) -> int:
-    """The rows of a tile, or the columns: as many as there may be without computing much twice at the edge."""
+    """The rows or columns of a tile: the most that do not compute much twice at the edge."""
     return next((n for n in (16, 8) if n <= min(most, size) and -(-size // n) * n * 4 <= size * 5), 4)
 
 
 def _fits(tile: Tile | Block, product: Product) -> bool:
-    """Whether one lies within the result, as it must: at the edge it is moved back."""
+    """Whether a tile fits in the result, as it must: at the edge it is moved back."""
     rows, columns = _sides(tile)
     return rows <= product.size("rows") and columns <= product.size("columns")
 
 
 def _sides(tile: Tile | Block) -> tuple[int, int]:
-    """How many rows and columns one has that cannot be divided."""
+    """The rows and columns that cannot be divided."""
     return (
         (tile.rows, tile.columns) if isinstance(tile, Tile) else (tile.sides["rows"], tile.sides["columns"])
     )
 
 
 def invocations(product: Product, tile: Tile | Block) -> int:
-    """How many invocations there are."""
+    """The number of invocations."""
     rows, columns = _sides(tile)
     count = product.size("batch") * -(-product.size("rows") // rows) * -(-product.size("columns") // columns)
-    return count if isinstance(tile, Tile) else count * tile.together
+    return count if isinstance(tile, Tile) else count * tile.workgroup_size
 
 
 def parts_of(product: Product, tile: Tile | Block, target: Target) -> int:
-    """How many parts the sum is divided into: more than one if tiles are few, or loops would be too long."""
-    turns = -(-product.size("inner") // STEP)
-    busy = 64 if target.in_software else target.enough // 8  # a tile is far more work than a row
-    few = min(busy // invocations(product, tile), turns // 64)
-    return max(few if few >= 2 else 1, -(-turns // MOST))
+    """In how many parts the sum is divided: more than one if there are few tiles, or loops would be too long."""
+    iterations = -(-product.size("inner") // STEP)
+    busy_tiles = (
+        64 if target.is_software else target.busy_invocations // 8
+    )  # a tile is much more work than a row
+    parts = min(busy_tiles // invocations(product, tile), iterations // 64)
+    return max(parts if parts >= 2 else 1, -(-iterations // MAX_ITERATIONS))
 
 
-def _apart(
-    cluster: Cluster,
-    fold: Variable,
-    makers: Mapping[Variable, Equation],
+def _contraction_and_rest(
+    group: FusionGroup,
+    reduction: Variable,
+    producers: Mapping[Variable, Equation],
     kept: Collection[Variable],
     tile: Tile | Block,
     target: Target,
 ) -> list[Kernel]:
-    """Two kernels: the contraction, and what is computed from it."""
-    others = tuple([v for v in cluster.values if v is not fold])
-    alone = replace(cluster, values=(fold,), written=(fold,))
+    """Two kernels: the contraction, and the values computed from it."""
+    others = tuple([v for v in group.values if v is not reduction])
+    alone = replace(group, values=(reduction,), written=(reduction,))
     rest = replace(
-        cluster,
-        rows=Rows((cluster.rows.count,), ()),
+        group,
+        rows=Rows((group.rows.count,), ()),
         values=others,
-        written=tuple([v for v in cluster.written if v is not fold]),
+        written=tuple([v for v in group.written if v is not reduction]),
     )
-    return [_written(alone, makers, kept, tile, target), *kernels_of(rest, makers, kept, target)]
+    return [_tile_kernel(alone, producers, kept, tile, target), *kernels_of(rest, producers, kept, target)]
 
 
-def _written(
-    cluster: Cluster,
-    makers: Mapping[Variable, Equation],
+def _tile_kernel(
+    group: FusionGroup,
+    producers: Mapping[Variable, Equation],
     kept: Collection[Variable],
     tile: Tile | Block,
     target: Target,
-    between: Variable | None = None,
+    partials: Variable | None = None,
     parts: int = 1,
 ) -> Kernel:
     """The kernel, with all vectors of four that are possible.
@@ -185,13 +202,13 @@ def _written(
     Raises:
         ValueError: if the tile is larger than the result.
     """
-    (product,) = [product_of(makers[v]) for v in cluster.values if makers[v].op.name in FOLDS]
+    (product,) = [product_of(producers[v]) for v in group.values if producers[v].op.name in REDUCTIONS]
     if not _fits(tile, product):
         raise ValueError(f"{tile} is larger than {product.size('rows')} rows of {product.size('columns')}")
 
-    def writing(vectors: Mapping[Variable, Vector]) -> TileKernel:
+    def make_writer(vectors: Mapping[Variable, Vector]) -> TileKernel:
         if isinstance(tile, Block):
-            return BlockKernel(cluster, makers, kept, tile, target, between, parts, vectors)
-        return TileKernel(cluster, makers, kept, tile, target, between, parts, vectors)
+            return BlockKernel(group, producers, kept, tile, target, partials, parts, vectors)
+        return TileKernel(group, producers, kept, tile, target, partials, parts, vectors)
 
-    return with_vectors(writing, [v for v in (*kept, *cluster.values, between) if v is not None])
+    return with_vectors(make_writer, [v for v in (*kept, *group.values, partials) if v is not None])

@@ -1,7 +1,7 @@
-"""Copies: ops that move elements and whose result is one of the device's copies of bytes, or none at all.
+"""Copies: movement ops whose result is a copy of contiguous bytes, or no copy at all.
 
-No kernel is planned or bound for them, so it costs the same wherever the elements lie: a loop that takes one slice
-after the other would have a new kernel for each.
+They need no kernel, so they cost the same at any offset: a loop over slices would otherwise have a new kernel for
+each.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from tensorken_wgpu.device import Device
 from tensorken_wgpu.dtypes import size_of
 from tensorken_wgpu.programs import Array
 
-ALIGNED = 4
-"""A copy begins at a multiple of so many bytes, and has so many times some."""
+ALIGNMENT = 4
+"""Offsets and sizes of copies are multiples of this many bytes."""
 
 
-class Computes(Protocol):
-    """What has a device, and computes there what no copy is enough for."""
+class DeviceInterpreter(Protocol):
+    """An interpreter with a device."""
 
     @property
     def device(self) -> Device:
-        """The one that there is now."""
+        """The current device."""
         ...
 
     def interpret(self, op: Op, operands: Sequence[Array], params: tuple[Any, ...]) -> Any:
@@ -33,8 +33,10 @@ class Computes(Protocol):
         ...
 
 
-def copied(op: str, backend: Computes, operands: Sequence[Array], params: tuple[Any, ...]) -> Array | None:
-    """The result of an op, if it is one that needs no kernel of its own here; else None.
+def run_as_copy(
+    op: str, backend: DeviceInterpreter, operands: Sequence[Array], params: tuple[Any, ...]
+) -> Array | None:
+    """The result of an op that needs no kernel for these operands, else None.
 
     Raises:
         BackendError: if the device is lost, or has no memory left.
@@ -43,16 +45,18 @@ def copied(op: str, backend: Computes, operands: Sequence[Array], params: tuple[
     return None if copy is None else copy(backend, operands, *params)
 
 
-def _reshaped(backend: Computes, operands: Sequence[Array], shape: tuple[int, ...]) -> Array:
+def _reshaped(backend: DeviceInterpreter, operands: Sequence[Array], shape: tuple[int, ...]) -> Array:
     (x,) = operands
     return Array(shape, x.dtype, x.memory)
 
 
-def _cropped(backend: Computes, operands: Sequence[Array], limits: Sequence[tuple[int, int]]) -> Array | None:
-    """Elements that lie side by side: before the last axis that is cut, the result has one element along each.
+def _cropped(
+    backend: DeviceInterpreter, operands: Sequence[Array], limits: Sequence[tuple[int, int]]
+) -> Array | None:
+    """A crop of adjacent elements: before the last axis that is cropped, the result has size 1.
 
-    Where they begin at no multiple of 4 bytes, the element before them comes too, and one kernel for all such places
-    leaves it out.
+    If they do not start at a multiple of 4 bytes, the element before them is copied too, and a kernel, the same for
+    all such offsets, drops it.
     """
     (x,) = operands
     shape = tuple([end - start for start, end in limits])
@@ -63,47 +67,47 @@ def _cropped(backend: Computes, operands: Sequence[Array], limits: Sequence[tupl
     for (start, _), n in zip(limits, x.shape, strict=True):
         begin = begin * n + start
     begin *= size_of(x) // prod(x.shape)
-    besides = begin % ALIGNED  # 2 bytes, of float16
-    if besides == begin != 0:
+    surplus = begin % ALIGNMENT  # 2 bytes for float16
+    if surplus == begin != 0:
         return None
     count = prod(shape)
-    wide = Array(shape if not besides else (count + 1,), x.dtype, None)
+    wide = Array(shape if not surplus else (count + 1,), x.dtype, None)
     size = size_of(wide)
     wide.memory = backend.device.allocate(size)
-    backend.device.copy([(x.memory, begin - besides, wide.memory, 0, _whole(size))])
-    if not besides:
+    backend.device.copy([(x.memory, begin - surplus, wide.memory, 0, _rounded_up(size))])
+    if not surplus:
         return wide
     rest: Array = backend.interpret(OPS["crop"], [wide], (((1, count + 1),),))
     return Array(shape, x.dtype, rest.memory)
 
 
-def _joined(backend: Computes, operands: Sequence[Array], axis: int) -> Array | None:
-    """Pieces one behind the other in memory: before the axis there is one element along each."""
+def _concatenated(backend: DeviceInterpreter, operands: Sequence[Array], axis: int) -> Array | None:
+    """Concatenated operands that are contiguous in the result: before the axis it has size 1."""
     first = operands[0]
     shape = (*first.shape[:axis], sum([x.shape[axis] for x in operands]), *first.shape[axis + 1 :])
     pieces = [x for x in operands if x.memory is not None]
-    places = [0, *accumulate([size_of(x) for x in pieces])]
-    total = places.pop()
-    if not total or prod(shape[:axis]) != 1 or any([place % ALIGNED for place in places]):
+    offsets = [0, *accumulate([size_of(x) for x in pieces])]
+    total = offsets.pop()
+    if not total or prod(shape[:axis]) != 1 or any([offset % ALIGNMENT for offset in offsets]):
         return None
     memory = backend.device.allocate(total)
     backend.device.copy(
         [
-            (x.memory, 0, memory, place, _whole(size_of(x)))
-            for x, place in zip(pieces, places, strict=True)
+            (x.memory, 0, memory, offset, _rounded_up(size_of(x)))
+            for x, offset in zip(pieces, offsets, strict=True)
             if x.memory
         ]
     )
     return Array(shape, first.dtype, memory)
 
 
-def _whole(size: int) -> int:
-    """So many bytes, or some more, which are there: blocks end at multiples of 4, and what follows is copied later."""
-    return size + -size % ALIGNED
+def _rounded_up(size: int) -> int:
+    """This many bytes, rounded up: blocks end at multiples of 4, and the bytes that follow are copied later."""
+    return size + -size % ALIGNMENT
 
 
 _COPIES: Mapping[str, Callable[..., Array | None]] = {
     "reshape": _reshaped,
     "crop": _cropped,
-    "concatenate": _joined,
+    "concatenate": _concatenated,
 }

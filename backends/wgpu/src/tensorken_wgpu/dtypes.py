@@ -1,4 +1,4 @@
-"""DTypes: which ones a device has, and how their elements lie in its memory."""
+"""DTypes: those that a device supports, and their elements in memory."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tensorken_core.language.shapes import Shape
 
 
 class Value(Protocol):
-    """What has a shape and a dtype: a variable of a program, an array."""
+    """Has a shape and a dtype: a variable of a program, an array."""
 
     @property
     def shape(self) -> Shape:
-        """How many elements there are along each axis."""
+        """The size along each axis."""
 
     @property
     def dtype(self) -> DType:
-        """Of the elements."""
+        """The dtype of the elements."""
 
 
 FORMATS = {"bool": "I", "int32": "i", "int64": "q", "float16": "e", "float32": "f", "float64": "d"}
@@ -38,21 +38,21 @@ _NEEDED: dict[str, frozenset[str]] = {
     "float32": frozenset(),
     "float64": frozenset({"shader-f64", "shader-int64"}),  # the latter for its bits
 }
-WISHED = frozenset().union(*_NEEDED.values())
+FEATURES = frozenset().union(*_NEEDED.values())
 """The features that a device should be opened with, if its adapter has them."""
 
-_TRUTH = bytes([0, *[1] * 255])  # for each byte that of a bool
+_TRUTH = bytes([0, *[1] * 255])  # translates bytes to those of bools
 
 
 def size_of(value: Value) -> int:
-    """Bytes of a value in memory."""
+    """The bytes of a value in memory."""
     return prod(value.shape) * SIZES[value.dtype.name]
 
 
-def declared(features: Iterable[str]) -> tuple[str, ...]:
-    """The names of the dtypes that a device has which was opened with these features.
+def supported_dtypes(features: Iterable[str]) -> tuple[str, ...]:
+    """The names of the dtypes of a device with these features.
 
-    >>> declared({"shader-f16"})
+    >>> supported_dtypes({"shader-f16"})
     ('bool', 'int32', 'float16', 'float32')
     """
     return tuple([name for name in DTYPES if _NEEDED[name] <= set(features)])
@@ -69,14 +69,14 @@ def packed(values: Collection[Any], dtype: str) -> bytes:
     if dtype == "float16":
         try:
             return struct.pack(f"<{len(values)}e", *values)
-        except OverflowError:  # one is beyond its range: it becomes infinite
+        except OverflowError:  # a number is out of range and becomes infinite
             near = [round_float(float(v), DTYPES[dtype]) for v in values]
             return struct.pack(f"<{len(near)}e", *near)
     return array.array(FORMATS[dtype], [*values]).tobytes()
 
 
 def widened(flags: bytes) -> bytes:
-    """Elements of bool, each in a byte, as they lie in memory; any byte but 0 is true.
+    """Elements of bool, each in a byte, as elements in memory; any byte but 0 is true.
 
     >>> widened(bytes([0, 1, 2])).hex(" ", 4)
     '00000000 01000000 01000000'
@@ -88,5 +88,5 @@ def widened(flags: bytes) -> bytes:
 
 
 def narrowed(elements: memoryview) -> bytes:
-    """Elements of bool as they lie in memory, each in a byte."""
-    return bytes(elements)[:: SIZES["bool"]]  # a memoryview takes each step by itself
+    """Elements of bool in memory, as one byte each."""
+    return bytes(elements)[:: SIZES["bool"]]  # slicing bytes is faster than slicing a memoryview

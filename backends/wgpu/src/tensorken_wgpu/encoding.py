@@ -1,10 +1,10 @@
-"""Encoding: kernels that wait, and copies between them, written down for the driver, and handed over.
+"""Encoding: pending kernels and copies as commands of the driver, and their submission.
 
-Kernels that no copy comes between are one pass.  There are three calls a kernel, and they are most of what a kernel
-costs the host.  wgpu wraps each of them to look for errors, and makes an array of no offsets, which takes twice the
-time of the call itself; but errors within a pass come when its encoder is finished.  It also makes objects and structs
-for each encoder and what comes of it.  So the driver's own functions are called where wgpu has them where they are
-today, and wgpu looks for errors where one is reported; else wgpu is asked as its documentation says.
+Kernels without a copy between them are one pass.  Each kernel takes three calls, which are most of its cost on the
+host.  wgpu wraps each call to look for errors, and makes an array of no offsets, which takes twice the time of the
+call; but errors within a pass are reported when its encoder is finished.  wgpu also makes objects and structs for
+each encoder and its results.  So the driver's functions are called directly, if wgpu has them in the expected
+places, and wgpu looks for errors where they are reported; else wgpu's documented calls are used.
 """
 
 from __future__ import annotations
@@ -14,53 +14,53 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-Waiting = tuple[Any, Any, tuple[int, int, int]]
-"""A pipeline and a bind group of the driver's, and how many workgroups."""
+Dispatch = tuple[Any, Any, tuple[int, int, int]]
+"""The driver's pipeline and bind group, and the number of workgroups."""
 
 
 class Copy(NamedTuple):
-    """Bytes that come from one buffer to another; where they begin and how many they are is a multiple of 4.
+    """A copy between buffers; offsets and size are multiples of 4.
 
     Attributes:
-        source: a buffer of the driver's.
-        start: where in it.
-        target: another one.
-        place: where in that.
-        size: how many bytes.
+        source: a buffer of the driver.
+        start: the offset in it.
+        target: another buffer.
+        offset: in that.
+        size: in bytes.
     """
 
     source: Any
     start: int
     target: Any
-    place: int
+    offset: int
     size: int
 
 
-Work = Waiting | Copy
-"""What waits to be handed over."""
+Command = Dispatch | Copy
+"""A pending kernel or copy."""
 
 Call = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Direct:
-    """The driver's own functions.
+class DriverFunctions:
+    """The driver's functions.
 
     Attributes:
-        null: of cffi's.
-        create: an encoder; this one and the next three raise what the driver reports.
-        copy: between buffers.
-        finish: an encoder, which gives commands.
-        submit: commands to a queue, which gives a number.
-        begin: a pass.
+        null: of cffi.
+        create: makes an encoder; this function and the next three raise the errors that the driver reports.
+        copy: copies between buffers.
+        finish: finishes an encoder and returns commands.
+        submit: submits commands to a queue and returns the number of the submission.
+        begin: begins a pass.
         set_pipeline: of a pass.
-        set_group: of a pass.
-        dispatch: in a pass.
-        end: a pass.
-        release_pass: and the next two: give back what they are called for.
-        release_encoder: as it says.
-        release_commands: as it says.
-        array: makes one of so many commands.
+        set_group: sets the bind group of a pass.
+        dispatch: dispatches workgroups in a pass.
+        end: ends a pass.
+        release_pass: releases a pass.
+        release_encoder: releases an encoder.
+        release_commands: releases commands.
+        array: makes an array of commands.
     """
 
     null: Any
@@ -79,13 +79,13 @@ class Direct:
     array: Call
 
 
-def _direct() -> Direct | None:
-    """The driver's own functions; None where wgpu does not have them as we know them."""
+def _direct() -> DriverFunctions | None:
+    """The driver's functions; None if wgpu does not have them in the expected places."""
     try:
         from wgpu.backends.wgpu_native import ffi, lib
         from wgpu.backends.wgpu_native._api import libf
 
-        return Direct(
+        return DriverFunctions(
             ffi.NULL,
             libf.wgpuDeviceCreateCommandEncoder,
             libf.wgpuCommandEncoderCopyBufferToBuffer,
@@ -108,36 +108,36 @@ def _direct() -> Direct | None:
 DIRECT = _direct()
 
 
-def encoded(device: Any, waiting: Sequence[Work], direct: Direct | None = DIRECT) -> Any:
-    """Commands of the driver's: kernels and copies, where each sees what those before it have written.
+def encode(device: Any, pending: Sequence[Command], direct: DriverFunctions | None = DIRECT) -> Any:
+    """Commands of the driver: kernels and copies, each of which sees the writes of those before it.
 
     Args:
-        device: the driver's.
-        waiting: the kernels and copies.
+        device: of the driver.
+        pending: the kernels and copies.
 
     Raises:
-        GPUError: if the driver refuses something of it; on a lost device it does.  To submit would end the process.
+        GPUError: if the driver refuses one, as on a lost device, where submitting would end the process.
     """
     if direct is None or not hasattr(device, "_internal"):
-        return _documented(device, waiting)
+        return _encode_documented(device, pending)
     encoder = direct.create(device._internal, direct.null)
     try:
-        for are_copies, together in _runs(waiting):
+        for are_copies, run in _runs(pending):
             if are_copies:
-                for source, start, target, place, size in together:
-                    direct.copy(encoder, source._internal, start, target._internal, place, size)
+                for source, start, target, offset, size in run:
+                    direct.copy(encoder, source._internal, start, target._internal, offset, size)
             else:
-                _encode(encoder, together, direct)
+                _encode_pass(encoder, run, direct)
         return direct.finish(encoder, direct.null)
     finally:
         direct.release_encoder(encoder)
 
 
-def hand_over(queue: Any, commands: Any, direct: Direct | None = DIRECT) -> int | None:
-    """Hand over to a queue of the driver's what has been encoded; by what number to wait for it, if it has one.
+def submit_commands(queue: Any, commands: Any, direct: DriverFunctions | None = DIRECT) -> int | None:
+    """Submit encoded commands to a queue of the driver; the number of the submission, if the driver has one.
 
     Raises:
-        GPUError: if the driver refuses it.
+        GPUError: if the driver refuses them.
     """
     if direct is None or not hasattr(queue, "_internal"):
         queue.submit([commands])
@@ -149,33 +149,33 @@ def hand_over(queue: Any, commands: Any, direct: Direct | None = DIRECT) -> int 
         direct.release_commands(commands)
 
 
-def _runs(waiting: Sequence[Work]) -> Iterator[tuple[bool, Iterator[Any]]]:
-    """What waits, as turns of copies and of kernels; whether each is one of copies."""
-    return groupby(waiting, lambda work: type(work) is Copy)
+def _runs(pending: Sequence[Command]) -> Iterator[tuple[bool, Iterator[Any]]]:
+    """Pending work as runs of copies and of kernels; whether each is a run of copies."""
+    return groupby(pending, lambda command: type(command) is Copy)
 
 
-def _documented(device: Any, waiting: Sequence[Work]) -> Any:
+def _encode_documented(device: Any, pending: Sequence[Command]) -> Any:
     encoder = device.create_command_encoder()
-    for are_copies, together in _runs(waiting):
+    for are_copies, run in _runs(pending):
         if are_copies:
-            for copy in together:
+            for copy in run:
                 encoder.copy_buffer_to_buffer(*copy)
             continue
         compute = encoder.begin_compute_pass()
-        for pipeline, group, groups in together:
+        for pipeline, bind_group, workgroups in run:
             compute.set_pipeline(pipeline)
-            compute.set_bind_group(0, group)
-            compute.dispatch_workgroups(*groups)
+            compute.set_bind_group(0, bind_group)
+            compute.dispatch_workgroups(*workgroups)
         compute.end()
     return encoder.finish()
 
 
-def _encode(encoder: Any, waiting: Iterable[Any], direct: Direct) -> None:
+def _encode_pass(encoder: Any, pending: Iterable[Any], direct: DriverFunctions) -> None:
     set_pipeline, set_group, dispatch = direct.set_pipeline, direct.set_group, direct.dispatch
     null = direct.null
     compute = direct.begin(encoder, null)
     bound = last = None
-    for pipeline, group, (x, y, z) in waiting:
+    for pipeline, group, (x, y, z) in pending:
         if pipeline is not last:
             set_pipeline(compute, pipeline._internal)
             last = pipeline

@@ -1,4 +1,4 @@
-"""Failures: what a driver says when it refuses or cannot go on, in one line, and of which kind it is."""
+"""Failures: the driver's errors in one line, and their kinds."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _BOILERPLATE = re.compile(
     r"Validation Error|Out of Memory|Internal Error|Caused by:|In wgpu\w+", re.IGNORECASE
 )
 _FRAME = re.compile(r"[┌│╭╰=]|\d+ *│")
-_PLACE = re.compile(r"wgsl:(\d+):(\d+)")
+_POSITION = re.compile(r"wgsl:(\d+):(\d+)")
 
 
 class KernelError(BackendError):
-    """The driver, or we before it, refuse a kernel.
+    """The driver, or a check before it, refuses a kernel.
 
     Attributes:
-        reason: why, in a line.
+        reason: in one line.
         text: the kernel, in WGSL.
     """
 
@@ -31,7 +31,7 @@ class KernelError(BackendError):
 
 
 class LostDeviceError(BackendError):
-    """A device is gone, and with it all that lay in its memory."""
+    """A device is lost, with all its memory."""
 
 
 class ExhaustedError(BackendError):
@@ -39,7 +39,7 @@ class ExhaustedError(BackendError):
 
 
 def reason(error: Exception) -> str:
-    """What a driver's error says, without the names of its own functions and its drawings.
+    """The message of a driver's error, without the names of its functions and its drawings.
 
     >>> reason(
     ...     ValueError('''Validation Error
@@ -53,24 +53,24 @@ def reason(error: Exception) -> str:
     ... )
     'parsing error: expected assignment (line 1, column 22)'
     """
-    said: list[str] = []
+    message: list[str] = []
     for line in map(str.strip, str(error).splitlines()):
         if _FRAME.match(line):
             break
         if line and not _BOILERPLATE.fullmatch(line):
-            said.append(line.removeprefix("Shader '' "))
-    place = _PLACE.search(str(error))
-    where = f" (line {place[1]}, column {place[2]})" if place else ""
-    return (": ".join(said) or type(error).__name__) + where
+            message.append(line.removeprefix("Shader '' "))
+    position = _POSITION.search(str(error))
+    where = f" (line {position[1]}, column {position[2]})" if position else ""
+    return (": ".join(message) or type(error).__name__) + where
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether the device is gone: the driver was reset or updated, a kernel ran too long, the card was taken out."""
+    """Whether the device is lost: the driver was reset or updated, a kernel ran too long, or the card was removed."""
     return bool(re.search(r"device (is|was) lost|device ?lost", str(error), re.IGNORECASE))
 
 
 def is_exhausted(error: Exception) -> bool:
-    """Whether there was no memory left."""
+    """Whether no memory was left."""
     exhausted: tuple[Any, ...] = (wgpu.GPUOutOfMemoryError, MemoryError)
     return isinstance(error, exhausted) or bool(
         re.search(r"out of memory|not enough memory|memory left", str(error), re.IGNORECASE)

@@ -1,8 +1,8 @@
-"""Forks: a process that was forked has the memory of its parent's driver, and none of the threads by which it works.
+"""Forked processes: they have the memory of their parent's driver, but none of the threads that it works with.
 
-Whatever is asked of the driver there may wait for ever for one of those threads, and so may what the driver does when
-its objects are released, or the process ends.  So each device says that it cannot be used, nothing of the driver's is
-released, and the process ends without what was to be done at its end when it was forked.
+Any call of the driver may wait for one of those threads for ever, and so may the release of its objects and the end
+of the process.  So each device reports that it cannot be used, no object of the driver is released, and the process
+ends without the exit handlers that were registered when it was forked.
 """
 
 from __future__ import annotations
@@ -15,77 +15,77 @@ from typing import Any, Protocol
 from tensorken_wgpu.failures import LostDeviceError
 
 
-class Parting(Protocol):
-    """What holds objects of the driver's, and is asked for more of them."""
+class Detachable(Protocol):
+    """Holds objects of the driver."""
 
-    def part(self) -> None:
-        """Ask nothing more of the driver, and hold what there is of it."""
+    def detach(self) -> None:
+        """Call the driver no more, and keep its objects."""
 
 
 _adapters: weakref.WeakSet[Any] = weakref.WeakSet()
-_devices: weakref.WeakSet[Parting] = weakref.WeakSet()
-_parted = False  # whether the driver is the parent's
+_devices: weakref.WeakSet[Detachable] = weakref.WeakSet()
+_is_forked = False  # whether the driver is the parent's
 
 
-def found(adapter: Any) -> None:
-    """Note an adapter of the driver's."""
+def register_adapter(adapter: Any) -> None:
+    """Register an adapter of the driver."""
     _adapters.add(adapter)
 
 
-def opened(device: Parting) -> None:
-    """Note a device that has been opened."""
+def register_device(device: Detachable) -> None:
+    """Register an opened device."""
     _devices.add(device)
 
 
-def refusal(name: str) -> LostDeviceError:
-    """What to raise for a device in a process that was forked."""
+def forked_error(name: str) -> LostDeviceError:
+    """The error for a device in a forked process."""
     return LostDeviceError(
-        f"wgpu: {name} cannot be used here, nor what was on it, as this process was forked from one that used it; "
-        "start processes by multiprocessing's `spawn`"
+        f"wgpu: {name} and tensors on it cannot be used here, as this process was forked from one that used it; "
+        "start processes with multiprocessing's `spawn`"
     )
 
 
-def check(name: str) -> None:
-    """Go on only if the driver was not in use when this process was forked.
+def check_not_forked(name: str) -> None:
+    """Check that the driver was not in use when this process was forked.
 
     Raises:
         LostDeviceError: if it was.
     """
-    if _parted:
-        raise refusal(name)
+    if _is_forked:
+        raise forked_error(name)
 
 
-def _part() -> None:
-    """Part from the parent's driver, in the child."""
-    global _parted
+def _detach() -> None:
+    """Detach from the parent's driver, in the child."""
+    global _is_forked
     devices, adapters = [*_devices], [*_adapters]
     if not devices and not adapters:
         return
-    _parted = True
+    _is_forked = True
     for device in devices:
-        device.part()
-    for thing in (*devices, *adapters):
-        _hold_for_ever(thing)
-    _end_at_once()
+        device.detach()
+    for item in (*devices, *adapters):
+        _never_release(item)
+    _skip_exit_handlers()
 
 
-def _hold_for_ever(thing: Any) -> None:
-    """Have nothing of this released, not even where Python ends."""
+def _never_release(item: Any) -> None:
+    """Never release this object, not even when Python ends."""
     python = getattr(ctypes, "pythonapi", None)
-    if python is not None:  # else it is not one that counts references
-        python.Py_IncRef(ctypes.py_object(thing))
+    if python is not None:  # only CPython counts references
+        python.Py_IncRef(ctypes.py_object(item))
 
 
-def _end_at_once() -> None:
-    """Have the process end, once Python has, by what is noted last and so is run first: `_exit`, with its status."""
+def _skip_exit_handlers() -> None:
+    """End the process, once Python has, by an exit handler that is registered last and so runs first: `_exit`."""
     system = ctypes.CDLL(None)
     try:
         on_exit, at_exit, end, flush = system.on_exit, system.__cxa_atexit, system._exit, system.fflush
-    except AttributeError:  # glibc has them
+    except AttributeError:  # not glibc
         return
     on_exit(end, None)
-    at_exit(flush, None, None)  # what is written through C: this comes before
+    at_exit(flush, None, None)  # runs before `_exit`: flush C's streams
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_part)
+    os.register_at_fork(after_in_child=_detach)

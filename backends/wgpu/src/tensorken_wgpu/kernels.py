@@ -1,9 +1,10 @@
-"""Kernels: the WGSL of values that one kernel computes, row by row of an array.
+"""Kernels: the WGSL of a fusion group, as loop nests over the rows of an array.
 
-A row is folded, in stages: each stage is one loop over the row, in which all folds run that need no more than what the
-stages before have found.  Then what has an element for each element of the row is computed in a last loop.  Where an
-element is a row by itself there are no loops.  An invocation has one row, or some neighbours, or shares it with its
-workgroup, whose parts are brought together as a tree; long rows that are few are folded in parts, by two kernels.
+A row is reduced in stages: each stage is one loop over the row, which runs all reductions that depend only on
+earlier stages.  Then the values with one element per element of the row are computed in a last loop.  Where each
+element is its own row there are no loops.  An invocation has one row, or several neighbouring rows, or shares a row
+with its workgroup, whose partial results are combined as a tree.  Few long rows are reduced in parts, by two
+kernels.
 """
 
 from __future__ import annotations
@@ -14,137 +15,140 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tensorken_core.language.dtypes import DTYPES
-from tensorken_wgpu.folds import Fold, Rows, fold_of
 from tensorken_wgpu.functions import needed
-from tensorken_wgpu.places import Place, always, fixed, variable
-from tensorken_wgpu.single import Value
+from tensorken_wgpu.index_expressions import IndexExpression, constant_index, variable, written_variable
+from tensorken_wgpu.reductions import Reduction, Rows, reduction_of
+from tensorken_wgpu.single_op import Value
 from tensorken_wgpu.target import Target
-from tensorken_wgpu.templates import NUMBERS, whole
+from tensorken_wgpu.templates import NUMBERS, integer
 from tensorken_wgpu.vectors import FOUR, Vector, vector_of
-from tensorken_wgpu.writer import FOLDS, Writer
+from tensorken_wgpu.writer import REDUCTIONS, Writer
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable
 
 WORKGROUP = 256
-"""Invocations of a workgroup that do not work together."""
+"""Invocations of a workgroup that share no rows."""
 
-TURNS = 4096
-"""How often one invocation goes through a loop at most.
+MAX_ITERATIONS = 4096
+"""The most iterations of one loop.
 
-Mesa's driver in software ends a kernel's loops, silently, after 65 535 turns in all.
+Mesa's software driver silently ends the loops of a kernel after 65 535 iterations in total.
 """
 
-MANY = 2**14
-"""From how many elements on several are read and written at a time."""
+MIN_VECTORISED = 2**14
+"""From this many elements on vectors are read and written."""
 
-LONG = 64
-"""How many lines a kernel may have that is written for several elements at once."""
+MAX_VECTORISED_LINES = 64
+"""The most lines of a kernel that is written for vectors."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
-    """What computes values.
+    """A kernel.
 
     Attributes:
         template: its text, see `templates`.
-        groups: how many workgroups there are, along three axes.
-        reads: the values that it takes from memory, in the order of its bindings.
-        writes: those that it puts there, whose bindings follow.
-        work: about how many elements it looks at.
-        of: the ops that it is made of, for messages.
-        choice: this one and others that do the same, if the best of them is to be found out on the device.
+        workgroups: their number along three axes.
+        reads: the values read from memory, in the order of the bindings.
+        writes: the values written to memory, whose bindings follow.
+        work: about how many elements it reads.
+        equations: those that it computes, for messages.
+        choice: this kernel and equivalent ones, if the fastest is to be measured on the device.
     """
 
     template: str
-    groups: tuple[int, int, int]
+    workgroups: tuple[int, int, int]
     reads: tuple[Variable, ...]
     writes: tuple[Variable, ...]
     work: int
-    of: tuple[Equation, ...] = ()
+    equations: tuple[Equation, ...] = ()
     choice: Choice | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """Kernels that do the same.
+    """Equivalent kernels.
 
     Attributes:
-        of: for what; the same for all shapes for which the same one is taken to be the fastest.
-        kernels: by name, the likeliest first.
+        key: of the problem; equal for all shapes that are assumed to have the same fastest kernel.
+        kernels: by name, the likely fastest first.
     """
 
-    of: str
+    key: str
     kernels: Mapping[str, Kernel]
 
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """Who does what.
+    """How a row is divided among invocations.
 
     Attributes:
-        together: how many invocations share a row.
-        parts: how many parts a row is folded in, each by such a group.
+        invocations: how many share a row.
+        parts: how many parts a row is reduced in, each by as many invocations.
     """
 
-    together: int
+    invocations: int
     parts: int
 
 
-def division(rows: Rows, target: Target) -> Division:
+def divide_rows(rows: Rows, target: Target) -> Division:
     """How rows are divided among invocations."""
     if not rows.axes:
         return Division(1, 1)
     count, length = rows.count, rows.length
-    together = 1
-    if target.in_software:
-        alone = count >= 256 and length <= TURNS
+    invocations = 1
+    if target.is_software:
+        single = count >= 256 and length <= MAX_ITERATIONS
     else:
-        alone = count >= target.enough and length <= 256
-    if rows.along_the_last and length >= 64 and not alone:
-        together = 64 if length < 1024 else 256
-    parts = _parts(rows, together, target)
-    if parts > 1 and target.in_software:
-        together, parts = 1, _parts(rows, 1, target)  # where workgroups share, all loops are slow there
-    return Division(together, parts)
+        single = count >= target.busy_invocations and length <= 256
+    if rows.along_the_last and length >= 64 and not single:
+        invocations = 64 if length < 1024 else 256
+    parts = _parts(rows, invocations, target)
+    if parts > 1 and target.is_software:
+        invocations, parts = (
+            1,
+            _parts(rows, 1, target),
+        )  # in software, loops are slow in workgroups that share rows
+    return Division(invocations, parts)
 
 
-def _parts(rows: Rows, together: int, target: Target) -> int:
-    """In how many parts rows are folded that so many invocations share."""
-    turns = -(-rows.length // together)
-    few = min(target.enough // max(rows.count * together, 1), turns // 64)
-    return max(few if few >= 4 else 1, -(-turns // TURNS))
+def _parts(rows: Rows, invocations: int, target: Target) -> int:
+    """In how many parts rows are reduced that this many invocations share."""
+    iterations = -(-rows.length // invocations)
+    parts = min(target.busy_invocations // max(rows.count * invocations, 1), iterations // 64)
+    return max(parts if parts >= 4 else 1, -(-iterations // MAX_ITERATIONS))
 
 
-def division_of_parts(parts: int, count: int, target: Target) -> Division:
-    """How rows are divided when each part has been folded: by one invocation a row, or by several of few long ones."""
-    return Division(64 if parts >= 64 and count * 64 <= target.enough else 1, 1)
+def divide_parts(parts: int, count: int, target: Target) -> Division:
+    """How the partial results of rows are reduced: one invocation per row, or several for few long rows."""
+    return Division(64 if parts >= 64 and count * 64 <= target.busy_invocations else 1, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draft:
-    """A kernel of a cluster, whose elements are read and written one by one.
+    """The kernel of a fusion group without vectors.
 
     Attributes:
-        how: its rows are divided.
+        division: of its rows.
         kernel: the kernel.
-        lines: those of its text that compute.
+        lines: the lines of its body.
     """
 
-    how: Division
+    division: Division
     kernel: Kernel
     lines: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class FusionGroup:
     """Values that one kernel computes.
 
     Attributes:
-        rows: of which array.
+        rows: of the array that the kernel iterates over.
         values: all of them, in an order in which they can be computed.
         written: those that are needed elsewhere.
-        needs: for each value what lies in memory, or is computed here, that it is computed from.
+        needs: for each value the values in memory, or of this group, from which it is computed.
     """
 
     rows: Rows
@@ -153,322 +157,327 @@ class Cluster:
     needs: Mapping[Variable, frozenset[Variable]]
 
     def is_outer(self, v: Variable) -> bool:
-        """Whether a value has one element for each row."""
+        """Whether a value has one element per row."""
         return prod(v.shape) == self.rows.count
 
 
 def kernels_of(
-    cluster: Cluster,
-    makers: Mapping[Variable, Equation],
+    group: FusionGroup,
+    producers: Mapping[Variable, Equation],
     kept: Collection[Variable],
     target: Target,
     draft: Draft | None = None,
 ) -> list[Kernel]:
-    """What computes a cluster: one kernel, or two if its rows are folded in parts.
+    """The kernels of a fusion group: one, or two if its rows are reduced in parts.
 
     Args:
-        cluster: what to compute.
-        makers: for each value that is computed the equation that does that.
-        kept: the values that lie in memory.
-        target: where.
-        draft: of this cluster, if there is one already.
+        group: to compute.
+        producers: for each computed value its equation.
+        kept: the values in memory.
+        target: the device.
+        draft: of this group, if there is one already.
 
     Raises:
-        NotHere: if one of its values needs another at a point where it is not computed.
+        NotComputedHere: if one of its values needs another at an element that is not computed.
     """
-    how = division(cluster.rows, target)
-    if how.parts == 1:
-        return [written(cluster, makers, kept, how, target, draft=draft)]
-    lanes = how.parts * cluster.rows.count
-    rest = division_of_parts(how.parts, cluster.rows.count, target)
-    folds = [v for v in cluster.values if makers[v].op.name in FOLDS]
-    between: dict[Variable, Any] = {
-        v: Value((lanes,), DTYPES[fold_of(makers[v]).accumulator.dtype]) for v in folds
+    division = divide_rows(group.rows, target)
+    if division.parts == 1:
+        return [row_kernel(group, producers, kept, division, target, draft=draft)]
+    lanes = division.parts * group.rows.count
+    rest = divide_parts(division.parts, group.rows.count, target)
+    reductions = [v for v in group.values if producers[v].op.name in REDUCTIONS]
+    partials: dict[Variable, Any] = {
+        v: Value((lanes,), DTYPES[reduction_of(producers[v]).accumulator.dtype]) for v in reductions
     }
     return [
-        written(cluster, makers, kept, how, target, between),
-        written(of_parts(cluster, how.parts), makers, kept, rest, target, between),
+        row_kernel(group, producers, kept, division, target, partials),
+        row_kernel(group_of_parts(group, division.parts), producers, kept, rest, target, partials),
     ]
 
 
-def of_parts(cluster: Cluster, parts: int) -> Cluster:
-    """The cluster that is left when each part of a row has been folded to one number."""
-    rows = Rows((parts, cluster.rows.count), (0,), cluster)
-    return replace(cluster, rows=rows)
+def group_of_parts(group: FusionGroup, parts: int) -> FusionGroup:
+    """The group that remains when each part of a row has been reduced to one number."""
+    rows = Rows((parts, group.rows.count), (0,), group)
+    return replace(group, rows=rows)
 
 
-def written(
-    cluster: Cluster,
-    makers: Mapping[Variable, Equation],
+def row_kernel(
+    group: FusionGroup,
+    producers: Mapping[Variable, Equation],
     kept: Collection[Variable],
-    how: Division,
+    division: Division,
     target: Target,
-    between: Mapping[Variable, Variable] | None = None,
+    partials: Mapping[Variable, Variable] | None = None,
     draft: Draft | None = None,
 ) -> Kernel:
-    """The kernel of a cluster, with vectors where that is possible and pays."""
-    if draft is None or draft.how != how:
-        draft = RowKernel(cluster, makers, kept, how, target, between).draft()
-    rows = cluster.rows
-    at_once = _at_once(rows, how, draft.lines, target)
-    if at_once == 1:
+    """The kernel of a fusion group, with vectors where possible and useful."""
+    if draft is None or draft.division != division:
+        draft = RowKernel(group, producers, kept, division, target, partials).draft()
+    rows = group.rows
+    vector_sizes = _vector_size(rows, division, draft.lines, target)
+    if vector_sizes == 1:
         return draft.kernel
-    lanes, steps = (1, at_once) if rows.along_the_last else (at_once, 1)
+    lanes, steps = (1, vector_sizes) if rows.along_the_last else (vector_sizes, 1)
     return with_vectors(
-        lambda vectors: RowKernel(cluster, makers, kept, how, target, between, vectors, lanes, steps),
+        lambda vectors: RowKernel(group, producers, kept, division, target, partials, vectors, lanes, steps),
         [*draft.kernel.reads, *draft.kernel.writes],
-        at_once,
+        vector_sizes,
     )
 
 
-def _at_once(rows: Rows, how: Division, lines: Sequence[str], target: Target) -> int:
-    """How many neighbouring elements an invocation computes at once, in a kernel that has these lines for one.
+def _vector_size(rows: Rows, division: Division, lines: Sequence[str], target: Target) -> int:
+    """How many neighbouring elements an invocation computes, in a kernel with these lines for one element.
 
-    For more than four the functions that it calls are counted as well: of long ones a driver makes machine code for a
-    long time, and a processor has too few registers for them.
+    For more than four the functions that the kernel calls are counted too: drivers take long to compile long
+    kernels, and a processor has too few registers for them.
     """
-    neighbours = rows.length if rows.along_the_last else rows.count if how.together == 1 else 1
-    if prod(rows.shape) < MANY:
+    neighbours = rows.length if rows.along_the_last else rows.count if division.invocations == 1 else 1
+    if prod(rows.shape) < MIN_VECTORISED:
         return 1
-    for number in target.at_once:
+    for number in target.vector_sizes:
         text = lines if number == FOUR else [*lines, *needed("\n".join(lines)).splitlines()]
-        if len(text) <= LONG and neighbours % number == 0:
+        if len(text) <= MAX_VECTORISED_LINES and neighbours % number == 0:
             return number
     return 1
 
 
-class Writing(Protocol):
-    """What writes a kernel."""
+class KernelWriter(Protocol):
+    """Writes a kernel."""
 
     writer: Writer
 
     def kernel(self) -> Kernel:
-        """The whole."""
+        """The kernel."""
 
 
 def with_vectors(
-    writing: Callable[[Mapping[Variable, Vector]], Writing], values: Collection[Variable], most: int = FOUR
+    make_writer: Callable[[Mapping[Variable, Vector]], KernelWriter],
+    values: Collection[Variable],
+    most: int = FOUR,
 ) -> Kernel:
-    """A kernel in which values are read and written as the largest vectors, of so many elements at most, that fit."""
+    """A kernel that reads and writes values in the largest vectors, up to this size, that suit its accesses."""
     vectors = {v: vector for v in values if (vector := vector_of(v, most))}
     while True:
-        wide = writing(vectors)
+        wide = make_writer(vectors)
         done = wide.kernel()
-        unfit = wide.writer.unfit & vectors.keys()
-        if not unfit:
+        unaligned = wide.writer.unaligned & vectors.keys()
+        if not unaligned:
             return done
         smaller = {
-            v: vector_of(v, vector.size - 1) if v in unfit else vector for v, vector in vectors.items()
+            v: vector_of(v, vector.size - 1) if v in unaligned else vector for v, vector in vectors.items()
         }
         vectors = {v: vector for v, vector in smaller.items() if vector}
 
 
 class RowKernel:
-    """Writes the kernel of a cluster.
+    """Writes the kernel of a fusion group.
 
     Args:
-        cluster: what to compute.
-        makers: for each value that is computed the equation that does that.
-        kept: the values that lie in memory.
-        how: rows are divided.
-        target: where it is to run.
-        between: for each fold what its parts are written to, or read from if the cluster is that of the parts.
-        vectors: as what values are read and written, of those that are so several at a time.
+        group: to compute.
+        producers: for each computed value its equation.
+        kept: the values in memory.
+        division: of its rows.
+        target: the device.
+        partials: for each reduction the value that its partial results are written to, or read from if the group
+            reduces these.
+        vectors: the vectors in which values are read and written.
         lanes: how many neighbouring rows an invocation has.
-        steps: how many neighbours in a row it takes at once.
+        steps: how many neighbours in a row it computes at once.
     """
 
     def __init__(
         self,
-        cluster: Cluster,
-        makers: Mapping[Variable, Equation],
+        group: FusionGroup,
+        producers: Mapping[Variable, Equation],
         kept: Collection[Variable],
-        how: Division,
+        division: Division,
         target: Target,
-        between: Mapping[Variable, Variable] | None = None,
+        partials: Mapping[Variable, Variable] | None = None,
         vectors: Mapping[Variable, Vector] | None = None,
         lanes: int = 1,
         steps: int = 1,
     ) -> None:
-        self.cluster = cluster
-        self.rows = cluster.rows
-        self.makers = makers
-        self.how = how
-        self.between = between or {}
+        self.group = group
+        self.rows = group.rows
+        self.producers = producers
+        self.division = division
+        self.partials = partials or {}
         self.steps = steps
         self.lanes = lanes
-        known = {*kept, *self.between.values()} if between else kept
-        self.writer = Writer(makers, known, frozenset(cluster.values), vectors, target)
+        known = {*kept, *self.partials.values()} if partials else kept
+        self.writer = Writer(producers, known, frozenset(group.values), vectors, target)
         self.shared: list[str] = []
-        self.folds = [v for v in cluster.values if makers[v].op.name in FOLDS]
+        self.reductions = [v for v in group.values if producers[v].op.name in REDUCTIONS]
         self.depths = self._depths()
 
-    # ---- the whole -----------------------------------------------------------------------------------------
+    # ---- the kernel ----------------------------------------------------------------------------------------
 
     def kernel(self) -> Kernel:
-        """The whole."""
+        """Write the kernel."""
         rows = self._rows()
-        self._at_home(rows, [])
-        self._outer(0, rows)
+        self._set_current(rows, [])
+        self._compute_outer(0, rows)
         for stage in range(1, self.loops):
-            self._stage([v for v in self.folds if self.depths[v] == stage], rows)
-            self._at_home(rows, [])
-            if self.how.parts == 1:
-                self._outer(stage, rows)
-        if self.how.parts > 1:
+            self._stage([v for v in self.reductions if self.depths[v] == stage], rows)
+            self._set_current(rows, [])
+            if self.division.parts == 1:
+                self._compute_outer(stage, rows)
+        if self.division.parts > 1:
             self._store_parts(rows)
         else:
             self._store(rows)
         return self._finished()
 
     def draft(self) -> Draft:
-        """The whole, and what is to be known of it."""
-        return Draft(self.how, self.kernel(), self.writer.lines)
+        """Write the kernel as a draft."""
+        return Draft(self.division, self.kernel(), self.writer.lines)
 
     @property
     def loops(self) -> int:
-        """How many loops it has at most."""
+        """An upper bound of the number of loops."""
         return max(self.depths.values()) + 1
 
-    def can_be_parted(self) -> bool:
-        """Whether rows may be folded in parts: one loop, and nothing for each element."""
-        return self.loops == 2 and all(map(self.cluster.is_outer, self.cluster.values))
+    def can_reduce_in_parts(self) -> bool:
+        """Whether rows may be reduced in parts: there is one loop, and all values have one element per row."""
+        return self.loops == 2 and all(map(self.group.is_outer, self.group.values))
 
-    def _rows(self) -> list[Place]:
-        """The head of the text, and the rows that an invocation has."""
-        how, writer = self.how, self.writer
-        count = self.rows.count * how.parts
-        if how.together > 1:
+    def _rows(self) -> list[IndexExpression]:
+        """Write the head of the body; the rows of an invocation."""
+        division, writer = self.division, self.writer
+        count = self.rows.count * division.parts
+        if division.invocations > 1:
             writer.line("let q = w.x + w.y * n.x;")
-            writer.line(f"if (q >= {whole(count)}) {{ return; }}")
-            where = always("q", count)
+            writer.line(f"if (q >= {integer(count)}) {{ return; }}")
+            index = written_variable("q", count)
         else:
             count //= self.lanes
             writer.line(f"let t = g.x + g.y * n.x * {WORKGROUP}u;")
-            writer.line(f"if (t >= {whole(count)}) {{ return; }}")
-            where = always("t", count)
-        self.part, lane = fixed(0), where
-        if how.parts > 1:
-            self.part, lane = where.divided(self.rows.count // self.lanes, writer.place)
+            writer.line(f"if (t >= {integer(count)}) {{ return; }}")
+            index = written_variable("t", count)
+        self.part, lane = constant_index(0), index
+        if division.parts > 1:
+            self.part, lane = index.divided(self.rows.count // self.lanes, writer.index)
         return [lane.times(self.lanes).plus(j) for j in range(self.lanes)]
 
     def _depths(self) -> dict[Variable, int]:
-        """For each value how many loops must have run before it is there."""
+        """For each value the number of loops that must run before it is known."""
         depths: dict[Variable, int] = {}
-        for v in self.cluster.values:
-            before = max([depths.get(x, 0) for x in self.cluster.needs[v]], default=0)
-            depths[v] = before + 1 if v in self.folds else before
+        for v in self.group.values:
+            before = max([depths.get(x, 0) for x in self.group.needs[v]], default=0)
+            depths[v] = before + 1 if v in self.reductions else before
         return depths
 
-    def _at_home(self, rows: Sequence[Place], steps: Sequence[Place]) -> None:
+    def _set_current(self, rows: Sequence[IndexExpression], steps: Sequence[IndexExpression]) -> None:
         outer = list(rows)
         inner = [self.rows.element(self.writer, row, i).linear for row in rows for i in steps]
-        self.writer.at_home(
+        self.writer.set_current(
             {
-                v: outer if self.cluster.is_outer(v) else inner
-                for v in self.cluster.values
-                if v not in self.folds
+                v: outer if self.group.is_outer(v) else inner
+                for v in self.group.values
+                if v not in self.reductions
             }
         )
 
     # ---- loops ---------------------------------------------------------------------------------------------
 
-    def _loop(self, body: Callable[[list[Place]], None]) -> None:
-        """Run through the row, or the part of it, or every so many elements of it."""
-        how, writer = self.how, self.writer
+    def _loop(self, body: Callable[[list[IndexExpression]], None]) -> None:
+        """Loop over the row, or a part of it, or every n-th element of it."""
+        division, writer = self.division, self.writer
         length = self.rows.length // self.steps
-        chunk = -(-length // how.parts)
-        k = writer.fresh()
-        start, step = ("l", how.together) if how.together > 1 else ("0u", 1)
-        with writer.block(f"for (var {k} = {start}; {k} < {whole(chunk)}; {k} += {step}u)"):
-            place = self.part.times(chunk) + variable(k, chunk) if chunk > 1 else self.part.times(chunk)
-            if place.end is None or place.end > length:
-                name = writer.fresh()
-                writer.line(f"let {name} = {place};")
-                writer.line(f"if ({name} >= {whole(length)}) {{ break; }}")
-                place = variable(name, length)
-            body([place.times(self.steps).plus(e) for e in range(self.steps)])
+        chunk = -(-length // division.parts)
+        k = writer.new_name()
+        start, step = ("l", division.invocations) if division.invocations > 1 else ("0u", 1)
+        with writer.block(f"for (var {k} = {start}; {k} < {integer(chunk)}; {k} += {step}u)"):
+            index = self.part.times(chunk) + variable(k, chunk) if chunk > 1 else self.part.times(chunk)
+            if index.end is None or index.end > length:
+                name = writer.new_name()
+                writer.line(f"let {name} = {index};")
+                writer.line(f"if ({name} >= {integer(length)}) {{ break; }}")
+                index = variable(name, length)
+            body([index.times(self.steps).plus(e) for e in range(self.steps)])
 
-    def _stage(self, folds: list[Variable], rows: list[Place]) -> None:
-        """One loop in which folds run that need nothing of each other."""
+    def _stage(self, reductions: list[Variable], rows: list[IndexExpression]) -> None:
+        """One loop that runs reductions which do not depend on each other."""
         writer = self.writer
-        found = {v: self._fold(v) for v in folds}
-        totals = {(v, j): writer.fresh() for v in folds for j in range(len(rows))}
+        found = {v: self._reduction_of(v) for v in reductions}
+        totals = {(v, j): writer.new_name() for v in reductions for j in range(len(rows))}
         for (v, _), total in totals.items():
             accumulator = found[v].accumulator
             writer.line(f"var {total}: {accumulator.type} = {accumulator.start};")
 
-        def body(steps: list[Place]) -> None:
-            self._at_home(rows, steps)
-            for v in folds:
-                places = [(j, i) for j in range(len(rows)) for i in steps]
-                values = found[v].elements(writer, [(rows[j], i) for j, i in places])
-                for (j, _), value in zip(places, values, strict=True):
+        def body(steps: list[IndexExpression]) -> None:
+            self._set_current(rows, steps)
+            for v in reductions:
+                pairs = [(j, i) for j in range(len(rows)) for i in steps]
+                values = found[v].elements(writer, [(rows[j], i) for j, i in pairs])
+                for (j, _), value in zip(pairs, values, strict=True):
                     total = totals[v, j]
-                    writer.line(f"{total} = {found[v].accumulator.how(total, value)};")
+                    writer.line(f"{total} = {found[v].accumulator.combine(total, value)};")
 
         if self.rows.length:
             self._loop(body)
-        if self.how.together > 1:
-            self._bring_together([(found[v], total) for (v, _), total in totals.items()])
+        if self.division.invocations > 1:
+            self._combine([(found[v], total) for (v, _), total in totals.items()])
         for (v, j), total in totals.items():
-            if self.how.parts > 1:
-                writer.know(self.between[v], rows[j], total)
+            if self.division.parts > 1:
+                writer.define(self.partials[v], rows[j], total)
             else:
-                writer.know(v, rows[j], writer.named(("total", total), found[v].accumulator.finish(total)))
+                writer.define(v, rows[j], writer.named(("total", total), found[v].accumulator.finish(total)))
 
-    def _fold(self, v: Variable) -> Fold:
-        fold = fold_of(self.makers[v])
-        part = self.between.get(v)
-        if part is None or self.how.parts > 1:
-            return fold
+    def _reduction_of(self, v: Variable) -> Reduction:
+        reduction = reduction_of(self.producers[v])
+        part = self.partials.get(v)
+        if part is None or self.division.parts > 1:
+            return reduction
 
-        def elements(writer: Writer, places: Sequence[tuple[Place, Place]]) -> list[str]:
-            points = [writer.point(part.shape, i.times(self.rows.count) + row) for row, i in places]
-            return writer.values(part, points)
+        def elements(writer: Writer, indices: Sequence[tuple[IndexExpression, IndexExpression]]) -> list[str]:
+            elements = [writer.element(part.shape, i.times(self.rows.count) + row) for row, i in indices]
+            return writer.values(part, elements)
 
-        return Fold(self.rows.length, fold.accumulator, elements)
+        return Reduction(self.rows.length, reduction.accumulator, elements)
 
-    def _bring_together(self, totals: list[tuple[Fold, str]]) -> None:
-        """What each invocation of the workgroup has found, in the same order each time."""
-        writer, together = self.writer, self.how.together
+    def _combine(self, totals: list[tuple[Reduction, str]]) -> None:
+        """Combine the partial results of the workgroup, always in the same order."""
+        writer, invocations = self.writer, self.division.invocations
         if self.shared:
             writer.line("workgroupBarrier();")
         names = []
-        for i, (fold, total) in enumerate(totals):
-            name = f"shared_{fold.accumulator.type}_{i}"
-            declaration = f"var<workgroup> {name}: array<{fold.accumulator.type}, {together}>;"
+        for i, (reduction, total) in enumerate(totals):
+            name = f"shared_{reduction.accumulator.type}_{i}"
+            declaration = f"var<workgroup> {name}: array<{reduction.accumulator.type}, {invocations}>;"
             if declaration not in self.shared:
                 self.shared.append(declaration)
             writer.line(f"{name}[l] = {total};")
             names.append(name)
         writer.line("workgroupBarrier();")
-        s = writer.fresh()
-        with writer.block(f"for (var {s} = {together // 2}u; {s} > 0u; {s} /= 2u)"):
+        s = writer.new_name()
+        with writer.block(f"for (var {s} = {invocations // 2}u; {s} > 0u; {s} /= 2u)"):
             with writer.block(f"if (l < {s})"):
-                for name, (fold, _) in zip(names, totals, strict=True):
-                    writer.line(f"{name}[l] = {fold.accumulator.how(f'{name}[l]', f'{name}[l + {s}]')};")
+                for name, (reduction, _) in zip(names, totals, strict=True):
+                    writer.line(
+                        f"{name}[l] = {reduction.accumulator.combine(f'{name}[l]', f'{name}[l + {s}]')};"
+                    )
             writer.line("workgroupBarrier();")
         for name, (_, total) in zip(names, totals, strict=True):
             writer.line(f"{total} = {name}[0];")
 
     # ---- results -------------------------------------------------------------------------------------------
 
-    def _outer(self, stage: int, rows: list[Place]) -> None:
-        """What has one element for each row, and is there after so many loops."""
+    def _compute_outer(self, stage: int, rows: list[IndexExpression]) -> None:
+        """Compute the values with one element per row that are known after this many loops."""
         if not self.rows.axes:
             return
-        for v in self.cluster.values:
-            if self.depths[v] == stage and self.cluster.is_outer(v) and v not in self.folds:
+        for v in self.group.values:
+            if self.depths[v] == stage and self.group.is_outer(v) and v not in self.reductions:
                 for row in rows:
-                    self.writer.value(v, self.writer.point(v.shape, row))
+                    self.writer.value(v, self.writer.element(v.shape, row))
 
-    def _store(self, rows: list[Place]) -> None:
+    def _store(self, rows: list[IndexExpression]) -> None:
         writer = self.writer
-        outer = [v for v in self.cluster.written if self.cluster.is_outer(v)]
-        inner = [v for v in self.cluster.written if not self.cluster.is_outer(v)]
-        values = {v: writer.values(v, [writer.point(v.shape, row) for row in rows]) for v in outer}
-        if outer and self.how.together > 1:
+        outer = [v for v in self.group.written if self.group.is_outer(v)]
+        inner = [v for v in self.group.written if not self.group.is_outer(v)]
+        values = {v: writer.values(v, [writer.element(v.shape, row) for row in rows]) for v in outer}
+        if outer and self.division.invocations > 1:
             with writer.block("if (l == 0u)"):
                 for v in outer:
                     writer.store(v, [*zip(rows, values[v], strict=True)])
@@ -478,47 +487,49 @@ class RowKernel:
         if not inner:
             return
 
-        def body(steps: list[Place]) -> None:
-            self._at_home(rows, steps)
-            places = [self.rows.element(writer, row, i).linear for row in rows for i in steps]
+        def body(steps: list[IndexExpression]) -> None:
+            self._set_current(rows, steps)
+            indices = [self.rows.element(writer, row, i).linear for row in rows for i in steps]
             for v in inner:
-                values = writer.values(v, [writer.point(v.shape, place) for place in places])
-                writer.store(v, [*zip(places, values, strict=True)])
+                values = writer.values(v, [writer.element(v.shape, index) for index in indices])
+                writer.store(v, [*zip(indices, values, strict=True)])
 
         self._loop(body)
 
-    def _store_parts(self, rows: list[Place]) -> None:
+    def _store_parts(self, rows: list[IndexExpression]) -> None:
         writer = self.writer
         count = self.rows.count
-        for part in self.between.values():
+        for part in self.partials.values():
             elements = [
-                (self.part.times(count) + row, writer.value(part, writer.point(part.shape, row)))
+                (self.part.times(count) + row, writer.value(part, writer.element(part.shape, row)))
                 for row in rows
             ]
-            if self.how.together > 1:
+            if self.division.invocations > 1:
                 with writer.block("if (l == 0u)"):
                     writer.store(part, elements)
             else:
                 writer.store(part, elements)
 
     def _finished(self) -> Kernel:
-        """The text around the lines that have been written."""
-        how = self.how
-        rows = self.rows.count * how.parts
-        groups = rows if how.together > 1 else -(-rows // self.lanes // WORKGROUP)
-        text = module(self.writer, how.together if how.together > 1 else WORKGROUP, self.shared)
-        made = tuple([self.makers[v] for v in self.cluster.values])
+        """The kernel with the lines written so far."""
+        division = self.division
+        rows = self.rows.count * division.parts
+        workgroups = rows if division.invocations > 1 else -(-rows // self.lanes // WORKGROUP)
+        text = kernel_template(
+            self.writer, division.invocations if division.invocations > 1 else WORKGROUP, self.shared
+        )
+        equations = tuple([self.producers[v] for v in self.group.values])
         reads, writes = tuple(self.writer.reads), tuple(self.writer.writes)
-        return Kernel(text, spread(groups), reads, writes, prod(self.rows.shape), made)
+        return Kernel(text, workgroup_grid(workgroups), reads, writes, prod(self.rows.shape), equations)
 
 
-def module(writer: Writer, size: int, shared: Sequence[str] = ()) -> str:
-    """The template of a kernel: the text around the lines that have been written.
+def kernel_template(writer: Writer, size: int, shared: Sequence[str] = ()) -> str:
+    """The template of a kernel: the text around the lines of its body.
 
     Args:
-        writer: that has written them.
-        size: how many invocations a workgroup has.
-        shared: the declarations of its memory.
+        writer: has written the body.
+        size: invocations of a workgroup.
+        shared: declarations of workgroup memory.
     """
     head = [
         "@builtin(global_invocation_id) g: vec3<u32>",
@@ -539,7 +550,7 @@ def module(writer: Writer, size: int, shared: Sequence[str] = ()) -> str:
     )
 
 
-def spread(groups: int) -> tuple[int, int, int]:
-    """So many workgroups along two axes, of which there may be 65 535 along each."""
-    rows = -(-groups // 65535)
-    return -(-groups // rows), rows, 1
+def workgroup_grid(count: int) -> tuple[int, int, int]:
+    """This many workgroups along two axes, each of which may have 65 535."""
+    rows = -(-count // 65535)
+    return -(-count // rows), rows, 1

@@ -1,4 +1,4 @@
-"""Limits: what a device takes, which we look at before its driver does; some drivers accept more and then go wrong."""
+"""Limits: what a device supports, checked before the driver is called, as some drivers accept more and then fail."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-WISHED = (
+LIMITS = (
     "max-buffer-size",
     "max-storage-buffer-binding-size",
     "max-uniform-buffer-binding-size",
@@ -22,18 +22,19 @@ WISHED = (
     "max-compute-workgroups-per-dimension",
     "min-storage-buffer-offset-alignment",
 )
-"""The limits that matter; a device is opened with all that its adapter has of each."""
+"""The relevant limits; a device is opened with the adapter's values."""
 
 FEATURES = ("shader-f16", "shader-f64", "shader-int64", "subgroup")
-"""What a device is opened with where its adapter has it."""
+"""A device is opened with those of these features that its adapter has."""
 
-MOST_BINDINGS = 32
-"""How many memories a kernel has at most, though an adapter allow more."""
+MAX_BINDINGS = 32
+"""The most memories of a kernel, even if an adapter allows more."""
 
-SHARE = 0.75
-"""How much of the machine's memory a device in software may take: above that, systems end processes without a word."""
+MEMORY_SHARE = 0.75
+"""The share of the machine's memory that a software device may use: beyond it, systems kill processes without a
+message."""
 
-# They begin with what is plain text, so that a search skips to where it stands: a kernel is long.
+# They begin with literal text, so that the search in a long kernel is fast.
 _WORKGROUP_VARIABLE = re.compile(r"var\s*<\s*workgroup\s*>\s*(\w+)\s*:\s*([^;=]+);")
 _WORKGROUP_SIZE = re.compile(
     r"@workgroup_size\s*\(\s*(\d+)u?\s*(?:,\s*(\d+)u?\s*)?(?:,\s*(\d+)u?\s*)?,?\s*\)"
@@ -45,25 +46,24 @@ _SHORT = {"f": "f32", "i": "i32", "u": "u32", "h": "f16"}
 
 
 def limits_of(adapter: Any) -> dict[str, int]:
-    """The limits of an adapter that matter."""
-    return {name: int(adapter.limits[name]) for name in WISHED}
+    """The relevant limits of an adapter."""
+    return {name: int(adapter.limits[name]) for name in LIMITS}
 
 
 def features_of(adapter: Any) -> frozenset[str]:
-    """What an adapter has of what a device is opened with."""
+    """The features that a device of this adapter is opened with."""
     return frozenset(FEATURES) & frozenset(adapter.features)
 
 
 def capacity_of(adapter: Any) -> int | None:
-    """How many bytes may be in use at once, where that is known before the driver fails; None where it is not.
+    """The most bytes in use at once, where known before the driver fails, else None.
 
-    A driver in software never says that it has none left: it takes what it is asked for, and the system ends the
-    process.
+    A software driver never reports that memory is exhausted: it allocates, and the system kills the process.
     """
     if adapter.info["adapter_type"] != "CPU":
         return None
-    known = [size for size in (_physical(), _allotted()) if size]
-    return int(min(known) * SHARE) if known else None
+    known = [size for size in (_physical(), _container_limit()) if size]
+    return int(min(known) * MEMORY_SHARE) if known else None
 
 
 def _physical() -> int | None:
@@ -73,42 +73,42 @@ def _physical() -> int | None:
         return None
 
 
-def _allotted(path: Path = Path("/sys/fs/cgroup/memory.max")) -> int | None:
-    """What a container has."""
+def _container_limit(path: Path = Path("/sys/fs/cgroup/memory.max")) -> int | None:
+    """The memory limit of a container."""
     try:
         return int(path.read_text())
-    except (OSError, ValueError):  # there is none, or it is "max"
+    except (OSError, ValueError):  # no container, or the limit is "max"
         return None
 
 
-def excess(text: str, limits: Mapping[str, int]) -> str | None:
-    """What a kernel asks for above a limit; None if nothing is found.  Numbers only: names are left to the driver.
+def exceeded_limit(text: str, limits: Mapping[str, int]) -> str | None:
+    """The first limit that a kernel exceeds; None if none is found.  Only literal numbers are checked.
 
     >>> limits = {"max-compute-workgroup-storage-size": 1024}
-    >>> excess("var<workgroup> tile: array<vec4<f32>, 65>;", limits)
+    >>> exceeded_limit("var<workgroup> tile: array<vec4<f32>, 65>;", limits)
     '1040 bytes of workgroup memory, of at most 1024 (max-compute-workgroup-storage-size)'
     """
-    asked = [(workgroup_bytes(text), "bytes of workgroup memory", "max-compute-workgroup-storage-size")]
+    needs = [(workgroup_bytes(text), "bytes of workgroup memory", "max-compute-workgroup-storage-size")]
     for found in _WORKGROUP_SIZE.finditer(text):
         sizes = [int(n or 1) for n in found.groups()]
-        asked += [
+        needs += [
             (n, f"invocations along {axis}", f"max-compute-workgroup-size-{axis}")
             for n, axis in zip(sizes, "xyz", strict=True)
         ]
-        asked.append((prod(sizes), "invocations in a workgroup", "max-compute-invocations-per-workgroup"))
-    for amount, what, limit in asked:
+        needs.append((prod(sizes), "invocations in a workgroup", "max-compute-invocations-per-workgroup"))
+    for amount, unit, limit in needs:
         if amount > limits.get(limit, amount):
-            return f"{amount} {what}, of at most {limits[limit]} ({limit})"
+            return f"{amount} {unit}, of at most {limits[limit]} ({limit})"
     return None
 
 
 def workgroup_bytes(text: str) -> int:
-    """How much workgroup memory a kernel declares, as far as its types are written with numbers."""
-    return sum([bytes_of("".join(kind.split())) for _, kind in _WORKGROUP_VARIABLE.findall(text)])
+    """The workgroup memory that a kernel declares, as far as its types have literal sizes."""
+    return sum([bytes_of("".join(type_name.split())) for _, type_name in _WORKGROUP_VARIABLE.findall(text)])
 
 
-def bytes_of(kind: str) -> int:
-    """The size of a type of WGSL, written without spaces; 0 of one that is not known.
+def bytes_of(type_name: str) -> int:
+    """The size of a WGSL type, written without spaces; 0 if it is unknown.
 
     >>> [
     ...     bytes_of(kind)
@@ -116,14 +116,14 @@ def bytes_of(kind: str) -> int:
     ... ]
     [4, 16, 32, 64, 4]
     """
-    if array := _ARRAY.fullmatch(kind):
+    if array := _ARRAY.fullmatch(type_name):
         return _stride(array[1]) * int(array[2])
-    if vector := _VECTOR.fullmatch(kind):
+    if vector := _VECTOR.fullmatch(type_name):
         return int(vector[1]) * _SCALARS.get(vector[2] or _SHORT[vector[3]], 0)
-    return _SCALARS.get(kind.removeprefix("atomic<").removesuffix(">"), 0)
+    return _SCALARS.get(type_name.removeprefix("atomic<").removesuffix(">"), 0)
 
 
-def _stride(kind: str) -> int:
-    """From one element of an array to the next: vectors of three lie as those of four."""
-    size = bytes_of(kind)
-    return size * 4 // 3 if kind.startswith("vec3") else size
+def _stride(type_name: str) -> int:
+    """The stride of array elements: vectors of three take the space of four."""
+    size = bytes_of(type_name)
+    return size * 4 // 3 if type_name.startswith("vec3") else size

@@ -1,4 +1,4 @@
-"""Pipelines: kernels that the driver has taken, made once and kept."""
+"""Pipelines: kernels compiled by the driver, cached."""
 
 from __future__ import annotations
 
@@ -8,34 +8,36 @@ from typing import Any
 
 import wgpu
 
-PIPELINES = 1024
-"""How many are kept, those used last; each takes some 30 kB, and 350 kB where Mesa's driver in software has it."""
+MAX_PIPELINES = 1024
+"""The most pipelines that are cached; the least recently used are dropped.  Each takes some 30 kB, and 350 kB with
+Mesa's software driver."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """How memories are bound: 0 is a uniform, then come those that are read, then those that are written.
+    """How memories are bound: binding 0 is a uniform, followed by memories that are read, then those that are
+    written.
 
     Attributes:
-        group: the driver's layout of a bind group.
-        whole: the driver's layout of a pipeline, which has this one group.
+        bind_group: the driver's layout of a bind group.
+        pipeline: the driver's layout of a pipeline with this one bind group.
         reads: how many memories are only read.
         writes: how many are written, or read and written.
     """
 
-    group: Any
-    whole: Any
+    bind_group: Any
+    pipeline: Any
     reads: int
     writes: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pipeline:
-    """A kernel that the driver has taken, and how memories are bound to it.
+    """A compiled kernel, and its layout.
 
     Attributes:
-        compiled: the driver's.
-        layout: one object for all pipelines that bind as many memories.
+        compiled: the driver's pipeline.
+        layout: shared by all pipelines with as many bindings.
     """
 
     compiled: Any
@@ -43,54 +45,54 @@ class Pipeline:
 
 
 class Pipelines:
-    """Those of a device.
+    """The pipelines of a device.
 
     Args:
-        device: the driver's.
-        most: how many are kept.
+        device: of the driver.
+        most: how many are cached.
 
     Attributes:
         count: how many have been made.
     """
 
-    def __init__(self, device: Any, most: int = PIPELINES) -> None:
+    def __init__(self, device: Any, most: int = MAX_PIPELINES) -> None:
         self._device = device
         self._most = most
-        self._kept: OrderedDict[tuple[str, int, int], Pipeline] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, int, int], Pipeline] = OrderedDict()
         self._layouts: dict[tuple[int, int], Layout] = {}
         self.count = 0
 
-    def known(self, text: str, reads: int, writes: int) -> Pipeline | None:
-        """One that is kept."""
+    def cached(self, text: str, reads: int, writes: int) -> Pipeline | None:
+        """A cached pipeline, or None."""
         key = text, reads, writes
-        found = self._kept.get(key)
+        found = self._cache.get(key)
         if found is not None:
-            self._kept.move_to_end(key)
+            self._cache.move_to_end(key)
         return found
 
-    def made(self, text: str, reads: int, writes: int) -> Pipeline:
-        """A new one, which is kept."""
+    def make(self, text: str, reads: int, writes: int) -> Pipeline:
+        """A new pipeline, which is cached."""
         layout = self._layout(reads, writes)
         module = self._device.create_shader_module(code=text)
         compiled = self._device.create_compute_pipeline(
-            layout=layout.whole, compute={"module": module, "entry_point": "main"}
+            layout=layout.pipeline, compute={"module": module, "entry_point": "main"}
         )
-        made = self._kept[text, reads, writes] = Pipeline(compiled, layout)
+        make = self._cache[text, reads, writes] = Pipeline(compiled, layout)
         self.count += 1
-        if len(self._kept) > self._most:
-            self._kept.popitem(last=False)
-        return made
+        if len(self._cache) > self._most:
+            self._cache.popitem(last=False)
+        return make
 
     def _layout(self, reads: int, writes: int) -> Layout:
         found = self._layouts.get((reads, writes))
         if found is None:
-            kinds = ["uniform", *["read-only-storage"] * reads, *["storage"] * writes]
-            group = self._device.create_bind_group_layout(
+            types = ["uniform", *["read-only-storage"] * reads, *["storage"] * writes]
+            bind_group = self._device.create_bind_group_layout(
                 entries=[
-                    {"binding": i, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}}
-                    for i, kind in enumerate(kinds)
+                    {"binding": i, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": binding_type}}
+                    for i, binding_type in enumerate(types)
                 ]
             )
-            whole = self._device.create_pipeline_layout(bind_group_layouts=[group])
-            found = self._layouts[reads, writes] = Layout(group, whole, reads, writes)
+            pipeline = self._device.create_pipeline_layout(bind_group_layouts=[bind_group])
+            found = self._layouts[reads, writes] = Layout(bind_group, pipeline, reads, writes)
         return found

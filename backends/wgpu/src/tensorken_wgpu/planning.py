@@ -1,4 +1,6 @@
-"""Planning: which values of a program lie in memory, each computed by one kernel; all others are written into those."""
+"""Planning: which values of a program are kept in memory; all others are computed inside the kernels that need
+them.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +10,24 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from tensorken_wgpu import contractions, scatters
-from tensorken_wgpu.clusters import Clusters
-from tensorken_wgpu.folds import rows_of
-from tensorken_wgpu.kernels import Cluster, Draft, Kernel, kernels_of
-from tensorken_wgpu.scatters import is_walked
+from tensorken_wgpu.fusion import FusionGroups
+from tensorken_wgpu.kernels import Draft, FusionGroup, Kernel, kernels_of
+from tensorken_wgpu.reductions import rows_of
+from tensorken_wgpu.scatters import has_scatter_kernels
 from tensorken_wgpu.target import Target
-from tensorken_wgpu.writer import FOLDS, MOVES
+from tensorken_wgpu.writer import MOVES, REDUCTIONS
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Program, Variable
 
-CHEAP = 4
-"""Up to which cost a value is computed again by each kernel that needs it."""
+MAX_RECOMPUTED_COST = 4
+"""A value of at most this cost is recomputed by each kernel that needs it."""
 
-MULTIPLIED = 1
-"""The same of what is multiplied as a matrix, each element many times."""
+MAX_RECOMPUTED_FACTOR_COST = 1
+"""The same limit for operands of matrix products, whose elements are needed many times."""
 
-LONGEST = 128
-"""How many values may be written into one kernel."""
+MAX_INLINED = 128
+"""The most values that are computed inside one kernel."""
 
 _COSTS = {"exp": 4, "log": 4, "sin": 4, "cos": 4, "pow": 8, "sqrt": 2, "div": 2, "floor_divide": 4}
 FREE_MOVES = frozenset({"reshape", "permute", "expand", "flip"})
@@ -34,7 +36,7 @@ _FREE = FREE_MOVES | {"crop", "cast"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """A kernel, and which values nobody needs after it."""
+    """A kernel, and the values that no later kernel needs."""
 
     kernel: Kernel
     dead: tuple[Variable, ...]
@@ -42,11 +44,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """How a program is computed.
+    """The kernels of a program.
 
     Attributes:
-        steps: one after the other.
-        outputs: for each output of the program which value in memory it is, of the same elements.
+        steps: the kernels, in order.
+        outputs: for each output of the program the value in memory with the same elements.
     """
 
     steps: tuple[Step, ...]
@@ -54,16 +56,16 @@ class Plan:
 
 
 def plan(program: Program, target: Target) -> Plan:
-    """The kernels of a program, in order."""
-    makers = {v: e for e in program.equations for v in e.results}
-    same = _same(program)
-    outputs = tuple([same.get(v, v) for v in program.outputs])
-    kept = _kept(program, makers, same, outputs, target.bindings - 1)
-    clusters = Clusters(makers, kept, outputs, target)
+    """Plan the kernels of a program."""
+    producers = {v: e for e in program.equations for v in e.results}
+    reshaped_from = _reshaped_from(program)
+    outputs = tuple([reshaped_from.get(v, v) for v in program.outputs])
+    kept = _kept(program, producers, reshaped_from, outputs, target.bindings - 1)
+    fusion_groups = FusionGroups(producers, kept, outputs, target)
     kernels = [
         kernel
-        for cluster in clusters.in_order()
-        for kernel in _kernels(cluster, makers, kept, target, clusters.drafts.get(cluster.values))
+        for group in fusion_groups.in_order()
+        for kernel in _kernels(group, producers, kept, target, fusion_groups.drafts.get(group.values))
     ]
     last = {x: i for i, kernel in enumerate(kernels) for x in (*kernel.writes, *kernel.reads)}
     last.update(dict.fromkeys([*outputs, *program.inputs, *program.constants], len(kernels)))
@@ -75,80 +77,85 @@ def plan(program: Program, target: Target) -> Plan:
 
 
 def _kernels(
-    cluster: Cluster,
-    makers: Mapping[Variable, Equation],
+    group: FusionGroup,
+    producers: Mapping[Variable, Equation],
     kept: set[Variable],
     target: Target,
     draft: Draft | None,
 ) -> list[Kernel]:
-    first = cluster.values[0]
-    if is_walked(makers[first], target):
-        return scatters.kernels(first, makers, kept, target)
-    tiled = contractions.kernels(cluster, makers, kept, target)
-    return kernels_of(cluster, makers, kept, target, draft) if tiled is None else tiled
+    first = group.values[0]
+    if has_scatter_kernels(producers[first], target):
+        return scatters.kernels(first, producers, kept, target)
+    tiled = contractions.kernels(group, producers, kept, target)
+    return kernels_of(group, producers, kept, target, draft) if tiled is None else tiled
 
 
-def _same(program: Program) -> dict[Variable, Variable]:
-    """For each value that is another one in a new shape that one: both have the same elements in memory."""
-    same: dict[Variable, Variable] = {}
+def _reshaped_from(program: Program) -> dict[Variable, Variable]:
+    """For each reshaped value the value it was reshaped from: both have the same elements in memory."""
+    reshaped_from: dict[Variable, Variable] = {}
     for e in program.equations:
         if e.op.name == "reshape":
             (x,) = e.operands
-            same[e.results[0]] = same.get(x, x)
-    return same
+            reshaped_from[e.results[0]] = reshaped_from.get(x, x)
+    return reshaped_from
 
 
 def _kept(
     program: Program,
-    makers: Mapping[Variable, Equation],
-    same: Mapping[Variable, Variable],
+    producers: Mapping[Variable, Equation],
+    reshaped_from: Mapping[Variable, Variable],
     outputs: Sequence[Variable],
     inputs: int,
 ) -> set[Variable]:
-    """What lies in memory: what is given, outputs, folds, and what would be computed too often or is too long."""
-    kept = {*program.inputs, *program.constants, *[v for v in outputs if v in makers]}
-    kept |= {v for v, e in makers.items() if e.op.name in FOLDS}
-    _keep_what_is_computed_again(program, makers, same, kept)
-    _keep_what_is_too_long(program, same, kept, inputs)
+    """The values kept in memory: inputs, outputs, reductions, and values that would be recomputed too often or
+    inlined too deeply.
+    """
+    kept = {*program.inputs, *program.constants, *[v for v in outputs if v in producers]}
+    kept |= {v for v, e in producers.items() if e.op.name in REDUCTIONS}
+    _keep_recomputed(program, producers, reshaped_from, kept)
+    _keep_oversized(program, reshaped_from, kept, inputs)
     return kept
 
 
-def _keep_what_is_computed_again(
+def _keep_recomputed(
     program: Program,
-    makers: Mapping[Variable, Equation],
-    same: Mapping[Variable, Variable],
+    producers: Mapping[Variable, Equation],
+    reshaped_from: Mapping[Variable, Variable],
     kept: set[Variable],
 ) -> None:
-    """Add what is not cheap, and needed by several kernels, or at several points, or for many elements of a result.
+    """Keep values that are expensive and needed by several kernels, at several element indices, or for many
+    elements of a result.
 
-    Backwards, each value learns at which points it is needed: those of a kernel's own result go through elementwise
-    ops, and each movement op makes others of them.
+    Equations are visited backwards to collect the element indices at which each value is needed: those of the
+    kernel's results pass through elementwise ops, and each movement op changes them.
     """
     costs = _costs(program, kept)
-    points: dict[Variable, set[object]] = {}
+    indices: dict[Variable, set[object]] = {}
     for e in reversed(program.equations):
         (v,) = e.results
-        name, own = e.op.name, points.get(v, set())
-        if len(own) > 1 and costs[v] > CHEAP and v not in same:
+        name, needed_at = e.op.name, indices.get(v, set())
+        if len(needed_at) > 1 and costs[v] > MAX_RECOMPUTED_COST and v not in reshaped_from:
             kept.add(v)
         if v in kept:
-            own = {v}
-        moves = name in FOLDS or (name in MOVES and name != "reshape")
+            needed_at = {v}
+        moves = name in REDUCTIONS or (name in MOVES and name != "reshape")
         for x in e.operands:
-            if costs.get(x, 0) > (MULTIPLIED if name == "fused_multiply_add" else CHEAP) and _repeats(e, x):
-                kept.add(_unmoved(x, makers))
-            points.setdefault(x, set()).update({(v, point) for point in own} if moves else own)
+            if costs.get(x, 0) > (
+                MAX_RECOMPUTED_FACTOR_COST if name == "fused_multiply_add" else MAX_RECOMPUTED_COST
+            ) and _repeats(e, x):
+                kept.add(_unmoved(x, producers))
+            indices.setdefault(x, set()).update({(v, index) for index in needed_at} if moves else needed_at)
 
 
-def _unmoved(v: Variable, makers: Mapping[Variable, Equation]) -> Variable:
-    """What a value was before it was moved: as costly, and no larger."""
-    while v in makers and makers[v].op.name in FREE_MOVES:
-        (v,) = makers[v].operands
+def _unmoved(v: Variable, producers: Mapping[Variable, Equation]) -> Variable:
+    """The value before movement ops: as expensive, and no larger."""
+    while v in producers and producers[v].op.name in FREE_MOVES:
+        (v,) = producers[v].operands
     return v
 
 
 def _repeats(equation: Equation, x: Variable) -> bool:
-    """Whether an op needs the elements of an operand several times each."""
+    """Whether an op reads elements of an operand several times."""
     name = equation.op.name
     if name == "fused_multiply_add":
         return prod(x.shape) < prod(rows_of(equation).shape)
@@ -156,7 +163,7 @@ def _repeats(equation: Equation, x: Variable) -> bool:
 
 
 def _costs(program: Program, kept: set[Variable]) -> dict[Variable, int]:
-    """What one element costs that is computed from what lies in memory."""
+    """The cost of one element of each value, computed from values in memory."""
     costs: dict[Variable, int] = {}
     for e in program.equations:
         (v,) = e.results
@@ -166,19 +173,19 @@ def _costs(program: Program, kept: set[Variable]) -> dict[Variable, int]:
     return costs
 
 
-def _keep_what_is_too_long(
-    program: Program, same: Mapping[Variable, Variable], kept: set[Variable], inputs: int
+def _keep_oversized(
+    program: Program, reshaped_from: Mapping[Variable, Variable], kept: set[Variable], inputs: int
 ) -> None:
-    """Add what would need too many operands, or too much text, in one kernel.
+    """Keep values that would need too many operands, or too much text, in one kernel.
 
-    Which values each one reads, and which are written into it, is kept as the bits of an integer.
+    The values that each value reads, and those inlined in it, are bit sets.
     """
     bits = {v: 1 << i for i, v in enumerate((*kept, *[v for e in program.equations for v in e.results]))}
     reads: dict[Variable, int] = {}
-    written: dict[Variable, int] = {}
-    alike: dict[Variable, list[Variable]] = {}
-    for x, other in same.items():
-        alike.setdefault(other, []).append(x)
+    inlined: dict[Variable, int] = {}
+    reshapes: dict[Variable, list[Variable]] = {}
+    for x, other in reshaped_from.items():
+        reshapes.setdefault(other, []).append(x)
 
     def union(of: Mapping[Variable, int], operands: Sequence[Variable]) -> int:
         found = 0
@@ -187,12 +194,12 @@ def _keep_what_is_too_long(
         return found
 
     def keep(v: Variable) -> None:
-        v = same.get(v, v)
+        v = reshaped_from.get(v, v)
         kept.add(v)
-        for x in (v, *alike.get(v, ())):
-            reads[x], written[x] = bits[v], 0
+        for x in (v, *reshapes.get(v, ())):
+            reads[x], inlined[x] = bits[v], 0
 
-    def keep_the_largest(of: Mapping[Variable, int], operands: Sequence[Variable]) -> None:
+    def keep_largest(of: Mapping[Variable, int], operands: Sequence[Variable]) -> None:
         keep(max(operands, key=lambda x: of.get(x, 0).bit_count()))
 
     for v in list(kept):
@@ -200,9 +207,9 @@ def _keep_what_is_too_long(
     for e in program.equations:
         (v,) = e.results
         while (needed := union(reads, e.operands)).bit_count() > inputs:
-            keep_the_largest(reads, e.operands)
-        while (text := union(written, e.operands)).bit_count() >= LONGEST:
-            keep_the_largest(written, e.operands)
+            keep_largest(reads, e.operands)
+        while (text := union(inlined, e.operands)).bit_count() >= MAX_INLINED:
+            keep_largest(inlined, e.operands)
             needed = union(reads, e.operands)
         if v not in kept:
-            reads[v], written[v] = needed, text | bits[v]
+            reads[v], inlined[v] = needed, text | bits[v]

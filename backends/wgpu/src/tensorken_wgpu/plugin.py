@@ -1,4 +1,4 @@
-"""The door through which the host finds this backend."""
+"""The backend's entry point for the plugin host."""
 
 from __future__ import annotations
 

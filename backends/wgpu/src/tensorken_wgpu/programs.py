@@ -1,4 +1,4 @@
-"""Programs: what runs one on a device, and the arrays that it takes and gives."""
+"""Programs loaded on a device, and the arrays that they take and return."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from tensorken_core.language.shapes import Shape
 from tensorken_core.source_line import Origin, users_line
 from tensorken_wgpu.device import Device, Memory, Window
 from tensorken_wgpu.dtypes import size_of
-from tensorken_wgpu.encoding import Waiting
+from tensorken_wgpu.encoding import Dispatch
 from tensorken_wgpu.planning import Plan
 from tensorken_wgpu.slots import slots
 from tensorken_wgpu.target import Target
-from tensorken_wgpu.templates import Text, general, special
+from tensorken_wgpu.templates import Text, generic_text, specialised_text
 from tensorken_wgpu.tuning import best
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Variable
     from tensorken_wgpu.kernels import Kernel
 
-HOT = 8
-"""How often a kernel runs before it is written anew for its shape."""
+HOT_RUNS = 8
+"""After this many runs a kernel is specialised for its shape."""
 
-SMALL, LARGE = 2**13, 2**18
-"""What looks at no more elements stays as it is; what looks at more is written for its shape at once."""
+MIN_HOT_WORK, MAX_HOT_WORK = 2**13, 2**18
+"""Kernels with less work than the first are never specialised; those with more than the second, at once."""
 
 
 @dataclass(slots=True, eq=False)
 class Array:
-    """Elements in row-major order on a device; of no elements there is no memory.
+    """Elements in row-major order on a device; None is the memory of an array without elements.
 
-    Nobody changes one; a frozen dataclass would take four times as long to make, and a step makes many.
+    It is immutable by convention: a frozen dataclass takes four times as long to make, and a training step makes
+    many.
     """
 
     shape: Shape
@@ -42,16 +43,16 @@ class Array:
     memory: Memory | None
 
 
-class Ready:
-    """A program, ready to be run.
+class LoadedProgram:
+    """A program on a device.
 
     Args:
-        inputs: what it is given.
-        constants: what it has of its own, and where that is.
-        outputs: what results.
-        plan: how.
-        device: where.
-        target: what was known of it.
+        inputs: of the program.
+        constants: of the program, and their memory.
+        outputs: of the program.
+        plan: its kernels.
+        device: runs them.
+        target: the properties of the device that the plan used.
 
     Raises:
         BackendError: if the device refuses a kernel.
@@ -66,36 +67,36 @@ class Ready:
         device: Device,
         target: Target,
     ) -> None:
-        before = [*inputs, *constants]
-        places = {v: i for i, v in enumerate(before)}
+        given = [*inputs, *constants]
+        memory_indices = {v: i for i, v in enumerate(given)}
         found, sizes = slots(plan.steps, frozenset(plan.outputs), target.binding_size)
         self._sizes = tuple(sizes)
-        places |= {v: len(before) + slot for v, slot in found.items()}
+        memory_indices |= {v: len(given) + slot for v, slot in found.items()}
         self._device = device
         self._constants = [*constants.values()]
-        self._steps = [Loaded(best(step.kernel, device), places, device, target) for step in plan.steps]
-        self._bound = sorted({place for step in self._steps for place in step.bound})
+        self._steps = [
+            LoadedKernel(best(step.kernel, device), memory_indices, device, target) for step in plan.steps
+        ]
+        self._bound = sorted({index for step in self._steps for index in step.bound})
         self._runs = 0
-        self._kernels = object()  # as they are now
+        self._kernels = object()  # identifies the current kernels
         self._outputs = [
-            (v.shape, v.dtype, places.get(kept)) for v, kept in zip(outputs, plan.outputs, strict=True)
+            (v.shape, v.dtype, memory_indices.get(kept))
+            for v, kept in zip(outputs, plan.outputs, strict=True)
         ]
 
     def __call__(self, inputs: Iterable[Array]) -> list[Array]:
-        """The outputs; they are being computed."""
-        if self._runs < HOT:
+        """Submit the program; the outputs, which may not be computed yet."""
+        if self._runs < HOT_RUNS:
             self._runs += 1
-            if self._runs == HOT and any([step.specialised() for step in self._steps]):
+            if self._runs == HOT_RUNS and any([step.specialise() for step in self._steps]):
                 self._kernels = object()
-        given = [x.memory for x in inputs]
-        memories: list[Any] = given + self._constants + self._allocated()
-        places = tuple([memories[i].place for i in self._bound])
-        self._device.repeat(
-            (self._kernels, places), lambda: [step.bound_to(memories) for step in self._steps]
-        )
+        memories: list[Any] = [x.memory for x in inputs] + self._constants + self._allocated()
+        keys = tuple([memories[i].key for i in self._bound])
+        self._device.repeat((self._kernels, keys), lambda: [step.dispatch(memories) for step in self._steps])
         return [
-            Array(shape, dtype, None if place is None else memories[place])
-            for shape, dtype, place in self._outputs
+            Array(shape, dtype, None if index is None else memories[index])
+            for shape, dtype, index in self._outputs
         ]
 
     def _allocated(self) -> list[Memory]:
@@ -103,27 +104,29 @@ class Ready:
             return self._device.allocate_all(self._sizes)
         except BackendError as error:
             largest = max(self._steps, key=lambda step: step.writes)
-            raise _told(error, largest.kernel) from None
+            raise _with_kernel(error, largest.kernel) from None
 
 
-class Loaded:
-    """A kernel of a program, ready to be run: first as that of many shapes, when it is hot as one of its own.
+class LoadedKernel:
+    """A kernel of a program on a device: first its generic text, and once it is hot the specialised one.
 
     Args:
-        kernel: what to run.
-        places: for each value of the program where among the memories it is.
-        device: where to run it.
-        target: what was known of it.
+        kernel: to run.
+        memory_indices: for each value of the program the index of its memory.
+        device: runs it.
+        target: the properties of the device.
 
     Attributes:
-        bound: the places of what it reads, then of what it writes.
-        writes: how many bytes.
+        bound: the indices of the memories that it reads, then of those that it writes.
+        writes: the bytes that it writes.
     """
 
-    def __init__(self, kernel: Kernel, places: dict[Variable, int], device: Device, target: Target) -> None:
+    def __init__(
+        self, kernel: Kernel, memory_indices: dict[Variable, int], device: Device, target: Target
+    ) -> None:
         self.kernel = kernel
         self._device = device
-        self.bound = [places[v] for v in (*kernel.reads, *kernel.writes)]
+        self.bound = [memory_indices[v] for v in (*kernel.reads, *kernel.writes)]
         self.writes = sum(map(size_of, kernel.writes))
         self._windows = [target.windows(size_of(v)) for v in (*kernel.reads, *kernel.writes)]
         parts = [len(windows) for windows in self._windows]
@@ -133,54 +136,54 @@ class Loaded:
                 device.check_size(size_of(v))
             if sum(parts) > target.bindings:
                 raise BackendError(
-                    f"wgpu: a kernel of tensors that are bound in {sum(parts)} parts, as they are larger than "
-                    f"{target.binding_size} bytes, but {device.name} takes {target.bindings}; split them"
+                    f"wgpu: a kernel needs {sum(parts)} bindings, as its tensors are larger than "
+                    f"{target.binding_size} bytes, but {device.name} has {target.bindings}; split the tensors"
                 )
         except BackendError as error:
-            raise _told(error, kernel) from None
-        self._load(special if kernel.work > LARGE else general)
+            raise _with_kernel(error, kernel) from None
+        self._load(specialised_text if kernel.work > MAX_HOT_WORK else generic_text)
 
-    def _load(self, made: Callable[[str], Text]) -> None:
+    def _load(self, make: Callable[[str], Text]) -> None:
         kernel = self.kernel
-        text = made(kernel.template)
+        text = make(kernel.template)
         try:
             self._pipeline = self._device.pipeline(text.code, *self._counts)
         except BackendError as error:
-            raise _told(error, kernel) from None
+            raise _with_kernel(error, kernel) from None
         self._uniform = self._device.uniform(text.uniform)
 
-    def specialised(self) -> bool:
-        """Whether it is written anew for its shape, now that it is hot."""
-        if not SMALL < self.kernel.work <= LARGE:
+    def specialise(self) -> bool:
+        """Specialise a hot kernel for its shape, unless it is too small or specialised already."""
+        if not MIN_HOT_WORK < self.kernel.work <= MAX_HOT_WORK:
             return False
-        self._load(special)
+        self._load(specialised_text)
         return True
 
-    def bound_to(self, memories: Sequence[Memory]) -> Waiting:
-        """The kernel as it waits to be run, on the memories of a program.
+    def dispatch(self, memories: Sequence[Memory]) -> Dispatch:
+        """The dispatch of the kernel on the memories of a program.
 
         Raises:
             BackendError: if the device refuses it.
         """
         bound: list[Memory | Window] = []
-        for place, windows in zip(self.bound, self._windows, strict=True):
-            memory = memories[place]
+        for index, windows in zip(self.bound, self._windows, strict=True):
+            memory = memories[index]
             bound += [memory] if len(windows) == 1 else [Window(memory, *part) for part in windows]
         try:
-            return self._device.bound(self._pipeline, self._uniform, bound, self.kernel.groups)
+            return self._device.make_dispatch(self._pipeline, self._uniform, bound, self.kernel.workgroups)
         except BackendError as error:
-            raise _told(error, self.kernel) from None
+            raise _with_kernel(error, self.kernel) from None
 
 
-def _told(error: BackendError, kernel: Kernel) -> BackendError:
-    """The error, with what was to be computed, and for which lines of the user's."""
-    names = ", ".join([e.op.name for e in kernel.of])
-    return noted(error, names, [e.origin for e in kernel.of if hasattr(e, "origin")])
+def _with_kernel(error: BackendError, kernel: Kernel) -> BackendError:
+    """Add to an error the ops that were being computed, and the user's lines that they come from."""
+    names = ", ".join([e.op.name for e in kernel.equations])
+    return add_context(error, names, [e.origin for e in kernel.equations if hasattr(e, "origin")])
 
 
-def noted(error: BackendError, names: str, origins: Sequence[Origin | None] = ()) -> BackendError:
-    """The error, with what was to be computed, and for which lines: where none is known, for that which is running."""
-    known: Sequence[Origin | None] = [line for line in origins if line is not None]
-    lines = dict.fromkeys([str(line) for line in known or [users_line()] if line is not None])
+def add_context(error: BackendError, names: str, origins: Sequence[Origin | None] = ()) -> BackendError:
+    """Add to an error the ops, and the user's lines that they come from, or the running line if none is known."""
+    cached: Sequence[Origin | None] = [line for line in origins if line is not None]
+    lines = dict.fromkeys([str(line) for line in cached or [users_line()] if line is not None])
     error.add_note(f"computing {names}" + "".join([f"\n  at {line}" for line in lines]))
     return error

@@ -1,4 +1,4 @@
-"""Queue: kernels and copies that wait to be handed to a device, what is under way there, and what is read from it."""
+"""The queue of a device: pending kernels and copies, submissions in flight, and reads."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any
 import wgpu
 
 from tensorken_core.errors import BackendError
-from tensorken_wgpu.encoding import Copy, Work, encoded, hand_over
+from tensorken_wgpu.bind_groups import BindGroups
+from tensorken_wgpu.device_state import DeviceState
+from tensorken_wgpu.encoding import Command, Copy, encode, submit_commands
 from tensorken_wgpu.failures import is_exhausted, reason
-from tensorken_wgpu.groups import Groups
-from tensorken_wgpu.life import Life
-from tensorken_wgpu.memories import SMALLEST, Pool, class_of
+from tensorken_wgpu.memory import SMALLEST, Pool, class_of
 from tensorken_wgpu.reading import read
 
-WAITING = 256
-"""How many kernels and copies may wait before they are handed over."""
+MAX_PENDING = 256
+"""The most kernels and copies that are pending before they are submitted."""
 
-NEW = 2**28
-"""How many bytes of new memory may be made, or written, before what waits is handed over."""
+MAX_NEW_BYTES = 2**28
+"""The most bytes of memory that are allocated or written before pending work is submitted."""
 
-UNDER_WAY = 32
-"""How many submissions may be under way before the host waits for the device: a driver keeps what each of them uses."""
+MAX_IN_FLIGHT = 32
+"""The most submissions in flight before the host waits: a driver keeps the memory of each."""
 
-KEPT = 2**22
-"""Buffers for reading that are as large at most are kept."""
+MAX_STAGING = 2**22
+"""The largest staging buffers, in bytes, that are kept."""
 
 _STAGING = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
 
@@ -34,58 +34,58 @@ _STAGING = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
 class Queue:
     """The work of a device, in order.
 
-    Kernels, and copies between memories, wait until something is read or many wait; then they go to the device in one
-    submission.
+    Kernels, and copies between memories, are pending until something is read or many are pending; then they go to
+    the device in one submission.
 
     Args:
-        device: the driver's.
-        life: the device's.
+        device: of the driver.
+        state: of the device.
         pool: its memory.
         groups: its bind groups.
 
     Attributes:
-        lock: to be held by whoever calls what says so, or changes anything else of the device.
-        waiting: the kernels and copies that wait.
-        counts: what has been done, by name.
+        lock: to be held by callers of methods that say so, and while the device is changed otherwise.
+        pending: kernels and copies that are not submitted yet.
+        counts: of operations, by name.
 
     Raises:
         GPUError: if the driver has no memory for it.
     """
 
-    def __init__(self, device: Any, life: Life, pool: Pool, groups: Groups) -> None:
+    def __init__(self, device: Any, state: DeviceState, pool: Pool, groups: BindGroups) -> None:
         self._device = device
         self._driver = device.queue
-        self._life = life
+        self._state = state
         self._pool = pool
         self._groups = groups
         self._fence = device.create_buffer(size=SMALLEST, usage=wgpu.BufferUsage.COPY_SRC)
         self._staging: dict[int, list[Any]] = {}
-        self._new = 0  # bytes that were made or written since the last submission
-        self._written = 0  # bytes that were written and are perhaps still under way
-        self._under_way = 0  # submissions
+        self._new_bytes = 0  # bytes allocated or written since the last submission
+        self._written_bytes = 0  # bytes written that may still be in flight
+        self._in_flight = 0  # submissions
         self.lock = threading.RLock()
-        self.waiting: list[Work] = []
+        self.pending: list[Command] = []
         self.counts = {"kernels": 0, "copies": 0, "submissions": 0, "reads": 0, "writes": 0, "waits": 0}
 
-    # ---- handing over --------------------------------------------------------------------------------------
+    # ---- submitting ----------------------------------------------------------------------------------------
 
-    def add(self, work: Sequence[Work]) -> None:
-        """Have kernels and copies wait, and hand over what waits where that is much.  Under the lock.
+    def add(self, commands_to_encode: Sequence[Command]) -> None:
+        """Add kernels and copies to the pending work; submit it if it is much.  The lock must be held.
 
         Raises:
             BackendError: as for `submit`.
         """
-        for start in range(0, len(work), WAITING):
-            self.waiting += work[start : start + WAITING]
-            if len(self.waiting) >= WAITING or self._new > NEW:
+        for start in range(0, len(commands_to_encode), MAX_PENDING):
+            self.pending += commands_to_encode[start : start + MAX_PENDING]
+            if len(self.pending) >= MAX_PENDING or self._new_bytes > MAX_NEW_BYTES:
                 self.submit()
 
-    def made(self, size: int) -> None:
-        """Note that so many bytes of new memory were made.  Under the lock."""
-        self._new += size
+    def note_allocation(self, size: int) -> None:
+        """Record an allocation.  The lock must be held."""
+        self._new_bytes += size
 
     def write(self, buffer: Any, data: memoryview) -> None:
-        """Write bytes into a buffer to which no kernel refers that waits.  Under the lock.
+        """Write bytes into a buffer that no pending kernel uses.  The lock must be held.
 
         Raises:
             BackendError: if the device is lost.
@@ -93,57 +93,57 @@ class Queue:
         try:
             self._driver.write_buffer(buffer, 0, data)
         except wgpu.GPUError as error:
-            raise self._life.failure(error, f"{len(data)} bytes cannot be written") from error
+            raise self._state.driver_error(error, f"cannot write {len(data)} bytes") from error
         self.counts["writes"] += 1
-        self._new += len(data)
-        self._written += len(data)
-        if self._new > NEW:
+        self._new_bytes += len(data)
+        self._written_bytes += len(data)
+        if self._new_bytes > MAX_NEW_BYTES:
             self._submit()
-            self._bound()
+            self._limit_in_flight()
 
     def submit(self) -> None:
-        """Hand over what waits.
+        """Submit pending work.
 
         Raises:
             BackendError: if the device is lost.
         """
         with self.lock:
-            self._life.check()
-            if self.waiting:
+            self._state.check()
+            if self.pending:
                 self._submit()
-                self._bound()
+                self._limit_in_flight()
 
     def _submit(self, copy: Copy | None = None) -> int | None:
-        """Hand over what waits, and then a copy between buffers; also what was written, even if nothing waits.
+        """Submit pending work and written data, even if there is none, followed by a copy between buffers.
 
-        By what number to wait for it, if it has one.
+        Returns the number of the submission, if the driver has one.
         """
-        self._life.check()
+        self._state.check()
         pool = self._pool
-        pool.collect(bool(self.waiting))
-        work = [*self.waiting, copy] if copy is not None else self.waiting
+        pool.collect(bool(self.pending))
+        commands_to_encode = [*self.pending, copy] if copy is not None else self.pending
         try:
-            commands = encoded(self._device, work)
+            commands = encode(self._device, commands_to_encode)
         except wgpu.GPUError as error:
             if not is_exhausted(error):
-                raise self._life.lose(f"it refused what waited: {reason(error)}") from error
-            self.let_go()
+                raise self._state.mark_lost(f"it refused pending work: {reason(error)}") from error
+            self.release_idle()
             try:
-                commands = encoded(self._device, work)
-            except wgpu.GPUError as again:  # what waits goes on waiting
-                raise self._life.failure(again, "what waits cannot be handed over") from again
+                commands = encode(self._device, commands_to_encode)
+            except wgpu.GPUError as again:  # the work stays pending
+                raise self._state.driver_error(again, "cannot submit pending work") from again
         try:
-            number = hand_over(self._driver, commands)
-            copies = [type(one) for one in self.waiting].count(Copy)
-            self.counts["kernels"] += len(self.waiting) - copies
+            number = submit_commands(self._driver, commands)
+            copies = [type(one) for one in self.pending].count(Copy)
+            self.counts["kernels"] += len(self.pending) - copies
             self.counts["copies"] += copies
             self.counts["submissions"] += 1
-            self._under_way += 1
-            self._new = 0
-            self.waiting = []
+            self._in_flight += 1
+            self._new_bytes = 0
+            self.pending = []
         except BaseException as error:
-            # An interruption too: run twice or not at all, kernels give wrong numbers.
-            self._life.lose(f"{type(error).__name__} while work was handed over")
+            # An interruption too: kernels that run twice or not at all give wrong numbers.
+            self._state.mark_lost(f"{type(error).__name__} during a submission")
             raise
         self._groups.forget(pool.submitted())
         return number
@@ -151,52 +151,54 @@ class Queue:
     # ---- waiting -------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Hand over what waits, have all of it done, and let go of all that lies idle.
+        """Submit pending work, wait for it, and release all idle memory.
 
         Raises:
             BackendError: as for `submit`.
         """
         with self.lock:
             self._submit()
-            self.let_go()
-            self._wait()  # so that the driver notices
+            self.release_idle()
+            self._wait()  # lets the driver free the memory
 
-    def let_go(self) -> None:
-        """Let go of all memory that lies idle.  Under the lock."""
-        self._pool.collect(bool(self.waiting))
+    def release_idle(self) -> None:
+        """Release all idle memory.  The lock must be held."""
+        self._pool.collect(bool(self.pending))
         self._groups.forget(self._pool.release())
-        self._staging = {SMALLEST: self._staging.get(SMALLEST, [])}  # to wait must remain possible
+        self._staging = {SMALLEST: self._staging.get(SMALLEST, [])}  # `_wait` needs one
 
-    def _bound(self) -> None:
-        """Wait for the device if much is under way."""
-        if self._under_way >= UNDER_WAY or self._written > NEW:
+    def _limit_in_flight(self) -> None:
+        """Wait for the device if much is in flight."""
+        if self._in_flight >= MAX_IN_FLIGHT or self._written_bytes > MAX_NEW_BYTES:
             self.counts["waits"] += 1
             self._wait()
 
     def _wait(self) -> None:
-        self.fetched(self._fence, 0, 4)
+        self.fetch(self._fence, 0, 4)
 
-    def fetched(self, buffer: Any, start: int, size: int) -> memoryview:
-        """Bytes of a buffer once all that waits is done; other threads may go on meanwhile.
+    def fetch(self, buffer: Any, start: int, size: int) -> memoryview:
+        """Bytes of a buffer once all pending work is done; other threads may continue meanwhile.
 
         Raises:
-            BackendError: if the device is lost, or has no memory left for what is read.
+            BackendError: if the device is lost, or has no memory left for the read.
         """
-        whole = size + -size % 4
-        place = class_of(whole)
+        padded = size + -size % 4
+        buffer_size = class_of(padded)
         try:
             with self.lock:
-                self._life.check()
-                kept = self._staging.get(place)
-                staging = kept.pop() if kept else self._device.create_buffer(size=place, usage=_STAGING)
-                number = self._submit(Copy(buffer, start, staging, 0, whole))
+                self._state.check()
+                buffers = self._staging.get(buffer_size)
+                staging = (
+                    buffers.pop() if buffers else self._device.create_buffer(size=buffer_size, usage=_STAGING)
+                )
+                number = self._submit(Copy(buffer, start, staging, 0, padded))
                 self.counts["reads"] += 1
-                self._under_way = self._written = 0
-            found = read(self._device, staging, whole, number)
+                self._in_flight = self._written_bytes = 0
+            found = read(self._device, staging, padded, number)
         except (wgpu.GPUError, RuntimeError) as error:
             if isinstance(error, BackendError):
                 raise
-            raise self._life.failure(error, f"{size} bytes cannot be read") from error
-        if place <= KEPT:
-            self._staging.setdefault(place, []).append(staging)
+            raise self._state.driver_error(error, f"cannot read {size} bytes") from error
+        if buffer_size <= MAX_STAGING:
+            self._staging.setdefault(buffer_size, []).append(staging)
         return found[:size]

@@ -1,9 +1,9 @@
-"""Reading: buffers that are mapped, which is how the host sees what a device has computed.
+"""Reading: mapped buffers, through which the host sees a device's results.
 
-The driver says that a buffer is mapped while it is polled.  wgpu polls in a thread of its own, which it wakes for each
-buffer, and to which it hands over by a promise, a callback and a struct: that takes longer than all else that reading a
-few numbers takes.  So the thread that waits polls here itself, where wgpu has the driver's functions where they are
-today; else wgpu is asked as its documentation says.
+The driver reports that a buffer is mapped while it is polled.  wgpu polls in a thread of its own, which it wakes
+for each buffer and which passes the result through a promise, a callback and a struct: that takes longer than the
+rest of reading a few numbers.  So the waiting thread polls here itself, if wgpu has the driver functions in the
+expected places; else wgpu's documented calls are used.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Direct:
-    """The driver's own functions, as wgpu has them: they raise what the driver reports.
+class DriverFunctions:
+    """The driver's functions, as wgpu wraps them: they raise the errors that the driver reports.
 
     Attributes:
-        ffi: of cffi's, to make what the driver is given.
-        map: asks for a buffer to be mapped.
-        poll: waits for the device, and lets the driver say what it has to say.
-        range: where the bytes are of a buffer that is mapped.
-        unmap: gives a buffer back.
-        callback: to be told by `map`.
-        mode: when.
-        read: what `map` is asked for.
-        success: what it says if it has been done.
+        ffi: of cffi, to make arguments.
+        map: requests that a buffer is mapped.
+        poll: waits for the device, and runs callbacks.
+        range: the bytes of a mapped buffer.
+        unmap: unmaps a buffer.
+        callback: called by the driver when a buffer is mapped.
+        mode: of the callback.
+        read: the mode of the mapping.
+        success: the status of a mapped buffer.
     """
 
     ffi: Any
@@ -42,31 +42,35 @@ class Direct:
     success: int
 
 
-_numbers = itertools.count(1)  # of what is mapped: the driver says it where it tells of that
-_told: dict[int, tuple[int, str]] = {}  # for each of them the driver's status, and why
-_raised: dict[int, BaseException] = {}  # for a thread what was raised while it was told
+_numbers = itertools.count(1)  # of mappings; passed through the callback
+_statuses: dict[int, tuple[int, str]] = {}  # number of a mapping -> the driver's status and message
+_raised: dict[int, BaseException] = {}  # thread -> an exception raised in its callback
 
 
-def _direct() -> Direct | None:
-    """The driver's own functions; None where wgpu does not have them as we know them."""
+def _direct() -> DriverFunctions | None:
+    """The driver's functions; None if wgpu does not have them in the expected places."""
     try:
         from wgpu.backends.wgpu_native import ffi, lib
         from wgpu.backends.wgpu_native._api import libf
     except ImportError:
         return None
 
-    def interrupted(kind: type[BaseException], error: BaseException, where: Any) -> None:
-        """Keep what was raised in the callback, as Ctrl-C is in a thread that waits: who called it cannot see that."""
-        told = where.tb_frame.f_locals
+    def interrupted(exception_type: type[BaseException], error: BaseException, traceback: Any) -> None:
+        """Keep an exception raised in the callback, such as Ctrl-C in the waiting thread: its caller cannot see it."""
+        arguments = traceback.tb_frame.f_locals
         _raised[get_ident()] = error
-        _told[int(ffi.cast("intptr_t", told["number"]))] = told["status"], ""
+        _statuses[int(ffi.cast("intptr_t", arguments["number"]))] = arguments["status"], ""
 
-    def mapped(status: int, why: Any, number: Any, unused: Any) -> None:
-        said = ffi.unpack(why.data, why.length) if why.data and why.length != lib.WGPU_STRLEN else b""
-        _told[int(ffi.cast("intptr_t", number))] = status, said.decode(errors="replace")
+    def mapped(status: int, message: Any, number: Any, unused: Any) -> None:
+        text = (
+            ffi.unpack(message.data, message.length)
+            if message.data and message.length != lib.WGPU_STRLEN
+            else b""
+        )
+        _statuses[int(ffi.cast("intptr_t", number))] = status, text.decode(errors="replace")
 
     try:
-        return Direct(
+        return DriverFunctions(
             ffi,
             libf.wgpuBufferMapAsync,
             libf.wgpuDevicePoll,
@@ -87,15 +91,19 @@ DIRECT = _direct()
 
 
 def read(
-    device: Any, buffer: Any, size: int, submission: int | None = None, direct: Direct | None = DIRECT
+    device: Any,
+    buffer: Any,
+    size: int,
+    submission: int | None = None,
+    direct: DriverFunctions | None = DIRECT,
 ) -> memoryview:
-    """The first bytes of a buffer, once what was handed over is done; other threads may go on meanwhile.
+    """The first bytes of a buffer, once submitted work is done; other threads may continue meanwhile.
 
     Args:
-        device: the driver's.
-        buffer: its; made to be mapped, and not mapped.
-        size: how many bytes; a multiple of 4.
-        submission: the number of the last one that is to be done, if others may have come since.
+        device: of the driver.
+        buffer: of the device; made to be mapped, and not mapped.
+        size: in bytes; a multiple of 4.
+        submission: the number of the last submission to wait for, as there may be later ones.
 
     Raises:
         GPUError: if the driver refuses.
@@ -108,18 +116,18 @@ def read(
         return found
     number = next(_numbers)
     ffi = direct.ffi
-    asked = ffi.new("WGPUBufferMapCallbackInfo *")
-    asked.mode, asked.callback, asked.userdata1 = direct.mode, direct.callback, ffi.cast("void *", number)
-    direct.map(buffer._internal, direct.read, 0, size, asked[0])
+    info = ffi.new("WGPUBufferMapCallbackInfo *")
+    info.mode, info.callback, info.userdata1 = direct.mode, direct.callback, ffi.cast("void *", number)
+    direct.map(buffer._internal, direct.read, 0, size, info[0])
     until = ffi.NULL if submission is None else ffi.new("WGPUSubmissionIndex *", submission)
-    while number not in _told:  # another thread that polls may be about to note it
+    while number not in _statuses:  # the callback may run in another thread that polls
         direct.poll(device._internal, True, until)
         if _raised and (error := _raised.pop(get_ident(), None)) is not None:
-            _told.pop(number, None)
+            _statuses.pop(number, None)
             raise error
-    status, why = _told.pop(number)
+    status, message = _statuses.pop(number)
     if status != direct.success:
-        raise RuntimeError(f"a buffer could not be mapped ({status}): {why}")
+        raise RuntimeError(f"a buffer could not be mapped ({status}): {message}")
     copied = bytearray(ffi.buffer(direct.range(buffer._internal, 0, size), size))
     direct.unmap(buffer._internal)
     return memoryview(copied)

@@ -1,9 +1,9 @@
-"""Scatters: slices that are added at many places, by invocations that each go through the indices once.
+"""Scatters: scatter_add by invocations that each loop over the indices once.
 
-As a fold, each element of the result would look through all indices for those that are its own.  That suits few
-elements; of many, an invocation has a column of the result, along the axis of the places, or where columns are few a
-stretch of one.  It takes the indices in their order and adds what is meant for it where it belongs: nobody else writes
-there, so the result is the same each time.
+As a reduction, each element of the result compares all indices with its own.  That suits small results.  For large
+ones an invocation has a column of the result along the scattered axis, or a segment of one where there are few
+columns.  It visits the indices in order and adds each slice that falls in its column or segment: no other
+invocation writes there, so the result is deterministic.
 """
 
 from __future__ import annotations
@@ -16,119 +16,123 @@ from typing import TYPE_CHECKING, Any
 from tensorken_core.language.dtypes import DTYPES
 from tensorken_core.language.op import OPS
 from tensorken_wgpu.dtypes import size_of
-from tensorken_wgpu.folds import Rows
-from tensorken_wgpu.kernels import WORKGROUP, Cluster, Kernel, kernels_of, module, spread
-from tensorken_wgpu.places import always, fixed, variable
-from tensorken_wgpu.points import Point
-from tensorken_wgpu.single import Equation as SingleEquation, Value
+from tensorken_wgpu.element_indices import ElementIndex
+from tensorken_wgpu.index_expressions import constant_index, variable, written_variable
+from tensorken_wgpu.kernels import WORKGROUP, FusionGroup, Kernel, kernel_template, kernels_of, workgroup_grid
+from tensorken_wgpu.reductions import Rows
+from tensorken_wgpu.single_op import Equation as SingleEquation, Value
 from tensorken_wgpu.target import Target
-from tensorken_wgpu.templates import whole
-from tensorken_wgpu.wgsl import as_place, sums
+from tensorken_wgpu.templates import integer
+from tensorken_wgpu.wgsl import as_index, sums
 from tensorken_wgpu.writer import Writer
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable
 
-MUCH = 2**18
-"""More often than that a fold would look at an index where walks pay: they are two kernels or more."""
+MIN_COMPARISONS = 2**18
+"""From this many comparisons of a reduction on these kernels are faster, although they are two or more."""
 
-LESS = 16
-"""By how much fewer invocations look at all indices then: each takes longer, as it adds up in memory."""
+MIN_SAVING = 16
+"""How many times fewer comparisons they must make: each takes longer, as it adds in memory."""
 
-TURNS = 2**15
-"""How many indices a kernel goes through: Mesa's driver in software ends its loops after 65 535 turns."""
+MAX_ITERATIONS = 2**15
+"""The most indices of one kernel: Mesa's software driver ends loops after 65 535 iterations."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Zero(Value):
-    """What is 0 everywhere."""
+    """A literal 0."""
 
     value: int = 0
 
 
-def is_walked(equation: Equation, target: Target) -> bool:
-    """Whether an op has kernels of its own here, into which nothing else is brought."""
+def has_scatter_kernels(equation: Equation, target: Target) -> bool:
+    """Whether an op is computed by these kernels, which nothing else is fused into."""
     if equation.op.name != "scatter_add":
         return False
     (_, indices), (axis, size), (v,) = equation.operands, equation.params, equation.results
     return (
-        prod(v.shape) * indices.shape[0] > MUCH
-        and stretches(v.shape, axis, target) * LESS <= size
+        prod(v.shape) * indices.shape[0] > MIN_COMPARISONS
+        and segments_per_column(v.shape, axis, target) * MIN_SAVING <= size
         and len(target.windows(size_of(_total(v)))) == 1
     )
 
 
-def stretches(shape: Sequence[int], axis: int, target: Target) -> int:
-    """How many invocations share a column: each looks at all indices, so only as many as keep a GPU busy."""
+def segments_per_column(shape: Sequence[int], axis: int, target: Target) -> int:
+    """How many invocations share a column: each visits all indices, so only as many as keep a GPU busy."""
     columns = prod(shape) // shape[axis]
-    return 1 if target.in_software else max(target.enough // columns, 1)
+    return 1 if target.is_software else max(target.busy_invocations // columns, 1)
 
 
 def kernels(
-    v: Variable, makers: Mapping[Variable, Equation], kept: Collection[Variable], target: Target
+    v: Variable, producers: Mapping[Variable, Equation], kept: Collection[Variable], target: Target
 ) -> list[Kernel]:
-    """What computes v, which `is_walked`: zeros, then for some indices after the others what is added there."""
-    equation, total = makers[v], _total(v)
+    """The kernels of a scatter: fill with zeros, then add the slices, for some indices per kernel."""
+    equation, total = producers[v], _total(v)
     result: Any = v
     zero = Zero((1,) * len(v.shape), total.dtype)
     found = _elementwise(SingleEquation(OPS["expand"], (zero,), (v.shape,), (total,)), target)
-    for begin in range(0, equation.operands[1].shape[0], TURNS):
-        found.append(_walk(equation, total, makers, kept, begin, target))
+    for begin in range(0, equation.operands[1].shape[0], MAX_ITERATIONS):
+        found.append(_scatter_kernel(equation, total, producers, kept, begin, target))
     if total.dtype is not v.dtype:
         found += _elementwise(SingleEquation(OPS["cast"], (total,), (v.dtype,), (result,)), target)
-    return [replace(kernel, of=(equation,)) for kernel in found]
+    return [replace(kernel, equations=(equation,)) for kernel in found]
 
 
 def _total(v: Variable) -> Any:
-    """What is added up in: the result, or one of the same elements in the dtype that sums are kept in."""
+    """The value that sums are added up in: the result, or a value of the dtype that sums are kept in."""
     dtype = DTYPES[sums(v.dtype.name).dtype]
     return v if dtype is v.dtype else Value(v.shape, dtype)
 
 
 def _elementwise(equation: Any, target: Target) -> list[Kernel]:
     (x,), (v,) = equation.operands, equation.results
-    cluster = Cluster(Rows((prod(v.shape),), ()), (v,), (v,), {v: frozenset([x])})
-    return kernels_of(cluster, {v: equation}, {x, v}, target)
+    group = FusionGroup(Rows((prod(v.shape),), ()), (v,), (v,), {v: frozenset([x])})
+    return kernels_of(group, {v: equation}, {x, v}, target)
 
 
-def _walk(
+def _scatter_kernel(
     equation: Equation,
     total: Any,
-    makers: Mapping[Variable, Equation],
+    producers: Mapping[Variable, Equation],
     kept: Collection[Variable],
     begin: int,
     target: Target,
 ) -> Kernel:
-    """The kernel that adds the slices for the indices from one on."""
+    """The kernel that adds the slices for the indices from `begin` on."""
     (x, indices), (axis, size), (v,) = equation.operands, equation.params, equation.results
-    accumulator, shared = sums(x.dtype.name), stretches(v.shape, axis, target)
+    accumulator, shared = sums(x.dtype.name), segments_per_column(v.shape, axis, target)
     columns = (*v.shape[:axis], 1, *v.shape[axis + 1 :])
-    invocations, length = prod(columns) * shared, min(indices.shape[0] - begin, TURNS)
-    writer = Writer(makers, kept, frozenset([v]), target=target)
+    invocations, length = prod(columns) * shared, min(indices.shape[0] - begin, MAX_ITERATIONS)
+    writer = Writer(producers, kept, frozenset([v]), target=target)
     name = writer.writes.setdefault(total, "y0")
     writer.line(f"let t = g.x + g.y * n.x * {WORKGROUP}u;")
-    writer.line(f"if (t >= {whole(invocations)}) {{ return; }}")
-    stretch, column = always("t", invocations).divided(prod(columns), writer.place)
-    here = writer.point(columns, column).indices
-    first, width = fixed(0), whole(size)
+    writer.line(f"if (t >= {integer(invocations)}) {{ return; }}")
+    segment, column = written_variable("t", invocations).divided(prod(columns), writer.index)
+    outer_index = writer.element(columns, column).indices
+    first, width = constant_index(0), integer(size)
     if shared > 1:
-        span = -(-size // shared)
-        first = writer.place(f"min({stretch.times(span)}, {width})", size + 1)
-        width = writer.named("width", f"min({width} - {first}, {whole(span)})")
-    k = writer.fresh()
-    with writer.block(f"for (var {k} = 0u; {k} < {whole(length)}; {k} += 1u)"):
+        length_of_segment = -(-size // shared)
+        first = writer.index(f"min({segment.times(length_of_segment)}, {width})", size + 1)
+        width = writer.named("width", f"min({width} - {first}, {integer(length_of_segment)})")
+    k = writer.new_name()
+    with writer.block(f"for (var {k} = 0u; {k} < {integer(length)}; {k} += 1u)"):
         i = variable(k, length).plus(begin)
-        index = as_place(indices.dtype.name, writer.value(indices, writer.point(indices.shape, i)))
-        where = writer.named(index, index)
-        place = variable(where, size)
-        with writer.block(f"if ({where} - {first} < {width})"):
-            value = writer.value(x, Point(x.shape, writer.place, [*here[:axis], i, *here[axis + 1 :]]))
-            to = Point(v.shape, writer.place, [*here[:axis], place, *here[axis + 1 :]]).linear
-            writer.line(f"{name}[{to}] = {accumulator.how(f'{name}[{to}]', value)};")
-    work = invocations * length if indices.shape[0] <= TURNS else 0  # several are to have one text
+        index = as_index(indices.dtype.name, writer.value(indices, writer.element(indices.shape, i)))
+        target_index = writer.named(index, index)
+        row = variable(target_index, size)
+        with writer.block(f"if ({target_index} - {first} < {width})"):
+            value = writer.value(
+                x, ElementIndex(x.shape, writer.index, [*outer_index[:axis], i, *outer_index[axis + 1 :]])
+            )
+            address = ElementIndex(
+                v.shape, writer.index, [*outer_index[:axis], row, *outer_index[axis + 1 :]]
+            ).linear
+            writer.line(f"{name}[{address}] = {accumulator.combine(f'{name}[{address}]', value)};")
+    work = invocations * length if indices.shape[0] <= MAX_ITERATIONS else 0  # several kernels share one text
     return Kernel(
-        module(writer, WORKGROUP),
-        spread(-(-invocations // WORKGROUP)),
+        kernel_template(writer, WORKGROUP),
+        workgroup_grid(-(-invocations // WORKGROUP)),
         tuple(writer.reads),
         (total,),
         work,

@@ -1,4 +1,4 @@
-"""Slots: the memories that a program computes in; values that are not there at the same time share one."""
+"""Slots: the memory of a program's values; values that are not alive at the same time share a slot."""
 
 from __future__ import annotations
 
@@ -6,38 +6,39 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from tensorken_wgpu.dtypes import size_of
-from tensorken_wgpu.memories import class_of
+from tensorken_wgpu.memory import class_of
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Variable
     from tensorken_wgpu.planning import Step
 
-LITTLE = 2**16
-"""Bytes that may be wasted: what is smaller may have a slot as large as this."""
+MAX_WASTE = 2**16
+"""Bytes that may be wasted: a value may have a slot of up to twice this size, however small it is."""
 
 
 def slots(
-    steps: Sequence[Step], outputs: Collection[Variable], whole: int
+    steps: Sequence[Step], outputs: Collection[Variable], binding_size: int
 ) -> tuple[dict[Variable, int], list[int]]:
-    """For each value that is computed its slot, and how many bytes each slot has.
+    """The slot of each computed value, and the size of each slot in bytes.
 
     Args:
         steps: of a program.
-        outputs: what it results in; the slot of one is not much larger than that, as it may be kept for long.
-        whole: how many bytes can be bound at once.  Larger slots are bound in parts, so only larger values have them.
+        outputs: its outputs.  The slot of an output is not much larger than the output, which may live long.
+        binding_size: bytes of the largest binding.  Larger slots are bound in windows, so only larger values use
+            them.
     """
     found: dict[Variable, int] = {}
     sizes: list[int] = []
     free: list[int] = []
     for step in steps:
         for v in step.kernel.writes:
-            if v in found:  # by another kernel, which wrote part of it
+            if v in found:  # an earlier kernel wrote part of it
                 continue
             size = size_of(v)
-            alike = [i for i in free if (sizes[i] > whole) == (size > whole)]
+            usable = [i for i in free if (sizes[i] > binding_size) == (size > binding_size)]
             if v in outputs:
-                alike = [i for i in alike if class_of(sizes[i]) == class_of(size)]
-            slot = _best(alike, sizes, size)
+                usable = [i for i in usable if class_of(sizes[i]) == class_of(size)]
+            slot = _best(usable, sizes, size)
             if slot is None:
                 slot = len(sizes)
                 sizes.append(size)
@@ -50,9 +51,11 @@ def slots(
 
 
 def _best(free: Sequence[int], sizes: Sequence[int], size: int) -> int | None:
-    """The smallest of some slots in which there is room, if it is not far too large; else the largest, which grows."""
-    roomy = [i for i in free if size <= sizes[i] <= 2 * max(size, LITTLE)]
-    if roomy:
-        return min(roomy, key=lambda i: sizes[i])
-    tight = [i for i in free if sizes[i] < size]
-    return max(tight, key=lambda i: sizes[i]) if tight else None
+    """The smallest slot that fits and is not far too large; else the largest smaller one, which grows; None if
+    there is none.
+    """
+    large_enough = [i for i in free if size <= sizes[i] <= 2 * max(size, MAX_WASTE)]
+    if large_enough:
+        return min(large_enough, key=lambda i: sizes[i])
+    smaller = [i for i in free if sizes[i] < size]
+    return max(smaller, key=lambda i: sizes[i]) if smaller else None

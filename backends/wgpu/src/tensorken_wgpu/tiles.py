@@ -1,8 +1,8 @@
-"""Tiles: kernels of products of matrices, each invocation of which computes a tile of the result.
+"""Tiles: kernels of matrix products in which each invocation computes a tile of the result.
 
-What is read once serves a whole row or column of a tile, so a tile of 8 x 8 needs an eighth of the reads.  Operands are
-read at points, as everywhere, so it does not matter in which order their axes lie in memory.  Tiles at the edge are
-moved back until they lie within the result; of these only what no other tile has is stored.
+An element that is read is used for a whole row or column of a tile, so a tile of 8 x 8 needs an eighth of the
+reads.  Operands are read through element indices, so the order of their axes in memory does not matter.  Tiles at
+the edge are moved back until they fit in the result, and store only elements that no other tile stores.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING
 
-from tensorken_wgpu.kernels import Cluster, Kernel, module, spread
-from tensorken_wgpu.places import Place, fixed, variable
+from tensorken_wgpu.index_expressions import IndexExpression, constant_index, variable
+from tensorken_wgpu.kernels import FusionGroup, Kernel, kernel_template, workgroup_grid
 from tensorken_wgpu.products import product_of
-from tensorken_wgpu.templates import whole
+from tensorken_wgpu.templates import integer
 from tensorken_wgpu.wgsl import sums
-from tensorken_wgpu.writer import FOLDS, Writer
+from tensorken_wgpu.writer import REDUCTIONS, Writer
 
 if TYPE_CHECKING:
     from tensorken_core.program.program import Equation, Variable
@@ -26,136 +26,145 @@ if TYPE_CHECKING:
     from tensorken_wgpu.vectors import Vector
 
 STEP = 4
-"""How many elements of the sum are added in one turn of the loop."""
+"""How many elements of the sum are added per iteration."""
 
-LOOPED = 64
-"""The results of a tile up to which they are stored in a loop; for more, drivers take long to make one of an array."""
+MAX_LOOPED = 64
+"""The largest tile, in elements, whose results are stored in a loop; drivers take long to make larger arrays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """What one invocation computes.
+    """The part of the result that one invocation computes.
 
     Attributes:
         rows: of the result.
         columns: of the result, a multiple of 4.
-        together: how many invocations a workgroup has.
+        workgroup_size: invocations of a workgroup.
     """
 
     rows: int
     columns: int
-    together: int
+    workgroup_size: int
 
     def __str__(self) -> str:
-        return f"tile {self.rows}x{self.columns}, {self.together} together"
+        return f"tile {self.rows}x{self.columns}, workgroups of {self.workgroup_size}"
 
 
 class TileKernel:
-    """Writes the kernel of a cluster of which one value is a contraction, all others are computed from its result.
+    """Writes the kernel of a fusion group of one contraction and values computed from its result.
 
     Args:
-        cluster: what to compute.
-        makers: for each value that is computed the equation that does that.
-        kept: the values that lie in memory.
-        tile: what an invocation has.
-        target: where it is to run.
-        between: what the results are written to if the sum is divided into parts; nothing else is computed then.
-        parts: how many there are, each for other invocations.
-        vectors: as what values are read and written, of those that are so several at a time.
+        group: to compute.
+        producers: for each computed value its equation.
+        kept: the values in memory.
+        tile: of an invocation.
+        target: the device.
+        partials: the value that partial sums are written to if the sum is divided into parts; then nothing else is
+            computed.
+        parts: how many parts, each for other invocations.
+        vectors: the vectors in which values are read and written.
     """
 
     def __init__(
         self,
-        cluster: Cluster,
-        makers: Mapping[Variable, Equation],
+        group: FusionGroup,
+        producers: Mapping[Variable, Equation],
         kept: Collection[Variable],
         tile: Tile,
         target: Target,
-        between: Variable | None = None,
+        partials: Variable | None = None,
         parts: int = 1,
         vectors: Mapping[Variable, Vector] | None = None,
     ) -> None:
-        self.cluster = cluster
-        self.makers = makers
+        self.group = group
+        self.producers = producers
         self.tile = tile
         self.parts = parts
-        self.between = between
-        (self.fold,) = [v for v in cluster.values if makers[v].op.name in FOLDS]
-        self.product = product_of(makers[self.fold])
-        self.accumulator = sums(self.fold.dtype.name)
-        known = frozenset([*kept, *([] if between is None else [between])])
-        self.writer = Writer(makers, known, frozenset(cluster.values), vectors, target)
+        self.partials = partials
+        (self.reduction,) = [v for v in group.values if producers[v].op.name in REDUCTIONS]
+        self.product = product_of(producers[self.reduction])
+        self.accumulator = sums(self.reduction.dtype.name)
+        known = frozenset([*kept, *([] if partials is None else [partials])])
+        self.writer = Writer(producers, known, frozenset(group.values), vectors, target)
         self.shared: list[str] = []
-        self.apart = 4  # from one vector of a tile's columns to the next
+        self.column_step = 4  # columns from one vector of a tile to the next
 
     def kernel(self) -> Kernel:
-        """The whole.
+        """Write the kernel.
 
         Raises:
-            NotHere: if a value is needed at a point where this kernel does not compute it.
+            NotComputedHere: if a value is needed at an element that this kernel does not compute.
         """
-        places = self._start()
+        indices = self._start()
         self._accumulators()
-        self._sum(places)
-        self._results(places)
-        writer, cluster = self.writer, self.cluster
-        text = module(writer, self.tile.together, self.shared)
-        made = tuple([self.makers[v] for v in cluster.values])
+        self._sum(indices)
+        self._results(indices)
+        writer, group = self.writer, self.group
+        text = kernel_template(writer, self.tile.workgroup_size, self.shared)
+        equations = tuple([self.producers[v] for v in group.values])
         return Kernel(
-            text, spread(self._workgroups()), tuple(writer.reads), tuple(writer.writes), self._work(), made
+            text,
+            workgroup_grid(self._workgroups()),
+            tuple(writer.reads),
+            tuple(writer.writes),
+            self._work(),
+            equations,
         )
 
     def _work(self) -> int:
         """How many elements are read."""
-        size = self.cluster.rows.count * self.cluster.rows.length
+        size = self.group.rows.count * self.group.rows.length
         return size // self._length("rows") + size // self._length("columns")
 
-    # ---- places --------------------------------------------------------------------------------------------
+    # ---- indices -------------------------------------------------------------------------------------------
 
-    def _tiles(self, role: str) -> int:
-        """How many tiles there are side by side, or below each other."""
-        return -(-self.product.size(role) // self._length(role))
+    def _tiles(self, dimension: str) -> int:
+        """The number of tiles along rows or columns."""
+        return -(-self.product.size(dimension) // self._length(dimension))
 
-    def _length(self, role: str) -> int:
-        return self.tile.rows if role == "rows" else self.tile.columns
+    def _length(self, dimension: str) -> int:
+        return self.tile.rows if dimension == "rows" else self.tile.columns
 
     def _count(self) -> int:
-        """How many tiles there are, for each part of the sum."""
+        """The number of tiles, over all parts of the sum."""
         return self.parts * self.product.size("batch") * self._tiles("rows") * self._tiles("columns")
 
     def _workgroups(self) -> int:
-        return -(-self._count() // self.tile.together)
+        return -(-self._count() // self.tile.workgroup_size)
 
-    def _start(self) -> dict[str, Place]:
-        """The head of the text; the place of an invocation's tile in the batch, and those at which it begins."""
+    def _start(self) -> dict[str, IndexExpression]:
+        """Write the head of the body; the batch index of the invocation's tile, and its first row and column."""
         writer, count = self.writer, self._count()
-        writer.line(f"let t = g.x + g.y * n.x * {self.tile.together}u;")
-        writer.line(f"if (t >= {whole(count)}) {{ return; }}")
-        return self._begun(variable("t", count))
+        writer.line(f"let t = g.x + g.y * n.x * {self.tile.workgroup_size}u;")
+        writer.line(f"if (t >= {integer(count)}) {{ return; }}")
+        return self._tile_start(variable("t", count))
 
-    def _begun(self, tile: Place) -> dict[str, Place]:
-        """Of a tile's number its place in the batch, and the row and column at which it begins."""
+    def _tile_start(self, tile: IndexExpression) -> dict[str, IndexExpression]:
+        """From a tile's number its batch index, and its first row and column."""
         writer = self.writer
-        rest, column = tile.divided(self._tiles("columns"), writer.place)
-        rest, row = rest.divided(self._tiles("rows"), writer.place)
-        self.part, batch = rest.divided(self.product.size("batch"), writer.place)
+        rest, column = tile.divided(self._tiles("columns"), writer.index)
+        rest, row = rest.divided(self._tiles("rows"), writer.index)
+        self.part, batch = rest.divided(self.product.size("batch"), writer.index)
         self.tiles = {"rows": row, "columns": column}
-        return {"batch": batch, **{role: self._inside(role, place) for role, place in self.tiles.items()}}
+        return {
+            "batch": batch,
+            **{dimension: self._clamped(dimension, tile) for dimension, tile in self.tiles.items()},
+        }
 
-    def _inside(self, role: str, tile: Place) -> Place:
-        """Where a tile begins, moved back if it would not end within the result."""
-        length, size = self._length(role), self.product.size(role)
+    def _clamped(self, dimension: str, tile: IndexExpression) -> IndexExpression:
+        """The start of a tile, moved back if it would not fit in the result."""
+        length, size = self._length(dimension), self.product.size(dimension)
         if size % length == 0:
             return tile.times(length)
         step = gcd(length, size)
         last = (size - length) // step
-        return self.writer.place(f"min({tile.times(length // step)}, {whole(last)})", last + 1).times(step)
+        return self.writer.index(f"min({tile.times(length // step)}, {integer(last)})", last + 1).times(step)
 
     # ---- the sum -------------------------------------------------------------------------------------------
 
     @property
     def _vectors(self) -> int:
-        """How many vectors of four the columns of a tile are."""
+        """The number of vectors of four in the columns of a tile."""
         return self.tile.columns // 4
 
     def _accumulators(self) -> None:
@@ -170,48 +179,50 @@ class TileKernel:
     def _vector(self, names: Sequence[str]) -> str:
         return f"{self._vector_type}({', '.join(names)})"
 
-    def _sum(self, places: Mapping[str, Place]) -> None:
-        """Run through the sum, or the part of it that is this invocation's."""
+    def _sum(self, indices: Mapping[str, IndexExpression]) -> None:
+        """Loop over the sum, or the invocation's part of it."""
         writer = self.writer
-        turns, rest = divmod(self.product.size("inner"), STEP)
-        if turns:
-            with self._turns(turns) as turn:
-                inner = turn.times(STEP)
-                self._steps(places, [inner.plus(e) for e in range(STEP)])
+        iterations, rest = divmod(self.product.size("inner"), STEP)
+        if iterations:
+            with self._iterations(iterations) as iteration:
+                inner = iteration.times(STEP)
+                self._steps(indices, [inner.plus(e) for e in range(STEP)])
         if rest:
-            last = [fixed(turns * STEP + e) for e in range(rest)]
+            last = [constant_index(iterations * STEP + e) for e in range(rest)]
             if self.parts == 1:
-                self._steps(places, last)
+                self._steps(indices, last)
             else:
-                with writer.block(f"if ({self.part} == {whole(self.parts - 1)})"):
-                    self._steps(places, last)
+                with writer.block(f"if ({self.part} == {integer(self.parts - 1)})"):
+                    self._steps(indices, last)
 
     @contextmanager
-    def _turns(self, count: int) -> Iterator[Place]:
-        """A loop of so many turns, divided among the parts; what is written meanwhile is in it."""
+    def _iterations(self, count: int) -> Iterator[IndexExpression]:
+        """A loop of this many iterations, divided among the parts; lines written meanwhile are in it."""
         chunk = -(-count // self.parts)
-        name, start = self.writer.fresh(), self.part.times(chunk)
+        name, start = self.writer.new_name(), self.part.times(chunk)
         end = str(start.plus(chunk))
         if chunk * self.parts > count:
-            end = f"min({end}, {whole(count)})"
+            end = f"min({end}, {integer(count)})"
         with self.writer.block(f"for (var {name} = {start}; {name} < {end}; {name} += 1u)"):
             yield variable(name, count)
 
-    def _steps(self, places: Mapping[str, Place], inner: Sequence[Place]) -> None:
-        """Add the products of some elements of the sum, to one accumulator after the other: so it stays at hand."""
-        right = {(j, e): self._four(places, j, k) for j in range(self._vectors) for e, k in enumerate(inner)}
+    def _steps(self, indices: Mapping[str, IndexExpression], inner: Sequence[IndexExpression]) -> None:
+        """Add the products of some elements of the sum, one accumulator after the other, which keeps it in a
+        register.
+        """
+        right = {(j, e): self._four(indices, j, k) for j in range(self._vectors) for e, k in enumerate(inner)}
         for i in range(self.tile.rows):
-            row = places["rows"].plus(i)
-            left = [self.product.element(self.writer, 0, {**places, "rows": row, "inner": k}) for k in inner]
+            row = indices["rows"].plus(i)
+            left = [self.product.element(self.writer, 0, {**indices, "rows": row, "inner": k}) for k in inner]
             for j in range(self._vectors):
                 for e, x in enumerate(left):
                     self._add(i, j, x, right[j, e])
 
-    def _four(self, places: Mapping[str, Place], j: int, inner: Place) -> str:
-        """The elements of the second operand in four columns."""
-        first = places["columns"].plus(self.apart * j)
+    def _four(self, indices: Mapping[str, IndexExpression], j: int, inner: IndexExpression) -> str:
+        """Four columns of the second operand."""
+        first = indices["columns"].plus(self.column_step * j)
         names = [
-            self.product.element(self.writer, 1, {**places, "columns": first.plus(c), "inner": inner})
+            self.product.element(self.writer, 1, {**indices, "columns": first.plus(c), "inner": inner})
             for c in range(4)
         ]
         return self.writer.named(("vector", *names), self._vector(names))
@@ -224,38 +235,44 @@ class TileKernel:
 
     # ---- results -------------------------------------------------------------------------------------------
 
-    def _results(self, places: Mapping[str, Place]) -> None:
-        """Compute from the sums what the kernel computes, and store it."""
+    def _results(self, indices: Mapping[str, IndexExpression]) -> None:
+        """Compute the group's values from the sums, and store them."""
         writer, rows, vectors = self.writer, self.tile.rows, self._vectors
         names = [f"c{i}_{j}" for i in range(rows) for j in range(vectors)]
-        if 4 * len(names) > LOOPED:
+        if 4 * len(names) > MAX_LOOPED:
             for number, name in enumerate(names):
-                self._store_vector(places, fixed(number // vectors), fixed(number % vectors), name)
+                self._store_vector(
+                    indices, constant_index(number // vectors), constant_index(number % vectors), name
+                )
             return
-        totals, i, j = writer.fresh(), writer.fresh(), writer.fresh()
+        totals, i, j = writer.new_name(), writer.new_name(), writer.new_name()
         writer.line(f"var {totals} = array<{self._vector_type}, {len(names)}>({', '.join(names)});")
         with (
             writer.block(f"for (var {i} = 0u; {i} < {rows}u; {i} += 1u)"),
             writer.block(f"for (var {j} = 0u; {j} < {vectors}u; {j} += 1u)"),
         ):
             name = writer.named(totals, f"{totals}[{i} * {vectors}u + {j}]")
-            self._store_vector(places, variable(i, rows), variable(j, vectors), name)
+            self._store_vector(indices, variable(i, rows), variable(j, vectors), name)
 
-    def _store_vector(self, places: Mapping[str, Place], i: Place, j: Place, name: str) -> None:
-        """Store four columns of a row, at once if that is possible."""
-        row, first = places["rows"] + i, places["columns"] + j.times(self.apart)
-        together = 4 if self.product.size("columns") % 4 == 0 else 1
-        for e in range(0, 4, together):
-            found = [(first.plus(c), f"{name}.{'xyzw'[c]}") for c in range(e, e + together)]
-            self._store(places["batch"], row, found)
+    def _store_vector(
+        self, indices: Mapping[str, IndexExpression], i: IndexExpression, j: IndexExpression, name: str
+    ) -> None:
+        """Store four columns of a row, as a vector if possible."""
+        row, first = indices["rows"] + i, indices["columns"] + j.times(self.column_step)
+        size = 4 if self.product.size("columns") % 4 == 0 else 1
+        for e in range(0, 4, size):
+            found = [(first.plus(c), f"{name}.{'xyzw'[c]}") for c in range(e, e + size)]
+            self._store(indices["batch"], row, found)
 
-    def _store(self, batch: Place, row: Place, found: Sequence[tuple[Place, str]]) -> None:
+    def _store(
+        self, batch: IndexExpression, row: IndexExpression, found: Sequence[tuple[IndexExpression, str]]
+    ) -> None:
         """Store the results of one column or four, unless another tile does."""
         column, _ = found[0]
         conditions = [
-            f"{place} >= {self.tiles[role].times(self._length(role))}"
-            for role, place in (("rows", row), ("columns", column))
-            if self.product.size(role) % self._length(role)
+            f"{index} >= {self.tiles[dimension].times(self._length(dimension))}"
+            for dimension, index in (("rows", row), ("columns", column))
+            if self.product.size(dimension) % self._length(dimension)
         ]
         if conditions:
             with self.writer.block(f"if ({' && '.join(conditions)})"):
@@ -263,19 +280,21 @@ class TileKernel:
         else:
             self._write(batch, row, found)
 
-    def _write(self, batch: Place, row: Place, found: Sequence[tuple[Place, str]]) -> None:
+    def _write(
+        self, batch: IndexExpression, row: IndexExpression, found: Sequence[tuple[IndexExpression, str]]
+    ) -> None:
         writer = self.writer
         elements = [
             (self.product.result(writer, {"batch": batch, "rows": row, "columns": column}), name)
             for column, name in found
         ]
-        if self.between is not None:
-            base = self.part.times(self.cluster.rows.count)
-            writer.store(self.between, [(base + place, name) for place, name in elements])
+        if self.partials is not None:
+            base = self.part.times(self.group.rows.count)
+            writer.store(self.partials, [(base + index, name) for index, name in elements])
             return
-        places = [place for place, _ in elements]
-        writer.at_home({v: places for v in self.cluster.values if v is not self.fold})
-        for place, name in elements:
-            writer.know(self.fold, place, writer.named(("total", name), self.accumulator.finish(name)))
-        for v in self.cluster.written:
-            writer.store(v, [(p, writer.value(v, writer.point(v.shape, p))) for p in places])
+        indices = [index for index, _ in elements]
+        writer.set_current({v: indices for v in self.group.values if v is not self.reduction})
+        for index, name in elements:
+            writer.define(self.reduction, index, writer.named(("total", name), self.accumulator.finish(name)))
+        for v in self.group.written:
+            writer.store(v, [(i, writer.value(v, writer.element(v.shape, i))) for i in indices])

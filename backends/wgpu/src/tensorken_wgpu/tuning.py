@@ -1,7 +1,7 @@
-"""Tuning: which of several kernels that do the same is the fastest on a device; found out once, and kept in a file.
+"""Tuning: measure once which of several equivalent kernels is the fastest on a device, and keep it in a file.
 
-The file is `tensorken/wgpu-tuning.json` in the user's folder for caches.  It may be deleted at any time.  With
-TENSORKEN_WGPU_TUNING=off nothing is measured, read or written: the kernel that is likeliest the best is taken.
+The file is `tensorken/wgpu-tuning.json` in the user's cache folder.  It may be deleted at any time.  With
+TENSORKEN_WGPU_TUNING=off nothing is measured, read or written: the kernel that is likely the fastest is used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorken_core.errors import BackendError
 from tensorken_wgpu.dtypes import size_of
-from tensorken_wgpu.templates import special
+from tensorken_wgpu.templates import specialised_text
 
 if TYPE_CHECKING:
     from tensorken_wgpu.device import Device
@@ -29,78 +29,78 @@ if TYPE_CHECKING:
 VARIABLE = "TENSORKEN_WGPU_TUNING"
 
 RUNS, ROUNDS = 4, 3
-"""How often a kernel is run between two looks at the clock, and how often that is done; the best counts."""
+"""How often a kernel runs in one measurement, and how many measurements are made; the best counts."""
 
 LONG = 0.02
-"""Seconds from which on one run says enough; systems end GPUs that are busy with one submission for too long."""
+"""If a kernel takes this many seconds, one run is enough; systems reset GPUs whose submissions take too long."""
 
 _OFF = frozenset({"0", "false", "no", "off"})
 
-Found = dict[str, dict[str, str]]
+Results = dict[str, dict[str, str]]
 """For each device and choice the name of the fastest kernel."""
 
 
 class Tuning:
-    """What has been found out.
+    """The measurements.
 
     Args:
-        path: of the file; None if there is none.
+        path: of the file; None for no file.
     """
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._lock = threading.Lock()
-        self._found: Found | None = None
+        self._results: Results | None = None
 
     def best(self, kernel: Kernel, device: Device) -> Kernel:
-        """The fastest of those among which there is a choice; the kernel itself where there is none."""
+        """The fastest of the kernel's choice; the kernel itself if it has none."""
         choice = kernel.choice
         if choice is None:
             return kernel
         with self._lock:
-            if self._found is None:
-                self._found = _read(self.path)
-            known = self._found.setdefault(device.name, {})
-            if known.get(choice.of) not in choice.kernels:
+            if self._results is None:
+                self._results = _read(self.path)
+            known = self._results.setdefault(device.name, {})
+            if known.get(choice.key) not in choice.kernels:
                 fastest = _fastest(choice.kernels, device)
-                if fastest is None:  # there is no memory to measure with: we may know more next time
+                if fastest is None:  # no memory left to measure with; try again next time
                     return kernel
-                known[choice.of] = fastest
-                self._keep(device.name, choice.of, fastest)
-            return choice.kernels[known[choice.of]]
+                known[choice.key] = fastest
+                self._keep(device.name, choice.key, fastest)
+            return choice.kernels[known[choice.key]]
 
-    def _keep(self, device: str, of: str, name: str) -> None:
-        """Write it to the file, with what others have written there meanwhile; if that is impossible, no matter."""
+    def _keep(self, device: str, key: str, name: str) -> None:
+        """Add a result to the file, which others may have changed meanwhile; failures are ignored."""
         if self.path is None:
             return
-        found = _read(self.path)
-        found.setdefault(device, {})[of] = name
+        results = _read(self.path)
+        results.setdefault(device, {})[key] = name
         with contextlib.suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            number, made = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)
+            descriptor, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)
             try:
-                with os.fdopen(number, "w", encoding="utf-8") as file:
-                    json.dump(found, file, indent=1, sort_keys=True)
-                Path(made).replace(self.path)
+                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                    json.dump(results, file, indent=1, sort_keys=True)
+                Path(temporary).replace(self.path)
             except OSError:
-                Path(made).unlink()
+                Path(temporary).unlink()
                 raise
 
 
 def best(kernel: Kernel, device: Device) -> Kernel:
-    """The fastest of the kernels among which there is a choice."""
+    """The fastest of the kernel's choice."""
     if kernel.choice is None or os.environ.get(VARIABLE, "").strip().lower() in _OFF:
         return kernel
-    return _ours().best(kernel, device)
+    return _default().best(kernel, device)
 
 
 @functools.cache
-def _ours() -> Tuning:
-    return Tuning(place())
+def _default() -> Tuning:
+    return Tuning(cache_file())
 
 
-def place() -> Path | None:
-    """Where the file is; None if the user has no folder for caches."""
+def cache_file() -> Path | None:
+    """The path of the file; None if the user has no cache folder."""
     variable = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"
     caches = Path(os.environ.get(variable, ""))
     try:
@@ -111,29 +111,29 @@ def place() -> Path | None:
     return caches / "tensorken" / "wgpu-tuning.json"
 
 
-def _read(path: Path | None) -> Found:
-    """What is in the file; nothing, if it is not there or damaged."""
+def _read(path: Path | None) -> Results:
+    """The contents of the file; empty if it is missing or damaged."""
     try:
-        found: Any = {} if path is None else json.loads(path.read_text(encoding="utf-8"))
+        results: Any = {} if path is None else json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(results, dict):
         return {}
-    return {device: dict(names) for device, names in found.items() if isinstance(names, dict)}
+    return {device: dict(names) for device, names in results.items() if isinstance(names, dict)}
 
 
 def _fastest(kernels: Mapping[str, Kernel], device: Device) -> str | None:
-    """The name of the fastest; None if none could be run."""
+    """The name of the fastest kernel; None if none could be run."""
     times: dict[str, float] = {}
     for name, kernel in kernels.items():
-        with contextlib.suppress(BackendError):  # it may ask for more than this device has
-            times[name] = measured(kernel, device)
+        with contextlib.suppress(BackendError):  # it may exceed a limit of this device
+            times[name] = measure(kernel, device)
     return min(times, key=times.__getitem__, default=None)
 
 
-def measured(kernel: Kernel, device: Device) -> float:
-    """How many seconds a kernel takes, on memory with anything in it."""
-    text = special(kernel.template)
+def measure(kernel: Kernel, device: Device) -> float:
+    """The seconds that a kernel takes, on memory with arbitrary contents."""
+    text = specialised_text(kernel.template)
     pipeline = device.pipeline(text.code, len(kernel.reads), len(kernel.writes))
     uniform = device.uniform(text.uniform)
     memories = [device.allocate(size_of(v)) for v in (*kernel.reads, *kernel.writes)]
@@ -141,11 +141,11 @@ def measured(kernel: Kernel, device: Device) -> float:
     def run(times: int) -> float:
         start = time.perf_counter()
         for _ in range(times):
-            device.run(pipeline, uniform, memories, kernel.groups)
+            device.run(pipeline, uniform, memories, kernel.workgroups)
         device.read(memories[-1], 4)
         return time.perf_counter() - start
 
-    run(1)  # which compiles it
+    run(1)  # compiles it
     once = run(1)
     if once > LONG:
         return once

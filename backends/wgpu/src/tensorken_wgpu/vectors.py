@@ -1,4 +1,4 @@
-"""Vectors: neighbouring elements that are read and written at once."""
+"""Vectors: neighbouring elements that are read and written together."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ FOUR, EIGHT = 4, 8
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """Neighbouring elements as one thing in memory.
+    """Neighbouring elements as one object in memory.
 
     Attributes:
-        size: how many they are.
-        type: of the thing.
-        element: from its name, and a number below the size, to what lies in memory of that element.
-        whole: the thing of what is to lie there of each element.
+        size: the number of elements.
+        type: the WGSL type.
+        element: from a name and an index below the size to the stored element.
+        joined: from the stored elements to the vector.
     """
 
     size: int
     type: str
     element: Callable[[str, int], str]
-    whole: Callable[[Sequence[str]], str]
+    joined: Callable[[Sequence[str]], str]
 
 
 def vector_of(value: Value, most: int) -> Vector | None:
-    """The largest vectors of at most so many elements that a value consists of; None if there are none.
+    """The largest vectors of at most this size that divide a value; None if there are none.
 
     >>> from tensorken_core.language.dtypes import DTYPES
-    >>> from tensorken_wgpu.single import Value
+    >>> from tensorken_wgpu.single_op import Value
     >>> [vector_of(Value((2, 4), DTYPES[name]), 8).type for name in ("float32", "float64")]
     ['vec4<u64>', 'vec4<f64>']
     """
@@ -44,25 +44,28 @@ def vector_of(value: Value, most: int) -> Vector | None:
 
 
 def _four(stored: str) -> Vector:
-    kind = f"vec4<{stored}>"
+    type_name = f"vec4<{stored}>"
     return Vector(
-        FOUR, kind, lambda name, i: f"{name}.{'xyzw'[i]}", lambda values: f"{kind}({', '.join(values)})"
+        FOUR,
+        type_name,
+        lambda name, i: f"{name}.{'xyzw'[i]}",
+        lambda values: f"{type_name}({', '.join(values)})",
     )
 
 
 def _eight(stored: str) -> Vector:
-    """Four pairs, each of which is a number of 64 bits with the first one as its lower half."""
+    """Four pairs, each a 64-bit number with the first element as its lower half."""
 
     def element(name: str, i: int) -> str:
         pair = f"{name}.{'xyzw'[i // 2]}"
         return f"bitcast<{stored}>(u32({pair}{' >> 32u' if i % 2 else ''}))"
 
-    def whole(values: Sequence[str]) -> str:
+    def joined(values: Sequence[str]) -> str:
         words = [f"u64(bitcast<u32>({value}))" for value in values]
         pairs = [f"{low} | ({high} << 32u)" for low, high in zip(words[::2], words[1::2], strict=True)]
         return f"vec4<u64>({', '.join(pairs)})"
 
-    return Vector(EIGHT, "vec4<u64>", element, whole)
+    return Vector(EIGHT, "vec4<u64>", element, joined)
 
 
 _VECTORS = {(dtype, FOUR): _four(stored) for dtype, stored in STORED.items()} | {

@@ -1,8 +1,8 @@
-"""WGSL: what each elementwise op is, for each dtype, and how its numbers are written, kept, summed and converted.
+"""WGSL: each elementwise op for each dtype, and how numbers are written, stored, reduced and converted.
 
-WGSL lets a driver assume that there are no NaNs and infinities, and drivers use that: what they would get wrong is
-written so that they cannot.  Numbers such as 0 and infinity come from a uniform that the compiler does not know.
-float16 is computed with in float32, which has digits enough that rounding once more does no harm.
+WGSL lets a driver assume that there are no NaNs and infinities, and drivers do: expressions are written so that
+this has no effect.  Numbers such as 0 and infinity come from a uniform that the compiler does not know.  float16 is
+computed in float32, which has enough digits that the second rounding does no harm.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ TYPES = {
 """The types of values in a kernel."""
 
 STORED = {**TYPES, "bool": "u32", "float16": "f16"}
-"""The types of elements in memory: WGSL has no bool there."""
+"""The types of elements in memory, where WGSL has no bool."""
 
 OPAQUE = (0x00000000, 0x7F800000, 0x7FC00000, 0x80000000)
-"""The first words of the uniform that kernels know as `opaque`: 0, which is all that the functions read of it."""
+"""The first words of the uniform, `opaque` in functions, which read only the 0."""
 
-Text = Callable[..., str]
+Expression = Callable[..., str]
 
 
 def loaded(dtype: str, text: str) -> str:
@@ -40,18 +40,18 @@ def loaded(dtype: str, text: str) -> str:
 
 
 def stored(dtype: str, text: str) -> str:
-    """An element in memory of a value."""
+    """The element in memory of a value."""
     return _STORED.get(dtype, str)(text)
 
 
-_LOADED: dict[str, Text] = {"bool": lambda x: f"{x} != 0u", "float16": lambda x: f"f32({x})"}
-_STORED: dict[str, Text] = {"bool": lambda x: f"select(0u, 1u, {x})", "float16": lambda x: f"f16({x})"}
+_LOADED: dict[str, Expression] = {"bool": lambda x: f"{x} != 0u", "float16": lambda x: f"f32({x})"}
+_STORED: dict[str, Expression] = {"bool": lambda x: f"select(0u, 1u, {x})", "float16": lambda x: f"f16({x})"}
 
 
-def as_place(dtype: str, text: str) -> str:
-    """An index of a dtype as the number of a place: what lies outside of all arrays, as below 0, stays outside.
+def as_index(dtype: str, text: str) -> str:
+    """An index of this dtype as u32; indices out of range, negative ones included, stay out of range.
 
-    >>> as_place("int32", "i"), as_place("int64", "i")
+    >>> as_index("int32", "i"), as_index("int64", "i")
     ('u32(i)', 'u32(min(u64(i), 0xfffffffflu))')
     """
     return f"u32(min(u64({text}), 0xfffffffflu))" if dtype == "int64" else f"u32({text})"
@@ -59,25 +59,25 @@ def as_place(dtype: str, text: str) -> str:
 
 # ---- ops -----------------------------------------------------------------------------------------------------
 
-_ALL: dict[str, Text] = {
+_ALL: dict[str, Expression] = {
     "eq": lambda a, b: f"{a} == {b}",
     "where": lambda c, a, b: f"select({b}, {a}, {c})",
 }
-_NUMBERS: dict[str, Text] = {
+_NUMBERS: dict[str, Expression] = {
     **_ALL,
     "neg": lambda x: f"-({x})",
     "abs": lambda x: f"abs({x})",
     "lt": lambda a, b: f"{a} < {b}",
 }
-_BOOL: dict[str, Text] = {
+_BOOL: dict[str, Expression] = {
     **_ALL,
     "lt": lambda a, b: f"!{a} & {b}",
     "maximum": lambda a, b: f"{a} | {b}",
 }
 
 
-def _floats(of: Float, integer: str) -> dict[str, Text]:
-    s = of.suffix
+def _floats(float_type: Float, integer: str) -> dict[str, Expression]:
+    s = float_type.suffix
     return {
         **_NUMBERS,
         "exp": lambda x: f"exponential{s}({x})",
@@ -97,7 +97,7 @@ def _floats(of: Float, integer: str) -> dict[str, Text]:
     }
 
 
-def _integers(suffix: str, float_type: str) -> dict[str, Text]:
+def _integers(suffix: str, float_type: str) -> dict[str, Expression]:
     s = suffix
     return {
         **_NUMBERS,
@@ -115,20 +115,20 @@ def _integers(suffix: str, float_type: str) -> dict[str, Text]:
     }
 
 
-def _rounded(text: Text) -> Text:
+def _rounded(text: Expression) -> Expression:
     return lambda *operands: f"to_f16({text(*operands)})"
 
 
 _FLOAT32 = _floats(FLOAT32, "i32")
 _ROUNDED = ("exp", "exp2", "log", "sin", "cos", "add", "sub", "mul", "pow")
-_FLOAT16: dict[str, Text] = {
+_FLOAT16: dict[str, Expression] = {
     **_FLOAT32,
     **{name: _rounded(_FLOAT32[name]) for name in _ROUNDED},
     "sqrt": lambda x: f"half_root({x})",
     "div": lambda a, b: f"half_quotient({a}, {b})",
     "to_bits": lambda x: f"half_bits({x})",
 }
-_TEXTS: dict[str, dict[str, Text]] = {
+_EXPRESSIONS: dict[str, dict[str, Expression]] = {
     "bool": _BOOL,
     "int32": _integers("", "f32"),
     "int64": _integers("_i64", "f64"),
@@ -136,22 +136,22 @@ _TEXTS: dict[str, dict[str, Text]] = {
     "float32": _FLOAT32,
     "float64": _floats(FLOAT64, "i64"),
 }
-OPS = frozenset().union(*_TEXTS.values())
-"""The ops that are written for one dtype at least."""
+OPS = frozenset().union(*_EXPRESSIONS.values())
+"""The ops that are written for at least one dtype."""
 
 
-def texts(dtype: str) -> Mapping[str, Text]:
-    """What each op is whose last operand is of a dtype.
+def expressions(dtype: str) -> Mapping[str, Expression]:
+    """The expression of each op whose last operand has this dtype.
 
-    >>> texts("float64")["exp"]("x")
+    >>> expressions("float64")["exp"]("x")
     'exponential_f64(x)'
     """
-    return _TEXTS[dtype]
+    return _EXPRESSIONS[dtype]
 
 
 # ---- casts ---------------------------------------------------------------------------------------------------
 
-CASTS: dict[tuple[str, str], Text] = {
+CASTS: dict[tuple[str, str], Expression] = {
     ("bool", "int32"): lambda x: f"select(0i, 1i, {x})",
     ("bool", "int64"): lambda x: f"select(0li, 1li, {x})",
     ("bool", "float16"): lambda x: f"select(0.0f, 1.0f, {x})",
@@ -183,30 +183,31 @@ CASTS: dict[tuple[str, str], Text] = {
     ("float64", "float16"): lambda x: f"to_f16_f64({x})",
     ("float64", "float32"): lambda x: f"f32({x})",
 }
-"""From one dtype to another.  Integers that float16 has are exact in float32, so these too are rounded once."""
+"""From one dtype to another.  Integers that float16 can represent are exact in float32, so these too are rounded
+once."""
 
-# ---- folds ---------------------------------------------------------------------------------------------------
+# ---- reductions ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """How many values become one.
+    """How many values are reduced to one.
 
     Attributes:
-        dtype: the name of that in which it is kept meanwhile.
-        start: what no values are.
-        how: from what there is so far, and a value, to what there is then; of two such as well.
-        finish: from what there is in the end to a value of the dtype of the result.
+        dtype: the name of the dtype of the accumulator.
+        start: its value for no values.
+        combine: combines the accumulator with a value, or with another accumulator.
+        finish: from the accumulator to a value of the result's dtype.
     """
 
     dtype: str
     start: str
-    how: Text
-    finish: Text = str
+    combine: Expression
+    finish: Expression = str
 
     @property
     def type(self) -> str:
-        """The type of the dtype."""
+        """The WGSL type of the dtype."""
         return TYPES[self.dtype]
 
 
@@ -229,26 +230,26 @@ _LEAST = {
     "float32": "-infinity()",
     "float64": "-infinity_f64()",
 }
-_MAXIMA = {name: Accumulator(name, least, _TEXTS[name]["maximum"]) for name, least in _LEAST.items()}
+_MAXIMA = {name: Accumulator(name, least, _EXPRESSIONS[name]["maximum"]) for name, least in _LEAST.items()}
 
 
 def sums(dtype: str) -> Accumulator:
-    """How values of a dtype are added up; those of float16 in float32, with one rounding in the end."""
+    """The accumulator of sums of a dtype; float16 is added in float32 and rounded once."""
     return _SUMS[dtype]
 
 
 def maxima(dtype: str) -> Accumulator:
-    """How the largest of the values of a dtype is found."""
+    """The accumulator of maxima of a dtype."""
     return _MAXIMA[dtype]
 
 
 # ---- numbers -------------------------------------------------------------------------------------------------
 
-_FLOATS = {of.type: of for of in (FLOAT32, FLOAT64)}
-_ORDINARY = 60
-"""Up to which power of 2 numbers are literals.
+_FLOATS = {float_type.type: float_type for float_type in (FLOAT32, FLOAT64)}
+_MAX_LITERAL_EXPONENT = 60
+"""Numbers up to this power of 2 are literals.
 
-A compiler that reckons with two of them finds no infinity, which WGSL does not allow there, and no subnormal number.
+Constant folding of two of them yields no infinity, which WGSL forbids, and no subnormal number.
 """
 
 
@@ -265,10 +266,14 @@ def bits_of(value: Any, dtype: DType) -> int:
     return int.from_bytes(struct.pack(f"<{_FLOATS[TYPES[dtype.name]].format}", near), "little")
 
 
-def of_bits(bits: int, type: str) -> str:
-    """The number of a type that bits are, such that a compiler cannot reckon with it where it should not.
+def literal_of_bits(bits: int, type: str) -> str:
+    """The number of a type with these bits, hidden from constant folding where that would be wrong.
 
-    >>> of_bits(0xC020000000000000, "f64"), of_bits(0x7F800000, "f32"), of_bits(7, "i64")
+    >>> (
+    ...     literal_of_bits(0xC020000000000000, "f64"),
+    ...     literal_of_bits(0x7F800000, "f32"),
+    ...     literal_of_bits(7, "i64"),
+    ... )
     ('(-8.0lf)', 'infinity()', '7li')
     """
     if type in _FLOATS:
@@ -277,13 +282,13 @@ def of_bits(bits: int, type: str) -> str:
     return f"{bits}{suffix}i" if bits >> size - 1 == 0 else f"bitcast<{type}>({bits:#x}{suffix}u)"
 
 
-def _float(bits: int, of: Float) -> str:
-    places, bias, sign = of.digits - 1, of.bias, 1 << of.bits - 1
+def _float(bits: int, float_type: Float) -> str:
+    places, bias, sign = float_type.digits - 1, float_type.bias, 1 << float_type.bits - 1
     infinity = 2 * bias + 1 << places
     special = {0: "zero", sign: "minus_zero", infinity: "infinity", infinity | 1 << places - 1: "nan"}
     if bits in special:
-        return f"{special[bits]}{of.suffix}()"
-    if abs(((bits & ~sign) >> places) - bias) < _ORDINARY:
-        (value,) = struct.unpack(f"<{of.format}", bits.to_bytes(of.bits // 8, "little"))
-        return of.literal(value)
-    return f"bitcast<{of.type}>({of.word}(opaque.x) | {of.word_of(bits)})"
+        return f"{special[bits]}{float_type.suffix}()"
+    if abs(((bits & ~sign) >> places) - bias) < _MAX_LITERAL_EXPONENT:
+        (value,) = struct.unpack(f"<{float_type.format}", bits.to_bytes(float_type.bits // 8, "little"))
+        return float_type.literal(value)
+    return f"bitcast<{float_type.type}>({float_type.word}(opaque.x) | {float_type.word_of(bits)})"

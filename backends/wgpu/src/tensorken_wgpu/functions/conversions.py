@@ -1,4 +1,4 @@
-"""How floats become integers: without their fractions, the nearest there is, NaN as 0."""
+"""Floats to integers: truncated, saturating, NaN as 0."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ fn to_i64(x: F) -> i64 {
 
 
 def words(of: Float) -> dict[str, str]:
-    """What the text above has of its own in a type."""
+    """The type-dependent words of the text above."""
     return {"END_OF_I32": of.literal(2.0**31), "END_OF_I64": of.literal(2.0**63)}

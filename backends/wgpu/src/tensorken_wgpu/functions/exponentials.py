@@ -32,19 +32,19 @@ fn power_of_two(x: F) -> F {
 """
 """x = n log 2 + r, and the series of exp(r); multiples of the upper part of log 2 are exact.
 
-t is n + `WHOLE`, which is so large that the sum has no fraction, and the last bits of n as its own. 2**n is
-made of two powers of two, as it may be too large or too small for one: the first is added to the exponent of the
-series, the other is a factor, with the bits of 1 and an exponent more. Where the result is infinite or 0, the product
-is, so nothing branches: where invocations go one way together, they go each way.
+t is n + `WHOLE`, which is so large that the sum has no fraction, and n is in its last bits. 2**n is the product of
+two powers of two, as it may be too large or too small for one: the first is added to the exponent of the series,
+the other is a factor with the bits of 1 and a larger exponent. Where the result is infinite or 0, so is the
+product, so nothing branches: divergent invocations would execute both branches.
 """
 
 _TERMS = {"f32": 5, "f64": 11}
 _MOST = Fraction(35, 100)
-"""r is smaller: it is half of log 2 at most."""
+"""The largest r, half of log 2, is smaller."""
 
 
 def words(of: Float) -> dict[str, str]:
-    """What the texts above have of their own in a type."""
+    """The type-dependent words of the texts above."""
     terms = _TERMS[of.type]
     series = [Fraction(1, factorial(i + 2)) for i in range(terms + 6)]
     largest, least = of.bias + 1, -of.bias - of.digits

@@ -1,4 +1,4 @@
-"""The types of floats for which the functions are written, and what the text of a function has of its own in each."""
+"""The float types for which functions are written, and the replacement of type-dependent words in their text."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ HALF_PI = Fraction(Decimal("1.57079632679489661923132169163975144209858469968755
 
 @dataclass(frozen=True, slots=True)
 class Float:
-    """A type of floats.
+    """A float type.
 
     Attributes:
         type: its name in WGSL.
-        word: that of the unsigned integer of its size.
+        word: the name of the unsigned integer of its size.
         suffix: of the names of its functions.
-        literal_suffix: of a number of it.
-        word_suffix: of a number of its unsigned integer.
-        format: the struct module's.
+        literal_suffix: of its literals.
+        word_suffix: of literals of its unsigned integer.
+        format: of the struct module.
         bits: of a number.
         digits: of its significand, in bits, with the leading one.
     """
@@ -38,11 +38,11 @@ class Float:
 
     @property
     def bias(self) -> int:
-        """What is added to an exponent to store it."""
+        """The exponent bias."""
         return (1 << (self.bits - self.digits - 1)) - 1
 
     def nearest(self, value: Fraction | float) -> Fraction:
-        """The number of this type that is nearest to a value in its normal range."""
+        """The number of this type nearest to a value in its normal range."""
         size = abs(Fraction(value))
         if not size:
             return Fraction(0)
@@ -53,17 +53,17 @@ class Float:
         return round(Fraction(value) / unit) * unit
 
     def literal(self, value: Fraction | float) -> str:
-        """The number of this type that is nearest to a value, which is in its normal range."""
+        """The literal of the number of this type nearest to a value in its normal range."""
         near = float(self.nearest(value))
         text = f"{near!r}{self.literal_suffix}"
         return text if near >= 0 else f"({text})"
 
     def word_of(self, value: int) -> str:
-        """A number of the unsigned integer."""
+        """A literal of the unsigned integer."""
         return f"{value:#x}{self.word_suffix}"
 
     def split(self, value: Fraction, *digits: int) -> list[str]:
-        """Literals whose sum is a value, which is positive: of so many bits at most each, and one of what is left."""
+        """Literals whose sum is a positive value: one of at most so many bits for each count, and one for the rest."""
         parts = []
         for count in digits:
             exponent = value.numerator.bit_length() - value.denominator.bit_length() + 1
@@ -83,16 +83,16 @@ class Float:
 
 
 def economised(coefficients: Sequence[Fraction], low: Fraction, high: Fraction, count: int) -> list[Fraction]:
-    """A polynomial of so many coefficients that is near one of more, between two numbers.
+    """A polynomial with fewer coefficients that is near the given one on an interval.
 
-    The last coefficient goes with the Chebyshev polynomial of its degree, which of all polynomials that have it is
-    the one nearest to 0 there; then the next one goes.  C. Lanczos, "Applied Analysis", 1956.
+    The highest power is removed by subtracting a multiple of the Chebyshev polynomial of its degree, the one with the
+    smallest maximum on the interval; then the next one is.  C. Lanczos, "Applied Analysis", 1956.
 
     Args:
         coefficients: of the polynomial, the constant first.
-        low: where the two have to be near.
-        high: up to where.
-        count: how many there shall be.
+        low: start of the interval.
+        high: end of the interval.
+        count: the number of coefficients to keep.
 
     >>> [str(c) for c in economised([Fraction(0), Fraction(0), Fraction(1)], Fraction(-1), Fraction(1), 2)]
     ['1/2', '0']
@@ -106,7 +106,7 @@ def economised(coefficients: Sequence[Fraction], low: Fraction, high: Fraction, 
 
 
 def _chebyshev(degree: int, low: Fraction, high: Fraction) -> list[Fraction]:
-    """The coefficients of a Chebyshev polynomial, of at least degree 1, on other numbers than those from -1 to 1."""
+    """The coefficients of a Chebyshev polynomial of degree 1 or more, transformed from [-1, 1] to [low, high]."""
     slope = 2 / (high - low)
     constant = 1 - slope * high
     before, found = [Fraction(1)], [constant, slope]
@@ -125,10 +125,10 @@ FLOAT32 = Float("f32", "u32", "", "f", "u", "f", 32, 24)
 FLOAT64 = Float("f64", "u64", "_f64", "lf", "lu", "d", 64, 53)
 
 
-def written(text: str, words: Mapping[str, str]) -> str:
+def with_words(text: str, words: Mapping[str, str]) -> str:
     """A text with some of its words replaced.
 
-    >>> written("fn twice(x: F) -> F { return TWO * x; }", {"F": "f32", "TWO": "2.0f"})
+    >>> with_words("fn twice(x: F) -> F { return TWO * x; }", {"F": "f32", "TWO": "2.0f"})
     'fn twice(x: f32) -> f32 { return 2.0f * x; }'
     """
     return re.sub(r"[A-Za-z_]\w*", lambda found: words.get(found[0], found[0]), text)

@@ -1,4 +1,4 @@
-"""float16: its numbers are computed with in float32, and rounded to float16 after each operation."""
+"""float16 is computed in float32, and rounded to float16 after each operation."""
 
 TEXT = """
 fn to_f16(x: f32) -> f32 {
@@ -22,11 +22,11 @@ fn half_root(x: f32) -> f32 {
 }
 fn half_bits(x: f32) -> i32 { return bitcast<i32>(pack2x16float(vec2<f32>(x, 0.0)) << 16u) >> 16u; }
 """
-"""Where float32 is rounded to float16, to which side, is the driver's choice: this is to the nearest, ties to even.
+"""A driver may round float32 to float16 up or down; this rounds to nearest, ties to even.
 
-Numbers below 2**-14 are multiples of 2**-24, which is what the last place of those from 0.5 to 1 counts.  Sums and
-products of two float16 are rounded twice innocuously (S. A. Figueroa, "When is double rounding innocuous?", 1995);
-quotients and roots too, if float32's are correctly rounded, which drivers need not do: a second step makes them so.
+Numbers below 2**-14 are multiples of 2**-24, the last digit of numbers from 0.5 to 1.  Rounding sums and products
+of two float16 twice is innocuous (S. A. Figueroa, "When is double rounding innocuous?", 1995); so are quotients and
+roots if float32's are correctly rounded, which drivers need not do: a second step corrects them.
 """
 
 FROM_DOUBLES = """
@@ -36,4 +36,4 @@ fn to_f16_f64(x: f64) -> f32 {
   return to_f16(f32(bitcast<f64>((bits & 0xffffffffe0000000lu) | odd)));
 }
 """
-"""The last bit of the float32 between says whether there was more, so that it is rounded once."""
+"""The last bit of the intermediate float32 is sticky, so the value is rounded once."""

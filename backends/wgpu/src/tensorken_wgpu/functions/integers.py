@@ -1,8 +1,8 @@
-"""What integers have of their own: `I` is the type, `W` the unsigned one, `BITS` their size."""
+"""Functions of integers: `I` is the type, `W` the unsigned type, `BITS` their size."""
 
 from __future__ import annotations
 
-# Mesa 22.3.6 takes `i64(x) < c` of an i32 for a comparison of 32 bits, and has it wrong; this it does not see through.
+# Mesa 22.3.6 compiles `i64(x) < c` of an i32 to a wrong comparison of 32 bits; the `|` hides the conversion from it.
 WIDENED = """
 fn widened(x: i32) -> i64 { return i64(x) | i64(opaque.x); }
 """

@@ -34,9 +34,9 @@ fn logarithm(x: F) -> F {
 """
 """x = 2**n (1 + f), and the series of atanh at s = f / (2 + f), as in FDLIBM's e_log.c.
 
-1 + f is between the roots of 1/2 and of 2: the bits of x, and of 1 less those of the root of 1/2, carry into
-the exponent from there on. A subnormal number is a whole number of the least one. Nothing branches: what is
-special, the bits of zero, of infinity, of NaN and of what is negative, is put in at the end.
+1 + f is between the roots of 1/2 and of 2: from the root of 1/2 on, the bits of x plus those of 1 minus those of
+that root carry into the exponent. A subnormal number is an integer times the smallest one. Nothing branches: the
+special values, for zero, infinity, NaN and negative numbers, are selected at the end.
 """
 
 LEADING_ZEROS = {
@@ -51,11 +51,11 @@ fn leading_zeros(bits: u64) -> u32 {
 
 _TERMS = {"f32": 3, "f64": 8}
 _MOST = Fraction(3, 100)
-"""z is smaller: (root - 1)**2 / (root + 1)**2 at most, of the root of 2."""
+"""z is smaller: at most (root - 1)**2 / (root + 1)**2 for the root of 2."""
 
 
 def words(of: Float) -> dict[str, str]:
-    """What the texts above have of their own in a type."""
+    """The type-dependent words of the texts above."""
     terms = _TERMS[of.type]
     series = [Fraction(2, 2 * i + 3) for i in range(terms + 6)]
     one = of.bias << (of.digits - 1)

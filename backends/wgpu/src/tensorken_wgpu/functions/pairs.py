@@ -1,4 +1,4 @@
-"""Numbers in two parts, the second far smaller than the first: twice the digits."""
+"""Numbers as unevaluated sums of a high and a much smaller low part, with twice the digits."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ fn two_product(a: F, b: F) -> Pair {
 """
 """Sums and products after T. J. Dekker, "A floating-point technique for extending the available precision", 1971.
 
-A driver may round within its fma, as Mesa's in software does, so nothing relies on that it does not.
+A driver may round within its fma, as Mesa's software driver does, so the functions do not rely on fma.
 """
 
 
 def words(of: Float) -> dict[str, str]:
-    """What the text above has of its own in a type."""
+    """The type-dependent words of the text above."""
     lower = (of.digits + 1) // 2
     return {"UPPER_HALF": of.word_of((1 << of.bits) - (1 << lower))}

@@ -69,13 +69,13 @@ fn power(a: F, b: F) -> F {
   return select(y, -y, negative);
 }
 """
-"""exp(b log a), the logarithm and its product with b in two parts each."""
+"""exp(b log a), with the logarithm and its product with b as pairs."""
 
 _TERMS = {"f32": 8, "f64": 13}
 
 
 def words(of: Float) -> dict[str, str]:
-    """What the text above has of its own in a type; that of the other functions comes to it."""
+    """The type-dependent words of the text above, besides those of other functions."""
     two_thirds = Fraction(2, 3)
     return {
         "TWO": of.literal(2.0),

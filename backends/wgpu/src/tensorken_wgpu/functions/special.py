@@ -1,4 +1,4 @@
-"""Zeros, infinities and NaN, which WGSL lets a compiler reckon with as if they were not there."""
+"""Zeros, infinities and NaN, which WGSL lets a compiler assume absent."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ fn larger(a: F, b: F) -> F { return select(b, a, a > b || is_nan(a)); }
 """
 """`opaque.x` is 0, but the compiler does not know that.
 
-`exact` keeps it from joining an operation with the next, as if there were no rounding between them.
+`exact` keeps the compiler from contracting an operation with the next one, which would skip a rounding.
 """
 
 
 def words(of: Float) -> dict[str, str]:
-    """What the texts of all functions have of their own in a type."""
+    """The type-dependent words of all functions."""
     places = of.digits - 1
     infinity = 2 * of.bias + 1 << places
     return {

@@ -17,7 +17,7 @@ TWO_OVER_PI = int(
 """The first bits of 2/pi after the point."""
 
 BITS = 1216
-"""How many: as many as the largest float64 needs."""
+"""The number of bits: as many as the largest float64 needs."""
 
 TEXT = """
 fn two_over_pi(i: u32) -> U {
@@ -109,22 +109,22 @@ fn cosine(x: F) -> F {
   return select(y, -y, ((angle.quadrant + 1u) & 2u) != 0u);
 }
 """
-"""x = k pi/2 + r: small ones with pi/2 in three parts, large ones with as many bits of 2/pi as matter.
+"""x = k pi/2 + r: small angles with pi/2 in three parts, large ones with the relevant bits of 2/pi.
 
-The first after W. J. Cody and W. Waite, "Software Manual for the Elementary Functions", 1980; the second after M. H.
-Payne and R. N. Hanek, "Radian reduction for trigonometric functions", 1983; the series of r in two parts as in FDLIBM's
-k_sin.c and k_cos.c.  No float is so near to a multiple of pi/2 that the word `one` is 0.
+The first after W. J. Cody and W. Waite, "Software Manual for the Elementary Functions", 1980; the second after M.
+H. Payne and R. N. Hanek, "Radian reduction for trigonometric functions", 1983; the series of r in two parts as in
+FDLIBM's k_sin.c and k_cos.c.  No float is so near to a multiple of pi/2 that the word `one` is 0.
 """
 
 _TURNS = {"f32": 4, "f64": 12}
-"""The bits of k up to which pi/2 in three parts has digits enough for the x that is nearest to one of its multiples."""
+"""The most bits of k for which pi/2 in three parts has enough digits, for the x nearest to a multiple of pi/2."""
 
 _SIN_TERMS = {"f32": 6, "f64": 9}
 _COS_TERMS = {"f32": 7, "f64": 9}
 
 
 def words(of: Float) -> dict[str, str]:
-    """What the text above has of its own in a type; that of the other functions comes to it."""
+    """The type-dependent words of the text above, besides those of other functions."""
     size, upper = of.bits, of.digits - _TURNS[of.type]
     numbers = [TWO_OVER_PI >> (BITS - size * (i + 1)) & ((1 << size) - 1) for i in range(_words(of))]
     near = Fraction(TWO_OVER_PI, 1 << BITS)
@@ -157,6 +157,6 @@ def words(of: Float) -> dict[str, str]:
 
 
 def _words(of: Float) -> int:
-    """How many words of bits the largest number of a type needs, which begins at its last bits."""
+    """How many words of 2/pi the largest number of a type needs."""
     last = 2 * of.bias - (of.bias + of.digits + 1 - of.bits)
     return last // of.bits + 3

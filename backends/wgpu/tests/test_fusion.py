@@ -1,4 +1,4 @@
-"""Clusters: programs drawn at random compute what numpy computes, however their values are brought together."""
+"""Fusion: random programs compute what numpy computes, for any division into kernels."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import pytest
 
 import tensorken as tk
 from tensorken.programs.passes.pipeline import optimised
-from tensorken_wgpu import clusters, kernels
-from tensorken_wgpu.folds import Rows
+from tensorken_wgpu import fusion, kernels
 from tensorken_wgpu.kernels import Division
 from tensorken_wgpu.planning import plan
+from tensorken_wgpu.reductions import Rows
 
 SHAPE = (4, 6, 5)
 
 
 def drawn_program(seed: int) -> Any:
-    """A function of two arrays of shape (4, 6, 5), with some results; all numbers stay near 1."""
+    """A function of two arrays of shape (4, 6, 5) with some results; all numbers stay near 1."""
     rng = random.Random(seed)
     steps = [(rng.choice(STEPS), rng.random(), rng.random(), rng.random()) for _ in range(rng.randint(4, 16))]
     results = [rng.random() for _ in range(rng.randint(1, 4))]
@@ -47,10 +47,10 @@ def _compared(a: Any, b: Any, choice: float) -> Any:
     return tk.where(a > 0.2, a, -a) if a.shape != b.shape else tk.where(a > b, b, a * choice)
 
 
-def _folded(a: Any, b: Any, choice: float) -> Any:
+def _reduced(a: Any, b: Any, choice: float) -> Any:
     axis = int(choice * a.ndim)
-    fold = (tk.max, tk.mean, tk.min)[int(choice * 17) % 3]
-    return fold(a, axis=axis, keepdims=True) + a * 0.1
+    reduce = (tk.max, tk.mean, tk.min)[int(choice * 17) % 3]
+    return reduce(a, axis=axis, keepdims=True) + a * 0.1
 
 
 def _normed(a: Any, b: Any, choice: float) -> Any:
@@ -78,18 +78,18 @@ def _multiplied(a: Any, b: Any, choice: float) -> Any:
 
 def _gathered(a: Any, b: Any, choice: float) -> Any:
     axis = int(choice * a.ndim)
-    places = a.constant([i % a.shape[axis] for i in (1, 0, 1, 2)], tk.int32, (4,))
-    return a.gather(places, axis)
+    indices = a.constant([i % a.shape[axis] for i in (1, 0, 1, 2)], tk.int32, (4,))
+    return a.gather(indices, axis)
 
 
 STEPS = [
-    *[_squashed, _added, _added, _compared, _folded, _folded, _normed, _softened],
+    *[_squashed, _added, _added, _compared, _reduced, _reduced, _normed, _softened],
     *[_moved, _moved, _padded, _multiplied, _gathered],
 ]
 
 
 def check_against_numpy(function: Any, lazy: Any, shape: Any, seed: int, rtol: float, atol: float) -> None:
-    """The results of a function of two arrays, compiled, are those of numpy."""
+    """Compare the compiled function of two arrays with numpy."""
     rng = np.random.default_rng(seed)
     arrays = [rng.normal(size=shape).astype(np.float32) for _ in range(2)]
     right = function(*[tk.tensor(x, backend="numpy") for x in arrays])
@@ -100,51 +100,55 @@ def check_against_numpy(function: Any, lazy: Any, shape: Any, seed: int, rtol: f
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
-def test_programs_compute_what_numpy_computes(lazy: Any, seed: int) -> None:
+def test_random_programs_equal_numpys(lazy: Any, seed: int) -> None:
     check_against_numpy(drawn_program(seed), lazy, SHAPE, seed, rtol=2e-4, atol=2e-5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(80, 110))
-def test_rows_may_be_divided_in_any_way(lazy: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Vectors, workgroups that share rows, and parts come with size; here they come with small arrays."""
+def test_random_programs_with_random_divisions_of_rows(
+    lazy: Any, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Vectors, workgroups that share rows, and parts are for large arrays; here small ones use them."""
     rng = random.Random(seed)
     shape = rng.choice([(4, 8, 8), (2, 4, 12), (8, 4, 16), (1, 8, 4), (4, 6, 5)])
-    ways: dict[Any, Division] = {}
+    divisions: dict[Any, Division] = {}
 
     def divided(rows: Rows, target: Any) -> Division:
         if not rows.axes:
             return Division(1, 1)
-        together = rng.choice([1, 64]) if rows.along_the_last else 1
-        return ways.setdefault(rows, Division(together, rng.choice([1, 2, 3]) if rows.length > 3 else 1))
+        invocations = rng.choice([1, 64]) if rows.along_the_last else 1
+        return divisions.setdefault(
+            rows, Division(invocations, rng.choice([1, 2, 3]) if rows.length > 3 else 1)
+        )
 
-    monkeypatch.setattr(kernels, "MANY", 1)
-    monkeypatch.setattr(kernels, "LONG", 10**6)
-    monkeypatch.setattr(kernels, "division", divided)
-    monkeypatch.setattr(clusters, "division", divided)
+    monkeypatch.setattr(kernels, "MIN_VECTORISED", 1)
+    monkeypatch.setattr(kernels, "MAX_VECTORISED_LINES", 10**6)
+    monkeypatch.setattr(kernels, "divide_rows", divided)
+    monkeypatch.setattr(fusion, "divide_rows", divided)
     check_against_numpy(drawn_program(seed), lazy, shape, seed, rtol=2e-4, atol=2e-5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60, 80))
-def test_gradients_compute_what_numpy_computes(lazy: Any, seed: int) -> None:
+def test_gradients_equal_numpys(lazy: Any, seed: int) -> None:
     function = drawn_program(seed)
     gradient = tk.grad(lambda x, y: sum([(v * v).mean() for v in function(x, y)]), argnums=(0, 1))
     check_against_numpy(gradient, lazy, SHAPE, seed, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("bindings", [4, 8])
-def test_few_bindings_mean_more_kernels(lazy: Any, raw: Any, bindings: int) -> None:
-    """No kernel has more, and nothing is computed twice or before what it needs."""
+def test_kernels_have_at_most_the_devices_bindings(lazy: Any, raw: Any, bindings: int) -> None:
+    """No kernel has more bindings, and nothing is computed twice or before its operands."""
     program = tk.trace(drawn_program(7))(*[tk.zeros(SHAPE, backend=lazy)] * 2)
     narrow = plan(optimised(program, raw), replace(raw.target, bindings=bindings))
-    there = {*optimised(program, raw).inputs, *optimised(program, raw).constants}
+    computed = {*optimised(program, raw).inputs, *optimised(program, raw).constants}
     for step in narrow.steps:
         kernel = step.kernel
         assert len(kernel.reads) + len(kernel.writes) <= bindings
-        assert there.issuperset(kernel.reads)
-        assert there.isdisjoint(kernel.writes)
-        there.update(kernel.writes)
+        assert computed.issuperset(kernel.reads)
+        assert computed.isdisjoint(kernel.writes)
+        computed.update(kernel.writes)
 
 
 def test_a_softmax_and_a_layer_norm_are_one_kernel_each(lazy: Any, device: Any) -> None:

@@ -1,10 +1,10 @@
-"""Parsing: the C types in which wgpu speaks to its driver, parsed at once and not one by one.
+"""Parse the C types that wgpu uses all at once, which halves the time to open a device.
 
-wgpu writes a type in C wherever it needs one, and cffi parses that when it first meets it, each time behind the names
-of all the four hundred types that wgpu declares.  Some forty of them are met until the first kernel has run, which is
-half of what it takes to open a device.  Here they are parsed together, as the parameters of one function, and put where
-cffi looks first: into the one thing of cffi's own on which this rests, and only if cffi has put there what was just
-parsed.  Else nothing is done, and each is parsed when it is met.
+wgpu writes a type in C wherever it needs one, and cffi parses that at the first use, each time behind the names of
+all four hundred types that wgpu declares.  Some forty of them are used until the first kernel has run.  Here they
+are parsed together, as the parameters of one function, and put into cffi's cache.  That cache is the only internal
+of cffi that this relies on, and only if cffi has put there what was just parsed.  Otherwise nothing is done, and
+each type is parsed at its first use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-MET = (
+C_TYPES = (
     "WGPUInstanceDescriptor *",
     "WGPUAdapter[]",
     "WGPUAdapterInfo *",
@@ -59,11 +59,11 @@ MET = (
     "uintptr_t",
     "void *",
 )
-"""The types as wgpu 0.32 writes them: pointers, arrays, functions, and numbers as large as a pointer."""
+"""The types as wgpu 0.32 writes them: pointers, arrays, functions, and integers of pointer size."""
 
 
-def _wgpus() -> Any:
-    """The object by which wgpu asks cffi; None where it reaches its driver in another way."""
+def _wgpu_ffi() -> Any:
+    """wgpu's cffi object; None if it reaches its driver otherwise."""
     try:
         from wgpu.backends.wgpu_native import ffi
     except ImportError:
@@ -71,15 +71,15 @@ def _wgpus() -> Any:
     return ffi
 
 
-WGPUS = _wgpus()
+WGPU_FFI = _wgpu_ffi()
 
 
-def parse_together(types: Sequence[str] = MET, ffi: Any = WGPUS) -> int:
-    """Parse types of C at once, for whoever will ask for them one by one; how many are known after that.
+def parse_together(types: Sequence[str] = C_TYPES, ffi: Any = WGPU_FFI) -> int:
+    """Parse C types at once, so that later uses find them in the cache; how many are known afterwards.
 
     Args:
-        types: in C; those are passed over in which something is not declared.
-        ffi: wgpu's.
+        types: in C; those with undeclared names are skipped.
+        ffi: of wgpu.
 
     >>> from cffi import FFI
     >>> ffi = FFI()
@@ -90,7 +90,7 @@ def parse_together(types: Sequence[str] = MET, ffi: Any = WGPUS) -> int:
     kept = getattr(ffi, "_parsed_types", None)
     if not isinstance(kept, dict):
         return 0
-    with contextlib.suppress(Exception):  # nothing but time is lost
+    with contextlib.suppress(Exception):  # only time is lost
         declared = set(ffi.list_types()[0])
         types = [name for name in types if declared.issuperset(re.findall(r"WGPU\w+", name))]
         together = f"void(*)({', '.join(map(_parameter, types))})"
@@ -104,7 +104,7 @@ def parse_together(types: Sequence[str] = MET, ffi: Any = WGPUS) -> int:
 
 
 def _parameter(name: str) -> str:
-    """A type as it is written among parameters, where arrays would be taken for pointers and functions need a star."""
+    """A type as a parameter: arrays would decay to pointers, and functions need a star."""
     if name.endswith("[]"):
         return f"{name[:-2]}(*)[]"
     return name.replace("void(", "void(*)(", 1) if name.startswith("void(") else name

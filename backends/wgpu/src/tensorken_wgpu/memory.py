@@ -1,4 +1,4 @@
-"""Memories: the bytes of a device that hold values, and the pool that they come from and go back to."""
+"""Memory: the bytes of a device that hold values, and the pool that they come from and return to."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from typing import Any
 SMALLEST = 256
 """Bytes of the smallest block."""
 
-FINE = 2**20
-"""Above so many bytes there are four classes of blocks in each octave, below one."""
+FINE_CLASSES_FROM = 2**20
+"""Above this size there are four classes of blocks in each octave, below one."""
 
-SPARE = 2**26
-"""How many bytes may lie idle in any case."""
+MIN_IDLE = 2**26
+"""How many bytes may always be idle."""
 
-SLACK = 1.25
-"""How much more there may be, in use or idle, than was lately in use at once."""
+MAX_GROWTH = 1.25
+"""The most memory, in use or idle, relative to the recent peak."""
 
-WINDOW = 64
-"""Submissions after which it is forgotten how much was in use."""
+PEAK_WINDOW = 64
+"""The number of submissions over which that peak is taken."""
 
-_numbers = itertools.count()  # no two blocks have the same one, be they on one device or on two
+_numbers = itertools.count()  # unique over all devices
 
 
 @functools.lru_cache(maxsize=4096)
 def class_of(size: int) -> int:
-    """How large a block is that so many bytes come to lie in.
+    """The size of the block that holds this many bytes.
 
     >>> [class_of(n) for n in (4, 257, 3000, 2**20 + 4, 2**20 * 5 // 4 + 4)]
     [256, 512, 4096, 1310720, 1572864]
@@ -38,7 +38,7 @@ def class_of(size: int) -> int:
     if size <= SMALLEST:
         return SMALLEST
     octave = 1 << (size - 1).bit_length()
-    if octave <= FINE:
+    if octave <= FINE_CLASSES_FROM:
         return octave
     step = octave // 8
     return -(-size // step) * step
@@ -46,37 +46,37 @@ def class_of(size: int) -> int:
 
 @functools.lru_cache(maxsize=1024)
 def classes_of(sizes: tuple[int, ...], most: int) -> tuple[int, ...]:
-    """The same for each of these sizes, which are those of a program, where no block is larger than that."""
+    """The block sizes of a program's values, where no block is larger than `most`."""
     return tuple([min(class_of(size), most) for size in sizes])
 
 
 class Memory:
-    """Some bytes on a device, which go back to it when nobody refers to them any more.
+    """Some bytes on a device, which return to the pool when nothing refers to them any more.
 
     Attributes:
-        place: the number of the block in which they lie.
-        size: how many bytes they are.
+        key: the number of the block that holds them.
+        size: in bytes.
     """
 
-    __slots__ = ("__weakref__", "_returned", "place", "size")
+    __slots__ = ("__weakref__", "_returned", "key", "size")
 
-    def __init__(self, place: int, size: int, returned: deque[int]) -> None:
-        self.place = place
+    def __init__(self, key: int, size: int, returned: deque[int]) -> None:
+        self.key = key
         self.size = size
         self._returned = returned
 
     def __del__(self) -> None:
-        """Hand the block back.  This runs wherever Python collects garbage, so it waits for nothing."""
-        self._returned.append(self.place)
+        """Return the block.  This runs wherever Python collects garbage, so it takes no lock."""
+        self._returned.append(self.key)
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Part of a memory, as a kernel sees it.
+    """A part of a memory, bound to a kernel.
 
     Attributes:
-        memory: of which this is a part.
-        offset: where it begins; a multiple of the device's `min-storage-buffer-offset-alignment`.
+        memory: the memory that it is a part of.
+        offset: of the window; a multiple of the device's `min-storage-buffer-offset-alignment`.
         size: in bytes, a multiple of 4.
     """
 
@@ -85,19 +85,19 @@ class Window:
     size: int
 
     @property
-    def place(self) -> tuple[int, int, int]:
-        """The number of the block, and which part of it."""
-        return self.memory.place, self.offset, self.size
+    def key(self) -> tuple[int, int, int]:
+        """The number of the block, and the part of it."""
+        return self.memory.key, self.offset, self.size
 
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """A buffer of the driver's.
+    """A buffer of the driver.
 
     Attributes:
-        buffer: the driver's.
+        buffer: of the driver.
         size: in bytes.
-        returned: when it came back last, counted in submissions.
+        returned: when it was last returned, counted in submissions.
     """
 
     buffer: Any
@@ -108,11 +108,11 @@ class Block:
 class Pool:
     """The blocks of a device, by number.
 
-    All of them are held here and nowhere else: what Python collects as garbage never has a buffer in it, which it would
-    release under the hands of those who use the block next.  A block that has come back may still be read by kernels
-    that wait: it is *dirty* until they have been handed over.  Other kernels may write into it, as they come later;
-    what is written by the host goes first, and must not.  None is ever destroyed: it is let go, and the driver keeps it
-    while something that was handed over uses it.
+    All buffers are held here and nowhere else: Python's garbage collection never sees one, as it would release a
+    buffer that is used again.  A returned block may still be read by pending kernels: it is *dirty* until they have
+    been submitted.  Other kernels may write into it, as they run later; data written by the host is sent first, and
+    must not.  Buffers are never destroyed: they are released, and the driver keeps a buffer while submitted work
+    uses it.
 
     Args:
         most: bytes of the largest block.
@@ -128,62 +128,62 @@ class Pool:
         self._clean: dict[int, list[int]] = {}
         self._dirty: dict[int, list[int]] = {}
         self._submissions = 0
-        self._lately = [0, 0]  # the most that was in use at once, in the window before this and in this
+        self._peaks = [0, 0]  # peak use in the previous and in the current window of submissions
 
     @property
     def used(self) -> int:
-        """Bytes of the blocks that somebody has."""
+        """Bytes of the blocks in use."""
         return self.total - self.idle
 
     def class_of(self, size: int) -> int:
-        """Bytes of the block that so many come to lie in."""
+        """The size of the block that holds this many bytes."""
         return min(class_of(size), self.most)
 
-    # ---- taking and giving back ----------------------------------------------------------------------------
+    # ---- taking and returning ------------------------------------------------------------------------------
 
     def take(self, size: int, clean: bool) -> Memory | None:
-        """Memory in an idle block, or None: in the one with the smallest number, so that loops find the same ones.
+        """Memory in an idle block, or None; the lowest number first, so that loops find the same blocks.
 
         Args:
-            size: bytes that are needed.
-            clean: whether no kernel that waits may refer to it.
+            size: in bytes.
+            clean: whether no pending kernel may use it.
         """
         return self.take_all((size,), clean)[0]
 
     def take_all(self, sizes: tuple[int, ...], clean: bool) -> list[Memory | None]:
-        """The same for each of these sizes."""
+        """Memory for each of these sizes."""
         returned, clean_heaps = self.returned, self._clean
         dirty_heaps = {} if clean else self._dirty
         found: list[Memory | None] = []
-        for size, place in zip(sizes, classes_of(sizes, self.most), strict=True):
-            heap = clean_heaps.get(place)
+        for size, block_size in zip(sizes, classes_of(sizes, self.most), strict=True):
+            heap = clean_heaps.get(block_size)
             if dirty_heaps:
-                dirty = dirty_heaps.get(place)
+                dirty = dirty_heaps.get(block_size)
                 if dirty and (not heap or dirty[0] < heap[0]):
                     heap = dirty
             if heap:
-                self.idle -= place
+                self.idle -= block_size
                 found.append(Memory(heappop(heap), size, returned))
             else:
                 found.append(None)
-        self._note()
+        self._note_peak()
         return found
 
     def add(self, buffer: Any, size: int) -> Memory:
         """Memory in a new block."""
-        number, place = next(_numbers), self.class_of(size)
-        self.blocks[number] = Block(buffer, place)
-        self.total += place
-        self._note()
+        number, block_size = next(_numbers), self.class_of(size)
+        self.blocks[number] = Block(buffer, block_size)
+        self.total += block_size
+        self._note_peak()
         return Memory(number, size, self.returned)
 
-    def collect(self, waiting: bool) -> None:
-        """Take in what has been given back.
+    def collect(self, is_pending: bool) -> None:
+        """Take back returned blocks.
 
         Args:
-            waiting: whether kernels wait, which may refer to it.
+            is_pending: whether kernels are pending, which may use them.
         """
-        heaps = self._dirty if waiting else self._clean
+        heaps = self._dirty if is_pending else self._clean
         returned, blocks, now = self.returned, self.blocks, self._submissions
         while returned:
             number = returned.popleft()
@@ -195,38 +195,38 @@ class Pool:
                 heap = heaps[size] = []
             heappush(heap, number)
 
-    def _note(self) -> None:
+    def _note_peak(self) -> None:
         used = self.used
-        if used > self._lately[1]:
-            self._lately[1] = used
+        if used > self._peaks[1]:
+            self._peaks[1] = used
             self.peak = max(self.peak, used)
 
-    # ---- letting go ----------------------------------------------------------------------------------------
+    # ---- releasing -----------------------------------------------------------------------------------------
 
     def submitted(self) -> set[int]:
-        """All that waited has been handed over; the numbers of the blocks that are let go, as too many lie idle."""
+        """Record that pending work was submitted; the numbers of blocks released, as too many are idle."""
         clean = self._clean
-        for place, numbers in self._dirty.items():
-            heap = clean.get(place)
+        for block_size, numbers in self._dirty.items():
+            heap = clean.get(block_size)
             if heap:
                 for number in numbers:
                     heappush(heap, number)
             else:
-                clean[place] = numbers
+                clean[block_size] = numbers
         self._dirty.clear()
         self._submissions += 1
-        if self._submissions % WINDOW:
+        if self._submissions % PEAK_WINDOW:
             return set()
-        self._lately = [self._lately[1], self.used]
+        self._peaks = [self._peaks[1], self.used]
         return self.trim(0)
 
     def trim(self, size: int) -> set[int]:
-        """Let go what has lain idle longest, until there is room for so many bytes more; the numbers of the blocks."""
-        bound = int(SLACK * max(*self._lately, self.used + size)) + SPARE
+        """Release the blocks that are idle longest until this many bytes more fit; their numbers."""
+        bound = int(MAX_GROWTH * max(*self._peaks, self.used + size)) + MIN_IDLE
         return self.release(lambda: self.total + size > bound)
 
     def release(self, more: Callable[[], bool] = lambda: True) -> set[int]:
-        """Let go of clean blocks, those first that have lain idle longest, while `more`; their numbers."""
+        """Release clean blocks, the longest idle first, while `more`; their numbers."""
         released: set[int] = set()
         if more():
             for number in self._by_age():
@@ -237,7 +237,7 @@ class Pool:
                 self.idle -= block.size
                 released.add(number)
             self._clean = {
-                place: [n for n in heap if n not in released] for place, heap in self._clean.items()
+                block_size: [n for n in heap if n not in released] for block_size, heap in self._clean.items()
             }
             for heap in self._clean.values():
                 heapify(heap)

@@ -1,4 +1,4 @@
-"""Renewal: what was made ready for a device is made ready again for the one that replaces it when it is lost."""
+"""Programs that are loaded again when their device was lost and reopened."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from tensorken_wgpu.programs import Array
 Run = Callable[[Sequence[Array]], Sequence[Array]]
 
 
-class OnDevice(Protocol):
-    """What has a device, which may come to be another one."""
+class HasDevice(Protocol):
+    """Has a device, which may be replaced."""
 
     @property
     def device(self) -> Device:
-        """The one that there is now."""
+        """The current device."""
         ...
 
 
-class Renewed:
-    """What runs on the device that there is.
+class ReloadingProgram:
+    """Runs a program on the current device.
 
     Args:
-        on: makes it ready for a device.
+        load: loads the program on a device.
         backend: has the device.
 
     Raises:
         BackendError: if the device refuses a kernel.
     """
 
-    def __init__(self, on: Callable[[Device], Run], backend: OnDevice) -> None:
-        self._on = on
+    def __init__(self, load: Callable[[Device], Run], backend: HasDevice) -> None:
+        self._load = load
         self._backend = backend
         self._device = backend.device
-        self._run = on(self._device)
+        self._run = load(self._device)
 
     def __call__(self, inputs: Sequence[Array]) -> Sequence[Array]:
         device = self._backend.device
         if device is not self._device:
-            self._run, self._device = self._on(device), device
+            self._run, self._device = self._load(device), device
         return self._run(inputs)

@@ -1,4 +1,4 @@
-"""Parsing: wgpu's types are known before wgpu asks for them, and are those that it would have parsed itself."""
+"""wgpu's C types are parsed before wgpu uses them, with the same result as when wgpu parses them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from cffi import FFI
 
-from tensorken_wgpu.parsing import parse_together
+from tensorken_wgpu.cffi_types import parse_together
 
 DECLARED = """
 typedef struct WGPUPoint { int x; } WGPUPoint;
@@ -34,7 +34,7 @@ def ffi() -> Any:
     return made
 
 
-def test_types_are_what_they_are_when_parsed_one_by_one(ffi: Any) -> None:
+def test_types_equal_those_parsed_one_by_one(ffi: Any) -> None:
     assert parse_together(TYPES, ffi) == len(TYPES)
     together = {name: ffi._parsed_types.pop(name) for name in TYPES}
     for name in TYPES:
@@ -45,9 +45,9 @@ def test_types_are_what_they_are_when_parsed_one_by_one(ffi: Any) -> None:
     assert {name: ffi._parsed_types[name] for name in TYPES} == together
 
 
-def test_nothing_is_touched_that_is_not_as_we_know_it(ffi: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_cache_of_cffi_is_not_changed(ffi: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     class Differently(dict[str, Any]):
-        """What is parsed is kept in another way."""
+        """Stores parsed types in another form."""
 
         def __setitem__(self, name: str, found: Any) -> None:
             super().__setitem__(name, [found])
@@ -64,14 +64,14 @@ def test_nothing_is_touched_that_is_not_as_we_know_it(ffi: Any, monkeypatch: pyt
 
 FIRST = """
 import tensorken as tk
-from tensorken_wgpu.parsing import MET, WGPUS
+from tensorken_wgpu.cffi_types import C_TYPES, WGPU_FFI
 assert (tk.tensor([1.0, 2.0], backend="wgpu") + 1.0).tolist() == [2.0, 3.0]
-met = [name for name in WGPUS._parsed_types if not name.startswith("__")]
-print(set(MET) <= set(met), len(met) - len(MET))
+met = [name for name in WGPU_FFI._parsed_types if not name.startswith("__")]
+print(set(C_TYPES) <= set(met), len(met) - len(C_TYPES))
 """
 
 
 def test_a_device_needs_no_other_types(device: Any) -> None:
-    """If this fails, wgpu writes other types than it did: opening a device takes the longer for each."""
+    """If this fails, wgpu uses other types than before, and opening a device takes longer for each."""
     done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, encoding="utf-8", check=True)
-    assert done.stdout == "True 3\n"  # all of them together, and two that wgpu parses when it is imported
+    assert done.stdout == "True 3\n"  # all of them at once, and two that wgpu parses when it is imported

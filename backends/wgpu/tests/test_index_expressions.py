@@ -1,4 +1,4 @@
-"""Places and points: the arithmetic of indices, against numpy's own movements of an array of places."""
+"""Index expressions and element indices, against numpy's movements of an array of row-major indices."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensorken_wgpu.places import Place, fixed, variable
-from tensorken_wgpu.points import Point
+from tensorken_wgpu.element_indices import ElementIndex
+from tensorken_wgpu.index_expressions import IndexExpression, constant_index, variable
 
 
 def python(text: object) -> str:
-    """What a kernel has, in Python."""
+    """The text of a kernel as Python."""
     return re.sub(r"#u(\d+)#", r"\1", str(text)).replace("/", "//")
 
 
 class Kernel:
-    """Names what is computed, and computes it: what a kernel would."""
+    """Names and evaluates expressions, as a kernel would."""
 
     def __init__(self, values: dict[str, int]) -> None:
         self.values = values
 
-    def name(self, text: str, size: int) -> Place:
+    def name(self, text: str, size: int) -> IndexExpression:
         name = f"v{len(self.values)}"
         self.values[name] = self.value(text)
         return variable(name, size)
@@ -33,13 +33,13 @@ class Kernel:
         return int(eval(python(text), {}, self.values)) % 2**32
 
 
-def everywhere(shape: tuple[int, ...], before: Any) -> Any:
-    """For each element of a result the place in its operand, which `before` finds from a point."""
+def operand_indices(shape: tuple[int, ...], before: Any) -> Any:
+    """For each element of a result the row-major index in the operand, which `before` computes."""
     found = []
     for t in range(math.prod(shape)):
         kernel = Kernel({"t": t})
-        point = before(Point(shape, kernel.name, linear=variable("t", math.prod(shape))))
-        found.append(kernel.value(point.linear))
+        element = before(ElementIndex(shape, kernel.name, linear=variable("t", math.prod(shape))))
+        found.append(kernel.value(element.linear))
     return np.array(found).reshape(shape)
 
 
@@ -63,16 +63,16 @@ X = np.arange(24).reshape(2, 3, 4)
         ),
     ],
 )
-def test_points_are_where_numpy_finds_the_element(result: Any, before: Any) -> None:
-    np.testing.assert_array_equal(everywhere(result.shape, before), result)
+def test_movement_ops_read_the_elements_that_numpy_reads(result: Any, before: Any) -> None:
+    np.testing.assert_array_equal(operand_indices(result.shape, before), result)
 
 
-def test_padding_tells_what_is_outside() -> None:
+def test_pad_reads_only_inside() -> None:
     padded = np.pad(np.arange(1, 7).reshape(2, 3), ((1, 2), (0, 1)))
     for t in range(padded.size):
         kernel = Kernel({"t": t})
-        point = Point(padded.shape, kernel.name, linear=variable("t", padded.size))
-        inner, conditions = point.before_pad((2, 3), ((1, 2), (0, 1)))
+        element = ElementIndex(padded.shape, kernel.name, linear=variable("t", padded.size))
+        inner, conditions = element.before_pad((2, 3), ((1, 2), (0, 1)))
         inside = all([eval(python(c), {}, kernel.values) for c in conditions])
         inside = inside and all([kernel.value(i) < n for i, n in zip(inner.indices, (2, 3), strict=True)])
         assert (padded.flat[t] != 0) == inside
@@ -81,19 +81,19 @@ def test_padding_tells_what_is_outside() -> None:
 
 
 def test_divisions_cancel() -> None:
-    def no(text: str, size: int) -> Place:
+    def no(text: str, size: int) -> IndexExpression:
         raise AssertionError(text)
 
     i, j = variable("i", 5), variable("j", 6)
-    place = i.times(6) + j
-    quotient, rest = place.divided(6, no)
+    index = i.times(6) + j
+    quotient, rest = index.divided(6, no)
     assert (quotient.key, rest.key) == (i.key, j.key)
-    assert [p.key for p in j.divided(6, no)] == [fixed(0).key, j.key]
-    assert place.end == 30
+    assert [p.key for p in j.divided(6, no)] == [constant_index(0).key, j.key]
+    assert index.end == 30
     assert str(j.times(-1).plus(5)) == "#u5# - j"
-    assert str(fixed(-1)) == "#u4294967295#"
+    assert str(constant_index(-1)) == "#u4294967295#"
 
 
-def test_a_copy_of_an_array_reads_it_in_order() -> None:
-    point = Point((4, 6), lambda text, size: variable("v", size), linear=variable("t", 24))
-    assert str(point.before_reshape((2, 12)).before_reshape((24,)).linear) == "t"
+def test_reshapes_cancel() -> None:
+    element = ElementIndex((4, 6), lambda text, size: variable("v", size), linear=variable("t", 24))
+    assert str(element.before_reshape((2, 12)).before_reshape((24,)).linear) == "t"

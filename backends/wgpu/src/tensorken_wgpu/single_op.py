@@ -1,4 +1,4 @@
-"""Single: an op as a program of its own, with what programs have that matters here."""
+"""A program of one op, with the attributes of programs that this backend uses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tensorken_core.language.shapes import Shape
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Value:
-    """What a variable of a program is: itself, of a shape and dtype."""
+    """A variable of a program: its identity, a shape and a dtype."""
 
     shape: Shape
     dtype: DType
@@ -21,7 +21,7 @@ class Value:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Equation:
-    """The op, run once."""
+    """The op on its operands."""
 
     op: Op
     operands: tuple[Value, ...]

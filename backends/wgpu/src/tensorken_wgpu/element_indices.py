@@ -1,0 +1,118 @@
+"""Element indices: which element of an operand a movement op reads for an element of its result.
+
+No movement op copies: a kernel that reads its result reads the operand at the index that this module computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tensorken_wgpu.index_expressions import IndexExpression, constant_index
+from tensorken_wgpu.templates import integer
+
+Name = Callable[[str, int], IndexExpression]
+"""Gives an expression, and the number of values it takes, a name in the kernel."""
+
+
+class ElementIndex:
+    """The index of an element of an array: an index along each axis, a row-major index, or both."""
+
+    __slots__ = ("_indices", "_key", "_linear", "_name", "shape")
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        name: Name,
+        indices: Sequence[IndexExpression] | None = None,
+        linear: IndexExpression | None = None,
+    ) -> None:
+        self.shape = tuple(shape)
+        self._name = name
+        self._indices = None if indices is None else tuple(indices)
+        self._linear = linear
+        self._key: tuple[object, ...] | None = None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for equal elements of arrays of one shape."""
+        if self._key is None:
+            self._key = self.linear.key
+        return self._key
+
+    @property
+    def indices(self) -> tuple[IndexExpression, ...]:
+        """The index along each axis."""
+        if self._indices is None:
+            assert self._linear is not None
+            rest, found = self._linear, []
+            for n in reversed(self.shape[1:]):
+                rest, index = rest.divided(n, self._name)
+                found.append(index)
+            self._indices = (rest, *reversed(found)) if self.shape else ()
+        return self._indices
+
+    @property
+    def linear(self) -> IndexExpression:
+        """The row-major index."""
+        if self._linear is None:
+            assert self._indices is not None
+            total, step = constant_index(0), 1
+            for index, n in zip(reversed(self._indices), reversed(self.shape), strict=True):
+                total, step = total + index.times(step), step * n
+            self._linear = total
+        return self._linear
+
+    def of_array(self, shape: Sequence[int], indices: Sequence[IndexExpression]) -> ElementIndex:
+        """An element of another array."""
+        return ElementIndex(shape, self._name, indices)
+
+    # ---- the operand of each movement op -------------------------------------------------------------------
+
+    def before_reshape(self, shape: Sequence[int]) -> ElementIndex:
+        """In the operand of a reshape, which has this shape."""
+        return ElementIndex(shape, self._name, linear=self.linear)
+
+    def before_permute(self, shape: Sequence[int], order: Sequence[int]) -> ElementIndex:
+        """Axis `order[i]` of the operand is axis i here."""
+        found = dict(zip(order, self.indices, strict=True))
+        return self.of_array(shape, [found[i] for i in range(len(order))])
+
+    def before_expand(self, shape: Sequence[int]) -> ElementIndex:
+        """Index 0 along repeated axes."""
+        return self.of_array(
+            shape, [constant_index(0) if n == 1 else i for n, i in zip(shape, self.indices, strict=True)]
+        )
+
+    def before_flip(self, axes: Sequence[int]) -> ElementIndex:
+        """Reversed along these axes."""
+        return self.of_array(
+            self.shape,
+            [
+                index.times(-1).plus(n - 1) if i in axes else index
+                for i, (n, index) in enumerate(zip(self.shape, self.indices, strict=True))
+            ],
+        )
+
+    def before_crop(self, shape: Sequence[int], limits: Sequence[tuple[int, int]]) -> ElementIndex:
+        """Shifted by the start of the crop."""
+        return self.of_array(
+            shape, [i.plus(start) for i, (start, _) in zip(self.indices, limits, strict=True)]
+        )
+
+    def before_pad(
+        self, shape: Sequence[int], pads: Sequence[tuple[int, int]]
+    ) -> tuple[ElementIndex, list[str]]:
+        """The operand's element, and the conditions under which it exists; elsewhere the index is arbitrary."""
+        indices, conditions = [], []
+        for index, n, (low, high) in zip(self.indices, shape, pads, strict=True):
+            if low == high == 0:
+                indices.append(index)
+                continue
+            inner = index.plus(-low)
+            if inner.terms:  # below 0 it wraps, and is larger than any size
+                conditions.append(f"({inner}) < {integer(n)}")
+                indices.append(self._name(str(inner), n))
+            else:
+                conditions += [] if 0 <= inner.constant < n else ["false"]
+                indices.append(constant_index(min(max(inner.constant, 0), n - 1)))
+        return self.of_array(shape, indices), conditions

@@ -1,0 +1,301 @@
+"""Fusion: which values of a program one kernel computes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from tensorken_wgpu.dtypes import size_of
+from tensorken_wgpu.index_expressions import IndexExpression, written_variable
+from tensorken_wgpu.kernels import Division, Draft, FusionGroup, RowKernel, divide_rows
+from tensorken_wgpu.reductions import Rows, rows_of
+from tensorken_wgpu.scatters import has_scatter_kernels
+from tensorken_wgpu.target import Target
+from tensorken_wgpu.writer import REDUCTIONS, NotComputedHere, Writer
+
+if TYPE_CHECKING:
+    from tensorken_core.program.program import Equation, Variable
+
+MAX_TOTAL_ITERATIONS = 2**15
+"""The most iterations of one invocation over all loops of a kernel; see `MAX_ITERATIONS` of kernels."""
+
+MAX_LINES = 400
+"""The most lines of a fused kernel."""
+
+HEAD_LINES = 2
+"""How many of these lines compute the index of the invocation's element."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Needs:
+    """The needs of a value computed by a kernel of its own, one element per invocation.
+
+    Attributes:
+        loads: for each value that it reads the element indices at which it does.
+        lines: the length of the text.
+    """
+
+    loads: Mapping[Variable, Collection[object]]
+    lines: int
+
+
+class FusionGroups:
+    """The fusion groups of a program.
+
+    Kept values are visited in order.  Each joins the kernel of one of its operands, or a kernel that reads the same
+    values, if they iterate over the same rows, if it needs the values of that kernel only at the elements that the
+    same invocation computes, and if no third kernel would have to run between the two.
+
+    Args:
+        producers: for each computed value its equation.
+        kept: the values in memory.
+        outputs: the kept values that are results.
+        target: the device.
+
+    Attributes:
+        drafts: kernels that were written to test whether a fusion group is possible, by its values.
+    """
+
+    def __init__(
+        self,
+        producers: Mapping[Variable, Equation],
+        kept: Collection[Variable],
+        outputs: Collection[Variable],
+        target: Target,
+    ) -> None:
+        self._producers = producers
+        self._kept = kept
+        self._target = target
+        self._order = [v for v in producers if v in kept and 0 not in v.shape]
+        self._position = {v: i for i, v in enumerate(self._order)}
+        self._needs = {v: needs(v, producers, kept) for v in self._order}
+        self._users: dict[Variable, list[Variable]] = {}
+        for v in self._order:
+            for x in self._needs[v]:
+                self._users.setdefault(x, []).append(v)
+        self._outputs = frozenset(outputs)
+        self._groups: dict[int, tuple[Rows, tuple[Variable, ...]]] = {}
+        self._group_of: dict[Variable, int] = {}
+        self._readers: dict[Variable, list[int]] = {}
+        self._sources: dict[int, set[int]] = {}  # cleared when groups are merged
+        self._needs_alone: dict[Variable, Needs] = {}
+        self._texts: dict[tuple[Variable, ...], Writer] = {}
+        self.drafts: dict[tuple[Variable, ...], Draft] = {}
+        for v in self._order:
+            self._add(v)
+
+    def in_order(self) -> list[FusionGroup]:
+        """All groups, each after those that it reads from."""
+        found: list[FusionGroup] = []
+        done: set[int] = set()
+
+        def visit(start: int) -> None:
+            pending = [(start, iter(sorted(self._sources_of(start))))]
+            done.add(start)
+            while pending:
+                number, others = pending[-1]
+                other = next((x for x in others if x not in done), None)
+                if other is None:
+                    pending.pop()
+                    rows, values = self._groups[number]
+                    found.append(self._group(rows, values))
+                else:
+                    done.add(other)
+                    pending.append((other, iter(sorted(self._sources_of(other)))))
+
+        for number in self._groups:
+            if number not in done:
+                visit(number)
+        return found
+
+    # ---- joining -------------------------------------------------------------------------------------------
+
+    def _add(self, v: Variable) -> None:
+        equation = self._producers[v]
+        rows = rows_of(equation) if equation.op.name in REDUCTIONS else Rows((prod(v.shape),), ())
+        number = self._position[v]
+        self._groups[number] = rows, (v,)
+        self._group_of[v] = number
+        for other in self._candidates(v, rows):
+            self._join(other, number)
+        for x in self._needs[v]:
+            readers = self._readers.setdefault(x, [])
+            if self._group_of[v] not in readers:
+                readers.append(self._group_of[v])
+
+    def _candidates(self, v: Variable, rows: Rows) -> list[int]:
+        """The groups of its operands, latest first; then groups that read the same values."""
+        found = [self._group_of[x] for x in self._needs[v] if x in self._group_of]
+        found.sort(reverse=True)
+        for x in self._needs[v]:
+            for number in reversed(self._readers.get(x, ())):
+                group_of = self._group_of[self._order[number]]
+                if self._groups[group_of][0] == rows:
+                    found.append(group_of)
+        return list(dict.fromkeys(found))
+
+    def _join(self, one: int, other: int) -> None:
+        """Merge two groups if possible."""
+        one, other = self._group_of[self._order[one]], self._group_of[self._order[other]]
+        if one == other:
+            return
+        (rows, values), (more_rows, more_values) = self._groups[one], self._groups[other]
+        joined = common(rows, more_rows)
+        if joined is None or self._runs_between(one, other) or self._runs_between(other, one):
+            return
+        joint = tuple(sorted([*values, *more_values], key=self._position.__getitem__))
+        if not self._can_be_fused(self._group(joined, joint)):
+            return
+        self._sources.clear()
+        first, last = min(one, other), max(one, other)
+        del self._groups[last]
+        self._groups[first] = joined, joint
+        for v in joint:
+            self._group_of[v] = first
+
+    def _group(self, rows: Rows, values: tuple[Variable, ...]) -> FusionGroup:
+        """A fusion group of these values; it writes those that are outputs or that other groups use."""
+        inside = frozenset(values)
+        written = [v for v in values if v in self._outputs or not inside.issuperset(self._users.get(v, ()))]
+        return FusionGroup(rows, values, tuple(written), self._needs)
+
+    def _can_be_fused(self, group: FusionGroup) -> bool:
+        if any([has_scatter_kernels(self._producers[v], self._target) for v in group.values]):
+            return False
+        if not group.rows.axes and not any([self._producers[v].op.name in REDUCTIONS for v in group.values]):
+            return self._can_be_fused_elementwise(group)
+        division_of_rows = divide_rows(group.rows, self._target)
+        kernel = RowKernel(group, self._producers, self._kept, Division(1, 1), self._target)
+        if division_of_rows.parts > 1 and not kernel.can_reduce_in_parts():
+            return False
+        if (
+            division_of_rows.parts == 1
+            and kernel.loops * group.rows.length > MAX_TOTAL_ITERATIONS * division_of_rows.invocations
+        ):
+            return False
+        try:
+            draft = kernel.draft()
+        except NotComputedHere:
+            return False
+        if (
+            not self._can_be_bound([*draft.kernel.reads, *draft.kernel.writes])
+            or len(draft.lines) > MAX_LINES
+        ):
+            return False
+        self.drafts[group.values] = draft
+        return True
+
+    def _can_be_fused_elementwise(self, group: FusionGroup) -> bool:
+        """Whether elementwise values can be fused; this follows from the needs of each value.
+
+        An invocation computes one element of each value, so values of the group must be needed at that element
+        only.  The joint text is at most as long as the sum of the texts; it is written only if that sum is too
+        long.
+        """
+        inside, current = frozenset(group.values), {_element(group.rows.count).key}
+        read: set[Variable] = set()
+        lines = len(group.written)
+        for v in group.values:
+            needs_alone = self._needs_of(v)
+            lines += needs_alone.lines
+            for x, indices in needs_alone.loads.items():
+                if x not in inside:
+                    read.add(x)
+                elif not current.issuperset(indices):
+                    return False
+        if not self._can_be_bound([*read, *group.written]):
+            return False
+        most = MAX_LINES - HEAD_LINES
+        return lines <= most or len(self._writer_of(group.values).lines) + len(group.written) <= most
+
+    def _needs_of(self, v: Variable) -> Needs:
+        found = self._needs_alone.get(v)
+        if found is None:
+            writer = self._extended(None, v)
+            found = self._needs_alone[v] = Needs(writer.loads, len(writer.lines))
+        return found
+
+    def _writer_of(self, values: tuple[Variable, ...]) -> Writer:
+        """A writer that has written these values; usually all but the last have been written before."""
+        *before, last = values
+        writer = self._texts.get(tuple(before))
+        if writer is None:
+            for v in before:
+                writer = self._extended(writer, v)
+            if writer is not None:
+                self._texts[tuple(before)] = writer
+        writer = self._texts[values] = self._extended(writer, last)
+        return writer
+
+    def _extended(self, before: Writer | None, v: Variable) -> Writer:
+        """A copy of the writer that has also written this value."""
+        index = _element(prod(v.shape))
+        if before is None:
+            writer = Writer(self._producers, self._kept, frozenset(), target=self._target)
+        else:
+            writer = before.copy_state()
+        writer.include(v, index)
+        writer.value(v, writer.element(v.shape, index))
+        return writer
+
+    def _can_be_bound(self, values: Collection[Variable]) -> bool:
+        windows = [len(self._target.windows(size_of(v))) for v in values]
+        return sum(windows) <= self._target.bindings
+
+    def _sources_of(self, number: int) -> set[int]:
+        """The groups that a group reads from."""
+        found = self._sources.get(number)
+        if found is None:
+            group_of, values = self._group_of, self._groups[number][1]
+            found = {group_of[x] for v in values for x in self._needs[v] if x in group_of} - {number}
+            self._sources[number] = found
+        return found
+
+    def _runs_between(self, one: int, other: int) -> bool:
+        """Whether another group would have to run between the two.
+
+        A group never reads from groups whose values all come later, so groups that end before `other` begins are
+        skipped.
+        """
+        begin = self._position[self._groups[other][1][0]]
+        pending, seen = [x for x in self._sources_of(one) if x != other], {one}
+        while pending:
+            number = pending.pop()
+            if number == other:
+                return True
+            if number not in seen and self._position[self._groups[number][1][-1]] > begin:
+                seen.add(number)
+                pending += self._sources_of(number)
+        return False
+
+
+def _element(count: int) -> IndexExpression:
+    """The index of the element that an invocation computes."""
+    return written_variable("t", count)
+
+
+def common(one: Rows, other: Rows) -> Rows | None:
+    """The rows over which one kernel can compute values of both; None if there are none."""
+    if one.axes and other.axes:
+        return one if one == other else None
+    if not one.axes and not other.axes:
+        return one if one.count == other.count else None
+    folded, single = (one, other) if one.axes else (other, one)
+    return folded if single.count in (folded.count, prod(folded.shape)) else None
+
+
+def needs(
+    v: Variable, producers: Mapping[Variable, Equation], stop: Collection[Variable]
+) -> frozenset[Variable]:
+    """The values in `stop` from which a value is computed directly."""
+    found, pending, seen = set(), list(producers[v].operands), set()
+    while pending:
+        x = pending.pop()
+        if x in stop:
+            found.add(x)
+        elif x in producers and x not in seen:
+            seen.add(x)
+            pending += producers[x].operands
+    return frozenset(found)

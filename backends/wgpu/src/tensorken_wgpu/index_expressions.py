@@ -1,0 +1,130 @@
+"""Index expressions: integers computed from a kernel's loop variables, kept as sums so that divisions cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import gcd
+
+from tensorken_wgpu.templates import integer
+
+
+@dataclass(eq=False)
+class IndexExpression:
+    """A sum of variables times factors, and a constant.
+
+    It is immutable by convention: a frozen dataclass takes three times as long to make, and a kernel makes many.
+
+    Attributes:
+        terms: the factor of each variable.
+        constant: the constant term.
+        sizes: for each variable the number of its values, from 0 up.
+        quotients: for each variable that is a quotient: its dividend, divisor, and the variable of the remainder.
+    """
+
+    terms: Mapping[str, int]
+    constant: int
+    sizes: Mapping[str, int]
+    quotients: Mapping[str, tuple[IndexExpression, int, str]] = field(default_factory=dict)
+
+    @cached_property
+    def key(self) -> tuple[object, ...]:
+        """Equal for equal sums."""
+        return (*sorted([term for term in self.terms.items() if self.sizes[term[0]] > 1]), self.constant)
+
+    @cached_property
+    def end(self) -> int | None:
+        """One more than the largest value; None if the sum may be negative."""
+        low = self.constant + sum([f * (self.sizes[v] - 1) for v, f in self.terms.items() if f < 0])
+        if low < 0:
+            return None
+        return 1 + self.constant + sum([f * (self.sizes[v] - 1) for v, f in self.terms.items() if f > 0])
+
+    def _with(self, terms: Mapping[str, int], constant: int) -> IndexExpression:
+        """Another sum of the same variables."""
+        return IndexExpression(terms, constant, self.sizes, self.quotients)
+
+    def __add__(self, other: IndexExpression) -> IndexExpression:
+        terms = dict(self.terms)
+        for v, f in other.terms.items():
+            terms[v] = terms.get(v, 0) + f
+        kept = {v: f for v, f in terms.items() if f}
+        sizes, quotients = {**self.sizes, **other.sizes}, {**self.quotients, **other.quotients}
+        return IndexExpression(kept, self.constant + other.constant, sizes, quotients)._recombined()
+
+    def _recombined(self) -> IndexExpression:
+        """Replace a quotient times its divisor plus the remainder by the dividend."""
+        for v, (of, by, remainder) in self.quotients.items():
+            factor = self.terms.get(remainder)
+            if factor and self.terms.get(v) == factor * by:
+                rest = {x: f for x, f in self.terms.items() if x not in (v, remainder)}
+                return self._with(rest, self.constant) + of.times(factor)
+        return self
+
+    def times(self, factor: int) -> IndexExpression:
+        """The sum multiplied by a factor."""
+        terms = {v: f * factor for v, f in self.terms.items()} if factor else {}
+        return self._with(terms, self.constant * factor)
+
+    def over(self, factor: int) -> IndexExpression:
+        """The sum divided by a divisor of all factors, rounded down."""
+        terms = {v: f // factor for v, f in self.terms.items()}
+        return self._with(terms, self.constant // factor)
+
+    def plus(self, number: int) -> IndexExpression:
+        """The sum plus a number."""
+        return self._with(self.terms, self.constant + number)
+
+    def divided(
+        self, by: int, name: Callable[[str, int], IndexExpression]
+    ) -> tuple[IndexExpression, IndexExpression]:
+        """Quotient and remainder; where the sum does not determine them, `name` names a computed division."""
+        if by == 1:
+            return self, constant_index(0)
+        multiples = {v: f // by for v, f in self.terms.items() if f % by == 0}
+        others = {v: f for v, f in self.terms.items() if v not in multiples}
+        rest = self._with(others, self.constant % by)
+        if rest.end is not None and rest.end <= by:
+            return self._with(multiples, self.constant // by), rest
+        step = gcd(by, *self.terms.values())
+        if step > 1:  # neighbours, such as the elements of a vector, share one division
+            quotient, remainder = self.over(step).divided(by // step, name)
+            return quotient, remainder.times(step).plus(self.constant % step)
+        end = self.end
+        if end is not None and end <= by:
+            return constant_index(0), self
+        most = 2**31 if end is None else -(-end // by)
+        quotient, remainder = name(f"({self}) / {integer(by)}", most), name(f"({self}) % {integer(by)}", by)
+        if not (quotient.terms and remainder.terms):
+            return quotient, remainder
+        (of,), (remainder_of_it,) = quotient.terms, remainder.terms
+        return replace(quotient, quotients={of: (self, by, remainder_of_it)}), remainder
+
+    def __str__(self) -> str:
+        if not self.terms:
+            return integer(self.constant)
+        positive = [v if f == 1 else f"{v} * {integer(f)}" for v, f in self.terms.items() if f > 0]
+        negative = [v if f == -1 else f"{v} * {integer(-f)}" for v, f in self.terms.items() if f < 0]
+        if self.constant > 0 or not positive:
+            positive.insert(0, integer(self.constant))
+        elif self.constant < 0:
+            negative.append(integer(-self.constant))
+        return " - ".join([" + ".join(positive), *negative])
+
+
+def constant_index(number: int) -> IndexExpression:
+    """A known number."""
+    return IndexExpression({}, number, {})
+
+
+def variable(name: str, size: int) -> IndexExpression:
+    """A variable with this many values; one with a single value is 0."""
+    return constant_index(0) if size == 1 else IndexExpression({name: 1}, 0, {name: size})
+
+
+def written_variable(name: str, size: int) -> IndexExpression:
+    """A variable that is written even if it has a single value, so that kernels of one element share the text of
+    larger ones.
+    """
+    return IndexExpression({name: 1}, 0, {name: size})
