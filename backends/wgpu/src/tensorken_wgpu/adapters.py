@@ -107,8 +107,8 @@ def find_again(adapter: Any) -> Any:
     same = [a for a in found if a.info == adapter.info]
     if not same:
         raise BackendError(f"wgpu: {name_of(adapter)} is not there any more")
-    here = before.index(adapter) if adapter in before else len(found)
-    return found[here] if here < len(found) and found[here] in same else same[0]
+    index = before.index(adapter) if adapter in before else len(found)
+    return found[index] if index < len(found) and found[index] in same else same[0]
 
 
 def choice(adapter: Any) -> str:

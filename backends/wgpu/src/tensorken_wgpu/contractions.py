@@ -75,9 +75,9 @@ def kernels(
     try:
         if (parts := parts_of(product, tiles[0], target)) > 1:
             partials: Any = Value((parts * group.rows.count,), DTYPES[sums(reduction.dtype.name).dtype])
-            alone = replace(group, values=(reduction,), written=(reduction,))
+            contraction_only = replace(group, values=(reduction,), written=(reduction,))
             return [
-                _tile_kernel(alone, producers, kept, tiles[0], target, partials, parts),
+                _tile_kernel(contraction_only, producers, kept, tiles[0], target, partials, parts),
                 row_kernel(
                     group_of_parts(group, parts),
                     producers,
@@ -178,14 +178,17 @@ def _contraction_and_rest(
 ) -> list[Kernel]:
     """Two kernels: the contraction, and the values computed from it."""
     others = tuple([v for v in group.values if v is not reduction])
-    alone = replace(group, values=(reduction,), written=(reduction,))
+    contraction_only = replace(group, values=(reduction,), written=(reduction,))
     rest = replace(
         group,
         rows=Rows((group.rows.count,), ()),
         values=others,
         written=tuple([v for v in group.written if v is not reduction]),
     )
-    return [_tile_kernel(alone, producers, kept, tile, target), *kernels_of(rest, producers, kept, target)]
+    return [
+        _tile_kernel(contraction_only, producers, kept, tile, target),
+        *kernels_of(rest, producers, kept, target),
+    ]
 
 
 def _tile_kernel(

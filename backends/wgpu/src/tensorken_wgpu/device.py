@@ -197,16 +197,16 @@ class Device:
         self._state.check()
         self.check_size(size)
         with self._lock:
-            found = self._found(size, clean)
+            found = self._take_or_create(size, clean)
         if found is None:
             self._release_all()
             with self._lock:
-                found = self._found(size, clean)
+                found = self._take_or_create(size, clean)
         if found is None:
             raise self._exhausted(size)
         return found
 
-    def _found(self, size: int, clean: bool) -> Memory | None:
+    def _take_or_create(self, size: int, clean: bool) -> Memory | None:
         """Idle memory, or new; None if none is left."""
         pool = self._pool
         pool.collect(bool(self._queue.pending))
@@ -232,9 +232,9 @@ class Device:
         self._queue.finish()
 
     def _exhausted(self, size: int) -> ExhaustedError:
-        there = f" of {self.capacity}" if self.capacity is not None else ""
+        total = f" of {self.capacity}" if self.capacity is not None else ""
         return ExhaustedError(
-            f"wgpu: {self.name} has no {size} bytes left, {self._pool.used}{there} are in use; delete tensors that "
+            f"wgpu: {self.name} has no {size} bytes left, {self._pool.used}{total} are in use; delete tensors that "
             "are not needed any more, or compute in smaller parts"
         )
 
@@ -346,7 +346,7 @@ class Device:
                 raise self._state.driver_error(error, "cannot bind memories to a kernel") from error
         return pipeline.compiled, group, workgroups
 
-    def repeat(self, key: Hashable, make_dispatch: Callable[[], list[Dispatch]]) -> None:
+    def repeat(self, key: Hashable, make_dispatches: Callable[[], list[Dispatch]]) -> None:
         """Add kernels that are run repeatedly, in order, to the pending work.
 
         Args:
@@ -360,7 +360,7 @@ class Device:
             self._state.check()
             schedule = self._groups.schedules.get(key)
             if schedule is None:
-                schedule = make_dispatch()
+                schedule = make_dispatches()
                 self._groups.keep_schedule(key, schedule)
             self._queue.add(schedule)
 

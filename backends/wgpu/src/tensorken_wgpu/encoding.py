@@ -114,6 +114,7 @@ def encode(device: Any, pending: Sequence[Command], direct: DriverFunctions | No
     Args:
         device: of the driver.
         pending: the kernels and copies.
+        direct: the driver's functions; None for wgpu's documented calls.
 
     Raises:
         GPUError: if the driver refuses one, as on a lost device, where submitting would end the process.

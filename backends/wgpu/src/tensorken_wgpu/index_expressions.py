@@ -55,11 +55,11 @@ class IndexExpression:
 
     def _recombined(self) -> IndexExpression:
         """Replace a quotient times its divisor plus the remainder by the dividend."""
-        for v, (of, by, remainder) in self.quotients.items():
+        for v, (dividend, by, remainder) in self.quotients.items():
             factor = self.terms.get(remainder)
             if factor and self.terms.get(v) == factor * by:
                 rest = {x: f for x, f in self.terms.items() if x not in (v, remainder)}
-                return self._with(rest, self.constant) + of.times(factor)
+                return self._with(rest, self.constant) + dividend.times(factor)
         return self
 
     def times(self, factor: int) -> IndexExpression:
@@ -98,8 +98,8 @@ class IndexExpression:
         quotient, remainder = name(f"({self}) / {integer(by)}", most), name(f"({self}) % {integer(by)}", by)
         if not (quotient.terms and remainder.terms):
             return quotient, remainder
-        (of,), (remainder_of_it,) = quotient.terms, remainder.terms
-        return replace(quotient, quotients={of: (self, by, remainder_of_it)}), remainder
+        (dividend,), (remainder_variable,) = quotient.terms, remainder.terms
+        return replace(quotient, quotients={dividend: (self, by, remainder_variable)}), remainder
 
     def __str__(self) -> str:
         if not self.terms:

@@ -187,10 +187,10 @@ def _keep_oversized(
     for x, other in reshaped_from.items():
         reshapes.setdefault(other, []).append(x)
 
-    def union(of: Mapping[Variable, int], operands: Sequence[Variable]) -> int:
+    def union(sets: Mapping[Variable, int], operands: Sequence[Variable]) -> int:
         found = 0
         for x in operands:
-            found |= of.get(x, 0)
+            found |= sets.get(x, 0)
         return found
 
     def keep(v: Variable) -> None:
@@ -199,8 +199,8 @@ def _keep_oversized(
         for x in (v, *reshapes.get(v, ())):
             reads[x], inlined[x] = bits[v], 0
 
-    def keep_largest(of: Mapping[Variable, int], operands: Sequence[Variable]) -> None:
-        keep(max(operands, key=lambda x: of.get(x, 0).bit_count()))
+    def keep_largest(sets: Mapping[Variable, int], operands: Sequence[Variable]) -> None:
+        keep(max(operands, key=lambda x: sets.get(x, 0).bit_count()))
 
     for v in list(kept):
         keep(v)

@@ -104,6 +104,7 @@ def read(
         buffer: of the device; made to be mapped, and not mapped.
         size: in bytes; a multiple of 4.
         submission: the number of the last submission to wait for, as there may be later ones.
+        direct: the driver's functions; None for wgpu's documented calls.
 
     Raises:
         GPUError: if the driver refuses.

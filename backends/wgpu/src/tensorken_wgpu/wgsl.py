@@ -283,12 +283,12 @@ def literal_of_bits(bits: int, type: str) -> str:
 
 
 def _float(bits: int, float_type: Float) -> str:
-    places, bias, sign = float_type.digits - 1, float_type.bias, 1 << float_type.bits - 1
-    infinity = 2 * bias + 1 << places
-    special = {0: "zero", sign: "minus_zero", infinity: "infinity", infinity | 1 << places - 1: "nan"}
+    fraction_bits, bias, sign = float_type.digits - 1, float_type.bias, 1 << float_type.bits - 1
+    infinity = 2 * bias + 1 << fraction_bits
+    special = {0: "zero", sign: "minus_zero", infinity: "infinity", infinity | 1 << fraction_bits - 1: "nan"}
     if bits in special:
         return f"{special[bits]}{float_type.suffix}()"
-    if abs(((bits & ~sign) >> places) - bias) < _MAX_LITERAL_EXPONENT:
+    if abs(((bits & ~sign) >> fraction_bits) - bias) < _MAX_LITERAL_EXPONENT:
         (value,) = struct.unpack(f"<{float_type.format}", bits.to_bytes(float_type.bits // 8, "little"))
         return float_type.literal(value)
     return f"bitcast<{float_type.type}>({float_type.word}(opaque.x) | {float_type.word_of(bits)})"

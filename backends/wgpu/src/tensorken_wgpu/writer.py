@@ -50,7 +50,7 @@ class Writer:
         self,
         producers: Mapping[Variable, Equation],
         kept: Collection[Variable],
-        own: frozenset[Variable],
+        computed: frozenset[Variable],
         vectors: Mapping[Variable, Vector] | None = None,
         target: Target | None = None,
     ) -> None:
@@ -62,11 +62,11 @@ class Writer:
         self.unaligned: set[Variable] = set()
         self.current: dict[Variable, set[tuple[object, ...]]] = {}
         self._kept = kept
-        self._own = own
+        self._computed = computed
         self._target = target
         self.vectors = vectors or {}
         self._indent = "  "
-        self._known: dict[object, str] = {}
+        self._names: dict[object, str] = {}
         self._count = 0
 
     def copy_state(self) -> Writer:
@@ -74,7 +74,7 @@ class Writer:
         other = copy(self)
         other.lines, other.reads, other.writes = self.lines.copy(), self.reads.copy(), self.writes.copy()
         other.loads = {v: indices.copy() for v, indices in self.loads.items()}
-        other.unaligned, other._known = self.unaligned.copy(), self._known.copy()
+        other.unaligned, other._names = self.unaligned.copy(), self._names.copy()
         return other
 
     # ---- lines ---------------------------------------------------------------------------------------------
@@ -86,11 +86,11 @@ class Writer:
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
         """Put the lines written meanwhile in braces after the head; their names are out of scope afterwards."""
-        known, indent = self._known.copy(), self._indent
+        names, indent = self._names.copy(), self._indent
         self.line(head + " {")
         self._indent += "  "
         yield
-        self._known, self._indent = known, indent
+        self._names, self._indent = names, indent
         self.line("}")
 
     def new_name(self) -> str:
@@ -100,9 +100,9 @@ class Writer:
 
     def named(self, key: object, text: str) -> str:
         """The name of an expression, which is written once per scope."""
-        name = self._known.get(key)
+        name = self._names.get(key)
         if name is None:
-            name = self._known[key] = self.new_name()
+            name = self._names[key] = self.new_name()
             self.line(f"let {name} = {text};")
         return name
 
@@ -118,16 +118,16 @@ class Writer:
 
     def set_current(self, indices: Mapping[Variable, Collection[IndexExpression]]) -> None:
         """From here on the kernel computes these values at these row-major indices."""
-        self.current = {v: {place.key for place in found} for v, found in indices.items()}
+        self.current = {v: {index.key for index in found} for v, found in indices.items()}
 
-    def include(self, v: Variable, place: IndexExpression) -> None:
+    def include(self, v: Variable, index: IndexExpression) -> None:
         """Let the kernel compute another value, at this row-major index, from values it has computed."""
-        self._own = self._own | {v}
-        self.current = {**self.current, v: {place.key}}
+        self._computed = self._computed | {v}
+        self.current = {**self.current, v: {index.key}}
 
-    def define(self, v: Variable, place: IndexExpression, name: str) -> None:
+    def define(self, v: Variable, index: IndexExpression, name: str) -> None:
         """Register the name of a computed element."""
-        self._known[id(v), place.key] = name
+        self._names[id(v), index.key] = name
 
     def value(self, v: Variable, element: ElementIndex) -> str:
         """The name of an element, or a literal.
@@ -139,9 +139,9 @@ class Writer:
         if number is not None:
             return constant(number, v.dtype)
         key = id(v), element.key
-        name = self._known.get(key)
+        name = self._names.get(key)
         if name is None:
-            name = self._known[key] = self._name_of(self._text(v, element), v.dtype)
+            name = self._names[key] = self._name_of(self._text(v, element), v.dtype)
         return name
 
     def values(self, v: Variable, elements: Sequence[ElementIndex]) -> list[str]:
@@ -155,13 +155,13 @@ class Writer:
         value = getattr(v, "value", None)
         if value is not None:
             return [constant(value, v.dtype)] * len(elements)
-        known = self._known
+        names = self._names
         keys = [(id(v), element.key) for element in elements]
-        missing = {key: element for key, element in zip(keys, elements, strict=True) if key not in known}
+        missing = {key: element for key, element in zip(keys, elements, strict=True) if key not in names}
         if missing:
             for key, text in zip(missing, self._texts(v, [*missing.values()]), strict=True):
-                known[key] = self._name_of(text, v.dtype)
-        return [known[key] for key in keys]
+                names[key] = self._name_of(text, v.dtype)
+        return [names[key] for key in keys]
 
     def _name_of(self, text: str, dtype: DType) -> str:
         """The name of an element with this text, assigned on a line of its own unless it is a name."""
@@ -199,7 +199,7 @@ class Writer:
 
     def _is_read(self, v: Variable, elements: Sequence[ElementIndex]) -> bool:
         """Whether a value is read from memory at these elements, and not computed here; reads are recorded."""
-        if v in self._own:
+        if v in self._computed:
             current = self.current.get(v, ())
             if any([element.key not in current for element in elements]):
                 raise NotComputedHere
@@ -211,22 +211,22 @@ class Writer:
 
     # ---- memory --------------------------------------------------------------------------------------------
 
-    def _load(self, v: Variable, place: IndexExpression) -> str:
+    def _load(self, v: Variable, index: IndexExpression) -> str:
         name = self.reads.setdefault(v, f"x{len(self.reads)}")
         dtype = v.dtype.name
         vector = self.vectors.get(v)
         if vector is None:
-            return loaded(dtype, self._access(v, name, place))
-        start, i = self._aligned(v, vector, place)
+            return loaded(dtype, self._access(v, name, index))
+        start, i = self._aligned(v, vector, index)
         loaded_vector = self.named((name, start.key), self._access(v, name, start))
         return loaded(dtype, vector.element(loaded_vector, i))
 
-    def _aligned(self, v: Variable, vector: Vector, place: IndexExpression) -> tuple[IndexExpression, int]:
+    def _aligned(self, v: Variable, vector: Vector, index: IndexExpression) -> tuple[IndexExpression, int]:
         """The index of an element's vector, and its index within; unaligned accesses are recorded in `unaligned`."""
-        if any([f % vector.size for f in place.terms.values()]):
+        if any([f % vector.size for f in index.terms.values()]):
             self.unaligned.add(v)
-            return place, 0
-        return place.over(vector.size), place.constant % vector.size
+            return index, 0
+        return index.over(vector.size), index.constant % vector.size
 
     def store(self, v: Variable, elements: Sequence[tuple[IndexExpression, str]]) -> None:
         """Write one element or neighbouring elements to memory."""
@@ -235,23 +235,23 @@ class Writer:
         vector = self.vectors.get(v)
         size = vector.size if vector else 1
         for i in range(0, len(elements), size):
-            indices = [place for place, _ in elements[i : i + size]]
+            indices = [index for index, _ in elements[i : i + size]]
             values = [stored(dtype, value) for _, value in elements[i : i + size]]
             if vector is None:
                 self._put(v, name, indices[0], values[0])
                 continue
             start, first = self._aligned(v, vector, indices[0])
-            if first or [place.key for place in indices] != [indices[0].plus(j).key for j in range(size)]:
+            if first or [index.key for index in indices] != [indices[0].plus(j).key for j in range(size)]:
                 self.unaligned.add(v)
             else:
                 self._put(v, name, start, vector.joined(values))
 
-    def _put(self, v: Variable, name: str, place: IndexExpression, value: str) -> None:
+    def _put(self, v: Variable, name: str, index: IndexExpression, value: str) -> None:
         one = len(self.windows(v)) == 1
-        self.line(f"{name}[{place}] = {value};" if one else f"{name}({place}, {value});")
+        self.line(f"{name}[{index}] = {value};" if one else f"{name}({index}, {value});")
 
-    def _access(self, v: Variable, name: str, place: IndexExpression) -> str:
-        return f"{name}[{place}]" if len(self.windows(v)) == 1 else f"{name}({place})"
+    def _access(self, v: Variable, name: str, index: IndexExpression) -> str:
+        return f"{name}[{index}]" if len(self.windows(v)) == 1 else f"{name}({index})"
 
     def windows(self, v: Variable) -> list[tuple[int, int]]:
         """The windows in which a value is bound, see `Target.windows`."""
@@ -286,8 +286,8 @@ class Writer:
         return [*map(CASTS[x.dtype.name, v.dtype.name], values)] if x.dtype is not v.dtype else values
 
     def _moved(self, equation: Equation, elements: Sequence[ElementIndex]) -> list[str]:
-        (x,), before = equation.operands, _BEFORE[equation.op.name]
-        return self.values(x, [before(element, x.shape, *equation.params) for element in elements])
+        (x,), indices_before = equation.operands, _BEFORE[equation.op.name]
+        return self.values(x, [indices_before(element, x.shape, *equation.params) for element in elements])
 
     def _pad(self, equation: Equation, elements: Sequence[ElementIndex]) -> list[str]:
         (x,), (pads,) = equation.operands, equation.params
@@ -303,18 +303,18 @@ class Writer:
 
     def _gather(self, equation: Equation, elements: Sequence[ElementIndex]) -> list[str]:
         (x, indices), (axis,) = equation.operands, equation.params
-        before = [element.indices for element in elements]
+        indices_before = [element.indices for element in elements]
         found = self.values(
             indices,
             [
                 element.of_array(indices.shape, [axes[axis]])
-                for element, axes in zip(elements, before, strict=True)
+                for element, axes in zip(elements, indices_before, strict=True)
             ],
         )
         size, found = x.shape[axis], [as_index(indices.dtype.name, index) for index in found]
         operand_elements = [
             element.of_array(x.shape, [*axes[:axis], self.index(index, size), *axes[axis + 1 :]])
-            for element, axes, index in zip(elements, before, found, strict=True)
+            for element, axes, index in zip(elements, indices_before, found, strict=True)
         ]
         zero = constant(0, x.dtype)
         return [

@@ -72,8 +72,8 @@ def _is_one_call(equation: Equation) -> bool:
     steps = template(equation.op.name, [_dtype(x) for x in equation.operands], [None, None])
     if steps is None or len(steps) > 1:
         return steps is None
-    ufunc, _, taken = steps[0]
-    numbers = any([not isinstance(x, str) for x in taken]) or any([is_literal(x) for x in equation.operands])
+    ufunc, _, inputs = steps[0]
+    numbers = any([not isinstance(x, str) for x in inputs]) or any([is_literal(x) for x in equation.operands])
     return not (numbers and slow_with_scalar(ufunc, _dtype(equation.results[0])))
 
 
@@ -184,16 +184,16 @@ class _BlockLoop:
         owner = self.emitter.lifetimes.owner
         owners = Counter([owner(x) for x in self.inputs])
         last = {x: self.last.get(x, -1) for x in self.inputs if owners[owner(x)] == 1}
-        alone = dict.fromkeys(last, True)
+        unshared = dict.fromkeys(last, True)
         for v, x in self.base.items():
             if x in last:
                 last[x] = max(last[x], self.last.get(v, -1))
-                alone[x] = False
+                unshared[x] = False
         found: dict[Any, list[tuple[int, bool, Variable]]] = {}
         for x, index in last.items():
             key = self.emitter.dying_memory(x)
             if key is not None:
-                found.setdefault(key, []).append((index, alone[x], x))
+                found.setdefault(key, []).append((index, unshared[x], x))
         for candidates in found.values():
             candidates.sort(key=lambda candidate: -candidate[0])
         return found
@@ -204,10 +204,10 @@ class _BlockLoop:
         candidates = self._replaceable.get((self.emitter.compact[v], _dtype(v), escapes), [])
         index = self.writer_index[v]
         for i in range(len(candidates) - 1, -1, -1):
-            last, alone, x = candidates[i]
+            last, unshared, x = candidates[i]
             if last > index:
                 break
-            if last < index or (alone and self._safe_in_place(x, self.equations[index])):
+            if last < index or (unshared and self._safe_in_place(x, self.equations[index])):
                 del candidates[i]
                 return [x]
         return []
@@ -408,7 +408,7 @@ class _BlockLoop:
             if v not in self.names:
                 self._reuse_operand(i, equation, steps)
             target = self._target(v)
-            needs = any(["t" in (to, *taken) for _, to, taken in steps])
+            needs = any(["t" in (to, *inputs) for _, to, inputs in steps])
             scratch = self._scratch(self._merged(self.emitter.compact[v]), _dtype(v)) if needs else None
             write_steps(self.emitter, steps, names, target, scratch[0] if scratch else "", dtypes[-1], filled)
             if scratch is not None:

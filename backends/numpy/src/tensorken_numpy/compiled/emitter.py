@@ -246,7 +246,7 @@ class Emitter:
         Args:
             v: the result.
             shape: its compact shape.
-            instead: operands whose memory it may take if they die here.
+            reusable: operands whose memory it may take if they die here.
         """
         dtype = NUMPY_DTYPES[v.dtype.name]
         layout = layouts.contiguous(shape, dtype)

@@ -120,7 +120,7 @@ def _elementwise(emitter: Emitter, equation: Equation) -> None:
             reusable = [x for x in reusable if operands.count(x) == 1]
         target = emitter.target(v, shape, reusable)
         scratch = None
-        if any(["t" in (to, *taken) for _, to, taken in steps]):
+        if any(["t" in (to, *sources) for _, to, sources in steps]):
             scratch = emitter.scratch(target.layout, None)
         write_steps(
             emitter,

@@ -41,8 +41,8 @@ class FusionGroup:
         lead: only axes before this one are cut.
         scope: of all its equations.
         members: the equations, with their indices in the program.
-        touched: index of the last of them.
-        into: the group that this one was merged into.
+        last_index: index of the last of them.
+        merged_into: the group that this one was merged into.
     """
 
     shape: Sizes
@@ -70,29 +70,29 @@ def schedule(
         units.append(group)
 
     for index, equation in enumerate(program.equations):
-        sources = [_current(makers[v]) for v in equation.operands if v in makers]
+        sources = [_final_group(makers[v]) for v in equation.operands if v in makers]
         needed = [group for group in dict.fromkeys(sources) if group in waiting]
-        own = _new_group(index, equation, compact, bool(needed)) if groupable(equation) else None
+        current = _new_group(index, equation, compact, bool(needed)) if groupable(equation) else None
         joined = []
-        if own is not None:
+        if current is not None:
             for group in needed:
-                shape_and_lead = _merged_shape(group, own)
+                shape_and_lead = _merged_shape(group, current)
                 if shape_and_lead is not None:
-                    own = _merge(group, own, shape_and_lead)
+                    current = _merge(group, current, shape_and_lead)
                     joined.append(group)
-            if not joined and (equation.op.name == "expand" or math.prod(own.shape) <= BLOCK_SIZE):
-                own = None
+            if not joined and (equation.op.name == "expand" or math.prod(current.shape) <= BLOCK_SIZE):
+                current = None
         for group in needed:
             if group in joined:
                 del waiting[group]
             else:
                 emit(group)
-        if own is None:
+        if current is None:
             units.append(equation)
         else:
-            own.last_index = index
-            waiting[own] = None
-            makers.update(dict.fromkeys(equation.results, own))
+            current.last_index = index
+            waiting[current] = None
+            makers.update(dict.fromkeys(equation.results, current))
         while waiting and index - (oldest := next(iter(waiting))).last_index > MAX_WAIT:
             emit(oldest)
     for group in list(waiting):
@@ -100,7 +100,7 @@ def schedule(
     return units
 
 
-def _current(group: FusionGroup) -> FusionGroup:
+def _final_group(group: FusionGroup) -> FusionGroup:
     while group.merged_into is not None:
         group = group.merged_into
     return group

@@ -113,8 +113,8 @@ def template(name: str, dtypes: Sequence[np.dtype[Any]], numbers: Sequence[Any])
 def safe_in_place(steps: Template, operand: str) -> bool:
     """Whether the result may overwrite an operand: no step reads the operand after one that writes the result."""
     written = False
-    for _, target, taken in steps:
-        if written and operand in taken:
+    for _, target, sources in steps:
+        if written and operand in sources:
             return False
         written = written or target == "y"
     return True

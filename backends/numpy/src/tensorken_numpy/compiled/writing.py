@@ -64,9 +64,9 @@ def write_steps(
         filled: names an array filled with a number, for ufuncs that take five times as long with a single one.
     """
     names = {**dict(zip("ab", operands, strict=False)), "y": y, "t": t}
-    for ufunc, to, taken in steps:
+    for ufunc, to, sources in steps:
         number = filled if filled is not None and slow_with_scalar(ufunc, dtype) else writer.number
-        arguments = [names[x] if isinstance(x, str) else number(x, dtype) for x in taken]
+        arguments = [names[x] if isinstance(x, str) else number(x, dtype) for x in sources]
         arguments.append(f"out={names[to]}" if ufunc in _KEYWORD_OUT else names[to])
         writer.source.line(f"{writer.source.bound(ufunc)}({', '.join(arguments)})")
 
@@ -76,8 +76,8 @@ def write_scalars(writer: Writer, steps: Template, operands: Sequence[str], dtyp
     source = writer.source
     names = dict(zip("ab", operands, strict=False))
     symbols: dict[Any, str] = _SYMBOLS if dtype in (np.float32, np.float64) else {}
-    for ufunc, to, taken in steps:
-        arguments = [names[x] if isinstance(x, str) else writer.scalar_number(x, dtype) for x in taken]
+    for ufunc, to, sources in steps:
+        arguments = [names[x] if isinstance(x, str) else writer.scalar_number(x, dtype) for x in sources]
         symbol = symbols.get(ufunc)
         if symbol is not None:
             names[to] = source.assign(f" {symbol} ".join(arguments))

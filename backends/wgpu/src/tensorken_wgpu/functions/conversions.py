@@ -18,6 +18,6 @@ fn to_i64(x: F) -> i64 {
 """
 
 
-def words(of: Float) -> dict[str, str]:
+def words(float_type: Float) -> dict[str, str]:
     """The type-dependent words of the text above."""
-    return {"END_OF_I32": of.literal(2.0**31), "END_OF_I64": of.literal(2.0**63)}
+    return {"END_OF_I32": float_type.literal(2.0**31), "END_OF_I64": float_type.literal(2.0**63)}

@@ -13,7 +13,7 @@ fn parted(x: F) -> Parted {
   let all = bitcast<U>(x);
   let small = all < NORMAL;
   let bits = select(all, bitcast<U>(F(I(all))), small) + UP_TO_ONE;
-  let exponent = i32(bits >> PLACES) - select(BIAS, BIAS_OF_SMALL, small);
+  let exponent = i32(bits >> FRACTION_BITS) - select(BIAS, BIAS_OF_SMALL, small);
   return Parted(bitcast<F>((bits & FRACTION) + ROOT_OF_HALF_BITS) - 1.0, exponent);
 }
 fn logarithm(x: F) -> F {
@@ -54,16 +54,18 @@ _MOST = Fraction(3, 100)
 """z is smaller: at most (root - 1)**2 / (root + 1)**2 for the root of 2."""
 
 
-def words(of: Float) -> dict[str, str]:
+def words(float_type: Float) -> dict[str, str]:
     """The type-dependent words of the texts above."""
-    terms = _TERMS[of.type]
+    terms = _TERMS[float_type.type]
     series = [Fraction(2, 2 * i + 3) for i in range(terms + 6)]
-    one = of.bias << (of.digits - 1)
-    root_of_half = math.isqrt(2 << 2 * (of.digits - 1)) + (of.bias - 2 << of.digits - 1)
+    one = float_type.bias << (float_type.digits - 1)
+    root_of_half = math.isqrt(2 << 2 * (float_type.digits - 1)) + (
+        float_type.bias - 2 << float_type.digits - 1
+    )
     return {
-        "ONE_BITS": of.word_of(one),
-        "ROOT_OF_HALF_BITS": of.word_of(root_of_half),
-        "UP_TO_ONE": of.word_of(one - root_of_half),
-        "BIAS_OF_SMALL": str(2 * of.bias + of.digits - 2),
-        "LOG_SERIES": of.series("z", economised(series, Fraction(0), _MOST, terms)),
+        "ONE_BITS": float_type.word_of(one),
+        "ROOT_OF_HALF_BITS": float_type.word_of(root_of_half),
+        "UP_TO_ONE": float_type.word_of(one - root_of_half),
+        "BIAS_OF_SMALL": str(2 * float_type.bias + float_type.digits - 2),
+        "LOG_SERIES": float_type.series("z", economised(series, Fraction(0), _MOST, terms)),
     }

@@ -28,7 +28,7 @@ A driver may round within its fma, as Mesa's software driver does, so the functi
 """
 
 
-def words(of: Float) -> dict[str, str]:
+def words(float_type: Float) -> dict[str, str]:
     """The type-dependent words of the text above."""
-    lower = (of.digits + 1) // 2
-    return {"UPPER_HALF": of.word_of((1 << of.bits) - (1 << lower))}
+    lower = (float_type.digits + 1) // 2
+    return {"UPPER_HALF": float_type.word_of((1 << float_type.bits) - (1 << lower))}

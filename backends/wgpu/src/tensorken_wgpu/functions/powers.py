@@ -60,8 +60,8 @@ fn power(a: F, b: F) -> F {
   if (p.high > EXP_OVERFLOWS) {
     y = infinity();
   } else if (p.high > EXP_VANISHES) {
-    let t = exact(fma(p.high, LOG2_E, WHOLE));
-    let n = t - WHOLE;
+    let t = exact(fma(p.high, LOG2_E, ROUNDING_SHIFT));
+    let n = t - ROUNDING_SHIFT;
     let near = exact(fma(n, -LOG_2_HIGH, p.high));
     let r = exact(near + exact(fma(n, -LOG_2_LOW, low)));
     y = exponential_of(r, t);
@@ -74,14 +74,18 @@ fn power(a: F, b: F) -> F {
 _TERMS = {"f32": 8, "f64": 13}
 
 
-def words(of: Float) -> dict[str, str]:
+def words(float_type: Float) -> dict[str, str]:
     """The type-dependent words of the text above, besides those of other functions."""
     two_thirds = Fraction(2, 3)
     return {
-        "TWO": of.literal(2.0),
-        "TWO_THIRDS": of.literal(two_thirds),
-        "TWO_THIRDS_LOW": of.literal(two_thirds - of.nearest(two_thirds)),
-        "POWER_SERIES": of.series("z", [Fraction(2, 2 * i + 1) for i in range(2, _TERMS[of.type])]),
-        "ODD_END": of.literal(1 << of.digits),
-        "EXPONENT_END": of.literal((of.bias + of.digits + 1) * LOG_2 * (2 << of.digits)),
+        "TWO": float_type.literal(2.0),
+        "TWO_THIRDS": float_type.literal(two_thirds),
+        "TWO_THIRDS_LOW": float_type.literal(two_thirds - float_type.nearest(two_thirds)),
+        "POWER_SERIES": float_type.series(
+            "z", [Fraction(2, 2 * i + 1) for i in range(2, _TERMS[float_type.type])]
+        ),
+        "ODD_END": float_type.literal(1 << float_type.digits),
+        "EXPONENT_END": float_type.literal(
+            (float_type.bias + float_type.digits + 1) * LOG_2 * (2 << float_type.digits)
+        ),
     }

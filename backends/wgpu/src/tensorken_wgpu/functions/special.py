@@ -22,25 +22,25 @@ fn larger(a: F, b: F) -> F { return select(b, a, a > b || is_nan(a)); }
 """
 
 
-def words(of: Float) -> dict[str, str]:
+def words(float_type: Float) -> dict[str, str]:
     """The type-dependent words of all functions."""
-    places = of.digits - 1
-    infinity = 2 * of.bias + 1 << places
+    fraction_bits = float_type.digits - 1
+    infinity = 2 * float_type.bias + 1 << fraction_bits
     return {
-        "F": of.type,
-        "U": of.word,
-        "I": of.word.replace("u", "i"),
-        "ZERO": of.literal(0.0),
-        "ONE": of.literal(1.0),
-        "WORD_0": of.word_of(0),
-        "WORD_1": of.word_of(1),
-        "LARGEST": of.word_of(infinity - 1),
-        "INFINITY": of.word_of(infinity),
-        "NAN": of.word_of(infinity | 1 << places - 1),
-        "SIGN": of.word_of(1 << of.bits - 1),
-        "MAGNITUDE": of.word_of((1 << of.bits - 1) - 1),
-        "FRACTION": of.word_of((1 << places) - 1),
-        "NORMAL": of.word_of(1 << places),
-        "PLACES": f"{places}u",
-        "BIAS": str(of.bias),
+        "F": float_type.type,
+        "U": float_type.word,
+        "I": float_type.word.replace("u", "i"),
+        "ZERO": float_type.literal(0.0),
+        "ONE": float_type.literal(1.0),
+        "WORD_0": float_type.word_of(0),
+        "WORD_1": float_type.word_of(1),
+        "LARGEST": float_type.word_of(infinity - 1),
+        "INFINITY": float_type.word_of(infinity),
+        "NAN": float_type.word_of(infinity | 1 << fraction_bits - 1),
+        "SIGN": float_type.word_of(1 << float_type.bits - 1),
+        "MAGNITUDE": float_type.word_of((1 << float_type.bits - 1) - 1),
+        "FRACTION": float_type.word_of((1 << fraction_bits) - 1),
+        "NORMAL": float_type.word_of(1 << fraction_bits),
+        "FRACTION_BITS": f"{fraction_bits}u",
+        "BIAS": str(float_type.bias),
     }

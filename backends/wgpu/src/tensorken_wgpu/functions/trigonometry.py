@@ -44,7 +44,7 @@ fn small_angle(x: F) -> Angle {
 fn large_angle(x: F) -> Angle {
   let bits = bitcast<U>(x);
   let m = (bits & FRACTION) | NORMAL;
-  let start = u32((bits & MAGNITUDE) >> PLACES) - FIRST_EXPONENT;
+  let start = u32((bits & MAGNITUDE) >> FRACTION_BITS) - FIRST_EXPONENT;
   let word = start / SIZE;
   let bit = start % SIZE;
   let second = two_over_pi(word + 1u);
@@ -123,40 +123,40 @@ _SIN_TERMS = {"f32": 6, "f64": 9}
 _COS_TERMS = {"f32": 7, "f64": 9}
 
 
-def words(of: Float) -> dict[str, str]:
+def words(float_type: Float) -> dict[str, str]:
     """The type-dependent words of the text above, besides those of other functions."""
-    size, upper = of.bits, of.digits - _TURNS[of.type]
-    numbers = [TWO_OVER_PI >> (BITS - size * (i + 1)) & ((1 << size) - 1) for i in range(_words(of))]
+    size, upper = float_type.bits, float_type.digits - _TURNS[float_type.type]
+    numbers = [TWO_OVER_PI >> (BITS - size * (i + 1)) & ((1 << size) - 1) for i in range(_words(float_type))]
     near = Fraction(TWO_OVER_PI, 1 << BITS)
-    below = (1 << of.bits - of.digits) - 1
-    sin = [Fraction((-1) ** i, factorial(2 * i + 1)) for i in range(1, _SIN_TERMS[of.type])]
-    cos = [Fraction((-1) ** i, factorial(2 * i)) for i in range(2, _COS_TERMS[of.type])]
-    parts = of.split(HALF_PI, upper, upper)
+    below = (1 << float_type.bits - float_type.digits) - 1
+    sin = [Fraction((-1) ** i, factorial(2 * i + 1)) for i in range(1, _SIN_TERMS[float_type.type])]
+    cos = [Fraction((-1) ** i, factorial(2 * i)) for i in range(2, _COS_TERMS[float_type.type])]
+    parts = float_type.split(HALF_PI, upper, upper)
     return {
         "TWO_OVER_PI": "\n    ".join(
-            [f"case {i}u: {{ return {of.word_of(w)}; }}" for i, w in enumerate(numbers, 1)]
+            [f"case {i}u: {{ return {float_type.word_of(w)}; }}" for i, w in enumerate(numbers, 1)]
         ),
-        "TWO_OVER_PI_NEAR": of.literal(near),
-        "SMALL_ANGLES": of.literal(1 << _TURNS[of.type]),
+        "TWO_OVER_PI_NEAR": float_type.literal(near),
+        "SMALL_ANGLES": float_type.literal(1 << _TURNS[float_type.type]),
         **dict(zip(("HALF_PI_1", "HALF_PI_2", "HALF_PI_3"), parts, strict=True)),
-        "HALF_PI_HIGH": of.literal(HALF_PI),
-        "HALF_PI_LOW": of.literal(HALF_PI - of.nearest(HALF_PI)),
-        "FIRST_EXPONENT": f"{of.bias + of.digits + 1 - size}u",
-        "LOWER_HALF": of.word_of((1 << size // 2) - 1),
+        "HALF_PI_HIGH": float_type.literal(HALF_PI),
+        "HALF_PI_LOW": float_type.literal(HALF_PI - float_type.nearest(HALF_PI)),
+        "FIRST_EXPONENT": f"{float_type.bias + float_type.digits + 1 - size}u",
+        "LOWER_HALF": float_type.word_of((1 << size // 2) - 1),
         "HALF_SIZE": f"{size // 2}u",
         "SIZE": f"{size}u",
         "SIZE_OF_WORD": str(size),
         "LAST_TWO": f"{size - 2}u",
-        "BELOW_DIGITS": of.word_of(below),
-        "DIGITS": of.word_of((1 << of.bits) - 1 - below),
-        "LINEAR": of.literal(Fraction(1, 1 << of.digits // 2)),
-        "SIN_FIRST": of.literal(sin[0]),
-        "SIN_SERIES": of.series("s", sin[1:]),
-        "COS_SERIES": of.series("s", cos),
+        "BELOW_DIGITS": float_type.word_of(below),
+        "DIGITS": float_type.word_of((1 << float_type.bits) - 1 - below),
+        "LINEAR": float_type.literal(Fraction(1, 1 << float_type.digits // 2)),
+        "SIN_FIRST": float_type.literal(sin[0]),
+        "SIN_SERIES": float_type.series("s", sin[1:]),
+        "COS_SERIES": float_type.series("s", cos),
     }
 
 
-def _words(of: Float) -> int:
+def _words(float_type: Float) -> int:
     """How many words of 2/pi the largest number of a type needs."""
-    last = 2 * of.bias - (of.bias + of.digits + 1 - of.bits)
-    return last // of.bits + 3
+    last = 2 * float_type.bias - (float_type.bias + float_type.digits + 1 - float_type.bits)
+    return last // float_type.bits + 3
