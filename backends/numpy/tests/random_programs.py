@@ -61,10 +61,12 @@ class ProgramGenerator:
     def like(self, x: Variable) -> Variable:
         """Another value of this shape and dtype: an existing one, a literal, or an expanded one."""
         found = [v for v in self.values if v.shape == x.shape and v.dtype is x.dtype]
-        kind = self.rng.random()
-        if kind < 0.2:
+        choice = self.rng.random()
+        if choice < 0.2:
             return Literal(
-                x.shape, x.dtype, self.pick([0, 1, 2, -3] if x.dtype.kind == "int" else [0.0, 0.5, 2.0, -1.5])
+                x.shape,
+                x.dtype,
+                self.pick([0, 1, 2, -3] if x.dtype.kind == "int" else [0.0, 0.5, 2.0, -1.5]),
             )
         small = [
             v
@@ -73,7 +75,7 @@ class ProgramGenerator:
             and len(v.shape) == len(x.shape)
             and all([n in (1, m) for n, m in zip(v.shape, x.shape, strict=True)])
         ]
-        if kind < 0.5 and small:
+        if choice < 0.5 and small:
             return self.add("expand", [self.pick(small)], x.shape)
         return self.pick(found)
 
@@ -83,7 +85,7 @@ class ProgramGenerator:
         x = self.pick(full) if self.rng.random() < 0.5 else self.pick(recent[-4:])
         rank, integer = len(x.shape), self.dtype.kind == "int"
         axes = tuple([i for i in range(rank) if self.rng.random() < 0.5])
-        kind = self.pick(
+        choice = self.pick(
             [
                 "one",
                 "two",
@@ -99,18 +101,18 @@ class ProgramGenerator:
                 "other",
             ]
         )
-        if kind == "one":
+        if choice == "one":
             self.add(self.pick(INTEGER_UNARY if integer else UNARY), [x])
-        elif kind == "two":
+        elif choice == "two":
             self.add(self.pick(INTEGER_BINARY if integer else BINARY), [x, self.like(x)])
-        elif kind == "where":
+        elif choice == "where":
             self.add("where", [self.add("lt", [x, self.like(x)]), x, self.like(x)])
-        elif kind == "sum":
+        elif choice == "sum":
             self.add(self.pick(["sum", "sum", "prod"]), [x], axes)
-        elif kind == "max":
+        elif choice == "max":
             if not any([x.shape[i] == 0 for i in axes]):
                 self.add(self.pick(["max", "min"]), [x], axes)
-        elif kind == "contraction":
+        elif choice == "contraction":
             small = tuple([1 if self.rng.random() < 0.3 else n for n in x.shape])
             other = Variable(small, self.dtype)
             found = [v for v in recent if v.shape == other.shape]
@@ -118,26 +120,26 @@ class ProgramGenerator:
                 self.add("fused_multiply_add", [x, self.pick(found)], axes)
             else:
                 self.add("fused_multiply_add", [x, self.like(x)], axes)
-        elif kind == "rows" and not integer and rank:
+        elif choice == "rows" and not integer and rank:
             self.add(self.pick(["softmax", "log_softmax"]), [x], axes or (rank - 1,))
-        elif kind == "movement":
+        elif choice == "movement":
             self.move(x, axes)
         elif rank:
             self.other(x)
 
     def move(self, x: Variable, axes: Any) -> None:
         rank = len(x.shape)
-        kind = self.pick(["reshape", "permute", "flip", "crop", "pad", "units"])
-        if kind == "reshape":
+        choice = self.pick(["reshape", "permute", "flip", "crop", "pad", "units"])
+        if choice == "reshape":
             self.add("reshape", [x], (math.prod(x.shape),))
-        elif kind == "units":
+        elif choice == "units":
             axis = int(self.rng.integers(rank + 1))
             self.add("reshape", [x], (*x.shape[:axis], 1, *x.shape[axis:]))
-        elif kind == "permute":
+        elif choice == "permute":
             self.add("permute", [x], tuple([int(i) for i in self.rng.permutation(rank)]))
-        elif kind == "flip":
+        elif choice == "flip":
             self.add("flip", [x], axes)
-        elif kind == "crop":
+        elif choice == "crop":
             limits = [sorted([int(i) for i in self.rng.integers(0, n + 1, 2)]) for n in x.shape]
             self.add("crop", [x], tuple([(a, b) for a, b in limits]))
         else:
@@ -145,18 +147,18 @@ class ProgramGenerator:
 
     def other(self, x: Variable) -> None:
         axis = int(self.rng.integers(len(x.shape)))
-        kind = self.pick(["concatenate", "gather", "cumsum", "sort", "argsort", "scatter_add", "cast"])
-        if kind == "concatenate":
+        choice = self.pick(["concatenate", "gather", "cumsum", "sort", "argsort", "scatter_add", "cast"])
+        if choice == "concatenate":
             self.add("concatenate", [x, self.like(x)], axis)
-        elif kind in ("cumsum", "sort", "argsort"):
-            self.add(kind, [x], axis)
-        elif kind == "cast":
+        elif choice in ("cumsum", "sort", "argsort"):
+            self.add(choice, [x], axis)
+        elif choice == "cast":
             target = DTYPES[self.pick(["float32", "float64", "int32", "bool"])]
             y = self.add("cast", [x], target)
             self.add("cast", [y], self.dtype)
         elif x.shape[axis]:
             indices = Literal((x.shape[axis],), DTYPES["int32"], int(self.rng.integers(x.shape[axis])))
-            if kind == "gather":
+            if choice == "gather":
                 self.add("gather", [x, indices], axis)
             else:
                 self.add("scatter_add", [x, indices], axis, x.shape[axis] + 1)
@@ -176,14 +178,14 @@ class ProgramGenerator:
 
     def array(self, v: Variable) -> Any:
         """Random numbers in one of several layouts."""
-        kind, dtype = int(self.rng.integers(4)), np.dtype(v.dtype.name)
+        choice, dtype = int(self.rng.integers(4)), np.dtype(v.dtype.name)
         numbers = (self.rng.normal(size=v.shape) * 2).astype(dtype)
-        if kind == 0:
+        if choice == 0:
             return np.asfortranarray(numbers).reshape(v.shape, order="F")
-        if kind == 1 and v.shape:
+        if choice == 1 and v.shape:
             wide = np.zeros((*v.shape[:-1], 2 * v.shape[-1]), dtype)
             wide[..., ::2] = numbers
             return wide[..., ::2]
-        if kind == 2 and v.shape:
+        if choice == 2 and v.shape:
             return np.broadcast_to(numbers[:1], v.shape) if v.shape[0] else numbers
         return numbers

@@ -47,27 +47,23 @@ def close(a: Any, b: Any) -> None:
         np.testing.assert_array_equal(a, b)
 
 
-def check(program: Program, arrays: list[Any], alike: Any = same) -> None:
+def check(program: Program, arrays: list[Any], compare: Any = same) -> None:
     """Compare with the ops run one by one; inputs do not change, and results stay valid after the next call."""
     want = [np.array(y) for y in program.replay(RAW, arrays)]
     run = compiled(program, RAW)
     assert run is not None
     kept = [np.array(x) for x in arrays]
     first = list(run(arrays))
+    for y, expected in zip(first, want, strict=True):
+        compare(y, expected)
     others = [np.array(x[::-1] if x.ndim else x, copy=True) for x in arrays]
     run([x.reshape(x.shape) for x in others])
     again = list(run(arrays))
     for x, before in zip(arrays, kept, strict=True):
         same(x, before)
-    return want, first, again
-
-
-def check(program: Program, arrays: list[Any], alike: Any = same) -> None:
-    """The same as op by op."""
-    want, *found = results(program, arrays)
-    for ys in found:
-        for y, expected in zip(ys, want, strict=True):
-            alike(y, expected)
+    for y, z, expected in zip(first, again, want, strict=True):
+        compare(y, expected)
+        compare(z, expected)
 
 
 def traced(f: Any, *arguments: Any) -> tuple[Program, list[Any]]:

@@ -19,7 +19,7 @@ LENGTH = 40
 def rows(dtype: str) -> Any:
     """Rows whose exponentials overflow, underflow or do neither; with infinities and NaN; with results near 0."""
     rng = np.random.default_rng(0)
-    kinds: list[Any] = [
+    table: list[Any] = [
         rng.normal(0, 1, LENGTH),
         rng.normal(0, 30, LENGTH),
         rng.normal(-300, 1, LENGTH),
@@ -34,7 +34,7 @@ def rows(dtype: str) -> Any:
         [math.nan, *[0.0] * (LENGTH - 1)],
         [math.nan, math.inf] * (LENGTH // 2),
     ]
-    return np.array(kinds).astype(dtype)
+    return np.array(table).astype(dtype)
 
 
 def exact(row: Any) -> float:
@@ -53,12 +53,15 @@ def check(x: Any, found: Any, axis: int) -> None:
     table = np.moveaxis(x, axis, -1).reshape(-1, x.shape[axis])
     eps, least = float(np.finfo(x.dtype).eps), float(np.finfo(x.dtype).smallest_subnormal)
     for row, y in zip(table, found.reshape(-1), strict=True):
-        want = exact(row)
-        if math.isnan(want) or math.isinf(want):
-            np.testing.assert_equal(float(y), want)
+        expected = exact(row)
+        if math.isnan(expected) or math.isinf(expected):
+            np.testing.assert_equal(float(y), expected)
         else:
             top = max(float(v) for v in row)
-            assert abs(float(y) - want) <= 4 * eps * max(abs(want), abs(top)) + least, (float(y), want)
+            assert abs(float(y) - expected) <= 4 * eps * max(abs(expected), abs(top)) + least, (
+                float(y),
+                expected,
+            )
 
 
 @each_of(("dtype", "count"), [(dtype, n) for dtype in ("float16", "float32", "float64") for n in (1, 3, 200)])

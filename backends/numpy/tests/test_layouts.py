@@ -59,12 +59,12 @@ SPECIAL = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, 3.0, -3.0, np.inf, -np.inf, np.
 INTEGERS = [0, 1, -1, 2, 3, -3, 7, 31, 32, 33, 2**31 - 1, -(2**31)]
 
 
-def same(a: Any, b: Any, says: str = "") -> None:
+def same(a: Any, b: Any, message: str = "") -> None:
     """Equal, with the same signs of zeros."""
-    np.testing.assert_array_equal(a, b, says)
+    np.testing.assert_array_equal(a, b, message)
     if np.asarray(a).dtype.kind == "f":
         zero = a == 0
-        np.testing.assert_array_equal(np.signbit(a)[zero], np.signbit(b)[zero], says)
+        np.testing.assert_array_equal(np.signbit(a)[zero], np.signbit(b)[zero], message)
 
 
 @each_of("dtype", ["float32", "float64"])
@@ -115,23 +115,23 @@ def test_binary_ops_on_all_layouts(op: Any) -> None:
         for first, second in PAIRS:
             x, y = ALL_LAYOUTS[first](a), ALL_LAYOUTS[second](b)
             plain = [np.array(np.broadcast_to(v, a.shape)) for v in (x, y)]
-            want = np.asarray(method(*plain))
+            expected = np.asarray(method(*plain))
             inputs = tuple(Variable(a.shape, dtype) for _ in range(2))
             output = Variable(a.shape, result)
             run = compiled(Program(inputs, (output,), (Equation(op, inputs, (), (output,)),)), RAW)
             assert run is not None
             for found in (method(x, y), *run([np.broadcast_to(v, a.shape) for v in (x, y)])):
-                says = f"{op.name} {dtype} {first} {second}"
+                message = f"{op.name} {dtype} {first} {second}"
                 full = np.broadcast_to(found, a.shape)
                 if op.name in ULPS:
-                    rtol = ULPS[op.name] * float(np.finfo(want.dtype).eps)
-                    np.testing.assert_allclose(full, want, rtol, rtol, err_msg=says)
-                    zero = (full == 0) & (want == 0)
-                    np.testing.assert_array_equal(np.signbit(full)[zero], np.signbit(want)[zero], says)
+                    rtol = ULPS[op.name] * float(np.finfo(expected.dtype).eps)
+                    np.testing.assert_allclose(full, expected, rtol, rtol, err_msg=message)
+                    zero = (full == 0) & (expected == 0)
+                    np.testing.assert_array_equal(np.signbit(full)[zero], np.signbit(expected)[zero], message)
                 elif op.name in ("maximum", "minimum"):  # the sign of a zero beside the other is left open
-                    np.testing.assert_array_equal(full, want, says)
+                    np.testing.assert_array_equal(full, expected, message)
                 else:
-                    same(full, want, says)
+                    same(full, expected, message)
 
 
 @each_of("axes", [(0,), (1,), (0, 1), ()])
@@ -141,7 +141,7 @@ def test_threefry_with_repeated_keys(axes: tuple[int, ...]) -> None:
     counters = np.arange(4, dtype=np.int32).reshape(2, 2)
     few = keys[tuple([slice(0, 1) if i in axes else slice(None) for i in range(2)])]
     repeated = np.broadcast_to(few.copy(), keys.shape)
-    want = RAW.threefry2x32(np.array(repeated), counters)
-    np.testing.assert_array_equal(RAW.threefry2x32(repeated, counters), want)
+    expected = RAW.threefry2x32(np.array(repeated), counters)
+    np.testing.assert_array_equal(RAW.threefry2x32(repeated, counters), expected)
     operands = [tk.broadcast_to(tk.tensor(few), keys.shape), tk.tensor(counters)]
-    np.testing.assert_array_equal(apply(OPS["threefry2x32"], operands), want)
+    np.testing.assert_array_equal(apply(OPS["threefry2x32"], operands), expected)

@@ -45,9 +45,9 @@ def test_errors_are_those_of_short_sums(length: int, dtype: str) -> None:
 
 def test_mean_errors_are_at_most_twice_those_of_pairwise_sums() -> None:
     x = np.abs(drawn("float32", 200, 10_000))
-    right = np.array([math.fsum(row) for row in x.astype(float)])
+    expected = np.array([math.fsum(row) for row in x.astype(float)])
     ours, theirs = [
-        np.abs(y.astype(float) - right).mean() for y in (sum_axes(x, (1,))[:, 0], np.add.reduce(x, 1))
+        np.abs(y.astype(float) - expected).mean() for y in (sum_axes(x, (1,))[:, 0], np.add.reduce(x, 1))
     ]
     assert ours <= 2 * theirs
 
@@ -73,8 +73,8 @@ def test_dot_products_of_column_major_operands() -> None:
         and not is_column_major(np.ascontiguousarray(a[:, 0]))
     )
     found = contract(a, b, (2,))
-    right = (a.astype(float) * b).sum(2, keepdims=True)
-    np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-3)
+    expected = (a.astype(float) * b).sum(2, keepdims=True)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-3)
     compiled = tk.jit(lambda a, b: (a * b).sum(0))
     x, y = tk.tensor(a[:, 0].T), tk.tensor(b[:, 0].T)
     assert compiled(x, y).tolist() == (x * y).sum(0).tolist() == found[:, 0, 0].tolist()
@@ -141,6 +141,6 @@ def test_wide_sums_have_the_error_of_their_float32_pieces(length: int) -> None:
     x = np.abs(drawn("float32", 40, length))
     found = wide_sum_of_rows(x)
     assert (found.shape, found.dtype) == ((40,), np.float64)
-    right = np.array([math.fsum(row) for row in x.astype(float)])
-    assert (np.abs(found - right) <= MAX_FLOAT32_SUM * 2.0**-24 * right).all()
-    assert np.abs(found / right - 1.0).mean() <= 2.0**-24
+    expected = np.array([math.fsum(row) for row in x.astype(float)])
+    assert (np.abs(found - expected) <= MAX_FLOAT32_SUM * 2.0**-24 * expected).all()
+    assert np.abs(found / expected - 1.0).mean() <= 2.0**-24

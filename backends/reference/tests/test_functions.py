@@ -567,8 +567,8 @@ def test_tiny_angles_are_quotients_rounded_down() -> None:
 def test_each_element_is_computed_alone(name: str, xs: list[float]) -> None:
     """A result does not depend on other elements, and nothing raises."""
     function = ROWS[name].function
-    whole = function(float32, xs)
-    assert all(same(y, function(float32, [x])[0]) for x, y in zip(xs, whole, strict=True))
+    together = function(float32, xs)
+    assert all(same(y, function(float32, [x])[0]) for x, y in zip(xs, together, strict=True))
 
 
 @settings(max_examples=examples(50), deadline=None)

@@ -171,16 +171,16 @@ def test_fused_multiply_add(
     """Against sums over index tuples in fractions."""
     x = reference.new(a, [math.sin(7 * i) * 3 for i in range(math.prod(a))], dtype)
     y = reference.new(b, [math.cos(5 * i) / 3 for i in range(math.prod(b))], dtype)
-    whole = [n if m == 1 else m for m, n in zip(a, b, strict=True)]
+    full = [n if m == 1 else m for m, n in zip(a, b, strict=True)]
     totals: dict[tuple[int, ...], Fraction] = {
         key: Fraction(0)
-        for key in itertools.product(*[range(1 if i in axes else n) for i, n in enumerate(whole)])
+        for key in itertools.product(*[range(1 if i in axes else n) for i, n in enumerate(full)])
     }
-    for index in itertools.product(*map(range, whole)):
+    for index in itertools.product(*map(range, full)):
         p, q = (element(z.shape, z.data, index) for z in (x, y))
         totals[tuple(0 if i in axes else k for i, k in enumerate(index))] += Fraction(p) * Fraction(q)
     result = reference.fused_multiply_add(x, y, axes)
-    assert result.shape == tuple(1 if i in axes else n for i, n in enumerate(whole))
+    assert result.shape == tuple(1 if i in axes else n for i, n in enumerate(full))
     assert result.dtype is dtype
     assert reference.ravel(result) == [nearest(v, dtype) for v in totals.values()]
 

@@ -65,11 +65,11 @@ def test_adapters_are_sorted_and_have_compute(monkeypatch: pytest.MonkeyPatch) -
 
 def test_without_an_adapter_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     found(monkeypatch, Adapter("NVIDIA H100", api="OpenGL"))
-    for ask in (names, lambda: adapter_of(None), lambda: adapter_of("1")):
+    for request in (names, lambda: adapter_of(None), lambda: adapter_of("1")):
         with pytest.raises(
             BackendError, match=r"no adapter for Vulkan, .*apt-get install mesa-vulkan-drivers"
         ):
-            ask()  # type: ignore[operator]
+            request()  # type: ignore[operator]
 
 
 def test_an_adapter_is_found_again_after_its_driver_failed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,11 +101,11 @@ def test_errors_distinguish_identical_devices(device: Any, monkeypatch: pytest.M
 
 
 def test_the_facts_of_a_device(device: Any) -> None:
-    told = facts(names()[0])
-    assert told["device"] == adapters()[0].info["device"]
-    assert told["driver"].endswith("through " + adapters()[0].info["backend_type"])
-    assert told["bindings of a kernel"] == str(device.limits["max-storage-buffers-per-shader-stage"])
-    assert all(told.values())
+    description = facts(names()[0])
+    assert description["device"] == adapters()[0].info["device"]
+    assert description["driver"].endswith("through " + adapters()[0].info["backend_type"])
+    assert description["bindings of a kernel"] == str(device.limits["max-storage-buffers-per-shader-stage"])
+    assert all(description.values())
 
 
 # ---- as users see it ---------------------------------------------------------------------------------------

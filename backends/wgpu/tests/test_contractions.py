@@ -151,9 +151,9 @@ def test_infinities_and_nan_affect_only_their_row_and_column(
     program = contraction(a.shape, b.shape, (1,))
     found = run(raw, program, [tile_kernel(program, tile)], a, b).reshape(18, 17)
     with np.errstate(invalid="ignore"):
-        right = a[:, :, 0] @ b[0]
-    np.testing.assert_array_equal(np.isnan(found), np.isnan(right))
-    np.testing.assert_array_equal(np.isinf(found), np.isinf(right))
+        expected = a[:, :, 0] @ b[0]
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+    np.testing.assert_array_equal(np.isinf(found), np.isinf(expected))
     assert np.isfinite(np.delete(np.delete(found, [17], 0), [5], 1)).all()
 
 
@@ -317,8 +317,8 @@ def test_values_computed_from_a_product_are_fused(lazy: Any, device: Any, name: 
     found = [np.asarray(result) for result in again]
     if device.is_software:
         assert device.statistics["kernels"] - before == count
-    right = function(*[tk.tensor(x, backend="numpy") for x in arrays])
-    for result, other in zip(found, right if isinstance(right, tuple) else (right,), strict=True):
+    expected = function(*[tk.tensor(x, backend="numpy") for x in arrays])
+    for result, other in zip(found, expected if isinstance(expected, tuple) else (expected,), strict=True):
         np.testing.assert_allclose(result, np.asarray(other), rtol=2e-5, atol=1e-5)
 
 

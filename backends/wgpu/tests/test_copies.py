@@ -106,13 +106,13 @@ def test_a_step_of_a_scan_is_planned_once(
     for length in (70, 200):
         x = np.random.default_rng(0).normal(size=(2, length) if axis else length).astype(np.float32)
         f = tk.jit(tk.vmap(scanned) if axis else scanned)
-        right = np.asarray(f(tk.tensor(x, backend="numpy")))
+        expected = np.asarray(f(tk.tensor(x, backend="numpy")))
         given = tk.tensor(x, backend=lazy)
         planned.clear()
         uniforms = len(raw.device._uniforms)
         found: list[Any] = []
         count = counters(raw.device, lambda: found.append(np.asarray(f(given))))  # noqa: B023
-        np.testing.assert_allclose(found[0], right, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(found[0], expected, rtol=1e-5, atol=1e-6)
         costs.append((len(planned), len(raw.device._uniforms) - uniforms, count["writes"]))
         assert count["copies"] >= 2 * length
     assert costs[1][0] <= costs[0][0] < 20

@@ -663,26 +663,26 @@ def test_new_tensors_of_a_backend_are_on_a_new_device(fresh: Device) -> None:
             tk.arange(3, backend=backend).tolist(),
         ]
 
-    right = [[2.0, 4.0], [3.0, 6.0], [5.0, 5.0], [0, 1, 2]]
-    assert used() == right
+    expected = [[2.0, 4.0], [3.0, 6.0], [5.0, 5.0], [0, 1, 2]]
+    assert used() == expected
     x, waits = tk.tensor([1.0, 2.0], backend=backend), tk.tensor([3.0], backend=backend) + 1.0
     shift = tk.jit(lambda y: y + x)
     assert shift(x).tolist() == [2.0, 4.0]
     closed(fresh)
     with pytest.raises(LostDeviceError, match="was lost"):
         x.tolist()
-    assert used() == right
-    for ask in (x.tolist, waits.tolist, lambda: shift(tk.tensor([1.0, 2.0], backend=backend)).tolist()):
+    assert used() == expected
+    for request in (x.tolist, waits.tolist, lambda: shift(tk.tensor([1.0, 2.0], backend=backend)).tolist()):
         with pytest.raises(
             LostDeviceError, match=r"was on .* before it was lost \(.*\); make it again from your own data"
         ):
-            ask()
-    assert used() == right
+            request()
+    assert used() == expected
     x = tk.tensor([1.0, 2.0], backend=backend)
     closed(backend.raw.device)
     with pytest.raises(LostDeviceError, match="was lost"):
         double(x).tolist()
-    assert used() == right
+    assert used() == expected
 
 
 def test_memories_of_another_device_are_errors(kernels: Kernels, device: Device) -> None:

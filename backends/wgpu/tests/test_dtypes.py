@@ -41,27 +41,27 @@ def require(raw: Any, *names: str) -> None:
 
 def both(lazy: Any, name: str, *operands: Array, params: tuple[Any, ...] = ()) -> tuple[Array, Array]:
     """The result of an op here, and the expected one."""
-    found, right = [
+    found, expected = [
         np.asarray(apply(OPS[name], [tk.tensor(x, backend=where) for x in operands], params))
         for where in (lazy, "reference")
     ]
-    assert found.dtype == right.dtype
-    return found, right
+    assert found.dtype == expected.dtype
+    return found, expected
 
 
-def check(name: str, found: Array, right: Array, *operands: Array, steps: int = 0) -> None:
+def check(name: str, found: Array, expected: Array, *operands: Array, steps: int = 0) -> None:
     """Every bit is right, or each number at most so many ulps away; a NaN may be any NaN, and the sign of a zero
     maximum any.
     """
-    wrong = found != right
+    wrong = found != expected
     if steps:
         with np.errstate(invalid="ignore", over="ignore"):
-            wrong &= ~(np.abs(found - right) <= steps * np.spacing(np.abs(right)))
+            wrong &= ~(np.abs(found - expected) <= steps * np.spacing(np.abs(expected)))
     if found.dtype.kind == "f":
-        signs = np.signbit(found) != np.signbit(right)
-        wrong = (wrong | (signs & (name != "maximum"))) & ~(np.isnan(found) & np.isnan(right))
+        signs = np.signbit(found) != np.signbit(expected)
+        wrong = (wrong | (signs & (name != "maximum"))) & ~(np.isnan(found) & np.isnan(expected))
     places = np.flatnonzero(wrong)
-    shown = [(*[x[i].item() for x in operands], found[i].item(), right[i].item()) for i in places[:5]]
+    shown = [(*[x[i].item() for x in operands], found[i].item(), expected[i].item()) for i in places[:5]]
     assert not shown, f"{name}: {len(places)} of {len(found)} wrong: operands, found and right {shown}"
 
 
@@ -75,9 +75,9 @@ def drawn(dtype: str, count: int = 2000) -> Array:
     if kind.kind == "i":
         ends = [0, 1, -1, 7, -7, 31, 32, 63, 64, 2049, 65519, 65520, 2**24 + 1, 2**31 - 1, -(2**31)]
         wide = [2**31, 2**32 + 5, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)]
-        whole = bits.view(dtype)
-        small = whole >> draw.integers(0, 8 * kind.itemsize - 1, count).astype(dtype)
-        return np.concatenate([np.array([*ends, *wide], np.int64).astype(dtype), whole, small])
+        wide_integers = bits.view(dtype)
+        small = wide_integers >> draw.integers(0, 8 * kind.itemsize - 1, count).astype(dtype)
+        return np.concatenate([np.array([*ends, *wide], np.int64).astype(dtype), wide_integers, small])
     ends = [
         0.0,
         1.5,
@@ -210,9 +210,9 @@ def test_literals_in_programs_keep_their_bits(lazy: Any, raw: Any, dtype: str) -
             lambda x, value=value: tk.where(x > 0, tk.full(x.shape, value, dtype, backend=lazy), x)
         )
         with np.errstate(over="ignore"):
-            right = np.array([value] * 9000).astype(dtype)
+            expected = np.array([value] * 9000).astype(dtype)
         for _ in range(10):  # the specialised kernel too
-            check(f"{value!r}", np.asarray(program(ones)), right)
+            check(f"{value!r}", np.asarray(program(ones)), expected)
 
 
 @pytest.mark.parametrize("dtype", [name for name in DTYPES if name != "bool"])
@@ -245,9 +245,9 @@ def test_comparisons_of_widened_integers(lazy: Any, raw: Any) -> None:
 def test_casts(lazy: Any, raw: Any, source: str, target: str) -> None:
     require(raw, source, target)
     x = drawn(source)
-    found, right = both(lazy, "cast", x, params=(DTYPES[target],))
-    ordinary = not_flushed(raw, x, right)
-    check(f"{source} to {target}", found[ordinary], right[ordinary], x[ordinary])
+    found, expected = both(lazy, "cast", x, params=(DTYPES[target],))
+    ordinary = not_flushed(raw, x, expected)
+    check(f"{source} to {target}", found[ordinary], expected[ordinary], x[ordinary])
 
 
 # ---- arithmetic ----------------------------------------------------------------------------------------------
@@ -259,9 +259,9 @@ def test_arithmetic_of_floats_is_rounded_once(lazy: Any, raw: Any, dtype: str, n
     require(raw, dtype)
     a = drawn(dtype)
     for b in (np.random.default_rng(4).permutation(a), np.roll(a, 1)):
-        found, right = both(lazy, name, a, b)
-        ordinary = not_flushed(raw, a, b, right)
-        check(name, *[x[ordinary] for x in (found, right, a, b)], steps=OFF.get((name, dtype), 0))
+        found, expected = both(lazy, name, a, b)
+        ordinary = not_flushed(raw, a, b, expected)
+        check(name, *[x[ordinary] for x in (found, expected, a, b)], steps=OFF.get((name, dtype), 0))
 
 
 @pytest.mark.parametrize("name", ["sqrt", "floor", "neg", "abs", "to_bits"])
@@ -272,9 +272,9 @@ def test_exact_functions_of_floats(lazy: Any, raw: Any, dtype: str, name: str) -
         require(raw, "int64")
     x = drawn(dtype)
     x = x[~np.isnan(x)] if name == "to_bits" else x
-    found, right = both(lazy, name, x)
-    ordinary = not_flushed(raw, x, right)
-    check(name, *[v[ordinary] for v in (found, right, x)], steps=OFF.get((name, dtype), 0))
+    found, expected = both(lazy, name, x)
+    ordinary = not_flushed(raw, x, expected)
+    check(name, *[v[ordinary] for v in (found, expected, x)], steps=OFF.get((name, dtype), 0))
 
 
 def test_every_float16(lazy: Any, raw: Any) -> None:
@@ -286,9 +286,9 @@ def test_every_float16(lazy: Any, raw: Any) -> None:
     numbers = x[~np.isnan(x)]
     check("to_bits", *both(lazy, "to_bits", numbers), numbers)
     for name in ("exp", "log", "sin", "cos"):
-        found, right = both(lazy, name, x)
-        check(name, found, right, x, steps=1)
-        assert np.count_nonzero((found != right) & ~np.isnan(right)) < 8, name
+        found, expected = both(lazy, name, x)
+        check(name, found, expected, x, steps=1)
+        assert np.count_nonzero((found != expected) & ~np.isnan(expected)) < 8, name
 
 
 def test_sums_of_float16_are_rounded_once(lazy: Any, raw: Any) -> None:
@@ -317,9 +317,9 @@ def test_indices_out_of_range_read_0_and_add_nothing(lazy: Any, raw: Any, dtype:
     x = tk.tensor(np.arange(1, 13, dtype=np.float32).reshape(3, 4), backend=lazy)
     for axis in (0, 1):
         found = np.asarray(within(lambda x, i, axis=axis: x.gather(i, axis))(x, indices))
-        right = np.take(np.asarray(x), [0, 1, *[0] * len(outside), 2, 2], axis)
-        np.moveaxis(right, axis, 0)[2:-2] = 0
-        assert found.tolist() == right.tolist()
+        expected = np.take(np.asarray(x), [0, 1, *[0] * len(outside), 2, 2], axis)
+        np.moveaxis(expected, axis, 0)[2:-2] = 0
+        assert found.tolist() == expected.tolist()
     values = tk.tensor(np.arange(1, len(outside) + 5, dtype=np.float32), backend=lazy)
     added = within(lambda v, i: v.scatter_add(i, 0, 4))(values, indices)
     assert added.tolist() == [1.0, 2.0, 2 * len(outside) + 7.0, 0.0]
@@ -366,9 +366,9 @@ def test_derivatives_and_compiled_functions(lazy: Any, raw: Any, dtype: str) -> 
         return (tk.softmax(tk.tanh(x) * x, -1) * tk.log(x * x + 1.0) + tk.erf(x)).sum()
 
     x = np.random.default_rng(6).normal(size=(7, 5)).astype(dtype)
-    right = np.asarray(tk.grad(f)(tk.tensor(x.astype(np.float64), backend="numpy")))
+    expected = np.asarray(tk.grad(f)(tk.tensor(x.astype(np.float64), backend="numpy")))
     for g in (tk.grad(f), tk.jit(tk.grad(f))):
         found = np.asarray(g(tk.tensor(x, backend=lazy)))
         assert found.dtype == dtype
         eps = float(np.finfo(dtype).eps)
-        np.testing.assert_allclose(found.astype(np.float64), right, rtol=40 * eps, atol=40 * eps)
+        np.testing.assert_allclose(found.astype(np.float64), expected, rtol=40 * eps, atol=40 * eps)

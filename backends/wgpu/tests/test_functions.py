@@ -80,13 +80,13 @@ def operands_of(name: str, dtype: str, count: int = 300) -> Array:
     return x
 
 
-def units(found: Array, right: list[Any]) -> Array:
+def units(found: Array, expected: list[Any]) -> Array:
     """The errors in ulps of the true values; beyond the range in ulps of its end."""
     info = np.finfo(found.dtype)
     least, largest = int(info.minexp), mpmath.mpf(float(info.max))
     end = mpmath.mpf(2) ** int(info.maxexp)
     off = []
-    for value, true in zip(found.tolist(), right, strict=True):
+    for value, true in zip(found.tolist(), expected, strict=True):
         near = end * mpmath.sign(value) if math.isinf(value) else mpmath.mpf(value)
         true = true if abs(true) < largest else end * mpmath.sign(true)
         exponent = int(mpmath.floor(mpmath.log(abs(true), 2))) if true else least
@@ -111,10 +111,10 @@ def test_powers_are_accurate(lazy: Any, dtype: str) -> None:
     a = np.abs(np.concatenate([np.exp(draw.normal(size=600)), 1 + draw.normal(size=600) / 500])).astype(dtype)
     a = np.concatenate([a, np.abs(some(dtype, 600))])
     a = a[a > 0]
-    whole = np.log(np.finfo(dtype).max.astype(np.float64)) * draw.uniform(-1.05, 1.05, len(a))
+    exponents = np.log(np.finfo(dtype).max.astype(np.float64)) * draw.uniform(-1.05, 1.05, len(a))
     logarithms = np.log(a.astype(np.float64))
     with np.errstate(over="ignore"):
-        b = np.divide(whole, logarithms, out=np.ones(len(a)), where=logarithms != 0).astype(dtype)
+        b = np.divide(exponents, logarithms, out=np.ones(len(a)), where=logarithms != 0).astype(dtype)
     b[::3] = draw.normal(size=len(b[::3])) * 3
     a, b = a[np.isfinite(b)], b[np.isfinite(b)]
     found = computed(lazy, "pow", a, b)
@@ -138,31 +138,31 @@ def special(dtype: str) -> Array:
     return np.array([*signed, *[-v for v in signed], *others], dtype)
 
 
-def same(found: Array, right: Array, steps: int = 0) -> Array:
+def same(found: Array, expected: Array, steps: int = 0) -> Array:
     """Where results are equal, with NaN equal to NaN and signs of zeros distinct; or at most so many ulps apart."""
     if found.dtype.kind != "f":
-        equal: Array = found == right
+        equal: Array = found == expected
         return equal
     with np.errstate(invalid="ignore", over="ignore"):
-        near = np.abs(found - right) <= steps * np.abs(np.spacing(right))
-    numbers = ((found == right) | near) & (np.signbit(found) == np.signbit(right))
-    return numbers | (np.isnan(found) & np.isnan(right))
+        near = np.abs(found - expected) <= steps * np.abs(np.spacing(expected))
+    numbers = ((found == expected) | near) & (np.signbit(found) == np.signbit(expected))
+    return numbers | (np.isnan(found) & np.isnan(expected))
 
 
-def check(name: str, found: Array, right: Array, operands: tuple[Array, ...], steps: int = 0) -> None:
-    wrong = np.flatnonzero(~same(found, right, steps))
-    shown = [(*[x[i].item() for x in operands], found[i].item(), right[i].item()) for i in wrong[:5]]
+def check(name: str, found: Array, expected: Array, operands: tuple[Array, ...], steps: int = 0) -> None:
+    wrong = np.flatnonzero(~same(found, expected, steps))
+    shown = [(*[x[i].item() for x in operands], found[i].item(), expected[i].item()) for i in wrong[:5]]
     assert not shown, f"{name}: {len(wrong)} of {len(found)} wrong: operands, found and right {shown}"
 
 
 def ordinary(raw: Any, *arrays: Array) -> Array:
     """Where no number is one that the device declares to flush."""
     dtypes = raw.capabilities.flushes_subnormals
-    there = np.ones(arrays[0].shape, bool)
+    ordinary_numbers = np.ones(arrays[0].shape, bool)
     for x in arrays:
         if x.dtype.name in dtypes:
-            there &= (x == 0) | (np.abs(x) >= np.finfo(x.dtype).tiny) | np.isnan(x)
-    return there
+            ordinary_numbers &= (x == 0) | (np.abs(x) >= np.finfo(x.dtype).tiny) | np.isnan(x)
+    return ordinary_numbers
 
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "eq", "lt", "pow"])
@@ -170,23 +170,35 @@ def test_special_values_in_pairs(lazy: Any, raw: Any, dtype: str, name: str) -> 
     values = special(dtype)
     assert len(values) == 21
     a, b = (x.ravel() for x in np.meshgrid(values, values))
-    found, right = (computed(where, name, a, b) for where in (lazy, "reference"))
-    there = ordinary(raw, a, b, right)
+    found, expected = (computed(where, name, a, b) for where in (lazy, "reference"))
+    ordinary_numbers = ordinary(raw, a, b, expected)
     if name == "maximum":  # of two zeros it may be either
-        found, right = (np.where(x == 0, np.zeros_like(x), x) for x in (found, right))
-    check(name, found[there], right[there], (a[there], b[there]), steps=1 if name == "pow" else 0)
+        found, expected = (np.where(x == 0, np.zeros_like(x), x) for x in (found, expected))
+    check(
+        name,
+        found[ordinary_numbers],
+        expected[ordinary_numbers],
+        (a[ordinary_numbers], b[ordinary_numbers]),
+        steps=1 if name == "pow" else 0,
+    )
 
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "eq", "lt", "pow"])
 def test_special_values_with_themselves(lazy: Any, raw: Any, dtype: str, name: str) -> None:
     """A compiler may simplify these to 0, 1 or True if it knows that both operands are equal."""
     x = special(dtype)
-    found, right = (
+    found, expected = (
         np.asarray(apply(OPS[name], [t, t]))
         for t in [tk.tensor(x, backend=where) for where in (lazy, "reference")]
     )
-    there = ordinary(raw, x, right)
-    check(name, found[there], right[there], (x[there],), steps=1 if name == "pow" else 0)
+    ordinary_numbers = ordinary(raw, x, expected)
+    check(
+        name,
+        found[ordinary_numbers],
+        expected[ordinary_numbers],
+        (x[ordinary_numbers],),
+        steps=1 if name == "pow" else 0,
+    )
 
 
 @pytest.mark.parametrize("name", [*UNARY, "sqrt", "floor", "neg", "abs", "to_bits"])
@@ -194,9 +206,15 @@ def test_special_values_alone(lazy: Any, raw: Any, dtype: str, name: str) -> Non
     x = special(dtype)
     if name == "to_bits":
         x = x[~np.isnan(x)]
-    found, right = (computed(where, name, x) for where in (lazy, "reference"))
-    there = ordinary(raw, x, right)
-    check(name, found[there], right[there], (x[there],), steps=1 if name in UNARY else 0)
+    found, expected = (computed(where, name, x) for where in (lazy, "reference"))
+    ordinary_numbers = ordinary(raw, x, expected)
+    check(
+        name,
+        found[ordinary_numbers],
+        expected[ordinary_numbers],
+        (x[ordinary_numbers],),
+        steps=1 if name in UNARY else 0,
+    )
 
 
 CONSTANTS: dict[str, Callable[[Any], Any]] = {
@@ -232,12 +250,12 @@ def test_special_values_with_constants(lazy: Any, raw: Any, dtype: str, name: st
     """In a specialised kernel, whose constants the compiler might fold."""
     f = CONSTANTS[name]
     x = np.concatenate([special(dtype), (1 + np.arange(2000) / 512).astype(dtype)])
-    right = np.asarray(f(tk.tensor(x, backend="reference")))
+    expected = np.asarray(f(tk.tensor(x, backend="reference")))
     program = tk.jit(f)
-    there = ordinary(raw, x, right)
+    ordinary_numbers = ordinary(raw, x, expected)
     for _ in range(10):
         found = np.asarray(program(tk.tensor(x, backend=lazy)))
-        check(name, found[there], right[there], (x[there],))
+        check(name, found[ordinary_numbers], expected[ordinary_numbers], (x[ordinary_numbers],))
 
 
 # ---- the text of a kernel ------------------------------------------------------------------------------------

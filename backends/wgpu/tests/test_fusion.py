@@ -92,9 +92,9 @@ def check_against_numpy(function: Any, lazy: Any, shape: Any, seed: int, rtol: f
     """Compare the compiled function of two arrays with numpy."""
     rng = np.random.default_rng(seed)
     arrays = [rng.normal(size=shape).astype(np.float32) for _ in range(2)]
-    right = function(*[tk.tensor(x, backend="numpy") for x in arrays])
+    expected = function(*[tk.tensor(x, backend="numpy") for x in arrays])
     found = tk.jit(function)(*[tk.tensor(x, backend=lazy) for x in arrays])
-    for ours, numpys in zip(found, right, strict=True):
+    for ours, numpys in zip(found, expected, strict=True):
         np.testing.assert_allclose(np.asarray(ours), np.asarray(numpys), rtol=rtol, atol=atol)
 
 

@@ -77,9 +77,9 @@ def test_sums_have_the_bits_of_sums_in_order(scattering: Any, dtype: str, shape:
             indices = indices + 2**32 * (np.arange(len(indices)) % 2)  # every second one is out of range
         given = [tk.tensor(a, backend=scattering) for a in (x, indices)]
         found = np.asarray(given[0].scatter_add(given[1], axis, size))
-        right = scattered(x, indices, axis, size)
-        assert found.dtype == right.dtype
-        assert found.tolist() == right.tolist()
+        expected = scattered(x, indices, axis, size)
+        assert found.dtype == expected.dtype
+        assert found.tolist() == expected.tolist()
 
 
 def test_scatters_within_larger_programs(scattering: Any) -> None:
@@ -93,8 +93,8 @@ def test_scatters_within_larger_programs(scattering: Any) -> None:
 
     for within in (lambda g: g, tk.jit):
         found = within(f)(*[tk.tensor(a, backend=scattering) for a in (x, indices)])
-        right = f(*[tk.tensor(a, backend="numpy") for a in (x, indices)])
-        for y, wanted in zip(found, right, strict=True):
+        expected = f(*[tk.tensor(a, backend="numpy") for a in (x, indices)])
+        for y, wanted in zip(found, expected, strict=True):
             np.testing.assert_allclose(np.asarray(y), np.asarray(wanted), rtol=1e-5, atol=1e-6)
 
 

@@ -185,7 +185,7 @@ class Observed:
 
     most: int
     losses: list[float]
-    right: list[float]
+    expected: list[float]
     kernels: list[int]
     submissions: list[int]
 
@@ -211,14 +211,14 @@ def test_a_step_is_few_kernels_and_one_submission(observed: Observed) -> None:
 
 
 def test_losses_equal_numpys(observed: Observed) -> None:
-    assert observed.right[-1] < 0.8 * observed.right[0]
-    np.testing.assert_allclose(observed.losses, observed.right, rtol=0, atol=1e-4)
+    assert observed.expected[-1] < 0.8 * observed.expected[0]
+    np.testing.assert_allclose(observed.losses, observed.expected, rtol=0, atol=1e-4)
 
 
 def test_eager_losses_equal_numpys(lazy: Any) -> None:
     """No loss is read before the end, so ops are pending and run many at a time."""
-    found, right = (list(digits(eager=True).run(where)) for where in (lazy, "numpy"))
-    np.testing.assert_allclose([x.item() for x in found], [x.item() for x in right], rtol=0, atol=1e-4)
+    found, expected = (list(digits(eager=True).run(where)) for where in (lazy, "numpy"))
+    np.testing.assert_allclose([x.item() for x in found], [x.item() for x in expected], rtol=0, atol=1e-4)
 
 
 @pytest.mark.slow
