@@ -35,24 +35,6 @@ def map_arrays(function: Callable[..., list[float]], *operands: Array) -> Array:
     return Array(x.shape, tuple(function(x.dtype, *[y.data for y in operands])), x.dtype)
 
 
-def elementwise(function: Callable[..., Any]) -> Callable[..., Array]:
-    """A method of an interpreter: `map_elements` of a function."""
-
-    def call(interpreter: Any, *operands: Array) -> Array:
-        return map_elements(function, *operands)
-
-    return call
-
-
-def exact(function: Callable[..., list[float]]) -> Callable[..., Array]:
-    """A method of an interpreter: `map_arrays` of a function."""
-
-    def call(interpreter: Any, *operands: Array) -> Array:
-        return map_arrays(function, *operands)
-
-    return call
-
-
 def take_view(x: Array, view: View) -> Array:
     """The elements that a view of x selects."""
     return Array(view.shape, tuple(map(x.data.__getitem__, view.indices())), x.dtype)

@@ -23,9 +23,8 @@ from tensorken_core.rewriting.view import View
 from tensorken_reference import bits, circular, exponentials, logarithms, power
 from tensorken_reference.arrays import (
     Array,
-    elementwise,
-    exact,
     expand_axes,
+    map_arrays,
     map_elements,
     map_rows,
     row_indices,
@@ -82,12 +81,23 @@ class Reference(RawTensor[Array]):
 
     # ---- elementwise --------------------------------------------------------------------------------------
 
-    exp = exact(exponentials.exp)
-    log = exact(logarithms.log)
-    sin = exact(circular.sin)
-    cos = exact(circular.cos)
-    sqrt = elementwise(scalar.sqrt)
-    floor = elementwise(_floor)
+    def exp(self, x: Array) -> Array:
+        return map_arrays(exponentials.exp, x)
+
+    def log(self, x: Array) -> Array:
+        return map_arrays(logarithms.log, x)
+
+    def sin(self, x: Array) -> Array:
+        return map_arrays(circular.sin, x)
+
+    def cos(self, x: Array) -> Array:
+        return map_arrays(circular.cos, x)
+
+    def sqrt(self, x: Array) -> Array:
+        return map_elements(scalar.sqrt, x)
+
+    def floor(self, x: Array) -> Array:
+        return map_elements(_floor, x)
 
     def cast(self, x: Array, dtype: DType) -> Array:
         return Array(x.shape, tuple(convert(x.data, dtype)), dtype)
@@ -95,11 +105,20 @@ class Reference(RawTensor[Array]):
     # Double is wide enough that rounding its sums, products, quotients and roots of narrower floats once more
     # is innocuous (S. A. Figueroa, "When is double rounding innocuous?", 1995).
 
-    add = elementwise(operator.add)
-    sub = elementwise(operator.sub)
-    mul = elementwise(operator.mul)
-    div = elementwise(scalar.div)
-    pow = exact(power.pow)
+    def add(self, a: Array, b: Array) -> Array:
+        return map_elements(operator.add, a, b)
+
+    def sub(self, a: Array, b: Array) -> Array:
+        return map_elements(operator.sub, a, b)
+
+    def mul(self, a: Array, b: Array) -> Array:
+        return map_elements(operator.mul, a, b)
+
+    def div(self, a: Array, b: Array) -> Array:
+        return map_elements(scalar.div, a, b)
+
+    def pow(self, a: Array, b: Array) -> Array:
+        return map_arrays(power.pow, a, b)
 
     def eq(self, a: Array, b: Array) -> Array:
         return Array(a.shape, tuple(map(operator.eq, a.data, b.data)), bool_)
@@ -113,10 +132,17 @@ class Reference(RawTensor[Array]):
 
     # ---- integers -----------------------------------------------------------------------------------------
 
-    floor_divide = elementwise(lambda p, q: p // q if q else 0)
-    bitwise_and = elementwise(operator.and_)
-    bitwise_or = elementwise(operator.or_)
-    bitwise_xor = elementwise(operator.xor)
+    def floor_divide(self, a: Array, b: Array) -> Array:
+        return map_elements(lambda p, q: p // q if q else 0, a, b)
+
+    def bitwise_and(self, a: Array, b: Array) -> Array:
+        return map_elements(operator.and_, a, b)
+
+    def bitwise_or(self, a: Array, b: Array) -> Array:
+        return map_elements(operator.or_, a, b)
+
+    def bitwise_xor(self, a: Array, b: Array) -> Array:
+        return map_elements(operator.xor, a, b)
 
     def shift_left(self, a: Array, b: Array) -> Array:
         bits = 8 * a.dtype.itemsize
@@ -135,28 +161,71 @@ class Reference(RawTensor[Array]):
 
     # ---- derived ops that are more accurate than their bodies ---------------------------------------------
 
-    reciprocal = elementwise(lambda v: scalar.div(1.0, v))
-    tan = exact(circular.tan)
-    tanh = exact(exponentials.tanh)
-    sigmoid = exact(exponentials.sigmoid)
-    log1p = exact(logarithms.log1p)
-    expm1 = exact(exponentials.expm1)
-    erf = exact(exponentials.erf)
-    asin = exact(circular.asin)
-    acos = exact(circular.acos)
-    atan = exact(circular.atan)
-    atan2 = exact(circular.atan2)
-    sinh = exact(exponentials.sinh)
-    cosh = exact(exponentials.cosh)
-    asinh = exact(logarithms.asinh)
-    acosh = exact(logarithms.acosh)
-    atanh = exact(logarithms.atanh)
-    exp2 = exact(power.exp2)
-    log2 = exact(logarithms.log2)
-    log10 = exact(logarithms.log10)
-    logaddexp = exact(logarithms.logaddexp)
-    nextafter = exact(bits.nextafter)
-    hypot = exact(power.hypot)
+    def reciprocal(self, x: Array) -> Array:
+        return map_elements(lambda v: scalar.div(1.0, v), x)
+
+    def tan(self, x: Array) -> Array:
+        return map_arrays(circular.tan, x)
+
+    def tanh(self, x: Array) -> Array:
+        return map_arrays(exponentials.tanh, x)
+
+    def sigmoid(self, x: Array) -> Array:
+        return map_arrays(exponentials.sigmoid, x)
+
+    def log1p(self, x: Array) -> Array:
+        return map_arrays(logarithms.log1p, x)
+
+    def expm1(self, x: Array) -> Array:
+        return map_arrays(exponentials.expm1, x)
+
+    def erf(self, x: Array) -> Array:
+        return map_arrays(exponentials.erf, x)
+
+    def asin(self, x: Array) -> Array:
+        return map_arrays(circular.asin, x)
+
+    def acos(self, x: Array) -> Array:
+        return map_arrays(circular.acos, x)
+
+    def atan(self, x: Array) -> Array:
+        return map_arrays(circular.atan, x)
+
+    def atan2(self, y: Array, x: Array) -> Array:
+        return map_arrays(circular.atan2, y, x)
+
+    def sinh(self, x: Array) -> Array:
+        return map_arrays(exponentials.sinh, x)
+
+    def cosh(self, x: Array) -> Array:
+        return map_arrays(exponentials.cosh, x)
+
+    def asinh(self, x: Array) -> Array:
+        return map_arrays(logarithms.asinh, x)
+
+    def acosh(self, x: Array) -> Array:
+        return map_arrays(logarithms.acosh, x)
+
+    def atanh(self, x: Array) -> Array:
+        return map_arrays(logarithms.atanh, x)
+
+    def exp2(self, x: Array) -> Array:
+        return map_arrays(power.exp2, x)
+
+    def log2(self, x: Array) -> Array:
+        return map_arrays(logarithms.log2, x)
+
+    def log10(self, x: Array) -> Array:
+        return map_arrays(logarithms.log10, x)
+
+    def logaddexp(self, a: Array, b: Array) -> Array:
+        return map_arrays(logarithms.logaddexp, a, b)
+
+    def nextafter(self, a: Array, b: Array) -> Array:
+        return map_arrays(bits.nextafter, a, b)
+
+    def hypot(self, a: Array, b: Array) -> Array:
+        return map_arrays(power.hypot, a, b)
 
     # ---- reductions ---------------------------------------------------------------------------------------
 
