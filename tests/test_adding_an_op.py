@@ -94,7 +94,7 @@ def _with_op(folder: Path, changed: Callable[[str], str] = str) -> None:
     _append(folder / "plugins/tensorken/src/tensorken/arrays/functions/elementary.py", "\n\n" + function)
     backend = folder / "backends/numpy/src/tensorken_numpy/backend.py"
     text = backend.read_text(encoding="utf-8")
-    end = text.index("\n\n", text.index("    def expm1(self"))
+    end = text.index("\n\n", text.index("    expm1 = "))
     backend.write_text(text[:end] + "\n\n" + line.rstrip() + text[end:], encoding="utf-8")
 
 
