@@ -131,9 +131,9 @@ class FusionGroups:
         found.sort(reverse=True)
         for x in self._needs[v]:
             for number in reversed(self._readers.get(x, ())):
-                group_of = self._group_of[self._order[number]]
-                if self._groups[group_of][0] == rows:
-                    found.append(group_of)
+                group = self._group_of[self._order[number]]
+                if self._groups[group][0] == rows:
+                    found.append(group)
         return list(dict.fromkeys(found))
 
     def _join(self, one: int, other: int) -> None:
@@ -166,13 +166,13 @@ class FusionGroups:
             return False
         if not group.rows.axes and not any([self._producers[v].op.name in REDUCTIONS for v in group.values]):
             return self._can_be_fused_elementwise(group)
-        division_of_rows = divide_rows(group.rows, self._target)
+        division = divide_rows(group.rows, self._target)
         kernel = RowKernel(group, self._producers, self._kept, Division(1, 1), self._target)
-        if division_of_rows.parts > 1 and not kernel.can_reduce_in_parts():
+        if division.parts > 1 and not kernel.can_reduce_in_parts():
             return False
         if (
-            division_of_rows.parts == 1
-            and kernel.loops * group.rows.length > MAX_TOTAL_ITERATIONS * division_of_rows.invocations
+            division.parts == 1
+            and kernel.loops * group.rows.length > MAX_TOTAL_ITERATIONS * division.invocations
         ):
             return False
         try:
@@ -198,9 +198,9 @@ class FusionGroups:
         read: set[Variable] = set()
         lines = len(group.written)
         for v in group.values:
-            needs_alone = self._needs_of(v)
-            lines += needs_alone.lines
-            for x, indices in needs_alone.loads.items():
+            of_value = self._needs_of(v)
+            lines += of_value.lines
+            for x, indices in of_value.loads.items():
                 if x not in inside:
                     read.add(x)
                 elif not current.issuperset(indices):

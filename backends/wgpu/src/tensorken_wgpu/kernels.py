@@ -106,10 +106,8 @@ def divide_rows(rows: Rows, target: Target) -> Division:
         invocations = 64 if length < 1024 else 256
     parts = _parts(rows, invocations, target)
     if parts > 1 and target.is_software:
-        invocations, parts = (
-            1,
-            _parts(rows, 1, target),
-        )  # in software, loops are slow in workgroups that share rows
+        # In software, loops are slow in workgroups that share rows.
+        invocations, parts = 1, _parts(rows, 1, target)
     return Division(invocations, parts)
 
 
@@ -214,14 +212,14 @@ def row_kernel(
     if draft is None or draft.division != division:
         draft = RowKernel(group, producers, kept, division, target, partials).draft()
     rows = group.rows
-    vector_sizes = _vector_size(rows, division, draft.lines, target)
-    if vector_sizes == 1:
+    size = _vector_size(rows, division, draft.lines, target)
+    if size == 1:
         return draft.kernel
-    lanes, steps = (1, vector_sizes) if rows.along_the_last else (vector_sizes, 1)
+    lanes, steps = (1, size) if rows.along_the_last else (size, 1)
     return with_vectors(
         lambda vectors: RowKernel(group, producers, kept, division, target, partials, vectors, lanes, steps),
         [*draft.kernel.reads, *draft.kernel.writes],
-        vector_sizes,
+        size,
     )
 
 
