@@ -282,11 +282,11 @@ def growth(reads: bool) -> dict[str, float]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("device")
-@pytest.mark.skipif(sys.platform != "linux", reason="memory of the process is read where Linux tells it")
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read from /proc")
 @pytest.mark.parametrize("reads", [True, False])
 def test_3000_steps_need_no_more_memory(reads: bool) -> None:
     """In a process of its own, as other tests would change its memory."""
-    code = f"import json, test_training; print(json.dumps(test_training.grown({reads})))"
+    code = f"import json, test_training; print(json.dumps(test_training.growth({reads})))"
     folder = Path(__file__).parent
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
