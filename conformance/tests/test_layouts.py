@@ -19,8 +19,8 @@ from tensorken_conformance.running.examine import examine
 from tensorken_conformance.subject import Subject
 from tensorken_core.language.dtypes import float32
 from tensorken_core.rewriting.fuse import Fuse
-from tensorken_numpy import special
 from tensorken_numpy.backend import Numpy
+from tensorken_numpy.quiet import quiet
 from tensorken_reference.backend import Reference
 
 LAW = LAWS["values.layouts"]
@@ -76,7 +76,7 @@ def test_it_finds_the_power_that_took_an_exponent_of_size_one_for_several(
 ) -> None:
     case = Case("values.layouts", "pow", "float32", "one", "special")
     assert examine(Subject(Fuse(Numpy()), "numpy"), LAW, case).status == "passed"
-    monkeypatch.setattr(special, "power", root)
+    monkeypatch.setattr(Numpy, "pow", quiet.method(root))
     result = examine(Subject(Fuse(Numpy()), "numpy"), LAW, case)
     assert result.status == "failed"
     assert result.says.startswith("pow(-0.0, 0.5) of float32 matrices that lie as whole, one")

@@ -141,7 +141,7 @@ def test_the_environment_variable_selects_a_device(device: Any) -> None:
     assert f"backend 'wgpu' has no device '99'; its devices are {', '.join(names())}\n" in done.stderr
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no variable hides the drivers")
+@pytest.mark.skipif(sys.platform != "linux", reason="only on Linux can a variable hide the drivers")
 def test_doctor_says_what_to_install_without_an_adapter() -> None:
     done = run("-m", "tensorken", "doctor", **NOWHERE)
     assert "\n  wgpu (tensorken-wgpu " in done.stdout

@@ -378,7 +378,7 @@ def resident() -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="memory of the process is read where Linux tells it")
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read from /proc")
 @pytest.mark.parametrize("reads", [False, True])
 def test_3000_steps_need_no_more_memory(kernels: Kernels, reads: bool) -> None:
     def steps(x: Memory, count: int) -> Memory:
@@ -718,7 +718,7 @@ def test_an_interrupted_submission_loses_the_device(kernels: Kernels, monkeypatc
         kernels.read(y, 1)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there a signal ends the process")
+@pytest.mark.skipif(sys.platform == "win32", reason="a signal ends the process on Windows")
 def test_an_interrupted_read_leaves_the_device_usable(kernels: Kernels, monkeypatch: Patch) -> None:
     device = kernels.device
     x, slow = device.upload(bytes(SLOW)), device.allocate(SLOW)

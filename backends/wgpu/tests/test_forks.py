@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 
 SCRIPT = """
 import os, sys, time
