@@ -71,13 +71,14 @@ def root(a: Any, b: Any) -> Any:
     return y
 
 
-def test_it_finds_the_power_that_took_an_exponent_of_size_one_for_several(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+class RootPower(Numpy):
+    pow = quiet.method(root)
+
+
+def test_it_finds_the_power_that_took_an_exponent_of_size_one_for_several() -> None:
     case = Case("values.layouts", "pow", "float32", "one", "special")
     assert examine(Subject(Fuse(Numpy()), "numpy"), LAW, case).status == "passed"
-    monkeypatch.setattr(Numpy, "pow", quiet.method(root))
-    result = examine(Subject(Fuse(Numpy()), "numpy"), LAW, case)
+    result = examine(Subject(Fuse(RootPower()), "numpy"), LAW, case)
     assert result.status == "failed"
     assert result.says.startswith("pow(-0.0, 0.5) of float32 matrices that lie as whole, one")
 
