@@ -1,7 +1,4 @@
-"""Preparing a program twice as long takes twice as many interpreter instructions at each stage.
-
-Instructions are counted, as times depend on the machine.
-"""
+"""Preparing a program twice as long takes twice as many steps at each stage: counted, as times depend on machines."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ RAW = Numpy()
 
 
 def counted(call: Callable[[], Any]) -> tuple[int, Any]:
-    """The number of Python bytecode instructions of the call, those in comprehensions included; and its result."""
+    """How many instructions of Python's interpreter the call takes, loops within comprehensions too; its result."""
     count = 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
@@ -44,7 +41,7 @@ def counted(call: Callable[[], Any]) -> tuple[int, Any]:
 
 
 def small(count: int) -> tuple[Callable[..., Any], Any]:
-    """A chain of ops that are single calls; the derivative needs each value."""
+    """A chain whose ops are calls of their own, each value needed by the derivative."""
 
     def function(x: Any) -> Any:
         for i in range(count):
@@ -55,12 +52,12 @@ def small(count: int) -> tuple[Callable[..., Any], Any]:
 
 
 def blocks(count: int) -> tuple[Callable[..., Any], Any]:
-    """The same on arrays large enough for blocks."""
+    """The same of arrays so large that ops are done in blocks."""
     return small(count)[0], array(40, 1000)
 
 
 def weights(count: int) -> tuple[Callable[..., Any], Any]:
-    """One operand and one result per step, in blocks."""
+    """One operand and one result for each step, in blocks."""
 
     def function(xs: Sequence[Any]) -> Any:
         y = xs[0]
@@ -88,7 +85,7 @@ def array(*shape: int) -> Any:
 
 
 def stages(function: Callable[..., Any], operands: Any) -> Iterator[tuple[str, int]]:
-    """The instructions that each stage takes."""
+    """The steps that each stage takes."""
     count, program = counted(lambda: tk.trace(function)(operands))
     yield "trace", count
     passes = steps(program, RAW)
@@ -104,7 +101,7 @@ def stages(function: Callable[..., Any], operands: Any) -> Iterator[tuple[str, i
     count, emitter = counted(lambda: Emitter(RAW, program, units, shapes))
     yield "lifetimes", count
     count, _ = counted(lambda: write_function(emitter, arrays))
-    yield "emission", count
+    yield "emitter", count
     count, _ = counted(emitter.source.text)
     yield "text", count
 
@@ -112,7 +109,7 @@ def stages(function: Callable[..., Any], operands: Any) -> Iterator[tuple[str, i
 @pytest.mark.slow
 @pytest.mark.parametrize(("chain", "length"), [(small, 90), (blocks, 90), (weights, 50), (products, 24)])
 def test_twice_the_equations_take_twice_the_steps(chain: Any, length: int) -> None:
-    """A stage that visited all values for each equation took 2.6 times as many, and more for longer programs."""
+    """A stage that went through all values for each equation took 2.6 times as many, and more the longer it was."""
     first, second = (list(stages(*chain(n))) for n in (length, 2 * length))
     assert [name for name, _ in first] == [name for name, _ in second]
     for (name, before), (_, after) in zip(first, second, strict=True):
