@@ -273,7 +273,7 @@ def adapter() -> str:
     """The name and driver of the adapter."""
     from tensorken_wgpu.adapters import adapter_of, name_of
 
-    return f"Ours on {name_of(adapter_of(None))}."
+    return f"Adapter: {name_of(adapter_of(None))}."
 
 
 def processors() -> str:

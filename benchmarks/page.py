@@ -1,4 +1,4 @@
-"""Tables of figures, for the terminal and for docs/performance.md, where each suite has a place between marks."""
+"""Tables of figures, for the terminal and for docs/performance.md, which has a pair of marks for each suite."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 LIBRARIES = ("tensorken-core", "numpy", "jax", "torch", "tinygrad", "autograd")
 
 Bound = dict[str, Any]
-"""`peer` and `at_most`, the ratio to that peer; or, without a peer, `at_most` in the unit of our figure."""
+"""`peer` and `at_most`, the ratio to that peer; without a peer, `at_most` is in the unit of the figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A suite's columns, by peer their titles, and its bounds by workload."""
+    """A suite's columns (the title of each peer) and its bounds by workload."""
 
     titles: Mapping[str, str]
     bounds: Mapping[str, Bound]
 
     def head(self) -> str:
-        """The head, for the terminal."""
+        """The head of the table, for the terminal."""
         return _aligned(self._head())
 
     def line(self, row: Row) -> str:
@@ -39,7 +39,7 @@ class Table:
         """The whole table, for the page."""
         head = self._head()
         cells = [head, *(self._cells(row) for row in rows)]
-        used = [any(row[i] for row in cells[1:]) for i in range(len(head))]  # not those of absent libraries
+        used = [any(row[i] for row in cells[1:]) for i in range(len(head))]  # absent libraries have no column
         cells = [[cell for cell, is_used in zip(row, used, strict=True) if is_used] for row in cells]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
@@ -49,7 +49,7 @@ class Table:
         )
 
     def missed(self, row: Row) -> bool:
-        """Whether the figure is beyond its bound, or there is none to hold against it."""
+        """Whether the figure exceeds its bound, or a bounded figure is missing."""
         bound = self._held_against(row)
         if bound is None:
             return False
@@ -65,7 +65,7 @@ class Table:
         return [row.name, _figure(row.ours, row.unit), *shown, self._bound(row)]
 
     def _held_against(self, row: Row) -> Bound | None:
-        """The row's bound, if its peer takes part."""
+        """The row's bound, if its peer was measured."""
         bound = self.bounds.get(row.name, {})
         return bound if bound and ("peer" not in bound or bound["peer"] in self.titles) else None
 
@@ -79,16 +79,16 @@ class Table:
 
 
 def machine() -> str:
-    """The versions of everything that takes part, our backend and its device, and the processor."""
+    """The versions of the libraries, the backend and its device, and the processor."""
     zero = tk.tensor(0.0)
     versions = [f"{name} {version}" for name in LIBRARIES if (version := _version(name))]
     system = f"Python {platform.python_version()} on {platform.system()}, {_processor()}"
-    place = f"ours on the backend {zero.backend}, device {zero.device}"
+    place = f"backend {zero.backend}, device {zero.device}"
     return f"{', '.join(versions)}; {place}; {system}; one thread, CPU time."
 
 
 def write(suite: str, table: str) -> None:
-    """Put a suite's table into the page, and beside it what it was made with."""
+    """Write a suite's table into the page, and the versions and the processor that it was measured with."""
     text = PAGE.read_text(encoding="utf-8")
     for mark, content in ((suite, table), ("machine", machine())):
         begin, end = f"<!-- figures: {mark} -->", f"<!-- end of {mark} -->"
@@ -118,7 +118,7 @@ def _version(name: str) -> str:
 
 
 def _processor() -> str:
-    """The processor's name as the system has it."""
+    """The processor's name, as the system reports it."""
     description = Path("/proc/cpuinfo")
     if description.exists():
         for line in description.read_text("ascii", "replace").splitlines():

@@ -16,9 +16,9 @@ from libraries import COMPILED, EAGER
 
 TITLES = {"jax": "JAX", "torch": "PyTorch", "torch_compile": "torch.compile"}
 
-GPU_TITLES = {"copy": "a copy", "vendor": "the vendor's"}
+GPU_TITLES = {"copy": "copy", "vendor": "vendor"}
 
-MODULE_TITLES = {"torch": "PyTorch", "softmax": "its softmax written out"}
+MODULE_TITLES = {"torch": "PyTorch", "softmax": "PyTorch, explicit softmax"}
 
 
 @dataclass(frozen=True, slots=True)
