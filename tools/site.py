@@ -35,7 +35,7 @@ REPORTS = ROOT / "reports"
 
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"`tk\.([A-Za-z_][\w.]*)`")
-_LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
+_LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")  # images keep their paths
 
 
 def stage(folder: Path) -> None:
