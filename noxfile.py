@@ -157,7 +157,7 @@ def typing(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style, format and who may import whom."""
+    """Check style, format and import contracts."""
     session.install(*requirements("lint"))
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
@@ -168,7 +168,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(name="format")
 def format_(session: nox.Session) -> None:
-    """Format the code, and mend what ruff can mend."""
+    """Format the code and apply ruff's fixes."""
     session.install(*requirements("lint"))
     session.run("ruff", "check", "--fix", ".")
     session.run("ruff", "format", ".")
@@ -176,7 +176,7 @@ def format_(session: nox.Session) -> None:
 
 @nox.session
 def features(session: nox.Session) -> None:
-    """Print the rows of docs/features.toml that no test shows."""
+    """Print the rows of docs/features.toml that no test covers."""
     session.run("python", "-m", "tools.features", *session.posargs)
 
 
@@ -189,21 +189,21 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """Build all distributions into dist/, with what they need, for an installation without a network."""
+    """Build wheels of all distributions and their requirements into dist/, for installation without a network."""
     session.install("pip", *requirements("build"))
     session.run("python", "-m", "tools.wheels", *(session.posargs or ["dist"]))
 
 
 @nox.session
 def readme(session: nox.Session) -> None:
-    """Run what the README shows, in a copy of the workspace and with an empty home."""
+    """Run the README's commands in a copy of the workspace, with an empty home folder."""
     session.install("pip")
     session.run("python", "-m", "tools.readme", *session.posargs)
 
 
 @nox.session
 def coverage(session: nox.Session) -> None:
-    """Run all tests and say which lines none of them reached."""
+    """Run all tests and list the lines that none of them reached."""
     install_workspace(session, "test", "coverage")
     session.run("coverage", "run", "-m", "pytest", *session.posargs, env=ONE_THREAD)
     session.run("coverage", "report")
@@ -224,7 +224,7 @@ def compare_with_jax(session: nox.Session, *arguments: str) -> None:
 
 @nox.session
 def torch(session: nox.Session) -> None:
-    """Compare what tests hold as PyTorch's, or optax's, with what they give."""
+    """Compare the tests' recorded numbers of PyTorch and optax with those libraries."""
     session.install(*requirements("bench-torch"), *requirements("optax"))
     session.run("python", "-m", "oracles.record_layers", "--check")
     session.run("python", "-m", "oracles.record_training", "--check")
@@ -279,7 +279,7 @@ def array_api(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure, and write docs/performance.md; with `-- --check`, hold the figures against benchmarks/bounds.toml."""
+    """Run the benchmarks and write docs/performance.md; `-- --check` compares them with benchmarks/bounds.toml."""
     install_workspace(session, "bench")
     session.install(*requirements("bench-torch"), success_codes=range(256))  # it is said when it is not there
     session.run("python", str(Path("benchmarks", "run.py")), *session.posargs)
