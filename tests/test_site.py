@@ -174,3 +174,9 @@ def test_every_public_module_has_its_own_page() -> None:
     names = [owner.page for owner in [*public_modules(), *reference.plugins()]]
     assert len(names) == len(set(names))
     assert set(names) <= reference.pages().keys()
+
+
+def test_a_module_among_public_names_links_to_its_page() -> None:
+    page = reference.pages()["tensorken_nn"]
+    assert "The module :py:mod:`tensorken_nn.checkpoints`." in page
+    assert "<module" not in page  # its repr has a path of this machine

@@ -102,6 +102,8 @@ def _entry(owner: PublicModule, name: str, aliases: Sequence[str]) -> str:
             entry = entry.removesuffix("\n   :show-inheritance:")
     elif inspect.isroutine(thing):
         entry = f".. autofunction:: {name}"
+    elif inspect.ismodule(thing):  # the module's own page has its index entry
+        entry = f".. py:data:: {name}\n   :no-index:\n\n   The module :py:mod:`{thing.__name__}`."
     else:
         entry = f".. py:data:: {name}\n\n   {_description(owner, name)}"
     return "\n\n".join([entry, *[_same(thing, alias, name) for alias in aliases]])
