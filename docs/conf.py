@@ -16,18 +16,18 @@ version = release = version_of("tensorken-core")
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["adr/template.md", "extra"]
-html_extra_path = ["extra"]  # what the site has as it is: the reports of our own backends
-default_role = "py:obj"  # `grad` is a link where there is such a name, else code: see `missing` below
+html_extra_path = ["extra"]  # files that the site includes unchanged: the reports of the backends
+default_role = "py:obj"  # `grad` is a link if the name exists, else code: see `missing` below
 nitpicky = True
 nitpick_ignore = [
     ("py:class", "tensorken_core.source_line.Origin"),
     ("py:class", "tensorken_core.language.op.Op"),
 ]  # fields of records
-smartquotes_action = "D"  # dashes alone: quotes are often code
+smartquotes_action = "D"  # only dashes: quotes are often code
 
 myst_heading_anchors = 3
 autosummary_generate = False
-autodoc_typehints = "none"  # most operands are Any: all that becomes a tensor; the docstring says more
+autodoc_typehints = "none"  # most operands are Any (array-likes); the docstrings are more precise
 python_maximum_signature_line_length = 88
 napoleon_use_rtype = False
 napoleon_preprocess_types = False
@@ -45,10 +45,10 @@ pygments_style = "default"
 
 
 def missing(app: Sphinx, env: Any, node: addnodes.pending_xref, content: nodes.Element) -> Any:
-    """What a name becomes that Sphinx does not find.
+    """Resolve a name that Sphinx does not find.
 
-    `tk.sin` is `tensorken.sin`. What stands in backticks need not be a name at all, so it is code then: `x + y`. Only
-    what was written as a reference (`:py:func:`, a link) must lead somewhere.
+    `tk.sin` is `tensorken.sin`. Other text in backticks need not be a name, such as `x + y`; it becomes code. Only
+    explicit references (`:py:func:`, a link) must have a target.
     """
     target = node.get("reftarget", "")
     if node.get("refdomain") != "py" or node.get("refexplicit"):
@@ -61,7 +61,7 @@ def missing(app: Sphinx, env: Any, node: addnodes.pending_xref, content: nodes.E
 
 
 def as_imported(app: Sphinx, domain: str, kind: str, content: addnodes.desc_content) -> None:
-    """Show `tensorken.sin` as users write it: `tk.sin`; what they import from a module keeps the module's name."""
+    """Show `tensorken.sin` as users write it, `tk.sin`; names that users import from a module keep its name."""
     for prefix in content.parent.findall(addnodes.desc_addname):
         text = prefix.astext()
         if text.startswith("tensorken."):
