@@ -14,6 +14,7 @@ import re
 import shutil
 import sys
 import tempfile
+import types
 from pathlib import Path
 
 import tensorken
