@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "array-api.md"
 def table_rows(heading: str) -> dict[str, str]:
     """The names in the first column of the table under a heading, with the reason in the last column.
 
-    >>> table_rows("What is absent")["fft"]
+    >>> table_rows("Absent names")["fft"]
     'The extension needs complex numbers.'
     """
     (section,) = re.findall(
@@ -34,17 +34,17 @@ def table_rows(heading: str) -> dict[str, str]:
 
 def absent() -> dict[str, str]:
     """The names of the standard that are missing here, with the reasons."""
-    return table_rows("What is absent")
+    return table_rows("Absent names")
 
 
 def departures() -> dict[str, str]:
     """The names that differ from the standard, with the reasons."""
-    return table_rows("What differs")
+    return table_rows("Differences")
 
 
 def expected_failures() -> dict[str, str]:
     """The tests of the public suite that cannot pass, with the reasons."""
-    return table_rows("What the public suite does not pass")
+    return table_rows("Expected failures of the public suite")
 
 
 def revision() -> str:

@@ -99,11 +99,14 @@ def rewrite_links(text: str, source: Path, places: dict[Path, Path]) -> str:
             named = operator.attrgetter(found[1])(tensorken)
         except AttributeError:  # an unknown name, or one that the reader defines
             return found[0]
+        first, *rest = found[1].split(".")
+        module = getattr(tensorken, first)
+        if isinstance(module, types.ModuleType):  # documented under its own name, such as tensorken_core.tree
+            return f"{{py:obj}}`tk.{found[1]} <{'.'.join([module.__name__, *rest])}>`"
+        # A plugin documents its own names, tensorken those of core.
         package = str(getattr(named, "__module__", "")).partition(".")[0]
-        home = (
-            package if package.startswith("tensorken_") else "tensorken"
-        )  # names added by a plugin are documented there
-        return f"{{py:obj}}`tk.{found[1]} <{home}.{found[1]}>`"
+        is_plugin = package.startswith("tensorken_") and package != "tensorken_core"
+        return f"{{py:obj}}`tk.{found[1]} <{package if is_plugin else 'tensorken'}.{found[1]}>`"
 
     def mended(part: str) -> str:
         return part if part.startswith("```") else _NAME.sub(linked, _LINK.sub(moved, part))
