@@ -153,7 +153,7 @@ def _written(device: Any, x: Any) -> Any:
     """A numpy array in the device's memory, copied once."""
     key = (id(device), id(x))
     if key not in _memories:
-        _memories[key] = (device.written(x), x)
+        _memories[key] = (device.upload(x), x)
     return _memories[key][0]
 
 
