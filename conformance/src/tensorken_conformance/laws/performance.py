@@ -17,7 +17,7 @@ import numpy as np
 import tensorken as tk
 from tensorken_conformance.case import Case, Measured, Result
 from tensorken_conformance.law import law
-from tensorken_conformance.subject import Array, Subject
+from tensorken_conformance.subject import Array, Subject, put
 from tensorken_core.language.dtypes import float32, int32
 from tensorken_core.language.op import OPS, run
 from tensorken_core.language.raw import RawTensor
@@ -80,81 +80,71 @@ def _numbers(*shape: int, low: float = 0.25) -> Array:
     return (low + np.arange(count) * 0.6180339887 % 1.0).astype(np.float32).reshape(shape)
 
 
-def _elementwise(name: str, baseline: Callable[..., Any], arity: int) -> None:
-    op = OPS[name]
-    TASKS[name] = Task(
-        lambda n: [_numbers(n, low=0.25 * (i + 1)) for i in range(arity)],
-        FLAT,
-        lambda place, operands: run(place, op, operands, ()),
-        baseline,
-        relies=(name,),
-    )
-
-
-for _name, _baseline, _arity in (
-    ("sqrt", np.sqrt, 1),
-    ("exp", np.exp, 1),
-    ("log", np.log, 1),
-    ("sin", np.sin, 1),
-    ("tanh", np.tanh, 1),
-    ("add", np.add, 2),
-    ("mul", np.multiply, 2),
-    ("div", np.divide, 2),
-    ("pow", np.power, 2),
-    ("maximum", np.maximum, 2),
-):
-    _elementwise(_name, _baseline, _arity)
-
-
-def _on_a_square(name: str, params: Callable[[int], tuple[Any, ...]], baseline: Callable[..., Any]) -> None:
-    op = OPS[name]
-    TASKS[name] = Task(
-        lambda n: [_numbers(n, n)],
-        SQUARE,
-        lambda place, operands: run(place, op, operands, params(place.shape(operands[0])[0])),
-        baseline,
-        relies=(name,),
-    )
-
-
-_on_a_square("sum", lambda n: ((1,),), lambda x: np.sum(x, 1, keepdims=True))
-_on_a_square("max", lambda n: ((0,),), lambda x: np.max(x, 0, keepdims=True))
-_on_a_square("argmax", lambda n: (1,), lambda x: np.argmax(x, 1, keepdims=True))
-_on_a_square("cumsum", lambda n: (1,), lambda x: np.cumsum(x, 1))
-_on_a_square("sort", lambda n: (1,), lambda x: np.sort(x, 1, "stable"))
-_on_a_square("softmax", lambda n: ((1,),), lambda x: _softmax(x))
-_on_a_square("pad", lambda n: (((1, 1), (1, 1)),), lambda x: np.pad(x, 1))
-
-
-def _under_an_op(name: str, params: Callable[[int], tuple[Any, ...]], view: Callable[..., Any]) -> None:
-    """A movement that may be a mere view: what counts is how an op reads it."""
-    op = OPS[name]
-
-    def compute(place: RawTensor[Any], operands: Sequence[Any]) -> Any:
-        moved = run(place, op, operands, params(place.shape(operands[0])[0]))
-        return run(place, OPS["neg"], (moved,), ())
-
-    TASKS[name] = Task(
-        lambda n: [_numbers(n, n)], SQUARE, compute, lambda x: np.negative(view(x)), relies=(name, "neg")
-    )
-
-
-_under_an_op("permute", lambda n: ((1, 0),), np.transpose)
-_under_an_op("crop", lambda n: (((1, n - 1), (1, n - 1)),), lambda x: x[1:-1, 1:-1])
-
-
 def _softmax(x: Array) -> Array:
     e: Array = np.exp(x - np.max(x, 1, keepdims=True))
     e /= np.sum(e, 1, keepdims=True)
     return e
 
 
-TASKS["gather"] = Task(
+def _flat(count: int) -> Callable[[int], Values]:
+    return lambda n: [_numbers(n, low=0.25 * (i + 1)) for i in range(count)]
+
+
+def _square(n: int) -> Values:
+    return [_numbers(n, n)]
+
+
+def _enter(
+    name: str,
+    operands: Callable[[int], Values],
+    sizes: dict[str, int],
+    baseline: Callable[..., Any],
+    params: Callable[[int], tuple[Any, ...]] = lambda n: (),
+    under: str = "",
+) -> None:
+    """A task that is an op; a movement, which may be a mere view, is read by another op."""
+
+    def compute(place: RawTensor[Any], given: Sequence[Any]) -> Any:
+        size = (*place.shape(given[0]), 1)[0]
+        result = run(place, OPS[name], given, params(size))
+        return run(place, OPS[under], (result,), ()) if under else result
+
+    TASKS[name] = Task(operands, sizes, compute, baseline, relies=tuple(filter(None, (name, under))))
+
+
+for _name in ("sqrt", "exp", "log", "sin", "tanh"):
+    _enter(_name, _flat(1), FLAT, getattr(np, _name))
+for _name, _baseline in (
+    ("add", np.add),
+    ("mul", np.multiply),
+    ("div", np.divide),
+    ("pow", np.power),
+    ("maximum", np.maximum),
+):
+    _enter(_name, _flat(2), FLAT, _baseline)
+
+_enter("sum", _square, SQUARE, lambda x: np.sum(x, 1, keepdims=True), lambda n: ((1,),))
+_enter("max", _square, SQUARE, lambda x: np.max(x, 0, keepdims=True), lambda n: ((0,),))
+_enter("argmax", _square, SQUARE, lambda x: np.argmax(x, 1, keepdims=True), lambda n: (1,))
+_enter("cumsum", _square, SQUARE, lambda x: np.cumsum(x, 1), lambda n: (1,))
+_enter("sort", _square, SQUARE, lambda x: np.sort(x, 1, "stable"), lambda n: (1,))
+_enter("softmax", _square, SQUARE, _softmax, lambda n: ((1,),))
+_enter("pad", _square, SQUARE, lambda x: np.pad(x, 1), lambda n: (((1, 1), (1, 1)),))
+_enter("permute", _square, SQUARE, lambda x: np.negative(x.T), lambda n: ((1, 0),), "neg")
+_enter(
+    "crop",
+    _square,
+    SQUARE,
+    lambda x: np.negative(x[1:-1, 1:-1]),
+    lambda n: (((1, n - 1), (1, n - 1)),),
+    "neg",
+)
+_enter(
+    "gather",
     lambda n: [_numbers(n, n), (np.arange(n) * 7 % n).astype(np.int32)],
     SQUARE,
-    lambda place, operands: run(place, OPS["gather"], operands, (0,)),
     lambda x, indices: np.take(x, indices, 0),
-    relies=("gather",),
+    lambda n: (0,),
 )
 
 TASKS["launch"] = Task(
@@ -297,14 +287,8 @@ def _uploaded(subject: Subject, task: Task, values: Values) -> list[Any]:
     """The operands on the interpreter that computes; for an upload, as they are."""
     if task is TASKS["upload"]:
         return list(values)
-    place: Any = subject.stack if task.stack else subject.call_counter
-    return [
-        place.new(x.shape, memoryview(_flat(x)), int32 if x.dtype.kind == "i" else float32) for x in values
-    ]
-
-
-def _flat(x: Array) -> Any:
-    return x.reshape(-1)
+    place = subject.stack if task.stack else subject.call_counter
+    return [put(place, x, int32 if x.dtype.kind == "i" else float32).representation for x in values]
 
 
 def _one_run(subject: Subject, task: Task, values: Values) -> float:
