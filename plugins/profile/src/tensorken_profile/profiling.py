@@ -74,7 +74,7 @@ class Profile:
 
     @property
     def memory(self) -> list[tuple[float, int]]:
-        """The memory of results of the block's ops: seconds since the start, and live bytes from then on."""
+        """The memory of results of the block's ops, as pairs of seconds since the start and live bytes from then on."""
         return [(when / 1e9, size) for when, size in self._timeline()]
 
     @property
