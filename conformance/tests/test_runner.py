@@ -17,6 +17,7 @@ from tensorken_conformance.case import Result
 from tensorken_conformance.levels import account
 from tensorken_conformance.report.model import make
 from tensorken_conformance.running import options, runner
+from tensorken_conformance.running.finders import finders
 from tensorken_conformance.running.loading import load
 from tensorken_conformance.running.options import Options, Run, RunError
 from tensorken_conformance.running.plan import Plan, stage_of
@@ -339,3 +340,14 @@ def test_times_are_measured_last_and_alone() -> None:
 )
 def test_last_words(said: bytes, words: str) -> None:
     assert last_words(said).startswith(words)
+
+
+def test_the_cases_that_found_the_seeded_faults_can_be_selected() -> None:
+    plan = Plan(load("reference"), ["finders"])
+    selected = {case.id for law in plan.laws for case in plan.cases(law)}
+    laws = {law.id for law in plan.laws}
+    recorded = {id for id in finders().values() if id.split("/")[0] in laws}
+    assert len(selected) > 250
+    missing = recorded - selected  # cases that only a backend with a wrong declaration has
+    assert all(id.startswith(("declarations.", "lifetime.results-stay")) for id in missing), missing
+    assert len(missing) < 0.03 * len(recorded)

@@ -69,7 +69,8 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="LAW",
-        help="a law, a group of laws, or the beginning of the id of cases, such as values/exp/float32; may be repeated",
+        help="a law, a group of laws, the beginning of the id of cases, such as values/exp/float32, or `finders`, "
+        "the cases that found the seeded faults; may be repeated",
     )
     own.add_argument("--in-process", action="store_true", help="without worker processes, for a debugger")
     own.add_argument(

@@ -10,6 +10,7 @@ from typing import Any
 from tensorken_conformance.case import Case
 from tensorken_conformance.law import LAWS, Law
 from tensorken_conformance.running.examine import laws_for
+from tensorken_conformance.running.finders import finders
 from tensorken_conformance.subject import Subject
 from tensorken_core.host.discovery import close_matches, suggested
 from tensorken_core.language.op import OPS
@@ -19,6 +20,9 @@ TIMED = "performance"
 
 ALONE = 1000
 """Laws of this stage and later ones run one after the other, in one process: they measure time."""
+
+FINDERS = "finders"
+"""Selects the cases that found the seeded faults."""
 
 _PLACES = {name: place for place, name in enumerate(OPS)}
 """Of each op of the table."""
@@ -34,7 +38,7 @@ class Plan:
     Args:
         subject: the backend under test.
         select: ids of laws, groups, and beginnings of the ids of cases, such as `values.elementwise/exp` or
-            `values/exp/float32`; none: all.
+            `values/exp/float32`; `finders`: the cases that found the seeded faults; none: all.
 
     Raises:
         PlanError: if `select` names what there is not.
@@ -50,13 +54,16 @@ class Plan:
 
     def __init__(self, subject: Subject, select: Collection[str] = ()) -> None:
         self.subject = subject
-        self._beginnings = [tuple(text.strip().strip("/").split("/", 5)) for text in select]
-        _check_names(subject, [beginning[0] for beginning in self._beginnings])
+        named = [tuple(text.strip().strip("/").split("/", 5)) for text in select if text != FINDERS]
+        _check_names(subject, [beginning[0] for beginning in named])
+        self._beginnings = named + (_finders_for(subject) if FINDERS in select else [])
+        if select and not self._beginnings:
+            raise PlanError(f"no case for backends like {subject.name} has found a seeded fault")
         laws = laws_for(subject, [beginning[0] for beginning in self._beginnings])
         self.laws = sorted(laws, key=stage_of)
         self.cases = functools.cache(self._cases)
         self._parts = functools.cache(self._split)
-        for beginning in self._beginnings:
+        for beginning in named:
             if len(beginning) > 1:
                 self._check_case(beginning)
 
@@ -95,6 +102,13 @@ class Plan:
             ops = sorted({case.op for case in everything})
             likely = suggested(close_matches(beginning[1], ops)) if beginning[1] not in ops else ""
             raise PlanError(f"no case begins with {'/'.join(beginning)!r}{likely}")
+
+
+def _finders_for(subject: Subject) -> list[tuple[str, ...]]:
+    """The cases that found the seeded faults, split like other selections, of the laws for a subject."""
+    laws = {law.id for law in laws_for(subject)}
+    found = {tuple(id.split("/", 5)) for id in finders().values()}
+    return sorted(id for id in found if id[0] in laws)
 
 
 def _number_of(op: str) -> int:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 import tensorken_conformance.faults
 import tensorken_conformance.laws  # noqa: F401, entering faults and laws is what it does
 from tensorken_conformance.faults.fault import FAULTS, Fault
 from tensorken_conformance.law import LAWS
+from tensorken_conformance.running.finders import finders
 from tensorken_conformance.running.pool import Task, do_all
 from tensorken_conformance.selftest import mutants
 from tensorken_conformance.selftest.detection import fingerprint
@@ -280,10 +279,3 @@ class _Tally:
             found=self._found,
             seconds=seconds,
         )
-
-
-def finders() -> dict[str, str]:
-    """For each fault and each mutant the case that found it when that was recorded: it is tried first."""
-    file = resources.files(__package__).joinpath("finders.json")
-    found: dict[str, str] = json.loads(file.read_text("utf-8"))
-    return found

@@ -20,6 +20,7 @@ from tensorken_conformance.case import Case
 from tensorken_conformance.faults.fault import FAULTS
 from tensorken_conformance.law import LAWS
 from tensorken_conformance.running.examine import examine, laws_for
+from tensorken_conformance.running.finders import finders
 from tensorken_conformance.running.pool import Task, do_all
 from tensorken_conformance.selftest import mutants, proof
 from tensorken_conformance.selftest.right import RIGHT
@@ -150,7 +151,7 @@ class _profiled:
 
 def main() -> None:
     """Search, run a selftest, and write down what came of both."""
-    known = proof.finders()
+    known = finders()
     found: dict[str, str] = {}
 
     def note(id: str, case: str) -> None:
