@@ -12,6 +12,7 @@ import core.tests.random_programs.program as program_module
 from core.tests.random_programs.drawing import drawn
 from core.tests.random_programs.judging import examined, judged
 from core.tests.random_programs.program import Leaf, Program, Step
+from oracles.programs import judging
 from oracles.programs.design import RULES_OF_JAX
 from oracles.programs.judging import WAYS_OF_JAX
 from oracles.programs.names import NAMES
@@ -56,6 +57,22 @@ def test_what_differs_is_found(text: str, wrong: str, way: str, monkeypatch: pyt
 
     monkeypatch.setattr(program_module, "expression", other)
     assert list(judged(program, 0, ways))
+
+
+def test_where_jax_loses_a_rule_its_forward_mode_is_compared() -> None:
+    """A rule that is not the derivative, in a loop: JAX's modes differ from the second order on."""
+    text = (
+        "xp.fori_loop(1, 3, lambda i, v: with_jvp(xp, lambda x: xp.sin(x), lambda x: 2.0 * xp.cos(x))(v)"
+        " / xp.asarray(1 + i).astype('float64'), x0)"
+    )
+    program = Program((Leaf("x0", np.array([1.0, 0.5])),), (Step("?", ("x1",), text, False),), smooth=True)
+    modes = ["r", "ff", "rr"]
+    leaves = {"x0": np.array([1.0, 0.5])}
+    by_mode = judging.orders_of_jax(program, leaves, modes)([leaves["x0"]], [np.ones(2)])
+    forward = judging.orders_of_jax(program, leaves, modes, forward=True)([leaves["x0"]], [np.ones(2)])
+    assert abs(by_mode[2][0] - forward[2][0]).max() > 0.01
+    for seed in range(4):
+        assert not list(judged(program, seed, {"derivatives": WAYS_OF_JAX["derivatives"]}))
 
 
 def test_rules_of_design_have_reasons() -> None:

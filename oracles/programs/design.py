@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.tests.random_programs.design import RULES, Rule
+from core.tests.random_programs.design import RULES, Rule, one_not_finite
 from core.tests.random_programs.program import Array
 
 
@@ -46,6 +46,13 @@ RULES_OF_JAX = (
         anywhere,
     ),
     Rule(
+        "JAX's quantile multiplies an infinite neighbour by a share of 0, which is NaN; here it has no share",
+        lambda step, operands, results: any(
+            "quantile" in step.text and x.dtype.kind == "f" and np.isinf(x).any() for x in operands.values()
+        ),
+        one_not_finite,
+    ),
+    Rule(
         "XLA on a CPU takes subnormal numbers for zero",
         lambda step, operands, results: any(map(subnormal, [*operands.values(), *results])),
         anywhere,
@@ -59,3 +66,11 @@ REFUSED_BY_JAX = {
     "scatter_mul gradients are only implemented if": "here products at places that repeat have derivatives",
 }
 """What JAX says where it has no derivative, and Tensorken has one."""
+
+LOSES_RULES = "with_jvp("
+"""In programs with this, JAX's reverse mode is replaced by its forward mode where the two libraries differ.
+
+A rule of `custom_jvp` may state another derivative than the function's.  Where such a function runs inside of a loop
+or a jitted function, JAX's reverse mode differentiates the function itself from the second order on, and so disagrees
+with its own forward mode; here both modes use the rule at every order.
+"""
