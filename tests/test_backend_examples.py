@@ -59,7 +59,7 @@ def test_a_third_party_backend_is_selected_by_the_variable(
 
 
 @pytest.mark.feature(203)
-@pytest.mark.parametrize("name", ["abacus", "arrays"])
+@pytest.mark.parametrize("name", ["abacus", pytest.param("arrays", marks=pytest.mark.nightly)])
 def test_the_kit_certifies_a_third_party_backend(environment: Environment, name: str, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     environment.run("tensorken", "conformance", "run", name, "--smoke", f"--json={report}")
