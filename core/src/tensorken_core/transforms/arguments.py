@@ -71,6 +71,14 @@ def partial_of(
     return partial
 
 
+def at_places(values: Sequence[Any], places: Sequence[int], count: int) -> list[Any]:
+    """A list of so many entries with the values at their places, and None elsewhere."""
+    full = [None] * count
+    for i, x in zip(places, values, strict=True):
+        full[i] = x
+    return full
+
+
 def over_inputs(chosen: tuple[Any, ...], argnums: Argnums) -> Any:
     """What belongs to the chosen arguments: alone if one was chosen by an int, else as a tuple."""
     return chosen[0] if isinstance(argnums, int) else chosen

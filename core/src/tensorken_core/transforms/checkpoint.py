@@ -4,37 +4,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any
 
 from tensorken_core.errors import ConcretizationError, EscapedTensorError
-from tensorken_core.language.interpreter import R
-from tensorken_core.language.op import Op, run
 from tensorken_core.levels.trace import closure_converted, scope
 from tensorken_core.tensor.level import (
     ClosureError,
-    Level,
-    current_level,
     inside_a_transform,
     interpreter_below,
-    lifted,
 )
-from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
-from tensorken_core.transforms.arguments import Function, check_function
-from tensorken_core.transforms.user_op import (
-    Arguments,
-    Result,
-    at_level,
-    call,
-    pulled_through,
-    pushed_through,
-    results_and_tangents,
-    user_op,
-)
+from tensorken_core.tensor.tensor import Tensor, as_tensor
+from tensorken_core.transforms.arguments import Function, check_function, partial_of
+from tensorken_core.transforms.grad import pull_through, push_forward, record
+from tensorken_core.transforms.user_op import Arguments, Result, Rules, call, user_op
 
-__all__ = [
-    "checkpoint",
-]
+__all__ = ["checkpoint"]
 
 
 def checkpoint(f: Function) -> Callable[..., Any]:
@@ -110,69 +94,21 @@ def _run_again(name: str, flat: Callable[..., list[Any]], operands: Sequence[Ten
         return _run_again(name, functools.partial(_primals, flat, active), xs), []
 
     def pull(cotangents: Any, _: Any, xs: Any, active: Any) -> Any:
-        with scope():  # or a program that computes this would keep what is inside after all
-            return pulled_through(flat, xs, cotangents, active)
+        with (
+            scope()
+        ):  # or a program that computes this would merge it with the first run, and keep its values
+            return pull_through(flat, xs, cotangents, active)
 
-    op = user_op(
-        name,
-        lambda xs: [at_level(name, xs[0].interpreter, y) for y in flat(*xs)],
-        lambda tangents, _, xs: pushed_through(flat, xs, tangents),
-        pull,
-        primal=primal,
-        both=lambda tangents, xs: results_and_tangents(flat, xs, tangents),
-    )
-    return call(op, operands)
+    def both(tangents: Any, xs: Any) -> Any:
+        return push_forward("jvp", flat, xs, tangents)[:2]
 
-
-# ---- results where they are differentiated -------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Flagged(Generic[R]):
-    """A value of the level below, and whether it has a derivative."""
-
-    value: R
-    active: bool
-
-
-class Primal(Level[Flagged[R]]):
-    """Computes what a derivative's levels compute beside the derivative: custom rules give other results there."""
-
-    transform = "checkpoint"
-    way_out = "return it from the function"
-
-    def lift(self, x: R) -> Flagged[R]:
-        return Flagged(x, False)
-
-    def lower(self, x: Flagged[R]) -> R:
-        return x.value
-
-    def interpret(self, op: Op, operands: Sequence[Flagged[R]], params: tuple[Any, ...]) -> Any:
-        if self.closed:
-            raise self.refuse(op.name)
-        inner, values = self.inner, [x.value for x in operands]
-        flags = tuple([x.active for x in operands])
-        active = op.differentiable and any(flags)
-        if active and op.primal_rule is not None:
-            ys, _ = op.primal_rule(flags, [Tensor(inner, x) for x in values], params)
-            return tuple([Flagged(y.representation, True) for y in ys])
-        count: int | None = None
-        if active and op.higher_order is not None:
-            op, params, count = op.higher_order.record(flags, params)
-        results = run(inner, op, values, params)
-        if op.results == 1:
-            return Flagged(results, active)
-        return tuple([Flagged(y, active) for y in results[:count]])
+    rules = Rules(lambda tangents, _, xs: both(tangents, xs)[1], pull, primal, both)
+    return call(user_op(name, flat, rules), operands)
 
 
 def _primals(flat: Callable[..., list[Any]], active: Sequence[bool], *xs: Tensor) -> list[Tensor]:
-    """The results of a function where these operands have derivatives."""
-    inner = interpreter_below([x.interpreter for x in xs], "checkpoint")
-    level: Primal[Any] = Primal(inner)
-    with current_level(level):
-        flagged = [
-            Tensor(level, Flagged(lifted(x, inner), one), x.shape, x.dtype)
-            for x, one in zip(xs, active, strict=True)
-        ]
-        ys = [result_at(level, y) for y in flat(*flagged)]
-    return [Tensor(inner, y.representation.value, y.shape, y.dtype) for y in ys]
+    """The results of a function where these operands are differentiated: custom rules may give others there."""
+    places = [i for i, one in enumerate(active) if one]
+    of_active = partial_of(flat, xs, places, {})
+    level, ys, *_ = record("checkpoint", of_active, [xs[i] for i in places], None, False)
+    return [Tensor(level.inner, y.representation.primal, y.shape, y.dtype) for y in ys]

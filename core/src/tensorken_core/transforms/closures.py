@@ -1,106 +1,57 @@
-"""Closure conversion of custom rules: what their functions close over, of enclosing transforms, becomes operands.
+"""Closure conversion of custom rules: tensors of enclosing transforms that their functions close over become operands.
 
-A function with a rule of its own runs below the level that it is called at: under `vmap` for one example, under a
-derivative without it, in a program whenever that runs.  So where it is called, it and its rule are traced, and the
-tensors that they close over, of that level or those below, become further operands of the op; the traced programs then
-stand for the functions.  Functions that close over nothing are not replaced.
+A function with a custom rule runs below the level that it is called at: under `vmap` for one example, under a
+derivative without it, in a program whenever that runs.  So the function and its rule are traced at the call.  If they
+close over tensors of enclosing transforms, these become further operands of the op, and the traced programs replace
+the functions.  Functions that close over nothing are not replaced.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 from tensorken_core.errors import ArgumentError, ConcretizationError, EscapedTensorError
-from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.levels.trace import closure_converted
 from tensorken_core.program.program import Program, Variable
-from tensorken_core.tensor.level import ClosureError, Level
+from tensorken_core.tensor.level import ClosureError, Level, interpreter_below
 from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import Static
+from tensorken_core.transforms.user_op import Result
 
 Flat = Callable[..., Sequence[Tensor | None]]
 """A function from tensors to tensors; None is an exact zero."""
 
+RuleOperands = Callable[[dict[str, Program]], Sequence[Any]]
+"""From the programs traced so far to values with the shapes and dtypes of the operands of a part of a rule."""
+
 FUNCTION = "function"
-"""The name of the function itself, beside those of the parts of its rule."""
+"""The name of the function itself, among the names of the parts of its rule."""
 
-KEPT = 64
-"""How many kinds of arguments a function is known to close over nothing for."""
+MAX_CACHED_KEYS = 64
+"""For how many cache keys a function is known to close over nothing."""
 
-
-@dataclass(slots=True)
-class Facts:
-    """What is known of a function of the user's for arguments of one kind, once it has been traced.
-
-    Attributes:
-        structure: of its result.
-        leaves: of its result, None where a tensor stands.
-        outputs: the shapes and dtypes of these tensors.
-    """
-
-    structure: Any
-    leaves: list[Any]
-    outputs: tuple[Variable, ...]
-
-
-class Same:
-    """A static argument of any kind, which is equal to itself alone."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
+Cache = dict[Any, Result]
+"""For each key of calls that close over nothing the structure of the result."""
 
 
 @dataclass(frozen=True, slots=True)
-class CacheKey:
-    """What calls must have in common to close over the same tensors."""
-
-    structure: Any
-    static: tuple[Any, ...]
-    base: Any
-    types: tuple[Any, ...]
-
-    @classmethod
-    def of(cls, structure: Any, static: Sequence[Any], xs: Sequence[Tensor]) -> CacheKey:
-        simple = (bool, int, float, str, bytes, type(None))
-        return cls(
-            structure,
-            tuple([Static(x) if isinstance(x, simple) else Same(x) for x in static]),
-            xs[0].interpreter.base,
-            tuple([(x.shape, x.dtype) for x in xs]),
-        )
-
-    @property
-    def simple(self) -> bool:
-        """Whether it holds no object of the user's, so that it may be kept."""
-        return not any([isinstance(x, Same) for x in self.static])
-
-
-@dataclass(frozen=True, slots=True)
-class Converted:
+class ConvertedFunction:
     """A traced function: its program takes captured tensors first.
 
     Attributes:
         program: the program.
-        own: where its own captured tensors stand among all of the call; it takes these first.
-        takes_all: whether it then takes all captured tensors of the call too, for calls of the function itself in it.
-        given: for each result whether there is a tensor.
+        own: which of the captured tensors of the call the function itself closes over; its first inputs.
+        takes_all: whether all captured tensors of the call come next, since the rule calls the function.
+        given: for each result whether it is a tensor, not None.
     """
 
     program: Program
     own: slice
     takes_all: bool
-    given: tuple[bool, ...]
+    given: Sequence[bool]
 
     def __call__(self, captured: Sequence[Tensor], *xs: Tensor) -> list[Tensor | None]:
         every = captured if self.takes_all else ()
@@ -109,192 +60,201 @@ class Converted:
 
 
 @dataclass(slots=True)
-class Functions:
-    """The functions of one call: a function and its rule.
+class RuleFunctions:
+    """The user's function and the parts of its rule, at one call.
 
     Attributes:
-        name: for messages.
-        direct: the user's functions, by name.
-        converted: the programs in place of those that close over tensors of enclosing transforms.
-        of_function: how many of the captured tensors, the first ones, the function itself closes over.
-        facts: of the function; None if it cannot be traced, as it asks for values.
+        result: of the function.
+        direct: the functions by name, the function itself first.
+        converted: the programs that replace functions.
+        captured_by_function: how many of the captured tensors, the first ones, the function itself closes over.
     """
 
-    name: str
+    result: Result
     direct: dict[str, Flat]
-    converted: dict[str, Converted] = field(default_factory=dict)
-    of_function: int = 0
-    facts: Facts | None = None
+    converted: dict[str, ConvertedFunction] = field(default_factory=dict)
+    captured_by_function: int = 0
 
-    def run(self, which: str, captured: Sequence[Tensor], *xs: Tensor) -> list[Tensor | None]:
-        """The results of a function; those of the rule take what the op's `primal` and its like are given."""
-        converted = self.converted.get(which)
-        return list(self.direct[which](*xs)) if converted is None else converted(captured, *xs)
+    def run(self, part: str, captured: Sequence[Tensor], *xs: Tensor) -> list[Tensor | None]:
+        """The results of the function or of a part of its rule."""
+        converted = self.converted.get(part)
+        return list(self.direct[part](*xs)) if converted is None else converted(captured, *xs)
+
+    def without_captured(self) -> RuleFunctions:
+        """These functions with zeros as results, for a first trace, which only finds the captured tensors."""
+        outputs = self.result.outputs
+        if not self.captured_by_function or outputs is None:
+            return self
+
+        def zeros(*xs: Tensor) -> list[Tensor | None]:
+            base: Any = xs[0].interpreter.base
+            return [Tensor(base, base.full(v.shape, 0, v.dtype), v.shape, v.dtype) for v in outputs]
+
+        return RuleFunctions(self.result, {**self.direct, FUNCTION: zeros})
 
 
 @dataclass(slots=True)
-class _Tracing:
-    """The rule of a function, being traced: it may call the function itself.
+class _RuleTrace:
+    """A rule that is being traced; it may call the function itself.
 
     Attributes:
-        owner: what the user calls.
-        kind: of the arguments.
-        functions: of the call that is traced.
-        captured: in place of all captured tensors of that call, in the second pass; None in the first.
-        called: whether the rule calls the function.
+        owner: the custom_jvp or custom_vjp.
+        key: of the call.
+        functions: of the call.
+        captured: all captured tensors of the call, in the second trace; None in the first.
+        recursive: whether the rule calls the function.
     """
 
-    owner: Any
-    kind: CacheKey
-    functions: Functions
+    owner: object
+    key: Any
+    functions: RuleFunctions
     captured: list[Tensor] | None = None
-    called: bool = False
+    recursive: bool = False
 
 
-_tracings: ContextVar[tuple[_Tracing, ...]] = ContextVar("tensorken_tracings_of_rules", default=())
-
-Part = tuple[str, Flat, Callable[[dict[str, Program]], Sequence[Any]]]
-"""A part of a rule: its name, the function, and from the programs of the parts before to the likes of its operands."""
+_rule_traces: ContextVar[tuple[_RuleTrace, ...]] = ContextVar("tensorken_rule_traces", default=())
 
 
-def within_own_rule(owner: Any, kind: CacheKey) -> tuple[Functions, list[Tensor]] | None:
-    """For a call of a function in its own rule while that is traced: the functions, and what they close over."""
-    for tracing in reversed(_tracings.get()):
-        if tracing.owner is owner and tracing.kind == kind:
-            tracing.called = True
-            if tracing.captured is None:
-                return _in_first_pass(tracing.functions), []
-            return tracing.functions, tracing.captured
-    return None
-
-
-def _in_first_pass(functions: Functions) -> Functions:
-    """The functions, without what they close over: this pass only finds out what the rule does."""
-    if not functions.of_function or functions.facts is None:
-        return functions
-    outputs = functions.facts.outputs
-
-    def zeros(*xs: Tensor) -> list[Tensor | None]:
-        base: Any = xs[0].interpreter.base
-        return [Tensor(base, base.full(v.shape, 0, v.dtype), v.shape, v.dtype) for v in outputs]
-
-    direct = {**functions.direct, FUNCTION: zeros}
-    return Functions(functions.name, direct, facts=functions.facts)
-
-
-def close(
-    owner: Any,
-    kind: CacheKey,
-    level: Interpreter[Any],
-    functions: Functions,
-    like: Sequence[Tensor],
-    facts: Callable[[tuple[Variable, ...]], Facts],
-    parts: Sequence[Part],
+def close_over(
+    functions: RuleFunctions,
+    xs: Sequence[Tensor],
+    operands: Mapping[str, RuleOperands],
     *,
-    convert: bool,
-) -> list[Tensor]:
-    """Find out what a function and the parts of its rule close over, and convert them if that is something.
+    owner: object,
+    static: Sequence[Any],
+    structure: Any,
+    cache: Cache | None,
+) -> tuple[RuleFunctions, list[Tensor]]:
+    """The functions of a call, converted if they close over tensors of enclosing transforms; and these tensors.
 
     Args:
-        owner: what the user calls.
-        kind: of the arguments.
-        level: where the function is called.
-        functions: of the call; it gets the converted ones, and the facts.
-        like: the operands of the function.
-        facts: from the outputs of the traced function to what is known of it.
-        parts: of the rule.
-        convert: whether they are converted in any case.
-
-    Returns:
-        What they all close over.
+        functions: of the call.
+        xs: the tensors among the arguments.
+        operands: of each part of the rule, in the order in which they are traced.
+        owner: the custom_jvp or custom_vjp.
+        static: the arguments that are not tensors.
+        structure: of the arguments.
+        cache: the calls that close over nothing; None if the functions may close over other tensors at each call, so
+            that they are always converted.
     """
-    assert isinstance(level, Level)
-    name = functions.name
+    level = interpreter_below([x.interpreter for x in xs], functions.result.name)
+    if not isinstance(level, Level):  # no enclosing transform
+        return functions, []
+    plain = [isinstance(x, bool | int | float | str | bytes | None) for x in static]
+    # objects by their identity: these keys are compared while the call runs, and not kept
+    values = tuple([Static(x) if simple else id(x) for x, simple in zip(static, plain, strict=True)])
+    key = structure, values, level.base, tuple([(x.shape, x.dtype) for x in xs])
+    known = cache.get(key) if cache is not None and all(plain) else None
+    if known is not None:
+        functions.result.copy_from(known)
+        return functions, []
+    for trace in reversed(_rule_traces.get()):
+        if trace.owner is owner and trace.key == key:
+            trace.recursive = True
+            functions.result.copy_from(trace.functions.result)
+            if trace.captured is None:
+                return trace.functions.without_captured(), []
+            return trace.functions, trace.captured
+    captured = _convert(_RuleTrace(owner, key, functions), level, xs, operands, always=cache is None)
+    if cache is not None and functions.result.outputs is not None and not captured and all(plain):
+        if len(cache) >= MAX_CACHED_KEYS:
+            cache.clear()
+        cache[key] = Result(functions.result.name).copy_from(functions.result)
+    return functions, captured
+
+
+def _convert(
+    trace: _RuleTrace,
+    level: Level[Any],
+    xs: Sequence[Tensor],
+    operands: Mapping[str, RuleOperands],
+    *,
+    always: bool,
+) -> list[Tensor]:
+    """Trace the function and its rule, convert them if they close over tensors or `always`; the captured tensors."""
+    functions = trace.functions
+    name, converted = functions.result.name, functions.converted
     programs: dict[str, Program] = {}
     captured: list[Tensor] = []
     try:
-        program, captured = closure_converted(functions.direct[FUNCTION], like, level, name)
-    except ConcretizationError:  # it asks for values, so it must run where these are
+        program, captured = closure_converted(functions.direct[FUNCTION], xs, level, name)
+    except ConcretizationError:  # the function reads values, so it must run where they exist
         pass
     else:
         programs[FUNCTION] = program
-        functions.facts = facts(program.outputs)
-        functions.of_function = len(captured)
-        if captured or convert:
-            functions.converted[FUNCTION] = _converted(program, slice(0, len(captured)))
-    tracing = _Tracing(owner, kind, functions)
-    token = _tracings.set((*_tracings.get(), tracing))
+        functions.result.outputs = program.outputs
+        functions.captured_by_function = len(captured)
+        if captured or always:
+            given = [True] * len(program.outputs)
+            converted[FUNCTION] = ConvertedFunction(program, slice(0, len(captured)), False, given)
+    of_function = captured
+    token = _rule_traces.set((*_rule_traces.get(), trace))
     try:
-        first = _traced_parts(level, name, parts, programs, [])
-        for _, own, _ in first.values():
-            captured = [*captured, *own]
-        if captured and tracing.called:
-            for part in first:
-                programs.pop(part)
-            slots = [Variable(x.shape, x.dtype) for x in captured]
-            second = _traced_parts(level, name, parts, programs, slots, tracing)
-            if [(part, len(own)) for part, (_, own, _) in second.items()] != [
-                (part, len(own)) for part, (_, own, _) in first.items()
+        parts = _trace_parts(trace, level, operands, programs, None)
+        captured = [*of_function, *[x for _, own, _ in parts.values() for x in own]]
+        if captured and trace.recursive:
+            again = _trace_parts(
+                trace, level, operands, programs, [Variable(x.shape, x.dtype) for x in captured]
+            )
+            if [(name, len(own)) for name, (_, own, _) in parts.items()] != [
+                (name, len(own)) for name, (_, own, _) in again.items()
             ]:
                 raise ArgumentError(
                     f"{name}: its rule closes over other tensors each time that it is called; pass them as arguments"
                 )
-            captured = captured[: functions.of_function]
-            for _, own, _ in second.values():
-                captured = [*captured, *own]
-            first = second
+            parts = again
+            captured = [*of_function, *[x for _, own, _ in parts.values() for x in own]]
     finally:
-        _tracings.reset(token)
-    if captured or convert:
-        place = functions.of_function
-        for part, (program, own, given) in first.items():
-            stop = place + len(own)
-            takes_all = bool(captured) and tracing.called
-            functions.converted[part] = Converted(program, slice(place, stop), takes_all, given)
-            place = stop
-        for part in functions.converted:
+        _rule_traces.reset(token)
+    if captured or always:
+        start = functions.captured_by_function
+        for part, (program, own, given) in parts.items():
+            stop = start + len(own)
+            takes_all = bool(captured) and trace.recursive
+            converted[part] = ConvertedFunction(program, slice(start, stop), takes_all, given)
+            start = stop
+        for part in converted:
             functions.direct.pop(part)
     return captured
 
 
-def _converted(program: Program, own: slice) -> Converted:
-    return Converted(program, own, False, (True,) * len(program.outputs))
-
-
-def _traced_parts(
-    level: Interpreter[Any],
-    name: str,
-    parts: Sequence[Part],
+def _trace_parts(
+    trace: _RuleTrace,
+    level: Level[Any],
+    operands: Mapping[str, RuleOperands],
     programs: dict[str, Program],
-    slots: list[Variable],
-    tracing: _Tracing | None = None,
-) -> dict[str, tuple[Program, list[Tensor], tuple[bool, ...]]]:
-    """The programs of the parts of a rule that can be traced, what each closes over, and which results are given.
+    captured: list[Variable] | None,
+) -> dict[str, tuple[Program, list[Tensor], list[bool]]]:
+    """For each part of a rule that can be traced its program, what it closes over, and which results are given.
 
     Args:
-        slots: in place of the captured tensors of the call, the first operands of each part.
-        tracing: gets the tensors of the slots.
+        trace: gets the captured tensors in the second trace.
+        level: where the function is called.
+        operands: of each part.
+        programs: of the function; gets those of the parts.
+        captured: the shapes and dtypes of the captured tensors of the call, in the second trace.
     """
     found = {}
-    for part, function, like in parts:
+    first = captured or []
+    for part, like in operands.items():
         given: list[bool] = []
 
-        def flat(*xs: Tensor, function: Flat = function, given: list[bool] = given) -> list[Tensor]:
-            if tracing is not None:
-                tracing.captured = list(xs[: len(slots)])
-            ys = function(*xs[len(slots) :])
+        def flat(*xs: Tensor, part: str = part, given: list[bool] = given) -> list[Tensor]:
+            trace.captured = None if captured is None else list(xs[: len(first)])
+            ys = trace.functions.direct[part](*xs[len(first) :])
             given[:] = [y is not None for y in ys]
             return [y for y in ys if y is not None]
 
         try:
-            program, own = closure_converted(flat, [*slots, *like(programs)], level, name)
-        except (ClosureError, EscapedTensorError):  # what encloses this call must be traced itself
+            program, own = closure_converted(
+                flat, [*first, *like(programs)], level, trace.functions.result.name
+            )
+        except (ClosureError, EscapedTensorError):  # the transform around this call must be traced itself
             raise
         except Exception:  # noqa: BLE001, a rule that fails is run again where it is needed, and fails there
             break
         finally:
-            if tracing is not None:
-                tracing.captured = None
+            trace.captured = None
         programs[part] = program
-        found[part] = (program, own, tuple(given))
+        found[part] = (program, own, given)
     return found

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from tensorken_core import tree
@@ -14,24 +16,12 @@ from tensorken_core.program.program import Program
 from tensorken_core.tensor.dispatch import apply
 from tensorken_core.tensor.level import inside_a_transform, meet
 from tensorken_core.tensor.tensor import Tensor, as_tensor
-from tensorken_core.transforms.arguments import Argnums, check_function, matching
-from tensorken_core.transforms.closures import FUNCTION, CacheKey, Facts, Functions, Part
-from tensorken_core.transforms.ruled_ops import (
-    Rules,
-    by_position,
-    closed_over,
-    name_of,
-    static_places,
-    with_static,
-    without_static,
-)
-from tensorken_core.transforms.user_op import STATIC, Result, at_level, call, transposed, zeros_for_none
+from tensorken_core.transforms.arguments import Argnums, at_places, check_function, matching, places_of
+from tensorken_core.transforms.closures import FUNCTION, Cache, RuleFunctions, RuleOperands, close_over
+from tensorken_core.transforms.grad import pull_through
+from tensorken_core.transforms.user_op import STATIC, Arguments, Result, Rules, at_level, call, user_op
 
-__all__ = [
-    "custom_jvp",
-    "custom_vjp",
-    "elementwise",
-]
+__all__ = ["custom_jvp", "custom_vjp", "elementwise"]
 
 RULE, FORWARD, BACKWARD = "rule", "forward", "backward"
 """What the parts of rules are called."""
@@ -56,7 +46,7 @@ def elementwise(
     >>> tk.grad(softplus)(0.0).item(), tk.grad(tk.grad(softplus))(0.0).item()
     (0.5, 0.25)
     """
-    name = name_of(f)
+    name = str(getattr(f, "__name__", type(f).__name__)).strip("<>")
 
     def body(x: Tensor) -> Tensor:
         y = at_level(name, x.interpreter, f(x))
@@ -78,7 +68,120 @@ def elementwise(
     return call
 
 
-class custom_jvp:
+class _CustomRule:
+    """A function with a derivative rule; each call runs an op of its own, whose body is the function."""
+
+    def __init__(self, f: Callable[..., Any], nondiff_argnums: Argnums = ()) -> None:
+        # first, as f may be one of these itself
+        functools.update_wrapper(self, check_function(type(self).__name__, f))
+        self._function = f
+        self._name = str(getattr(f, "__name__", type(f).__name__)).strip("<>")
+        self._argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        self._cache: Cache | None = None if inside_a_transform() else {}
+        self._given: tuple[Callable[..., Any], ...] = ()
+        self._symbolic_zeros = False
+
+    def _set_rule(self, where: str, *functions: Callable[..., Any]) -> None:
+        self._given = tuple([check_function(where, f) for f in functions])
+        if self._cache:
+            self._cache.clear()
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        name = self._name
+        positional = self._by_position(arguments, keywords)
+        places = places_of(name, self._argnums, len(positional)) if self._argnums else ()
+        static = [positional[i] for i in places]
+        given, tensors = Arguments.of(name, tuple([x for i, x in enumerate(positional) if i not in places]))
+        if not tensors:
+            return self._function(*positional)
+        result, count = Result(name), len(tensors)
+
+        def function(*xs: Tensor) -> list[Tensor]:
+            value = self._function(*self._with_static(static, given.filled(xs)))
+            return result.taken_apart(value, xs[0].interpreter)
+
+        functions = RuleFunctions(result, {FUNCTION: function})
+        operands, rules_of = self._rule(functions, static, given, tensors)
+        others = [leaf for i, leaf in enumerate(given.leaves) if i not in given.places]
+        functions, captured = close_over(
+            functions,
+            tensors,
+            operands,
+            owner=self,
+            static=[*static, *others],
+            structure=(given.structure, tuple(given.places)),
+            cache=self._cache,
+        )
+        op = self._op(functions, rules_of(functions), count)
+        return result.put_together(call(op, [*tensors, *captured]))
+
+    def _rule(
+        self, functions: RuleFunctions, static: list[Any], given: Arguments, tensors: list[Tensor]
+    ) -> tuple[dict[str, RuleOperands], Callable[[RuleFunctions], Rules]]:
+        """Add the parts of the rule to the functions of a call.
+
+        Returns:
+            The operands of each part, and a function from the functions, converted or not, to the rules of the op.
+        """
+        raise NotImplementedError
+
+    def _op(self, functions: RuleFunctions, rules: Rules, count: int) -> Op:
+        """The op of a call: its first operands are the arguments, the others the captured tensors."""
+        outputs, own = functions.result.outputs, functions.captured_by_function
+        differentiable = outputs is None or any([v.dtype.kind == "float" for v in outputs])
+
+        def applies(active: Sequence[bool]) -> bool:
+            argument = any(active[:count])
+            if differentiable and any(active[count:] if argument else active[count : count + own]):
+                raise GradientError(
+                    f"{self._name}: the function or its rule closes over a tensor that is differentiated here, and "
+                    f"a custom rule knows the derivatives of arguments alone; pass the tensor as an argument, or close "
+                    f"over tk.stop_gradient of it"
+                )
+            return differentiable and argument
+
+        return user_op(
+            self._name,
+            lambda *xs: functions.run(FUNCTION, xs[count:], *xs[:count]),
+            rules,
+            applies,
+            transposes_through_body=isinstance(self, custom_jvp),
+            reaching=count + own,
+        )
+
+    def _by_position(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments of a call by position, defaults filled in."""
+        try:
+            signature = inspect.signature(self._function)
+        except ValueError:  # some functions written in C
+            return arguments
+        bound = signature.bind(*arguments, **keywords)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise ArgumentError(
+                f"{self._name}: a custom rule knows arguments by position, so {', '.join(bound.kwargs)} cannot be "
+                f"keyword-only; make them positional"
+            )
+        return bound.args
+
+    def _with_static(self, static: Sequence[Any], rest: Sequence[Any]) -> list[Any]:
+        """All arguments in order, from those of nondiff_argnums and the others."""
+        full, count = list(rest), len(static) + len(rest)
+        for place, x in sorted(
+            zip([i % count for i in self._argnums], static, strict=True), key=itemgetter(0)
+        ):
+            full.insert(place, x)
+        return full
+
+    def _check_pair(self, value: Any, what: str, names: str) -> tuple[Any, Any]:
+        if not isinstance(value, tuple) or len(value) != 2:
+            raise ArgumentError(
+                f"{self._name}: {what} of a {type(self).__name__} returns {names}, got {type(value).__name__}"
+            )
+        return value
+
+
+class custom_jvp(_CustomRule):
     """A function whose pushforward is given by hand: a decorator, with `defjvp` or `defjvps` for the rule.
 
     Reverse mode transposes the rule, which is linear in the tangents, so one rule serves all modes, and vmap; higher
@@ -108,16 +211,6 @@ class custom_jvp:
     (1.0, 2.0)
     """
 
-    def __init__(self, f: Callable[..., Any], nondiff_argnums: Argnums = ()) -> None:
-        functools.update_wrapper(
-            self, check_function("custom_jvp", f)
-        )  # first, as f may be one of these itself
-        self._function = f
-        self._static = static_places(nondiff_argnums)
-        self._rule: Callable[..., Any] | None = None
-        self._symbolic_zeros = False
-        self._known: dict[CacheKey, Facts] | None = None if inside_a_transform() else {}
-
     def defjvp(self, rule: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Set the rule `(primals, tangents) -> (result, tangent of the result)`, with tuples of all arguments.
 
@@ -141,10 +234,8 @@ class custom_jvp:
         >>> tk.grad(scaled)(2.0, 3.0).item()
         3.0
         """
-        self._rule = check_function("custom_jvp.defjvp", rule)
+        self._set_rule("custom_jvp.defjvp", rule)
         self._symbolic_zeros = symbolic_zeros
-        if self._known:
-            self._known.clear()
         return rule
 
     def defjvps(self, *rules: Callable[..., Any] | None) -> None:
@@ -155,10 +246,10 @@ class custom_jvp:
 
         def rule(*given: Any) -> tuple[Any, Any]:
             *static, primals, tangents = given
-            y = self(*with_static(self._static, static, primals))
+            y = self(*self._with_static(static, primals))
             if len(rules) != len(primals):
                 raise ArgumentError(
-                    f"{name_of(self._function)}: custom_jvp has {len(rules)} rules by defjvps for {len(primals)} "
+                    f"{self._name}: custom_jvp has {len(rules)} rules by defjvps for {len(primals)} "
                     f"arguments; give it one for each, None for zero"
                 )
             total: Any = None
@@ -172,80 +263,66 @@ class custom_jvp:
 
         self.defjvp(rule)
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        name = name_of(self._function)
-        positional = by_position(self._function, arguments, keywords)
-        static, given, tensors = without_static(name, self._static, positional)
-        if not tensors:
-            return self._function(*positional)
-        result, count = Result(name), len(tensors)
-
-        def function(*xs: Tensor) -> list[Tensor]:
-            value = self._function(*with_static(self._static, static, given.filled(xs)))
-            return result.taken_apart(value, xs[0].interpreter)
+    def _rule(
+        self, functions: RuleFunctions, static: list[Any], given: Arguments, tensors: list[Tensor]
+    ) -> tuple[dict[str, RuleOperands], Callable[[RuleFunctions], Rules]]:
+        name, result, count = self._name, functions.result, len(tensors)
+        function = functions.direct[FUNCTION]
 
         def rule(xs: Sequence[Tensor], tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
             """The results and their tangents."""
-            if self._rule is None:
+            if not self._given:
                 raise GradientError(f"{name}: custom_jvp has no rule; give it one by {name}.defjvp(rule)")
             pushes = tangents if self._symbolic_zeros else zeros_for_none(tangents, xs)
-            pair = self._rule(*static, given.filled(xs), given.filled(pushes, rest=False))
-            if not isinstance(pair, tuple) or len(pair) != 2:
-                raise ArgumentError(
-                    f"{name}: the rule of a custom_jvp returns (result, tangent), got {type(pair).__name__}"
-                )
-            like = function(*xs) if functions.facts is None else functions.facts.outputs
+            pair = self._given[0](*static, given.filled(xs), given.filled(pushes, rest=False))
+            value, tangent = self._check_pair(pair, "the rule", "(result, tangent)")
+            like = function(*xs) if result.outputs is None else result.outputs
             level = meet([x.interpreter for x in (*xs, *tangents) if x is not None], name)
-            ys = result.alike("the result of the rule", pair[0], like, level)
-            return [*ys, *result.matching("the tangent of the result", pair[1], ys, self._symbolic_zeros)]
-
-        def both(tangents: Sequence[Tensor | None], operands: Sequence[Tensor]) -> Any:
-            xs, captured = operands[:count], operands[count:]
-            if RULE in functions.converted and (captured or not self._symbolic_zeros):
-                found = functions.run(RULE, captured, *xs, *_floats(zeros_for_none(tangents[:count], xs)))
-            else:
-                found = rule(xs, tangents[:count])
-            return found[: result.count], found[result.count :]
+            ys = result.alike("the result of the rule", value, like, level)
+            return [*ys, *result.matching("the tangent of the result", tangent, ys, self._symbolic_zeros)]
 
         def traced_rule(*values: Tensor) -> list[Tensor | None]:
             xs, rest = values[:count], iter(values[count:])
             return rule(xs, [next(rest) if x.dtype.kind == "float" else x.zeros_like() for x in xs])
 
-        functions = Functions(name, {FUNCTION: function, RULE: traced_rule})
-        parts: list[Part] = [(RULE, traced_rule, lambda programs: [*tensors, *_floats(tensors)])]
-        functions, captured = closed_over(self._known, self, functions, given, static, tensors, result, parts)
+        functions.direct[RULE] = traced_rule
 
-        def primal(active: Sequence[bool], operands: list[Tensor]) -> Any:
-            zeros = [x.zeros_like() if one else None for x, one in zip(operands, active, strict=True)]
-            return both(zeros, operands)[0], []
+        def rules_of(functions: RuleFunctions) -> Rules:
+            def both(tangents: Sequence[Tensor | None], operands: Sequence[Tensor]) -> Any:
+                xs, captured = operands[:count], operands[count:]
+                if RULE in functions.converted and (captured or not self._symbolic_zeros):
+                    found = functions.run(RULE, captured, *xs, *_floats(zeros_for_none(tangents[:count], xs)))
+                else:
+                    found = rule(xs, tangents[:count])
+                return found[: result.count], found[result.count :]
 
-        def pull(
-            cotangents: list[Tensor | None],
-            ys: list[Tensor],
-            operands: list[Tensor],
-            active: Sequence[bool],
-        ) -> list[Tensor | None]:
-            places = [i for i in range(count) if active[i]]
+            def primal(active: Sequence[bool], operands: list[Tensor]) -> Any:
+                zeros = [x.zeros_like() if one else None for x, one in zip(operands, active, strict=True)]
+                return both(zeros, operands)[0], []
 
-            def linear(*tangents: Tensor) -> list[Tensor | None]:
-                full: list[Tensor | None] = [None] * len(operands)
-                for i, t in zip(places, tangents, strict=True):
-                    full[i] = t
-                pushed: list[Tensor | None] = both(full, operands)[1]
-                return pushed
+            def pull(
+                cotangents: Sequence[Tensor | None],
+                ys: list[Tensor],
+                operands: list[Tensor],
+                active: Sequence[bool],
+            ) -> list[Tensor | None]:
+                places = [i for i in range(count) if active[i]]
 
-            found: list[Tensor | None] = [None] * len(operands)
-            pulled = transposed(linear, [operands[i] for i in places], cotangents)
-            for i, t in zip(places, pulled, strict=True):
-                found[i] = t
-            return found
+                def linear(*tangents: Tensor) -> list[Tensor | None]:
+                    pushed: list[Tensor | None] = both(at_places(tangents, places, len(operands)), operands)[
+                        1
+                    ]
+                    return pushed
 
-        rules = Rules(lambda tangents, ys, operands: both(tangents, operands)[1], pull, primal, both)
-        op = rules.op(functions, count, transposes_through_body=True)
-        return result.put_together(call(op, [*tensors, *captured]))
+                pulled = transpose(linear, [operands[i] for i in places], cotangents)
+                return at_places(pulled, places, len(operands))
+
+            return Rules(lambda tangents, ys, operands: both(tangents, operands)[1], pull, primal, both)
+
+        return {RULE: lambda programs: [*tensors, *_floats(tensors)]}, rules_of
 
 
-class custom_vjp:
+class custom_vjp(_CustomRule):
     """A function whose pullback is given by hand: a decorator, with `defvjp` for the two halves of the rule.
 
     Forward mode transposes the pullback, which is linear in the cotangent, so one rule serves all modes, and vmap;
@@ -278,16 +355,6 @@ class custom_vjp:
     1.0
     """
 
-    def __init__(self, f: Callable[..., Any], nondiff_argnums: Argnums = ()) -> None:
-        functools.update_wrapper(
-            self, check_function("custom_vjp", f)
-        )  # first, as f may be one of these itself
-        self._function = f
-        self._static = static_places(nondiff_argnums)
-        self._forward: Callable[..., Any] | None = None
-        self._backward: Callable[..., Any] | None = None
-        self._known: dict[CacheKey, Facts] | None = None if inside_a_transform() else {}
-
     def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
         """Set the rule.
 
@@ -295,90 +362,84 @@ class custom_vjp:
             forward: takes f's arguments, and returns (result, residuals): a pytree of whatever `backward` will need.
             backward: `(residuals, cotangent of the result)` to a tuple of one cotangent an argument; None is zero.
         """
-        self._forward = check_function("custom_vjp.defvjp", forward)
-        self._backward = check_function("custom_vjp.defvjp", backward)
-        if self._known:
-            self._known.clear()
+        self._set_rule("custom_vjp.defvjp", forward, backward)
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        name = name_of(self._function)
-        positional = by_position(self._function, arguments, keywords)
-        static, given, tensors = without_static(name, self._static, positional)
-        if not tensors:
-            return self._function(*positional)
-        result, residuals, count = Result(name), Result(name, static=(*STATIC, float)), len(tensors)
-
-        def full(xs: Sequence[Tensor]) -> list[Any]:
-            return with_static(self._static, static, given.filled(xs))
-
-        def function(*xs: Tensor) -> list[Tensor]:
-            return result.taken_apart(self._function(*full(xs)), xs[0].interpreter)
+    def _rule(
+        self, functions: RuleFunctions, static: list[Any], given: Arguments, tensors: list[Tensor]
+    ) -> tuple[dict[str, RuleOperands], Callable[[RuleFunctions], Rules]]:
+        name, result, count = self._name, functions.result, len(tensors)
+        residuals, function = Result(name, static=(*STATIC, float)), functions.direct[FUNCTION]
 
         def forward(*xs: Tensor) -> list[Tensor]:
             """The results and the residuals."""
-            if self._forward is None:
+            if not self._given:
                 raise GradientError(
                     f"{name}: custom_vjp has no rule; give it one by {name}.defvjp(forward, backward)"
                 )
-            pair = self._forward(*full(xs))
-            if not isinstance(pair, tuple) or len(pair) != 2:
-                raise ArgumentError(
-                    f"{name}: the forward half of a custom_vjp returns (result, residuals), got {type(pair).__name__}"
-                )
-            like = function(*xs) if functions.facts is None else functions.facts.outputs
-            level = xs[0].interpreter
-            ys = result.alike("the result of the forward half", pair[0], like, level)
-            return [*ys, *residuals.taken_apart(pair[1], level)]
+            pair = self._given[0](*self._with_static(static, given.filled(xs)))
+            value, kept = self._check_pair(pair, "the forward half", "(result, residuals)")
+            like = function(*xs) if result.outputs is None else result.outputs
+            ys = result.alike("the result of the forward half", value, like, xs[0].interpreter)
+            return [*ys, *residuals.taken_apart(kept, xs[0].interpreter)]
 
         def backward(*values: Tensor) -> list[Tensor | None]:
             """The cotangents of the operands, from these, the residuals, and the cotangents of the results."""
-            assert self._backward is not None
-            xs, kept = values[:count], values[count : len(values) - result.count]
-            t = result.put_together(values[len(values) - result.count :])
-            return given.cotangents(name, self._backward(*static, residuals.put_together(kept), t), xs)
+            split = len(values) - result.count
+            t = result.put_together(values[split:])
+            pulled = self._given[1](*static, residuals.put_together(values[count:split]), t)
+            return given.cotangents(name, pulled, values[:count])
 
-        def like_backward(programs: dict[str, Program]) -> Sequence[Any]:
+        def operands_of_backward(programs: dict[str, Program]) -> Sequence[Any]:
             ys = programs[FORWARD].outputs
             return [*tensors, *ys[result.count :], *ys[: result.count]]
 
-        functions = Functions(name, {FUNCTION: function, FORWARD: forward, BACKWARD: backward})
-        parts: list[Part] = [
-            (FORWARD, forward, lambda programs: tensors),
-            (BACKWARD, backward, like_backward),
-        ]
-        functions, captured = closed_over(self._known, self, functions, given, static, tensors, result, parts)
+        functions.direct.update({FORWARD: forward, BACKWARD: backward})
 
-        def primal(active: Sequence[bool], operands: list[Tensor]) -> Any:
-            found = functions.run(FORWARD, operands[count:], *operands[:count])
-            return found[: result.count], found[result.count :]
+        def rules_of(functions: RuleFunctions) -> Rules:
+            def primal(active: Sequence[bool], operands: list[Tensor]) -> Any:
+                found = functions.run(FORWARD, operands[count:], *operands[:count])
+                return found[: result.count], found[result.count :]
 
-        def pull(
-            cotangents: list[Tensor | None],
-            ys: list[Tensor],
-            operands: list[Tensor],
-            active: Sequence[bool],
-        ) -> list[Tensor | None]:
-            xs, captured = operands[:count], operands[count:]
-            ts = zeros_for_none(cotangents[: result.count], ys[: result.count])
-            pulled = functions.run(BACKWARD, captured, *xs, *ys[result.count :], *ts)
-            return [*pulled, *[None] * len(captured)]
+            def pull(
+                cotangents: Sequence[Tensor | None],
+                ys: list[Tensor],
+                operands: list[Tensor],
+                active: Sequence[bool],
+            ) -> list[Tensor | None]:
+                xs, captured = operands[:count], operands[count:]
+                ts = zeros_for_none(cotangents[: result.count], ys[: result.count])
+                pulled = functions.run(BACKWARD, captured, *xs, *ys[result.count :], *ts)
+                return [*pulled, *[None] * len(captured)]
 
-        def push(
-            tangents: list[Tensor | None], ys: list[Tensor], operands: list[Tensor]
-        ) -> list[Tensor | None]:
-            active = [t is not None for t in tangents]
+            def push(
+                tangents: Sequence[Tensor | None], ys: list[Tensor], operands: list[Tensor]
+            ) -> list[Tensor | None]:
+                active = [t is not None for t in tangents]
+                return transpose(
+                    lambda *cotangents: pull(cotangents, ys, operands, active), ys[: result.count], tangents
+                )
 
-            def linear(*cotangents: Tensor) -> list[Tensor | None]:
-                return pull(list(cotangents), ys, operands, active)
+            def both(tangents: Sequence[Tensor | None], operands: list[Tensor]) -> Any:
+                ys, kept = primal([t is not None for t in tangents], operands)
+                return ys, push(tangents, [*ys, *kept], operands)
 
-            return transposed(linear, ys[: result.count], tangents)
+            return Rules(push, pull, primal, both)
 
-        def both(tangents: list[Tensor | None], operands: list[Tensor]) -> Any:
-            ys, kept = primal([t is not None for t in tangents], operands)
-            return ys, push(tangents, [*ys, *kept], operands)
+        return {FORWARD: lambda programs: tensors, BACKWARD: operands_of_backward}, rules_of
 
-        op = Rules(push, pull, primal, both).op(functions, count)
-        return result.put_together(call(op, [*tensors, *captured]))
+
+def transpose(
+    linear: Callable[..., Sequence[Tensor | None]],
+    operands: Sequence[Tensor],
+    cotangents: Sequence[Tensor | None],
+) -> list[Tensor | None]:
+    """The transpose of a linear function of tensors like the operands, applied to cotangents of its results."""
+    return pull_through(linear, [x.zeros_like() for x in operands], cotangents, linear=True)
+
+
+def zeros_for_none(given: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor]:
+    """Tangents or cotangents with tensors of zeros for None."""
+    return [x.zeros_like() if t is None else t for t, x in zip(given, like, strict=True)]
 
 
 def _floats(xs: Sequence[Tensor]) -> list[Tensor]:

@@ -12,11 +12,12 @@ from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.levels.forward import Dual, Forward
 from tensorken_core.levels.reverse import Reverse
-from tensorken_core.tensor.level import current_level, interpreter_below, lifted
+from tensorken_core.tensor.level import Level, current_level, interpreter_below, lifted
 from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
 from tensorken_core.transforms.arguments import (
     Argnums,
     Function,
+    at_places,
     check_function,
     check_sequences,
     directions_of,
@@ -28,14 +29,7 @@ from tensorken_core.transforms.arguments import (
     variable,
 )
 
-__all__ = [
-    "derivative",
-    "elementwise_grad",
-    "grad",
-    "jvp",
-    "value_and_grad",
-    "vjp",
-]
+__all__ = ["derivative", "elementwise_grad", "grad", "jvp", "value_and_grad", "vjp"]
 
 # ---- the two modes -----------------------------------------------------------------------------------------
 
@@ -69,27 +63,12 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
     arguments, structure = tree.flatten(tuple(primals))
     values = primals_of("jvp", arguments, structure)
     directions = directions_of("jvp", "tangents", structure, values, tuple(tangents))
-    given = [*values, *[t for t in directions if t is not None]]
-    inner = interpreter_below([x.interpreter for x in given] or [as_tensor(0.0).interpreter], "jvp")
-    level: Forward[Any] = Forward(inner)
-    with current_level(level):
-        duals = [
-            x if t is None else Tensor(level, Dual(lifted(x, inner), lifted(t, inner)), x.shape, x.dtype)
-            for x, t in zip(values, directions, strict=True)
-        ]
-        result, aux = _split("jvp", f(*tree.unflatten(structure, duals)), has_aux)
-        outputs, out_structure = tree.flatten(result)
-        outputs = [result_at(level, y) for y in outputs]
-    primals_out = _primals_of(outputs, inner)
-    tangents_out = [
-        p.zeros_like()
-        if y.representation.tangent is None
-        else Tensor(inner, y.representation.tangent, y.shape, y.dtype)
-        for p, y in zip(primals_out, outputs, strict=True)
-    ]
-    _settle(inner, primals_out, tangents_out)
-    pair = tree.unflatten(out_structure, primals_out), tree.unflatten(out_structure, tangents_out)
-    return (*pair, dropped(aux, level)) if has_aux else pair
+    ys, pushed, out_structure, aux = push_forward("jvp", f, values, directions, structure, has_aux)
+    tangents_out = [y.zeros_like() if t is None else t for y, t in zip(ys, pushed, strict=True)]
+    if ys:
+        _settle(ys[0].interpreter, ys, tangents_out)
+    pair = tree.unflatten(out_structure, ys), tree.unflatten(out_structure, tangents_out)
+    return (*pair, aux) if has_aux else pair
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
@@ -119,13 +98,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     values = primals_of("vjp", leaves, structure)
     places = floats_among(values)
     chosen = [values[i] for i in places]
-
-    def of_floats(*floats: Tensor) -> Any:
-        full: list[Any] = list(values)
-        for i, x in zip(places, floats, strict=True):
-            full[i] = x
-        return f(*tree.unflatten(structure, full))
-
+    of_floats = partial_of(lambda *xs: f(*tree.unflatten(structure, xs)), values, places, {})
     level, outputs, out_structure, aux = record("vjp", of_floats, chosen, None, has_aux)
     inner = level.inner
     results = _primals_of(outputs, inner)
@@ -134,13 +107,9 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         """The cotangents of the primals."""
         given = directions_of("vjp", "cotangent", out_structure, results, cotangent)
         seeds = [y.zeros_like() if t is None else t for y, t in zip(results, given, strict=True)]
-        found = pull(level, outputs, seeds, consume=False)
-        pulled = _cotangents_of(chosen, found, inner)
+        pulled = _cotangents_of(chosen, pull(level, outputs, seeds, consume=False), inner)
         _settle(inner, pulled)
-        full: list[Tensor | None] = [None] * len(values)
-        for i, t in zip(places, pulled, strict=True):
-            full[i] = t
-        return tree.unflatten(structure, full)  # type: ignore[no-any-return]
+        return tree.unflatten(structure, at_places(pulled, places, len(values)))  # type: ignore[no-any-return]
 
     result = tree.unflatten(out_structure, results)
     return (result, pull_back, dropped(aux, level)) if has_aux else (result, pull_back)
@@ -168,11 +137,7 @@ def value_and_grad(
     >>> value.item(), gradient.tolist()
     (5.0, [2.0, 4.0])
     """
-
-    def transform(g: Function) -> Function:
-        return _differentiated("value_and_grad", g, argnums, has_aux, allow_unused, scalar=True)
-
-    return _compiled_or_not(f, ("value_and_grad", _key(argnums), has_aux, allow_unused), transform)
+    return _gradient("value_and_grad", f, argnums, has_aux, allow_unused)
 
 
 def grad(
@@ -188,18 +153,7 @@ def grad(
     >>> print(f"{tk.grad(tk.tanh)(2.0):.5f}")
     0.07065
     """
-
-    def transform(g: Function) -> Function:
-        both = _differentiated("grad", g, argnums, has_aux, allow_unused, scalar=True)
-
-        @functools.wraps(g)
-        def gradient(*arguments: Any, **keywords: Any) -> Any:
-            value, pulled = both(*arguments, **keywords)
-            return (pulled, value[1]) if has_aux else pulled
-
-        return gradient
-
-    return _compiled_or_not(f, ("grad", _key(argnums), has_aux, allow_unused), transform)
+    return _gradient("grad", f, argnums, has_aux, allow_unused)
 
 
 def elementwise_grad(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
@@ -212,13 +166,7 @@ def elementwise_grad(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
     >>> tk.elementwise_grad(tk.square)(tk.tensor([1.0, 2.0])).tolist()
     [2.0, 4.0]
     """
-    both = _differentiated("elementwise_grad", f, argnums, False, True, scalar=False)
-
-    @functools.wraps(f)
-    def gradient(*arguments: Any, **keywords: Any) -> Any:
-        return both(*arguments, **keywords)[1]
-
-    return gradient
+    return _differentiated("elementwise_grad", f, argnums, False, True)
 
 
 def derivative(f: Function, argnum: int = 0) -> Callable[..., Any]:
@@ -245,30 +193,27 @@ def derivative(f: Function, argnum: int = 0) -> Callable[..., Any]:
 # ---- pieces ------------------------------------------------------------------------------------------------
 
 TRANSFORMED = "__tensorken_transformed__"
-"""The attribute of a compiled function that holds itself, and what gives a transform of the function, compiled too."""
+"""The attribute of a compiled function that holds the function, and how to compile a transform of the original."""
 
 
-def _compiled_or_not(f: Function, key: Any, transform: Callable[[Function], Function]) -> Function:
-    """What a transform makes of f; if f has been compiled, what it makes of the function that it was, compiled once.
+def _gradient(name: str, f: Function, argnums: Argnums, has_aux: bool, allow_unused: bool) -> Function:
+    """The gradient of f; of a compiled function, the compiled gradient of the function that was compiled.
 
-    Decorators copy attributes, so one tells whose it is.
+    Decorators copy attributes, so the attribute names the function that it belongs to.
     """
     itself, once = getattr(f, TRANSFORMED, (None, None))
     if itself is not f or once is None:
-        return transform(f)
-    compiled: Function = once(key, transform)
+        return _differentiated(name, f, argnums, has_aux, allow_unused)
+    # argnums that are no int may be unhashable, or wrong; the call finds that out
+    key = (name, argnums if isinstance(argnums, int) else repr(argnums), has_aux, allow_unused)
+    compiled: Function = once(key, lambda g: _differentiated(name, g, argnums, has_aux, allow_unused))
     return compiled
 
 
-def _key(argnums: Argnums) -> Any:
-    """The argnums as part of a key; what they should not be is found out later, and is told apart as it prints."""
-    return argnums if isinstance(argnums, int) else repr(argnums)
-
-
 def _differentiated(
-    name: str, f: Function, argnums: Argnums, has_aux: bool, allow_unused: bool, scalar: bool
+    name: str, f: Function, argnums: Argnums, has_aux: bool, allow_unused: bool
 ) -> Callable[..., Any]:
-    """The function that returns f's value and the cotangents of the chosen arguments."""
+    """The function that returns the cotangents of the chosen arguments, after f's value for value_and_grad."""
 
     @functools.wraps(check_function(name, f))
     def differentiated(*arguments: Any, **keywords: Any) -> Any:
@@ -287,7 +232,7 @@ def _differentiated(
         ]
         level, outputs, out_structure, aux = record(name, partial, values, structure, has_aux)
         inner = level.inner
-        if scalar:
+        if name != "elementwise_grad":
             _check_scalar_output(name, outputs)
         results = _primals_of(outputs, inner)
         found = pull(level, outputs, [y.ones_like() for y in results], consume=True)
@@ -301,6 +246,8 @@ def _differentiated(
         pulled = _cotangents_of(values, found, inner)
         _settle(inner, results, pulled)
         gradients = over_inputs(_arguments(structure, pulled), argnums)
+        if name != "value_and_grad":
+            return (gradients, dropped(aux, level)) if has_aux else gradients
         value = tree.unflatten(out_structure, results)
         return ((value, dropped(aux, level)) if has_aux else value), gradients
 
@@ -314,9 +261,79 @@ def _leaves(arguments: tuple[Any, ...]) -> tuple[list[Any], Any]:
     return tree.flatten(arguments)
 
 
-def _arguments(structure: Any, leaves: list[Tensor]) -> Any:
+def _arguments(structure: Any, leaves: Sequence[Tensor]) -> Any:
     """The inverse of `_leaves`."""
     return tuple(leaves) if structure is None else tree.unflatten(structure, leaves)
+
+
+def _results_at(
+    level: Level[Any], name: str, f: Function, arguments: Sequence[Any], has_aux: bool
+) -> tuple[list[Tensor], Any, Any]:
+    """Run f with this level as the running one: the leaves of its result there, their structure, and aux."""
+    with current_level(level):
+        result, aux = _split(name, f(*arguments), has_aux)
+        outputs, out_structure = tree.flatten(result)
+        return [result_at(level, y) for y in outputs], out_structure, aux
+
+
+def push_forward(
+    name: str,
+    f: Function,
+    values: Sequence[Tensor],
+    tangents: Sequence[Tensor | None],
+    structure: Any = None,
+    has_aux: bool = False,
+) -> tuple[list[Tensor], list[Tensor | None], Any, Any]:
+    """Run f in forward mode, None being an exact zero: the leaves of its result, their tangents, structure, and aux."""
+    given = [x.interpreter for x in (*values, *tangents) if x is not None]
+    inner = interpreter_below(given or [as_tensor(0.0).interpreter], name)
+    level: Forward[Any] = Forward(inner)
+    duals = [
+        x if t is None else Tensor(level, Dual(lifted(x, inner), lifted(t, inner)), x.shape, x.dtype)
+        for x, t in zip(values, tangents, strict=True)
+    ]
+    outputs, out_structure, aux = _results_at(level, name, f, _arguments(structure, duals), has_aux)
+    pushed = [
+        None if t is None else Tensor(inner, t, y.shape, y.dtype)
+        for y, t in [(y, y.representation.tangent) for y in outputs]
+    ]
+    return _primals_of(outputs, inner), pushed, out_structure, dropped(aux, level) if has_aux else None
+
+
+def pull_through(
+    function: Callable[..., Sequence[Any]],
+    xs: Sequence[Tensor],
+    cotangents: Sequence[Tensor | None],
+    active: Sequence[bool] | None = None,
+    linear: bool = False,
+) -> list[Tensor | None]:
+    """Run a function in reverse mode, None being an exact zero: the cotangents of the operands.
+
+    Args:
+        function: from tensors to tensors.
+        xs: its operands.
+        cotangents: of its results.
+        active: which operands have derivatives; None for all.
+        linear: whether the function is linear, and to be transposed.
+    """
+    places = [i for i in floats_among(xs) if active is None or active[i]]
+    if not places or all([t is None for t in cotangents]):
+        return [None] * len(xs)
+    partial = partial_of(function, xs, places, {})
+    seeds: list[Tensor] = []
+
+    def with_cotangents(*floats: Tensor) -> list[Any]:
+        pairs = [
+            (y, t)
+            for y, t in zip(partial(*floats), cotangents, strict=True)
+            if y is not None and t is not None
+        ]
+        seeds[:] = [t for _, t in pairs]
+        return [y for y, _ in pairs]
+
+    level, ys, *_ = record("vjp", with_cotangents, [xs[i] for i in places], None, False, linear)
+    found = pull(level, ys, seeds, consume=True)
+    return at_places([found.get(i) for i in range(len(places))], places, len(xs))
 
 
 def record(
@@ -327,11 +344,8 @@ def record(
     level: Reverse[Any] = Reverse(inner)
     level.transform = name
     level.linear = linear
-    with current_level(level):
-        variables = [Tensor(level, level.variable(lifted(x, inner)), x.shape, x.dtype) for x in values]
-        result, aux = _split(name, f(*_arguments(structure, variables)), has_aux)
-        outputs, out_structure = tree.flatten(result)
-        return level, [result_at(level, y) for y in outputs], out_structure, aux
+    variables = [Tensor(level, level.variable(lifted(x, inner)), x.shape, x.dtype) for x in values]
+    return level, *_results_at(level, name, f, _arguments(structure, variables), has_aux)
 
 
 def pull(
@@ -371,13 +385,13 @@ def _settle(inner: Interpreter[Any], *results: list[Tensor]) -> None:
 
 
 def dropped(aux: Any, level: Any) -> Any:
-    """Extra results, one level down: their derivatives are not asked for."""
+    """Extra results without their derivatives, one level down."""
     inner = level.inner
 
     def drop(x: Any) -> Any:
         if not isinstance(x, Tensor) or x.interpreter is not level:
             return x
-        return Tensor(inner, x.interpreter.lower(x.representation), x.shape, x.dtype)
+        return Tensor(inner, level.lower(x.representation), x.shape, x.dtype)
 
     return tree.map(drop, aux)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,20 +18,17 @@ from tensorken_core.errors import (
 from tensorken_core.language.dtypes import with_scalar
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import Op, run
-from tensorken_core.levels.forward import Dual, Forward
+from tensorken_core.program.program import Variable
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.dispatch import at_one_level
 from tensorken_core.tensor.level import (
     ClosureError,
-    current_level,
-    interpreter_below,
     lifted,
     meet,
     new_levels_on,
 )
-from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
+from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.transforms.arguments import matching
-from tensorken_core.transforms.grad import pull, record
 
 STATIC = (bool, int, str, bytes, type(None))
 """Kinds of arguments that reach the user's function as they are; floats and arrays become tensors."""
@@ -147,6 +143,15 @@ class Result:
     static: tuple[type, ...] = STATIC  # kinds of leaves that stay as they are
     structure: Any = None
     leaves: list[Any] = field(default_factory=list)  # what is no tensor; None where a tensor stands
+    outputs: Sequence[Variable] | None = (
+        None  # the shapes and dtypes of the tensors, once the function was traced
+    )
+
+    def copy_from(self, other: Result) -> Result:
+        """Take the structure of an equal call whose function was traced."""
+        if other.outputs is not None:
+            self.structure, self.leaves, self.outputs = other.structure, other.leaves, other.outputs
+        return self
 
     def tensors(self, result: Any) -> list[Any]:
         """What of a result is or becomes a tensor."""
@@ -243,61 +248,86 @@ def at_level(name: str, interpreter: Interpreter[Any], y: Any) -> Tensor:
     raise ClosureError(name)
 
 
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How to differentiate an op whose body is a user's function; None is an exact zero.
+
+    Attributes:
+        push: `(tangents, ys, xs) -> tangents of the results`; `ys` are the results and the residuals of `primal`.
+        pull: `(cotangents, ys, xs, active) -> cotangents of the operands`.
+        primal: `(active, xs) -> (results, residuals)`: the results where these operands are differentiated.
+        both: `(tangents, xs) -> (results, tangents of the results)`.
+    """
+
+    push: Callable[..., Any]
+    pull: Callable[..., Any]
+    primal: Callable[..., Any]
+    both: Callable[..., Any]
+
+
 def user_op(
     name: str,
-    body: Callable[[list[Tensor]], list[Tensor]],
-    push: Callable[[list[Tensor | None], list[Tensor], list[Tensor]], Sequence[Tensor | None]],
-    pull: Callable[..., Sequence[Tensor | None]],
+    body: Callable[..., Sequence[Any]],
+    rules: Rules,
+    applies: Callable[[Sequence[bool]], bool] = any,
     *,
-    primal: Callable[[Active, list[Tensor]], tuple[list[Tensor], list[Tensor]]] | None = None,
-    both: Callable[[list[Tensor | None], list[Tensor]], tuple[list[Tensor], Sequence[Tensor | None]]]
-    | None = None,
     transposes_through_body: bool = False,
     reaching: int | None = None,
 ) -> Op:
-    """An op with as many results as its body returns.
+    """An op with a user's function as its body, and rules for all operands at once.
 
     Args:
-        name: for messages.
-        body: from the operands to the results.
-        push: from tangents of the operands, results and operands to the tangents of the results.
-        pull: from cotangents of the results, results and operands, and which of these have derivatives, to the
-            cotangents of the operands.
-        primal: from which operands have derivatives, and the operands, to the results where these are differentiated,
-            and to what `push` and `pull` get after the results; None: the body.
-        both: from tangents of the operands, and the operands, to the results and their tangents; beside `primal`.
-        transposes_through_body: whether the body itself is transposed where a linear function of the op is.
+        name: the op's name, for messages and printed programs.
+        body: from tensors to a sequence of tensors or numbers.
+        rules: called only where they apply; tangents and cotangents of operands and results that are not
+            floating-point are dropped.
+        applies: whether the rules apply where these floating-point operands are differentiated.
+        transposes_through_body: whether the body, and not the rules, is transposed within a linear function.
         reaching: how many of the operands, the first ones, the results may depend on; None: all.
-
-    Both rules are called only where something is given, and what they give for what is not floating-point is dropped.
     """
 
-    def run_body(*operands: Tensor) -> tuple[Tensor, ...]:
-        return tuple(_run_on(operands[0].interpreter, name, body, list(operands)))
+    def run_on(level: Interpreter[Any], function: Callable[..., Any], *arguments: Any) -> Any:
+        with new_levels_on(level):
+            try:
+                return function(*arguments)
+            except EscapedTensorError as error:
+                hint = "a tensor of an enclosing transform must come in as an argument"
+                if hint not in str(error):
+                    error.args = (f"{name}: {error}; {hint}",)
+                raise
 
-    def run_push(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-        return run_rule(push, tangents, ys, ys, xs)
+    def plain(*xs: Tensor) -> list[Tensor]:
+        level = xs[0].interpreter
+        return [at_level(name, level, y) for y in run_on(level, body, *xs)]
 
-    def run_pull(cotangents: Any, ys: Any, xs: Any, params: Any, active: Any) -> Any:
-        return run_rule(lambda *groups: pull(*groups, active), cotangents, xs, ys, xs)
+    def run_primal(active: Sequence[bool], xs: list[Tensor], params: Any) -> Any:
+        active = [one and x.dtype.kind == "float" for one, x in zip(active, xs, strict=True)]
+        return run_on(xs[0].interpreter, rules.primal, active, xs) if applies(active) else (plain(*xs), [])
 
-    def run_rule(
-        rule: Callable[..., Any], given: Any, targets: Any, ys: Any, xs: Any
-    ) -> Sequence[Tensor | None]:
-        if all([t is None for t in given]) or all([x.dtype.kind != "float" for x in targets]):
-            return [None] * len(targets)
-        level = meet([x.interpreter for x in (*given, *ys, *xs) if x is not None], name)
-        found = _run_on(level, name, rule, list(given), list(ys), list(xs))
-        return _of_floats(found, targets)
-
-    def run_primal(active: Any, xs: Any, params: Any) -> Any:
-        assert primal is not None
-        return _run_on(xs[0].interpreter, name, functools.partial(primal, active), list(xs))
-
-    def run_both(tangents: Any, xs: Any, params: Any) -> Any:
-        assert both is not None
-        ys, pushed = _run_on(xs[0].interpreter, name, both, list(tangents), list(xs))
+    def run_both(tangents: Sequence[Tensor | None], xs: list[Tensor], params: Any) -> Any:
+        tangents = _of_floats(tangents, xs)
+        if not applies([t is not None for t in tangents]):
+            ys = plain(*xs)
+            return ys, [None] * len(ys)
+        ys, pushed = run_on(xs[0].interpreter, rules.both, tangents, xs)
         return ys, _of_floats(pushed, ys)
+
+    def run_push(tangents: Sequence[Tensor | None], ys: list[Tensor], xs: list[Tensor], params: Any) -> Any:
+        tangents = _of_floats(tangents, xs)
+        return run_rule(rules.push, tangents, [t is not None for t in tangents], ys, ys, xs)
+
+    def run_pull(
+        cotangents: Sequence[Tensor | None], ys: list[Tensor], xs: list[Tensor], params: Any, active: Any
+    ) -> Any:
+        active = [one and x.dtype.kind == "float" for one, x in zip(active, xs, strict=True)]
+        return run_rule(rules.pull, cotangents, active, xs, ys, xs, active)
+
+    def run_rule(rule: Callable[..., Any], given: Any, active: Any, targets: Any, *rest: Any) -> Any:
+        idle = all([t is None for t in given]) or all([x.dtype.kind != "float" for x in targets])
+        if idle or not applies(active):
+            return [None] * len(targets)
+        level = meet([x.interpreter for x in (*given, *rest[0], *rest[1]) if x is not None], name)
+        return _of_floats(run_on(level, rule, given, *rest), targets)
 
     return Op(
         name,
@@ -307,26 +337,14 @@ def user_op(
         jvp_all=run_push,
         vjp_all=run_pull,
         vjp_needs_active=True,
-        primal_rule=None if primal is None else run_primal,
-        jvp_with_primals=None if both is None else run_both,
+        primal_rule=run_primal,
+        jvp_with_primals=run_both,
         transposes_through_body=transposes_through_body,
         reaching=reaching,
-        body=run_body,
+        body=lambda *xs: tuple(plain(*xs)),
         results=None,
         mapped=True,
     )
-
-
-def _run_on(level: Interpreter[Any], name: str, function: Callable[..., Any], *groups: list[Any]) -> Any:
-    """A function of the user's at a level."""
-    with new_levels_on(level):
-        try:
-            return function(*groups)
-        except EscapedTensorError as error:
-            hint = "a tensor of an enclosing transform must come in as an argument"
-            if hint not in str(error):
-                error.args = (f"{name}: {error}; {hint}",)
-            raise
 
 
 def _of_floats(found: Sequence[Tensor | None], targets: Sequence[Tensor]) -> list[Tensor | None]:
@@ -347,81 +365,3 @@ def call(op: Op, operands: Sequence[Tensor]) -> list[Tensor]:
 def zeros_for_none(given: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor]:
     """Tangents or cotangents with the exact zeros written out."""
     return [x.zeros_like() if t is None else t for t, x in zip(given, like, strict=True)]
-
-
-# ---- derivatives of functions of operands, some of which are no floats; None is an exact zero ------------------
-
-
-def pushed_through(
-    function: Callable[..., Sequence[Any]], xs: Sequence[Tensor], tangents: Sequence[Tensor | None]
-) -> list[Tensor | None]:
-    """The tangents of the function's results."""
-    return results_and_tangents(function, xs, tangents)[1]
-
-
-def results_and_tangents(
-    function: Callable[..., Sequence[Any]], xs: Sequence[Tensor], tangents: Sequence[Tensor | None]
-) -> tuple[list[Tensor], list[Tensor | None]]:
-    """The function's results, and their tangents."""
-    inner = interpreter_below([x.interpreter for x in (*xs, *tangents) if x is not None], "jvp")
-    level: Forward[Any] = Forward(inner)
-    with current_level(level):
-        duals = [
-            x if t is None else Tensor(level, Dual(lifted(x, inner), lifted(t, inner)), x.shape, x.dtype)
-            for x, t in zip(xs, tangents, strict=True)
-        ]
-        ys = [result_at(level, y) for y in function(*duals)]
-    duals_out = [y.representation for y in ys]
-    return [Tensor(inner, y.primal) for y in duals_out], [
-        None if y.tangent is None else Tensor(inner, y.tangent) for y in duals_out
-    ]
-
-
-def pulled_through(
-    function: Callable[..., Sequence[Any]],
-    xs: Sequence[Tensor],
-    cotangents: Sequence[Tensor | None],
-    active: Active | None = None,
-    linear: bool = False,
-) -> list[Tensor | None]:
-    """The cotangents of the operands, from those of the function's results.
-
-    Args:
-        function: of the operands.
-        xs: the operands.
-        cotangents: of the results.
-        active: which operands have derivatives; None for all.
-        linear: whether the function is linear.
-    """
-    places = [i for i, x in enumerate(xs) if x.dtype.kind == "float" and (active is None or active[i])]
-    pulled: list[Tensor | None] = [None] * len(xs)
-    given: list[Tensor] = []
-
-    def reached(*floats: Tensor) -> list[Any]:
-        full = list(xs)
-        for place, x in zip(places, floats, strict=True):
-            full[place] = x
-        pairs = list(zip(function(*full), cotangents, strict=True))
-        given[:] = [t for y, t in pairs if y is not None and t is not None]
-        return [y for y, t in pairs if y is not None and t is not None]
-
-    if places and any([t is not None for t in cotangents]):
-        level, ys, *_ = record("vjp", reached, [xs[i] for i in places], None, False, linear)
-        found = pull(level, ys, given, consume=True)
-        for i, place in enumerate(places):
-            pulled[place] = found.get(i)
-    return pulled
-
-
-def transposed(
-    linear: Callable[..., Sequence[Tensor | None]],
-    operands: Sequence[Tensor],
-    cotangents: Sequence[Tensor | None],
-) -> list[Tensor | None]:
-    """What a linear function of tensors like the operands, run backwards, makes of cotangents of its results."""
-    return pulled_through(linear, [x.zeros_like() for x in operands], cotangents, linear=True)
-
-
-def added(first: Sequence[Tensor | None], second: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """Sums of contributions, in which None is an exact zero."""
-    return [b if a is None else a if b is None else a + b for a, b in zip(first, second, strict=True)]

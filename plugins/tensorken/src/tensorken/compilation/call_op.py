@@ -18,8 +18,7 @@ from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_core.tensor.dispatch import at_one_level
 from tensorken_core.tensor.level import interpreter_below, lift
 from tensorken_core.tensor.tensor import Tensor
-from tensorken_core.transforms.grad import pull, record
-from tensorken_core.transforms.user_op import results_and_tangents
+from tensorken_core.transforms.grad import pull, push_forward, record
 
 
 def call(program: Program, xs: Sequence[Tensor]) -> list[Tensor]:
@@ -115,7 +114,7 @@ def pushed_program(
     def function(*values: Tensor) -> list[Tensor]:
         rest = iter(values[count:])
         tangents = [next(rest) if one else None for one in active]
-        ys, found = results_and_tangents(lambda *xs: program.on(xs), values[:count], tangents)
+        ys, found, *_ = push_forward("jvp", lambda *xs: program.on(xs), values[:count], tangents)
         pushed = [
             y.zeros_like() if t is None and one else t for y, t, one in zip(ys, found, forced, strict=True)
         ]
