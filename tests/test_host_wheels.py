@@ -404,7 +404,7 @@ def test_a_plugin_brings_an_op_with_a_derivative_and_one_without(place: Place, w
 CHOICES = """
 import os, sys
 import tensorken as tk
-from tensorken_core.host.registry import Registry
+from tensorken_core.host.loading import Registry
 from tensorken_core.host.backend_choice import Selection
 
 def chosen(selection):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import tensorken
-from tensorken_core.host.registry import REGISTRY
+from tensorken.plugin_names import plugin_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def public_names() -> set[str]:
     """The public names of `tk`, except modules and the names that plugins add."""
     return {
         name
-        for name in {*dir(tensorken)} - {*REGISTRY.names()}
+        for name in {*dir(tensorken)} - {*plugin_names()}
         if not name.startswith("_") and not isinstance(getattr(tensorken, name), types.ModuleType)
     }
 

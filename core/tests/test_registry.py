@@ -23,12 +23,13 @@ from hypothesis import example, given, strategies as st
 from packaging.specifiers import SpecifierSet
 
 import tensorken as tk
+from tensorken.plugin_names import load_name, plugin_names
 from tensorken_core.errors import ArgumentError, BackendError, UnknownBackendError
-from tensorken_core.host import discovery, load_watch, registry
+from tensorken_core.host import discovery, load_monitor, loading
 from tensorken_core.host.backend_choice import DEFAULT_ORDER, DISTRIBUTIONS, VARIABLES, Selection
 from tensorken_core.host.discovery import PluginRecord, required_range
+from tensorken_core.host.loading import Registry
 from tensorken_core.host.plugin import SPEC_VERSION, BackendEntry
-from tensorken_core.host.registry import Registry
 from tensorken_core.host.versions import place_in_range
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.raw import RawTensor
@@ -504,7 +505,7 @@ def test_a_backend_that_exits_is_an_error_that_names_it(site: Site, choice: str,
     site.backend("late", facts="devices=lambda: exit('x')")
     with pytest.raises(BackendError, match=expected):
         site.selection.resolve(choice)
-    assert os._exit is load_watch._EXIT
+    assert os._exit is load_monitor._EXIT
 
 
 def test_an_error_whose_message_cannot_be_read_breaks_its_plugin_alone(site: Site) -> None:
@@ -517,7 +518,7 @@ def test_an_error_whose_message_cannot_be_read_breaks_its_plugin_alone(site: Sit
 ENDS = """
 import os, sys
 sys.path.insert(0, {folder!r})
-from tensorken_core.host.registry import Registry
+from tensorken_core.host.loading import Registry
 from tensorken_core.host.backend_choice import Selection
 Selection(Registry([{folder!r}])).resolve({choice!r})
 """
@@ -562,20 +563,20 @@ def test_a_backend_that_takes_long_to_load_is_named_meanwhile(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plugin waits for the line that names it, and would wait for ever without one."""
-    monkeypatch.setattr(load_watch, "PATIENCE", 0.01)
+    monkeypatch.setattr(load_monitor, "SLOW_LOAD", 0.01)
     lines: list[str] = []
-    monkeypatch.setattr(load_watch, "say", lines.append)
+    monkeypatch.setattr(load_monitor, "write_message", lines.append)
     monkeypatch.setattr(sys, "said_for_a_test", lines, raising=False)
     site.backend(
         "slow",
         fake_dist_slow_heavy="import sys, time\nwhile not sys.said_for_a_test: time.sleep(0.01)\n" + HEAVY,
     )
     assert site.selection.resolve("slow")
-    assert lines[0].startswith("tensorken: still loading backend 'slow' of dist-slow 1.0 after 0.01 s; ")
+    assert lines[0].startswith("still loading backend 'slow' of dist-slow 1.0 after 0.01 s; ")
 
 
-def test_our_own_backends_are_loaded_without_a_watch(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "watched", lambda what: pytest.fail(what))
+def test_our_own_backends_are_loaded_without_a_monitor(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "monitored", lambda what: pytest.fail(what))
     site.backend("numpy")
     assert chosen_name(site) == "numpy"
 
@@ -1503,11 +1504,14 @@ def test_the_default_passes_over_strangers_with_names_of_ours(site: Site) -> Non
     assert site.selection.default_backend().name == chosen_name(site) == "reference"
 
 
-def test_a_name_for_users_of_ours_is_not_taken_by_a_stranger(site: Site) -> None:
+def test_a_name_for_users_of_ours_is_not_taken_by_a_stranger(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tensorken_core.host.registry.REGISTRY", site.registry)
     site.install("acme", {"namespace": {"profile": "fake_acme:x"}}, fake_acme="x = 'acme'")
     with pytest.raises(BackendError, match="the name belongs to tensorken-profile; uninstall this one"):
-        site.registry.named("profile")
+        load_name("profile")
     site.install("tensorken-profile", {"namespace": {"profile": "fake_profile:x"}}, fake_profile="x = 'ours'")
     site.registry.refresh()
-    assert site.registry.named("profile") == "ours"
-    assert site.registry.names() == ["profile"]
+    assert load_name("profile") == "ours"
+    assert plugin_names() == ["profile"]

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     )
     from tensorken_core.transforms.jacobian import (
         hessian as hessian,
-        hvp as hvp,
         jacfwd as jacfwd,
         jacrev as jacrev,
     )
@@ -82,7 +81,7 @@ _MODULES = {
     "transforms.checkpoint": ("checkpoint",),
     "transforms.custom_rules": ("custom_jvp", "custom_vjp"),
     "transforms.grad": ("grad", "jvp", "value_and_grad", "vjp"),
-    "transforms.jacobian": ("hessian", "hvp", "jacfwd", "jacrev"),
+    "transforms.jacobian": ("hessian", "jacfwd", "jacrev"),
     "transforms.linearize": ("linearize",),
     "transforms.vmap": ("vmap",),
 }

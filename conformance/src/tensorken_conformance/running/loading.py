@@ -13,15 +13,9 @@ from typing import TYPE_CHECKING, Any
 from tensorken_conformance.running.process import search_path
 from tensorken_conformance.subject import Depth, Subject
 from tensorken_core.errors import BackendError, UnknownBackendError
+from tensorken_core.host.loading import attribute_of, devices_of, interpreter_of, pick_device
 from tensorken_core.host.plugin import BackendEntry
-from tensorken_core.host.registry import (
-    REGISTRY,
-    SELECTION,
-    attribute_of,
-    devices_of,
-    interpreter_of,
-    pick_device,
-)
+from tensorken_core.host.registry import REGISTRY, SELECTION
 from tensorken_core.language.raw import RawTensor
 
 if TYPE_CHECKING:

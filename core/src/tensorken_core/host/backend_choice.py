@@ -16,28 +16,12 @@ import sys
 import warnings
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from tensorken_core.errors import ArgumentError, BackendError, UnknownBackendError
-from tensorken_core.host.discovery import OURS, close_matches, did_you_mean, normalized, suggested
+from tensorken_core.host.discovery import OURS, Group, PluginRecord, close_matches, normalized, suggested
+from tensorken_core.host.loading import Registry
 from tensorken_core.language.raw import RawTensor
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from tensorken_core.host.discovery import Group, PluginRecord
-
-__all__ = [
-    "DEFAULT_ORDER",
-    "DISTRIBUTIONS",
-    "VARIABLES",
-    "Choice",
-    "Selection",
-    "Use",
-    "close_matches",
-    "did_you_mean",
-    "normalized",
-]
 
 DISTRIBUTIONS = OURS["backends"]
 """The distributions of our own backends; no other distribution's backend is selected by these names alone."""
@@ -103,25 +87,10 @@ class Use:
         return f"<using {self.choice}>"
 
 
-class Plugins(Protocol):
-    """What choices need of the registry: the plugins that are installed, and the interpreters of the backends."""
-
-    @property
-    def lock(self) -> AbstractContextManager[Any]: ...
-    def records(self, group: Group) -> list[PluginRecord]: ...
-    def refresh(self) -> dict[Group, list[PluginRecord]]: ...
-    def find(self, group: Group, name: str, distribution: str = "") -> list[PluginRecord]: ...
-    def devices(self, record: PluginRecord) -> tuple[str, ...]: ...
-    def load(self, record: PluginRecord, device: str | None = None) -> RawTensor[Any]: ...
-    def load_attribute(self, text: str, device: str | None) -> RawTensor[Any] | None: ...
-    def was_loaded(self, name: str) -> bool: ...
-    def name_of(self, interpreter: Any) -> tuple[str, str]: ...
-
-
 class Selection:
     """The choices that are in force, among the backends of a registry."""
 
-    def __init__(self, registry: Plugins) -> None:
+    def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.name_of = registry.name_of
         self._inside: ContextVar[tuple[Choice, ...]] = ContextVar("tensorken_backends", default=())

@@ -18,18 +18,22 @@ from itertools import chain
 from typing import Any
 
 from tensorken_core.errors import BackendError, TensorkenError
-from tensorken_core.host.backend_choice import VARIABLES, Choice, close_matches, normalized
-from tensorken_core.host.discovery import OURS, Group, suggested
-from tensorken_core.host.plugin import SPEC_VERSION
-from tensorken_core.host.probing import LIMIT, Probe, in_use, probed
-from tensorken_core.host.registry import (
-    REGISTRY,
-    SELECTION,
+from tensorken_core.host.backend_choice import VARIABLES, Choice
+from tensorken_core.host.discovery import (
+    OURS,
+    Group,
     PluginRecord,
+    close_matches,
     core_version,
     describe,
+    normalized,
+    suggested,
     trace_enabled,
 )
+from tensorken_core.host.load_monitor import to_ascii, write_message
+from tensorken_core.host.plugin import SPEC_VERSION
+from tensorken_core.host.probing import LIMIT, Probe, probe_all, probe_default
+from tensorken_core.host.registry import REGISTRY, SELECTION
 
 COMMANDS = OURS["commands"]
 """The distributions of our own subcommands; no other distribution's is selected by these names alone."""
@@ -50,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if sys.stdout is not None:
                 sys.stdout.flush()
     except KeyboardInterrupt:
-        _say_error("interrupted")
+        write_message("interrupted")
         return 130
     except Exception as error:  # noqa: BLE001, users see no traceback
         if _reader_is_gone(error):
@@ -73,7 +77,8 @@ def _run(arguments: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     from_plugins = [
-        f"  {_ascii(r.selector):<14} from {r.distribution} {r.version}" for r in REGISTRY.records("commands")
+        f"  {to_ascii(r.selector):<14} from {r.distribution} {r.version}"
+        for r in REGISTRY.records("commands")
     ]
     parser = argparse.ArgumentParser(
         prog="tensorken",
@@ -117,7 +122,7 @@ def _seconds(text: str) -> float:
 
 def _list_backends(options: argparse.Namespace) -> int:
     records = SELECTION.backends()
-    probes = probed(records, options.limit) if options.probe else []
+    probes = probe_all(records, options.limit) if options.probe else []
     records = [probe.record for probe in probes] or records
     loaded = {probe.record.key: probe for probe in probes if probe.loads}
     chosen, why_not = _default()
@@ -139,9 +144,9 @@ def _list_backends(options: argparse.Namespace) -> int:
     for probe in loaded.values():
         for number, (device, known) in enumerate(probe.facts.items()):
             if known:
-                _say(f"\n{probe.record.selector}:{number} is {device}")
+                _print(f"\n{probe.record.selector}:{number} is {device}")
                 _print_table(known.items())
-    _say(f"\n* default: {chosen}" if chosen else f"\nno default: {why_not}")
+    _print(f"\n* default: {chosen}" if chosen else f"\nno default: {why_not}")
     return 0
 
 
@@ -185,27 +190,29 @@ def _default() -> tuple[Choice | None, str]:
 
 
 def _examine(options: argparse.Namespace) -> int:
-    _say(f"Python     {platform.python_version()} ({platform.python_implementation()}), {sys.executable}")
-    _say(f"platform   {platform.platform()}")
-    _say(f"core       {core_version() or 'not installed, runs from a folder'}, language {SPEC_VERSION}")
-    _say(f"variables  {', '.join(f'{v}={os.environ[v]!r}' for v in VARIABLES if v in os.environ) or 'none'}")
+    _print(f"Python     {platform.python_version()} ({platform.python_implementation()}), {sys.executable}")
+    _print(f"platform   {platform.platform()}")
+    _print(f"core       {core_version() or 'not installed, runs from a folder'}, language {SPEC_VERSION}")
+    _print(
+        f"variables  {', '.join(f'{v}={os.environ[v]!r}' for v in VARIABLES if v in os.environ) or 'none'}"
+    )
     titles: dict[Group, str] = {"backends": "backends", "plugins": "plugins", "namespace": "names"}
-    probes = {title: probed(REGISTRY.records(group), options.limit) for group, title in titles.items()}
+    probes = {title: probe_all(REGISTRY.records(group), options.limit) for group, title in titles.items()}
     found = {title: [probe.record for probe in rows] for title, rows in probes.items()}
     found["subcommands"] = REGISTRY.records("commands")
     for title, records in found.items():
-        _say(f"\n{title}" if records else f"\n{title}: none")
+        _print(f"\n{title}" if records else f"\n{title}: none")
         _print_table(map(_examined, records))
-    _say("".join(f"\n  {line}" for probe in chain(*probes.values()) for line in probe.header))
+    _print("".join(f"\n  {line}" for probe in chain(*probes.values()) for line in probe.header))
     notes = [f"nobody reads {v}{suggested(likely)}" for v, likely in SELECTION.unknown_variables().items()]
     notes += [f"{record}: {record.reason}" for record in chain(*found.values()) if record.reason]
     notes += REGISTRY.problems
-    used = in_use(options.limit)
-    _say(f"in use: {used.choice or 'nothing'}")
+    used = probe_default(options.limit)
+    _print(f"in use: {used.choice or 'nothing'}")
     notes += [*used.notes, *([used.error] if used.error else [])]
-    _say("to mend:" if notes else "nothing to mend")
+    _print("to mend:" if notes else "nothing to mend")
     for note in notes:
-        _say(f"  {note}".replace("\n", "\n  "))
+        _print(f"  {note}".replace("\n", "\n  "))
     return 0 if used.choice else 1
 
 
@@ -221,19 +228,19 @@ def _run_plugin(command: str, arguments: list[str]) -> int:
     name, _, distribution = command.partition("@")
     found = REGISTRY.find("commands", name, distribution)
     if len(found) > 1:
-        _say_error(
+        write_message(
             f"{name} comes from {len(found)} distributions; write {' or '.join(r.selector for r in found)}"
         )
         return 2
     if found:
-        return REGISTRY.load_command(found[0])(arguments) or 0
+        return REGISTRY.load_object(found[0])(arguments) or 0
     known = COMMANDS.get(normalized(name))
     if known:
-        _say_error(f"{name} is a subcommand of {known}, which is not installed: pip install {known}")
+        write_message(f"{name} is a subcommand of {known}, which is not installed: pip install {known}")
         return 2
     names = {*OWN_COMMANDS, *COMMANDS, *(record.name for record in REGISTRY.records("commands"))}
     likely = close_matches(normalized(name), names)
-    _say_error(f"there is no subcommand {command!r}{suggested(likely)} (tensorken --help lists them)")
+    write_message(f"there is no subcommand {command!r}{suggested(likely)} (tensorken --help lists them)")
     return 2
 
 
@@ -243,36 +250,27 @@ OWN_COMMANDS = {"backends": _list_backends, "doctor": _examine}
 # ---- output ------------------------------------------------------------------------------------------------
 
 
-def _ascii(text: str) -> str:
-    return text.encode("ascii", "backslashreplace").decode("ascii")
-
-
-def _say(text: str) -> None:
-    print(_ascii(text))
-
-
-def _say_error(text: str) -> None:
-    with contextlib.suppress(OSError):
-        print(_ascii(f"tensorken: {text}"), file=sys.stderr)
+def _print(text: str) -> None:
+    print(to_ascii(text))
 
 
 def _print_table(rows: Iterable[tuple[str, ...]]) -> None:
     """Print rows in columns as wide as need be; the last column is as it is."""
-    lines = [tuple(map(_ascii, row)) for row in rows]
+    lines = [tuple(map(to_ascii, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)][:-1]
     for line in lines:
         cells = [cell.ljust(width) for cell, width in zip(line, [*widths, 0], strict=True)]
-        _say(f"  {'  '.join(cells)}")
+        _print(f"  {'  '.join(cells)}")
 
 
 def _report(error: Exception, command: str) -> None:
     if trace_enabled():
         traceback.print_exception(error)
     if isinstance(error, TensorkenError):
-        _say_error(str(error))
+        write_message(str(error))
     else:
         hint = "" if trace_enabled() else "; TENSORKEN_TRACE_PLUGINS=1 shows where"
-        _say_error(f"{command}: {describe(error)}{hint}")
+        write_message(f"{command}: {describe(error)}{hint}")
 
 
 def _reader_is_gone(error: Exception) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tensorken_core.errors import TensorkenError
-from tensorken_core.host.load_watch import say
+from tensorken_core.host.load_monitor import write_message
 from tensorken_core.host.versions import place_in_range
 
 if TYPE_CHECKING:
@@ -375,7 +375,7 @@ def timed(what: str, before: str = "") -> Iterator[None]:
     """Tell how long a block took, and before it what it is going to do, if that is asked for."""
     start = time.perf_counter()
     if before and trace_enabled():
-        say(f"tensorken: {before}")
+        write_message(before)
     yield
     if trace_enabled():
-        say(f"tensorken: {what} in {1000 * (time.perf_counter() - start):.1f} ms")
+        write_message(f"{what} in {1000 * (time.perf_counter() - start):.1f} ms")

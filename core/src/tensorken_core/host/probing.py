@@ -11,15 +11,16 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tensorken_core.errors import BackendError
 from tensorken_core.host.discovery import PluginRecord, describe, trace_enabled
-from tensorken_core.host.load_watch import PATIENCE, say
-from tensorken_core.host.registry import REGISTRY, SELECTION, Registry
+from tensorken_core.host.load_monitor import SLOW_LOAD, write_message
+from tensorken_core.host.loading import Registry
+from tensorken_core.host.registry import REGISTRY, SELECTION
 
 LIMIT = 60.0
 """Seconds that a child process has."""
@@ -53,13 +54,13 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class InUse:
-    """Which backend is used where nothing chooses one, as a child process has found it.
+class DefaultBackend:
+    """The default backend, as a child process has loaded it.
 
     Attributes:
         choice: the backend and why, or "" if none can be used.
         error: why none can be used.
-        notes: what was told meanwhile, as that a backend was passed over.
+        notes: the warnings of that, such as that a backend was passed over.
     """
 
     choice: str = ""
@@ -67,10 +68,10 @@ class InUse:
     notes: list[str] = field(default_factory=list)
 
 
-def probed(
+def probe_all(
     records: Sequence[PluginRecord], limit: float = LIMIT, registry: Registry = REGISTRY
 ) -> list[Probe]:
-    """Load plugins, each in a child process, and note in the registry what is wrong with those that fail.
+    """Load plugins, each in a child process, and note the faults of those that fail in the registry.
 
     Args:
         records: of plugins of any group.
@@ -80,14 +81,8 @@ def probed(
     Raises:
         BackendError: if there is no Python to run, as in a program that embeds one.
     """
-    tasks = [
-        {
-            "task": "load",
-            "path": registry.path,
-            "group": r.group,
-            "name": r.name,
-            "distribution": r.distribution,
-        }
+    tasks: list[dict[str, Any]] = [
+        {"path": registry.path, "group": r.group, "name": r.name, "distribution": r.distribution}
         for r in records
     ]
     found: list[Probe] = []
@@ -103,19 +98,17 @@ def probed(
     return found
 
 
-def in_use(limit: float = LIMIT) -> InUse:
-    """Load the backend that is used where nothing chooses one, in a child process."""
-    ((facts, fault),) = _answers([{"task": "choose"}], ["the backend in use"], limit)
-    return InUse(error=f"the backend in use cannot be loaded: {fault}") if fault else InUse(**facts)
+def probe_default(limit: float = LIMIT) -> DefaultBackend:
+    """Load the default backend in a child process."""
+    ((facts, fault),) = _answers([{}], ["the backend in use"], limit)
+    return (
+        DefaultBackend(error=f"the backend in use cannot be loaded: {fault}")
+        if fault
+        else DefaultBackend(**facts)
+    )
 
 
 # ---- in the parent -----------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Child:
-    process: subprocess.Popen[bytes]
-    answer: Path
 
 
 def _answers(
@@ -128,45 +121,37 @@ def _answers(
         )
     width = os.cpu_count() or 1
     with tempfile.TemporaryDirectory(prefix="tensorken-") as folder:
+        files = [Path(folder, f"{i}.json") for i in range(len(tasks))]
         for i in range(0, len(tasks), width):
-            yield from _answers_at_once(tasks[i : i + width], names[i : i + width], Path(folder), limit)
-
-
-def _answers_at_once(
-    tasks: Sequence[dict[str, Any]], names: Sequence[str], folder: Path, limit: float
-) -> Iterator[tuple[dict[str, Any], str]]:
-    start = time.monotonic()
-    with _children(tasks, folder) as children:
-        for child, name in zip(children, names, strict=True):
-            yield _answer(child, name, start, limit)
+            start = time.monotonic()
+            with ExitStack() as stack:
+                children = [
+                    stack.enter_context(_child(task, file))
+                    for task, file in zip(tasks[i : i + width], files[i:], strict=False)
+                ]
+                for child, file, name in zip(children, files[i:], names[i:], strict=False):
+                    yield _answer(child, file, name, start, limit)
 
 
 @contextmanager
-def _children(tasks: Sequence[dict[str, Any]], folder: Path) -> Iterator[list[_Child]]:
-    """A child process for each task; those that still run are killed in the end."""
-    children: list[_Child] = []
-    flags = ["-S"] if sys.flags.no_site else []
+def _child(task: dict[str, Any], file: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A child process for a task, which writes its answer to a file; it is killed if it still runs at the end."""
+    process = subprocess.Popen(
+        [sys.executable, "-P", *(["-S"] if sys.flags.no_site else []), "-c", _PROGRAM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=None if trace_enabled() else subprocess.DEVNULL,
+        start_new_session=True,  # so that the processes that it starts can be killed with it
+    )
     try:
-        for i, task in enumerate(tasks):
-            answer = folder / f"{i}.json"
-            answer.unlink(missing_ok=True)
-            process = subprocess.Popen(
-                [sys.executable, "-P", *flags, "-c", _PROGRAM],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=None if trace_enabled() else subprocess.DEVNULL,
-                start_new_session=True,  # so that what it starts can be killed with it
-            )
-            children.append(_Child(process, answer))
-            assert process.stdin
-            with suppress(OSError), process.stdin:
-                request = {**task, "sys.path": [*map(str, sys.path)], "answer": str(answer)}
-                process.stdin.write(json.dumps(request).encode())
-        yield children
+        assert process.stdin
+        with suppress(OSError), process.stdin:
+            request = {**task, "sys.path": [*map(str, sys.path)], "answer": str(file)}
+            process.stdin.write(json.dumps(request).encode())
+        yield process
     finally:
-        for child in children:
-            if child.process.poll() is None:
-                _kill(child.process)
+        if process.poll() is None:
+            _kill(process)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -178,17 +163,19 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _answer(child: _Child, name: str, start: float, limit: float) -> tuple[dict[str, Any], str]:
-    """What a child has answered, or why it has not."""
-    for wait in sorted({min(PATIENCE, limit), limit}):
+def _answer(
+    child: subprocess.Popen[bytes], file: Path, name: str, start: float, limit: float
+) -> tuple[dict[str, Any], str]:
+    """The answer of a child process, or why there is none."""
+    for wait in sorted({min(SLOW_LOAD, limit), limit}):
         try:
-            status = child.process.wait(max(0.0, start + wait - time.monotonic()))
+            status = child.wait(max(0.0, start + wait - time.monotonic()))
         except subprocess.TimeoutExpired:
             if wait < limit:
-                say(f"tensorken: {name} takes more than {wait:g} s to load; it is given {limit:g} s")
+                write_message(f"{name} takes more than {wait:g} s to load; it is given {limit:g} s")
             continue
         try:
-            answer = json.loads(child.answer.read_bytes())
+            answer = json.loads(file.read_bytes())
         except (OSError, ValueError):
             return {}, f"it ended its process ({_ending(status)}) while it was loaded"
         return answer, ""
@@ -210,7 +197,7 @@ def answer(request: dict[str, Any]) -> None:
     """Do what a child process is asked for, and end it."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = _loaded(request) if request["task"] == "load" else _chosen(caught)
+        found = _loaded(request) if "group" in request else _chosen(caught)
     Path(request["answer"]).write_bytes(json.dumps(found).encode())
     os._exit(0)  # whatever a plugin has left running
 

@@ -27,6 +27,11 @@ def check_function(name: str, f: Any) -> Function:
     return f  # type: ignore[no-any-return]
 
 
+def name_of(f: Any) -> str:
+    """The name of a user's function, for messages."""
+    return str(getattr(f, "__name__", type(f).__name__)).strip("<>")
+
+
 def check_sequences(name: str, primals: Any, tangents: Any) -> None:
     """Raise unless both are sequences of one length."""
     for what, given in (("primals", primals), ("tangents", tangents)):

@@ -9,63 +9,20 @@ from operator import itemgetter
 from typing import Any
 
 from tensorken_core import tree
-from tensorken_core.errors import ArgumentError, GradientError, ShapeError
-from tensorken_core.language.dtype_rules import floating
+from tensorken_core.errors import ArgumentError, GradientError
 from tensorken_core.language.op import Op
 from tensorken_core.program.program import Program
-from tensorken_core.tensor.dispatch import apply
 from tensorken_core.tensor.level import inside_a_transform, meet
-from tensorken_core.tensor.tensor import Tensor, as_tensor
-from tensorken_core.transforms.arguments import Argnums, at_places, check_function, matching, places_of
+from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.transforms.arguments import Argnums, at_places, check_function, name_of, places_of
 from tensorken_core.transforms.closures import FUNCTION, Cache, RuleFunctions, RuleOperands, close_over
 from tensorken_core.transforms.grad import pull_through
-from tensorken_core.transforms.user_op import STATIC, Arguments, Result, Rules, at_level, call, user_op
+from tensorken_core.transforms.user_op import STATIC, Arguments, Result, Rules, call, user_op
 
-__all__ = ["custom_jvp", "custom_vjp", "elementwise"]
+__all__ = ["custom_jvp", "custom_vjp"]
 
 RULE, FORWARD, BACKWARD = "rule", "forward", "backward"
 """What the parts of rules are called."""
-
-
-def elementwise(
-    f: Callable[[Tensor], Tensor], derivative: Callable[[Tensor], Tensor]
-) -> Callable[[Any], Tensor]:
-    """The elementwise function f with a derivative given by hand; it works in every mode and to any order.
-
-    Args:
-        f: from a tensor of floats to one of the same shape; no derivative is taken through it.
-        derivative: f's derivative, from f's argument to a tensor of its shape; higher orders differentiate it.
-
-    Raises:
-        ShapeError: when called, if f changes the shape; when differentiated, if the derivative has another shape.
-        GradientError: when differentiated, if the derivative has a wider dtype.
-        ArgumentError: when called inside a transform, if f uses another tensor of that transform.
-
-    >>> import tensorken as tk
-    >>> softplus = tk.elementwise(lambda x: tk.log1p(tk.exp(x)), tk.sigmoid)
-    >>> tk.grad(softplus)(0.0).item(), tk.grad(tk.grad(softplus))(0.0).item()
-    (0.5, 0.25)
-    """
-    name = str(getattr(f, "__name__", type(f).__name__)).strip("<>")
-
-    def body(x: Tensor) -> Tensor:
-        y = at_level(name, x.interpreter, f(x))
-        if y.shape != x.shape:
-            raise ShapeError(f"{name}: an elementwise function must keep the shape {x.shape}, got {y.shape}")
-        return y
-
-    def rule(t: Tensor, y: Tensor, x: Tensor) -> Tensor:
-        return matching(name, "derivative", x, t * derivative(x))
-
-    op = Op(name, 1, lambda x: x, floating, jvp=(rule,), vjp=(rule,), body=body)
-
-    def call(x: Any) -> Tensor:
-        result: Tensor = apply(op, (as_tensor(x),))
-        return result
-
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f.__doc__
-    return call
 
 
 class _CustomRule:
@@ -75,7 +32,7 @@ class _CustomRule:
         # first, as f may be one of these itself
         functools.update_wrapper(self, check_function(type(self).__name__, f))
         self._function = f
-        self._name = str(getattr(f, "__name__", type(f).__name__)).strip("<>")
+        self._name = name_of(f)
         self._argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         self._cache: Cache | None = None if inside_a_transform() else {}
         self._given: tuple[Callable[..., Any], ...] = ()

@@ -29,7 +29,7 @@ from tensorken_core.transforms.arguments import (
     variable,
 )
 
-__all__ = ["derivative", "elementwise_grad", "grad", "jvp", "value_and_grad", "vjp"]
+__all__ = ["elementwise_grad", "grad", "jvp", "value_and_grad", "vjp"]
 
 # ---- the two modes -----------------------------------------------------------------------------------------
 
@@ -167,27 +167,6 @@ def elementwise_grad(f: Function, argnums: Argnums = 0) -> Callable[..., Any]:
     [2.0, 4.0]
     """
     return _differentiated("elementwise_grad", f, argnums, False, True)
-
-
-def derivative(f: Function, argnum: int = 0) -> Callable[..., Any]:
-    """The directional derivative of f along ones: for an elementwise f, its derivative at each element (forward mode).
-
-    Raises:
-        GradientError: when called, if the argument is not floating-point.
-
-    >>> import tensorken as tk
-    >>> tk.derivative(tk.derivative(tk.sin))(0.0).item()
-    -0.0
-    """
-
-    @functools.wraps(check_function("derivative", f))
-    def differentiated(*arguments: Any, **keywords: Any) -> Any:
-        (place,) = places_of("derivative", argnum, len(arguments))
-        at = tree.map(as_tensor, arguments[place])
-        ones = tree.map(lambda x: variable("derivative", x, 0).ones_like(), at)
-        return jvp(partial_of(f, arguments, (place,), keywords), (at,), (ones,))[1]
-
-    return differentiated
 
 
 # ---- pieces ------------------------------------------------------------------------------------------------

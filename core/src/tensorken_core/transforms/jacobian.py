@@ -1,4 +1,4 @@
-"""Matrices of derivatives, from the two modes: Jacobians and Hessians of any rank, and products with them.
+"""Matrices of derivatives, from the two modes: Jacobians and Hessians of any rank.
 
 All basis vectors go through one pass, as the examples of a batch.
 """
@@ -17,20 +17,14 @@ from tensorken_core.transforms.arguments import (
     Argnums,
     Function,
     check_function,
-    check_sequences,
     over_inputs,
     partial_of,
     places_of,
     variable,
 )
-from tensorken_core.transforms.grad import dropped, grad, jvp, vjp
+from tensorken_core.transforms.grad import dropped, jvp, vjp
 
-__all__ = [
-    "hessian",
-    "hvp",
-    "jacfwd",
-    "jacrev",
-]
+__all__ = ["hessian", "jacfwd", "jacrev"]
 
 
 def jacfwd(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[..., Any]:
@@ -144,25 +138,6 @@ def hessian(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Call
     [[6.0, 0.0], [0.0, 12.0]]
     """
     return jacfwd(jacrev(f, argnums, has_aux=has_aux), argnums, has_aux=has_aux)
-
-
-def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    """The Hessian of scalar-valued f at the primals times the tangents, without ever building the Hessian.
-
-    Returns:
-        For one primal its product; for several a tuple.
-
-    Raises:
-        GradientError: if f's value is not one floating-point number, or a primal is not floating-point.
-        StructureError, ShapeError: if the tangents do not match the primals.
-
-    >>> import tensorken as tk
-    >>> tk.hvp(lambda x: (x * x * x).sum(), (tk.tensor([1.0, 2.0]),), (tk.tensor([1.0, 0.0]),)).tolist()
-    [6.0, 0.0]
-    """
-    check_sequences("hvp", primals, tangents)
-    argnums: Argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
-    return jvp(grad(f, argnums), primals, tangents)[1]
 
 
 # ---- pieces ------------------------------------------------------------------------------------------------

@@ -22,9 +22,7 @@ from tensorken_core.transforms.arguments import (
     primals_of,
 )
 
-__all__ = [
-    "linearize",
-]
+__all__ = ["linearize"]
 
 
 @dataclass(slots=True)

@@ -15,9 +15,7 @@ from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
 from tensorken_core.transforms.arguments import Function, check_function
 
-__all__ = [
-    "vmap",
-]
+__all__ = ["vmap"]
 
 
 def vmap(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import tensorken as tk
 from tensorken_core.errors import ArgumentError, BackendError, ConcretizationError
-from tensorken_core.host.backend_choice import did_you_mean
+from tensorken_core.host.discovery import did_you_mean
 from tensorken_nn import run_directory
 from tensorken_nn.jobs import JOBS, Job
 from tensorken_nn.options import add_options, count, parse_settings, to_json

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, dataclass_transform
 from tensorken import Tensor
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError
-from tensorken_core.host.backend_choice import did_you_mean
+from tensorken_core.host.discovery import did_you_mean
 
 
 def static(*, default: Any = dataclasses.MISSING) -> Any:

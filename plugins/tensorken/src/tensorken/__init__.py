@@ -42,6 +42,7 @@ from tensorken.arrays.functions.stop_gradient import *
 from tensorken.arrays.functions.strides import *
 from tensorken.arrays.indexing import s_ as s_
 from tensorken.arrays.namespace import *
+from tensorken.derivatives import *
 from tensorken_core import errors as errors, tree as tree
 from tensorken_core.host.registry import (
     backends as backends,
@@ -98,7 +99,7 @@ _LATER = {
     "tensorken_core.rewriting.fuse": ("Fuse",),
     "tensorken_core.rewriting.shape_tracker": ("ShapeTracker",),
     "tensorken_core.transforms.checkpoint": ("checkpoint",),
-    "tensorken_core.transforms.custom_rules": ("custom_jvp", "custom_vjp", "elementwise"),
+    "tensorken_core.transforms.custom_rules": ("custom_jvp", "custom_vjp"),
     "tensorken_core.transforms.linearize": ("linearize",),
 }
 """For each module that is imported when one of its names is first used, these names."""
@@ -121,8 +122,8 @@ if not _typing.TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         """Load what is not loaded yet: names of `_LATER`, submodules, the version, and names that plugins add."""
+        from tensorken.plugin_names import load_name
         from tensorken_core.host.discovery import core_version
-        from tensorken_core.host.registry import REGISTRY
 
         if name == "__version__":
             return core_version() or "unknown"
@@ -135,7 +136,7 @@ if not _typing.TYPE_CHECKING:
             globals()[name] = value
             return value
         try:
-            return REGISTRY.named(name)
+            return load_name(name)
         except KeyError:
             raise _missing(name) from None
         except errors.BackendError as error:
@@ -143,7 +144,7 @@ if not _typing.TYPE_CHECKING:
 
     def __dir__() -> list[str]:
         """The public names, those that are not loaded yet and those of plugins among them."""
-        from tensorken_core.host.registry import REGISTRY
+        from tensorken.plugin_names import plugin_names
 
         dunder = {name for name in globals() if name.startswith("__")}
-        return sorted({*_PUBLIC, *dunder, *_MODULE_OF, *_SUBMODULES, *REGISTRY.names()})
+        return sorted({*_PUBLIC, *dunder, *_MODULE_OF, *_SUBMODULES, *plugin_names()})

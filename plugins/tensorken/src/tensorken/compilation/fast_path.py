@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorken.compilation.donation import Donated, give_away
 from tensorken.compilation.static_arguments import Fixed
-from tensorken_core.host.registry import Run
+from tensorken_core.host.loading import Run
 from tensorken_core.rewriting.wrapper import DonatableArgs
 from tensorken_core.transforms.arguments import Static
 

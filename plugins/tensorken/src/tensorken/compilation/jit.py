@@ -22,7 +22,7 @@ from tensorken.compilation.static_arguments import Fixed, Statics
 from tensorken.programs.execution import prepared
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, RetraceWarning
-from tensorken_core.host.registry import Run
+from tensorken_core.host.loading import Run
 from tensorken_core.language.dtypes import DType, bool_, int32
 from tensorken_core.language.observe import OBSERVERS
 from tensorken_core.language.raw import RawTensor

@@ -7,7 +7,8 @@ from typing import Any
 
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.pipeline import optimised
-from tensorken_core.host.registry import REGISTRY, Run
+from tensorken_core.host.loading import Run
+from tensorken_core.host.registry import REGISTRY
 from tensorken_core.language.observe import OBSERVERS, notify, unobserved
 from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor

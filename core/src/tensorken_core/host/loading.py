@@ -1,0 +1,422 @@
+"""Loading of plugins: each is imported when it is first used, and a failure is noted in its record."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any, TypeVar
+
+import pluggy
+
+from tensorken_core.errors import BackendError, UnknownBackendError
+from tensorken_core.host import plugin as hooks
+from tensorken_core.host.discovery import (
+    CORE,
+    OURS,
+    Group,
+    IncompatibleError,
+    Installation,
+    PluginError,
+    PluginRecord,
+    describe,
+    did_you_mean,
+    hint,
+    normalized,
+    timed,
+    trace_enabled,
+)
+from tensorken_core.host.load_monitor import monitored, write_message
+from tensorken_core.host.plugin import SPEC_VERSION, BackendEntry
+from tensorken_core.host.versions import place_in_range
+from tensorken_core.language.op import OPS, Op, register
+from tensorken_core.language.raw import RawTensor
+
+T = TypeVar("T")
+
+Run = Callable[[Sequence[Any]], Sequence[Any]]
+"""From representations of the inputs of a program to those of its outputs."""
+
+Compiler = Callable[[Any, RawTensor[Any]], Run | None]
+"""From an optimised program and a backend to what runs it; None if it compiles no such program."""
+
+
+class Registry(Installation):
+    """The installed plugins, and those of them that are loaded.
+
+    Args:
+        path: the folders to look in; None for `sys.path`.
+    """
+
+    def __init__(self, path: list[str] | None = None) -> None:
+        super().__init__(path)
+        self._entries: dict[tuple[str, str], BackendEntry] = {}
+        self._devices: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._interpreters: dict[tuple[str, str, str], RawTensor[Any]] = {}
+        self._attributes: dict[tuple[str, str | None], RawTensor[Any]] = {}
+        self._names: dict[int, tuple[Any, str, str]] = {}
+        self._asked_for_compilers = False
+        self._plugins = pluggy.PluginManager("tensorken")
+        self._plugins.add_hookspecs(hooks)
+        self.hook = self._plugins.hook
+        """The hooks of the plugins that are loaded."""
+        if trace_enabled():
+            self._plugins.trace.root.setwriter(lambda line: write_message(line.removesuffix("\n")))
+            self._plugins.enable_tracing()
+
+    # ---- loading: exactly the one that is wanted -----------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _guarded(self, record: PluginRecord) -> Iterator[None]:
+        """Turn whatever a plugin raises into a BackendError that names the plugin and the way out."""
+        kind = "name" if record.group == "namespace" else record.group[:-1]
+        whose = f"{kind} {record.name!r} of {record.distribution} {record.version}"
+        if record.entry_point is None or record.status == "incompatible":
+            raise BackendError(f"{whose} cannot be loaded: {record.reason}")
+        if record.status == "broken":
+            importlib.invalidate_caches()  # the user may have mended it
+        ours = OURS[record.group].get(record.name) == normalized(record.distribution)
+        try:
+            with timed(f"loaded {whose}", f"loading {whose}"), nullcontext() if ours else monitored(whose):
+                yield
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001, a plugin may raise anything
+            reason = "; ".join(filter(None, (describe(error), hint(error, record))))
+            self.mark(record, "incompatible" if isinstance(error, IncompatibleError) else "broken", reason)
+            # contextlib takes a RuntimeError that a StopIteration caused for that StopIteration itself.
+            cause = PluginError("StopIteration") if isinstance(error, StopIteration) else error
+            raise BackendError(f"{whose} cannot be loaded: {reason}") from cause
+        self.unmark(record)
+
+    def _attempt(self, record: PluginRecord, load: Callable[[PluginRecord], object]) -> None:
+        """Load what nobody has selected: a failure is noted and otherwise does not matter."""
+        try:
+            load(record)
+        except BackendError as error:
+            if self.current(record).status in ("available", "clash"):  # no device, say
+                self.mark(record, "broken", str(error))
+
+    def _register(self, record: PluginRecord, examine: Callable[[Any], T]) -> T:
+        """Import a plugin, hand it to pluggy, examine it, and add its ops to the table, or leave no trace."""
+        plugin = _imported(record)
+        former = self._plugins.is_registered(plugin)  # as a plugin of another group
+        try:
+            if not former:
+                self._plugins.register(plugin, f"{record.group}:{record.name}@{record.distribution}")
+                self._check_hooks(plugin)
+            found = examine(plugin)
+            if not former:
+                self._add_ops(plugin)
+        except BaseException:
+            if not former and self._plugins.is_registered(plugin):
+                self._plugins.unregister(plugin)
+            raise
+        return found
+
+    def _check_hooks(self, plugin: Any) -> None:
+        callers = self._plugins.get_hookcallers(plugin) or []
+        known = [name for name in vars(hooks) if name.startswith("tensorken_")]
+        for caller in callers:
+            if not caller.has_spec():
+                raise PluginError(f"there is no hook {caller.name!r}{did_you_mean(caller.name, known)}")
+        if not callers:
+            raise PluginError(
+                f"it has no function with a name of {', '.join(known)} that is marked @hookimpl"
+            )
+
+    def _own(self, plugin: Any, hook: str) -> list[Any]:
+        """What a hook gives as this plugin alone implements it, so that no other can spoil it."""
+        return [h.function() for h in getattr(self.hook, hook).get_hookimpls() if h.plugin is plugin]
+
+    def _add_ops(self, plugin: Any) -> None:
+        added: list[str] = []
+        try:
+            for op in [op for ops in self._own(plugin, "tensorken_ops") for op in ops]:
+                if not isinstance(op, Op):
+                    raise PluginError(f"its tensorken_ops() gives {op!r}, which is no Op")
+                if OPS.get(op.name) is not op:
+                    register(op)
+                    added.append(op.name)
+        except BaseException:
+            for name in added:
+                del OPS[name]
+            raise
+
+    def entry(self, record: PluginRecord) -> BackendEntry:
+        """What a backend says of itself; this imports its small module, not what `load` imports.
+
+        Raises:
+            BackendError: if the plugin is incompatible or broken.
+        """
+        with self.lock:
+            if record.key not in self._entries:
+                with self._guarded(record):
+                    self._entries[record.key] = self._register(record, lambda p: self._described(p, record))
+            return self._entries[record.key]
+
+    def _described(self, plugin: Any, record: PluginRecord) -> BackendEntry:
+        entries = self._own(plugin, "tensorken_backend")
+        if len(entries) != 1 or not isinstance(entries[0], BackendEntry):
+            raise PluginError(f"its tensorken_backend() must give one BackendEntry, not {entries!r}")
+        entry: BackendEntry = entries[0]
+        if normalized(entry.name) != record.name:
+            raise PluginError(f"its entry point is named {record.name!r}, its BackendEntry {entry.name!r}")
+        check_language(entry, record.distribution)
+        return entry
+
+    def devices(self, record: PluginRecord) -> tuple[str, ...]:
+        """The names of a backend's devices, the default first.
+
+        Raises:
+            BackendError: if the plugin is incompatible or broken.
+        """
+        entry = self.entry(record)
+        with self.lock:
+            if not self._devices.get(record.key):
+                with self._guarded(record):
+                    self._devices[record.key] = devices_of(entry)
+            return self._devices[record.key]
+
+    def facts(self, record: PluginRecord, device: str) -> dict[str, str]:
+        """What a backend says of one of its devices: its driver, say; nothing if it says nothing.
+
+        Raises:
+            BackendError: if the plugin is incompatible or broken.
+        """
+        facts = self.entry(record).facts
+        with self.lock, self._guarded(record):
+            return {str(k): str(v) for k, v in facts(device).items()} if facts is not None else {}
+
+    def load(self, record: PluginRecord, device: str | None = None) -> RawTensor[Any]:
+        """The interpreter of a backend on a device (None: its default), the same one at each call.
+
+        Raises:
+            BackendError: if the backend is incompatible or broken, or has no such device.
+        """
+        with self.lock:
+            entry = self.entry(record)
+            name = pick_device(self.devices(record), device, record.selector)
+            key = *record.key, name
+            if key not in self._interpreters:
+                with self._guarded(record):
+                    interpreter = interpreter_of(entry, name)
+                self._interpreters[key] = interpreter
+                self.remember(interpreter, record.selector, name)
+            return self._interpreters[key]
+
+    def probe(self, record: PluginRecord) -> PluginRecord:
+        """Try to load a plugin, a backend on its default device; its record afterwards."""
+        if record.group != "namespace" or record.status != "clash":  # such a name selects nothing
+            loaders: dict[Group, Callable[[PluginRecord], object]]
+            loaders = {"backends": self.load, "plugins": self._load_plugin}
+            self._attempt(record, loaders.get(record.group, self.load_object))
+        return self.current(record)
+
+    def load_attribute(self, text: str, device: str | None) -> RawTensor[Any] | None:
+        """The interpreter that `module:attribute` leads to, always the same; None without such a module.
+
+        The attribute is an interpreter, used as it is; a class or factory without arguments that makes one;
+        or a BackendEntry, treated as if it were installed.
+
+        Raises:
+            UnknownBackendError: if the module has no such attribute.
+            BackendError: if the module or the attribute fails, or is of another kind.
+        """
+        module, _, attribute = (part.strip() for part in text.partition(":"))
+        if not all(part.isidentifier() for part in f"{module}.{attribute}".split(".")):
+            return None
+        key = f"{module}:{attribute}", device
+        with self.lock:
+            if key not in self._attributes:
+                try:
+                    with monitored(f"backend {text!r}"):
+                        target = attribute_of(importlib.import_module(module), attribute, text)
+                        self._attributes[key], used = _made(target, device, text)
+                except (KeyboardInterrupt, UnknownBackendError):
+                    raise
+                except BaseException as error:
+                    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+                    if missing and f"{module}.".startswith(f"{missing}."):
+                        return None
+                    raise BackendError(f"backend {text!r} cannot be loaded: {describe(error)}") from error
+                self.remember(self._attributes[key], key[0], used)
+            return self._attributes[key]
+
+    def was_loaded(self, name: str) -> bool:
+        """Whether a backend of this name was loaded, be it still installed or not."""
+        return any(normalized(name) == key[0] for key in self._interpreters)
+
+    def remember(self, interpreter: Any, selector: str, device: str) -> None:
+        """Note under which name and on which device an interpreter was selected."""
+        self._names.setdefault(id(interpreter), (interpreter, selector, device))
+
+    def name_of(self, interpreter: Any) -> tuple[str, str]:
+        """The backend and device of an interpreter; of one that nobody named, its class in lower case."""
+        known = self._names.get(id(interpreter))
+        return known[1:] if known else (type(interpreter).__name__.lower(), "default")
+
+    # ---- plugins that are no backends ----------------------------------------------------------------------
+
+    def load_plugins(self) -> list[PluginRecord]:
+        """Load the plugins of the group `tensorken.plugins`, which brings their ops; broken ones stay behind.
+
+        Returns:
+            Their records, whose `status` tells the broken ones.
+        """
+        with self.lock:
+            for record in self.records("plugins"):
+                self._attempt(record, self._load_plugin)
+            return self.records("plugins")
+
+    def _load_plugin(self, record: PluginRecord) -> None:
+        with self._guarded(record):
+            self._register(record, lambda plugin: None)
+
+    def compiler(self) -> Compiler | None:
+        """What asks the plugins that compile programs, which are loaded at the first call; None if there are none."""
+        if not self._asked_for_compilers:
+            self._asked_for_compilers = True
+            self.load_plugins()
+        hook = self.hook.tensorken_compile
+        if not hook.get_hookimpls():
+            return None
+
+        def compile_(program: Any, backend: RawTensor[Any]) -> Run | None:
+            for one in reversed(
+                hook.get_hookimpls()
+            ):  # as pluggy would call them; one by one, to tell which failed
+                try:
+                    given = {"program": program, "backend": backend}
+                    function: Any = one.function
+                    run: Run | None = function(*[given[name] for name in one.argnames])
+                except Exception as error:  # whatever a plugin raises
+                    raise BackendError(
+                        f"compiler {one.plugin_name} failed on program {program.name!r}: {describe(error)}; "
+                        f"report it to its author, or uninstall {one.plugin_name.rpartition('@')[2]}"
+                    ) from error
+                if run is not None:
+                    return run
+            return None
+
+        return compile_
+
+    def report_header(self) -> list[str]:
+        """What the loaded plugins say of themselves in `tensorken_report_header`, line by line."""
+        lines: list[str] = []
+        for name, plugin in sorted(self._plugins.list_name_plugin(), key=lambda pair: pair[0]):
+            try:
+                for said in self._own(plugin, "tensorken_report_header"):
+                    lines += [said] if isinstance(said, str) else map(str, said)
+            except Exception as error:  # noqa: BLE001, a report must not spoil the reports of others
+                lines.append(f"{name}: tensorken_report_header: {describe(error)}")
+        return lines
+
+    def load_object(self, record: PluginRecord) -> Any:
+        """The object of a subcommand or of a name of the package `tensorken`.
+
+        Raises:
+            BackendError: if the plugin is incompatible or broken, or two plugins add the name.
+        """
+        if record.group == "namespace" and record.status == "clash":
+            raise BackendError(record.reason)
+        with self.lock, self._guarded(record):
+            found = _imported(record)
+            if record.group == "commands" and not callable(found):
+                raise PluginError(f"its entry point names {found!r}, which is no function")
+        return found
+
+    def loaded(self) -> list[RawTensor[Any]]:
+        """The interpreters of the backends that are loaded."""
+        return [*self._interpreters.values(), *self._attributes.values()]
+
+
+# ---- what a BackendEntry leads to --------------------------------------------------------------------------
+
+
+def _imported(record: PluginRecord) -> Any:
+    assert record.entry_point is not None
+    return record.entry_point.load()
+
+
+def check_language(entry: BackendEntry, distribution: str) -> None:
+    """Refuse a backend that speaks another version of the language."""
+    place = place_in_range(SPEC_VERSION, entry.spec)
+    if place != "inside":
+        older = CORE if place == "below" else distribution
+        raise IncompatibleError(
+            f"it speaks language {entry.spec}, this core {SPEC_VERSION}; pip install -U {older}"
+        )
+
+
+def devices_of(entry: BackendEntry) -> tuple[str, ...]:
+    """The names of the devices, the default first."""
+    if entry.devices is None:
+        return ("cpu",)
+    names = tuple(entry.devices() if callable(entry.devices) else entry.devices)
+    if len({name.strip().lower() for name in names}) < len(names):
+        raise PluginError(f"the names of its devices are not unique: {', '.join(names)}")
+    return names
+
+
+def pick_device(names: Sequence[str], device: str | None, backend: str) -> str:
+    """The device that a name or a number means; None is the first.
+
+    Raises:
+        BackendError: if there is no such device.
+    """
+    if not names:
+        raise BackendError(f"backend {backend!r} finds no device on this machine")
+    if device is None:
+        return names[0]
+    wanted = device.strip().lower()
+    for name in names:
+        if name.strip().lower() == wanted:
+            return name
+    if wanted.isdecimal() and int(wanted) < len(names):
+        return names[int(wanted)]
+    raise BackendError(f"backend {backend!r} has no device {device!r}; its devices are {', '.join(names)}")
+
+
+def interpreter_of(entry: BackendEntry, device: str) -> RawTensor[Any]:
+    """The interpreter that a backend's `load` gives for a device."""
+    interpreter = entry.load(None if entry.devices is None else device)
+    if not isinstance(interpreter, RawTensor):
+        raise PluginError(f"its load() gives {interpreter!r}, which is no RawTensor")
+    return interpreter
+
+
+def attribute_of(module: Any, attribute: str, text: str) -> Any:
+    """What stands in a module under a name, which may have dots.
+
+    Raises:
+        UnknownBackendError: if nothing does; it says what may have been meant.
+    """
+    target = module
+    for part in attribute.split("."):
+        try:
+            target = getattr(target, part)
+        except AttributeError:
+            owner = getattr(target, "__name__", repr(target))
+            raise UnknownBackendError(
+                f"unknown backend {text!r}: {owner} has no attribute {part!r}{did_you_mean(part, dir(target))}"
+            ) from None
+    return target
+
+
+def _made(target: Any, device: str | None, text: str) -> tuple[RawTensor[Any], str]:
+    """The interpreter, and its device, that an attribute is, makes or describes."""
+    if callable(target) and not isinstance(target, RawTensor):
+        target = target()
+    if isinstance(target, BackendEntry):
+        check_language(target, "its distribution")
+        name = pick_device(devices_of(target), device, text)
+        return interpreter_of(target, name), name
+    if not isinstance(target, RawTensor):
+        raise PluginError(
+            f"it leads to {target!r}, which is neither an interpreter (a RawTensor) nor a BackendEntry"
+        )
+    if device is not None:
+        raise PluginError("it is an interpreter, which has no devices to choose from")
+    return target, "default"
