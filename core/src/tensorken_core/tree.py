@@ -1,4 +1,4 @@
-"""Pytrees: containers of tensors, taken apart into their leaves and put together again.
+"""Pytrees: nested containers of tensors, flattened to their leaves and unflattened from them.
 
 A tree is a leaf or a container of trees. The containers are
 
@@ -8,11 +8,11 @@ A tree is a leaf or a container of trees. The containers are
 * `list`, `tuple`, named tuples, `OrderedDict` (its order counts) and `defaultdict`;
 * `None`, which has no leaves;
 * dataclasses, frozen or not: the fields are the children, except that a field with the metadata
-  `{"static": True}` belongs to the structure, and its value must be hashable. They are put together again
-  without a call of `__init__` or `__post_init__`, from their fields alone;
-* whatever `register` adds.
+  `{"static": True}` belongs to the structure, and its value must be hashable. They are unflattened
+  from their fields alone, without a call of `__init__` or `__post_init__`;
+* the types that `register` adds.
 
-Everything else is a leaf, other subclasses of `dict`, `list` and `tuple` included. Nothing here recurses, so
+Everything else is a leaf, other subclasses of `dict`, `list` and `tuple` included. No function here recurses, so
 trees may be deeper than Python's stack.
 """
 
@@ -22,37 +22,25 @@ import dataclasses
 import json
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias, TypeVar
 
 from tensorken_core.errors import ArgumentError, StructureError
 
-__all__ = [
-    "Container",
-    "Structure",
-    "check_same",
-    "flatten",
-    "flatten_up_to",
-    "flatten_with_path",
-    "leaves",
-    "map",
-    "register",
-    "register_leaf",
-    "structure",
-    "unflatten",
-]
+__all__ = ["Container", "Structure", "check_same", "flatten", "flatten_up_to", "flatten_with_path", "leaves"]
+__all__ += ["map", "register", "register_leaf", "structure", "unflatten"]
 
 T = TypeVar("T", bound=type)
 IsLeaf: TypeAlias = Callable[[Any], bool]
 
-DEEPEST = 10_000  # levels; a tree that is deeper is taken for one that contains itself
+MAX_DEPTH = 10_000  # levels; a deeper tree is assumed to contain itself
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Container:
-    """How containers of one type are taken apart, put together and named.
+    """How containers of one type are flattened, unflattened and shown.
 
-    What `flatten` gives beside the children, and the other functions take, is the container's metadata.
+    `flatten` returns the children and the container's metadata, which the other functions take.
 
     >>> container, metadata, count = structure({"b": 1.0, "a": 2.0}).nodes[0]
     >>> container.kind.__name__, metadata, count, container.steps(metadata, count)
@@ -76,7 +64,7 @@ Node: TypeAlias = (
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class Structure:
-    """What is left of a tree without its leaves: equal for equal nesting, keys and static fields.
+    """The structure of a tree without its leaves: equal for equal nesting, keys and static fields.
 
     >>> structure({"b": (1.0, 2.0), "a": None})
     Structure({'a': None, 'b': (*, *)})
@@ -103,7 +91,7 @@ class Structure:
 LEAF = Structure((None,), 1)
 
 
-# Taking apart and putting together.
+# Flattening and unflattening.
 
 
 def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], Structure]:
@@ -134,9 +122,9 @@ def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], Struct
             children, metadata = container.flatten(value)
             nodes.append((container, metadata, len(children)))
             levels.append(iter(children))
-            if len(levels) > DEEPEST:
+            if len(levels) > MAX_DEPTH:
                 raise StructureError(
-                    f"flatten: this {type(tree).__name__} is nested more than {DEEPEST} levels deep; "
+                    f"flatten: this {type(tree).__name__} is nested more than {MAX_DEPTH} levels deep; "
                     "make sure that it does not contain itself"
                 )
             break
@@ -181,18 +169,19 @@ def structure(tree: Any, is_leaf: IsLeaf | None = None) -> Structure:
 
 
 def flatten_with_path(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[tuple[str, Any]], Structure]:
-    """As `flatten`, with each leaf the path to it, as one would write it behind the tree's name.
+    """As `flatten`, but with each leaf its path, written as it would follow the tree's name in Python.
 
     >>> flatten_with_path({"a": [1.0, 2.0], 0: 3.0})[0]
     [('[0]', 3.0), ('["a"][0]', 1.0), ('["a"][1]', 2.0)]
     """
-    found, whole = flatten(tree, is_leaf)
-    paths = (path for path, node in zip(_paths(whole.nodes), whole.nodes, strict=True) if node is None)
-    return list(zip(paths, found, strict=True)), whole
+    found, structure = flatten(tree, is_leaf)
+    nodes = structure.nodes
+    paths = (path for path, node in zip(_paths(nodes), nodes, strict=True) if node is None)
+    return list(zip(paths, found, strict=True)), structure
 
 
 def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
-    """The tree of the results of `f` on the leaves of `tree` and on what stands at the same places in `rest`.
+    """Apply `f` to the leaves of `tree`, and to the leaves or subtrees of `rest` at the same paths.
 
     As in JAX, `tree` alone decides what is a leaf: where it has one, a tree of `rest` may have a subtree.
 
@@ -202,16 +191,16 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = N
     >>> map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
     {'a': 11, 'b': [22]}
     """
-    first, whole = flatten(tree, is_leaf)
-    others = [flatten_up_to(whole, other, f"map: tree {i}") for i, other in enumerate(rest, start=2)]
-    return unflatten(whole, [f(*values) for values in zip(first, *others, strict=True)])
+    first, structure = flatten(tree, is_leaf)
+    others = [flatten_up_to(structure, other, f"map: tree {i}") for i, other in enumerate(rest, start=2)]
+    return unflatten(structure, [f(*values) for values in zip(first, *others, strict=True)])
 
 
 def flatten_up_to(structure: Structure, tree: Any, what: str = "tree") -> list[Any]:
-    """What `tree` has at the places where `structure` has leaves: leaves or whole subtrees.
+    """The leaves or subtrees of `tree` at the paths of the leaves of `structure`.
 
     Raises:
-        StructureError: if the tree differs from the structure above those places; it begins with `what`.
+        StructureError: if the tree differs from the structure above those paths; the message begins with `what`.
 
     >>> flatten_up_to(structure({"a": 0, "b": 0}), {"a": 1, "b": [2, 3]})
     [1, [2, 3]]
@@ -233,7 +222,7 @@ def flatten_up_to(structure: Structure, tree: Any, what: str = "tree") -> list[A
 
 
 def check_same(expected: Structure, got: Structure, what: str) -> None:
-    """Raise a StructureError that tells where two structures first differ; it begins with `what`.
+    """Raise a StructureError that shows where two structures first differ; the message begins with `what`.
 
     Raises:
         StructureError: if they differ.
@@ -251,11 +240,13 @@ the structure must be {'a': *, 'b': (*, *)}
 
 
 def combine(structure: Structure, leaves: list[Any], how: Callable[[Container], Callable[..., Any]]) -> Any:
-    """Combine leaves, then the results, by `how(container)(metadata, children)`; uses up `leaves`."""
+    """Combine the children of each container, innermost first, by `how(container)(metadata, children)`.
+
+    `leaves` is empty afterwards.
+    """
     done: list[Any] = []
-    for node in reversed(
-        structure.nodes
-    ):  # the children of a container are then done before it, the first one last
+    # in reverse, the children of a container come before it, the first child last
+    for node in reversed(structure.nodes):
         if node is None:
             done.append(leaves.pop())
         else:
@@ -268,7 +259,7 @@ def combine(structure: Structure, leaves: list[Any], how: Callable[[Container], 
     return done[0]
 
 
-# Names of places and kinds, for people.
+# Paths and containers in messages.
 
 
 def _paths(nodes: Iterable[Node]) -> Iterator[str]:
@@ -321,11 +312,11 @@ def _brief(structure: Structure, width: int = 120) -> str:
     return text if len(text) <= width else f"{text[: width - 3]}..."
 
 
-# The kinds of containers.
+# The types of containers.
 
 
 class _Containers(dict[type, Container | None]):
-    """The container of each type met so far; None for the types of leaves."""
+    """The container of each type seen so far; None for the types of leaves."""
 
     def __missing__(self, kind: type) -> Container | None:
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
@@ -338,7 +329,7 @@ class _Containers(dict[type, Container | None]):
 
 
 def container_of(kind: type) -> Container | None:
-    """How containers of a type are taken apart; None if its instances are leaves."""
+    """The container of a type; None if its instances are leaves."""
     return _containers[kind]
 
 
@@ -347,15 +338,16 @@ def register(
     flatten: Callable[[Any], tuple[Iterable[Any], Hashable]],
     unflatten: Callable[[Any, list[Any]], Any],
 ) -> None:
-    """Make a type of container known: its instances (not those of subclasses) are no leaves any more.
+    """Register a type as a container: its instances (not those of subclasses) are then not leaves.
 
     Args:
         kind: the class.
-        flatten: from a container to its children and its metadata: all else that `unflatten` needs, hashable.
+        flatten: from a container to its children and its metadata, which is hashable and has all else that `unflatten`
+            needs.
         unflatten: from metadata and children (of any type) to a container.
 
     Raises:
-        ArgumentError: if the type is known already.
+        ArgumentError: if the type is registered already.
 
     >>> from collections import deque
     >>> register(deque, lambda d: (d, d.maxlen), lambda maxlen, children: deque(children, maxlen))
@@ -363,7 +355,7 @@ def register(
     deque([1, 2])
     """
 
-    def taken_apart(tree: Any) -> tuple[list[Any], Hashable]:
+    def flatten_to_list(tree: Any) -> tuple[list[Any], Hashable]:
         children, metadata = flatten(tree)
         return list(children), metadata
 
@@ -371,14 +363,14 @@ def register(
         arguments = parts if metadata is None else [*parts, repr(metadata)]
         return f"{kind.__name__}({', '.join(arguments)})"
 
-    _add(kind, Container(kind, taken_apart, unflatten, _numbered, show))
+    _add(kind, Container(kind, flatten_to_list, unflatten, _numbered, show))
 
 
 def register_leaf(kind: T) -> T:
-    """Make the instances of a dataclass or named tuple leaves; also used as a decorator of the class.
+    """Make the instances of a dataclass or named tuple leaves; also a decorator of the class.
 
     Raises:
-        ArgumentError: if the type is known already as a container.
+        ArgumentError: if the type is registered already.
 
     >>> @register_leaf
     ... @dataclasses.dataclass(frozen=True)
@@ -406,19 +398,13 @@ def _numbered(_metadata: Any, count: int) -> list[str]:
     return [f"[{i}]" for i in range(count)]
 
 
-def _keyed(keys: Sequence[Any], _count: int) -> list[str]:
-    return [f"[{json.dumps(key, ensure_ascii=False) if isinstance(key, str) else repr(key)}]" for key in keys]
-
-
 def _sorted_keys(mapping: dict[Any, Any]) -> tuple[Any, ...]:
-    try:
-        return tuple(sorted(mapping))
-    except TypeError:
-        pass
-    try:
-        return tuple(sorted(mapping, key=lambda key: (type(key).__name__, key)))
-    except TypeError:
-        return tuple(mapping)
+    for order in (None, lambda key: (type(key).__name__, key)):
+        try:
+            return tuple(sorted(mapping, key=order))
+        except TypeError:
+            pass
+    return tuple(mapping)
 
 
 def _flatten_dict(tree: dict[Any, Any]) -> tuple[list[Any], tuple[Any, ...]]:
@@ -427,12 +413,39 @@ def _flatten_dict(tree: dict[Any, Any]) -> tuple[list[Any], tuple[Any, ...]]:
 
 
 def _flatten_defaultdict(tree: defaultdict[Any, Any]) -> tuple[list[Any], tuple[Any, ...]]:
-    keys = _sorted_keys(tree)
-    return [tree[key] for key in keys], (tree.default_factory, keys)
+    children, keys = _flatten_dict(tree)
+    return children, (tree.default_factory, keys)
 
 
-def _show_dict(keys: Sequence[Any], parts: list[str]) -> str:
-    return "{" + ", ".join(f"{key!r}: {part}" for key, part in zip(keys, parts, strict=True)) + "}"
+def _mapping(
+    kind: type, flatten: Any, unflatten: Any, text: str, keys_of: Callable[[Any], Any] = lambda keys: keys
+) -> Container:
+    """A container whose children have keys.
+
+    Args:
+        kind: the class.
+        flatten: as in `Container`.
+        unflatten: as in `Container`.
+        text: a container as text, with {0} for its metadata and {1} for the keys and children.
+        keys_of: from the metadata to the keys, in the order of the children.
+    """
+
+    def steps(metadata: Any, _count: int) -> list[str]:
+        keys = keys_of(metadata)
+        return [f"[{json.dumps(k, ensure_ascii=False) if isinstance(k, str) else repr(k)}]" for k in keys]
+
+    def show(metadata: Any, parts: list[str]) -> str:
+        items = [f"{key!r}: {part}" for key, part in zip(keys_of(metadata), parts, strict=True)]
+        return text.format(metadata, "{" + ", ".join(items) + "}")
+
+    return Container(kind, flatten, unflatten, steps, show)
+
+
+def _sequence(
+    kind: type, unflatten: Callable[[Any, list[Any]], Any], show: Callable[[Any, list[str]], str]
+) -> Container:
+    """A container whose children are numbered."""
+    return Container(kind, lambda tree: (tree, None), unflatten, _numbered, show)
 
 
 def _named_tuple(kind: Any) -> Container:
@@ -442,12 +455,9 @@ def _named_tuple(kind: Any) -> Container:
         fields = (f"{name}={part}" for name, part in zip(names, parts, strict=True))
         return f"{kind.__name__}({', '.join(fields)})"
 
+    steps = [f".{name}" for name in names]
     return Container(
-        kind,
-        flatten=lambda tree: (tree, None),
-        unflatten=lambda _metadata, children: kind._make(children),
-        steps=lambda _metadata, _count: [f".{name}" for name in names],
-        show=show,
+        kind, lambda tree: (tree, None), lambda _, children: kind._make(children), lambda *_: steps, show
     )
 
 
@@ -462,7 +472,7 @@ def _dataclass(kind: type) -> Container:
     def unflatten(values: tuple[Any, ...], children: list[Any]) -> Any:
         tree: Any = object.__new__(kind)
         for name, value in zip(names + static, [*children, *values], strict=True):
-            object.__setattr__(tree, name, value)  # goes past `frozen`
+            object.__setattr__(tree, name, value)  # also if the class is frozen
         return tree
 
     def show(values: tuple[Any, ...], parts: list[str]) -> str:
@@ -474,47 +484,26 @@ def _dataclass(kind: type) -> Container:
 
 _containers = _Containers()
 for _container in (
-    Container(
-        list,
-        flatten=lambda tree: (tree, None),
-        unflatten=lambda _metadata, children: children,
-        steps=_numbered,
-        show=lambda _metadata, parts: f"[{', '.join(parts)}]",
-    ),
-    Container(
+    _sequence(list, lambda _, children: children, lambda _, parts: f"[{', '.join(parts)}]"),
+    _sequence(
         tuple,
-        flatten=lambda tree: (tree, None),
-        unflatten=lambda _metadata, children: tuple(children),
-        steps=_numbered,
-        show=lambda _metadata, parts: f"({', '.join(parts)}{',' if len(parts) == 1 else ''})",
+        lambda _, children: tuple(children),
+        lambda _, parts: f"({', '.join(parts)}{',' if len(parts) == 1 else ''})",
     ),
-    Container(
-        dict,
-        flatten=_flatten_dict,
-        unflatten=lambda keys, children: dict(zip(keys, children, strict=True)),
-        steps=_keyed,
-        show=_show_dict,
-    ),
-    Container(
+    Container(type(None), lambda _: ((), None), lambda *_: None, _numbered, lambda *_: "None"),
+    _mapping(dict, _flatten_dict, lambda keys, children: dict(zip(keys, children, strict=True)), "{1}"),
+    _mapping(
         OrderedDict,
-        flatten=lambda tree: (list(tree.values()), tuple(tree)),
-        unflatten=lambda keys, children: OrderedDict(zip(keys, children, strict=True)),
-        steps=_keyed,
-        show=lambda keys, parts: f"OrderedDict({_show_dict(keys, parts)})",
+        lambda tree: (list(tree.values()), tuple(tree)),
+        lambda keys, children: OrderedDict(zip(keys, children, strict=True)),
+        "OrderedDict({1})",
     ),
-    Container(
+    _mapping(
         defaultdict,
-        flatten=_flatten_defaultdict,
-        unflatten=lambda data, children: defaultdict(data[0], zip(data[1], children, strict=True)),
-        steps=lambda data, count: _keyed(data[1], count),
-        show=lambda data, parts: f"defaultdict({data[0]!r}, {_show_dict(data[1], parts)})",
-    ),
-    Container(
-        type(None),
-        flatten=lambda tree: ((), None),
-        unflatten=lambda _metadata, _children: None,
-        steps=_numbered,
-        show=lambda _metadata, _parts: "None",
+        _flatten_defaultdict,
+        lambda metadata, children: defaultdict(metadata[0], zip(metadata[1], children, strict=True)),
+        "defaultdict({0[0]!r}, {1})",
+        itemgetter(1),
     ),
 ):
     _add(_container.kind, _container)
