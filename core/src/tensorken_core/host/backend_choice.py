@@ -1,19 +1,21 @@
-"""Which backend is meant: by an argument, `use_backend`, the variable TENSORKEN_BACKEND, or by nobody at all.
+"""The choice of a backend: by an argument, `use_backend`, the variable TENSORKEN_BACKEND, or the default.
 
 An explicit argument goes first, then `with use_backend` (this context only), then a plain `use_backend` (the
 process), then TENSORKEN_BACKEND, then the default: numpy if it is installed, else the next in a fixed order.
-The names in that order mean our own distributions, so that installing a plugin never changes what programs use.
+The names in that order mean our own distributions, so installing a plugin never changes the backend of a program.
 
 A choice is the name of an installed backend (`wgpu`; `wgpu:1` names a device, `wgpu@acme-wgpu` a
-distribution), several in the order of preference (`wgpu,numpy`), `module:attribute` for what is not
+distribution), several in the order of preference (`wgpu,numpy`), `module:attribute` for a backend that is not
 installed, or an interpreter.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,27 +29,36 @@ DISTRIBUTIONS = OURS["backends"]
 """The distributions of our own backends; no other distribution's backend is selected by these names alone."""
 
 DEFAULT_ORDER = tuple(DISTRIBUTIONS)
-"""The backend that is used when nobody chooses is the first of these that our own distribution has installed."""
+"""The default backend is the first of these that is installed from our own distribution."""
 
 OWN_PACKAGES = frozenset({"tensorken", "tensorken_core"})
-"""Packages whose frames a warning skips."""
+"""A warning skips the frames of these packages."""
 
 PREFIX = "TENSORKEN_"
 VARIABLES = {
     "TENSORKEN_BACKEND": "the backend to use where the program does not choose one",
     "TENSORKEN_DEBUG_NANS": "1: raise an error at the op that makes a NaN",
-    "TENSORKEN_TRACE_PLUGINS": "1: tell on stderr what the plugin host does, and show tracebacks",
+    "TENSORKEN_TRACE_PLUGINS": "1: log the plugin host to stderr, and show tracebacks",
 }
 """The environment variables that Tensorken reads."""
 
-# Every creation of a tensor looks whether the variable has changed.  `os.environ.get` takes 0.7 microseconds
-# for that, the dictionary behind it 0.02.
-_ENVIRONMENT: Any = getattr(os.environ, "_data", os.environ)
-_KEY: Any = "TENSORKEN_BACKEND" if _ENVIRONMENT is os.environ else os.environ.encodekey("TENSORKEN_BACKEND")
+
+def _reader_of(variable: str) -> Callable[[], Any]:
+    """A function that reads an environment variable, in whatever form; None where it is not set.
+
+    Each creation of a tensor checks whether the variable has changed.  `os.environ.get` takes 0.7 microseconds, and
+    the dictionary behind it 0.02.
+    """
+    values: Any = getattr(os.environ, "_data", os.environ)
+    key: Any = variable if values is os.environ else os.environ.encodekey(variable)
+    return functools.partial(values.get, key)
+
+
+_read_variable = _reader_of("TENSORKEN_BACKEND")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class BackendChoice:
     """The backend that is used, and why."""
 
     name: str  # as one would write it: "numpy", "wgpu@acme-wgpu", "module:attribute"
@@ -58,7 +69,7 @@ class Choice:
 
     @property
     def installed(self) -> bool:
-        """Whether its plugin, if it came from one, still lies where it was found."""
+        """Whether its plugin, if it has one, is still installed."""
         return self.record is None or self.record.installed
 
     def __str__(self) -> str:
@@ -66,39 +77,38 @@ class Choice:
         return f"{self.name}{device} ({self.why})"
 
 
-class Use:
-    """What `use_backend` gives: enter it to confine the choice to a block."""
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class BackendContext:
+    """The result of `use_backend`: a context manager that confines the choice to a block."""
 
-    def __init__(
-        self, selection: Selection, choice: Choice, former: Choice | None, now: Choice | None
-    ) -> None:
-        self.choice = choice
-        self._selection = selection
-        self._former, self._now = former, now  # the choice of the process before and after the call
+    choice: BackendChoice
+    selection: Selection
+    before: BackendChoice | None  # the choice of the process before and after the call
+    after: BackendChoice | None
 
-    def __enter__(self) -> Choice:
-        self._selection.confine(self.choice, self._former, self._now)
+    def __enter__(self) -> BackendChoice:
+        self.selection.enter(self)
         return self.choice
 
     def __exit__(self, *error: object) -> None:
-        self._selection.leave(self.choice)
+        self.selection.exit(self.choice)
 
     def __repr__(self) -> str:
         return f"<using {self.choice}>"
 
 
 class Selection:
-    """The choices that are in force, among the backends of a registry."""
+    """The choices of backends from a registry: of the contexts, of the process, and the default."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.name_of = registry.name_of
-        self._inside: ContextVar[tuple[Choice, ...]] = ContextVar("tensorken_backends", default=())
-        self._process: Choice | None = None
-        self._ambient: Choice | None = None  # what the variable or the default gave ...
-        self._ambient_text: Any = None  # ... and the variable as it was then
+        self._contexts: ContextVar[tuple[BackendChoice, ...]] = ContextVar("tensorken_backends", default=())
+        self._process: BackendChoice | None = None
+        self._default: BackendChoice | None = None  # from the variable, or the default ...
+        self._default_text: Any = None  # ... and the variable as it was then
         self._warned: set[str] = set()
-        self._found: dict[tuple[Any, Any], Choice] = {}  # by the text of the choice, and the device
+        self._cache: dict[tuple[Any, Any], BackendChoice] = {}  # by the text of the choice, and the device
         self._lock = registry.lock
 
     def backends(self) -> list[PluginRecord]:
@@ -110,21 +120,21 @@ class Selection:
         """
         return self.registry.records("backends")
 
-    def use_backend(self, choice: Any, device: str | int | None = None) -> Use:
-        """Choose the backend on which tensors are created where no `backend=` says otherwise.
+    def use_backend(self, choice: Any, device: str | int | None = None) -> BackendContext:
+        """Choose the backend on which tensors are created where no `backend=` is given.
 
         A plain call chooses for the process; `with use_backend(...)` for the block, in this thread or task
         alone.  Tensors that exist stay where they are.
 
         Args:
             choice: a name (`"wgpu"`, `"wgpu:1"`, `"wgpu@acme-wgpu"`, `"wgpu,numpy"`, `"module:attribute"`),
-                an interpreter (`ShapeTracker(Fuse(Numpy()))`), or None for what TENSORKEN_BACKEND says now.
+                an interpreter (`ShapeTracker(Fuse(Numpy()))`), or None for the present value of TENSORKEN_BACKEND.
             device: a device of the backend, by name or number.
 
         Raises:
             UnknownBackendError: if no backend of that name is installed.
             BackendError: if the backend cannot be loaded, or has no such device.
-            ArgumentError: if `choice` is of another kind.
+            ArgumentError: if `choice` has another type.
 
         >>> import tensorken as tk
         >>> with tk.use_backend("numpy") as choice:
@@ -132,46 +142,46 @@ class Selection:
         numpy (use_backend('numpy')) numpy
         """
         with self._lock:
-            former = self._process
+            before = self._process
             if _is_unset(choice):
-                text = _ENVIRONMENT.get(_KEY)
-                chosen = self._choose(*self._asked(), device)
-                self._ambient, self._ambient_text, self._process = chosen, text, None
+                text = _read_variable()
+                chosen = self._choose(*self._from_environment(), device)
+                self._default, self._default_text, self._process = chosen, text, None
             else:
-                chosen = self._process = self._choose(choice, f"use_backend({_shown(choice)})", device)
-            return Use(self, chosen, former, self._process)
+                chosen = self._process = self._choose(choice, f"use_backend({_text_of(choice)})", device)
+            return BackendContext(chosen, self, before, self._process)
 
-    def confine(self, choice: Choice, former: Choice | None, now: Choice | None) -> None:
-        """Let a choice that was made for the process hold in this context alone.
+    def enter(self, context: BackendContext) -> None:
+        """Confine a choice that was made for the process to this context.
 
-        Between the call of `use_backend` and this one, other threads see the choice for an instant.
+        Between the calls of `use_backend` and of this method, other threads see the choice for an instant.
         """
         with self._lock:
-            if self._process is now:
-                self._process = former
-        self._inside.set((*self._inside.get(), choice))
+            if self._process is context.after:
+                self._process = context.before
+        self._contexts.set((*self._contexts.get(), context.choice))
 
-    def leave(self, choice: Choice) -> None:
-        """Take back a choice from this context, even below later ones (generators do that)."""
-        stack = self._inside.get()
+    def exit(self, choice: BackendChoice) -> None:
+        """Remove a choice from this context; a generator may remove one below later ones."""
+        stack = self._contexts.get()
         for i in reversed(range(len(stack))):
             if stack[i] is choice:
-                self._inside.set(stack[:i] + stack[i + 1 :])
+                self._contexts.set(stack[:i] + stack[i + 1 :])
                 break
 
-    def default_backend(self) -> Choice:
-        """The backend that is used where no `backend=` says otherwise, and why; it is not loaded for that.
+    def default_backend(self) -> BackendChoice:
+        """The backend that is used where no `backend=` is given, and why; this does not load it.
 
         Raises:
-            BackendError: if there is none, or what was chosen cannot be used.
+            BackendError: if there is none, or the chosen one cannot be used.
 
         >>> import tensorken as tk
         >>> tk.default_backend().name
         'numpy'
         """
-        stack = self._inside.get()
-        chosen = stack[-1] if stack else self._process or self._ambient
-        return chosen or self._foreseen(*self._asked())
+        stack = self._contexts.get()
+        chosen = stack[-1] if stack else self._process or self._default
+        return chosen or self._predict(*self._from_environment())
 
     def devices(self, backend: str | None = None) -> list[str]:
         """The names of the devices of a backend (None: the one in use), the default first.
@@ -186,28 +196,28 @@ class Selection:
         chosen = self.current() if backend is None else self._choose(backend, f"devices({backend!r})", None)
         return list(self.registry.devices(chosen.record)) if chosen.record else [chosen.device or "default"]
 
-    # ---- the way of every creation -------------------------------------------------------------------------
+    # ---- the path of each creation of a tensor -------------------------------------------------------------
 
     def resolve(self, backend: Any = None, device: str | int | None = None) -> Any:
-        """The interpreter that `backend=` and `device=` mean, or the choice in force without them."""
+        """The interpreter for `backend=` and `device=`; without them, that of the present choice."""
         if backend is None and device is None:
-            stack = self._inside.get()
+            stack = self._contexts.get()
             if stack:
                 return stack[-1].interpreter
             chosen = self._process
             if chosen is None:
-                chosen = self._ambient
-                if chosen is None or _ENVIRONMENT.get(_KEY) != self._ambient_text:
+                chosen = self._default
+                if chosen is None or _read_variable() != self._default_text:
                     chosen = self.current()
             return chosen.interpreter
         if isinstance(backend, str):
-            chosen = self._found.get((backend, device))
+            chosen = self._cache.get((backend, device))
             if chosen is not None and chosen.installed:
                 return chosen.interpreter
         elif isinstance(backend, RawTensor) and device is None:
             return backend
         if not _is_unset(backend):
-            return self._choose(backend, f"backend={_shown(backend)}", device).interpreter
+            return self._choose(backend, f"backend={_text_of(backend)}", device).interpreter
         chosen = self.current()
         if device is None:
             return chosen.interpreter
@@ -215,34 +225,34 @@ class Selection:
             raise ArgumentError(f"device={device!r} needs a backend chosen by name; in use is {chosen}")
         return self.registry.load(chosen.record, str(device))
 
-    def current(self) -> Choice:
-        """The choice in force; it is loaded if need be, and the environment is read at the first time."""
-        stack = self._inside.get()
+    def current(self) -> BackendChoice:
+        """The present choice, loaded; the first call reads the environment."""
+        stack = self._contexts.get()
         if stack:
             return stack[-1]
         with self._lock:
             if self._process is not None:
                 return self._process
-            text = _ENVIRONMENT.get(_KEY)
-            if self._ambient is None:
+            text = _read_variable()
+            if self._default is None:
                 self._warn_of_variables()
-                self._ambient = self._choose(*self._asked(), None)
-            elif text != self._ambient_text:
+                self._default = self._choose(*self._from_environment(), None)
+            elif text != self._default_text:
                 self._warn_once(
                     "TENSORKEN_BACKEND",
                     f"TENSORKEN_BACKEND is now {os.environ.get('TENSORKEN_BACKEND', '')!r}; in use is still "
-                    f"{self._ambient}, and tensorken.use_backend(None) reads the variable again",
+                    f"{self._default}, and tensorken.use_backend(None) reads the variable again",
                 )
-            self._ambient_text = text
-            return self._ambient
+            self._default_text = text
+            return self._default
 
-    def _asked(self) -> tuple[str, str]:
-        """What the environment chooses, or else the fixed order; and why."""
+    def _from_environment(self) -> tuple[str, str]:
+        """The choice of the environment, or else the default; and why."""
         text = os.environ.get("TENSORKEN_BACKEND", "")
         if not _is_unset(text):
             return text, f"TENSORKEN_BACKEND={text!r}"
-        for look in (self.registry.records, lambda group: self.registry.refresh()[group]):
-            installed = {record.name for record in look("backends") if not record.shared}
+        for records_of in (self.registry.records, lambda group: self.registry.refresh()[group]):
+            installed = {record.name for record in records_of("backends") if not record.shared}
             for name in DEFAULT_ORDER:
                 if name in installed:
                     return name, f"the default: the first installed of {', '.join(DEFAULT_ORDER)}"
@@ -255,32 +265,49 @@ class Selection:
 
     # ---- from a choice to an interpreter -------------------------------------------------------------------
 
-    def _choose(self, choice: Any, why: str, device: str | int | None) -> Choice:
-        """Load what a choice of any form means; each result is a new object, known by its identity."""
+    def _choose(self, choice: Any, why: str, device: str | int | None) -> BackendChoice:
+        """Load the backend of a choice in any form; each result is a new object, compared by identity."""
         choice = getattr(choice, "selector", choice)  # of a PluginRecord
-        if isinstance(choice, Choice):
+        if isinstance(choice, BackendChoice):
             named = choice.record is not None or choice.interpreter is None
             device = choice.device if named and device is None else device
             choice = choice.name if named else choice.interpreter
         if not isinstance(choice, str):
-            return self._given(choice, why, device)
+            return self._from_interpreter(choice, why, device)
         key = choice, device
-        known = self._found.get(key)
+        known = self._cache.get(key)
         if known is not None and known.installed:
             return replace(known, why=why)
         device = None if device is None else str(device)
-        names = [name.strip() for name in choice.split(",") if name.strip()]
+        names = _names_in(choice)
         if len(names) > 1 and device is not None:
             raise ArgumentError(f"device={device!r} is for one backend; write {names[0]}:{device},{names[1]}")
+        chosen = self._cache[key] = self._first_usable(names, why, lambda name: self._load(name, device, why))
+        return chosen
+
+    def _predict(self, text: str, why: str) -> BackendChoice:
+        """The result of `_choose`, as far as metadata tell."""
+
+        def predicted(name: str) -> BackendChoice:
+            record, device = self._find(name, None)
+            if record is None or record.status in ("available", "clash"):
+                return BackendChoice(record.selector if record else name, device, why, record=record)
+            raise BackendError(f"backend {record} is {record.status}: {record.reason}")
+
+        return self._first_usable(_names_in(text), why, predicted, warn=False)
+
+    def _first_usable(
+        self, names: list[str], why: str, choose: Callable[[str], BackendChoice], warn: bool = True
+    ) -> BackendChoice:
+        """The first of these backends that can be used; a warning names those before it."""
         failures: list[BackendError] = []
         for name in names:
             try:
-                chosen = replace(self._named(name, device), why=why)
+                chosen = choose(name)
             except BackendError as error:
                 failures.append(error)
             else:
-                self._found[key] = chosen
-                if failures:
+                if failures and warn:
                     _warn(f"{why}: using {chosen.name}, since {'; '.join(map(_first_line, failures))}")
                 return chosen
         if len(failures) == 1:
@@ -288,8 +315,8 @@ class Selection:
         lines = [f"none of the backends {', '.join(names)} can be used", *map(_first_line, failures[:5])]
         raise BackendError("\n  ".join([*lines, f"chosen by {why}"]))
 
-    def _located(self, text: str, device: str | None) -> tuple[PluginRecord | None, str | None]:
-        """The one record, and the device, that a name means; no record if it is to be a module."""
+    def _find(self, text: str, device: str | None) -> tuple[PluginRecord | None, str | None]:
+        """The record and the device of a name; no record if the name must be that of a module."""
         before, _, after = (part.strip() for part in text.partition(":"))
         name, _, distribution = before.partition("@")
         found = self.registry.find("backends", name, distribution)
@@ -301,35 +328,20 @@ class Selection:
         if not found:
             raise self._unknown(before)
         if len(found) > 1:
-            ways = " or ".join(f"{record.selector} ({record.version})" for record in found)
-            raise BackendError(f"backend {name!r} comes from {len(found)} distributions; choose {ways}")
+            selectors = " or ".join(f"{record.selector} ({record.version})" for record in found)
+            raise BackendError(f"backend {name!r} comes from {len(found)} distributions; choose {selectors}")
         return found[0], after or device
 
-    def _foreseen(self, text: str, why: str) -> Choice:
-        """What `_choose` would find, as far as metadata tell."""
-        failures: list[BackendError] = []
-        for name in (name.strip() for name in text.split(",") if name.strip()):
-            try:
-                record, device = self._located(name, None)
-            except BackendError as error:
-                failures.append(error)
-                continue
-            if record is None or record.status in ("available", "clash"):
-                return Choice(record.selector if record else name, device, why, record=record)
-            failures.append(BackendError(f"backend {record} is {record.status}: {record.reason}"))
-        raise type(failures[0])(f"{failures[0]}\n  chosen by {why}")
+    def _load(self, text: str, device: str | None, why: str) -> BackendChoice:
+        record, device = self._find(text, device)
+        interpreter: Any = (
+            self.registry.load(record, device) if record else self.registry.load_attribute(text, device)
+        )
+        if interpreter is None:
+            raise self._unknown(text)
+        return BackendChoice(*self.name_of(interpreter), why, interpreter, record)
 
-    def _named(self, text: str, device: str | None) -> Choice:
-        record, device = self._located(text, device)
-        if record is not None:
-            interpreter: Any = self.registry.load(record, device)
-        else:
-            interpreter = self.registry.load_attribute(text, device)
-            if interpreter is None:
-                raise self._unknown(text)
-        return Choice(*self.name_of(interpreter), "", interpreter, record)
-
-    def _given(self, interpreter: Any, why: str, device: str | int | None) -> Choice:
+    def _from_interpreter(self, interpreter: Any, why: str, device: str | int | None) -> BackendChoice:
         if not isinstance(interpreter, RawTensor):
             raise ArgumentError(
                 f"{why}: a backend is chosen by name or by an interpreter, not a {type(interpreter).__name__}"
@@ -337,12 +349,12 @@ class Selection:
             )
         if device is not None:
             raise ArgumentError(f"{why}: device={device!r} is for backends chosen by name")
-        return Choice(*self.name_of(interpreter), why, interpreter)
+        return BackendChoice(*self.name_of(interpreter), why, interpreter)
 
     # ---- messages ------------------------------------------------------------------------------------------
 
     def _unknown(self, text: str) -> UnknownBackendError:
-        """What to tell about a name that nothing bears: seven lines at most; a last one says who chose it."""
+        """The error for an unknown name, in at most seven lines; the caller adds one that says why it was chosen."""
         records = self.backends()
         name = normalized(text.partition("@")[0].partition(":")[0])
         usable = [record for record in records if record.status in ("available", "clash")]
@@ -363,9 +375,9 @@ class Selection:
         return UnknownBackendError("\n  ".join([first, *(f"{k}: {v}" for k, v in lines.items() if v)]))
 
     def unknown_variables(self) -> dict[str, list[str]]:
-        """The variables TENSORKEN_... that nobody reads, each with the names it may be a misspelling of.
+        """The variables TENSORKEN_... that nothing reads, each with known names of similar spelling.
 
-        A variable that begins with the name of a plugin (TENSORKEN_WGPU_...) is that plugin's.
+        A variable that begins with the name of a plugin (TENSORKEN_WGPU_...) belongs to that plugin.
         """
         groups: tuple[Group, ...] = ("backends", "plugins", "commands")
         names = [record.name for group in groups for record in self.registry.records(group)]
@@ -388,11 +400,15 @@ class Selection:
             _warn(message)
 
 
+def _names_in(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def _is_unset(choice: Any) -> bool:
     return choice is None or (isinstance(choice, str) and not choice.strip(" ,\t"))
 
 
-def _shown(choice: Any) -> str:
+def _text_of(choice: Any) -> str:
     return repr(choice) if isinstance(choice, str) else type(choice).__name__
 
 
@@ -406,7 +422,7 @@ def _few(items: list[str]) -> str:
 
 
 def _warn(message: str) -> None:
-    """Warn at the line of the user's that led here."""
+    """Warn at the line of the user's code that led here."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in OWN_PACKAGES:
         frame, level = frame.f_back, level + 1

@@ -1,6 +1,6 @@
-"""The command `tensorken`: what is installed, what is wrong with it, and the subcommands that plugins bring.
+"""The command `tensorken`: lists and checks the installed plugins, and runs the subcommands of plugins.
 
-Users see no traceback (TENSORKEN_TRACE_PLUGINS=1 shows it), and plain ASCII, whatever their console can do.
+It prints no tracebacks (TENSORKEN_TRACE_PLUGINS=1 shows them), and only ASCII, which every console can show.
 """
 
 from __future__ import annotations
@@ -13,16 +13,14 @@ import os
 import platform
 import sys
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tensorken_core.errors import BackendError, TensorkenError
-from tensorken_core.host.backend_choice import VARIABLES, Choice
+from tensorken_core.host.backend_choice import VARIABLES, BackendChoice
 from tensorken_core.host.discovery import (
     OURS,
     Group,
-    PluginRecord,
     close_matches,
     core_version,
     describe,
@@ -57,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write_message("interrupted")
         return 130
     except Exception as error:  # noqa: BLE001, users see no traceback
-        if _reader_is_gone(error):
+        if _is_broken_pipe(error):
             _abandon_output()
         else:
             _report(error, arguments[0] if arguments else "help")
@@ -93,20 +91,15 @@ def _parser() -> argparse.ArgumentParser:
     backends = commands.add_parser("backends", help="list the installed backends; nothing is imported")
     backends.add_argument("--json", action="store_true", help="print JSON")
     backends.add_argument("--probe", action="store_true", help="try to load each, in a process of its own")
-    doctor = commands.add_parser("doctor", help="try everything, and say what is wrong and how to mend it")
+    doctor = commands.add_parser("doctor", help="load everything, and report faults and how to mend them")
+    limit = "time for each to load (%(default)g)"
     for parser_of_one in (backends, doctor):
-        parser_of_one.add_argument(
-            "--limit",
-            type=_seconds,
-            default=LIMIT,
-            metavar="SECONDS",
-            help="what each has to load (%(default)g)",
-        )
+        parser_of_one.add_argument("--limit", type=_seconds, default=LIMIT, metavar="SECONDS", help=limit)
     return parser
 
 
 def _seconds(text: str) -> float:
-    """A time for an option.
+    """The value of an option in seconds.
 
     >>> _seconds("2.5")
     2.5
@@ -122,64 +115,54 @@ def _seconds(text: str) -> float:
 
 def _list_backends(options: argparse.Namespace) -> int:
     records = SELECTION.backends()
-    probes = probe_all(records, options.limit) if options.probe else []
-    records = [probe.record for probe in probes] or records
-    loaded = {probe.record.key: probe for probe in probes if probe.loads}
-    chosen, why_not = _default()
+    probes = probe_all(records, options.limit) if options.probe else [Probe(record) for record in records]
+    chosen, error = _default()
     if options.json:
-        print(json.dumps(_as_data(records, loaded, chosen, why_not), indent=2))
+        print(json.dumps(_as_data(probes, options.probe, chosen, error), indent=2))
         return 0
     default = chosen.record.key if chosen and chosen.record else None
-    rows = [
-        (
-            f"{record.name} *" if record.key == default else record.name,
-            record.distribution,
-            record.version,
-            record.needs or "any",
-            _status(record, loaded.get(record.key)),
-        )
-        for record in records
-    ]
-    _print_table([("name", "distribution", "version", "needs core", "status"), *rows])
-    for probe in loaded.values():
-        for number, (device, known) in enumerate(probe.facts.items()):
-            if known:
+    rows = [("name", "distribution", "version", "needs core", "status")]
+    for probe in probes:
+        record = probe.record
+        status = f"{record.status}: {record.reason}" if record.reason else record.status
+        if options.probe and probe.loads:
+            status = f"loads; devices: {', '.join(probe.devices)}"
+        name = f"{record.name} *" if record.key == default else record.name
+        rows.append((name, record.distribution, record.version, record.needs or "any", status))
+    _print_table(rows)
+    for probe in probes:
+        for number, (device, facts) in enumerate(probe.facts.items()):
+            if facts:
                 _print(f"\n{probe.record.selector}:{number} is {device}")
-                _print_table(known.items())
-    _print(f"\n* default: {chosen}" if chosen else f"\nno default: {why_not}")
+                _print_table(facts.items())
+    _print(f"\n* default: {chosen}" if chosen else f"\nno default: {error}")
     return 0
 
 
-def _status(record: PluginRecord, probe: Probe | None) -> str:
-    if probe is not None:
-        return f"loads; devices: {', '.join(probe.devices)}"
-    return f"{record.status}: {record.reason}" if record.reason else record.status
-
-
 def _as_data(
-    records: Iterable[PluginRecord],
-    loaded: Mapping[Any, Probe],
-    chosen: Choice | None,
-    why_not: str,
+    probes: Iterable[Probe], probed: bool, chosen: BackendChoice | None, error: str
 ) -> dict[str, Any]:
-    """What `--json` prints; "schema" counts its changes."""
-    told_of_all = ("name", "distribution", "version", "needs", "status", "reason")
+    """The output of `--json`; "schema" counts its changes."""
+    columns = ("name", "distribution", "version", "needs", "status", "reason")
     return {
         "schema": 2,
         "core": core_version(),
         "language": SPEC_VERSION,
         "default": {"name": chosen.name, "device": chosen.device, "why": chosen.why} if chosen else None,
-        "error": why_not or None,
+        "error": error or None,
         "backends": [
-            {fact: getattr(record, fact) for fact in told_of_all}
-            | {fact: getattr(loaded.get(record.key), fact, None) for fact in ("devices", "facts")}
-            for record in records
+            {column: getattr(probe.record, column) for column in columns}
+            | {
+                column: getattr(probe, column) if probed and probe.loads else None
+                for column in ("devices", "facts")
+            }
+            for probe in probes
         ],
     }
 
 
-def _default() -> tuple[Choice | None, str]:
-    """The choice that metadata foretell, or why there is none."""
+def _default() -> tuple[BackendChoice | None, str]:
+    """The default backend, predicted from metadata, or why there is none."""
     try:
         return SELECTION.default_backend(), ""
     except BackendError as error:
@@ -196,29 +179,32 @@ def _examine(options: argparse.Namespace) -> int:
     _print(
         f"variables  {', '.join(f'{v}={os.environ[v]!r}' for v in VARIABLES if v in os.environ) or 'none'}"
     )
-    titles: dict[Group, str] = {"backends": "backends", "plugins": "plugins", "namespace": "names"}
-    probes = {title: probe_all(REGISTRY.records(group), options.limit) for group, title in titles.items()}
-    found = {title: [probe.record for probe in rows] for title, rows in probes.items()}
-    found["subcommands"] = REGISTRY.records("commands")
-    for title, records in found.items():
-        _print(f"\n{title}" if records else f"\n{title}: none")
-        _print_table(map(_examined, records))
-    _print("".join(f"\n  {line}" for probe in chain(*probes.values()) for line in probe.header))
+    headers: list[str] = []
     notes = [f"nobody reads {v}{suggested(likely)}" for v, likely in SELECTION.unknown_variables().items()]
-    notes += [f"{record}: {record.reason}" for record in chain(*found.values()) if record.reason]
-    notes += REGISTRY.problems
-    used = probe_default(options.limit)
-    _print(f"in use: {used.choice or 'nothing'}")
-    notes += [*used.notes, *([used.error] if used.error else [])]
+    titles: dict[Group, str] = {
+        "backends": "backends",
+        "plugins": "plugins",
+        "namespace": "names",
+        "commands": "subcommands",
+    }
+    for group, title in titles.items():
+        records = REGISTRY.records(group)
+        if group != "commands":
+            probes = probe_all(records, options.limit)
+            records = [probe.record for probe in probes]
+            headers += [line for probe in probes for line in probe.header]
+        _print(f"\n{title}" if records else f"\n{title}: none")
+        loaded = {"available": "available" if group == "commands" else "loads"}
+        _print_table([(r.name, r.distribution, r.version, loaded.get(r.status, r.status)) for r in records])
+        notes += [f"{record}: {record.reason}" for record in records if record.reason]
+    _print("".join(f"\n  {line}" for line in headers))
+    default = probe_default(options.limit)
+    _print(f"in use: {default.choice or 'nothing'}")
+    notes += [*REGISTRY.problems, *default.notes, *([default.error] if default.error else [])]
     _print("to mend:" if notes else "nothing to mend")
     for note in notes:
         _print(f"  {note}".replace("\n", "\n  "))
-    return 0 if used.choice else 1
-
-
-def _examined(record: PluginRecord) -> tuple[str, ...]:
-    loaded = record.group != "commands" and record.status == "available"
-    return record.name, record.distribution, record.version, "loads" if loaded else record.status
+    return 0 if default.choice else 1
 
 
 # ---- subcommands of plugins --------------------------------------------------------------------------------
@@ -255,7 +241,7 @@ def _print(text: str) -> None:
 
 
 def _print_table(rows: Iterable[tuple[str, ...]]) -> None:
-    """Print rows in columns as wide as need be; the last column is as it is."""
+    """Print rows in aligned columns."""
     lines = [tuple(map(to_ascii, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)][:-1]
     for line in lines:
@@ -273,13 +259,13 @@ def _report(error: Exception, command: str) -> None:
         write_message(f"{command}: {describe(error)}{hint}")
 
 
-def _reader_is_gone(error: Exception) -> bool:
-    """Whether the error is that of `tensorken ... | head`; Windows has no number of its own for it."""
+def _is_broken_pipe(error: Exception) -> bool:
+    """Whether the reader of stdout has exited, as in `tensorken ... | head`; Windows reports EINVAL."""
     on_windows = sys.platform == "win32" and isinstance(error, OSError) and error.errno == errno.EINVAL
     return isinstance(error, BrokenPipeError) or on_windows
 
 
 def _abandon_output() -> None:
-    """Give the flush at exit somewhere to go."""
+    """Send later output, such as the flush at exit, to the null device."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
