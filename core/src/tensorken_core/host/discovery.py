@@ -1,7 +1,7 @@
-"""Which plugins are installed, by the metadata of distributions alone, and what is wrong with those that fail.
+"""The installed plugins, found by the metadata of distributions alone, and the reasons why some cannot be used.
 
-No plugin is imported here.  One that cannot be used is a record with its reason, which matters only to whoever
-selects it.  How names are compared, and which ones a misspelt name may mean, is said here, too.
+No plugin is imported here.  A plugin that cannot be used is a record with a reason, and harms only those who select
+it.  The comparison of names, and suggestions for misspelt ones, are here too.
 """
 
 from __future__ import annotations
@@ -30,18 +30,14 @@ CORE = "tensorken-core"
 
 OURS: dict[Group, dict[str, str]] = {
     "backends": {name: f"tensorken-{name}" for name in ("numpy", "reference", "wgpu", "string")},
-    "commands": {
-        "train": "tensorken-nn",
-        "sample": "tensorken-nn",
-        "conformance": "tensorken-conformance",
-    },
+    "commands": {"train": "tensorken-nn", "sample": "tensorken-nn", "conformance": "tensorken-conformance"},
     "namespace": {"profile": "tensorken-profile"},
     "plugins": {},
 }
-"""The names that belong to distributions of our own.
+"""The names that are reserved for our own distributions.
 
-A plugin of one of these names from another distribution is selected by `name@distribution` alone, so that installing
-a package changes neither the default nor what these names select.
+A plugin of one of these names from another distribution is selected by `name@distribution` only, so that installing
+a package changes neither the default nor the meaning of these names.
 """
 
 _VALUE = re.compile(r"[\w.]+\s*(:\s*[\w.]+\s*)?(\[.*\]\s*)?")
@@ -54,9 +50,9 @@ _REQUIREMENT = re.compile(
 class PluginRecord:
     """One entry point of one distribution, as its metadata describes it.
 
-    `status` is "available" until something is known to be wrong: "broken", "incompatible" (it needs another
-    version of the core) or "clash" (another distribution brings the name, or the name is in `OURS`:
-    `name@distribution` selects).  `reason` says what is wrong, and the way out.
+    `status` is "available" until a fault is known: "broken", "incompatible" (it needs another
+    version of the core) or "clash" (another distribution has the name, or the name is in `OURS`:
+    `name@distribution` selects).  `reason` names the fault and the way out.
     """
 
     name: str
@@ -68,29 +64,29 @@ class PluginRecord:
     group: Group = field(default="backends", repr=False)
     shared: bool = field(default=False, repr=False)  # whether its name alone does not select it
     entry_point: EntryPoint | None = field(default=None, repr=False, compare=False)  # None: not loadable
-    origin: str = field(default="", repr=False, compare=False)  # where its metadata lies, if in a folder
+    origin: str = field(default="", repr=False, compare=False)  # the folder of its metadata, if it is one
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it from the others of its group."""
+        """Its identity within its group."""
         return self.name, normalized(self.distribution)
 
     @property
     def selector(self) -> str:
-        """What selects it: its name, or `name@distribution` where the name alone does not."""
+        """The text that selects it: its name, or `name@distribution` if the name alone does not."""
         return f"{self.name}@{self.distribution}" if self.shared else self.name
 
     @property
     def installed(self) -> bool:
-        """Whether its metadata still lies where it was found."""
-        return not self.origin or os.path.exists(self.origin)  # noqa: PTH110, faster: every choice by name asks
+        """Whether its metadata is still where it was found."""
+        return not self.origin or os.path.exists(self.origin)  # noqa: PTH110, faster: every choice by name calls it
 
     def __str__(self) -> str:
         return f"{self.name} ({self.distribution} {self.version})"
 
 
 class Installation:
-    """The plugins that are installed, and what attempts to load them have shown.
+    """The installed plugins, and the results of attempts to load them.
 
     Args:
         path: the folders to look in; None for `sys.path`.
@@ -100,7 +96,7 @@ class Installation:
         self.problems: list[str] = []
         """Distributions whose metadata could not be read."""
         self.lock = threading.RLock()
-        """Held while something is found, loaded or chosen: one for all, as each may lead to another."""
+        """Held during discovery, loading and choosing: one lock, since each of these may start another."""
         self.path = path
         self._search: dict[str, Any] = {} if path is None else {"path": path}
         self._records: dict[Group, list[PluginRecord]] | None = None
@@ -112,7 +108,7 @@ class Installation:
         return list((self.refresh() if records is None else records)[group])
 
     def refresh(self) -> dict[Group, list[PluginRecord]]:
-        """Look again at what is installed; what is loaded stays loaded."""
+        """Read the installed distributions again; loaded plugins stay loaded."""
         with self.lock, timed("looked for plugins"):
             importlib.invalidate_caches()
             self.problems = []
@@ -122,7 +118,7 @@ class Installation:
                 try:
                     for record in _read(distribution, core):
                         found[record.group].append(record)
-                except Exception as error:  # noqa: BLE001, it must not hide the others
+                except Exception as error:  # noqa: BLE001, the others must still be found
                     self._note(distribution, error)
             self._records = {group: _in_order(records) for group, records in found.items()}
             for (group, *wanted), verdict in self._verdicts.items():
@@ -132,7 +128,7 @@ class Installation:
             return self._records
 
     def _distributions(self) -> Iterator[Distribution]:
-        """The distributions with entry points for us; of two copies the first on the path, as for imports."""
+        """The distributions with entry points for the host; of two copies the first on the path, as for imports."""
         from importlib.metadata import distributions
 
         seen: set[str] = set()
@@ -155,9 +151,9 @@ class Installation:
         self.problems.append(f"the metadata in {where} cannot be read: {describe(error)}")
 
     def find(self, group: Group, name: str, distribution: str = "") -> list[PluginRecord]:
-        """The plugins that a name means; on a miss, the installation is read once more.
+        """The plugins of a name; if there are none, the installed distributions are read again.
 
-        A name in `OURS` without a distribution means the plugin of our own distribution, and no other.
+        A name in `OURS` without a distribution selects only the plugin of our own distribution.
         """
         wanted = normalized(name)
         owner = normalized(distribution) or OURS[group].get(wanted, "")
@@ -169,11 +165,11 @@ class Installation:
         return found if found and all(r.installed for r in found) else matches(self.refresh()[group])
 
     def current(self, record: PluginRecord) -> PluginRecord:
-        """The record as it is now; the same if it is no longer listed."""
+        """The present record of the same plugin; the given one if the plugin is no longer listed."""
         return next((r for r in self.records(record.group) if r.key == record.key), record)
 
     def mark(self, record: PluginRecord, status: Status, reason: str) -> None:
-        """Note what loading has shown; this holds until it has been loaded."""
+        """Note the result of an attempt to load a plugin; it holds until the plugin is loaded."""
         self._verdicts[record.group, *record.key, record.version] = status, reason
         if self._records is not None:
             self._records[record.group] = [
@@ -182,7 +178,7 @@ class Installation:
             ]
 
     def unmark(self, record: PluginRecord) -> None:
-        """Forget what loading had shown, since it has succeeded."""
+        """Forget earlier failures of a plugin, since it is loaded now."""
         if self._verdicts.pop((record.group, *record.key, record.version), None):
             self.refresh()
 
@@ -201,9 +197,9 @@ def core_version() -> str | None:
 
 
 def required_range(requirements: Sequence[str], distribution: str) -> str:
-    """The range of versions that the lines of Requires-Dist ask of a distribution; empty if they ask none.
+    """The range of versions of a distribution that the lines of Requires-Dist require; empty if they require none.
 
-    Extras do not count, and conditions (markers) only if the line is the only one: pip has judged those.
+    Extras do not count.  A line with a marker counts only if it is the only line: pip has evaluated the markers.
 
     >>> required_range(["pluggy>=1.5", "Tensorken_Core (>=1.0,<2)"], "tensorken-core")
     '>=1.0,<2'
@@ -217,7 +213,7 @@ def required_range(requirements: Sequence[str], distribution: str) -> str:
 
 
 def _read(distribution: Distribution, core: str | None) -> Iterator[PluginRecord]:
-    """A record for each entry point of a distribution that is for us."""
+    """A record for each entry point of a distribution that is for the host."""
     name, version = distribution.metadata["Name"], distribution.metadata["Version"]
     needs = required_range(distribution.requires or [], CORE)
     status, reason = _compatibility(needs, core, name)
@@ -264,13 +260,13 @@ def _compatibility(needs: str, core: str | None, distribution: str) -> tuple[Sta
 
 
 def _in_order(records: list[PluginRecord]) -> list[PluginRecord]:
-    """Sorted, and with the clashes marked.  Plugins are not selected by name, so theirs may be alike."""
+    """The records sorted, with clashes marked.  Plugins are not selected by name, so their names may be equal."""
     ordered = sorted(records, key=lambda record: record.key)
-    return [record if record.group == "plugins" else _marked(record, ordered) for record in ordered]
+    return [record if record.group == "plugins" else _mark_clash(record, ordered) for record in ordered]
 
 
-def _marked(record: PluginRecord, among: list[PluginRecord]) -> PluginRecord:
-    """A record, marked as a clash if its name belongs to us, or to nobody and another distribution brings it."""
+def _mark_clash(record: PluginRecord, among: list[PluginRecord]) -> PluginRecord:
+    """The record, marked as a clash if its name is reserved, or if another distribution has the name too."""
     name, distribution = record.key
     owner = OURS[record.group].get(name)
     others = [r.distribution for r in among if r.name == name and r.key != record.key]
@@ -279,19 +275,18 @@ def _marked(record: PluginRecord, among: list[PluginRecord]) -> PluginRecord:
     record = replace(record, shared=True)
     if record.status != "available":
         return record
-    if record.group != "namespace":
-        way = f"write {record.selector} for this one"
-    else:
-        way = "uninstall this one" if owner else "uninstall one"
+    way_out = f"write {record.selector} for this one"
+    if record.group == "namespace":
+        way_out = "uninstall this one" if owner else "uninstall one"
     cause = f"the name belongs to {owner}" if owner else f"{' and '.join(others)} brings it, too"
-    return replace(record, status="clash", reason=f"{cause}; {way}")
+    return replace(record, status="clash", reason=f"{cause}; {way_out}")
 
 
 # ---- names -------------------------------------------------------------------------------------------------
 
 
 def normalized(name: str) -> str:
-    """The form in which names are compared: case, spaces and the kind of dash do not matter.
+    """A name in the form in which names are compared: without differences of case, spaces and dashes.
 
     >>> normalized(" My_GPU "), normalized("my gpu")
     ('my-gpu', 'my-gpu')
@@ -300,7 +295,7 @@ def normalized(name: str) -> str:
 
 
 def close_matches(name: str, candidates: Iterable[str]) -> list[str]:
-    """At most three candidates that look like the name, the nearest first.
+    """At most three candidates that are similar to the name, the most similar first.
 
     >>> close_matches("nunpy", ["numpy", "string"])
     ['numpy']
@@ -311,7 +306,7 @@ def close_matches(name: str, candidates: Iterable[str]) -> list[str]:
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """The end of a message about an unknown name; empty if no candidate looks like it.
+    """The end of a message about an unknown name; empty if no candidate is similar.
 
     >>> did_you_mean("nunpy", ["numpy", "string"])
     '; did you mean numpy?'
@@ -320,15 +315,15 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
 
 
 def suggested(names: Sequence[str]) -> str:
-    """The same for the names that may be meant, the nearest first."""
+    """The end of a message that suggests these names; empty without names."""
     return f"; did you mean {' or '.join(names)}?" if names else ""
 
 
-# ---- telling what happened ---------------------------------------------------------------------------------
+# ---- messages ----------------------------------------------------------------------------------------------
 
 
 class PluginError(Exception):
-    """What the host itself finds wrong with a plugin."""
+    """A fault of a plugin that the host itself finds."""
 
 
 class IncompatibleError(PluginError):
@@ -344,35 +339,31 @@ def describe(error: BaseException) -> str:
     except Exception:  # noqa: BLE001, an exception of a plugin's may be broken itself
         lines = ["its message cannot be read"]
     line = lines[0] if len(lines[0]) <= 200 else f"{lines[0][:200]} ..."
-    return (
-        line
-        if isinstance(error, (PluginError, TensorkenError)) and line
-        else f"{type(error).__name__}: {line}"
-    )
+    plain = isinstance(error, (PluginError, TensorkenError)) and line
+    return line if plain else f"{type(error).__name__}: {line}"
 
 
 def hint(error: BaseException, record: PluginRecord) -> str:
-    """What the user of a broken plugin can do."""
+    """A remedy for the user of a broken plugin."""
     if isinstance(error, (IncompatibleError, TensorkenError)):
-        return ""  # the message says it
+        return ""  # the message has it
+    name, remedy = record.distribution, f"update it, pip install -U {record.distribution}, or remove it"
     if isinstance(error, ModuleNotFoundError) and error.name:
-        own = record.entry_point.value.split(":")[0].split(".")[0] if record.entry_point else ""
+        own = record.entry_point.module.split(".")[0] if record.entry_point else ""
         if error.name.split(".")[0] == own:
-            return f"its files are missing, pip install --force-reinstall {record.distribution}"
-        return f"install {error.name}, or remove the plugin, pip uninstall {record.distribution}"
-    return (
-        f"update it, pip install -U {record.distribution}, or remove it, pip uninstall {record.distribution}"
-    )
+            return f"its files are missing, pip install --force-reinstall {name}"
+        remedy = f"install {error.name}, or remove the plugin"
+    return f"{remedy}, pip uninstall {name}"
 
 
 def trace_enabled() -> bool:
-    """Whether TENSORKEN_TRACE_PLUGINS asks the host to tell what it does, and to show tracebacks."""
+    """Whether TENSORKEN_TRACE_PLUGINS switches the log of the host and tracebacks on."""
     return os.environ.get("TENSORKEN_TRACE_PLUGINS", "").strip() not in ("", "0")
 
 
 @contextlib.contextmanager
 def timed(what: str, before: str = "") -> Iterator[None]:
-    """Tell how long a block took, and before it what it is going to do, if that is asked for."""
+    """If tracing is enabled, log how long a block took, and a message before it."""
     start = time.perf_counter()
     if before and trace_enabled():
         write_message(before)

@@ -39,11 +39,11 @@ Run = Callable[[Sequence[Any]], Sequence[Any]]
 """From representations of the inputs of a program to those of its outputs."""
 
 Compiler = Callable[[Any, RawTensor[Any]], Run | None]
-"""From an optimised program and a backend to what runs it; None if it compiles no such program."""
+"""From an optimised program and a backend to a function that runs it; None to leave it to the next compiler."""
 
 
 class Registry(Installation):
-    """The installed plugins, and those of them that are loaded.
+    """The installed plugins, and the loaded ones among them.
 
     Args:
         path: the folders to look in; None for `sys.path`.
@@ -56,7 +56,7 @@ class Registry(Installation):
         self._interpreters: dict[tuple[str, str, str], RawTensor[Any]] = {}
         self._attributes: dict[tuple[str, str | None], RawTensor[Any]] = {}
         self._names: dict[int, tuple[Any, str, str]] = {}
-        self._asked_for_compilers = False
+        self._plugins_loaded = False
         self._plugins = pluggy.PluginManager("tensorken")
         self._plugins.add_hookspecs(hooks)
         self.hook = self._plugins.hook
@@ -65,52 +65,52 @@ class Registry(Installation):
             self._plugins.trace.root.setwriter(lambda line: write_message(line.removesuffix("\n")))
             self._plugins.enable_tracing()
 
-    # ---- loading: exactly the one that is wanted -----------------------------------------------------------
+    # ---- loading of one plugin ---------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def _guarded(self, record: PluginRecord) -> Iterator[None]:
-        """Turn whatever a plugin raises into a BackendError that names the plugin and the way out."""
-        kind = "name" if record.group == "namespace" else record.group[:-1]
-        whose = f"{kind} {record.name!r} of {record.distribution} {record.version}"
+        """Turn any exception of a plugin into a BackendError that names the plugin and the way out."""
+        what = "name" if record.group == "namespace" else record.group[:-1]
+        plugin = f"{what} {record.name!r} of {record.distribution} {record.version}"
         if record.entry_point is None or record.status == "incompatible":
-            raise BackendError(f"{whose} cannot be loaded: {record.reason}")
+            raise BackendError(f"{plugin} cannot be loaded: {record.reason}")
         if record.status == "broken":
-            importlib.invalidate_caches()  # the user may have mended it
+            importlib.invalidate_caches()  # the user may have repaired it
         ours = OURS[record.group].get(record.name) == normalized(record.distribution)
         try:
-            with timed(f"loaded {whose}", f"loading {whose}"), nullcontext() if ours else monitored(whose):
+            with timed(f"loaded {plugin}", f"loading {plugin}"), nullcontext() if ours else monitored(plugin):
                 yield
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001, a plugin may raise anything
             reason = "; ".join(filter(None, (describe(error), hint(error, record))))
             self.mark(record, "incompatible" if isinstance(error, IncompatibleError) else "broken", reason)
-            # contextlib takes a RuntimeError that a StopIteration caused for that StopIteration itself.
+            # contextlib would mistake a RuntimeError with a StopIteration as its cause for that StopIteration.
             cause = PluginError("StopIteration") if isinstance(error, StopIteration) else error
-            raise BackendError(f"{whose} cannot be loaded: {reason}") from cause
+            raise BackendError(f"{plugin} cannot be loaded: {reason}") from cause
         self.unmark(record)
 
     def _attempt(self, record: PluginRecord, load: Callable[[PluginRecord], object]) -> None:
-        """Load what nobody has selected: a failure is noted and otherwise does not matter."""
+        """Load a plugin that was not selected: a failure is only noted."""
         try:
             load(record)
         except BackendError as error:
-            if self.current(record).status in ("available", "clash"):  # no device, say
+            if self.current(record).status in ("available", "clash"):  # such as that there is no device
                 self.mark(record, "broken", str(error))
 
     def _register(self, record: PluginRecord, examine: Callable[[Any], T]) -> T:
-        """Import a plugin, hand it to pluggy, examine it, and add its ops to the table, or leave no trace."""
+        """Import a plugin, register it with pluggy, examine it, and add its ops; undo all if one step fails."""
         plugin = _imported(record)
-        former = self._plugins.is_registered(plugin)  # as a plugin of another group
+        registered = self._plugins.is_registered(plugin)  # as a plugin of another group
         try:
-            if not former:
+            if not registered:
                 self._plugins.register(plugin, f"{record.group}:{record.name}@{record.distribution}")
                 self._check_hooks(plugin)
             found = examine(plugin)
-            if not former:
+            if not registered:
                 self._add_ops(plugin)
         except BaseException:
-            if not former and self._plugins.is_registered(plugin):
+            if not registered and self._plugins.is_registered(plugin):
                 self._plugins.unregister(plugin)
             raise
         return found
@@ -126,14 +126,14 @@ class Registry(Installation):
                 f"it has no function with a name of {', '.join(known)} that is marked @hookimpl"
             )
 
-    def _own(self, plugin: Any, hook: str) -> list[Any]:
-        """What a hook gives as this plugin alone implements it, so that no other can spoil it."""
+    def _call_hook(self, plugin: Any, hook: str) -> list[Any]:
+        """The results of a hook from this plugin alone, so a fault of another plugin does no harm."""
         return [h.function() for h in getattr(self.hook, hook).get_hookimpls() if h.plugin is plugin]
 
     def _add_ops(self, plugin: Any) -> None:
         added: list[str] = []
         try:
-            for op in [op for ops in self._own(plugin, "tensorken_ops") for op in ops]:
+            for op in [op for ops in self._call_hook(plugin, "tensorken_ops") for op in ops]:
                 if not isinstance(op, Op):
                     raise PluginError(f"its tensorken_ops() gives {op!r}, which is no Op")
                 if OPS.get(op.name) is not op:
@@ -145,7 +145,7 @@ class Registry(Installation):
             raise
 
     def entry(self, record: PluginRecord) -> BackendEntry:
-        """What a backend says of itself; this imports its small module, not what `load` imports.
+        """The BackendEntry of a backend; this imports its small module, not the heavy ones that `load` imports.
 
         Raises:
             BackendError: if the plugin is incompatible or broken.
@@ -157,7 +157,7 @@ class Registry(Installation):
             return self._entries[record.key]
 
     def _described(self, plugin: Any, record: PluginRecord) -> BackendEntry:
-        entries = self._own(plugin, "tensorken_backend")
+        entries = self._call_hook(plugin, "tensorken_backend")
         if len(entries) != 1 or not isinstance(entries[0], BackendEntry):
             raise PluginError(f"its tensorken_backend() must give one BackendEntry, not {entries!r}")
         entry: BackendEntry = entries[0]
@@ -180,7 +180,7 @@ class Registry(Installation):
             return self._devices[record.key]
 
     def facts(self, record: PluginRecord, device: str) -> dict[str, str]:
-        """What a backend says of one of its devices: its driver, say; nothing if it says nothing.
+        """Properties of a device, such as its driver, as the backend reports them; empty if it reports none.
 
         Raises:
             BackendError: if the plugin is incompatible or broken.
@@ -215,14 +215,14 @@ class Registry(Installation):
         return self.current(record)
 
     def load_attribute(self, text: str, device: str | None) -> RawTensor[Any] | None:
-        """The interpreter that `module:attribute` leads to, always the same; None without such a module.
+        """The interpreter of `module:attribute`, the same one at each call; None if there is no such module.
 
         The attribute is an interpreter, used as it is; a class or factory without arguments that makes one;
-        or a BackendEntry, treated as if it were installed.
+        or a BackendEntry, which is loaded like that of an installed backend.
 
         Raises:
             UnknownBackendError: if the module has no such attribute.
-            BackendError: if the module or the attribute fails, or is of another kind.
+            BackendError: if the module or the attribute fails, or has another type.
         """
         module, _, attribute = (part.strip() for part in text.partition(":"))
         if not all(part.isidentifier() for part in f"{module}.{attribute}".split(".")):
@@ -233,7 +233,7 @@ class Registry(Installation):
                 try:
                     with monitored(f"backend {text!r}"):
                         target = attribute_of(importlib.import_module(module), attribute, text)
-                        self._attributes[key], used = _made(target, device, text)
+                        self._attributes[key], used = _interpreter_from(target, device, text)
                 except (KeyboardInterrupt, UnknownBackendError):
                     raise
                 except BaseException as error:
@@ -245,25 +245,25 @@ class Registry(Installation):
             return self._attributes[key]
 
     def was_loaded(self, name: str) -> bool:
-        """Whether a backend of this name was loaded, be it still installed or not."""
+        """Whether a backend of this name was loaded; it may have been uninstalled since."""
         return any(normalized(name) == key[0] for key in self._interpreters)
 
     def remember(self, interpreter: Any, selector: str, device: str) -> None:
-        """Note under which name and on which device an interpreter was selected."""
+        """Note the name and device by which an interpreter was selected."""
         self._names.setdefault(id(interpreter), (interpreter, selector, device))
 
     def name_of(self, interpreter: Any) -> tuple[str, str]:
-        """The backend and device of an interpreter; of one that nobody named, its class in lower case."""
+        """The backend and device of an interpreter; without a name, its class in lower case."""
         known = self._names.get(id(interpreter))
         return known[1:] if known else (type(interpreter).__name__.lower(), "default")
 
-    # ---- plugins that are no backends ----------------------------------------------------------------------
+    # ---- other plugins -------------------------------------------------------------------------------------
 
     def load_plugins(self) -> list[PluginRecord]:
-        """Load the plugins of the group `tensorken.plugins`, which brings their ops; broken ones stay behind.
+        """Load the plugins of the group `tensorken.plugins`, and with them their ops; broken ones are skipped.
 
         Returns:
-            Their records, whose `status` tells the broken ones.
+            Their records; `status` shows the broken ones.
         """
         with self.lock:
             for record in self.records("plugins"):
@@ -275,23 +275,25 @@ class Registry(Installation):
             self._register(record, lambda plugin: None)
 
     def compiler(self) -> Compiler | None:
-        """What asks the plugins that compile programs, which are loaded at the first call; None if there are none."""
-        if not self._asked_for_compilers:
-            self._asked_for_compilers = True
+        """A function that asks the compiler plugins in turn; None if there are none.
+
+        The first call loads the plugins.
+        """
+        if not self._plugins_loaded:
+            self._plugins_loaded = True
             self.load_plugins()
         hook = self.hook.tensorken_compile
         if not hook.get_hookimpls():
             return None
 
         def compile_(program: Any, backend: RawTensor[Any]) -> Run | None:
-            for one in reversed(
-                hook.get_hookimpls()
-            ):  # as pluggy would call them; one by one, to tell which failed
+            arguments = {"program": program, "backend": backend}
+            # in pluggy's order, but one by one, so that the error can name the plugin that failed
+            for one in reversed(hook.get_hookimpls()):
+                function: Any = one.function
                 try:
-                    given = {"program": program, "backend": backend}
-                    function: Any = one.function
-                    run: Run | None = function(*[given[name] for name in one.argnames])
-                except Exception as error:  # whatever a plugin raises
+                    run: Run | None = function(*[arguments[name] for name in one.argnames])
+                except Exception as error:
                     raise BackendError(
                         f"compiler {one.plugin_name} failed on program {program.name!r}: {describe(error)}; "
                         f"report it to its author, or uninstall {one.plugin_name.rpartition('@')[2]}"
@@ -303,13 +305,13 @@ class Registry(Installation):
         return compile_
 
     def report_header(self) -> list[str]:
-        """What the loaded plugins say of themselves in `tensorken_report_header`, line by line."""
+        """The lines of `tensorken_report_header` of all loaded plugins."""
         lines: list[str] = []
         for name, plugin in sorted(self._plugins.list_name_plugin(), key=lambda pair: pair[0]):
             try:
-                for said in self._own(plugin, "tensorken_report_header"):
-                    lines += [said] if isinstance(said, str) else map(str, said)
-            except Exception as error:  # noqa: BLE001, a report must not spoil the reports of others
+                for text in self._call_hook(plugin, "tensorken_report_header"):
+                    lines += [text] if isinstance(text, str) else map(str, text)
+            except Exception as error:  # noqa: BLE001, the lines of the others must not be lost
                 lines.append(f"{name}: tensorken_report_header: {describe(error)}")
         return lines
 
@@ -332,7 +334,7 @@ class Registry(Installation):
         return [*self._interpreters.values(), *self._attributes.values()]
 
 
-# ---- what a BackendEntry leads to --------------------------------------------------------------------------
+# ---- from a BackendEntry to an interpreter -----------------------------------------------------------------
 
 
 def _imported(record: PluginRecord) -> Any:
@@ -341,7 +343,7 @@ def _imported(record: PluginRecord) -> Any:
 
 
 def check_language(entry: BackendEntry, distribution: str) -> None:
-    """Refuse a backend that speaks another version of the language."""
+    """Raise an IncompatibleError if a backend needs another version of the language."""
     place = place_in_range(SPEC_VERSION, entry.spec)
     if place != "inside":
         older = CORE if place == "below" else distribution
@@ -361,7 +363,7 @@ def devices_of(entry: BackendEntry) -> tuple[str, ...]:
 
 
 def pick_device(names: Sequence[str], device: str | None, backend: str) -> str:
-    """The device that a name or a number means; None is the first.
+    """The device of a name or a number; None is the first.
 
     Raises:
         BackendError: if there is no such device.
@@ -380,7 +382,7 @@ def pick_device(names: Sequence[str], device: str | None, backend: str) -> str:
 
 
 def interpreter_of(entry: BackendEntry, device: str) -> RawTensor[Any]:
-    """The interpreter that a backend's `load` gives for a device."""
+    """The interpreter from a backend's `load` for a device."""
     interpreter = entry.load(None if entry.devices is None else device)
     if not isinstance(interpreter, RawTensor):
         raise PluginError(f"its load() gives {interpreter!r}, which is no RawTensor")
@@ -388,10 +390,10 @@ def interpreter_of(entry: BackendEntry, device: str) -> RawTensor[Any]:
 
 
 def attribute_of(module: Any, attribute: str, text: str) -> Any:
-    """What stands in a module under a name, which may have dots.
+    """The attribute of a module; the name may have dots.
 
     Raises:
-        UnknownBackendError: if nothing does; it says what may have been meant.
+        UnknownBackendError: if there is none; the message suggests similar names.
     """
     target = module
     for part in attribute.split("."):
@@ -405,8 +407,8 @@ def attribute_of(module: Any, attribute: str, text: str) -> Any:
     return target
 
 
-def _made(target: Any, device: str | None, text: str) -> tuple[RawTensor[Any], str]:
-    """The interpreter, and its device, that an attribute is, makes or describes."""
+def _interpreter_from(target: Any, device: str | None, text: str) -> tuple[RawTensor[Any], str]:
+    """The interpreter of an attribute that is one, makes one or describes one; and its device."""
     if callable(target) and not isinstance(target, RawTensor):
         target = target()
     if isinstance(target, BackendEntry):

@@ -1,4 +1,4 @@
-"""All that the author of a plugin imports: the hooks, the marker for implementing them, BackendEntry, Capabilities.
+"""The names that the author of a plugin imports: the hooks, their marker, BackendEntry and Capabilities.
 
 A plugin is a module (or object) behind an entry point, with functions marked `@hookimpl`.  There are four
 groups: `tensorken.backends` (the entry point's name is the backend's), `tensorken.plugins` (what is not a

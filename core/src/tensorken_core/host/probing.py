@@ -1,4 +1,4 @@
-"""Probing: plugins loaded in child processes, so that those that end the process or never return are found, too."""
+"""Probing: loading plugins in child processes, which also finds those that end the process or never return."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from tensorken_core.errors import BackendError
-from tensorken_core.host.discovery import PluginRecord, describe, trace_enabled
+from tensorken_core.host.discovery import PluginRecord, describe, hint, trace_enabled
 from tensorken_core.host.load_monitor import SLOW_LOAD, write_message
 from tensorken_core.host.loading import Registry
 from tensorken_core.host.registry import REGISTRY, SELECTION
 
 LIMIT = 60.0
-"""Seconds that a child process has."""
+"""The time limit of a child process, in seconds."""
 
 _PROGRAM = (
     "import json, sys; request = json.load(sys.stdin); sys.path[:] = request['sys.path']; "
@@ -33,13 +33,13 @@ _PROGRAM = (
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What loading a plugin in a child process has shown.
+    """The result of loading a plugin in a child process.
 
     Attributes:
-        record: its record afterwards.
-        devices: of a backend that loads, the names of its devices.
-        facts: what it says of each of them.
-        header: the lines that it has for `tensorken doctor`.
+        record: the record of the plugin afterwards.
+        devices: the names of the devices of a backend that loads.
+        facts: the properties of each device, as the backend reports them.
+        header: its lines for `tensorken doctor`.
     """
 
     record: PluginRecord
@@ -75,8 +75,8 @@ def probe_all(
 
     Args:
         records: of plugins of any group.
-        limit: the seconds that each has.
-        registry: where they were found.
+        limit: the time limit of each, in seconds.
+        registry: the registry of the records.
 
     Raises:
         BackendError: if there is no Python to run, as in a program that embeds one.
@@ -89,8 +89,7 @@ def probe_all(
     names = [f"{record.group[:-1]} {record.selector} ({record.distribution})" for record in records]
     for record, (facts, fault) in zip(records, _answers(tasks, names, limit), strict=True):
         if fault:
-            way_out = f"update it, pip install -U {record.distribution}, or remove it, pip uninstall"
-            facts = {"status": "broken", "reason": f"{fault}; {way_out} {record.distribution}"}
+            facts = {"status": "broken", "reason": f"{fault}; {hint(ChildProcessError(), record)}"}
         if facts["status"] != record.status:
             registry.mark(record, facts["status"], facts["reason"])
         rest = {key: facts[key] for key in ("devices", "facts", "header") if key in facts}
@@ -194,12 +193,12 @@ def _ending(status: int) -> str:
 
 
 def answer(request: dict[str, Any]) -> None:
-    """Do what a child process is asked for, and end it."""
+    """Answer the request of a child process, and end the process."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = _loaded(request) if "group" in request else _chosen(caught)
+        found = _loaded(request) if "group" in request else _loaded_default(caught)
     Path(request["answer"]).write_bytes(json.dumps(found).encode())
-    os._exit(0)  # whatever a plugin has left running
+    os._exit(0)  # even if a plugin has left threads running
 
 
 def _loaded(request: dict[str, Any]) -> dict[str, Any]:
@@ -216,14 +215,14 @@ def _loaded(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _facts(registry: Registry, record: PluginRecord, device: str) -> dict[str, str]:
-    """What a backend says of a device, or why it says nothing."""
+    """The properties of a device, as the backend reports them, or the error."""
     try:
         return registry.facts(record, device)
     except BackendError as error:
         return {"error": describe(error)}
 
 
-def _chosen(caught: list[warnings.WarningMessage]) -> dict[str, Any]:
+def _loaded_default(caught: list[warnings.WarningMessage]) -> dict[str, Any]:
     try:
         choice, error = str(SELECTION.current()), ""
     except BackendError as refusal:

@@ -1,25 +1,27 @@
-"""What transforms take and get: functions, argnums, leaves that are, or become, tensors, and results."""
+"""Arguments of transforms: functions, argnums, and leaves as tensors, tangents and cotangents."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, GradientError, ShapeError, StructureError
 from tensorken_core.language.dtypes import DType, exact
+from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import Op
+from tensorken_core.tensor.level import interpreter_below
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 Function = Callable[..., Any]
 Argnums = int | Sequence[int]
 
-for record in (DType, Op):  # dataclasses, but no containers of tensors
+for record in (DType, Op):  # dataclasses that are not containers of tensors
     tree.register_leaf(record)
 
 
 def check_function(name: str, f: Any) -> Function:
-    """f, which must be callable."""
+    """f, checked to be callable."""
     if not callable(f):
         raise ArgumentError(
             f"{name}: need a function, got {type(f).__name__}; write {name}(f), not {name}(f(x))"
@@ -34,10 +36,10 @@ def name_of(f: Any) -> str:
 
 def check_sequences(name: str, primals: Any, tangents: Any) -> None:
     """Raise unless both are sequences of one length."""
-    for what, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, tuple | list):
+    for what, values in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(values, tuple | list):
             raise ArgumentError(
-                f"{name}: {what} must be a tuple or list, one entry for each argument, got {type(given).__name__}"
+                f"{name}: {what} must be a tuple or list, one entry for each argument, got {type(values).__name__}"
             )
     if len(primals) != len(tangents):
         raise StructureError(
@@ -54,7 +56,7 @@ def places_of(name: str, argnums: Any, count: int, what: str = "argnums") -> tup
         if type(i) is not int or not -count <= i < count:
             raise ArgumentError(
                 f"{name}: {what} {argnums!r} does not fit a call with {count} positional arguments; "
-                f"give their places, from 0, and pass what they name by position"
+                f"give their places, from 0, and pass these arguments by position"
             )
     places = tuple([i % count for i in chosen])
     if len(set(places)) != len(places):
@@ -84,13 +86,13 @@ def at_places(values: Sequence[Any], places: Sequence[int], count: int) -> list[
     return full
 
 
-def over_inputs(chosen: tuple[Any, ...], argnums: Argnums) -> Any:
-    """What belongs to the chosen arguments: alone if one was chosen by an int, else as a tuple."""
+def per_argnum(chosen: tuple[Any, ...], argnums: Argnums) -> Any:
+    """The results for the chosen arguments: one if argnums is an int, else a tuple."""
     return chosen[0] if isinstance(argnums, int) else chosen
 
 
-def variable(name: str, leaf: Any, index: int, structure: Any = None) -> Tensor:
-    """A leaf of the arguments as a floating-point tensor."""
+def as_variable(name: str, leaf: Any, index: int, structure: Any = None) -> Tensor:
+    """A leaf of the arguments as a tensor, which must be floating-point."""
     try:
         x = as_tensor(leaf)
     except ArgumentError as error:
@@ -105,7 +107,7 @@ def variable(name: str, leaf: Any, index: int, structure: Any = None) -> Tensor:
 
 
 def primals_of(name: str, leaves: Sequence[Any], structure: tree.Structure) -> list[Tensor]:
-    """The leaves of the arguments as tensors; integers and bools may be among them, but not alone."""
+    """The leaves of the arguments as tensors, of which at least one must be floating-point."""
     values: list[Tensor] = []
     for i, leaf in enumerate(leaves):
         try:
@@ -113,53 +115,72 @@ def primals_of(name: str, leaves: Sequence[Any], structure: tree.Structure) -> l
         except ArgumentError as error:
             raise ArgumentError(f"{name}: argument leaf {i}: {error}") from None
     if values and not any([x.dtype.kind == "float" for x in values]):
-        variable(name, values[0], 0, structure)  # which raises
+        as_variable(name, values[0], 0, structure)  # which raises
     return values
 
 
+def inner_of(name: str, tensors: Iterable[Tensor | None]) -> Interpreter[Any]:
+    """The interpreter below a new level of a transform, from its operands."""
+    given = [x.interpreter for x in tensors if x is not None]
+    return interpreter_below(given or [as_tensor(0.0).interpreter], name)
+
+
 def floats_among(values: Sequence[Tensor]) -> list[int]:
-    """The places of the floating-point tensors: of those that have derivatives."""
+    """The places of the floating-point tensors, which have derivatives."""
     return [i for i, x in enumerate(values) if x.dtype.kind == "float"]
+
+
+def leaves_or_none(structure: tree.Structure, value: Any, what: str) -> list[Any]:
+    """The leaves of a tangent or cotangent; None in place of a subtree is None for each of its leaves.
+
+    Raises:
+        StructureError: if the value has another structure; the message begins with `what`.
+    """
+    leaves, prefix = tree.flatten(value, is_leaf=lambda x: x is None)
+    try:
+        parts = tree.flatten_up_to(prefix, tree.unflatten(structure, range(structure.size)))
+        counts = [len(tree.leaves(part)) for part in parts]
+        if all([count == 1 or leaf is None for leaf, count in zip(leaves, counts, strict=True)]):
+            return [t for t, count in zip(leaves, counts, strict=True) for t in [t] * count]
+    except StructureError:
+        pass
+    tree.check_same(structure, tree.structure(value), what)
+    return []
 
 
 def directions_of(
     name: str, what: str, structure: tree.Structure, values: Sequence[Tensor], given: Any
 ) -> list[Tensor | None]:
-    """The leaves of tangents or cotangents, one for each value; None where None stands for an integer's.
+    """The leaves of tangents or cotangents, one for each value; None only for an integer or bool.
 
     Args:
         name: the transform, for messages.
-        what: "tangents" of primals, in which an integer or bool must have None, or "cotangent" of results, in which it
-            may.
+        what: "tangents" of primals, which must be None for an integer or bool, or "cotangent" of results, which may.
         structure: the structure of the values.
-        values: what has these tangents or cotangents.
-        given: the tree of them.
+        values: the primals or results.
+        given: the tree of their tangents or cotangents.
     """
     leaves, own = tree.flatten(given)
     if own != structure:
-        parts = tree.flatten_up_to(structure, given, f"{name}: {what}")
-        filled = [
-            _NONE if t is None and x.dtype.kind != "float" else t for x, t in zip(values, parts, strict=True)
+        leaves = tree.flatten_up_to(structure, given, f"{name}: {what}")
+        required = [
+            0 if t is None and x.dtype.kind != "float" else t for x, t in zip(values, leaves, strict=True)
         ]
-        leaves, own = tree.flatten(tree.unflatten(structure, filled))
-        tree.check_same(structure, own, f"{name}: {what}")
-    found: list[Tensor | None] = []
+        tree.check_same(structure, tree.structure(tree.unflatten(structure, required)), f"{name}: {what}")
     for i, (x, t) in enumerate(zip(values, leaves, strict=True)):
-        if t is not _NONE and what == "tangents" and x.dtype.kind != "float":
+        if t is not None and what == "tangents" and x.dtype.kind != "float":
             raise GradientError(
                 f"{name}: the primal at {_path(structure, i)} is {x.dtype}, whose tangent must be None; "
                 f"pass None, or floats for both (x.astype('float32'))"
             )
-        found.append(None if t is _NONE else matching(name, what.removesuffix("s"), x, t))
-    return found
-
-
-_NONE = object()
-"""Stands for a None that is as a leaf."""
+    singular = what.removesuffix("s")
+    return [
+        None if t is None else matching(name, singular, x, t) for x, t in zip(values, leaves, strict=True)
+    ]
 
 
 def _path(structure: Any, index: int) -> str:
-    """Where a leaf stands among the arguments, each of which is one leaf if there is no structure."""
+    """The path to a leaf of the arguments; without a structure each argument is one leaf."""
     if structure is None:
         return f"[{index}]"
     path: str = tree.flatten_with_path(tree.unflatten(structure, range(structure.size)))[0][index][0]
@@ -167,7 +188,7 @@ def _path(structure: Any, index: int) -> str:
 
 
 def matching(name: str, what: str, x: Tensor, t: Any) -> Tensor:
-    """A tangent or cotangent, which must have x's shape and dtype; a Python number takes the dtype."""
+    """A tangent or cotangent, checked to have the shape and dtype of x; a Python number takes the dtype."""
     found = x.scalar(float(t)) if type(t) in (bool, int, float) and x.shape == () else as_tensor(t)
     if found.shape != x.shape:
         raise ShapeError(
@@ -181,13 +202,13 @@ def matching(name: str, what: str, x: Tensor, t: Any) -> Tensor:
 
 
 class Static:
-    """An argument that the function gets as it is: 1, 1.0 and True are three of them, 0.0 and -0.0 two."""
+    """A static argument as part of a cache key, in which 1, 1.0 and True differ, and so do 0.0 and -0.0."""
 
     __slots__ = ("_key", "value")
 
     def __init__(self, value: Any) -> None:
         self.value = value
-        self._key = _told_apart(value)
+        self._key = _exact_key(value)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Static) and self._key == other._key
@@ -196,8 +217,8 @@ class Static:
         return hash(self._key)
 
 
-def _told_apart(value: Any) -> Any:
-    """What is equal for values of one type that are equal, numbers and tuples of them by their bits."""
+def _exact_key(value: Any) -> Any:
+    """A key that is equal for equal values of one type; numbers, also in tuples, are compared by their bits."""
     if type(value) in (bool, int, float):
         return exact(value)
-    return (type(value), tuple([_told_apart(x) for x in value]) if type(value) is tuple else value)
+    return (type(value), tuple([_exact_key(x) for x in value]) if type(value) is tuple else value)

@@ -1,4 +1,4 @@
-"""checkpoint: a function whose inner values are computed again for the derivative, instead of being kept."""
+"""checkpoint: recompute the intermediate values of a function for its derivative instead of keeping them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from typing import Any
 
 from tensorken_core.errors import ConcretizationError, EscapedTensorError
 from tensorken_core.levels.trace import closure_converted, scope
-from tensorken_core.tensor.level import (
-    ClosureError,
-    inside_a_transform,
-    interpreter_below,
-)
-from tensorken_core.tensor.tensor import Tensor, as_tensor
-from tensorken_core.transforms.arguments import Function, check_function, partial_of
+from tensorken_core.tensor.level import ClosureError, inside_a_transform
+from tensorken_core.tensor.tensor import Tensor
+from tensorken_core.transforms.arguments import Function, check_function, inner_of, partial_of
 from tensorken_core.transforms.grad import pull_through, push_forward, record
 from tensorken_core.transforms.user_op import Arguments, Result, Rules, call, user_op
 
@@ -22,18 +18,18 @@ __all__ = ["checkpoint"]
 
 
 def checkpoint(f: Function) -> Callable[..., Any]:
-    """The same function; reverse mode keeps its arguments only, and runs it again when it needs what is inside.
+    """The same function, of which reverse mode keeps only the arguments; it runs f again for the other values.
 
-    Memory for time: of a chain of n checkpointed blocks only the values between the blocks are kept.
+    This saves memory and costs time: in a chain of checkpointed blocks only the values between blocks are kept.
 
     f may close over tensors of enclosing transforms, as the parameters in `tk.checkpoint(lambda x: block(params, x))`:
-    they count as arguments, so their derivatives are right too.  Such an f is traced, as by `jit`.
+    they count as arguments, so their derivatives are right too.  Such an f is traced, as in `jit`.
 
     Args:
-        f: a function of pytrees of tensors, the same at every call with the same arguments.
+        f: a pure function of pytrees of tensors.
 
     Raises:
-        ConcretizationError: when called, if f closes over tensors of enclosing transforms and asks for a value, as by
+        ConcretizationError: when called, if f closes over tensors of enclosing transforms and needs a value, as in
             `if x > 0`.
 
     >>> import tensorken as tk
@@ -49,7 +45,7 @@ def checkpoint(f: Function) -> Callable[..., Any]:
     @functools.wraps(check_function("checkpoint", f))
     def checkpointed(*arguments: Any, **keywords: Any) -> Any:
         given, tensors = Arguments.of(name, (arguments, keywords))
-        level = interpreter_below([x.interpreter for x in tensors] or [as_tensor(0.0).interpreter], name)
+        level = inner_of(name, tensors)
         result = Result(name)
 
         def flat(*xs: Tensor) -> list[Any]:
@@ -59,13 +55,13 @@ def checkpoint(f: Function) -> Callable[..., Any]:
         if level.below is None:  # no enclosing transform
             if not tensors:
                 return f(*arguments, **keywords)
-            return result.put_together(_run_again(name, flat, tensors))
+            return result.unflatten(_run_again(name, flat, tensors))
 
         def direct() -> list[Tensor]:
             return _run_again(name, flat, tensors)
 
         def converted() -> list[Tensor]:
-            """... with what f closes over as further operands."""
+            """The results, with the tensors that f closes over as further operands."""
             program, captured = closure_converted(flat, tensors, level, name, "checkpoint")
             operands = [*captured, *tensors]
             if not operands:
@@ -75,20 +71,20 @@ def checkpoint(f: Function) -> Callable[..., Any]:
         first, second = (converted, direct) if may_close_over_tensors or not tensors else (direct, converted)
         refused = (ClosureError, EscapedTensorError, ConcretizationError)
         try:
-            return result.put_together(first())
+            return result.unflatten(first())
         except refused as error:
             if not tensors:
                 raise
             try:
-                return result.put_together(second())
-            except refused as other:  # it both closes over tensors and asks for values
+                return result.unflatten(second())
+            except refused as other:  # it both closes over tensors and needs values
                 raise (other if isinstance(other, ConcretizationError) else error) from None
 
     return checkpointed
 
 
 def _run_again(name: str, flat: Callable[..., list[Any]], operands: Sequence[Tensor]) -> list[Tensor]:
-    """A function's results, of which reverse mode keeps the operands alone."""
+    """The results of a function, of which reverse mode keeps only the operands."""
 
     def primal(active: Sequence[bool], xs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         return _run_again(name, functools.partial(_primals, flat, active), xs), []

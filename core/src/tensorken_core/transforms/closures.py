@@ -119,7 +119,6 @@ def close_over(
     functions: RuleFunctions,
     xs: Sequence[Tensor],
     operands: Mapping[str, RuleOperands],
-    *,
     owner: object,
     static: Sequence[Any],
     structure: Any,

@@ -1,4 +1,4 @@
-"""Functions with derivatives of the user's own: each call runs an Op value, which needs no place in the table."""
+"""Functions with custom derivative rules: each call runs an Op value, which is not in the op table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tensorken_core.transforms.user_op import STATIC, Arguments, Result, Rules, 
 __all__ = ["custom_jvp", "custom_vjp"]
 
 RULE, FORWARD, BACKWARD = "rule", "forward", "backward"
-"""What the parts of rules are called."""
+"""The names of the parts of rules."""
 
 
 class _CustomRule:
@@ -55,22 +55,15 @@ class _CustomRule:
 
         def function(*xs: Tensor) -> list[Tensor]:
             value = self._function(*self._with_static(static, given.filled(xs)))
-            return result.taken_apart(value, xs[0].interpreter)
+            return result.flatten(value, xs[0].interpreter)
 
         functions = RuleFunctions(result, {FUNCTION: function})
         operands, rules_of = self._rule(functions, static, given, tensors)
-        others = [leaf for i, leaf in enumerate(given.leaves) if i not in given.places]
-        functions, captured = close_over(
-            functions,
-            tensors,
-            operands,
-            owner=self,
-            static=[*static, *others],
-            structure=(given.structure, tuple(given.places)),
-            cache=self._cache,
-        )
+        static = [*static, *[leaf for i, leaf in enumerate(given.leaves) if i not in given.places]]
+        structure = given.structure, tuple(given.places)
+        functions, captured = close_over(functions, tensors, operands, self, static, structure, self._cache)
         op = self._op(functions, rules_of(functions), count)
-        return result.put_together(call(op, [*tensors, *captured]))
+        return result.unflatten(call(op, [*tensors, *captured]))
 
     def _rule(
         self, functions: RuleFunctions, static: list[Any], given: Arguments, tensors: list[Tensor]
@@ -139,18 +132,18 @@ class _CustomRule:
 
 
 class custom_jvp(_CustomRule):
-    """A function whose pushforward is given by hand: a decorator, with `defjvp` or `defjvps` for the rule.
+    """A function with a custom JVP rule: a decorator, with `defjvp` or `defjvps` for the rule.
 
-    Reverse mode transposes the rule, which is linear in the tangents, so one rule serves all modes, and vmap; higher
-    orders differentiate it.  As in JAX, the result that the rule gives is the result wherever the function is
-    differentiated, and what higher orders differentiate.
+    Reverse mode transposes the rule, which is linear in the tangents, so one rule is enough for all modes and for vmap;
+    higher orders differentiate it.  As in JAX, where the function is differentiated its result is that of the rule, and
+    higher orders differentiate that.
 
-    The function and the rule may close over tensors of enclosing transforms, except over what is differentiated
-    there: the rule knows the derivatives of arguments alone.
+    The function and the rule may close over tensors of enclosing transforms, except over tensors that are
+    differentiated there: the rule has derivatives only for the arguments.
 
     Args:
         f: a function of pytrees of tensors; no derivative is taken through it.
-        nondiff_argnums: the places of arguments that are no tensors, such as functions; the rule gets them first.
+        nondiff_argnums: the places of arguments that are not tensors, such as functions; the rule gets them first.
 
     Raises:
         GradientError: when differentiated without a rule, or by a tensor that f or the rule closes over.
@@ -171,12 +164,12 @@ class custom_jvp(_CustomRule):
     def defjvp(self, rule: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Set the rule `(primals, tangents) -> (result, tangent of the result)`, with tuples of all arguments.
 
-        Arguments of nondiff_argnums come before the two; the tangent of what is no tensor is None.
+        Arguments of nondiff_argnums come before the two; the tangent of an argument that is not a tensor is None.
 
         Args:
             rule: the rule.
-            symbolic_zeros: whether the tangent of a tensor that is not differentiated is None, an exact zero, and not
-                a tensor of zeros; the rule may give None for a tangent, too.  A rule that closes over tensors of
+            symbolic_zeros: whether the tangent of a tensor that is not differentiated is None, an exact zero, not
+                a tensor of zeros; the rule may return None for a tangent, too.  A rule that closes over tensors of
                 enclosing transforms gets tensors of zeros in any case.
 
         >>> import tensorken as tk
@@ -196,7 +189,7 @@ class custom_jvp(_CustomRule):
         return rule
 
     def defjvps(self, *rules: Callable[..., Any] | None) -> None:
-        """Set one rule an argument, `(t, y, *arguments) -> its share of the tangent of the result`, None for zero.
+        """Set one rule for each argument, `(t, y, *arguments) -> a term of the tangent of the result`, None for zero.
 
         Arguments of nondiff_argnums come before `t`, and have no rule.
         """
@@ -280,18 +273,18 @@ class custom_jvp(_CustomRule):
 
 
 class custom_vjp(_CustomRule):
-    """A function whose pullback is given by hand: a decorator, with `defvjp` for the two halves of the rule.
+    """A function with a custom VJP rule: a decorator, with `defvjp` for the two halves of the rule.
 
-    Forward mode transposes the pullback, which is linear in the cotangent, so one rule serves all modes, and vmap;
-    higher orders differentiate it.  As in JAX, the result that the forward half gives is the result wherever the
-    function is differentiated, and what higher orders differentiate.
+    Forward mode transposes the pullback, which is linear in the cotangent, so one rule is enough for each mode and
+    for vmap; higher orders differentiate it.  As in JAX, where the function is differentiated its result is that of the
+    forward half, and higher orders differentiate that.
 
-    The function and both halves may close over tensors of enclosing transforms, except over what is differentiated
-    there: the rule knows the derivatives of arguments alone.
+    The function and both halves may close over tensors of enclosing transforms, except over tensors that are
+    differentiated there: the rule has derivatives only for the arguments.
 
     Args:
         f: a function of pytrees of tensors; no derivative is taken through it.
-        nondiff_argnums: the places of arguments that are no tensors, such as functions; `backward` gets them first.
+        nondiff_argnums: the places of arguments that are not tensors, such as functions; `backward` gets them first.
 
     Raises:
         GradientError: when differentiated without a rule, or by a tensor that f or the rule closes over.
@@ -316,8 +309,8 @@ class custom_vjp(_CustomRule):
         """Set the rule.
 
         Args:
-            forward: takes f's arguments, and returns (result, residuals): a pytree of whatever `backward` will need.
-            backward: `(residuals, cotangent of the result)` to a tuple of one cotangent an argument; None is zero.
+            forward: takes f's arguments, and returns (result, residuals): a pytree of values for `backward`.
+            backward: `(residuals, cotangent of the result)` to a tuple of a cotangent for each argument; None is zero.
         """
         self._set_rule("custom_vjp.defvjp", forward, backward)
 
@@ -337,13 +330,13 @@ class custom_vjp(_CustomRule):
             value, kept = self._check_pair(pair, "the forward half", "(result, residuals)")
             like = function(*xs) if result.outputs is None else result.outputs
             ys = result.alike("the result of the forward half", value, like, xs[0].interpreter)
-            return [*ys, *residuals.taken_apart(kept, xs[0].interpreter)]
+            return [*ys, *residuals.flatten(kept, xs[0].interpreter)]
 
         def backward(*values: Tensor) -> list[Tensor | None]:
             """The cotangents of the operands, from these, the residuals, and the cotangents of the results."""
             split = len(values) - result.count
-            t = result.put_together(values[split:])
-            pulled = self._given[1](*static, residuals.put_together(values[count:split]), t)
+            t = result.unflatten(values[split:])
+            pulled = self._given[1](*static, residuals.unflatten(values[count:split]), t)
             return given.cotangents(name, pulled, values[:count])
 
         def operands_of_backward(programs: dict[str, Program]) -> Sequence[Any]:

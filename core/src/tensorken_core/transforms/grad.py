@@ -1,4 +1,4 @@
-"""The derivatives that users call, functions in, functions out: the two modes, and gradients by them."""
+"""Derivatives of functions: the two modes, jvp and vjp, and gradients by reverse mode."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.levels.forward import Dual, Forward
 from tensorken_core.levels.reverse import Reverse
-from tensorken_core.tensor.level import Level, current_level, interpreter_below, lifted
-from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
+from tensorken_core.tensor.level import Level, current_level, lifted
+from tensorken_core.tensor.tensor import Tensor, result_at
 from tensorken_core.transforms.arguments import (
     Argnums,
     Function,
+    as_variable,
     at_places,
     check_function,
     check_sequences,
     directions_of,
     floats_among,
-    over_inputs,
+    inner_of,
     partial_of,
+    per_argnum,
     places_of,
     primals_of,
-    variable,
 )
 
 __all__ = ["elementwise_grad", "grad", "jvp", "value_and_grad", "vjp"]
@@ -41,14 +42,14 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
         f: a function of pytrees of tensors.
         primals: its arguments; floating-point, and integers or bools among them.
         tangents: one for each argument, of the same structure, shapes and dtypes; None for that of an integer or bool.
-        has_aux: whether f returns (result, anything else).
+        has_aux: whether f returns (result, auxiliary value).
 
     Returns:
-        (result, tangent of the result), and what else f returned if has_aux.
+        (result, tangent of the result), and the auxiliary value if has_aux.
 
     Raises:
         StructureError, ShapeError: if the tangents do not match the primals.
-        GradientError: if they do not in dtype, or no primal is floating-point.
+        GradientError: if their dtypes do not, or no primal is floating-point.
 
     >>> import tensorken as tk
     >>> y, t = tk.jvp(tk.square, (3.0,), (1.0,))
@@ -75,9 +76,9 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """f at the primals, and the function that pulls a cotangent of the result back to them (reverse mode).
 
     Returns:
-        (result, pullback), and what else f returned if has_aux. The pullback takes a cotangent of the result's
+        (result, pullback), and the auxiliary value if has_aux. The pullback takes a cotangent of the result's
         structure, shapes and dtypes, returns a tuple with one cotangent for each primal, and may be called again.
-        The cotangent of an integer or bool is None, the exact zero; that of an integer result may be.
+        The cotangent of an integer or bool is None, the exact zero; that of an integer result may be None.
 
     Raises:
         GradientError: if no primal is floating-point.
@@ -101,7 +102,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     of_floats = partial_of(lambda *xs: f(*tree.unflatten(structure, xs)), values, places, {})
     level, outputs, out_structure, aux = record("vjp", of_floats, chosen, None, has_aux)
     inner = level.inner
-    results = _primals_of(outputs, inner)
+    results = primals_at(outputs, inner)
 
     def pull_back(cotangent: Any) -> tuple[Any, ...]:
         """The cotangents of the primals."""
@@ -126,7 +127,7 @@ def value_and_grad(
     Args:
         f: a function whose value is one floating-point number.
         argnums: which positional argument to differentiate, or several: then the gradient is a tuple.
-        has_aux: whether f returns (value, anything else); then so does the result: ((value, aux), gradient).
+        has_aux: whether f returns (value, auxiliary value); the result is then ((value, aux), gradient).
         allow_unused: if False, an argument that does not influence the value is an error instead of zeros.
 
     Raises:
@@ -206,14 +207,14 @@ def _differentiated(
             )
         leaves, structure = _leaves(chosen)
         values = [
-            x if type(x) is Tensor and x.dtype.kind == "float" else variable(name, x, i, structure)
+            x if type(x) is Tensor and x.dtype.kind == "float" else as_variable(name, x, i, structure)
             for i, x in enumerate(leaves)
         ]
         level, outputs, out_structure, aux = record(name, partial, values, structure, has_aux)
         inner = level.inner
         if name != "elementwise_grad":
             _check_scalar_output(name, outputs)
-        results = _primals_of(outputs, inner)
+        results = primals_at(outputs, inner)
         found = pull(level, outputs, [y.ones_like() for y in results], consume=True)
         if not allow_unused:
             for i, (path, _) in enumerate(tree.flatten_with_path(chosen)[0]):
@@ -224,7 +225,7 @@ def _differentiated(
                     )
         pulled = _cotangents_of(values, found, inner)
         _settle(inner, results, pulled)
-        gradients = over_inputs(_arguments(structure, pulled), argnums)
+        gradients = per_argnum(_arguments(structure, pulled), argnums)
         if name != "value_and_grad":
             return (gradients, dropped(aux, level)) if has_aux else gradients
         value = tree.unflatten(out_structure, results)
@@ -245,7 +246,7 @@ def _arguments(structure: Any, leaves: Sequence[Tensor]) -> Any:
     return tuple(leaves) if structure is None else tree.unflatten(structure, leaves)
 
 
-def _results_at(
+def results_at(
     level: Level[Any], name: str, f: Function, arguments: Sequence[Any], has_aux: bool
 ) -> tuple[list[Tensor], Any, Any]:
     """Run f with this level as the running one: the leaves of its result there, their structure, and aux."""
@@ -264,19 +265,18 @@ def push_forward(
     has_aux: bool = False,
 ) -> tuple[list[Tensor], list[Tensor | None], Any, Any]:
     """Run f in forward mode, None being an exact zero: the leaves of its result, their tangents, structure, and aux."""
-    given = [x.interpreter for x in (*values, *tangents) if x is not None]
-    inner = interpreter_below(given or [as_tensor(0.0).interpreter], name)
+    inner = inner_of(name, (*values, *tangents))
     level: Forward[Any] = Forward(inner)
     duals = [
         x if t is None else Tensor(level, Dual(lifted(x, inner), lifted(t, inner)), x.shape, x.dtype)
         for x, t in zip(values, tangents, strict=True)
     ]
-    outputs, out_structure, aux = _results_at(level, name, f, _arguments(structure, duals), has_aux)
+    outputs, out_structure, aux = results_at(level, name, f, _arguments(structure, duals), has_aux)
     pushed = [
         None if t is None else Tensor(inner, t, y.shape, y.dtype)
         for y, t in [(y, y.representation.tangent) for y in outputs]
     ]
-    return _primals_of(outputs, inner), pushed, out_structure, dropped(aux, level) if has_aux else None
+    return primals_at(outputs, inner), pushed, out_structure, dropped(aux, level) if has_aux else None
 
 
 def pull_through(
@@ -318,13 +318,13 @@ def pull_through(
 def record(
     name: str, f: Function, values: list[Tensor], structure: Any, has_aux: bool, linear: bool = False
 ) -> tuple[Reverse[Any], list[Tensor], Any, Any]:
-    """Run f, which is perhaps linear and to be transposed, on a fresh tape; the level, and f's results there."""
-    inner = interpreter_below([x.interpreter for x in values] or [as_tensor(0.0).interpreter], name)
+    """Run f on a fresh tape, to be transposed if `linear`: the level, f's results there, their structure, and aux."""
+    inner = inner_of(name, values)
     level: Reverse[Any] = Reverse(inner)
     level.transform = name
     level.linear = linear
     variables = [Tensor(level, level.variable(lifted(x, inner)), x.shape, x.dtype) for x in values]
-    return level, *_results_at(level, name, f, _arguments(structure, variables), has_aux)
+    return level, *results_at(level, name, f, _arguments(structure, variables), has_aux)
 
 
 def pull(
@@ -341,8 +341,8 @@ def pull(
     return {place: level.at_inner(t) for place, t in found.items()}
 
 
-def _primals_of(outputs: list[Tensor], inner: Interpreter[Any]) -> list[Tensor]:
-    """A function's results without their derivatives, one level down."""
+def primals_at(outputs: list[Tensor], inner: Interpreter[Any]) -> list[Tensor]:
+    """The results of a function without their derivatives, one level down."""
     return [Tensor(inner, y.representation.primal, y.shape, y.dtype) for y in outputs]
 
 
@@ -355,7 +355,7 @@ def _cotangents_of(values: list[Tensor], found: dict[int, Tensor], inner: Interp
 
 
 def _settle(inner: Interpreter[Any], *results: list[Tensor]) -> None:
-    """Have nothing of the results of an outermost transform held back: the tape's values can then go."""
+    """Compute lazy results of an outermost transform, so that the values on the tape can be freed."""
     if isinstance(inner, RawTensor):
         for tensors in results:
             for x in tensors:

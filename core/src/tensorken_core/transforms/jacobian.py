@@ -16,11 +16,11 @@ from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import (
     Argnums,
     Function,
+    as_variable,
     check_function,
-    over_inputs,
     partial_of,
+    per_argnum,
     places_of,
-    variable,
 )
 from tensorken_core.transforms.grad import dropped, jvp, vjp
 
@@ -32,11 +32,11 @@ def jacfwd(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Calla
 
     Args:
         f: a function of pytrees of tensors.
-        argnums: which positional argument to differentiate, or several: then each block is a tuple.
-        has_aux: whether f returns (result, anything else); then the function gives (Jacobian, aux).
+        argnums: which positional argument to differentiate, or several; each block is then a tuple.
+        has_aux: whether f returns (result, auxiliary value); the function then returns (Jacobian, aux).
 
     Returns:
-        A function that gives, for each output and each input of the pytrees, a tensor of shape
+        A function that returns, for each output and each input of the pytrees, a tensor of shape
         `output.shape + input.shape`.
 
     Raises:
@@ -73,7 +73,7 @@ def jacfwd(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Calla
                 part.permute(order).reshape(column.shape[1:] + x.shape)
                 for part, x in zip(_split(column, inputs), inputs, strict=True)
             ]
-            blocks.append(over_inputs(tree.unflatten(structure, row), argnums))
+            blocks.append(per_argnum(tree.unflatten(structure, row), argnums))
         found = tree.unflatten(out_structure, blocks)
         return (found, aux) if has_aux else found
 
@@ -85,11 +85,11 @@ def jacrev(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Calla
 
     Args:
         f: a function of pytrees of tensors, whose results are floating-point.
-        argnums: which positional argument to differentiate, or several: then each block is a tuple.
-        has_aux: whether f returns (result, anything else); then the function gives (Jacobian, aux).
+        argnums: which positional argument to differentiate, or several; each block is then a tuple.
+        has_aux: whether f returns (result, auxiliary value); the function then returns (Jacobian, aux).
 
     Returns:
-        A function that gives, for each output and each input of the pytrees, a tensor of shape
+        A function that returns, for each output and each input of the pytrees, a tensor of shape
         `output.shape + input.shape`.
 
     Raises:
@@ -105,7 +105,7 @@ def jacrev(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Calla
         partial, inputs, structure = _over_chosen("jacrev", f, argnums, arguments, keywords)
         result, pull_back, *aux = vjp(partial, *tree.unflatten(structure, inputs), has_aux=has_aux)
         leaves, out_structure = tree.flatten(result)
-        outputs = [variable("jacrev", y, k) for k, y in enumerate(leaves)]
+        outputs = [as_variable("jacrev", y, k) for k, y in enumerate(leaves)]
 
         def pull(*cotangents: Tensor) -> list[Tensor]:
             return tree.leaves(pull_back(tree.unflatten(out_structure, cotangents)))
@@ -115,7 +115,7 @@ def jacrev(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Calla
         blocks = []
         for k, y in enumerate(outputs):
             block = [part[k].reshape(y.shape + x.shape) for part, x in zip(parts, inputs, strict=True)]
-            blocks.append(over_inputs(tree.unflatten(structure, block), argnums))
+            blocks.append(per_argnum(tree.unflatten(structure, block), argnums))
         found = tree.unflatten(out_structure, blocks)
         return (found, *aux) if has_aux else found
 
@@ -128,7 +128,7 @@ def hessian(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Call
     Args:
         f: a function of pytrees of tensors, whose results are floating-point.
         argnums: which positional argument to differentiate, or several.
-        has_aux: whether f returns (result, anything else); then the function gives (Hessian, aux).
+        has_aux: whether f returns (result, auxiliary value); the function then returns (Hessian, aux).
 
     Raises:
         GradientError: when called, if an argument is not floating-point.
@@ -149,12 +149,12 @@ def _over_chosen(
     """f as a function of the chosen arguments, their leaves, and the structure of the leaves."""
     places = places_of(name, argnums, len(arguments))
     leaves, structure = tree.flatten(tuple([arguments[i] for i in places]))
-    inputs = [variable(name, x, i, structure) for i, x in enumerate(leaves)]
+    inputs = [as_variable(name, x, i, structure) for i, x in enumerate(leaves)]
     return partial_of(f, arguments, places, keywords), inputs, structure
 
 
 def _of_all_directions(aux: Any, directions: Sequence[Tensor], inputs: Sequence[Tensor]) -> Any:
-    """Extra results, which depend on no direction, outside of the batch of these, if there is one."""
+    """The auxiliary value, which depends on no direction, lowered out of the batch of directions, if there is one."""
     levels = {x.interpreter for x in directions} - {x.interpreter for x in inputs}
     for level in levels:
         if isinstance(level, Batch):
@@ -168,7 +168,7 @@ def _over_basis(linear: Callable[..., list[Tensor]], like: list[Tensor]) -> list
     The basis vectors, in their order, are 1 at one element of one operand, and 0 elsewhere.
     """
     if not like:
-        return linear()  # of no basis vector; nothing will be asked of its rows
+        return linear()  # there are no basis vectors, so the rows are never read
     total = sum([x.size for x in like])
     if total == 1 and len(like) == 1:
         return [y.reshape((1, *y.shape)) for y in linear(like[0].ones_like())]

@@ -1,4 +1,4 @@
-"""linearize: a function run once, and its derivative there as a linear function that can be called many times."""
+"""linearize: run a function once, and return its derivative there as a linear function."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ from tensorken_core.language.interpreter import Interpreter, R
 from tensorken_core.language.op import Op, run
 from tensorken_core.levels.forward import pushed_through
 from tensorken_core.levels.reverse import TapeValue
-from tensorken_core.tensor.level import Level, current_level, interpreter_below, lifted
-from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
+from tensorken_core.tensor.level import Level, lifted
+from tensorken_core.tensor.tensor import Tensor
 from tensorken_core.transforms.arguments import (
     Function,
     check_function,
     directions_of,
     floats_among,
+    inner_of,
     primals_of,
 )
+from tensorken_core.transforms.grad import primals_at, results_at
 
 __all__ = ["linearize"]
 
 
 @dataclass(slots=True)
 class Step:
-    """An op that a tangent may pass: its operands' places and values, its results' places and values, its params."""
+    """An op with active operands: the places and values of its operands and results, and its params."""
 
     op: Op
     parents: list[int | None]
@@ -38,7 +40,7 @@ class Step:
 
 
 class Linearize(Level[TapeValue[R]]):
-    """Computes at once, and records what the JVP rules will need."""
+    """Computes at once, and records the values that the JVP rules will need."""
 
     transform = "linearize"
     way_out = "return it from the function"
@@ -46,7 +48,7 @@ class Linearize(Level[TapeValue[R]]):
     def __init__(self, inner: Interpreter[Any]) -> None:
         super().__init__(inner)
         self.steps: list[Step] = []
-        self._places = itertools.count()  # gives each place out once, to whichever thread asks
+        self._places = itertools.count()  # atomic, as other threads may record too
 
     def lift(self, x: R) -> TapeValue[R]:
         return TapeValue(x, None)
@@ -55,7 +57,7 @@ class Linearize(Level[TapeValue[R]]):
         return x.primal
 
     def variable(self, x: R) -> TapeValue[R]:
-        """A value whose tangent will be given."""
+        """A value with a tangent."""
         return TapeValue(x, next(self._places))
 
     def interpret(self, op: Op, operands: Sequence[TapeValue[R]], params: tuple[Any, ...]) -> Any:
@@ -81,7 +83,7 @@ class Linearize(Level[TapeValue[R]]):
         return traced[0] if op.results == 1 else tuple(traced)
 
     def push(self, tangents: dict[int, Tensor]) -> dict[int, Tensor]:
-        """The tangents of all values, by their place, from those of the variables; what is not there is zero."""
+        """The tangents of all values, by their place, from those of the variables; missing ones are zero."""
         inner = self.inner
         for step in self.steps:
             given = [None if parent is None else tangents.get(parent) for parent in step.parents]
@@ -90,7 +92,7 @@ class Linearize(Level[TapeValue[R]]):
             xs = [Tensor(inner, x) for x in step.primals]
             ys = [Tensor(inner, y) for y in step.results]
             pushed = pushed_through(step.op, given, ys, xs, step.params)
-            # a rule that gets more than the results gives the tangents of these alone
+            # zip is not strict: step.results may have residuals after the results, which have no tangents
             tangents.update([(i, t) for i, t in zip(step.places, pushed, strict=False) if t is not None])
         return tangents
 
@@ -98,7 +100,7 @@ class Linearize(Level[TapeValue[R]]):
 def linearize(f: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """f at the primals, and its derivative there as a linear function of tangents.
 
-    f runs once; each call of the linear function costs the derivative alone.  It keeps all of f's inner values.
+    f runs once; each call of the linear function computes only the derivative.  It keeps all intermediate values of f.
 
     Args:
         f: a function of pytrees of tensors.
@@ -106,7 +108,7 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
 
     Returns:
         (result, push_forward), where `push_forward(*tangents)` takes a tangent for each primal, of its structure,
-        shapes and dtypes, None for that of an integer or bool, and gives the tangent of the result: what `jvp` gives.
+        shapes and dtypes, None for that of an integer or bool, and returns the tangent of the result, as `jvp` does.
 
     Raises:
         GradientError: if no primal is floating-point.
@@ -121,16 +123,14 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Callable[..., Any]]:
     arguments, structure = tree.flatten(primals)
     values = primals_of("linearize", arguments, structure)
     places = floats_among(values)
-    inner = interpreter_below([x.interpreter for x in values] or [as_tensor(0.0).interpreter], "linearize")
+    inner = inner_of("linearize", values)
     level: Linearize[Any] = Linearize(inner)
-    with current_level(level):
-        variables = list(values)
-        for i in places:
-            x = values[i]
-            variables[i] = Tensor(level, level.variable(lifted(x, inner)), x.shape, x.dtype)
-        leaves, out_structure = tree.flatten(f(*tree.unflatten(structure, variables)))
-        outputs = [result_at(level, y) for y in leaves]
-    results = [Tensor(inner, y.representation.primal, y.shape, y.dtype) for y in outputs]
+    variables = list(values)
+    for i in places:
+        x = values[i]
+        variables[i] = Tensor(level, level.variable(lifted(x, inner)), x.shape, x.dtype)
+    outputs, out_structure, _ = results_at(level, "linearize", f, tree.unflatten(structure, variables), False)
+    results = primals_at(outputs, inner)
 
     def push_forward(*tangents: Any) -> Any:
         """The tangent of the result."""

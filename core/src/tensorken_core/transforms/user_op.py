@@ -1,4 +1,4 @@
-"""Ops whose body is a function of the user's: made at a call, from that call's arguments, and run like all others."""
+"""Ops whose body is a user's function: each call makes one from its arguments, and runs it like any other op."""
 
 from __future__ import annotations
 
@@ -21,41 +21,33 @@ from tensorken_core.language.op import Op, run
 from tensorken_core.program.program import Variable
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.dispatch import at_one_level
-from tensorken_core.tensor.level import (
-    ClosureError,
-    lifted,
-    meet,
-    new_levels_on,
-)
+from tensorken_core.tensor.level import ClosureError, lifted, meet, new_levels_on
 from tensorken_core.tensor.tensor import Tensor, as_tensor
-from tensorken_core.transforms.arguments import matching
+from tensorken_core.transforms.arguments import leaves_or_none, matching
 
 STATIC = (bool, int, str, bytes, type(None))
-"""Kinds of arguments that reach the user's function as they are; floats and arrays become tensors."""
-
-Active = Sequence[bool]
-"""Which operands have derivatives."""
+"""Types of arguments that are passed to the user's function unchanged; floats and arrays become tensors."""
 
 
 @dataclass(slots=True)
 class Arguments:
-    """What stands between the tensors in the arguments of one call.
+    """The structure and the static leaves of the arguments of one call.
 
-    Not the tensors too: an op's rules refer to this, and a tape to the op, so the tape would keep itself alive.
+    It does not hold the tensors: an op's rules refer to it, and a tape to the op, so a tape would keep itself alive.
     """
 
     structure: Any
     places: list[int]  # of the tensors among the leaves
-    leaves: list[Any]  # None where a tensor stands
+    leaves: list[Any]  # None in place of a tensor
 
     @classmethod
     def of(cls, name: str, arguments: Any) -> tuple[Arguments, list[Tensor]]:
-        """Take the arguments apart, tensors from the rest.
+        """Split the arguments into the tensors and the rest.
 
-        A number takes the widest floating-point dtype among the tensors, and numbers and arrays their backend.
+        A number takes the widest floating-point dtype of the tensors; numbers and arrays take their backend.
 
         Raises:
-            ArgumentError: if a leaf is neither a tensor, a number, a string nor a function.
+            ArgumentError: if a leaf is not a tensor, number, string or function.
         """
         leaves, structure = tree.flatten(arguments)
         widest = max(
@@ -75,14 +67,14 @@ class Arguments:
         return cls(structure, places, leaves), tensors
 
     def filled(self, values: Sequence[Any], rest: bool = True) -> Any:
-        """The arguments with other values for the tensors; what is no tensor stays, or becomes None."""
+        """The arguments with other values for the tensors; static leaves stay, or become None without `rest`."""
         leaves = list(self.leaves) if rest else [None] * len(self.leaves)
         for place, value in zip(self.places, values, strict=True):
             leaves[place] = value
         return tree.unflatten(self.structure, leaves)
 
     def cotangents(self, name: str, pulled: Any, xs: Sequence[Tensor]) -> list[Tensor | None]:
-        """The cotangents that a rule gives, one an argument, as those of the tensors; None is zero, at any depth.
+        """The cotangents of the tensors, from those that a rule returns, one for each argument; None is zero.
 
         Raises:
             StructureError, ShapeError: if they do not match the arguments.
@@ -97,7 +89,7 @@ class Arguments:
         given = [
             t
             for structure, own in zip(self.structure_of_each, pulled, strict=True)
-            for t in _up_to(structure, own, f"{name}: the cotangent of an argument")
+            for t in leaves_or_none(structure, own, f"{name}: the cotangent of an argument")
         ]
         found: list[Tensor | None] = []
         for place, x in zip(self.places, xs, strict=True):
@@ -112,37 +104,23 @@ class Arguments:
         return [tree.structure(argument) for argument in whole]
 
 
-def _up_to(structure: Any, value: Any, what: str) -> list[Any]:
-    """The leaves of a tangent or cotangent; a None stands for as many zeros as its part of the structure has leaves."""
-    leaves, prefix = tree.flatten(value, is_leaf=lambda x: x is None)
-    try:
-        parts = tree.flatten_up_to(prefix, tree.unflatten(structure, range(structure.size)))
-        counts = [len(tree.leaves(part)) for part in parts]
-        if all([count == 1 or leaf is None for leaf, count in zip(leaves, counts, strict=True)]):
-            return [t for t, count in zip(leaves, counts, strict=True) for t in [t] * count]
-    except StructureError:
-        pass
-    tree.check_same(structure, tree.structure(value), what)
-    return []
-
-
-def _as_argument(name: str, leaf: Any, beside: Tensor | None) -> Tensor:
-    if beside is None or isinstance(leaf, Tensor):
+def _as_argument(name: str, leaf: Any, like: Tensor | None) -> Tensor:
+    if like is None or isinstance(leaf, Tensor):
         return as_tensor(leaf)
     if type(leaf) is float:
-        return as_operand(name, leaf, beside)
-    found: Tensor = Interpreter.coerce(leaf, None, beside.interpreter.base)
+        return as_operand(name, leaf, like)
+    found: Tensor = Interpreter.coerce(leaf, None, like.interpreter.base)
     return found
 
 
 @dataclass(slots=True)
 class Result:
-    """How the tensors that an op returns make up the result of the user's function."""
+    """The structure and the static leaves of the result of a user's function, whose tensors an op returns."""
 
     name: str
-    static: tuple[type, ...] = STATIC  # kinds of leaves that stay as they are
+    static: tuple[type, ...] = STATIC  # types of leaves that are kept unchanged
     structure: Any = None
-    leaves: list[Any] = field(default_factory=list)  # what is no tensor; None where a tensor stands
+    leaves: list[Any] = field(default_factory=list)  # None in place of a tensor
     outputs: Sequence[Variable] | None = (
         None  # the shapes and dtypes of the tensors, once the function was traced
     )
@@ -154,12 +132,12 @@ class Result:
         return self
 
     def tensors(self, result: Any) -> list[Any]:
-        """What of a result is or becomes a tensor."""
+        """The leaves of a result that are, or become, tensors."""
         leaves, self.structure = tree.flatten(result)
         self.leaves = [leaf if _is_static(leaf, self.static) else None for leaf in leaves]
         return [leaf for leaf in leaves if not _is_static(leaf, self.static)]
 
-    def taken_apart(self, result: Any, interpreter: Interpreter[Any]) -> list[Tensor]:
+    def flatten(self, result: Any, interpreter: Interpreter[Any]) -> list[Tensor]:
         """The tensors of a result, at the level of an interpreter."""
         return [at_level(self.name, interpreter, leaf) for leaf in self.tensors(result)]
 
@@ -168,21 +146,17 @@ class Result:
         """The number of tensors."""
         return sum([leaf is None for leaf in self.leaves])
 
-    def matching(
-        self, what: str, tangent: Any, ys: Sequence[Tensor], none: bool = False
-    ) -> list[Tensor | None]:
-        """The tensors of something that must have the structure, shapes and dtypes of the result.
+    def matching(self, what: str, tangent: Any, ys: Sequence[Tensor], none: bool) -> list[Tensor | None]:
+        """The tensors of a tangent, checked to have the structure, shapes and dtypes of the result.
 
         Args:
-            what: it is, for messages.
-            tangent: the thing.
+            what: a name for messages.
+            tangent: the tree of tangents.
             ys: the tensors of the result.
-            none: whether None may stand for zeros.
+            none: whether None is an exact zero.
         """
-        if none:
-            leaves = _up_to(self.structure, tangent, f"{self.name}: {what}")
-        else:
-            leaves = self._leaves(what, tangent)
+        read = leaves_or_none if none else _leaves
+        leaves = read(self.structure, tangent, f"{self.name}: {what}")
         tensors = [t for t, own in zip(leaves, self.leaves, strict=True) if own is None]
         return [
             None if t is None and none else matching(self.name, what, y, t)
@@ -192,18 +166,24 @@ class Result:
     def alike(
         self, what: str, value: Any, like: Sequence[Any], interpreter: Interpreter[Any]
     ) -> list[Tensor]:
-        """The tensors, at the level of an interpreter, of what must be like the result.
+        """The tensors, at the level of an interpreter, of another result of the same structure, shapes and dtypes.
 
         Args:
-            what: it is, for messages.
-            value: the thing; numbers in it take the dtypes.
-            like: anything with the shapes and dtypes of the tensors of the result.
-            interpreter: what the tensors are brought to.
+            what: a name for messages.
+            value: the other result; numbers in it take the dtypes.
+            like: values with the shapes and dtypes of the tensors of the result.
+            interpreter: the level.
 
         Raises:
             StructureError, ShapeError, DTypeError: if it has another structure, shape or dtype.
         """
-        tensors = [t for t, own in zip(self._leaves(what, value), self.leaves, strict=True) if own is None]
+        tensors = [
+            t
+            for t, own in zip(
+                _leaves(self.structure, value, f"{self.name}: {what}"), self.leaves, strict=True
+            )
+            if own is None
+        ]
         found = []
         for leaf, v in zip(tensors, like, strict=True):
             if type(leaf) in (bool, int, float) and with_scalar(v.dtype, leaf) is v.dtype:
@@ -218,20 +198,21 @@ class Result:
             found.append(y)
         return found
 
-    def _leaves(self, what: str, value: Any) -> list[Any]:
-        """The leaves of something that must have the structure of the result."""
-        leaves, structure = tree.flatten(value)
-        tree.check_same(self.structure, structure, f"{self.name}: {what}")
-        return leaves
-
-    def put_together(self, tensors: Sequence[Any]) -> Any:
-        """The inverse: a result with these tensors."""
+    def unflatten(self, tensors: Sequence[Any]) -> Any:
+        """The result with these tensors: the inverse of `flatten`."""
         found = iter(tensors)
         return tree.unflatten(self.structure, [next(found) if leaf is None else leaf for leaf in self.leaves])
 
 
 def _is_static(leaf: Any, static: tuple[type, ...] = STATIC) -> bool:
     return isinstance(leaf, static) or callable(leaf)
+
+
+def _leaves(structure: tree.Structure, value: Any, what: str) -> list[Any]:
+    """The leaves of a value, checked to have this structure."""
+    leaves, own = tree.flatten(value)
+    tree.check_same(structure, own, what)
+    return leaves
 
 
 def at_level(name: str, interpreter: Interpreter[Any], y: Any) -> Tensor:

@@ -10,10 +10,10 @@ from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_core.language.shapes import shown
 from tensorken_core.levels.batch import Batch, Batched
-from tensorken_core.tensor.level import current_level, interpreter_below, lifted
+from tensorken_core.tensor.level import current_level, lifted
 from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor, result_at
-from tensorken_core.transforms.arguments import Function, check_function
+from tensorken_core.transforms.arguments import Function, check_function, inner_of
 
 __all__ = ["vmap"]
 
@@ -23,22 +23,22 @@ def vmap(
 ) -> Callable[..., Any]:
     """The function that runs f on every example along an axis, in one pass: `f` is called once.
 
-    What does not depend on an example is computed once for all.  vmap nests with itself and with all derivatives.
+    Values that do not depend on the example are computed once.  vmap nests with itself and with all derivatives.
 
     Args:
         f: a function of pytrees of tensors, written for one example.
         in_axes: the axis of the examples: one int for all positional arguments, or a tuple with an entry for each: an
             int, None for an argument that all examples share, or a pytree of these that is a prefix of the argument.
             Keyword arguments have their examples along axis 0.
-        out_axes: where the results get the axis of the examples: an int or a pytree of ints that is a prefix of the
-            result; None for one that does not depend on the example.
-        axis_size: the number of examples, needed only if no argument tells it.
+        out_axes: the axis of the examples in the results: an int or a pytree of ints that is a prefix of the result;
+            None for a result that does not depend on the example.
+        axis_size: the number of examples, needed only if no argument has them.
 
     Raises:
         ArgumentError: if in_axes or out_axes do not fit, no argument has examples, or a result with out_axes None
             differs between the examples.
         ShapeError: if arguments have different numbers of examples.
-        ConcretizationError: in f, where one value is asked of what differs between the examples, as by `if x > 0`.
+        ConcretizationError: if f needs the value of a tensor that differs between the examples, as in `if x > 0`.
 
     >>> import tensorken as tk
     >>> norms = tk.vmap(lambda row: tk.sqrt((row * row).sum()))
@@ -61,9 +61,7 @@ def vmap(
             for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
         ]
         size = _number_of_examples(values, axes, axis_size)
-        inner = interpreter_below(
-            [x.interpreter for x in values if isinstance(x, Tensor)] or [as_tensor(0.0).interpreter], "vmap"
-        )
+        inner = inner_of("vmap", [x for x in values if isinstance(x, Tensor)])
         level: Batch[Any] = Batch(inner, size)
         inputs = [
             x if axis is None else Tensor(level, Batched(lifted(x, inner), True), x.shape[1:], x.dtype)
@@ -99,7 +97,7 @@ def _for_each_argument(in_axes: Any, count: int) -> Any:
 
 
 def _with_axes(name: str, axes: Any, value: Any) -> tuple[list[Any], list[int | None]]:
-    """The leaves of a value, and for each the axis that a prefix tree of axes gives it."""
+    """The leaves of a value, and for each its axis from a prefix tree of axes."""
     given, prefix = tree.flatten(axes, is_leaf=lambda x: x is None)
     leaves: list[Any] = []
     places: list[int | None] = []
@@ -113,7 +111,7 @@ def _with_axes(name: str, axes: Any, value: Any) -> tuple[list[Any], list[int | 
 
 
 def _examples(leaf: Any, axis: int, place: int, positional: bool) -> Tensor:
-    """A leaf of the arguments with its examples along the first axis."""
+    """A leaf of the arguments with the examples along its first axis."""
     to_share = "give it None in in_axes to share it" if positional else "pass by position what is shared"
     try:
         x = as_tensor(leaf)

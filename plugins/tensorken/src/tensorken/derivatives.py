@@ -15,13 +15,13 @@ from tensorken_core.tensor.tensor import Tensor, as_tensor
 from tensorken_core.transforms.arguments import (
     Argnums,
     Function,
+    as_variable,
     check_function,
     check_sequences,
     matching,
     name_of,
     partial_of,
     places_of,
-    variable,
 )
 from tensorken_core.transforms.grad import grad, jvp
 from tensorken_core.transforms.user_op import at_level
@@ -44,7 +44,7 @@ def derivative(f: Function, argnum: int = 0) -> Callable[..., Any]:
     def differentiated(*arguments: Any, **keywords: Any) -> Any:
         (place,) = places_of("derivative", argnum, len(arguments))
         at = tree.map(as_tensor, arguments[place])
-        ones = tree.map(lambda x: variable("derivative", x, 0).ones_like(), at)
+        ones = tree.map(lambda x: as_variable("derivative", x, 0).ones_like(), at)
         return jvp(partial_of(f, arguments, (place,), keywords), (at,), (ones,))[1]
 
     return differentiated
