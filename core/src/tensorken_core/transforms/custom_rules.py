@@ -59,9 +59,9 @@ class _CustomRule:
 
         functions = RuleFunctions(result, {FUNCTION: function})
         operands, rules_of = self._rule(functions, static, given, tensors)
-        static = [*static, *[leaf for i, leaf in enumerate(given.leaves) if i not in given.places]]
+        others = [*static, *[leaf for i, leaf in enumerate(given.leaves) if i not in given.places]]
         structure = given.structure, tuple(given.places)
-        functions, captured = close_over(functions, tensors, operands, self, static, structure, self._cache)
+        functions, captured = close_over(functions, tensors, operands, self, others, structure, self._cache)
         op = self._op(functions, rules_of(functions), count)
         return result.unflatten(call(op, [*tensors, *captured]))
 
