@@ -9,7 +9,7 @@ import numpy as np
 
 import tensorken as tk
 from core.tests.support import FUSED
-from tensorken_core.program.names import within
+from tensorken.programs.names import within
 from tensorken_core.program.program import Program
 from tensorken_core.tensor.tensor import Tensor
 

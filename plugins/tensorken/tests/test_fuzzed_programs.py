@@ -21,9 +21,9 @@ from plugins.tensorken.tests.fuzzing import TooLongError, at_most, damaged_bytes
 from tensorken.programs.execution import prepared
 from tensorken.programs.forms.files import checksum, written
 from tensorken.programs.forms.loading import read
+from tensorken.programs.names import within
 from tensorken_core.errors import ProgramError, TensorkenError
 from tensorken_core.language.op import OPS
-from tensorken_core.program.names import within
 from tensorken_core.program.program import Program
 from tensorken_core.tensor.tensor import Tensor
 

@@ -26,9 +26,9 @@ from core.tests.random_programs.strategies import of_the_table, programs, traced
 from core.tests.support import FUSED
 from tensorken.programs.forms.files import checksum, written
 from tensorken.programs.forms.loading import read
+from tensorken.programs.names import within
 from tensorken_core.errors import ProgramError
 from tensorken_core.language.op import OPS, Op
-from tensorken_core.program.names import within
 from tensorken_core.program.program import Literal, Program
 from tensorken_core.tensor.tensor import Tensor
 

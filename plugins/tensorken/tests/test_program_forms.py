@@ -22,9 +22,9 @@ from core.tests.known_programs import BIG, REAL, Layer, X, bits, block, softplus
 from core.tests.random_programs.strategies import of_the_table, programs, traced
 from core.tests.support import FUSED
 from tensorken.programs.methods import METHODS
+from tensorken.programs.names import Names, within
 from tensorken_core.errors import ProgramError
 from tensorken_core.language.op import OPS
-from tensorken_core.program.names import Names, within
 from tensorken_core.program.program import Equation, Program, Variable
 
 each_program = pytest.mark.parametrize("name", REAL)

@@ -20,6 +20,7 @@ from tensorken.compilation.fast_path import Recent
 from tensorken.compilation.packing import packing, unpacking
 from tensorken.compilation.static_arguments import Fixed, Statics
 from tensorken.programs.execution import prepared
+from tensorken.programs.names import labels_of, parameters_of
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, RetraceWarning
 from tensorken_core.host.loading import Run
@@ -28,7 +29,6 @@ from tensorken_core.language.observe import OBSERVERS
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_core.levels.trace import Source, traced
-from tensorken_core.program.names import labels_of, parameters_of
 from tensorken_core.program.program import Program
 from tensorken_core.rewriting.wrapper import DonatableArgs
 from tensorken_core.tensor.coercion import as_operand

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorken.arrays.creation import as_tensor, tensor
+from tensorken.programs.names import labels_of, parameters_of
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_core.language.dtypes import DType, with_scalar
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.levels.trace import Source, Trace, traced
-from tensorken_core.program.names import labels_of, parameters_of
 from tensorken_core.program.program import Program, Variable
 from tensorken_core.tensor.level import interpreter_below
 from tensorken_core.tensor.tensor import Tensor

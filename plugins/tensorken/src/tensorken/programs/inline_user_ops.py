@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from tensorken.programs.names import called_last
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.levels.trace import traced
-from tensorken_core.program.names import called_last
 from tensorken_core.program.program import Equation, Program
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tensorken.programs.names import labels_of, parameters_of
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError
 from tensorken_core.levels.trace import Source, traced
-from tensorken_core.program.names import labels_of, parameters_of
 from tensorken_core.program.program import Program
 from tensorken_core.tensor.level import interpreter_below
 from tensorken_core.tensor.tensor import Tensor, as_tensor

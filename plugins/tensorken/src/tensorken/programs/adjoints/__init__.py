@@ -16,9 +16,9 @@ from typing import Any
 
 from tensorken.programs.adjoints.record import Adjoint, Adjoints, Step
 from tensorken.programs.adjoints.walk import Strategy, Walk
+from tensorken.programs.names import labels
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, GradientError
-from tensorken_core.program.names import labels
 from tensorken_core.program.program import Literal, Program, Variable
 
 __all__ = ["Adjoint", "Adjoints", "Step", "adjoints", "levels"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tensorken.programs.forms.text import text
-from tensorken_core.program.names import Names
+from tensorken.programs.names import Names
 from tensorken_core.program.program import Equation, Program, Variable
 
 

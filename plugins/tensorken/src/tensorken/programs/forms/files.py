@@ -12,11 +12,11 @@ from typing import Any
 
 from tensorken.programs.forms.plain import float_text, plain, plain_structure
 from tensorken.programs.inline_user_ops import with_bodies
+from tensorken.programs.names import called_last
 from tensorken_core.errors import ProgramError, TensorkenError
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.raw import RawTensor
-from tensorken_core.program.names import called_last
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_core.tensor.tensor import Tensor
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tensorken.programs.forms.text import constant, params, returned, type_of
-from tensorken_core.program.names import Names, titles, within
+from tensorken.programs.names import Names, titles, within
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 
 

@@ -14,12 +14,12 @@ from typing import Any
 from tensorken.programs.forms.checks import check_equation
 from tensorken.programs.forms.files import FORMAT, VERSION, checksum, little_endian
 from tensorken.programs.forms.plain import float_of, structure_of, value_of
+from tensorken.programs.names import printable
 from tensorken_core import tree
 from tensorken_core.errors import ProgramError
 from tensorken_core.language.dtypes import DTYPES, DType, check_scalar
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import MOST_AXES, MOST_ELEMENTS
-from tensorken_core.program.names import printable
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_core.source_line import Origin
 from tensorken_core.tensor.tensor import Tensor

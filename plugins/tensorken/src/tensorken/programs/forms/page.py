@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from tensorken.programs.forms.text import constant, params, place_of, returned, summary, type_of
-from tensorken_core.program.names import Names, titles, within
+from tensorken.programs.names import Names, titles, within
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 
 MOST = 300

@@ -16,10 +16,10 @@ from typing import Any
 from tensorken.programs.forms.files import elements_of
 from tensorken.programs.forms.text import INDENT, place_of
 from tensorken.programs.inline_user_ops import with_bodies
+from tensorken.programs.names import Names, folded, labels, parameters, root, titles, within
 from tensorken_core import tree
 from tensorken_core.errors import ProgramError
 from tensorken_core.language.dtypes import DType
-from tensorken_core.program.names import Names, folded, labels, parameters, root, titles, within
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_core.tensor.tensor import Tensor
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from tensorken.programs.names import Names, folded, printable, titles, within
 from tensorken_core.errors import TensorkenError
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.raw import RawTensor
-from tensorken_core.program.names import Names, folded, printable, titles, within
 from tensorken_core.program.program import Equation, Program, Variable
 from tensorken_core.tensor.tensor import Tensor
 

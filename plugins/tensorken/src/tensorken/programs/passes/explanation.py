@@ -6,10 +6,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from tensorken.programs.names import titles, within
 from tensorken.programs.passes.inner_programs import inner_programs
 from tensorken.programs.passes.pipeline import steps
 from tensorken_core.language.raw import RawTensor
-from tensorken_core.program.names import titles, within
 from tensorken_core.program.program import Program
 
 _LINES = 4
