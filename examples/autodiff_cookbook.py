@@ -246,7 +246,7 @@ def fusion() -> None:
     fuse = tk.Fuse(string)
 
     def symbol(name: str, shape: tuple[int, ...]) -> tk.Tensor:
-        return tk.Tensor(fuse, fuse.hold(string.symbol(name, shape)))
+        return tk.Tensor(fuse, fuse.wrap(string.symbol(name, shape)))
 
     a, b = symbol("A", (2, 3)), symbol("B", (2, 3))
     print((a * b).sum(0, keepdims=True))

@@ -249,7 +249,7 @@ def derivatives(op: Op, names: Sequence[str]) -> str:
 def accepted(op: Op) -> str:
     """The kinds of dtypes that an op accepts, and the dtypes of its results, by its dtype rule."""
     params: tuple[Any, ...] = op.samples[0][1] if op.samples else ()
-    roles = op.roles or ("data",) * (op.arity or 2)
+    roles = op.operand_kinds or ("data",) * (op.arity or 2)
     results: dict[str, set[str]] = {}
     for dtype in DTYPES.values():
         given = {"condition": DTYPES["bool"], "indices": DTYPES["int32"]}

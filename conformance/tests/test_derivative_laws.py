@@ -44,8 +44,8 @@ def found_by(law, names, backend=None, seed=0):
 def changed(name, **facts):
     """An op with other rules, for a while; what the tape keeps for them is found anew."""
     op = OPS[name]
-    before = {key: getattr(op, key) for key in (*facts, "saves")}
-    for key, value in {**facts, "saves": {}}.items():
+    before = {key: getattr(op, key) for key in (*facts, "tape_needs")}
+    for key, value in {**facts, "tape_needs": {}}.items():
         object.__setattr__(op, key, value)
     try:
         yield

@@ -33,7 +33,7 @@ def test_each_pool_has_rows_of_the_ops_operands(op: Any) -> None:
         if takes(subject, op, dtype):
             for values in pools.classes(dtype):
                 rows = pools.rows(op, dtype, values, 0, 96)
-                roles = op.roles or ("data",) * op.arity
+                roles = op.operand_kinds or ("data",) * op.arity
                 kinds = [np.dtype(bool if role == "condition" else dtype.name) for role in roles]
                 assert [column.dtype for column in rows] == kinds
                 assert len({len(column) for column in rows}) == 1

@@ -117,14 +117,14 @@ def operands(
             params = (rng.choice(list(DTYPES.values())),)
         found = []
         for number, shape in enumerate(shapes):
-            role = op.roles[number] if op.roles else "data"
+            role = op.operand_kinds[number] if op.operand_kinds else "data"
             if role == "indices":
                 size = params[1] if op.name == "scatter_add" else shapes[0][params[0]]
                 found.append(np.array([rng.randrange(size) for _ in range(shape[0])], "int32"))
             else:
                 kind = DTYPES["bool"] if role == "condition" else dtype
-                found.append(drawn(rng, op, kind, shape, wild and op.prepare is None))
-        if op.prepare is not None and dtype.kind == "float":
+                found.append(drawn(rng, op, kind, shape, wild and op.adjust_samples is None))
+        if op.adjust_samples is not None and dtype.kind == "float":
             rows, columns = shapes[0][-2:]
             found[0] = found[0] + (np.eye(rows, columns) * 6 * np.arange(1, rows + 1)[:, None]).astype(
                 dtype.name
@@ -146,7 +146,7 @@ def test_what_backends_give_for_values_in_the_operands_intervals_is_in_the_resul
         for mode in ("plain", "wild", "wide", "wide and wild"):
             for arrays, params in operands(op, dtype, rng, "wild" in mode):
                 dtypes = [DTYPES[x.dtype.name] for x in arrays]
-                if "wide" in mode and op.prepare is None:
+                if "wide" in mode and op.adjust_samples is None:
                     inputs = [widened(rng, x, d) for x, d in zip(arrays, dtypes, strict=True)]
                 else:
                     inputs = [exactly(x, d) for x, d in zip(arrays, dtypes, strict=True)]

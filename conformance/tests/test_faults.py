@@ -117,10 +117,10 @@ def test_what_nobody_finds_is_told_by_an_empty_finding(monkeypatch: pytest.Monke
 
 def test_changed_rules_are_put_back_also_after_an_error() -> None:
     op = OPS["sin"]
-    before = op.jvp, op.vjp, dict(op.saves)
+    before = op.jvp, op.vjp, dict(op.tape_needs)
     with pytest.raises(ZeroDivisionError), changes.rules("sin", vjp=(None,)):
         _ = 1 // len([rule for rule in op.vjp if rule is not None])
-    assert (op.jvp, op.vjp, dict(op.saves)) == before
+    assert (op.jvp, op.vjp, dict(op.tape_needs)) == before
 
 
 @pytest.mark.parametrize("id", sorted(one.id for one in FAULTS.values() if one.family == "rules"))

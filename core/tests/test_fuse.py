@@ -16,7 +16,7 @@ from core.tests.random_programs.draft import Draft
 from core.tests.random_programs.strategies import differentiable, function_of, on, programs
 from core.tests.support import FUSED, STACKS, Counting, Nothing, Required, Strict, array, f64
 from tensorken_core.language.op import OPS
-from tensorken_core.rewriting.fuse import LIMIT, Fuse, Held
+from tensorken_core.rewriting.fuse import LIMIT, Deferred, Fuse
 from tensorken_core.rewriting.shape_tracker import ShapeTracker
 from tensorken_numpy.backend import Numpy
 
@@ -421,7 +421,7 @@ def test_a_held_product_shows_its_dtype_and_shape_without_being_computed(countin
     x = tk.ones((2, 3), "int64", backend=stack)
     p = (x * x).sum(0)
     held = p.representation
-    assert isinstance(held, Held)
+    assert isinstance(held, Deferred)
     assert (stack.shape(held), stack.dtype(held)) == ((3,), tk.int64)
     assert counting.calls["fused_multiply_add"] == 0
     assert p.tolist() == [2, 2, 2]

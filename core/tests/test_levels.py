@@ -589,8 +589,8 @@ def test_the_foundation_of_a_level_is_what_it_stands_on():
 
     tk.derivative(f)(f64(1.0))
     ((outer, inner),) = chains
-    assert inner.foundation == (FUSED, outer)
-    assert outer.foundation == (FUSED,)
+    assert inner.levels_below == (FUSED, outer)
+    assert outer.levels_below == (FUSED,)
     assert (inner.depth, outer.depth, FUSED.depth) == (2, 1, 0)
     assert inner.base is outer.base is FUSED
     assert (inner.below, outer.below, FUSED.below) == (outer, FUSED, None)

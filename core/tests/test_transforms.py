@@ -714,7 +714,7 @@ def test_an_op_of_ones_own_is_differentiated_like_the_rest():
     f = lambda x: apply(reads, (x,))  # noqa: E731
     x = f64([1.0, 2.0, 3.0])
     tk.testing.check_grads(f, (x,), order=3)
-    assert reads.saves[(True,)] == (0, 1)
+    assert reads.tape_needs[(True,)] == (0, 1)
     for stack in STACKS.values():
         assert tk.grad(lambda x: f(x).sum())(f64([1.0, 2.0], stack)).tolist() == [3.0, 3.0]
 

@@ -70,7 +70,7 @@ def symbols(*shapes: Shape) -> tuple[Fuse[Expression], list[tk.Tensor]]:
     """Fuse over the string backend, and the symbols t1, t2, ... there."""
     fuse = Fuse(String())
     names = [f"t{i}" for i in range(1, len(shapes) + 1)]
-    held = [fuse.hold(fuse.raw.symbol(name, shape)) for name, shape in zip(names, shapes, strict=True)]  # type: ignore[attr-defined]
+    held = [fuse.wrap(fuse.raw.symbol(name, shape)) for name, shape in zip(names, shapes, strict=True)]  # type: ignore[attr-defined]
     return fuse, [tk.Tensor(fuse, x) for x in held]
 
 

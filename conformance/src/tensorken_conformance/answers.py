@@ -119,7 +119,7 @@ def lacking(name: str, options: Mapping[str, Any] | None = None) -> str:
             lines.append(f"  lacks {dtype}: {need}")
     required, refused, derived = [], [], []
     for op in OPS.values():
-        if op.mapped or op.higher_order is not None:
+        if op.per_example or op.higher_order is not None:
             continue
         if op.body is None and not subject.backend.has(op) and not _interprets(subject):
             required.append(f"{op.name}: required, for L1; a method {_signature(op)}")

@@ -34,7 +34,7 @@ def over(cases: list[tuple[Op, Sample]]) -> Any:
 
 
 def role_of(op: Op, place: int) -> str:
-    return op.roles[place] if op.roles else "data"
+    return op.operand_kinds[place] if op.operand_kinds else "data"
 
 
 def draw(op: Op, sample: Sample, seed: int = 0, dtype: DType = float64, backend: Any = FUSED) -> list[Tensor]:
@@ -63,7 +63,7 @@ def draw(op: Op, sample: Sample, seed: int = 0, dtype: DType = float64, backend:
                 low, high = op.domain
                 values = [rng.uniform(low, high) for _ in range(size)]
         operands.append(tk.new(shape, values, kind, backend=backend))
-    return operands if op.prepare is None else list(op.prepare(*operands))
+    return operands if op.adjust_samples is None else list(op.adjust_samples(*operands))
 
 
 def random_like(x: Tensor, seed: object) -> Tensor:

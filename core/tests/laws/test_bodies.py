@@ -122,7 +122,7 @@ def test_the_body_computes_what_the_override_computes(op, dtype):
     assert_alike(op, computed(op, columns, REQUIRED), computed(op, columns, NUMPY), columns)
 
 
-MEANT = [op for op in OPS.values() if op.elementwise and not op.roles]
+MEANT = [op for op in OPS.values() if op.elementwise and not op.operand_kinds]
 
 
 @pytest.mark.feature(178)
@@ -181,7 +181,9 @@ SUMS_OF_LOGARITHMS = ("log_softmax", "logsumexp")
 STRUCTURAL = [
     (op, sample)
     for op in OVERRIDDEN
-    if not op.elementwise and takes(op, tk.float64) and op.prepare is None  # not defined on any numbers
+    if not op.elementwise
+    and takes(op, tk.float64)
+    and op.adjust_samples is None  # not defined on any numbers
     for sample in op.samples
 ]
 

@@ -170,7 +170,7 @@ def test_what_the_tape_keeps_is_enough(op, sample, monkeypatch):
         y, thrifty = tk.vjp(f, *at)
         flags = tuple(i in active for i in range(len(operands)))
         with monkeypatch.context() as patch:
-            patch.setitem(op.saves, flags, (reverse.VALUE,) * (op.results + len(operands)))
+            patch.setitem(op.tape_needs, flags, (reverse.VALUE,) * (op.results + len(operands)))
             _, lavish = tk.vjp(f, *at)
         u = random_like(y, "u")
         for few, all_of_them in zip(thrifty(u), lavish(u), strict=True):
@@ -286,7 +286,7 @@ def test_the_rules_cover_the_op():
         assert [rule is None for rule in op.jvp] == [rule is None for rule in op.vjp], op
         if op.arity is not None:
             assert len(op.jvp) in (0, op.arity), op
-        for place, role in enumerate(op.roles):
+        for place, role in enumerate(op.operand_kinds):
             assert role == "data" or op.vjp[place] is None, op
         if op.differentiable and op.higher_order is None:
             assert op.samples, f"{op} has rules, and no sample to try them"

@@ -161,7 +161,7 @@ def test_wrong_params_are_refused_before_the_backend_is_called(op):
     backend = Counting()
     x = tk.zeros((2, 3), backend=backend)
     operands = [x] * (op.arity or 2)
-    if "indices" in op.roles:
+    if "indices" in op.operand_kinds:
         operands[1] = tk.zeros((2,), "int32", backend=backend)
     rest = (3,) if op.name == "scatter_add" else ()
     backend.clear()
@@ -261,7 +261,7 @@ def test_what_the_rules_accept_an_op_computes():
             facts = op.shape(*shapes, *params), op.dtype(*dtypes, *params)
         except (ShapeError, DTypeError):
             continue
-        if any([i == "indices" for i in op.roles]) and 0 in (shapes[0][params[0]], params[-1]):
+        if any([i == "indices" for i in op.operand_kinds]) and 0 in (shapes[0][params[0]], params[-1]):
             continue  # there is no place that an index could name
         accepted[op.name] += 1
         operands = [tk.zeros(shape, d, backend=FUSED) for shape, d in zip(shapes, dtypes, strict=True)]

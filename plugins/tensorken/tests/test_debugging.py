@@ -221,10 +221,10 @@ def test_what_the_tape_keeps_is_found_out_undisturbed(name: str) -> None:
         return xs[0].apply(op, *xs[1:], *params).sum()
 
     tk.vjp(f, *operands)
-    expected = op.saves.pop(active)
+    expected = op.tape_needs.pop(active)
     with tk.debug_nans():
         tk.vjp(f, *operands)
-    assert op.saves[active] == expected
+    assert op.tape_needs[active] == expected
 
 
 # ---- cost, and where it holds ------------------------------------------------------------------------------

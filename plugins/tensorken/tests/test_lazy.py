@@ -461,7 +461,7 @@ def test_every_op_of_the_language_runs_lazily_as_it_does_at_once():
     lazy, eager = Lazy(Numpy()), Numpy()
     for op in OPS.values():
         for shapes, params in list(op.samples)[:2]:
-            if not op.method or op.roles or (op.results != 1 and op.prepare is not None):
+            if not op.method or op.operand_kinds or (op.results != 1 and op.adjust_samples is not None):
                 continue
             low, high = op.domain
             values = [rng.uniform(low, high, s).astype("float32") for s in shapes]
@@ -469,7 +469,7 @@ def test_every_op_of_the_language_runs_lazily_as_it_does_at_once():
                 op.result_dtype(tuple([tk.float32] * len(shapes)), params)
             except tk.errors.DTypeError:
                 continue
-            found = getattr(lazy, op.name)(*[lazy.hold(v) for v in values], *params)
+            found = getattr(lazy, op.name)(*[lazy.wrap(v) for v in values], *params)
             expected = getattr(eager, op.name)(*values, *params)
             pairs = [(found, expected)] if op.results == 1 else list(zip(found, expected, strict=True))
             for node, wanted in pairs:

@@ -17,7 +17,7 @@ import pytest
 import tensorken as tk
 from core.tests.support import FUSED, STACKS, array, f64, peak_of
 from tensorken_core import tree
-from tensorken_core.rewriting.fuse import Held, Pending
+from tensorken_core.rewriting.fuse import Deferred, SumOfProducts
 from tensorken_core.tensor.tensor import Tensor
 
 pytestmark = pytest.mark.usefixtures("on_numpy")
@@ -121,9 +121,9 @@ def arrays_of(value: Any) -> list[Any]:
         x = pending.pop()
         if isinstance(x, np.ndarray | np.generic):
             found.append(x)
-        elif isinstance(x, Held):
+        elif isinstance(x, Deferred):
             pending += [x.value, x.pending]
-        elif isinstance(x, Pending):
+        elif isinstance(x, SumOfProducts):
             pending += [part for term in x.terms for part in term]
         elif isinstance(x, dict):
             pending += x.values()

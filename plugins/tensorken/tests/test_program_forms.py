@@ -223,7 +223,7 @@ TABLE = [op for op in OPS.values() if op.samples]
 @pytest.mark.parametrize("op", TABLE, ids=lambda op: op.name)
 def test_every_op_is_written_so_that_it_is_the_same_op(op):
     for shapes, params in op.samples:
-        roles = op.roles or ("data",) * len(shapes)
+        roles = op.operand_kinds or ("data",) * len(shapes)
         dtypes = {"data": tk.float32, "condition": tk.bool_, "indices": tk.int32}
         own: list[Any] = [dtypes[role] for role in roles]
         try:

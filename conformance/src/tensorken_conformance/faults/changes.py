@@ -35,8 +35,8 @@ def rules(name: str, **facts: Any) -> Iterator[None]:
     """An op with other facts, such as `vjp=(rule,)`; what was learnt from its rules is forgotten before and after."""
     op = OPS[name]
     before = {fact: getattr(op, fact) for fact in facts}
-    saves = dict(op.saves)
-    op.saves.clear()
+    saves = dict(op.tape_needs)
+    op.tape_needs.clear()
     try:
         for fact, value in facts.items():
             object.__setattr__(op, fact, value)
@@ -44,8 +44,8 @@ def rules(name: str, **facts: Any) -> Iterator[None]:
     finally:
         for fact, value in before.items():
             object.__setattr__(op, fact, value)
-        op.saves.clear()
-        op.saves.update(saves)
+        op.tape_needs.clear()
+        op.tape_needs.update(saves)
 
 
 @contextmanager

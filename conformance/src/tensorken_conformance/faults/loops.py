@@ -98,13 +98,13 @@ def ended_examples_go_on() -> Course:
 @fault(LAW)
 def tangents_are_pushed_forwards() -> Course:
     """Forward mode takes the slices of a reversed scan from the first to the last."""
-    right = scans._Scans.push
+    right = scans._Scans.jvp
 
-    def push(self: Any, active: Any, params: Any) -> Any:
+    def jvp(self: Any, active: Any, params: Any) -> Any:
         op, (*rest, _), wanted, pattern = right(self, active, params)
         return op, (*rest, False), wanted, pattern
 
-    with attribute(scans._Scans, "push", push):
+    with attribute(scans._Scans, "jvp", jvp):
         yield None
 
 

@@ -17,7 +17,7 @@ from tensorken_conformance.subject import Array
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.shapes import Axes
 from tensorken_core.program.program import Equation, Literal, Variable
-from tensorken_core.rewriting.fuse import Fuse, Held, Pending
+from tensorken_core.rewriting.fuse import Deferred, Fuse, SumOfProducts
 from tensorken_core.tensor import operators
 
 LAW = "values.signs"
@@ -103,7 +103,7 @@ def sums_of_products_in_another_order() -> Course:
         if p is None or q is None or (p.full, p.axes, p.shown) != (q.full, frozenset(), q.shown):
             return right(self, op, a, b)
         terms = q.terms if op is OPS["add"] else tuple([(not plus, *rest) for plus, *rest in q.terms])
-        return Held(a.shape, None, Pending(p.terms + terms, p.full, p.axes, p.shown))
+        return Deferred(a.shape, None, SumOfProducts(p.terms + terms, p.full, p.axes, p.shown))
 
     with attribute(Fuse, "_combined", combined):
         yield None

@@ -68,7 +68,7 @@ def rows(op: Op, dtype: DType, value_class: str, seed: int, count: int) -> tuple
         return (np.arange(2**16, dtype=np.uint16).view(np.float16),)
     arity = op.arity or 1
     rng = random.Random(f"{seed} {op.name} {dtype.name} {value_class}")
-    places = [i for i in range(arity) if not op.roles or op.roles[i] != "condition"]
+    places = [i for i in range(arity) if not op.operand_kinds or op.operand_kinds[i] != "condition"]
     if value_class == "mixed" and dtype.kind != "bool":
         drawn = _mixed(op, dtype, seed, count, len(places), rng)
     else:

@@ -33,7 +33,7 @@ def methods() -> list[Op]:
 
 def role_of(op: Op, place: int) -> str:
     """Whether an operand of an op is data, a condition, or indices."""
-    return op.roles[place] if op.roles else "data"
+    return op.operand_kinds[place] if op.operand_kinds else "data"
 
 
 def kinds_of(op: Op, count: int, dtype: DType) -> tuple[DType, ...]:
@@ -94,7 +94,7 @@ def samples_of(op: Op, dtypes: Collection[str] = tuple(DTYPES)) -> list[Sample]:
 
 def heavy(op: Op) -> bool:
     """Whether an op is a factorization or the like, which backends may compute in many steps: they prepare operands."""
-    return op.prepare is not None
+    return op.adjust_samples is not None
 
 
 def declared(subject: Subject, op: Op) -> list[Sample]:
@@ -149,15 +149,15 @@ def drawn(op: Op, sample: Sample, dtype: DType, rng: random.Random) -> list[Arra
         else:
             values = [rng.uniform(*op.domain) for _ in range(count)]
         operands.append(np.array(values, "float64" if kind.kind == "float" else kind.name).reshape(shape))
-    return operands if op.prepare is None or dtype.kind != "float" else _prepared(op, operands)
+    return operands if op.adjust_samples is None or dtype.kind != "float" else _prepared(op, operands)
 
 
 def _prepared(op: Op, operands: Sequence[Array]) -> list[Array]:
     """The operands made such that the op is smooth there."""
     place = Numpy()
     given = [Tensor(place, x, x.shape, float64) for x in operands]
-    assert op.prepare is not None
-    return [np.array(y.representation) for y in op.prepare(*given)]
+    assert op.adjust_samples is not None
+    return [np.array(y.representation) for y in op.adjust_samples(*given)]
 
 
 def values_of(op: Op, sample: Sample, dtype: DType, seed: int = 0) -> list[tuple[Array, DType]]:

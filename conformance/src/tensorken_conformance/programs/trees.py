@@ -97,7 +97,7 @@ class Recorder(RawTensor[tuple[Any, Tree]]):
         return self.raw.has(op)
 
     def interpret(self, op: Op, operands: Sequence[tuple[Any, Tree]], params: tuple[Any, ...]) -> Any:
-        if op.mapped or (not self.raw.has(op) and op.body is not None):
+        if op.per_example or (not self.raw.has(op) and op.body is not None):
             return super().interpret(op, operands, params)
         result = run(self.raw, op, [x for x, _ in operands], params)
         tree = applied(op.name, [known for _, known in operands], plain(params))

@@ -229,16 +229,16 @@ def from_sample(op: Op, dtypes: list[DType]) -> Writer:
         kinds = kinds_of(op, op.arity or 2, dtype)
         places = []
         for number, shape in enumerate(shapes):
-            role = op.roles[number] if op.roles else "data"
+            role = op.operand_kinds[number] if op.operand_kinds else "data"
             if role == "indices":
                 size = params[1] if op.name == "scatter_add" else shapes[0][params[0]]
                 places.append(draft.given(_indices(draft, shape[0], size), int32))
-            elif op.prepare is not None:
+            elif op.adjust_samples is not None:
                 places.append(draft.leaf(shape, dtype, op.domain))
             else:
                 places.append(operand(draft, kinds[min(number, len(kinds) - 1)], shape, op.domain))
-        if op.prepare is not None:
-            prepared = op.prepare(*[draft.tensors[i] for i in places])
+        if op.adjust_samples is not None:
+            prepared = op.adjust_samples(*[draft.tensors[i] for i in places])
             del draft.nodes[-len(places) :], draft.tensors[-len(places) :], draft.fine[-len(places) :]
             places = [draft.given(interval(x).low.astype(x.dtype.name), x.dtype) for x in prepared]
         written = text(op, len(places), params)
@@ -308,7 +308,13 @@ def _writer_of(op: Op, dtypes: list[DType]) -> Writer:
     if op.name == "concatenate":
         return concatenate(op, dtypes)
     known = {"axis", "axes", "order", "pads", "limits", "dtype", "shape"}
-    if op.arity == 1 and op.params and op.prepare is None and set(op.params) <= known and not op.mapped:
+    if (
+        op.arity == 1
+        and op.params
+        and op.adjust_samples is None
+        and set(op.params) <= known
+        and not op.per_example
+    ):
         return along_axes(op, dtypes)
     return from_sample(op, dtypes)
 

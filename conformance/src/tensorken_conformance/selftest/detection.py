@@ -19,7 +19,7 @@ FILE = "detection.json"
 
 def fingerprint() -> str:
     """A digest of the table of ops, the laws and the faults, as they are in this process."""
-    ops = [(op.name, op.arity, op.params, op.roles, op.results, op.domain) for op in OPS.values()]
+    ops = [(op.name, op.arity, op.params, op.operand_kinds, op.results, op.domain) for op in OPS.values()]
     laws = [(law.id, law.says, law.symbolic) for law in LAWS.values()]
     faults = [(fault.id, fault.law, fault.ops, fault.crude, fault.says) for fault in FAULTS.values()]
     return hashlib.sha256(repr((sorted(ops), sorted(laws), sorted(faults))).encode()).hexdigest()[:16]

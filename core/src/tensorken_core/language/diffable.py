@@ -149,7 +149,7 @@ class Diffable(Derived[R]):
         lambda t, y, c, a, b: c.where(t, 0.0),
         lambda t, y, c, a, b: c.where(0.0, t),
         dtype=selected,
-        roles=("condition", "data", "data"),
+        operand_kinds=("condition", "data", "data"),
     )
     def where(self, condition: R, a: R, b: R) -> R:
         """a where the condition holds, else b; the operand not chosen contributes nothing, whatever it is."""
@@ -292,7 +292,7 @@ class Diffable(Derived[R]):
         arity=2,
         shape=gathered,
         dtype=indexed,
-        roles=("data", "indices"),
+        operand_kinds=("data", "indices"),
         params=("axis",),
         jvp=(lambda t, y, x, indices, axis: t.gather(indices, axis), None),
         vjp=(lambda t, y, x, indices, axis: t.scatter_add(indices, axis, x.shape[axis]), None),
@@ -305,7 +305,7 @@ class Diffable(Derived[R]):
         arity=2,
         shape=scattered,
         dtype=indexed_sum,
-        roles=("data", "indices"),
+        operand_kinds=("data", "indices"),
         params=("axis", "size"),
         jvp=(lambda t, y, x, indices, axis, size: t.scatter_add(indices, axis, size), None),
         vjp=(lambda t, y, x, indices, axis, size: t.gather(indices, axis), None),

@@ -1,4 +1,4 @@
-"""Higher-order ops: those with programs among their params, such as jit's call, cond, scan and while_loop."""
+"""Higher-order ops: ops with programs among their params, such as jit's call, cond, scan and while_loop."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ OpT = TypeVar("OpT", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class SubprogramLayout:
-    """The programs among an op's params, and how its operands and results are connected with them.
+    """The programs among an op's params, and how they are connected with its operands and results.
 
     Attributes:
         programs: in the order of the params; all have the same inputs.
-        predicates: how many of them, the first ones, only decide whether to go on; the others give the op's results.
-        selects_branch: whether the first operand selects one of the two programs, the first if it is True; the other
-            operands, or all, are the inputs of each program.
-        fixed: for each input whether it is the operand itself, at each step.
-        carries: pairs of indices: of an input, and of the output that replaces it at the next step.
+        predicates: the first programs, this many, only decide whether to go on; the others give the op's results.
+        selects_branch: whether the first operand selects one of two programs, the first if it is True.  The other
+            operands are the inputs of each program; without a selection all operands are.
+        fixed: for each input whether it is the operand itself at every step.
+        carries: pairs of indices: an input, and the output that replaces it at the next step.
         is_loop: whether the programs run step by step, rather than once.
     """
 
@@ -35,40 +35,40 @@ class SubprogramLayout:
 class HigherOrderRules(Protocol[OpT]):
     """JVP, VJP and batching rules of an op that takes programs.
 
-    Each rule gives another op, and its params, to run in place of this one at the level below.  `active` and `batched`
-    have a flag for each operand: whether it has a derivative, or an axis of examples in front.
+    Each rule returns another op and its params, which run in place of this op at the level below.  `active` and
+    `batched` hold a flag for each operand: whether it has a derivative, or a batch axis in front.
     """
 
-    def push(
+    def jvp(
         self, active: tuple[bool, ...], params: tuple[Any, ...]
     ) -> tuple[OpT, Any, tuple[bool, ...], tuple[bool, ...]]:
-        """The op that computes results and tangents, its params, and flags of operands and results.
+        """The op that computes results and tangents, its params, and flags of operands and of results.
 
-        Its operands are those of this op and the tangents of the flagged operands; its results are those of this op and
-        the tangents of the flagged results.  Operands that are not active may be flagged; their tangents are zeros.
+        Its operands are those of this op, then the tangents of the flagged operands; its results are those of this
+        op, then the tangents of the flagged results.  Inactive operands may be flagged too; their tangents are zeros.
         """
 
-    def record(self, active: tuple[bool, ...], params: tuple[Any, ...]) -> tuple[OpT, Any, int]:
-        """The op that runs in place of this one where a tape records it, its params, and the number of results.
+    def with_residuals(self, active: tuple[bool, ...], params: tuple[Any, ...]) -> tuple[OpT, Any, int]:
+        """The op that a tape records in place of this one, its params, and the number of this op's results.
 
-        Its results are those of this op, so many, and then the residuals that its `vjp_all` needs.
+        It returns the results of this op, then the residuals that its `vjp_all` needs.
         """
 
     def batch(
         self, size: int, batched: tuple[bool, ...], params: tuple[Any, ...]
     ) -> tuple[OpT, Any, tuple[bool, ...], tuple[bool, ...]]:
-        """The op that runs on a batch, its params, and flags of operands and results: which have the axis of examples.
+        """The op that runs on a batch, its params, and flags of operands and of results: which have the batch axis.
 
-        Operands that are not batched may be flagged; their values are repeated for each example.
+        Operands without the batch axis may be flagged too; their values are repeated for each example.
         """
 
     def check(self, operands: Sequence[Any], params: tuple[Any, ...]) -> None:
         """Raise a ProgramError unless the programs take these operands, which have a shape and a dtype."""
 
-    def parts(self, params: tuple[Any, ...]) -> SubprogramLayout:
+    def layout(self, params: tuple[Any, ...]) -> SubprogramLayout:
         """The programs among the params, for passes that change them."""
 
-    def joined(
+    def with_programs(
         self,
         params: tuple[Any, ...],
         programs: tuple[Any, ...],
@@ -78,8 +78,8 @@ class HigherOrderRules(Protocol[OpT]):
         """The params with other programs.
 
         Args:
-            params: those of the op before.
+            params: the old params.
             programs: the new programs.
-            inputs: for each input of them its index before; None for a new fixed input.
-            outputs: for each output of them its index before.
+            inputs: for each new input the index of the old one; None for a new fixed input.
+            outputs: for each new output the index of the old one.
         """

@@ -62,7 +62,7 @@ class Interpreter(Generic[R]):
     depth: int = 0
     """The number of levels below this one."""
 
-    foundation: tuple[Interpreter[Any], ...] = ()
+    levels_below: tuple[Interpreter[Any], ...] = ()
     """The levels below this one, the backend first."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -95,7 +95,7 @@ class Interpreter(Generic[R]):
         """Raise a value of the level below to this level, as a constant."""
         raise NotImplementedError(f"{type(self).__name__} is no level")
 
-    def raise_from(self, x: Any, start: Interpreter[Any]) -> R:
+    def lift_from(self, x: Any, start: Interpreter[Any]) -> R:
         """Raise a value of any level below to this level, as a constant."""
         raise NotImplementedError(f"{type(self).__name__} is no level")
 

@@ -1,8 +1,7 @@
-"""Op, the record of one operation; the table of all ops; and `run`, which calls an op at any level.
+"""`Op`, the record of one operation; `OPS`, the table of all ops; and `run`, which calls an op at any level.
 
-Everything known of an op stands in the decorator that declares it (declare.py).  Derivative rules and bodies are
-written with Tensor operators, so they can be differentiated, batched and traced themselves, and the language does not
-import Tensor.
+The decorator that declares an op (declare.py) holds every fact about it.  Derivative rules and bodies use Tensor
+operators, so they can be differentiated, batched and traced too, and the language need not import Tensor.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ Rule = Callable[..., Any]
 """`(t, y, *operands, *params) -> Tensor | None`: linear in the tangent or cotangent `t`; None is an exact zero."""
 
 Sample = tuple[tuple[Shape, ...], tuple[Any, ...]]
-"""Operand shapes and params with which tests and the conformance kit exercise an op."""
+"""Operand shapes and params for one test of an op."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Op:
-    """One operation: everything that interpreters, backends and laws need to know of it.
+    """One operation and every fact about it that an interpreter, a backend or a law uses.
 
-    An op need not be a method of the language: custom derivative rules, and the ops of plugins, are `Op` values too,
-    and go through `run` like all others.
+    An op need not be a method of the language: custom derivative rules and the ops of plugins are `Op` values too,
+    and `run` calls them like all others.
 
     Attributes:
         name: its name in the op table.
@@ -36,33 +35,36 @@ class Op:
         shape: `(*operand shapes, *params) -> Shape`; a tuple of shapes if there are several results.
         dtype: `(*operand dtypes, *params) -> DType`; a tuple of dtypes if there are several results.
         params: the kind of each param: axes axis shape order pads limits size dtype data program.
-        names: of the params, where programs are printed; () if they are named after their kinds.
-        roles: of each operand: data, condition or indices; () if all are data.
-        jvp: a rule for each operand, which pushes its tangent forward; None: no derivative.
-        vjp: a rule for each operand, which pulls the cotangent back to it; None: no derivative.
+        names: the names of the params in printed programs; () if they are named after their kinds.
+        operand_kinds: the kind of each operand: data, condition or indices; () if all are data.
+        jvp: for each operand the rule that maps its tangent to a tangent of the result; None: no derivative.
+        vjp: for each operand the rule that maps the result's cotangent to its own; None: no derivative.
         jvp_all: `(tangents, ys, xs, params) -> tangents of the results`, in place of `jvp`.
         vjp_all: `(cotangents, ys, xs, params) -> cotangents of the operands`, in place of `vjp`.
         vjp_needs_active: whether `vjp_all` takes a last argument: for each operand whether it has a derivative.
-        primal_rule: `(active, xs, params) -> (ys, residuals)`: computes the results where the op is differentiated, and
-            what the rules get after them; None: the op itself.
+        primal_rule: `(active, xs, params) -> (ys, residuals)`: computes the results when the op is differentiated;
+            the derivative rules get the residuals after the results; None: the op computes them itself.
         jvp_with_primals: `(tangents, xs, params) -> (ys, tangents)`, in place of `primal_rule` and `jvp_all`.
-        reaching: how many of the first operands the results may depend on; None: all.
+        depends_on_first: the results depend on no operands but the first ones, this many; None: on all.
         transposes_through_body: whether the transpose of a linear function follows the body instead of the rules.
         body: `(*operands, *params) -> Tensor`: the op in terms of others.
         scalar: an elementwise op on Python numbers: its meaning in real arithmetic.
-        elementwise: whether each element of the result depends on the operands' elements at the same index alone.
-        either_zero: whether the op, where it chooses between zeros of both signs, may return either.
-        bool_version: `(*operands) -> Tensor`: what operators return for bools, which the op does not take.
+        elementwise: whether each element of the result depends only on the operands' elements at the same index.
+        either_zero: whether a zero result may have either sign where the operands are zeros of both signs.
+        bool_version: `(*operands) -> Tensor`: the operator on bools, for an op that does not take them.
         results: the number of results; None: as many as the body returns, in a tuple.
-        mapped: whether body and rules are for one example, so that a batch maps them instead of shifting params.
-        turns: the least number of steps, for each row or column of a matrix, of loops in the body (`RawTensor.loop`).
+        per_example: whether body and rules are written for one example; a batch then maps them over its examples
+            instead of shifting the params.
+        min_loop_steps: a lower bound of the steps that loops in the body take (`RawTensor.loop`), for each row or
+            column of a matrix.
         higher_order: the rules of an op with programs among its params.
-        method: whether backends may override it with a method of its name.
+        method: whether a backend may override the op with a method of its name.
         domain: the interval from which tests and the conformance kit draw floating-point operands.
-        prepare: `(*operands) -> operands`: makes drawn operands such that the op is smooth there; None: they are.
+        adjust_samples: `(*operands) -> operands`: maps drawn operands to some at which the op is smooth; None: the
+            drawn ones are used.
         samples: operand shapes and params for tests.
-        saves: for each pattern of active operands what the tape keeps; filled in by reverse.py.
-        dtypes: results of the dtype rule, by operand dtypes.
+        tape_needs: a cache of reverse.py: by active operands, how much of result and operands the tape keeps.
+        result_dtypes: a cache of the dtype rule, by operand dtypes.
     """
 
     name: str
@@ -71,7 +73,7 @@ class Op:
     dtype: Callable[..., Any]
     params: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-    roles: tuple[str, ...] = ()
+    operand_kinds: tuple[str, ...] = ()
     jvp: tuple[Rule | None, ...] = ()
     vjp: tuple[Rule | None, ...] = ()
     jvp_all: Callable[..., Any] | None = None
@@ -79,7 +81,7 @@ class Op:
     vjp_needs_active: bool = False
     primal_rule: Callable[..., Any] | None = None
     jvp_with_primals: Callable[..., Any] | None = None
-    reaching: int | None = None
+    depends_on_first: int | None = None
     transposes_through_body: bool = False
     body: Callable[..., Any] | None = None
     scalar: Callable[..., Any] | None = None
@@ -87,15 +89,15 @@ class Op:
     either_zero: bool = False
     bool_version: Callable[..., Any] | None = None
     results: int | None = 1
-    mapped: bool = False
-    turns: int = 0
+    per_example: bool = False
+    min_loop_steps: int = 0
     higher_order: HigherOrderRules[Op] | None = None
     method: bool = False
     domain: tuple[float, float] = (-2.0, 2.0)
-    prepare: Callable[..., Any] | None = None
+    adjust_samples: Callable[..., Any] | None = None
     samples: Sequence[Sample] = ()
-    saves: dict[tuple[bool, ...], tuple[int, ...]] = field(default_factory=dict)
-    dtypes: dict[Any, Any] = field(default_factory=dict)
+    tape_needs: dict[tuple[bool, ...], tuple[int, ...]] = field(default_factory=dict)
+    result_dtypes: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def differentiable(self) -> bool:
@@ -108,13 +110,17 @@ class Op:
         )
 
     def result_dtype(self, dtypes: tuple[DType, ...], params: tuple[Any, ...]) -> Any:
-        """The dtype of the result, or a DTypeError; remembered, since few combinations occur."""
+        """The dtype of the result, cached by operand dtypes.
+
+        Raises:
+            DTypeError: if the op does not take these dtypes.
+        """
         if "program" in self.params:
             return self.dtype(*dtypes, *params)
         key = (dtypes, params) if "dtype" in self.params else dtypes
-        found = self.dtypes.get(key)
+        found = self.result_dtypes.get(key)
         if found is None:
-            found = self.dtypes[key] = self.dtype(*dtypes, *params)
+            found = self.result_dtypes[key] = self.dtype(*dtypes, *params)
         return found
 
     def __repr__(self) -> str:
@@ -136,7 +142,7 @@ def named(name: str) -> Op:
 
 
 def register(op: Op) -> Op:
-    """Add an op to the table, so that every interpreter and every law knows it.
+    """Add an op to the table, which interpreters and laws read.
 
     Raises:
         ValueError: if the table has another op of that name.

@@ -121,7 +121,9 @@ def scattered(x: Shape, indices: Shape, axis: int, size: int) -> Shape:
             f"axis {axis} of shape {x} needs indices of shape ({x[axis]},), got {indices}; give each slice one"
         )
     if type(size) is not int or size < 0:
-        raise ShapeError(f"the size of axis {axis} must be an int that is not negative, got {shown(size)}")
+        raise ShapeError(
+            f"the size of axis {axis} must be an int that is not negative, got {short_repr(size)}"
+        )
     return x[:axis] + (size,) + x[axis + 1 :]
 
 
@@ -193,7 +195,7 @@ def broadcast(a: Shape, b: Shape) -> Shape:
     return tuple([q if p == 1 else p for p, q in zip(long_a, long_b, strict=True)])
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """A value that was given in place of another, on one line for a message."""
     text = repr(value)
     return text if len(text) <= 60 and "\n" not in text else f"<{type(value).__name__}>"
@@ -208,7 +210,7 @@ def normalize_axis(axis: Any, rank: int, shape: Shape) -> int:
     except ConcretizationError:
         raise
     except TypeError:
-        raise AxisError(f"an axis must be an int, got {shown(axis)} for shape {shape}") from None
+        raise AxisError(f"an axis must be an int, got {short_repr(axis)} for shape {shape}") from None
     if not -rank <= axis < rank:
         need = f"axes run from {-rank} to {rank - 1}" if rank else "it has no axes"
         raise AxisError(f"axis {axis} is out of range for shape {shape}; {need}")

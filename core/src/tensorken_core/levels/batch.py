@@ -42,7 +42,7 @@ class Batch(Level[Batched[R]]):
     """
 
     transform = "vmap"
-    way_out = "return it from the function"
+    hint = "return it from the function"
 
     def __init__(self, inner: Interpreter[Any], size: int) -> None:
         super().__init__(inner)
@@ -66,13 +66,13 @@ class Batch(Level[Batched[R]]):
             )
         return x.value
 
-    def everything(self, x: Batched[R]) -> R:
+    def lower_with_batch_axis(self, x: Batched[R]) -> R:
         return x.value
 
     def check_open(self, op_name: str) -> None:
         """Raise an EscapedTensorError if vmap has returned."""
         if self.closed:
-            raise self.refuse(op_name)
+            raise self.escaped_error(op_name)
 
     def whole(self, x: Batched[R]) -> Tensor:
         """All examples' values, at the level below; what they share is repeated."""
@@ -89,7 +89,7 @@ class Batch(Level[Batched[R]]):
             y, batched = run(self.inner, op, [x.value for x in operands], params), False
         elif op.higher_order is not None:
             return self._batch_higher_order(op.higher_order, operands, flags, params)
-        elif op.mapped:
+        elif op.per_example:
             over = _over_examples(op, self.size, flags)
             y, batched = run(self.inner, over, [x.value for x in operands], params), True
         else:
@@ -177,7 +177,7 @@ class Batch(Level[Batched[R]]):
 # ---- functions of examples ---------------------------------------------------------------------------------
 
 
-def over_examples(
+def vmap_flat(
     function: Callable[..., Sequence[Tensor | None]], size: int, flags: Sequence[bool]
 ) -> Callable[..., list[Tensor | None]]:
     """A function of tensors, each with the axis of the examples in front if its flag says so; so are all results."""
@@ -189,10 +189,10 @@ def over_examples(
     return over
 
 
-def over_shared_examples(
+def vmap_flat_with_flags(
     function: Callable[..., Sequence[Tensor]], size: int, flags: Sequence[bool], least: Sequence[bool]
 ) -> Callable[..., tuple[list[Tensor], tuple[bool, ...]]]:
-    """As `over_examples`, but what the examples share stays one; and which results have the axis of the examples.
+    """As `vmap_flat`, but what the examples share stays one; and which results have the axis of the examples.
 
     Args:
         least: which results have it in any case.
@@ -234,7 +234,7 @@ def _over_examples(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
             return function(*[[None if x is None else next(rest) for x in xs] for xs, _ in groups])
 
         with new_levels_on(meet([x.interpreter for x in tensors], op.name)):
-            return over_examples(regrouped, size, batched)(*tensors)
+            return vmap_flat(regrouped, size, batched)(*tensors)
 
     def body(*args: Any) -> Any:
         xs, params = args[:count], args[count:]
@@ -302,6 +302,6 @@ def _over_examples(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
         jvp_with_primals=both if op.jvp_with_primals is not None else None,
         jvp_all=push if op.jvp_all is not None else None,
         vjp_all=pull if op.vjp_all is not None else None,
-        saves={},
-        dtypes={},
+        tape_needs={},
+        result_dtypes={},
     )

@@ -35,7 +35,7 @@ class Forward(Level[Dual[R]]):
 
     def interpret(self, op: Op, operands: Sequence[Dual[R]], params: tuple[Any, ...]) -> Any:
         if self.closed:
-            raise self.refuse(op.name)
+            raise self.escaped_error(op.name)
         inner = self.inner
         primals = [x.primal for x in operands]
         if op.jvp_with_primals is not None and any([x.tangent is not None for x in operands]):
@@ -66,7 +66,7 @@ class Forward(Level[Dual[R]]):
         """An op with programs: one that gives the tangents too runs in its place."""
         inner = self.inner
         active = tuple([x.tangent is not None for x in operands])
-        op, params, wanted, pattern = whole.push(active, params)
+        op, params, wanted, pattern = whole.jvp(active, params)
         tangents = [
             Tensor(inner, x.primal).zeros_like().representation if x.tangent is None else x.tangent
             for x, one in zip(operands, wanted, strict=True)
@@ -119,7 +119,7 @@ def pushed_through(
 ) -> Sequence[Tensor | None]:
     """The tangents of an op's results, from those of its operands; None is an exact zero."""
     if op.higher_order is not None:
-        op, params, wanted, pattern = op.higher_order.push(tuple([t is not None for t in tangents]), params)
+        op, params, wanted, pattern = op.higher_order.jvp(tuple([t is not None for t in tangents]), params)
         given = [
             x.zeros_like() if t is None else t for t, x, one in zip(tangents, xs, wanted, strict=True) if one
         ]

@@ -82,7 +82,7 @@ class Reverse(Level[TapeValue[R]]):
 
     def interpret(self, op: Op, operands: Sequence[TapeValue[R]], params: tuple[Any, ...]) -> Any:
         if self.closed:
-            raise self.refuse(op.name)
+            raise self.escaped_error(op.name)
         if op.higher_order is not None:
             return self._record_higher_order(op, op.higher_order, operands, params)
         inner = self.inner
@@ -92,9 +92,9 @@ class Reverse(Level[TapeValue[R]]):
         y = run(inner, op, primals, params)
         places = [x.index for x in operands]
         active = (places[0] is not None,) if len(places) == 1 else tuple([p is not None for p in places])
-        needs = op.saves.get(active)
+        needs = op.tape_needs.get(active)
         if needs is None:
-            needs = op.saves[active] = _needs(op, active)
+            needs = op.tape_needs[active] = _needs(op, active)
         if op.results != 1:
             return self._record_results(op, places, needs, primals, y, params)
         if not needs:
@@ -150,7 +150,9 @@ class Reverse(Level[TapeValue[R]]):
         if any([place is not None for place in places]):
             token = transposing.set(self.linear)
             try:
-                op, params, count = whole.record(tuple([place is not None for place in places]), params)
+                op, params, count = whole.with_residuals(
+                    tuple([place is not None for place in places]), params
+                )
             finally:
                 transposing.reset(token)
             needs = (VALUE,)
@@ -265,7 +267,7 @@ def _needs(op: Op, active: tuple[bool, ...]) -> tuple[int, ...]:
     if op.vjp_all is not None or not op.samples:
         return (VALUE,) * count
     needs = [NOTHING] * count
-    dtypes = [_ROLES[role] for role in op.roles] or [float32] * len(active)
+    dtypes = [_ROLES[role] for role in op.operand_kinds] or [float32] * len(active)
     for shapes, params in op.samples:
         probe = _Probe()
         xs = [ShapeAndDtype(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]

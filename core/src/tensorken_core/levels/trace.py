@@ -51,9 +51,9 @@ class Trace(Level[Variable]):
     """
 
     transform = "trace"
-    way_out = "return it from the function"
-    unknown = "without values"
-    chosen = False
+    hint = "return it from the function"
+    placeholder = "without values"
+    in_branch = False
     """Whether it traces a branch, so that what may take long, or for ever, must not run before the choice."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Trace(Level[Variable]):
     def dtype(self, x: Variable) -> DType:
         return x.dtype
 
-    def raise_from(self, x: Any, start: Interpreter[Any]) -> Variable:
+    def lift_from(self, x: Any, start: Interpreter[Any]) -> Variable:
         """Capture a value of any level below, each once."""
         known = self._captured.get(id(x))
         if known is not None:
@@ -91,7 +91,7 @@ class Trace(Level[Variable]):
         return variable
 
     def lift(self, x: Any) -> Variable:
-        return self.raise_from(x, self.inner)
+        return self.lift_from(x, self.inner)
 
     def lower(self, x: Variable) -> Any:
         if isinstance(x, Literal):
@@ -136,7 +136,7 @@ class Trace(Level[Variable]):
 
     def interpret(self, op: Op, operands: Sequence[Variable], params: tuple[Any, ...]) -> Any:
         if self.closed:
-            raise self.refuse(op.name)
+            raise self.escaped_error(op.name)
         if op in _KEEP_THE_NUMBER and isinstance(operands[0], Literal):
             return Literal(op.shape(operands[0].shape, *params), operands[0].dtype, operands[0].value)
         if op.results is None and op.higher_order is None:
@@ -167,8 +167,8 @@ class Trace(Level[Variable]):
             shape=lambda *args: tuple([v.shape for v in args[-1].outputs]),
             dtype=lambda *args: tuple([v.dtype for v in args[-1].outputs]),
             body=lambda *args: args[-1].on(args[:-1]),
-            saves={},
-            dtypes={},
+            tape_needs={},
+            result_dtypes={},
         ), (inner,)
 
 
@@ -219,7 +219,7 @@ def closure_converted(
     Returns:
         The program, and those tensors.
     """
-    traces = [level for level in (*inner.foundation, inner) if isinstance(level, Trace)]
+    traces = [level for level in (*inner.levels_below, inner) if isinstance(level, Trace)]
     source = Source(traces[-1].source.transform if traces else transform, name)
     program = traced(function, like, inner, name, source)
     above = {v: x for v, x in program.constants.items() if x.interpreter.below is not None}

@@ -32,7 +32,7 @@ LIMIT = 4
 SMALL = 4096
 """How many elements a value may have whose sum is held back: it stays alive as long as the sum is not computed."""
 
-Term = tuple[bool, Any, Any, dict[frozenset[int], Any]]
+ProductTerm = tuple[bool, Any, Any, dict[frozenset[int], Any]]
 """Whether the product is added (or subtracted), its two operands, and its sums over axes that are known already.
 
 The operands are values with size 1 along repeated axes; the second is None for a value that is summed without being
@@ -43,10 +43,10 @@ a product.  All that comes from one product shares what is known, so nothing is 
 @dataclass(
     slots=True
 )  # not frozen: made for every product, and a frozen one takes three times as long to make
-class Pending:
+class SumOfProducts:
     """The sum, over `axes`, of a sum of products of shape `full`; and how its axes are shown."""
 
-    terms: tuple[Term, ...]
+    terms: tuple[ProductTerm, ...]
     full: Shape
     axes: frozenset[int]
     shown: tuple[
@@ -54,7 +54,7 @@ class Pending:
     ]  # for each axis of the result, the axis of `full` there; None for one of size 1
 
 
-class Held(Generic[R]):
+class Deferred(Generic[R]):
     """A tensor whose value may still have size 1 along repeated axes, or not be computed yet."""
 
     __slots__ = ("pending", "shape", "value")
@@ -62,13 +62,13 @@ class Held(Generic[R]):
     number: bool | int | float | None = None
     """What all elements are, if it was made by `full`."""
 
-    def __init__(self, shape: Shape, value: R | None, pending: Pending | None = None) -> None:
+    def __init__(self, shape: Shape, value: R | None, pending: SumOfProducts | None = None) -> None:
         self.shape = shape
         self.value = value
         self.pending = pending
 
 
-class Full(Held[R]):
+class Uniform(Deferred[R]):
     """A tensor of equal elements, whose value has size 1 along all axes; what merely moves them keeps the number."""
 
     __slots__ = ("number",)
@@ -94,13 +94,13 @@ class _AllAxes(dict[int, Axes]):
 _ALL_AXES = _AllAxes()
 
 
-class Fuse(Wrapper[Held[R]]):
+class Fuse(Wrapper[Deferred[R]]):
     """A backend that computes what `raw` computes, with fewer and smaller steps.
 
     >>> from tensorken_string.backend import String
     >>> a, b = String().symbol("A", (2, 3)), String().symbol("B", (2, 3))
     >>> fuse = Fuse(String())
-    >>> print(fuse.value(fuse.sum(fuse.mul(fuse.hold(a), fuse.hold(b)), (0, 1))))
+    >>> print(fuse.value(fuse.sum(fuse.mul(fuse.wrap(a), fuse.wrap(b)), (0, 1))))
     A.fused_multiply_add(B, [0, 1])
     """
 
@@ -112,16 +112,16 @@ class Fuse(Wrapper[Held[R]]):
 
     # ---- values ----------------------------------------------------------------------------------------------
 
-    def hold(self, value: R) -> Held[R]:
-        return Held(self.raw.shape(value), value)
+    def wrap(self, value: R) -> Deferred[R]:
+        return Deferred(self.raw.shape(value), value)
 
-    def value(self, x: Held[R]) -> R:
+    def value(self, x: Deferred[R]) -> R:
         value = x.value
         if value is None:
-            value = self.small(x)
+            value = self.unexpanded(x)
         return value if self.raw.shape(value) == x.shape else self._expand(value, x.shape)
 
-    def small(self, x: Held[R]) -> R:
+    def unexpanded(self, x: Deferred[R]) -> R:
         """The value with size 1 along repeated axes; a pending product is multiplied out, once."""
         value = x.value
         if value is None:
@@ -132,7 +132,7 @@ class Fuse(Wrapper[Held[R]]):
             x.pending = None
         return value
 
-    def around(
+    def wrap_program(
         self,
         run: Callable[[Sequence[R]], Sequence[R]],
         shapes: Sequence[Shape],
@@ -140,7 +140,7 @@ class Fuse(Wrapper[Held[R]]):
     ) -> Any:
         value, shape_of = self.value, self.raw.shape
 
-        def run_held(xs: Sequence[Held[R]]) -> list[Held[R]]:
+        def run_held(xs: Sequence[Deferred[R]]) -> list[Deferred[R]]:
             values: list[Any] = [x.value for x in xs]
             for i, x in enumerate(xs):
                 if values[i] is None or shape_of(values[i]) != x.shape:
@@ -148,22 +148,22 @@ class Fuse(Wrapper[Held[R]]):
             if donated and type(xs) is DonatableArgs:
                 for i in donated:
                     xs[i] = x = None  # type: ignore[assignment]
-            return [Held(shape, y) for shape, y in zip(shapes, run(values), strict=True)]
+            return [Deferred(shape, y) for shape, y in zip(shapes, run(values), strict=True)]
 
         return run_held
 
-    def shape(self, x: Held[R]) -> Shape:
+    def shape(self, x: Deferred[R]) -> Shape:
         return x.shape
 
-    def dtype(self, x: Held[R]) -> DType:
+    def dtype(self, x: Deferred[R]) -> DType:
         pending = x.pending
         value: Any = x.value if pending is None else pending.terms[0][1]
         return self.raw.dtype(value)
 
-    def new(self, shape: Shape, data: Any, dtype: DType) -> Held[R]:
-        return Held(shape, self.raw.new(shape, data, dtype))
+    def new(self, shape: Shape, data: Any, dtype: DType) -> Deferred[R]:
+        return Deferred(shape, self.raw.new(shape, data, dtype))
 
-    def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Held[R]:
+    def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Deferred[R]:
         """One element, held back from repetition; the small numbers that programs are made of are kept."""
         key = (len(shape), value, dtype)
         constant = self._constants.get(key)
@@ -171,28 +171,28 @@ class Fuse(Wrapper[Held[R]]):
             constant = self.raw.full((1,) * len(shape), value, dtype)
             if len(self._constants) < 256 and value != 0:
                 self._constants[key] = constant
-        return Full(shape, constant, value)
+        return Uniform(shape, constant, value)
 
-    def number(self, x: Held[R]) -> bool | int | float | None:
+    def number(self, x: Deferred[R]) -> bool | int | float | None:
         return x.number
 
-    def factors(self, x: Held[R]) -> Sequence[Held[R]]:
+    def factors(self, x: Deferred[R]) -> Sequence[Deferred[R]]:
         """Of products that are not summed yet; a sum over them is what the products are held back for."""
         if x.pending is None or x.pending.axes:
             return ()
-        return [self.hold(v) for _, a, b, _ in x.pending.terms for v in (a, b) if v is not None]
+        return [self.wrap(v) for _, a, b, _ in x.pending.terms for v in (a, b) if v is not None]
 
-    def settle(self, x: Held[R]) -> Held[R]:
-        self.raw.settle(self.small(x))
+    def settle(self, x: Deferred[R]) -> Deferred[R]:
+        self.raw.settle(self.unexpanded(x))
         return x
 
-    def realize(self, x: Held[R]) -> Held[R]:
+    def realize(self, x: Deferred[R]) -> Deferred[R]:
         self.raw.realize(self.value(x))
         return x
 
     # ---- ops -------------------------------------------------------------------------------------------------
 
-    def interpret(self, op: Op, operands: Sequence[Held[R]], params: tuple[Any, ...]) -> Any:
+    def interpret(self, op: Op, operands: Sequence[Deferred[R]], params: tuple[Any, ...]) -> Any:
         raw = self.raw
         method = raw.overrides[op]
         if method is None and op.body is not None and not raw.has(op):
@@ -200,39 +200,39 @@ class Fuse(Wrapper[Held[R]]):
                 op, operands, params
             )  # the body, on this interpreter, so that it is fused too
         if op.elementwise:
-            values = [self.small(x) if x.value is None else x.value for x in operands]
+            values = [self.unexpanded(x) if x.value is None else x.value for x in operands]
             if len(values) > 1 and not raw.broadcasts:
                 values = self._matched(values)
             y = raw.interpret(op, values, params) if method is None else method(raw, *values)
-            return Held(operands[0].shape, y)
+            return Deferred(operands[0].shape, y)
         if op in _REDUCTIONS:
             (x,), (axes,) = operands, params
-            value = self.small(x)
+            value = self.unexpanded(x)
             sizes = raw.shape(value)
             real = tuple([i for i in axes if sizes[i] != 1])
-            return Held(op.shape(x.shape, axes), run(raw, op, (value,), (real,)) if real else value)
+            return Deferred(op.shape(x.shape, axes), run(raw, op, (value,), (real,)) if real else value)
         result = run(raw, op, [self.value(x) for x in operands], params)
         if op.results == 1:
-            return Held(raw.shape(result), result)
-        return tuple([Held(raw.shape(y), y) for y in result])
+            return Deferred(raw.shape(result), result)
+        return tuple([Deferred(raw.shape(y), y) for y in result])
 
-    def cast(self, x: Held[R], dtype: DType) -> Held[R]:
-        return Held(x.shape, self.raw.cast(self.small(x), dtype))
+    def cast(self, x: Deferred[R], dtype: DType) -> Deferred[R]:
+        return Deferred(x.shape, self.raw.cast(self.unexpanded(x), dtype))
 
-    def mul(self, a: Held[R], b: Held[R]) -> Held[R]:
+    def mul(self, a: Deferred[R], b: Deferred[R]) -> Deferred[R]:
         shape = a.shape
-        small_a = a.value if a.value is not None else self.small(a)
-        small_b = b.value if b.value is not None else self.small(b)
-        terms: tuple[Term, ...] = ((True, small_a, small_b, {}),)
-        return Held(shape, None, Pending(terms, shape, _NO_AXES, _ALL_AXES[len(shape)]))
+        small_a = a.value if a.value is not None else self.unexpanded(a)
+        small_b = b.value if b.value is not None else self.unexpanded(b)
+        terms: tuple[ProductTerm, ...] = ((True, small_a, small_b, {}),)
+        return Deferred(shape, None, SumOfProducts(terms, shape, _NO_AXES, _ALL_AXES[len(shape)]))
 
-    def add(self, a: Held[R], b: Held[R]) -> Held[R]:
+    def add(self, a: Deferred[R], b: Deferred[R]) -> Deferred[R]:
         return self._combined(_ADD, a, b)
 
-    def sub(self, a: Held[R], b: Held[R]) -> Held[R]:
+    def sub(self, a: Deferred[R], b: Deferred[R]) -> Deferred[R]:
         return self._combined(_SUB, a, b)
 
-    def _combined(self, op: Op, a: Held[R], b: Held[R]) -> Held[R]:
+    def _combined(self, op: Op, a: Deferred[R], b: Deferred[R]) -> Deferred[R]:
         p, q = a.pending, b.pending
         if (
             p is not None
@@ -242,71 +242,73 @@ class Fuse(Wrapper[Held[R]]):
             and (p.full, p.axes, p.shown) == (q.full, q.axes, q.shown)
         ):
             right = q.terms if op is _ADD else tuple([(not plus, *rest) for plus, *rest in q.terms])
-            return Held(a.shape, None, Pending(p.terms + right, p.full, p.axes, p.shown))
-        result: Held[R] = self.interpret(op, (a, b), ())
+            return Deferred(a.shape, None, SumOfProducts(p.terms + right, p.full, p.axes, p.shown))
+        result: Deferred[R] = self.interpret(op, (a, b), ())
         return result
 
-    def sum(self, x: Held[R], axes: Axes) -> Held[R]:
+    def sum(self, x: Deferred[R], axes: Axes) -> Deferred[R]:
         shape = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
         done = shape.count(1) == len(shape)  # no later sum has anything to add, so the operands can go
         pending = x.pending
         if pending is None:
-            value = self.small(x)
+            value = self.unexpanded(x)
             if done or math.prod(self.raw.shape(value)) > SMALL:
-                return Held(shape, self._total(value, x.shape, axes))
-            pending = Pending(((True, value, None, {}),), x.shape, _NO_AXES, _ALL_AXES[len(shape)])
+                return Deferred(shape, self._total(value, x.shape, axes))
+            pending = SumOfProducts(((True, value, None, {}),), x.shape, _NO_AXES, _ALL_AXES[len(shape)])
         summed = pending.axes.union([d for d in [pending.shown[i] for i in axes] if d is not None])
-        pending = Pending(pending.terms, pending.full, summed, pending.shown)
-        return Held(shape, self._compute(pending)) if done else Held(shape, None, pending)
+        pending = SumOfProducts(pending.terms, pending.full, summed, pending.shown)
+        return Deferred(shape, self._compute(pending)) if done else Deferred(shape, None, pending)
 
-    def fused_multiply_add(self, a: Held[R], b: Held[R], axes: Axes) -> Held[R]:
+    def fused_multiply_add(self, a: Deferred[R], b: Deferred[R], axes: Axes) -> Deferred[R]:
         full = multiplied(a.shape, b.shape, ())
-        terms: tuple[Term, ...] = ((True, self.small(a), self.small(b), {}),)
-        product = Pending(terms, full, frozenset(axes), _ALL_AXES[len(full)])
-        return Held(multiplied(a.shape, b.shape, axes), None, product)
+        terms: tuple[ProductTerm, ...] = ((True, self.unexpanded(a), self.unexpanded(b), {}),)
+        product = SumOfProducts(terms, full, frozenset(axes), _ALL_AXES[len(full)])
+        return Deferred(multiplied(a.shape, b.shape, axes), None, product)
 
-    def expand(self, x: Held[R], shape: Shape) -> Held[R]:
-        value = x.value if x.value is not None else self.small(x)
-        return Held(shape, value) if x.number is None else Full(shape, value, x.number)
+    def expand(self, x: Deferred[R], shape: Shape) -> Deferred[R]:
+        value = x.value if x.value is not None else self.unexpanded(x)
+        return Deferred(shape, value) if x.number is None else Uniform(shape, value, x.number)
 
-    def permute(self, x: Held[R], order: Axes) -> Held[R]:
+    def permute(self, x: Deferred[R], order: Axes) -> Deferred[R]:
         shape = tuple([x.shape[i] for i in order])
         p = x.pending
         if p is None:
-            value = x.value if x.value is not None else self.small(x)
+            value = x.value if x.value is not None else self.unexpanded(x)
             if x.number is not None:
-                return Full(shape, value, x.number)
-            return Held(shape, self.raw.permute(value, order))
-        return Held(shape, None, Pending(p.terms, p.full, p.axes, tuple([p.shown[i] for i in order])))
+                return Uniform(shape, value, x.number)
+            return Deferred(shape, self.raw.permute(value, order))
+        return Deferred(
+            shape, None, SumOfProducts(p.terms, p.full, p.axes, tuple([p.shown[i] for i in order]))
+        )
 
-    def reshape(self, x: Held[R], shape: Shape) -> Held[R]:
+    def reshape(self, x: Deferred[R], shape: Shape) -> Deferred[R]:
         p = x.pending
         if p is not None:
             shown = _moved(p.shown, x.shape, shape, None)
             if shown is not None:
-                return Held(shape, None, Pending(p.terms, p.full, p.axes, shown))
-        value = x.value if x.value is not None else self.small(x)
+                return Deferred(shape, None, SumOfProducts(p.terms, p.full, p.axes, shown))
+        value = x.value if x.value is not None else self.unexpanded(x)
         if x.number is not None:
-            return Full(shape, self.raw.reshape(value, (1,) * len(shape)), x.number)
+            return Uniform(shape, self.raw.reshape(value, (1,) * len(shape)), x.number)
         sizes = self.raw.shape(value)
         if sizes == x.shape:
-            return Held(shape, self.raw.reshape(value, shape))
+            return Deferred(shape, self.raw.reshape(value, shape))
         moved = _moved(sizes, x.shape, shape, 1)
         if moved is not None:
-            return Held(shape, self.raw.reshape(value, moved))
-        return Held(shape, self.raw.reshape(self._expand(value, x.shape), shape))
+            return Deferred(shape, self.raw.reshape(value, moved))
+        return Deferred(shape, self.raw.reshape(self._expand(value, x.shape), shape))
 
-    def flip(self, x: Held[R], axes: Axes) -> Held[R]:
+    def flip(self, x: Deferred[R], axes: Axes) -> Deferred[R]:
         if x.number is not None:
             return x
-        value = self.small(x)
+        value = self.unexpanded(x)
         sizes = self.raw.shape(value)
         real = tuple([i for i in axes if sizes[i] != 1])
-        return Held(x.shape, self.raw.flip(value, real) if real else value)
+        return Deferred(x.shape, self.raw.flip(value, real) if real else value)
 
     # ---- computing what was held back ------------------------------------------------------------------------
 
-    def _compute(self, p: Pending) -> R:
+    def _compute(self, p: SumOfProducts) -> R:
         """The value of what is pending, with size 1 along repeated axes."""
         raw, total = self.raw, None
         for plus, a, b, known in p.terms:

@@ -37,7 +37,7 @@ class ShapeTracker(Wrapper[Tracked[R]]):
 
     raw: RawTensor[R]
 
-    def hold(self, value: R) -> Tracked[R]:
+    def wrap(self, value: R) -> Tracked[R]:
         return Tracked(value, self.raw.shape(value), self.raw.dtype(value))
 
     def value(self, x: Tracked[R]) -> R:

@@ -1,24 +1,22 @@
-"""Wrapper: an interpreter around a backend, whose tensors hold that backend's."""
+"""Wrapper: the base class of interpreters over a backend that change its representation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from tensorken_core.language.interpreter import R
 from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 
-V = TypeVar("V")
-
 
 class DonatableArgs(list[Any]):
-    """Representations that nobody else refers to, unless others do: who runs a program may take donated ones out."""
+    """The arguments of one run; the callee may pop donated ones and so drop the last reference to their memory."""
 
 
 class Wrapper(RawTensor[R]):
-    """What interpreters over another backend share; not a level: it changes the representation."""
+    """An interpreter whose representations wrap those of another backend; it is no level."""
 
     def __init__(self, raw: RawTensor[Any]) -> None:
         self.raw = raw
@@ -27,28 +25,28 @@ class Wrapper(RawTensor[R]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.raw!r})"
 
-    def hold(self, value: Any) -> R:
-        """A value of the backend below, as one of this."""
-        raise NotImplementedError(f"{type(self).__name__} must define hold(value)")
+    def wrap(self, value: Any) -> R:
+        """The representation here of a value of the wrapped backend."""
+        raise NotImplementedError(f"{type(self).__name__} must define wrap(value)")
 
     def value(self, x: R) -> Any:
-        """The value of the backend below, in full."""
+        """The value of the wrapped backend, computed in full."""
         raise NotImplementedError(f"{type(self).__name__} must define value(x)")
 
-    def around(
+    def wrap_program(
         self,
         run: Callable[[Sequence[Any]], Sequence[Any]],
         shapes: Sequence[Shape],
         donated: Collection[int] = (),
     ) -> Any:
-        """What `run` of the backend below is here.
+        """A compiled program of the wrapped backend, as a function of representations of this one.
 
         Args:
-            run: from representations there to such.
-            shapes: of its results.
-            donated: the places of operands whose memory results may have: those of a Given.
+            run: the program: from values of the wrapped backend to values of it.
+            shapes: the shapes of the results.
+            donated: the indices of operands whose memory the results may take, if these are `DonatableArgs`.
         """
-        return lambda xs: [self.hold(y) for y in run([self.value(x) for x in xs])]
+        return lambda xs: [self.wrap(y) for y in run([self.value(x) for x in xs])]
 
     def ravel(self, x: R) -> Any:
         return self.raw.ravel(self.value(x))

@@ -34,7 +34,7 @@ def apply(op: Op, operands: Sequence[Value], params: tuple[Any, ...] = ()) -> An
     try:
         shape = op.shape(*[x.shape for x in operands], *params)
         dtypes = tuple([x.dtype for x in operands])
-        dtype = op.dtypes.get(dtypes) or op.result_dtype(dtypes, params)
+        dtype = op.result_dtypes.get(dtypes) or op.result_dtype(dtypes, params)
     except TensorkenError as error:
         raise type(error)(f"{op.name}: {error}") from None
     result = run(interpreter, op, representations, params)
@@ -52,7 +52,7 @@ def at_one_level(op: Op, operands: Sequence[Value]) -> tuple[Interpreter[Any], l
 
 def unary(op: Op, x: V, params: tuple[Any, ...] = ()) -> V:
     """`apply` for one operand: nothing has to meet."""
-    dtype = op.dtypes.get((x.dtype,))
+    dtype = op.result_dtypes.get((x.dtype,))
     if dtype is None:
         if x.dtype is bool_ and op.bool_version is not None:
             return op.bool_version(x)  # type: ignore[no-any-return]
@@ -95,7 +95,7 @@ def binary(op: Op, a: V, b: Any) -> V:
                 for facts in zip(operands, (a.shape, b.shape), (dtype, dtype), strict=True)
             ]
         a, b = a.broadcast_to(shape), b.broadcast_to(shape)
-    result_dtype = op.dtypes.get((dtype, dtype))
+    result_dtype = op.result_dtypes.get((dtype, dtype))
     if result_dtype is None:
         if dtype is bool_ and op.bool_version is not None:
             return op.bool_version(a, b)  # type: ignore[no-any-return]

@@ -33,10 +33,10 @@ class Level(Diffable[R]):
     transform: str = "transform"
     """The name of the transform, for messages."""
 
-    way_out: str = "return it from the function (has_aux=True for extra results)"
+    hint: str = "return it from the function (has_aux=True for extra results)"
     """How a value leaves the transform, for messages."""
 
-    unknown: str | None = None
+    placeholder: str | None = None
     """What a tensor on it is called where its values cannot be shown."""
 
     base: Any = None
@@ -47,7 +47,7 @@ class Level(Diffable[R]):
         self.base = inner.base
         self.depth = inner.depth + 1
         # All levels below, the backend first. Not this one too: a reference to itself would keep its tape alive.
-        self.foundation: tuple[Interpreter[Any], ...] = (*inner.foundation, inner)
+        self.levels_below: tuple[Interpreter[Any], ...] = (*inner.levels_below, inner)
         self.closed = False
 
     def shape(self, x: R) -> Shape:
@@ -56,19 +56,19 @@ class Level(Diffable[R]):
     def dtype(self, x: R) -> DType:
         return self.inner.dtype(self.lower(x))
 
-    def raise_from(self, x: Any, start: Interpreter[Any]) -> R:
+    def lift_from(self, x: Any, start: Interpreter[Any]) -> R:
         inner = self.inner
-        return self.lift(x if start is inner else inner.raise_from(x, start))
+        return self.lift(x if start is inner else inner.lift_from(x, start))
 
-    def everything(self, x: R) -> Any:
+    def lower_with_batch_axis(self, x: R) -> Any:
         """What a representation holds at the level below, be it one value or one an example."""
         return self.lower(x)
 
-    def refuse(self, op_name: str) -> EscapedTensorError:
+    def escaped_error(self, op_name: str) -> EscapedTensorError:
         """The error of an op on a closed level."""
         return EscapedTensorError(
             f"{op_name}: this tensor was made inside {self.transform}, which has returned; "
-            f"{self.way_out} instead of keeping it aside"
+            f"{self.hint} instead of keeping it aside"
         )
 
 
@@ -123,7 +123,7 @@ def interpreter_below(interpreters: Sequence[Interpreter[Any]], transform: str) 
         deepest = meet(interpreters, transform)
     while level is not None and level.closed:  # in a task or thread that outlives what it was started in
         level = level.inner if isinstance(level.inner, Level) else None
-    if level is not None and (deepest is level or deepest in level.foundation):
+    if level is not None and (deepest is level or deepest in level.levels_below):
         return level
     return deepest
 
@@ -137,9 +137,9 @@ def meet(interpreters: Sequence[Interpreter[Any]], op_name: str) -> Interpreter[
     """
     deepest = max(interpreters, key=lambda interpreter: interpreter.depth)
     if isinstance(deepest, Level) and deepest.closed:
-        raise deepest.refuse(op_name)
+        raise deepest.escaped_error(op_name)
     for interpreter in interpreters:
-        if interpreter is deepest or interpreter in deepest.foundation:
+        if interpreter is deepest or interpreter in deepest.levels_below:
             continue
         if interpreter.base is not deepest.base:
             raise MixedBackendError(
@@ -147,7 +147,7 @@ def meet(interpreters: Sequence[Interpreter[Any]], op_name: str) -> Interpreter[
                 f"move one with x.to(name)"
             )
         if isinstance(interpreter, Level) and interpreter.closed:
-            raise interpreter.refuse(op_name)
+            raise interpreter.escaped_error(op_name)
         raise EscapedTensorError(
             f"{op_name}: the operands belong to two transforms that do not enclose one another; return values "
             f"instead of passing them sideways, and start threads in contextvars.copy_context()"
@@ -157,7 +157,7 @@ def meet(interpreters: Sequence[Interpreter[Any]], op_name: str) -> Interpreter[
 
 def lift(representation: Any, start: Interpreter[Any], to: Interpreter[Any]) -> Any:
     """Raise a representation as a constant from a level to the same or one above it, one step a level."""
-    return representation if start is to else to.raise_from(representation, start)
+    return representation if start is to else to.lift_from(representation, start)
 
 
 def lifted(x: Any, to: Interpreter[Any]) -> Any:
@@ -173,9 +173,9 @@ def lower(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpret
     return interpreter, representation
 
 
-def lower_with_examples(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpreter[Any], Any]:
+def lower_with_batch_axes(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpreter[Any], Any]:
     """As `lower`, but a value that differs between the examples of a batch comes with all of them."""
     while isinstance(interpreter, Level):
-        representation = interpreter.everything(representation)
+        representation = interpreter.lower_with_batch_axis(representation)
         interpreter = interpreter.inner
     return interpreter, representation

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from tensorken_core.errors import ArgumentError, AxisError, ConcretizationError, ShapeError, TensorkenError
-from tensorken_core.language.shapes import Axes, Shape, normalize_axes, normalize_axis, shown
+from tensorken_core.language.shapes import Axes, Shape, normalize_axes, normalize_axis, short_repr
 
 Axis = int | Sequence[int] | None
 
@@ -82,7 +82,7 @@ def integer_of(name: str, what: str, value: Any) -> int:
     except ConcretizationError as error:
         raise error.at(name) from None
     except TypeError:
-        raise ArgumentError(f"{name}: {what} must be an int, got {shown(value)}") from None
+        raise ArgumentError(f"{name}: {what} must be an int, got {short_repr(value)}") from None
 
 
 def pairs_of(name: str, pairs: Sequence[Sequence[int]]) -> tuple[tuple[int, int], ...]:
@@ -92,7 +92,7 @@ def pairs_of(name: str, pairs: Sequence[Sequence[int]]) -> tuple[tuple[int, int]
     except ConcretizationError as error:
         raise error.at(name) from None
     except (TypeError, ValueError):
-        raise ArgumentError(f"{name}: need one pair of ints for each axis, got {shown(pairs)}") from None
+        raise ArgumentError(f"{name}: need one pair of ints for each axis, got {short_repr(pairs)}") from None
 
 
 def sizes_of(name: str, shape: tuple[Any, ...]) -> Shape:
@@ -103,7 +103,7 @@ def sizes_of(name: str, shape: tuple[Any, ...]) -> Shape:
     except ConcretizationError as error:
         raise error.at(name) from None
     except TypeError:
-        raise ArgumentError(f"{name}: the sizes of a shape must be ints, got {shown(sizes)}") from None
+        raise ArgumentError(f"{name}: the sizes of a shape must be ints, got {short_repr(sizes)}") from None
 
 
 def filled_in(shape: Shape, new: Shape) -> Shape:

@@ -330,7 +330,7 @@ class Tensor(Operators):
     @with_numpys_names
     def sum(self, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
         """The sum over axes, all by default; of bool in int32, unless a dtype is given."""
-        x = self if dtype is None and self.dtype is not bool_ else self.summand(dtype)
+        x = self if dtype is None and self.dtype is not bool_ else self.in_sum_dtype(dtype)
         return _reduce(SUM, x, axis, keepdims)
 
     @with_numpys_names
@@ -346,13 +346,13 @@ class Tensor(Operators):
     @with_numpys_names
     def prod(self, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
         """The product over axes, all by default; of bool in int32, unless a dtype is given."""
-        return _reduce(OPS["prod"], self.summand(dtype), axis, keepdims)
+        return _reduce(OPS["prod"], self.in_sum_dtype(dtype), axis, keepdims)
 
-    def summand(self, dtype: Any = None) -> Tensor:
+    def in_sum_dtype(self, dtype: Any = None) -> Tensor:
         """This tensor in the dtype in which sums and products of it are: bool in int32, unless a dtype is given.
 
         >>> import tensorken as tk
-        >>> tk.tensor([True, True]).summand().tolist()
+        >>> tk.tensor([True, True]).in_sum_dtype().tolist()
         [1, 1]
         """
         if dtype is None:
@@ -638,7 +638,7 @@ def result_at(level: Any, y: Any) -> Tensor:
         return result
     deepest: Any = meet((result.interpreter, level), level.transform)
     if deepest is not level:
-        raise deepest.refuse(level.transform)
+        raise deepest.escaped_error(level.transform)
     return Tensor(level, lifted(result, level), result.shape, result.dtype)
 
 

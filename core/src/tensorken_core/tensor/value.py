@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from tensorken_core.errors import ArgumentError
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.interpreter import Interpreter
-from tensorken_core.language.shapes import Shape, shown
+from tensorken_core.language.shapes import Shape, short_repr
 
 V = TypeVar("V", bound="Value")
 
@@ -50,7 +50,7 @@ class Value:
     ) -> None:
         if shape is None and not isinstance(interpreter, Interpreter):
             raise ArgumentError(
-                f"{type(self).__name__}: need an interpreter and a representation, got {shown(interpreter)}; "
+                f"{type(self).__name__}: need an interpreter and a representation, got {short_repr(interpreter)}; "
                 f"tk.tensor(data) makes a tensor of numbers, tk.zeros(shape) one of a shape"
             )
         self.interpreter = interpreter

@@ -96,7 +96,7 @@ class _CustomRule:
             rules,
             applies,
             transposes_through_body=isinstance(self, custom_jvp),
-            reaching=count + own,
+            depends_on_first=count + own,
         )
 
     def _by_position(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:

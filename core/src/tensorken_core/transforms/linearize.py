@@ -43,7 +43,7 @@ class Linearize(Level[TapeValue[R]]):
     """Computes at once, and records the values that the JVP rules will need."""
 
     transform = "linearize"
-    way_out = "return it from the function"
+    hint = "return it from the function"
 
     def __init__(self, inner: Interpreter[Any]) -> None:
         super().__init__(inner)
@@ -62,7 +62,7 @@ class Linearize(Level[TapeValue[R]]):
 
     def interpret(self, op: Op, operands: Sequence[TapeValue[R]], params: tuple[Any, ...]) -> Any:
         if self.closed:
-            raise self.refuse(op.name)
+            raise self.escaped_error(op.name)
         primals = [x.primal for x in operands]
         parents = [x.index for x in operands]
         if op.primal_rule is not None and any([parent is not None for parent in parents]):

@@ -253,7 +253,7 @@ def user_op(
     applies: Callable[[Sequence[bool]], bool] = any,
     *,
     transposes_through_body: bool = False,
-    reaching: int | None = None,
+    depends_on_first: int | None = None,
 ) -> Op:
     """An op with a user's function as its body, and rules for all operands at once.
 
@@ -264,7 +264,7 @@ def user_op(
             floating-point are dropped.
         applies: whether the rules apply where these floating-point operands are differentiated.
         transposes_through_body: whether the body, and not the rules, is transposed within a linear function.
-        reaching: how many of the operands, the first ones, the results may depend on; None: all.
+        depends_on_first: how many of the operands, the first ones, the results may depend on; None: all.
     """
 
     def run_on(level: Interpreter[Any], function: Callable[..., Any], *arguments: Any) -> Any:
@@ -321,10 +321,10 @@ def user_op(
         primal_rule=run_primal,
         jvp_with_primals=run_both,
         transposes_through_body=transposes_through_body,
-        reaching=reaching,
+        depends_on_first=depends_on_first,
         body=lambda *xs: tuple(plain(*xs)),
         results=None,
-        mapped=True,
+        per_example=True,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, ShapeError
-from tensorken_core.language.shapes import shown
+from tensorken_core.language.shapes import short_repr
 from tensorken_core.levels.batch import Batch, Batched
 from tensorken_core.tensor.level import current_level, lifted
 from tensorken_core.tensor.normalization import axis_of
@@ -86,12 +86,12 @@ def _for_each_argument(in_axes: Any, count: int) -> Any:
         return (in_axes,) * count
     if not isinstance(in_axes, tuple | list):
         raise ArgumentError(
-            f"vmap: in_axes must be an int, None, or a tuple with an entry for each argument, got {shown(in_axes)}"
+            f"vmap: in_axes must be an int, None, or a tuple with an entry for each argument, got {short_repr(in_axes)}"
         )
     if len(in_axes) != count:
         raise ArgumentError(
-            f"vmap: in_axes {shown(in_axes)} has {len(in_axes)} entries for a call with {count} positional arguments; "
-            f"give each one, None for what all examples share"
+            f"vmap: in_axes {short_repr(in_axes)} has {len(in_axes)} entries for a call with {count} positional "
+            f"arguments; give each one, None for what all examples share"
         )
     return tuple(in_axes)
 
@@ -103,7 +103,7 @@ def _with_axes(name: str, axes: Any, value: Any) -> tuple[list[Any], list[int | 
     places: list[int | None] = []
     for axis, part in zip(given, tree.flatten_up_to(prefix, value, f"vmap: {name}"), strict=True):
         if axis is not None and type(axis) is not int:
-            raise ArgumentError(f"vmap: {name} must be made of ints and None, got {shown(axis)}")
+            raise ArgumentError(f"vmap: {name} must be made of ints and None, got {short_repr(axis)}")
         own = tree.leaves(part)
         leaves += own
         places += [axis] * len(own)
@@ -130,7 +130,7 @@ def _number_of_examples(values: list[Any], axes: list[int | None], axis_size: in
     if axis_size is not None:
         if type(axis_size) is not int or axis_size < 0:
             raise ArgumentError(
-                f"vmap: axis_size must be an int that is not negative, got {shown(axis_size)}"
+                f"vmap: axis_size must be an int that is not negative, got {short_repr(axis_size)}"
             )
         counts.insert(0, (-1, axis_size))
     if not counts:

@@ -89,7 +89,7 @@ class Instrumented(Wrapper[Any]):
             raise AttributeError(name)
         return getattr(self.raw, name)
 
-    def hold(self, value: Any) -> Any:
+    def wrap(self, value: Any) -> Any:
         return value
 
     def value(self, x: Any) -> Any:

@@ -199,7 +199,7 @@ class Known(Enclosure):
         self.has_met_matrices = False
 
     def interpret(self, op: Op, operands: Sequence[Interval], params: tuple[Any, ...]) -> Any:
-        if op.prepare is not None:
+        if op.adjust_samples is not None:
             self.has_met_matrices = True
             if op.name not in RULES:
                 raise NotEnclosedError(op.name)
@@ -211,7 +211,7 @@ class Known(Enclosure):
         return _unrounded(op.name, result, *operands)
 
     def has(self, op: Op) -> bool:
-        return op.prepare is not None or super().has(op)
+        return op.adjust_samples is not None or super().has(op)
 
     def eq(self, a: Interval, b: Interval) -> Interval:
         """Each number equals itself, however little is known of it; NaN does not."""
@@ -319,7 +319,7 @@ def between(place: RawTensor[Any], a: Array, b: Array, dtype: DType) -> Tensor:
         x = hull(exactly(a, kind), exactly(b, kind))
     else:
         x = exactly(a, kind)
-    return Tensor(place, place.hold(x) if isinstance(place, Fuse) else x, a.shape, kind)
+    return Tensor(place, place.wrap(x) if isinstance(place, Fuse) else x, a.shape, kind)
 
 
 def _vague(x: Interval) -> Array:

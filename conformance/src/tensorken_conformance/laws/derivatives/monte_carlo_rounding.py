@@ -61,7 +61,7 @@ class MonteCarloRounding(RawTensor[Array]):
     def interpret(self, op: Op, operands: Sequence[Array], params: tuple[Any, ...]) -> Any:
         if op.name in UNROUNDED:
             return run(self.numpy, op, operands, params)
-        if op.prepare is not None:
+        if op.adjust_samples is not None:
             operands = [self._near(x) for x in operands]
         elif not op.elementwise:
             operands = [self._perturbed(x, float(x.size)) for x in operands]
@@ -72,7 +72,7 @@ class MonteCarloRounding(RawTensor[Array]):
         if y.dtype.kind != "f":
             return y
         self.places += y.size
-        if op.prepare is not None:
+        if op.adjust_samples is not None:
             return self._near(y)
         return self._perturbed(y, 2.0 * self.errors.steps(op.name, DTYPES[y.dtype.name]) + 1.0)
 

@@ -56,7 +56,7 @@ class Scenario:
     @property
     def enclosed(self) -> bool:
         """Whether this is no op on matrices, for which there are no intervals."""
-        return not self.is_op or OPS[self.name].prepare is None
+        return not self.is_op or OPS[self.name].adjust_samples is None
 
     @property
     def is_op(self) -> bool:
@@ -173,7 +173,7 @@ def _ops() -> Iterator[Scenario]:
         for sample in samples:
             yield _of_op(op, sample, main=sample is last)
         shape = last[0][0]
-        if shape and 0 not in shape and op.prepare is None:
+        if shape and 0 not in shape and op.adjust_samples is None:
             view = VIEWS[number % len(VIEWS)]
             if view == "expand" and (shape[0] == 1 or op.name in _CHOOSING):
                 view = "flip"
@@ -192,7 +192,7 @@ def samples_of(op: Op) -> list[Sample]:
     if op.elementwise:
         samples = [s for s in samples if len(s[0][0]) != 1]  # what holds of rows of many axes holds of one
         samples.append((((2, 1, 3),) * (op.arity or 1), ()))
-    elif op.prepare is None and all(kind in _DEEPER for kind in op.params):
+    elif op.adjust_samples is None and all(kind in _DEEPER for kind in op.params):
         shapes, params = max(samples, key=_weight)
         deeper = tuple([s if role_of(op, i) == "indices" else (2, 1, *s) for i, s in enumerate(shapes)])
         samples.append((deeper, tuple([_DEEPER[k](p) for k, p in zip(op.params, params, strict=True)])))

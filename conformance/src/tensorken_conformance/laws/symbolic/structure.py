@@ -82,7 +82,7 @@ def derivatives(subject: Subject, case: Case) -> None:
     recorder = Recorder(subject.call_counter)
     sample = op.samples[0]
     operands = operands_of(recorder, op, sample, float32)
-    places = [i for i in range(len(operands)) if not op.roles or op.roles[i] == "data"]
+    places = [i for i in range(len(operands)) if not op.operand_kinds or op.operand_kinds[i] == "data"]
 
     def f(*chosen: Tensor) -> Tensor:
         full = list(operands)

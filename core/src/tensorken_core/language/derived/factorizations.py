@@ -218,8 +218,8 @@ class Factorizations(Interpreter[R]):
         jvp=(_push_cholesky,),
         vjp=(_pull_cholesky,),
         body=factorizations.cholesky,
-        turns=1,
-        prepare=dominant,
+        min_loop_steps=1,
+        adjust_samples=dominant,
         samples=((((3, 3),), ()), (((2, 2, 2),), ())),
     )
     def cholesky(self, x: R) -> R:
@@ -234,8 +234,8 @@ class Factorizations(Interpreter[R]):
         jvp_all=_push_qr,
         vjp_all=_pull_qr,
         body=factorizations.qr,
-        turns=2,
-        prepare=dominant,
+        min_loop_steps=2,
+        adjust_samples=dominant,
         samples=((((3, 2),), (False,)), (((2, 2, 3),), (False,)), (((2, 2),), (True,))),
     )
     def qr(self, x: R, complete: bool) -> tuple[R, R]:
@@ -252,8 +252,8 @@ class Factorizations(Interpreter[R]):
         jvp_all=_push_eigh,
         vjp_all=_pull_eigh,
         body=jacobi.eigh,
-        turns=8,
-        prepare=dominant,
+        min_loop_steps=8,
+        adjust_samples=dominant,
         samples=((((3, 3),), ()), (((2, 2, 2),), ())),
     )
     def eigh(self, x: R) -> tuple[R, R]:
@@ -269,8 +269,8 @@ class Factorizations(Interpreter[R]):
         jvp=(_push_eigenvalues,),
         vjp=(_pull_eigenvalues,),
         body=jacobi.eigvalsh,
-        turns=8,
-        prepare=dominant,
+        min_loop_steps=8,
+        adjust_samples=dominant,
         samples=((((3, 3),), ()), (((2, 2, 2),), ())),
     )
     def eigvalsh(self, x: R) -> R:
@@ -285,8 +285,8 @@ class Factorizations(Interpreter[R]):
         jvp_all=_push_svd,
         vjp_all=_pull_svd,
         body=jacobi.svd,
-        turns=8,
-        prepare=dominant,
+        min_loop_steps=8,
+        adjust_samples=dominant,
         samples=((((3, 2),), (False,)), (((2, 2, 3),), (False,)), (((2, 2),), (True,))),
     )
     def svd(self, x: R, full_matrices: bool) -> tuple[R, R, R]:
@@ -302,8 +302,8 @@ class Factorizations(Interpreter[R]):
         jvp=(_push_singular_values,),
         vjp=(_pull_singular_values,),
         body=jacobi.svdvals,
-        turns=8,
-        prepare=dominant,
+        min_loop_steps=8,
+        adjust_samples=dominant,
         samples=((((3, 2),), ()), (((2, 2, 3),), ())),
     )
     def svdvals(self, x: R) -> R:

@@ -129,8 +129,8 @@ class Systems(Interpreter[R]):
         jvp_all=_push_solution,
         vjp_all=_pull_solution,
         body=factorizations.solve,
-        turns=2,
-        prepare=dominant,
+        min_loop_steps=2,
+        adjust_samples=dominant,
         samples=((((3, 3), (3, 2)), ()), (((2, 2, 2), (2, 2, 1)), ())),
     )
     def solve(self, a: R, b: R) -> R:
@@ -144,8 +144,8 @@ class Systems(Interpreter[R]):
         jvp_all=_push_substituted,
         vjp_all=_pull_substituted,
         body=factorizations.triangular_solve,
-        turns=1,
-        prepare=dominant,
+        min_loop_steps=1,
+        adjust_samples=dominant,
         samples=((((3, 3), (3, 2)), (True,)), (((2, 2, 2), (2, 2, 1)), (False,))),
     )
     def triangular_solve(self, a: R, b: R, lower: bool) -> R:
@@ -158,8 +158,8 @@ class Systems(Interpreter[R]):
         jvp=(lambda t, y, x: -((y @ t) @ y),),
         vjp=(lambda t, y, x: -((y.mT @ t) @ y.mT),),
         body=factorizations.inv,
-        turns=2,
-        prepare=dominant,
+        min_loop_steps=2,
+        adjust_samples=dominant,
         samples=((((3, 3),), ()), (((2, 2, 2),), ())),
     )
     def inv(self, x: R) -> R:
@@ -172,8 +172,8 @@ class Systems(Interpreter[R]):
         jvp=(lambda t, y, x: (t * _cofactors(x)).sum((-2, -1)),),
         vjp=(lambda t, y, x: _of_each(t) * _cofactors(x),),
         body=factorizations.det,
-        turns=1,
-        prepare=dominant,
+        min_loop_steps=1,
+        adjust_samples=dominant,
         samples=((((3, 3),), ()), (((2, 2, 2),), ()), (((1, 1),), ()), (((4, 4),), ())),
     )
     def det(self, x: R) -> R:
@@ -186,8 +186,8 @@ class Systems(Interpreter[R]):
         jvp=(spectral.bend,),
         vjp=(spectral.bend,),
         body=spectral.cofactors,
-        turns=8,
-        prepare=dominant,
+        min_loop_steps=8,
+        adjust_samples=dominant,
         samples=((((4, 4),), ()), (((2, 2, 2),), ())),
     )
     def cofactors(self, x: R) -> R:
@@ -205,8 +205,8 @@ class Systems(Interpreter[R]):
         jvp_all=_push_log,
         vjp_all=_pull_log,
         body=factorizations.slogdet,
-        turns=1,
-        prepare=dominant,
+        min_loop_steps=1,
+        adjust_samples=dominant,
         samples=((((3, 3),), ()), (((2, 2, 2),), ())),
     )
     def slogdet(self, x: R) -> tuple[R, R]:
@@ -219,8 +219,8 @@ class Systems(Interpreter[R]):
         jvp=(_push_pseudoinverse, None),
         vjp=(_pull_pseudoinverse, None),
         body=spectral.pinv,
-        turns=8,
-        prepare=lambda x, rtol: (*dominant(x), rtol.zeros_like()),
+        min_loop_steps=8,
+        adjust_samples=lambda x, rtol: (*dominant(x), rtol.zeros_like()),
         samples=((((3, 2), ()), ()), (((2, 2, 3), (2,)), ())),
     )
     def pinv(self, x: R, rtol: R) -> R:

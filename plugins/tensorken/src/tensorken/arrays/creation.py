@@ -15,7 +15,7 @@ from tensorken_core.language.dtypes import DType, as_dtype, float32, promote
 from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import OPS
 from tensorken_core.language.raw import RawTensor
-from tensorken_core.language.shapes import MOST_ELEMENTS, Shape, shown
+from tensorken_core.language.shapes import MOST_ELEMENTS, Shape, short_repr
 from tensorken_core.tensor.coercion import as_operand as as_operand, check_offered
 from tensorken_core.tensor.dispatch import apply
 from tensorken_core.tensor.level import lower, meet
@@ -161,7 +161,9 @@ def randn(
     """
     sizes = shape_of("randn", shape)
     if not isinstance(rng, random.Random):
-        raise ArgumentError(f"randn: rng must be a random.Random, got {shown(rng)}; pass random.Random(seed)")
+        raise ArgumentError(
+            f"randn: rng must be a random.Random, got {short_repr(rng)}; pass random.Random(seed)"
+        )
     values = [rng.gauss(0.0, 1.0) for _ in range(math.prod(sizes))]
     return tensor(values, dtype, backend=backend, device=device).reshape(sizes)
 
@@ -225,7 +227,7 @@ def shape_of(name: str, shape: ShapeLike) -> Shape:
     except ConcretizationError as error:
         raise error.at(name) from None
     except TypeError:
-        raise ArgumentError(f"{name}: the sizes of a shape must be ints, got {shown(shape)}") from None
+        raise ArgumentError(f"{name}: the sizes of a shape must be ints, got {short_repr(shape)}") from None
     if min(sizes, default=0) < 0:
         raise ShapeError(f"{name}: sizes must not be negative, got {sizes}; give each axis at least 0")
     if math.prod([n or 1 for n in sizes]) >= MOST_ELEMENTS:

@@ -72,8 +72,8 @@ def _formula(x: Any) -> str | None:
 
 def _unknown(level: Any) -> str:
     """What a tensor without a formula is called: as a level below says, or as one of a batch."""
-    levels = (level, *reversed(level.foundation))
-    return next((one.unknown for one in levels if getattr(one, "unknown", None)), "of each example")
+    levels = (level, *reversed(level.levels_below))
+    return next((one.placeholder for one in levels if getattr(one, "placeholder", None)), "of each example")
 
 
 # Text for people.

@@ -9,7 +9,7 @@ from tensorken.interchange.interop import API_VERSION
 from tensorken_core.errors import DTypeError
 from tensorken_core.host.registry import devices, resolve
 from tensorken_core.language.dtypes import DType, bool_, float32, float64, int32, int64
-from tensorken_core.language.shapes import shown
+from tensorken_core.language.shapes import short_repr
 
 __all__ = ["__array_api_version__", "__array_namespace_info__", "e", "inf", "nan", "newaxis", "pi"]
 
@@ -91,7 +91,7 @@ class Info:
         for name in kinds:
             if name not in _KINDS:
                 raise DTypeError(
-                    f"dtypes: the kind {shown(name)} is unknown; the kinds are {', '.join(_KINDS)}"
+                    f"dtypes: the kind {short_repr(name)} is unknown; the kinds are {', '.join(_KINDS)}"
                 )
         return {dtype.name: dtype for dtype in _DTYPES if any([dtype in _KINDS[name] for name in kinds])}
 

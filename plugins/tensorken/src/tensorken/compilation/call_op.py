@@ -11,7 +11,7 @@ from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken_core.errors import ProgramError
 from tensorken_core.language.higher_order import SubprogramLayout
 from tensorken_core.language.op import OPS, Op, register, run
-from tensorken_core.levels.batch import over_shared_examples
+from tensorken_core.levels.batch import vmap_flat_with_flags
 from tensorken_core.levels.reverse import transposing
 from tensorken_core.levels.trace import Trace, traced
 from tensorken_core.program.program import Equation, Literal, Program, Variable
@@ -39,13 +39,13 @@ def applied(op: Op, xs: Sequence[Tensor], params: tuple[Any, ...]) -> list[Tenso
 def _in_branch(name: str, xs: Sequence[Tensor]) -> Sequence[Tensor]:
     """The operands at the level of what is being traced in a branch, if that is so; though they all were captured."""
     running = interpreter_below([x.interpreter for x in xs], name)
-    traces = [one for one in (running, *reversed(running.foundation)) if isinstance(one, Trace)]
-    if not any([trace.chosen for trace in traces]):
+    traces = [one for one in (running, *reversed(running.levels_below)) if isinstance(one, Trace)]
+    if not any([trace.in_branch for trace in traces]):
         return xs
     level = traces[0]
     return [
         Tensor(level, lift(x.representation, x.interpreter, level), x.shape, x.dtype)
-        if x.interpreter in level.foundation
+        if x.interpreter in level.levels_below
         else x
         for x in xs
     ]
@@ -62,13 +62,13 @@ def _body(*args: Any) -> tuple[Tensor, ...]:
 class _Calls:
     """A call goes through derivatives and batches as a call of another program."""
 
-    def push(
+    def jvp(
         self, active: tuple[bool, ...], params: tuple[Any, ...]
     ) -> tuple[Op, Any, tuple[bool, ...], tuple[bool, ...]]:
         pushed, pattern = pushed_program(params[0], active)
         return CALL, (pushed,), active, pattern
 
-    def record(self, active: tuple[bool, ...], params: tuple[Any, ...]) -> tuple[Op, Any, int]:
+    def with_residuals(self, active: tuple[bool, ...], params: tuple[Any, ...]) -> tuple[Op, Any, int]:
         (program,) = params
         key = ("record", active, transposing.get())
         forward, op = program.once(key, lambda: recorded_program(program, active))
@@ -83,10 +83,10 @@ class _Calls:
     def check(self, operands: Sequence[Any], params: tuple[Any, ...]) -> None:
         check_alike("call: the operands and the inputs", operands, params[0].inputs)
 
-    def parts(self, params: tuple[Any, ...]) -> SubprogramLayout:
+    def layout(self, params: tuple[Any, ...]) -> SubprogramLayout:
         return SubprogramLayout(params, (True,) * len(params[0].inputs))
 
-    def joined(self, params: Any, programs: Any, inputs: Any, outputs: Any) -> tuple[Any, ...]:
+    def with_programs(self, params: Any, programs: Any, inputs: Any, outputs: Any) -> tuple[Any, ...]:
         return (*programs,)
 
 
@@ -137,7 +137,7 @@ def batched_program(
         least: which outputs have an axis of examples in any case.
     """
     forced = least or (False,) * len(program.outputs)
-    over = over_shared_examples(lambda *xs: program.on(xs), size, batched, forced)
+    over = vmap_flat_with_flags(lambda *xs: program.on(xs), size, batched, forced)
     pattern: list[bool] = []
 
     def function(*xs: Tensor) -> list[Tensor]:

@@ -20,9 +20,9 @@ class Donated(Level[Any]):
         super().__init__(inner)
         self.closed = True
         self.name = name
-        self.unknown = f"donated to a call of {name}"
+        self.placeholder = f"donated to a call of {name}"
 
-    def refuse(self, op_name: str) -> EscapedTensorError:
+    def escaped_error(self, op_name: str) -> EscapedTensorError:
         return EscapedTensorError(
             f"{op_name}: this tensor was donated to a call of {self.name}, and its memory is gone; use what that "
             f"returned, or leave the argument out of donate_argnums"
@@ -32,10 +32,10 @@ class Donated(Level[Any]):
         return x  # a number beside the tensor; the op that follows is refused
 
     def lower(self, x: Any) -> Any:
-        raise self.refuse("value")
+        raise self.escaped_error("value")
 
     def interpret(self, op: Any, operands: Sequence[Any], params: tuple[Any, ...]) -> Any:
-        raise self.refuse(op.name)
+        raise self.escaped_error(op.name)
 
 
 def give_away(xs: Sequence[Tensor], gone: Donated) -> None:

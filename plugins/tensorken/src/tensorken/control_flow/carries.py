@@ -118,7 +118,9 @@ def reached(program: Program, active: Flags, least: Flags) -> Flags:
     """Which outputs may have a derivative with respect to the active inputs."""
     found = {v for v in chosen_by(program.inputs, active) if v.dtype.kind == "float"}
     for equation in program.equations:
-        if equation.op.differentiable and not found.isdisjoint(equation.operands[: equation.op.reaching]):
+        if equation.op.differentiable and not found.isdisjoint(
+            equation.operands[: equation.op.depends_on_first]
+        ):
             found.update([v for v in equation.results if v.dtype.kind == "float"])
     return tuple([v in found or one for v, one in zip(program.outputs, least, strict=True)])
 
@@ -133,7 +135,7 @@ def _passed_through(program: Program) -> tuple[int | None, ...]:
     for equation in program.equations:
         if equation.op.higher_order is None:
             continue
-        parts = equation.op.higher_order.parts(equation.params)
+        parts = equation.op.higher_order.layout(equation.params)
         operands = equation.operands[1:] if parts.selects_branch else equation.operands
         inner = [passed_through(one) for one in parts.programs[parts.predicates :]]
         for k, v in enumerate(equation.results):

@@ -42,13 +42,13 @@ def _cond(*args: Any) -> tuple[Tensor, ...]:
 class _Conds:
     """A choice goes through derivatives and batches as a choice of other programs."""
 
-    def push(self, active: Flags, params: Any) -> tuple[Op, Any, Flags, Flags]:
+    def jvp(self, active: Flags, params: Any) -> tuple[Op, Any, Flags, Flags]:
         own = active[1:]
         union = _union([pushed_program(branch, own)[1] for branch in params])
         pushed = tuple([pushed_program(branch, own, union)[0] for branch in params])
         return COND, pushed, (False, *own), union
 
-    def record(self, active: Flags, params: Any) -> tuple[Op, Any, int]:
+    def with_residuals(self, active: Flags, params: Any) -> tuple[Op, Any, int]:
         key = ("record cond", params[1], active, transposing.get())
         op, recorded = params[0].once(key, lambda: _recorded(params, active))
         return op, recorded, len(params[0].outputs)
@@ -70,10 +70,10 @@ class _Conds:
             check_alike("cond: the operands and the inputs of a branch", operands[1:], branch.inputs)
         check_alike("cond: the results of the branches", params[0].outputs, params[1].outputs)
 
-    def parts(self, params: Branches) -> SubprogramLayout:
+    def layout(self, params: Branches) -> SubprogramLayout:
         return SubprogramLayout(params, (True,) * len(params[0].inputs), selects_branch=True)
 
-    def joined(self, params: Any, programs: Branches, inputs: Any, outputs: Any) -> Branches:
+    def with_programs(self, params: Any, programs: Branches, inputs: Any, outputs: Any) -> Branches:
         return programs
 
 

@@ -151,7 +151,7 @@ def _permuted(backend: Any, x: Any, order: tuple[int, ...]) -> Any:
 class _Scans:
     """A scan goes through derivatives and batches as a scan of another program."""
 
-    def push(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
+    def jvp(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         program, inputs, outputs, length, reverse = params
         pushed, wanted, pattern = spread(
             lambda flags, least: pushed_program(program, flags, least), active, inputs, outputs
@@ -159,7 +159,7 @@ class _Scans:
         roles = (*inputs, *chosen_by(inputs, wanted)), (*outputs, *chosen_by(outputs, pattern))
         return SCAN, (pushed, *roles, length, reverse), wanted, pattern
 
-    def record(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, int]:
+    def with_residuals(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, int]:
         key = ("record", active, params[1:], transposing.get())
         op, recorded = params[0].once(key, lambda: _recorded_scan(params, active))
         return op, recorded, len(params[2])
@@ -178,11 +178,11 @@ class _Scans:
         if type(reverse) is not bool:
             raise ProgramError(f"scan: the last slice comes first or it does not, got {reverse!r:.40}")
 
-    def parts(self, params: tuple[Any, ...]) -> SubprogramLayout:
+    def layout(self, params: tuple[Any, ...]) -> SubprogramLayout:
         program, inputs, outputs, _, _ = params
         return SubprogramLayout((program,), fixed_among(inputs), carries=pairs(inputs, outputs), is_loop=True)
 
-    def joined(
+    def with_programs(
         self, params: Any, programs: Any, inputs: Sequence[int | None], outputs: Sequence[int]
     ) -> tuple[Any, ...]:
         _, going_in, coming_out, *steps = params

@@ -98,7 +98,7 @@ class Body:
         def flat(*values: Tensor) -> list[Any]:
             level = interpreter_below([inner], name)
             if isinstance(level, Trace):
-                level.chosen = chosen
+                level.in_branch = chosen
             leaves, structure = tree.flatten(function(*tree.unflatten(arguments, values)))
             results.append(structure)
             for i, leaf in enumerate(leaves):

@@ -49,7 +49,7 @@ def _while(*args: Any) -> tuple[Tensor, ...]:
 class _Whiles:
     """A while loop goes through forward mode and batches as one of other programs; reverse mode it refuses."""
 
-    def push(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
+    def jvp(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         condition, body, inputs = params
         pushed, wanted, pattern = spread(
             lambda flags, least: pushed_program(body, flags, least), active, inputs, _all_carries(body)
@@ -60,7 +60,7 @@ class _Whiles:
         )
         return WHILE, (beside, pushed, (*inputs, *chosen_by(inputs, wanted))), wanted, pattern
 
-    def record(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, int]:
+    def with_residuals(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, int]:
         _, body, inputs = params
         _, _, pattern = spread(
             lambda flags, least: (body, reached(body, flags, least)), active, inputs, _all_carries(body)
@@ -110,14 +110,14 @@ class _Whiles:
             "while_loop: the condition's results and one bool", condition.outputs, [Variable((), bool_)]
         )
 
-    def parts(self, params: tuple[Any, ...]) -> SubprogramLayout:
+    def layout(self, params: tuple[Any, ...]) -> SubprogramLayout:
         *programs, inputs = params
         carried = pairs(inputs, _all_carries(programs[1]))
         return SubprogramLayout(
             tuple(programs), fixed_among(inputs), predicates=1, carries=carried, is_loop=True
         )
 
-    def joined(
+    def with_programs(
         self, params: Any, programs: Any, inputs: Sequence[int | None], outputs: Sequence[int]
     ) -> tuple[Any, ...]:
         return (*programs, roles_at(inputs, params[-1]))

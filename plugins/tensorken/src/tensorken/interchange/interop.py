@@ -21,7 +21,7 @@ from tensorken_core.errors import (
     TensorkenError,
 )
 from tensorken_core.language.dtypes import float16
-from tensorken_core.language.shapes import shown
+from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.level import Level
 from tensorken_core.tensor.tensor import Tensor
 
@@ -83,7 +83,7 @@ def _outside(name: str, x: Tensor) -> Any:
 def _refuse_inside(name: str, x: Tensor) -> None:
     """Raise if a transform that still runs holds the tensor: it would not see what another library does to it."""
     interpreter = x.interpreter
-    for level in (interpreter, *reversed(interpreter.foundation)):
+    for level in (interpreter, *reversed(interpreter.levels_below)):
         if isinstance(level, Level) and not level.closed:
             raise ConcretizationError(
                 f"{name}: this tensor is inside {level.transform}, which cannot see what another library does to it; "
@@ -167,7 +167,7 @@ def strided_of_dlpack(x: Any, keep: list[Any]) -> Strided:
     _refuse_masked("from_dlpack", x)
     if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
         raise ArgumentError(
-            f"from_dlpack: need an array with __dlpack__ and __dlpack_device__, got {shown(x)}; see tk.asarray"
+            f"from_dlpack: need an array with __dlpack__ and __dlpack_device__, got {short_repr(x)}; see tk.asarray"
         )
     device, _ = x.__dlpack_device__()
     elsewhere = {} if int(device) in READABLE else {"dl_device": CPU}

@@ -94,7 +94,7 @@ class Lazy(Wrapper[Node[R]]):
 
     # ---- values ----------------------------------------------------------------------------------------------
 
-    def hold(self, value: R) -> Node[R]:
+    def wrap(self, value: R) -> Node[R]:
         return Node(self.raw.shape(value), self.raw.dtype(value), value)
 
     def value(self, x: Node[R]) -> R:
@@ -107,7 +107,7 @@ class Lazy(Wrapper[Node[R]]):
                     x.value = self.raw.full(x.shape, x.number, x.dtype)
         return x.value  # type: ignore[return-value]
 
-    def around(
+    def wrap_program(
         self,
         run: Callable[[Sequence[R]], Sequence[R]],
         shapes: Sequence[Shape],
@@ -190,7 +190,7 @@ class Lazy(Wrapper[Node[R]]):
     def _tensors(self, values: Sequence[R], variables: Sequence[Variable]) -> list[Tensor]:
         """What a program has computed in the place of its variables."""
         pairs = zip(values, variables, strict=True)
-        return [Tensor(self, self.hold(value), v.shape, v.dtype) for value, v in pairs]
+        return [Tensor(self, self.wrap(value), v.shape, v.dtype) for value, v in pairs]
 
     def realize(self, x: Node[R]) -> Node[R]:
         self.raw.realize(self.value(x))
@@ -199,7 +199,11 @@ class Lazy(Wrapper[Node[R]]):
     # ---- ops -------------------------------------------------------------------------------------------------
 
     def interpret(self, op: Op, operands: Sequence[Node[R]], params: tuple[Any, ...]) -> Any:
-        if op.turns and op.turns * min(operands[0].shape[-2:]) > FEW and not self.raw.has(op):
+        if (
+            op.min_loop_steps
+            and op.min_loop_steps * min(operands[0].shape[-2:]) > FEW
+            and not self.raw.has(op)
+        ):
             return super().interpret(op, operands, params)
         if op.results != 1:
             if op.results is not None or op.higher_order is not None:
@@ -238,7 +242,7 @@ class Lazy(Wrapper[Node[R]]):
         else:
             shape = op.shape(*[x.shape for x in operands], *params)
             dtypes = tuple([x.dtype for x in operands])
-        dtype = op.dtypes.get(dtypes) or op.result_dtype(dtypes, params)
+        dtype = op.result_dtypes.get(dtypes) or op.result_dtype(dtypes, params)
         if dtype is not first.dtype:
             self._check(op.name, dtype)
         return Node(shape, dtype, None, op, tuple(operands), params)

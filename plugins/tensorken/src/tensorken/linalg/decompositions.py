@@ -8,7 +8,7 @@ from tensorken.linalg.operands import applied, check, matrices, square, symmetri
 from tensorken_core.errors import ArgumentError
 from tensorken_core.language.bodies.matrices import from_lower
 from tensorken_core.language.op import OPS
-from tensorken_core.language.shapes import shown
+from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.dispatch import apply
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
@@ -102,7 +102,7 @@ def qr(x: Any, /, *, mode: Literal["reduced", "complete", "r"] = "reduced") -> A
     0.0 (2, 2)
     """
     if mode not in ("reduced", "complete", "r"):
-        raise ArgumentError(f"qr: the mode must be 'reduced', 'complete' or 'r', got {shown(mode)}")
+        raise ArgumentError(f"qr: the mode must be 'reduced', 'complete' or 'r', got {short_repr(mode)}")
     factors = QRResult(*apply(OPS["qr"], (matrices("qr", x),), (mode == "complete",)))
     return factors.R if mode == "r" else factors
 
@@ -189,6 +189,6 @@ def _symmetric(name: str, x: Any, triangle: Any) -> Tensor:
     if triangle is None:
         return symmetric(name, x)
     if triangle not in ("L", "U"):
-        raise ArgumentError(f"{name}: UPLO must be 'L', 'U' or None, got {shown(triangle)}")
+        raise ArgumentError(f"{name}: UPLO must be 'L', 'U' or None, got {short_repr(triangle)}")
     x = square(name, as_tensor(x))
     return from_lower(x if triangle == "L" else x.mT)  # type: ignore[no-any-return]

@@ -9,7 +9,7 @@ from tensorken.arrays.functions.stop_gradient import stop_gradient
 from tensorken.linalg.operands import applied, matrices, square
 from tensorken_core.errors import ArgumentError, ShapeError
 from tensorken_core.language.bodies.matrices import size
-from tensorken_core.language.shapes import Axes, shown
+from tensorken_core.language.shapes import Axes, short_repr
 from tensorken_core.tensor.normalization import Axis, axes_of, axis_of, with_numpys_names
 from tensorken_core.tensor.operators import floating_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
@@ -59,7 +59,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     if len(axes) == 1:
         return vector_norm(x, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
-        raise ShapeError(f"norm: axis must name one axis or two, got {shown(axis)}; see vector_norm for more")
+        raise ShapeError(
+            f"norm: axis must name one axis or two, got {short_repr(axis)}; see vector_norm for more"
+        )
     return _matrix_norm("norm", x, axes, keepdims, "fro" if ord is None else ord)
 
 
@@ -83,7 +85,9 @@ def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: An
     x = floating_of(as_tensor(x))
     axes = axes_of("vector_norm", x.shape, axis)
     if not isinstance(ord, int | float):
-        raise ArgumentError(f"vector_norm: the order of a norm of vectors must be a number, got {shown(ord)}")
+        raise ArgumentError(
+            f"vector_norm: the order of a norm of vectors must be a number, got {short_repr(ord)}"
+        )
     if ord == 2:
         y = applied("norm", x, axes)
     elif ord == 1:
@@ -204,6 +208,7 @@ def _matrix_norm(name: str, x: Tensor, axes: Any, keepdims: bool, ord: Any) -> T
         y = y.reshape(tuple([1 if i in both else n for i, n in enumerate(x.shape)]))
     else:
         raise ArgumentError(
-            f"{name}: the order of a norm of matrices must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {shown(ord)}"
+            f"{name}: the order of a norm of matrices must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, "
+            f"got {short_repr(ord)}"
         )
     return y if keepdims else _without(y, both)

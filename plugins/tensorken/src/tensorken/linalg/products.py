@@ -13,7 +13,7 @@ from tensorken.arrays.functions.products import matmul
 from tensorken.linalg.operands import square
 from tensorken.linalg.systems import inv
 from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
-from tensorken_core.language.shapes import shown
+from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = [
@@ -76,7 +76,9 @@ def matrix_power(x: Any, n: int) -> Tensor:
     except ConcretizationError as error:
         raise error.at("matrix_power") from None
     except TypeError:
-        raise ArgumentError(f"matrix_power: the exponent must be an int, got {shown(n)}; round it") from None
+        raise ArgumentError(
+            f"matrix_power: the exponent must be an int, got {short_repr(n)}; round it"
+        ) from None
     given = as_tensor(x)
     checked = square("matrix_power", given)
     factor = inv(checked) if count < 0 else given if given.dtype.kind == "int" else checked

@@ -59,7 +59,7 @@ def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
         below = compiled(_unwrapped(program, backend), backend.raw)
         if below is None:
             return None
-        around: Run = backend.around(below, [v.shape for v in program.outputs], program.donated)
+        around: Run = backend.wrap_program(below, [v.shape for v in program.outputs], program.donated)
         return around
     of_plugins = REGISTRY.compiler()
     if of_plugins is None and type(backend).compile is RawTensor.compile:

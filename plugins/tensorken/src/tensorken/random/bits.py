@@ -14,7 +14,7 @@ from typing import Any
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_core.language.dtypes import DType, as_dtype, int32, int64, wrap_integer
 from tensorken_core.language.op import OPS
-from tensorken_core.language.shapes import Shape, broadcast, shown
+from tensorken_core.language.shapes import Shape, broadcast, short_repr
 from tensorken_core.tensor.coercion import check_offered
 from tensorken_core.tensor.normalization import sizes_of
 from tensorken_core.tensor.tensor import Tensor
@@ -110,7 +110,7 @@ def _columns(rows: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
 def checked(name: str, key: Any) -> Tensor:
     """The key, or an error that says what a key is."""
     if not isinstance(key, Tensor):
-        raise ArgumentError(f"{name}: need a key, got {shown(key)}; make one with tk.random.key(seed)")
+        raise ArgumentError(f"{name}: need a key, got {short_repr(key)}; make one with tk.random.key(seed)")
     if key.shape != (2,) and key.shape[-1:] == (2,) and key.dtype is int32:
         raise ShapeError(
             f"{name}: need one key, of shape (2,), got shape {key.shape}; pass one row, or use tk.vmap over the keys"

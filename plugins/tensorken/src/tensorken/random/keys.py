@@ -17,7 +17,7 @@ from tensorken_core.errors import (
     ShapeError,
 )
 from tensorken_core.language.dtypes import int32, int64, wrap_integer
-from tensorken_core.language.shapes import shown
+from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.tensor import Tensor
 
 
@@ -79,8 +79,8 @@ class Key(Tensor):
         return rows[0] if rows else "[]"
 
 
-def _few(shown: list[str]) -> list[str]:
-    return shown if len(shown) <= 6 else [*shown[:3], "...", *shown[-3:]]
+def _few(short_repr: list[str]) -> list[str]:
+    return short_repr if len(short_repr) <= 6 else [*short_repr[:3], "...", *short_repr[-3:]]
 
 
 def _unpickled(make: Any, facts: tuple[Any, ...]) -> Key:
@@ -115,7 +115,9 @@ def key(seed: Any, *, backend: Any = None, device: str | None = None) -> Tensor:
     except ConcretizationError as error:
         raise error.at("key") from None
     except TypeError:
-        raise ArgumentError(f"key: the seed must be an int, got {shown(seed)}; give one, as key(0)") from None
+        raise ArgumentError(
+            f"key: the seed must be an int, got {short_repr(seed)}; give one, as key(0)"
+        ) from None
     if not -(1 << 63) <= value < 1 << 64:
         what = value if abs(value) < 10**30 else f"an int of {value.bit_length()} bits"
         raise ScalarRangeError(
@@ -200,7 +202,7 @@ def fold_in(key: Tensor, data: Any) -> Tensor:
             raise error.at("fold_in") from None
         except TypeError:
             raise ArgumentError(
-                f"fold_in: data must be an int, got {shown(data)}; number what it is"
+                f"fold_in: data must be an int, got {short_repr(data)}; number what it is"
             ) from None
         if not -(1 << 31) <= value < 1 << 32:
             raise ScalarRangeError(

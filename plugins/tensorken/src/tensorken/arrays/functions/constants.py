@@ -14,7 +14,7 @@ from tensorken.arrays.creation import ShapeLike, shape_of, tensor
 from tensorken_core.errors import ArgumentError
 from tensorken_core.host.registry import resolve
 from tensorken_core.language.dtypes import as_dtype, float32
-from tensorken_core.language.shapes import shown
+from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.coercion import as_operand, check_offered
 from tensorken_core.tensor.level import lift
 from tensorken_core.tensor.nested import typed
@@ -189,7 +189,7 @@ def _filled(name: str, shape: ShapeLike, value: Any, dtype: Any, backend: Any, d
     if not isinstance(value, int | float):
         if not isinstance(value, Tensor | list | tuple) and not hasattr(value, "dtype"):
             raise ArgumentError(
-                f"{name}: the value must be one number or tensor, got {shown(value)}; see tk.tensor"
+                f"{name}: the value must be one number or tensor, got {short_repr(value)}; see tk.tensor"
             )
         return tensor(value, wanted, backend=backend, device=device).broadcast_to(sizes)
     (number,), found = typed(name, [value], wanted)

@@ -10,7 +10,7 @@ from typing import Any
 
 from tensorken.arrays.functions.subscripts import Label, Labels
 from tensorken_core.errors import ArgumentError
-from tensorken_core.language.shapes import shown
+from tensorken_core.language.shapes import short_repr
 
 MANY = 8
 """The most operands for which the best order is looked for, in 3 ** MANY steps."""
@@ -117,7 +117,7 @@ def path_of(path: Sequence[Any]) -> Path:
         return tuple([tuple([operator.index(i) for i in step]) for step in steps])
     except TypeError:
         raise ArgumentError(
-            f"einsum: a path names the operands to multiply next, [(0, 1), ...], got {shown(path)}"
+            f"einsum: a path names the operands to multiply next, [(0, 1), ...], got {short_repr(path)}"
         ) from None
 
 
@@ -127,7 +127,7 @@ def _followed(path: Path, count: int, subscripts: str) -> list[tuple[int, int]]:
     for places in path:
         if len(set(places)) != len(places) or not all([0 <= i < count for i in places]):
             raise ArgumentError(
-                f"einsum: step {places} of the path does not fit the {count} operands of {shown(subscripts)} "
+                f"einsum: step {places} of the path does not fit the {count} operands of {short_repr(subscripts)} "
                 f"that are left; each product becomes the last operand"
             )
         count = _follow(steps, places, count)

@@ -78,7 +78,7 @@ def _amounts(name: str, x: Tensor, weights: Any) -> Tensor:
         raise ShapeError(
             f"{name}: weights need the shape of x, {x.shape}, got {amounts.shape}; give each one"
         )
-    return amounts.summand()
+    return amounts.in_sum_dtype()
 
 
 def _added_up(places: Tensor, amounts: Tensor, length: int) -> Tensor:

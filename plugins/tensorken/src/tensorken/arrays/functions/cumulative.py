@@ -94,7 +94,7 @@ def cumulative_prod(
 
 
 def _running(name: str, x: Tensor, axis: int | None, dtype: Any) -> Tensor:
-    y = x.summand(dtype)
+    y = x.in_sum_dtype(dtype)
     if axis is None:
         return unary(OPS[name], y.ravel(), (0,))
     return unary(OPS[name], y, (axis_of(name, y.shape, axis),))
@@ -103,7 +103,7 @@ def _running(name: str, x: Tensor, axis: int | None, dtype: Any) -> Tensor:
 def _cumulative(
     name: str, op: str, initial: int, x: Any, axis: int | None, dtype: Any, include_initial: bool
 ) -> Tensor:
-    y = as_tensor(x).summand(dtype)
+    y = as_tensor(x).in_sum_dtype(dtype)
     if axis is None and y.ndim != 1:
         raise AxisError(f"{name}: shape {y.shape} has {y.ndim} axes; say along which, with axis=")
     along = axis_of(name, y.shape, 0 if axis is None else axis)

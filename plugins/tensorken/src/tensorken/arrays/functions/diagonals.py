@@ -9,7 +9,7 @@ from tensorken.arrays.functions.constants import full
 from tensorken_core.errors import ArgumentError, AxisError, ConcretizationError, ShapeError
 from tensorken_core.language.bodies.arrangement import iota
 from tensorken_core.language.dtypes import as_dtype, float32, int32, int64
-from tensorken_core.language.shapes import shown
+from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
@@ -240,7 +240,7 @@ def _offset(name: str, k: Any) -> int:
         raise error.at(name) from None
     except TypeError:
         raise ArgumentError(
-            f"{name}: the place of the diagonal must be an int, got {shown(k)}; 0 is the main one"
+            f"{name}: the place of the diagonal must be an int, got {short_repr(k)}; 0 is the main one"
         ) from None
 
 
@@ -251,7 +251,7 @@ def _sizes(name: str, n: Any, m: Any) -> tuple[int, int]:
         raise error.at(name) from None
     except TypeError:
         raise ArgumentError(
-            f"{name}: the numbers of rows and columns must be ints, got {shown((n, m))}"
+            f"{name}: the numbers of rows and columns must be ints, got {short_repr((n, m))}"
         ) from None
     if min(sizes) < 0:
         raise ShapeError(f"{name}: sizes must not be negative, got {sizes}; give each axis at least 0")

@@ -10,7 +10,7 @@ from tensorken.arrays.functions.joining import concatenate
 from tensorken.arrays.functions.repeating import slices_at
 from tensorken.arrays.functions.shaping import moveaxis
 from tensorken_core.errors import ConcretizationError, IndexingError, ShapeError
-from tensorken_core.language.shapes import shown
+from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
@@ -133,7 +133,7 @@ def _places(name: str, obj: Any, n: int, end: int) -> list[int]:
             raise error.at(name) from None
         except TypeError:
             raise IndexingError(
-                f"{name}: need ints, a slice or a mask of one axis, got {shown(obj)}"
+                f"{name}: need ints, a slice or a mask of one axis, got {short_repr(obj)}"
             ) from None
         if not -n <= at < end:
             raise IndexingError(

@@ -20,7 +20,7 @@ from tensorken.arrays.functions.subscripts import Label, Labels, lettered, read,
 from tensorken_core.errors import ArgumentError, DTypeError
 from tensorken_core.language.dtypes import bool_
 from tensorken_core.language.op import OPS
-from tensorken_core.language.shapes import Axes, Shape, shown
+from tensorken_core.language.shapes import Axes, Shape, short_repr
 from tensorken_core.tensor.dispatch import binary
 from tensorken_core.tensor.tensor import Tensor
 
@@ -59,12 +59,12 @@ def einsum(subscripts: Any, *operands: Any, optimize: bool | str | Sequence[Any]
     if not isinstance(subscripts, str):
         subscripts, operands = lettered((subscripts, *operands))
     if not operands:
-        raise ArgumentError(f"einsum: no operands for {shown(subscripts)}; write einsum('ij,jk', a, b)")
+        raise ArgumentError(f"einsum: no operands for {short_repr(subscripts)}; write einsum('ij,jk', a, b)")
     tensors: list[Any] = promoted("einsum", operands)
     path = optimize if isinstance(optimize, bool | str) else path_of(optimize)
     plan = _planned(subscripts, tuple([x.shape for x in tensors]), path)
     if plan.adds and tensors[0].dtype is bool_:
-        raise DTypeError(f"einsum: {shown(subscripts)} is not defined for bool; cast first (x.astype)")
+        raise DTypeError(f"einsum: {short_repr(subscripts)} is not defined for bool; cast first (x.astype)")
     for i, preparation in plan.preparations:
         tensors[i] = preparation(tensors[i])
     for pair in plan.pairs:

@@ -13,7 +13,7 @@ from tensorken.arrays.functions.shaping import expand_dims
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_core.language.bodies.arrangement import iota
 from tensorken_core.language.dtypes import bool_, float32, int32
-from tensorken_core.language.shapes import shown
+from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
@@ -42,7 +42,7 @@ def meshgrid(*vectors: Any, indexing: str = "xy", sparse: bool = False) -> list[
     [[[1, 2, 3], [1, 2, 3]], [[4, 4, 4], [5, 5, 5]]]
     """
     if indexing not in ("xy", "ij"):
-        raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {shown(indexing)}")
+        raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {short_repr(indexing)}")
     if not vectors:
         return []
     found, rank = together("meshgrid", vectors), len(vectors)

@@ -17,7 +17,7 @@ from tensorken.arrays.functions.operands import promoted
 from tensorken.arrays.functions.shaping import expand_dims
 from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
 from tensorken_core.language.op import OPS
-from tensorken_core.language.shapes import shown
+from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.dispatch import apply
 from tensorken_core.tensor.normalization import axis_of, with_numpys_names
 from tensorken_core.tensor.tensor import Tensor, as_tensor
@@ -303,7 +303,7 @@ def _split(name: str, x: Any, indices_or_sections: Any, axis: int, equal: bool) 
             raise error.at(name) from None
         except TypeError:
             raise ArgumentError(
-                f"{name}: need a number of parts or a sequence of places, got {shown(indices_or_sections)}"
+                f"{name}: need a number of parts or a sequence of places, got {short_repr(indices_or_sections)}"
             ) from None
         slices = [slice(*ends).indices(n) for ends in zip([0, *cuts], [*cuts, n], strict=True)]
         limits = [(start, max(start, stop)) for start, stop, _ in slices]

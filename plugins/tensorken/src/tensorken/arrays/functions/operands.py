@@ -8,7 +8,7 @@ from typing import Any
 from tensorken_core.errors import ArgumentError
 from tensorken_core.language.dtypes import promote
 from tensorken_core.language.op import OPS, Op
-from tensorken_core.language.shapes import shown
+from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.dispatch import binary, unary
 from tensorken_core.tensor.level import meet
@@ -40,7 +40,7 @@ def together(name: str, tensors: Any) -> list[Tensor]:
     given = list(tensors) if isinstance(tensors, Iterable) else []
     if not given:
         raise ArgumentError(
-            f"{name}: need a sequence of at least one tensor, got {shown(tensors)}; write {name}([a, b])"
+            f"{name}: need a sequence of at least one tensor, got {short_repr(tensors)}; write {name}([a, b])"
         )
     beside = next((x for x in given if isinstance(x, Tensor)), None)
     found = [as_tensor(x) if beside is None else as_operand(name, x, beside) for x in given]

@@ -17,7 +17,7 @@ from tensorken.arrays.functions.shaping import moveaxis
 from tensorken_core.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from tensorken_core.language.dtypes import DType, bool_
 from tensorken_core.language.op import OPS, run
-from tensorken_core.language.shapes import Axes, Shape, shown
+from tensorken_core.language.shapes import Axes, Shape, short_repr
 from tensorken_core.tensor.coercion import pair_of_operands
 from tensorken_core.tensor.dispatch import binary
 from tensorken_core.tensor.level import lift, meet
@@ -338,7 +338,7 @@ def _pairs_of_axes(a: Tensor, b: Tensor, axes: Any) -> tuple[Axes, Axes]:
         return tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
     if not isinstance(axes, Sequence) or len(axes) != 2:
         raise ArgumentError(
-            f"tensordot: axes must be an int or a pair of axes of a and of b, got {shown(axes)}; "
+            f"tensordot: axes must be an int or a pair of axes of a and of b, got {short_repr(axes)}; "
             f"write axes=((1,), (0,))"
         )
     found = []

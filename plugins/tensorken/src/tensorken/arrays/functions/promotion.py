@@ -17,7 +17,7 @@ from tensorken_core.language.dtypes import (
     promote,
     with_scalar,
 )
-from tensorken_core.language.shapes import shown
+from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
 __all__ = [
@@ -163,7 +163,8 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         return of is kind
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ArgumentError(
-            f"isdtype: the kind must be a dtype, one of {', '.join(_KINDS)}, or a tuple of these, got {shown(kind)}"
+            f"isdtype: the kind must be a dtype, one of {', '.join(_KINDS)}, or a tuple of these, "
+            f"got {short_repr(kind)}"
         )
     return of.kind in _KINDS[kind]
 

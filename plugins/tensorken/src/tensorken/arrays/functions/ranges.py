@@ -16,7 +16,7 @@ from tensorken.arrays.functions.operands import a_tensor_of
 from tensorken.arrays.functions.shaping import moveaxis
 from tensorken_core.errors import ArgumentError, ConcretizationError, ScalarRangeError, ShapeError
 from tensorken_core.language.dtypes import as_dtype, check_scalar, float32, of_scalar
-from tensorken_core.language.shapes import shown
+from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.coercion import pair_of_operands
 from tensorken_core.tensor.normalization import axis_of
 from tensorken_core.tensor.operators import floating_of
@@ -211,19 +211,21 @@ def _number(name: str, what: str, value: Any) -> Any:
     except TypeError:
         found = float(value) if hasattr(value, "__float__") else math.nan
     if not math.isfinite(found):
-        raise ArgumentError(f"{name}: {what} must be finite numbers, got {shown(value)}")
+        raise ArgumentError(f"{name}: {what} must be finite numbers, got {short_repr(value)}")
     return found
 
 
 def _count(name: str, num: Any, endpoint: Any) -> int:
     if not isinstance(endpoint, bool):
-        raise ArgumentError(f"{name}: endpoint must be True or False, got {shown(endpoint)}; write dtype=...")
+        raise ArgumentError(
+            f"{name}: endpoint must be True or False, got {short_repr(endpoint)}; write dtype=..."
+        )
     try:
         count = operator.index(num)
     except ConcretizationError as error:
         raise error.at(name) from None
     except TypeError:
-        raise ArgumentError(f"{name}: num must be an int, got {shown(num)}") from None
+        raise ArgumentError(f"{name}: num must be an int, got {short_repr(num)}") from None
     if count < 0:
         raise ShapeError(f"{name}: num must not be negative, got {count}; give the number of values")
     return count

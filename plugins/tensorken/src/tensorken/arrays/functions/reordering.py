@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorken.arrays.functions.shaping import swapaxes
 from tensorken_core.errors import ArgumentError, AxisError
-from tensorken_core.language.shapes import shown
+from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.normalization import Axis, axis_of, integer_of, ordered_axes_of, with_numpys_names
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
@@ -75,7 +75,9 @@ def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     old, turns = as_tensor(x), integer_of("rot90", "k", k) % 4
     places = ordered_axes_of("rot90", old.shape, tuple(axes))
     if len(places) != 2:
-        raise AxisError(f"rot90: need two axes of shape {old.shape}, got {shown(axes)}; they span the plane")
+        raise AxisError(
+            f"rot90: need two axes of shape {old.shape}, got {short_repr(axes)}; they span the plane"
+        )
     if turns % 2 == 0:
         return old.flip(places) if turns else old
     turned = old.flip(places[1]) if turns == 1 else old

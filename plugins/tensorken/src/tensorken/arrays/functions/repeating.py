@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
 from tensorken_core.language.dtypes import int32, int64
-from tensorken_core.language.shapes import Pairs, shown
+from tensorken_core.language.shapes import Pairs, short_repr
 from tensorken_core.tensor.coercion import as_operand
 from tensorken_core.tensor.normalization import axis_of, with_numpys_names
 from tensorken_core.tensor.tensor import Tensor, as_tensor
@@ -115,7 +115,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
     if mode == "constant":
         return _framed(y, pads, _pairs("constant_values", constant_values, y, lambda value: value))
     if mode not in PLACES:
-        raise ArgumentError(f"pad: unknown mode {shown(mode)}; use constant, empty, {', '.join(PLACES)}")
+        raise ArgumentError(f"pad: unknown mode {short_repr(mode)}; use constant, empty, {', '.join(PLACES)}")
     for axis, (before, after) in enumerate(pads):
         if before or after:
             n = y.shape[axis]
@@ -181,7 +181,7 @@ def _pairs(what: str, given: Any, x: Tensor, read: Callable[[Any], Any]) -> tupl
         rows = rows * x.ndim if len(rows) == 1 else rows
     if any(not row or len(row) > 2 or any(_entries(side) is not None for side in row) for row in rows):
         raise ArgumentError(
-            f"pad: {what} must be one number, a pair, or a pair for each of {x.ndim} axes, got {shown(given)}"
+            f"pad: {what} must be one number, a pair, or a pair for each of {x.ndim} axes, got {short_repr(given)}"
         )
     if len(rows) != x.ndim:
         raise ShapeError(
@@ -208,7 +208,7 @@ def _as_int(value: Any) -> int:
     except ConcretizationError as error:
         raise error.at("pad") from None
     except TypeError:
-        raise ArgumentError(f"pad: widths must be ints, got {shown(value)}") from None
+        raise ArgumentError(f"pad: widths must be ints, got {short_repr(value)}") from None
 
 
 # ---- pieces ------------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def _counts(name: str, given: Any) -> list[int]:
     except ConcretizationError as error:
         raise error.at(name) from None
     except TypeError:
-        raise ArgumentError(f"{name}: repetitions must be ints, got {shown(given)}") from None
+        raise ArgumentError(f"{name}: repetitions must be ints, got {short_repr(given)}") from None
     if min(counts, default=0) < 0:
         raise ShapeError(f"{name}: repetitions must not be negative, got {counts}; 0 leaves nothing")
     return counts

@@ -14,7 +14,7 @@ from tensorken.arrays.indexing import checked
 from tensorken.arrays.indexing.masks import true_places
 from tensorken_core.errors import ArgumentError, ConcretizationError, ShapeError
 from tensorken_core.language.dtypes import bool_, int32
-from tensorken_core.language.shapes import Shape, shown
+from tensorken_core.language.shapes import Shape, short_repr
 from tensorken_core.tensor.coercion import as_operand, pair_of_operands
 from tensorken_core.tensor.tensor import Tensor, as_tensor
 
@@ -143,7 +143,7 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
     [0, 1, 4]
     """
     if side not in ("left", "right"):
-        raise ArgumentError(f"searchsorted: side must be 'left' or 'right', got {shown(side)}")
+        raise ArgumentError(f"searchsorted: side must be 'left' or 'right', got {short_repr(side)}")
     a, v = pair_of_operands("searchsorted", x, values, a_tensor_of(x, values))
     if a.ndim != 1:
         raise ShapeError(

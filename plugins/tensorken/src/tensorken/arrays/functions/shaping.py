@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorken.arrays.indexing import checked, indices_beside, slices
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
-from tensorken_core.language.shapes import shown
+from tensorken_core.language.shapes import short_repr
 from tensorken_core.tensor.normalization import (
     Axis,
     axes_of,
@@ -237,6 +237,6 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Tensor:
 def _is_row_major(name: str, order: str) -> bool:
     if order not in ("C", "F"):
         raise ArgumentError(
-            f"{name}: order must be 'C' or 'F', got {shown(order)}; tensors have no order of their own"
+            f"{name}: order must be 'C' or 'F', got {short_repr(order)}; tensors have no order of their own"
         )
     return order == "C"

@@ -16,7 +16,7 @@ from tensorken.arrays.functions.reductions import mean
 from tensorken.arrays.indexing.checks import bounds
 from tensorken_core.errors import ArgumentError, DTypeError, ShapeError
 from tensorken_core.language.dtypes import bool_, float16, float32, int32
-from tensorken_core.language.shapes import Axes, Shape, shown
+from tensorken_core.language.shapes import Axes, Shape, short_repr
 from tensorken_core.tensor.coercion import as_operand, pair_of_operands
 from tensorken_core.tensor.normalization import Axis, axes_of, with_numpys_names
 from tensorken_core.tensor.operators import floating_of
@@ -189,7 +189,7 @@ def percentile(x: Any, q: Any, axis: Axis = None, keepdims: bool = False, method
 
 def _quantiles(name: str, x: Any, q: Any, axis: Axis, keepdims: bool, method: str, whole: int = 1) -> Tensor:
     if method not in _METHODS:
-        raise ArgumentError(f"{name}: method must be one of {', '.join(_METHODS)}, got {shown(method)}")
+        raise ArgumentError(f"{name}: method must be one of {', '.join(_METHODS)}, got {short_repr(method)}")
     y = floating_of(first(name, x, q))
     shares: Any = None
     if hasattr(q, "__array__") and not isinstance(q, float):  # numpy's float64 is a Python float
@@ -213,7 +213,7 @@ def _check_numbers(name: str, q: Any, whole: int) -> None:
     for share in q if isinstance(q, Sequence) else [q]:
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= whole:
             raise ArgumentError(
-                f"{name}: q must be a number from 0 to {whole}, or a sequence of them, got {shown(q)}"
+                f"{name}: q must be a number from 0 to {whole}, or a sequence of them, got {short_repr(q)}"
             )
 
 
@@ -225,7 +225,7 @@ def _shares(name: str, x: Tensor, q: Tensor, whole: int) -> tuple[Tensor, Tensor
     inside: Tensor = (share >= 0) & (share <= whole)
     found = bounds(inside)
     if found is not None and not found[0]:
-        raise ArgumentError(f"{name}: q must be from 0 to {whole}, got {shown(q)}")
+        raise ArgumentError(f"{name}: q must be from 0 to {whole}, got {short_repr(q)}")
     return y, inside.where(share, math.nan) / whole
 
 

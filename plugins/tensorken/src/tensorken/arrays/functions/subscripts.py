@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from tensorken_core.errors import ArgumentError, ShapeError
-from tensorken_core.language.shapes import Shape, shown
+from tensorken_core.language.shapes import Shape, short_repr
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -27,11 +27,12 @@ def read(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[Labels], Labe
         if letters and not (letters.isascii() and letters.isalpha()):
             odd = next(c for c in letters if not (c.isascii() and c.isalpha()))
             raise ArgumentError(
-                f"einsum: {odd!r} in {shown(subscripts)} is no letter; write letters, ',', '->' and one '...' a term"
+                f"einsum: {odd!r} in {short_repr(subscripts)} is no letter; "
+                f"write letters, ',', '->' and one '...' a term"
             )
     if len(written) != len(shapes):
         raise ArgumentError(
-            f"einsum: {shown(subscripts)} has {len(written)} terms for {len(shapes)} operands; give each one"
+            f"einsum: {short_repr(subscripts)} has {len(written)} terms for {len(shapes)} operands; give each one"
         )
     terms = [
         _expanded(subscripts, i, term, shape)
@@ -43,18 +44,18 @@ def read(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[Labels], Labe
         return terms, hidden + tuple(sorted([c for c in counts if isinstance(c, str) and counts[c] == 1]))
     if hidden and "..." not in after:
         raise ArgumentError(
-            f"einsum: {shown(subscripts)} has '...' for {len(hidden)} axes that the result does not name; "
+            f"einsum: {short_repr(subscripts)} has '...' for {len(hidden)} axes that the result does not name; "
             f"write '...' behind '->', or letters for what is to be summed"
         )
     output: Labels = _labels(after, hidden)
     for label in output:
         if label not in counts:
             raise ArgumentError(
-                f"einsum: the result's {label!r} in {shown(subscripts)} is in no term; name an operand's axis"
+                f"einsum: the result's {label!r} in {short_repr(subscripts)} is in no term; name an operand's axis"
             )
         if output.count(label) > 1:
             raise ArgumentError(
-                f"einsum: the result's {label!r} in {shown(subscripts)} stands twice; name it once, see tk.diag"
+                f"einsum: the result's {label!r} in {short_repr(subscripts)} stands twice; name it once, see tk.diag"
             )
     return terms, output
 
@@ -65,7 +66,7 @@ def _expanded(subscripts: str, i: int, term: str, shape: Shape) -> Labels:
     hidden = len(shape) - letters
     if hidden < 0 or (hidden and "..." not in term):
         raise ShapeError(
-            f"einsum: term {term!r} of {shown(subscripts)} names {letters} axes, operand {i} of shape {shape} "
+            f"einsum: term {term!r} of {short_repr(subscripts)} names {letters} axes, operand {i} of shape {shape} "
             f"has {len(shape)}; give each a letter, or write '...'"
         )
     return _labels(term, tuple(range(-hidden, 0)))
@@ -85,7 +86,7 @@ def sizes_of(subscripts: str, terms: list[Labels], shapes: tuple[Shape, ...]) ->
             if own.setdefault(label, n) != n:
                 raise ShapeError(
                     f"einsum: {label!r} names sizes {own[label]} and {n} in operand {i} of shape {shape}, "
-                    f"{shown(subscripts)}; a diagonal needs equal sizes"
+                    f"{short_repr(subscripts)}; a diagonal needs equal sizes"
                 )
         for label, n in own.items():
             known = sizes.get(label, 1)
@@ -93,7 +94,7 @@ def sizes_of(subscripts: str, terms: list[Labels], shapes: tuple[Shape, ...]) ->
                 other = next(k for k in range(i) if (label, known) in zip(terms[k], shapes[k], strict=True))
                 named = f"{label!r}" if isinstance(label, str) else f"axis {label} of '...'"
                 raise ShapeError(
-                    f"einsum: {named} of {shown(subscripts)} has size {known} in operand {other} of shape "
+                    f"einsum: {named} of {short_repr(subscripts)} has size {known} in operand {other} of shape "
                     f"{shapes[other]} and {n} in operand {i} of shape {shape}; need equal sizes, or 1"
                 )
             sizes[label] = known if n == 1 else n
@@ -118,7 +119,7 @@ def _term(labels: Any) -> str:
     except (TypeError, IndexError):
         raise ArgumentError(
             f"einsum: need subscripts, or operands and lists of ints from 0 to {len(LETTERS) - 1} in turn, "
-            f"got {shown(labels)} for a list"
+            f"got {short_repr(labels)} for a list"
         ) from None
 
 

@@ -10,7 +10,7 @@ from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import OPS, run
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
-from tensorken_core.tensor.level import lower_with_examples
+from tensorken_core.tensor.level import lower_with_batch_axes
 from tensorken_core.tensor.tensor import Tensor
 
 FEW = 64
@@ -55,7 +55,7 @@ def checked(name: str, indices: Tensor, axis: int, shape: Shape) -> Tensor:
 def bounds(x: Tensor) -> tuple[int, int] | None:
     """The least and the greatest of all elements, in every example; None if there are none or no value is known."""
     try:
-        base, value = lower_with_examples(x.representation, x.interpreter)
+        base, value = lower_with_batch_axes(x.representation, x.interpreter)
         if not isinstance(base, RawTensor):
             return None
         shape: Shape = base.shape(value)

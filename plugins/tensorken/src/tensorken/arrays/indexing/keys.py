@@ -9,7 +9,7 @@ from typing import Any
 from tensorken_core.errors import ArgumentError, DTypeError, IndexingError, ScalarRangeError, ShapeError
 from tensorken_core.language.dtypes import DType, bool_, int32, int64
 from tensorken_core.language.interpreter import Interpreter
-from tensorken_core.language.shapes import Shape, shown
+from tensorken_core.language.shapes import Shape, short_repr
 from tensorken_core.tensor.tensor import Tensor
 
 
@@ -70,7 +70,7 @@ def parsed(x: Tensor, key: Any) -> tuple[list[Any], bool]:
         elif entry is ...:
             if gap >= 0:
                 raise IndexingError(
-                    f"index: only one ... may stand in an index, got {shown(key)}; name the axes"
+                    f"index: only one ... may stand in an index, got {short_repr(key)}; name the axes"
                 )
             gap = len(entries)
         elif entry is not None:
@@ -106,7 +106,9 @@ def _cut(entry: slice, size: int) -> range:
     try:
         return range(*entry.indices(size))
     except (TypeError, ValueError) as error:
-        raise IndexingError(f"index: {shown(entry)} cannot cut an axis of size {size}: {error}") from None
+        raise IndexingError(
+            f"index: {short_repr(entry)} cannot cut an axis of size {size}: {error}"
+        ) from None
 
 
 def _place(indices: Indices, axis: int, shape: Shape) -> None:
@@ -187,7 +189,7 @@ def as_indices(name: str, data: Any, x: Tensor) -> Any:
             f"use ints, slices, None, ..., and integers or bools in lists or tensors"
         ) from None
     except (ScalarRangeError, DTypeError, ShapeError) as error:
-        raise IndexingError(f"{name}: {shown(data)} is no index: {error}") from None
+        raise IndexingError(f"{name}: {short_repr(data)} is no index: {error}") from None
     if indices.size == 0 and isinstance(data, Sequence):  # [] has no dtype of its own
         return indices.astype(int32)
     return indices

@@ -131,11 +131,11 @@ def _extreme(name: str) -> Op:
         shape=lambda x, values, places, axis: x,
         dtype=lambda x, values, places, axis: x,
         params=("axis",),
-        roles=("data", "data", "indices"),
+        operand_kinds=("data", "data", "indices"),
         jvp_all=push,
         vjp_all=pull,
         body=body,
-        mapped=True,
+        per_example=True,
     )
 
 

@@ -180,7 +180,7 @@ class Walk:
         active = tuple([v in self.active for v in equation.operands])
         if op.higher_order is None or not any(active) or self.active.isdisjoint(equation.results):
             return equation
-        op, params, count = op.higher_order.record(active, equation.params)
+        op, params, count = op.higher_order.with_residuals(active, equation.params)
         shapes = op.shape(*[v.shape for v in equation.operands], *params)
         dtypes = op.dtype(*[v.dtype for v in equation.operands], *params)
         more = [Variable(*facts) for facts in zip(shapes[count:], dtypes[count:], strict=True)]
@@ -195,7 +195,7 @@ def _dependent(program: Program, given: Iterable[Variable]) -> set[Variable]:
         if op.higher_order is None and op.vjp_all is None:
             on = [v for v, rule in zip(equation.operands, op.vjp, strict=False) if rule is not None]
         else:
-            on = list(equation.operands[: op.reaching])
+            on = list(equation.operands[: op.depends_on_first])
         if not found.isdisjoint(on):
             found.update([v for v in equation.results if v.dtype.kind == "float"])
     return found

@@ -17,7 +17,7 @@ from tensorken.programs.passes.writing import Writer
 from tensorken_core.language.op import OPS, run
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Equation, Literal, Program, Variable
-from tensorken_core.rewriting.fuse import Fuse, Held, Pending
+from tensorken_core.rewriting.fuse import Deferred, Fuse, SumOfProducts
 
 CONTRACT, MUL, SUM = OPS["fused_multiply_add"], OPS["mul"], OPS["sum"]
 _HELD_BACK = frozenset((SUM, *[OPS[name] for name in ("add", "sub", "reshape", "permute")]))
@@ -35,13 +35,13 @@ def contracted(program: Program, backend: RawTensor[Any]) -> Program:
     """
     writer = Writer(backend)
     fuse = _Contracting(writer)
-    values: dict[Variable, Held[Variable]] = {}  # what is held back, or has size 1 where it is repeated
+    values: dict[Variable, Deferred[Variable]] = {}  # what is held back, or has size 1 where it is repeated
     known: dict[Variable, Variable] = {}  # what is there as it is, but under another name
 
-    def held(v: Variable) -> Held[Variable]:
+    def held(v: Variable) -> Deferred[Variable]:
         found = values.get(v)
         if found is None:
-            found = fuse.full(v.shape, v.value, v.dtype) if isinstance(v, Literal) else fuse.hold(v)
+            found = fuse.full(v.shape, v.value, v.dtype) if isinstance(v, Literal) else fuse.wrap(v)
         return found
 
     built = _built(program)
@@ -116,17 +116,17 @@ class _Contracting(Fuse[Variable]):
 
     def __init__(self, writer: Writer) -> None:
         super().__init__(writer)
-        self.asked: dict[int, tuple[Pending, Equation, int]] = {}
+        self.asked: dict[int, tuple[SumOfProducts, Equation, int]] = {}
 
-    def build(self, x: Held[Variable]) -> None:
+    def build(self, x: Deferred[Variable]) -> None:
         """Compute what is to be computed anyway, if it is smaller than all that it is made of."""
         p = x.pending
         if p is not None:
             made_of = sum([math.prod(v.shape) for _, a, b, _ in p.terms for v in (a, b) if v is not None])
             if math.prod([n for i, n in enumerate(p.full) if i not in p.axes]) <= made_of:
-                self.small(x)
+                self.unexpanded(x)
 
-    def _compute(self, p: Pending) -> Variable:
+    def _compute(self, p: SumOfProducts) -> Variable:
         writer, found = self.raw, self.asked.get(id(p))
         if found is None:
             return super()._compute(p)

@@ -51,7 +51,7 @@ def _narrowed(
     equation: Equation, whole: HigherOrderRules[Op], needed: Collection[Variable]
 ) -> tuple[Equation | None, dict[Variable, Variable]]:
     """The equation, None if it is not needed; and which of its results are operands."""
-    parts = whole.parts(equation.params)
+    parts = whole.layout(equation.params)
     own, operands = equation.operands[: parts.selects_branch], equation.operands[parts.selects_branch :]
     giving = parts.programs[parts.predicates :]
     same = {i: o for i, o in parts.carries if all([p.outputs[o] is p.inputs[i] for p in giving])}
@@ -86,7 +86,7 @@ def _narrowed(
     return Equation(
         equation.op,
         (*own, *[operands[i] for i in inputs]),
-        whole.joined(equation.params, programs, before, outputs),
+        whole.with_programs(equation.params, programs, before, outputs),
         tuple([equation.results[o] for o in outputs]),
         equation.origin,
         equation.scope,

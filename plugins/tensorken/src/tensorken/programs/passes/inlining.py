@@ -51,7 +51,7 @@ def _may_call(op: Op) -> bool:
 def _called(equation: Equation) -> Program | None:
     """The program that an equation runs once, on its last operands."""
     op, operands, params = equation.op, equation.operands, equation.params
-    if op.higher_order is not None and op.higher_order.parts(params).selects_branch:
+    if op.higher_order is not None and op.higher_order.layout(params).selects_branch:
         return params[0 if operands[0].value else 1] if isinstance(operands[0], Literal) else None
     return params[0] if op.params == ("program",) and op.body and isinstance(params[0], Program) else None
 

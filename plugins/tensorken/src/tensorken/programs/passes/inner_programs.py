@@ -18,7 +18,9 @@ def inner_programs(program: Program) -> list[Program]:
     if not runs_programs(program):
         return []
     runs = [
-        e.op.higher_order.parts(e.params).programs for e in program.equations if e.op.higher_order is not None
+        e.op.higher_order.layout(e.params).programs
+        for e in program.equations
+        if e.op.higher_order is not None
     ]
     return list(dict.fromkeys([p for programs in runs for p in programs]))
 

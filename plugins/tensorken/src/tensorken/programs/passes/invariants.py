@@ -50,7 +50,7 @@ def with_invariants_before(program: Program) -> Program:
 
 def _divided(equation: Equation, whole: HigherOrderRules[Op]) -> list[Equation]:
     """The equation, after those that need not be in its programs."""
-    parts = whole.parts(equation.params)
+    parts = whole.layout(equation.params)
     if not parts.is_loop:
         return [equation]
     divided = [
@@ -70,7 +70,7 @@ def _divided(equation: Equation, whole: HigherOrderRules[Op]) -> list[Equation]:
         operands += [known[v] for v in results]
     programs = tuple([_with_inputs_of(divided, i) for i in range(len(divided))])
     inputs = [*range(len(parts.fixed)), *[None] * (len(operands) - len(equation.operands))]
-    params = whole.joined(equation.params, programs, inputs, range(len(equation.results)))
+    params = whole.with_programs(equation.params, programs, inputs, range(len(equation.results)))
     return [
         *written,
         Equation(equation.op, tuple(operands), params, equation.results, equation.origin, equation.scope),

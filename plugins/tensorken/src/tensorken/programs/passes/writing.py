@@ -111,7 +111,7 @@ class Writer(RawTensor[Variable]):
             return at.results[0] if op.results == 1 else at.results
         shapes = operands[0].shape if op.elementwise else op.shape(*[v.shape for v in operands], *params)
         known = tuple([v.dtype for v in operands])
-        dtypes = op.dtypes.get(known) or op.result_dtype(known, params)
+        dtypes = op.result_dtypes.get(known) or op.result_dtype(known, params)
         scope, origin = (0, None) if at is None else (at.scope, at.origin)
         if op.results == 1:
             v = Variable(shapes, dtypes)
