@@ -7,26 +7,34 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from tensorken_core.language.dtype_rules import movement
 from tensorken_core.language.dtypes import DType
 from tensorken_core.language.op import OPS, Op, Rule, Sample, register
 from tensorken_core.language.shapes import Shape, same
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+ANY_DTYPE = movement(1)
+
 
 def primitive(
-    *,
-    arity: int | None,
-    shape: Callable[..., Any],
-    dtype: Callable[..., Any],
-    **facts: Any,
+    *, shape: Callable[..., Any], dtype: Callable[..., Any], params: tuple[str, ...] = (), **facts: Any
 ) -> Callable[[Method], Method]:
-    """Declare a method of the language as an op; its call arrives at `interpret`."""
+    """Declare a method of the language as an op; a call of it arrives at `interpret`.
+
+    The signature gives the operands, which are annotated `R`, and then the params; `*args` takes any number of
+    operands, and then the params.
+
+    Args:
+        shape: the shape rule.
+        dtype: the dtype rule.
+        params: the kinds of the params; by default the names that they have in the signature.
+        facts: further attributes of `Op`.
+    """
 
     def define(method: Method) -> Method:
-        if arity is not None and facts.get("params"):
-            facts["names"] = tuple(inspect.signature(method).parameters)[-len(facts["params"]) :]
-        op = register(Op(method.__name__, arity, shape, dtype, method=True, **facts))
+        arity, names = _signature(method)
+        op = register(Op(method.__name__, arity, shape, dtype, params or names, names, method=True, **facts))
 
         @functools.wraps(method)
         def call(self: Any, *args: Any) -> Any:
@@ -40,55 +48,48 @@ def primitive(
 
 
 def elementwise(
-    scalar: Callable[..., Any],
-    *partials: Rule | None,
-    dtype: Callable[..., DType],
-    arity: int | None = None,
-    **facts: Any,
+    scalar: Callable[..., Any], *partials: Rule | None, dtype: Callable[..., DType], **facts: Any
 ) -> Callable[[Method], Method]:
     """Declare an op on operands of one shape.
 
-    Its Jacobian is diagonal, so each partial derivative is one rule that serves as JVP and as VJP.
+    Its Jacobian is diagonal, so each partial derivative is one rule, both JVP and VJP.
     """
-    count = arity or len(partials)
-    samples: tuple[Sample, ...] = tuple((((s,) * count), ()) for s in ((), (3,), (2, 3)))
-    facts = {"samples": samples, **facts}
-    return primitive(
-        arity=count,
-        shape=same,
-        dtype=dtype,
-        jvp=partials,
-        vjp=partials,
-        scalar=scalar,
-        elementwise=True,
-        **facts,
-    )
+
+    def define(method: Method) -> Method:
+        arity, _ = _signature(method)
+        samples = [((shape,) * (arity or 0), ()) for shape in ((), (3,), (2, 3))]
+        rest = {"samples": tuple(samples), **facts}
+        declare = primitive(
+            shape=same, dtype=dtype, jvp=partials, vjp=partials, scalar=scalar, elementwise=True, **rest
+        )
+        return declare(method)
+
+    return define
 
 
 def linear(
     shape: Callable[..., Shape],
     transpose: Rule,
     *samples: Sample,
-    dtype: Callable[..., DType],
-    params: tuple[str, ...],
+    dtype: Callable[..., DType] = ANY_DTYPE,
     **facts: Any,
 ) -> Callable[[Method], Method]:
-    """Declare an op that is linear in its one operand: its JVP is itself, only its transpose is written."""
+    """Declare an op that is linear in its one operand: its JVP is the op itself, and its VJP is the transpose."""
 
     def define(method: Method) -> Method:
         def push(t: Any, y: Any, x: Any, *params: Any) -> Any:
             return t.apply(OPS[method.__name__], *params)
 
-        declare = primitive(
-            arity=1,
-            shape=shape,
-            dtype=dtype,
-            params=params,
-            jvp=(push,),
-            vjp=(transpose,),
-            samples=samples,
-            **facts,
-        )
+        declare = primitive(shape=shape, dtype=dtype, jvp=(push,), vjp=(transpose,), samples=samples, **facts)
         return declare(method)
 
     return define
+
+
+def _signature(method: Callable[..., Any]) -> tuple[int | None, tuple[str, ...]]:
+    """The number of operands of a method, None for any number, and the names of its params."""
+    _, *parameters = inspect.signature(method).parameters.values()
+    if parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
+        return None, ()
+    arity = sum([str(parameter.annotation) in ("R", "~R") for parameter in parameters])
+    return arity, tuple([parameter.name for parameter in parameters[arity:]])

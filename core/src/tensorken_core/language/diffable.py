@@ -22,7 +22,6 @@ from tensorken_core.language.dtype_rules import (
     indexed,
     indexed_sum,
     integer,
-    movement,
     numeric,
     numeric_with,
     predicate,
@@ -44,8 +43,6 @@ from tensorken_core.language.shapes import (
     reshaped,
     scattered,
 )
-
-INTEGERS: Any = {"dtype": integer, "arity": 2}
 
 
 def _widened(x: Shape, new: Shape) -> Axes:
@@ -155,10 +152,8 @@ class Diffable(Derived[R]):
         """a where the condition holds, else b; the operand not chosen contributes nothing, whatever it is."""
 
     @primitive(
-        arity=1,
         shape=lambda x, dtype: x,
         dtype=cast_to,
-        params=("dtype",),
         samples=((((2, 3),), (float64,)),),
         jvp=(lambda t, y, x, dtype: t.astype(dtype) if dtype.kind == "float" == x.dtype.kind else None,),
         vjp=(lambda t, y, x, dtype: t.astype(x.dtype) if dtype.kind == "float" == x.dtype.kind else None,),
@@ -172,31 +167,31 @@ class Diffable(Derived[R]):
     def to_bits(self, x: R) -> R:
         """The bits of a float as the int of its size, those of a float16 with its sign repeated in front."""
 
-    @elementwise(scalar.from_bits, dtype=float_of_bits, arity=1)
+    @elementwise(scalar.from_bits, dtype=float_of_bits)
     def from_bits(self, x: R) -> R:
         """The float32 that the bits of an int32 are, the float64 that those of an int64 are."""
 
-    @elementwise(operator.floordiv, **INTEGERS)
+    @elementwise(operator.floordiv, dtype=integer)
     def floor_divide(self, a: R, b: R) -> R:
         """The largest integer not above a / b; 0 where b is 0."""
 
-    @elementwise(operator.and_, **INTEGERS)
+    @elementwise(operator.and_, dtype=integer)
     def bitwise_and(self, a: R, b: R) -> R:
         """The bits that a and b share, in two's complement."""
 
-    @elementwise(operator.or_, **INTEGERS)
+    @elementwise(operator.or_, dtype=integer)
     def bitwise_or(self, a: R, b: R) -> R:
         """The bits that a or b has."""
 
-    @elementwise(operator.xor, **INTEGERS)
+    @elementwise(operator.xor, dtype=integer)
     def bitwise_xor(self, a: R, b: R) -> R:
         """The bits in which a and b differ."""
 
-    @elementwise(operator.lshift, **INTEGERS)
+    @elementwise(operator.lshift, dtype=integer)
     def shift_left(self, a: R, b: R) -> R:
         """a * 2**b, wrapping; 0 where b is not in [0, bits)."""
 
-    @elementwise(operator.rshift, **INTEGERS)
+    @elementwise(operator.rshift, dtype=integer)
     def shift_right(self, a: R, b: R) -> R:
         """The bits of a moved b places down, zeros coming in (a logical shift); 0 where b is not in [0, bits)."""
 
@@ -209,7 +204,6 @@ class Diffable(Derived[R]):
         (((2, 3),), ((0, 1),)),
         (((2, 3),), ((),)),
         dtype=numeric_with(1),
-        params=("axes",),
     )
     def sum(self, x: R, axes: Axes) -> R:
         """The sum over axes, which stay with size 1; 0.0 if it is zero, of -0.0 alone a zero of either sign."""
@@ -224,23 +218,12 @@ class Diffable(Derived[R]):
     # ---- movement --------------------------------------------------------------------------------------------
 
     @linear(
-        reshaped,
-        lambda t, y, x, shape: t.reshape(x.shape),
-        (((2, 3),), ((3, 2),)),
-        (((2, 3),), ((1, 6, 1),)),
-        dtype=movement(1),
-        params=("shape",),
+        reshaped, lambda t, y, x, shape: t.reshape(x.shape), (((2, 3),), ((3, 2),)), (((2, 3),), ((1, 6, 1),))
     )
     def reshape(self, x: R, shape: Shape) -> R:
         """The same elements, in row-major order, in another shape."""
 
-    @linear(
-        permuted,
-        lambda t, y, x, order: t.permute(_inverse(order)),
-        (((2, 3, 4),), ((2, 0, 1),)),
-        dtype=movement(1),
-        params=("order",),
-    )
+    @linear(permuted, lambda t, y, x, order: t.permute(_inverse(order)), (((2, 3, 4),), ((2, 0, 1),)))
     def permute(self, x: R, order: Axes) -> R:
         """The axes in another order: axis i of the result is axis order[i] of x."""
 
@@ -249,20 +232,11 @@ class Diffable(Derived[R]):
         lambda t, y, x, shape: t.sum(_widened(x.shape, shape), keepdims=True),
         (((2, 1),), ((2, 3),)),
         (((1, 1),), ((2, 3),)),
-        dtype=movement(1),
-        params=("shape",),
     )
     def expand(self, x: R, shape: Shape) -> R:
         """Axes of size 1 repeated to the sizes of shape; no axis is added."""
 
-    @linear(
-        flipped,
-        lambda t, y, x, axes: t.flip(axes),
-        (((2, 3),), ((1,),)),
-        (((2, 3),), ((0, 1),)),
-        dtype=movement(1),
-        params=("axes",),
-    )
+    @linear(flipped, lambda t, y, x, axes: t.flip(axes), (((2, 3),), ((1,),)), (((2, 3),), ((0, 1),)))
     def flip(self, x: R, axes: Axes) -> R:
         """The elements in reverse order along axes."""
 
@@ -270,8 +244,6 @@ class Diffable(Derived[R]):
         padded,
         lambda t, y, x, pads: t.crop(tuple([(p, p + n) for n, (p, _) in zip(x.shape, pads, strict=True)])),
         (((2, 3),), (((1, 2), (0, 1)),)),
-        dtype=movement(1),
-        params=("pads",),
     )
     def pad(self, x: R, pads: Pairs) -> R:
         """x with zeros (False) before and after along each axis."""
@@ -280,8 +252,6 @@ class Diffable(Derived[R]):
         cropped,
         lambda t, y, x, limits: t.pad(tuple([(s, n - e) for n, (s, e) in zip(x.shape, limits, strict=True)])),
         (((4, 3),), (((1, 3), (0, 2)),)),
-        dtype=movement(1),
-        params=("limits",),
     )
     def crop(self, x: R, limits: Pairs) -> R:
         """The elements from start to end (exclusive) along each axis."""
@@ -289,11 +259,9 @@ class Diffable(Derived[R]):
     # ---- indexing --------------------------------------------------------------------------------------------
 
     @primitive(
-        arity=2,
         shape=gathered,
         dtype=indexed,
         operand_kinds=("data", "indices"),
-        params=("axis",),
         jvp=(lambda t, y, x, indices, axis: t.gather(indices, axis), None),
         vjp=(lambda t, y, x, indices, axis: t.scatter_add(indices, axis, x.shape[axis]), None),
         samples=((((3, 4), (5,)), (0,)), (((3, 4), (2,)), (1,))),
@@ -302,11 +270,9 @@ class Diffable(Derived[R]):
         """The slices of x at the indices, each in [0, size), along the axis."""
 
     @primitive(
-        arity=2,
         shape=scattered,
         dtype=indexed_sum,
         operand_kinds=("data", "indices"),
-        params=("axis", "size"),
         jvp=(lambda t, y, x, indices, axis, size: t.scatter_add(indices, axis, size), None),
         vjp=(lambda t, y, x, indices, axis, size: t.gather(indices, axis), None),
         samples=((((5, 4), (5,)), (0, 3)), (((3, 2), (2,)), (1, 4))),

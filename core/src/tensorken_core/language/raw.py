@@ -64,10 +64,8 @@ class RawTensor(Diffable[R]):
         return result.representation if op.results == 1 else tuple([y.representation for y in result])
 
     @primitive(
-        arity=2,
         shape=multiplied,
         dtype=numeric_with(1),
-        params=("axes",),
         body=lambda a, b, axes: (a * b).sum(axes, keepdims=True),
         samples=(
             (((2, 3), (2, 3)), ((1,),)),

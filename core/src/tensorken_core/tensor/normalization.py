@@ -16,12 +16,7 @@ Axis = int | Sequence[int] | None
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-OTHER_NAMES = {
-    "dim": "axis",
-    "dims": "axis",
-    "keepdim": "keepdims",
-    "out": None,
-}
+OTHER_NAMES = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "out": None}
 """What other libraries call arguments, and what these are called here; None for what nothing here takes."""
 
 

@@ -148,6 +148,6 @@ class Arithmetic(Interpreter[R]):
 
     # ---- powers of integers ------------------------------------------------------------------------------------
 
-    @elementwise(scalar.integer_pow, dtype=integer, arity=2, body=arithmetic.integer_pow)
+    @elementwise(scalar.integer_pow, dtype=integer, body=arithmetic.integer_pow)
     def integer_pow(self, a: R, b: R) -> R:
         """a**b, wrapping; where b is negative 1 / a**-b without its fraction: 0 but for a = 1 and a = -1."""

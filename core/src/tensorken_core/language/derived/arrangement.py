@@ -62,11 +62,9 @@ def _dtype_of_pieces(*args: Any) -> Any:
 
 
 EXTREME: Any = {
-    "arity": 1,
     "either_zero": True,
     "shape": reduced_nonempty,
     "dtype": movement(1),
-    "params": ("axes",),
     "jvp": (lambda t, y, x, axes: (t * share(y, x, axes)).sum(axes, keepdims=True),),
     "vjp": (lambda t, y, x, axes: t.expand(x.shape) * share(y, x, axes),),
     "samples": ((((2, 3),), ((1,),)), (((2, 3),), ((0, 1),)), (((2, 3),), ((),))),
@@ -87,10 +85,8 @@ class Arrangement(Interpreter[R]):
         """
 
     @primitive(
-        arity=1,
         shape=without_axis,
         dtype=position(1),
-        params=("axis",),
         body=arrangement.argmax,
         samples=((((2, 3),), (1,)), (((4,),), (0,))),
     )
@@ -98,10 +94,8 @@ class Arrangement(Interpreter[R]):
         """The int32 index of the first maximum along the axis, which stays with size 1; a NaN counts as the maximum."""
 
     @primitive(
-        arity=1,
         shape=without_axis,
         dtype=position(1),
-        params=("axis",),
         body=arrangement.argmin,
         samples=((((2, 3),), (1,)), (((4,),), (0,))),
     )
@@ -114,17 +108,14 @@ class Arrangement(Interpreter[R]):
         (((2, 3),), (1,)),
         (((4,),), (0,)),
         dtype=numeric_with(1),
-        params=("axis",),
         body=arrangement.cumsum,
     )
     def cumsum(self, x: R, axis: int) -> R:
         """The running sum along the axis."""
 
     @primitive(
-        arity=1,
         shape=reduced,
         dtype=numeric_with(1),
-        params=("axes",),
         jvp=(lambda t, y, x, axes: (t * arrangement.others(x, axes)).sum(axes, keepdims=True),),
         vjp=(lambda t, y, x, axes: t.expand(x.shape) * arrangement.others(x, axes),),
         body=arrangement.prod,
@@ -134,10 +125,8 @@ class Arrangement(Interpreter[R]):
         """The product over axes, which stay with size 1; the derivative is right where factors are 0, too."""
 
     @primitive(
-        arity=1,
         shape=along_axis,
         dtype=numeric_with(1),
-        params=("axis",),
         jvp=(lambda t, y, x, axis: arrangement.recurrence(x, t * arrangement.before(y, axis), axis),),
         vjp=(_pull_cumprod,),
         body=arrangement.cumprod,
@@ -149,10 +138,8 @@ class Arrangement(Interpreter[R]):
     # ---- sorting -----------------------------------------------------------------------------------------------
 
     @primitive(
-        arity=1,
         shape=along_axis,
         dtype=movement(1),
-        params=("axis",),
         jvp=(_push_sorted,),
         vjp=(_pull_sorted,),
         body=arrangement.sort,
@@ -162,10 +149,8 @@ class Arrangement(Interpreter[R]):
         """The elements in ascending order along the axis, equal ones in theirs, NaN last."""
 
     @primitive(
-        arity=1,
         shape=along_axis,
         dtype=position(1),
-        params=("axis",),
         body=arrangement.argsort,
         samples=((((2, 5),), (1,)), (((3, 2),), (0,)), (((1,),), (0,)), (((2, 0),), (1,))),
     )
@@ -175,10 +160,9 @@ class Arrangement(Interpreter[R]):
     # ---- movement ----------------------------------------------------------------------------------------------
 
     @primitive(
-        arity=None,
+        params=("axis",),
         shape=concatenated,
         dtype=_dtype_of_pieces,
-        params=("axis",),
         jvp_all=_push_pieces,
         vjp_all=_pull_pieces,
         body=arrangement.concatenate,

@@ -30,7 +30,6 @@ class Ciphers(Interpreter[R]):
     """What makes bits of counters."""
 
     @primitive(
-        arity=2,
         shape=_pairs,
         dtype=_words,
         body=ciphers.threefry2x32,

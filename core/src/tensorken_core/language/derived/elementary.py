@@ -94,11 +94,7 @@ class Elementary(Interpreter[R]):
     # ---- logarithms --------------------------------------------------------------------------------------------
 
     @elementwise(
-        scalar.log1p,
-        lambda t, y, x: t / (x + 1.0),
-        dtype=floating,
-        body=elementary.log1p,
-        domain=(-0.5, 2.0),
+        scalar.log1p, lambda t, y, x: t / (x + 1.0), dtype=floating, body=elementary.log1p, domain=(-0.5, 2.0)
     )
     def log1p(self, x: R) -> R:
         """log(1 + x), accurate for small x."""
@@ -126,11 +122,7 @@ class Elementary(Interpreter[R]):
     # ---- circular functions ------------------------------------------------------------------------------------
 
     @elementwise(
-        scalar.tan,
-        lambda t, y, x: t * (y * y + 1.0),
-        dtype=floating,
-        body=elementary.tan,
-        domain=(-1.0, 1.0),
+        scalar.tan, lambda t, y, x: t * (y * y + 1.0), dtype=floating, body=elementary.tan, domain=(-1.0, 1.0)
     )
     def tan(self, x: R) -> R:
         """The tangent of x, in radians."""
@@ -181,10 +173,7 @@ class Elementary(Interpreter[R]):
         """The hyperbolic cosine of x."""
 
     @elementwise(
-        math.tanh,
-        lambda t, y, x: t * x.apply(OPS["sech_squared"]),
-        dtype=floating,
-        body=elementary.tanh,
+        math.tanh, lambda t, y, x: t * x.apply(OPS["sech_squared"]), dtype=floating, body=elementary.tanh
     )
     def tanh(self, x: R) -> R:
         """The hyperbolic tangent of x."""

@@ -16,9 +16,7 @@ from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Axes, Shape, check_axes, reduced
 
 _AXES: Any = {
-    "arity": 1,
     "dtype": of_kinds("float", params=1),
-    "params": ("axes",),
     "samples": ((((2, 3),), ((1,),)), (((2, 3),), ((0, 1),)), (((2, 3),), ((),))),
 }
 

@@ -24,8 +24,7 @@ from tensorken_core.language.bodies.matrices import (
     lower_triangle,
     row_numbers,
 )
-from tensorken_core.language.declare import primitive
-from tensorken_core.language.derived.matrices import dominant, matrices, square, wide_floating
+from tensorken_core.language.derived.matrices import matrices, matrix_op, square
 from tensorken_core.language.interpreter import Interpreter, R
 from tensorken_core.language.op import OPS
 from tensorken_core.language.shapes import Shape
@@ -211,31 +210,18 @@ def _shapes_of_svd(x: Shape, full_matrices: bool) -> tuple[Shape, Shape, Shape]:
 class Factorizations(Interpreter[R]):
     """Factors of matrices."""
 
-    @primitive(
-        arity=1,
-        shape=square,
-        dtype=wide_floating(),
-        jvp=(_push_cholesky,),
-        vjp=(_pull_cholesky,),
-        body=factorizations.cholesky,
-        min_loop_steps=1,
-        adjust_samples=dominant,
-        samples=((((3, 3),), ()), (((2, 2, 2),), ())),
-    )
+    @matrix_op(jvp=(_push_cholesky,), vjp=(_pull_cholesky,), body=factorizations.cholesky, min_loop_steps=1)
     def cholesky(self, x: R) -> R:
         """The lower triangular L with L @ L.T = x, whose lower triangle is read; NaN if x is not positive definite."""
 
-    @primitive(
-        arity=1,
+    @matrix_op(
         shape=_shapes_of_qr,
-        dtype=wide_floating(2, params=1),
         params=("flag",),
         results=2,
         jvp_all=_push_qr,
         vjp_all=_pull_qr,
         body=factorizations.qr,
         min_loop_steps=2,
-        adjust_samples=dominant,
         samples=((((3, 2),), (False,)), (((2, 2, 3),), (False,)), (((2, 2),), (True,))),
     )
     def qr(self, x: R, complete: bool) -> tuple[R, R]:
@@ -244,17 +230,13 @@ class Factorizations(Interpreter[R]):
         The derivative is that of a matrix whose first columns, as many as Q has, are independent.
         """
 
-    @primitive(
-        arity=1,
+    @matrix_op(
         shape=lambda x: (square(x)[:-1], x),
-        dtype=wide_floating(2),
         results=2,
         jvp_all=_push_eigh,
         vjp_all=_pull_eigh,
         body=jacobi.eigh,
         min_loop_steps=8,
-        adjust_samples=dominant,
-        samples=((((3, 3),), ()), (((2, 2, 2),), ())),
     )
     def eigh(self, x: R) -> tuple[R, R]:
         """The eigenvalues of a symmetric matrix, ascending, and its eigenvectors as columns; from the lower triangle.
@@ -262,31 +244,24 @@ class Factorizations(Interpreter[R]):
         Eigenvectors of equal eigenvalues have no derivative: it is not finite.
         """
 
-    @primitive(
-        arity=1,
+    @matrix_op(
         shape=lambda x: square(x)[:-1],
-        dtype=wide_floating(),
         jvp=(_push_eigenvalues,),
         vjp=(_pull_eigenvalues,),
         body=jacobi.eigvalsh,
         min_loop_steps=8,
-        adjust_samples=dominant,
-        samples=((((3, 3),), ()), (((2, 2, 2),), ())),
     )
     def eigvalsh(self, x: R) -> R:
         """The eigenvalues of a symmetric matrix, ascending; only the lower triangle is read."""
 
-    @primitive(
-        arity=1,
+    @matrix_op(
         shape=_shapes_of_svd,
-        dtype=wide_floating(3, params=1),
         params=("flag",),
         results=3,
         jvp_all=_push_svd,
         vjp_all=_pull_svd,
         body=jacobi.svd,
         min_loop_steps=8,
-        adjust_samples=dominant,
         samples=((((3, 2),), (False,)), (((2, 2, 3),), (False,)), (((2, 2),), (True,))),
     )
     def svd(self, x: R, full_matrices: bool) -> tuple[R, R, R]:
@@ -295,15 +270,12 @@ class Factorizations(Interpreter[R]):
         Singular vectors of equal singular values have no derivative: it is not finite.
         """
 
-    @primitive(
-        arity=1,
+    @matrix_op(
         shape=lambda x: _shapes_of_svd(x, False)[1],
-        dtype=wide_floating(),
         jvp=(_push_singular_values,),
         vjp=(_pull_singular_values,),
         body=jacobi.svdvals,
         min_loop_steps=8,
-        adjust_samples=dominant,
         samples=((((3, 2),), ()), (((2, 2, 3),), ())),
     )
     def svdvals(self, x: R) -> R:

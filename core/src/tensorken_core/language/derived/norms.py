@@ -22,10 +22,8 @@ class Norms(Interpreter[R]):
     """Norms of vectors."""
 
     @primitive(
-        arity=1,
         shape=reduced,
         dtype=of_kinds("float", params=1),
-        params=("axes",),
         jvp=(lambda t, y, x, axes: (t * _direction(y, x)).sum(axes, keepdims=True),),
         vjp=(lambda t, y, x, axes: t * _direction(y, x),),
         body=norms.norm,

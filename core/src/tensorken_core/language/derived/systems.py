@@ -14,8 +14,7 @@ from typing import Any
 from tensorken_core.errors import ShapeError
 from tensorken_core.language.bodies import factorizations, spectral
 from tensorken_core.language.bodies.matrices import lower_triangle, upper_triangle
-from tensorken_core.language.declare import primitive
-from tensorken_core.language.derived.matrices import dominant, matrices, square, system, wide_floating
+from tensorken_core.language.derived.matrices import dominant, matrices, matrix_op, square, system
 from tensorken_core.language.dtypes import int32
 from tensorken_core.language.interpreter import Interpreter, R
 from tensorken_core.language.op import OPS
@@ -122,72 +121,54 @@ def _transposed(x: Shape, rtol: Shape) -> Shape:
 class Systems(Interpreter[R]):
     """Solutions, inverses, determinants."""
 
-    @primitive(
-        arity=2,
+    @matrix_op(
         shape=system,
-        dtype=wide_floating(),
         jvp_all=_push_solution,
         vjp_all=_pull_solution,
         body=factorizations.solve,
         min_loop_steps=2,
-        adjust_samples=dominant,
         samples=((((3, 3), (3, 2)), ()), (((2, 2, 2), (2, 2, 1)), ())),
     )
     def solve(self, a: R, b: R) -> R:
         """The y with a @ y = b, for square a; NaN if a is singular."""
 
-    @primitive(
-        arity=2,
+    @matrix_op(
         shape=system,
-        dtype=wide_floating(params=1),
         params=("flag",),
         jvp_all=_push_substituted,
         vjp_all=_pull_substituted,
         body=factorizations.triangular_solve,
         min_loop_steps=1,
-        adjust_samples=dominant,
         samples=((((3, 3), (3, 2)), (True,)), (((2, 2, 2), (2, 2, 1)), (False,))),
     )
     def triangular_solve(self, a: R, b: R, lower: bool) -> R:
         """The y with a @ y = b, for triangular a, whose other triangle is not read; NaN if a is singular."""
 
-    @primitive(
-        arity=1,
-        shape=square,
-        dtype=wide_floating(),
+    @matrix_op(
         jvp=(lambda t, y, x: -((y @ t) @ y),),
         vjp=(lambda t, y, x: -((y.mT @ t) @ y.mT),),
         body=factorizations.inv,
         min_loop_steps=2,
-        adjust_samples=dominant,
-        samples=((((3, 3),), ()), (((2, 2, 2),), ())),
     )
     def inv(self, x: R) -> R:
         """The inverse of a square matrix; NaN if it is singular."""
 
-    @primitive(
-        arity=1,
+    @matrix_op(
         shape=_one_number,
-        dtype=wide_floating(),
         jvp=(lambda t, y, x: (t * _cofactors(x)).sum((-2, -1)),),
         vjp=(lambda t, y, x: _of_each(t) * _cofactors(x),),
         body=factorizations.det,
         min_loop_steps=1,
-        adjust_samples=dominant,
         samples=((((3, 3),), ()), (((2, 2, 2),), ()), (((1, 1),), ()), (((4, 4),), ())),
     )
     def det(self, x: R) -> R:
         """The determinant of a square matrix; its derivative is right at singular matrices, too."""
 
-    @primitive(
-        arity=1,
-        shape=square,
-        dtype=wide_floating(),
+    @matrix_op(
         jvp=(spectral.bend,),
         vjp=(spectral.bend,),
         body=spectral.cofactors,
         min_loop_steps=8,
-        adjust_samples=dominant,
         samples=((((4, 4),), ()), (((2, 2, 2),), ())),
     )
     def cofactors(self, x: R) -> R:
@@ -197,25 +178,19 @@ class Systems(Interpreter[R]):
         svd, and is NaN where singular values coincide.
         """
 
-    @primitive(
-        arity=1,
+    @matrix_op(
         shape=lambda x: (_one_number(x),) * 2,
-        dtype=wide_floating(2),
         results=2,
         jvp_all=_push_log,
         vjp_all=_pull_log,
         body=factorizations.slogdet,
         min_loop_steps=1,
-        adjust_samples=dominant,
-        samples=((((3, 3),), ()), (((2, 2, 2),), ())),
     )
     def slogdet(self, x: R) -> tuple[R, R]:
         """The sign of the determinant and the logarithm of its size: 0 and -inf for a singular matrix."""
 
-    @primitive(
-        arity=2,
+    @matrix_op(
         shape=_transposed,
-        dtype=wide_floating(),
         jvp=(_push_pseudoinverse, None),
         vjp=(_pull_pseudoinverse, None),
         body=spectral.pinv,
