@@ -120,8 +120,8 @@ def fmod_is_never_minus_zero() -> Course:
 @fault(LAW)
 def whole_quotients_are_never_minus_zero() -> Course:
     """x // y gives 0.0 where it should be -0.0."""
-    right: Any = operators._floor_of_quotient
-    with attribute(operators, "_floor_of_quotient", lambda a, b: right(a, b) + 0.0):
+    right: Any = operators._floor_divided
+    with attribute(operators, "_floor_divided", lambda a, b: right(a, b) + 0.0):
         yield None
 
 

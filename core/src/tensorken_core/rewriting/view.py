@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, product, repeat
+from typing import Any
 
-from tensorken_core.errors import AxisError, IndexingError, ShapeError
+from tensorken_core.errors import IndexingError, ShapeError
+from tensorken_core.language.shapes import Shape, cropped, expanded, flipped, permuted, reshaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,12 +200,7 @@ class View:
         >>> transposed.reshape((12,)) is None
         True
         """
-        shape = _checked_shape("reshape", shape)
-        if math.prod(shape) != self.size:
-            raise ShapeError(
-                f"reshape: shape {self.shape} has {self.size} elements, but {shape} has {math.prod(shape)}; "
-                "reshape keeps their number; expand, pad and crop change it"
-            )
+        shape = _shape_of("reshape", reshaped, self.shape, tuple(shape))
         if not self.size:
             return View.contiguous(shape, self.offset)
         # A block of axes that walks the buffer in even steps can be split at will. Two blocks never share a
@@ -227,14 +224,8 @@ class View:
         Raises:
             AxisError: if `order` does not name each axis once.
         """
-        axes = range(len(self.shape))
-        if sorted(order) != list(axes):
-            raise AxisError(f"permute: order {tuple(order)} must name each axis of shape {self.shape} once")
-        return View(
-            tuple(self.shape[axis] for axis in order),
-            tuple(self.strides[axis] for axis in order),
-            self.offset,
-        )
+        shape = _shape_of("permute", permuted, self.shape, tuple(order))
+        return View(shape, tuple(self.strides[axis] for axis in order), self.offset)
 
     def expand(self, shape: Sequence[int]) -> View:
         """Axes of size 1 repeated to the sizes of `shape`, by a stride of 0.
@@ -245,25 +236,9 @@ class View:
         >>> View.contiguous((1, 3)).expand((10, 3)).strides
         (0, 1)
         """
-        shape = _checked_shape("expand", shape)
-        if len(shape) != len(self.shape):
-            raise ShapeError(
-                f"expand: shape {self.shape} cannot become {shape}: expand adds no axes; reshape first"
-            )
-        for axis, (old, new) in enumerate(zip(self.shape, shape, strict=True)):
-            if old != new and old != 1:
-                raise ShapeError(
-                    f"expand: shape {self.shape} cannot become {shape}: axis {axis} has size {old}, "
-                    "and only an axis of size 1 can be repeated"
-                )
-        return View(
-            shape,
-            tuple(
-                stride if old == new else 0
-                for old, new, stride in zip(self.shape, shape, self.strides, strict=True)
-            ),
-            self.offset,
-        )
+        shape = _shape_of("expand", expanded, self.shape, tuple(shape))
+        grown = zip(self.shape, shape, self.strides, strict=True)
+        return View(shape, tuple(stride if old == new else 0 for old, new, stride in grown), self.offset)
 
     def flip(self, axes: Sequence[int]) -> View:
         """The named axes back to front, by negative strides.
@@ -274,8 +249,7 @@ class View:
         >>> View.contiguous((4,)).flip((0,))
         View(shape=(4,), strides=(-1,), offset=3)
         """
-        if len(set(axes)) < len(axes) or not all(0 <= axis < len(self.shape) for axis in axes):
-            raise AxisError(f"flip: axes {tuple(axes)} must be axes of shape {self.shape}, each named once")
+        _shape_of("flip", flipped, self.shape, tuple(axes))
         backwards, forwards = slice(None, None, -1), slice(None)
         return self.slice_axes([backwards if axis in axes else forwards for axis in range(len(self.shape))])
 
@@ -289,16 +263,7 @@ class View:
         View(shape=(2, 1), strides=(2, 1), offset=1)
         """
         limits = tuple((start, end) for start, end in limits)
-        if len(limits) != len(self.shape):
-            raise ShapeError(
-                f"crop: shape {self.shape} needs {len(self.shape)} pairs (start, end), got {limits}"
-            )
-        for axis, ((start, end), size) in enumerate(zip(limits, self.shape, strict=True)):
-            if not 0 <= start <= end <= size:
-                raise ShapeError(
-                    f"crop: ({start}, {end}) does not fit axis {axis} of shape {self.shape}; "
-                    f"it must hold that 0 <= start <= end <= {size}"
-                )
+        _shape_of("crop", cropped, self.shape, limits)
         return self.slice_axes([slice(start, end) for start, end in limits])
 
     def slice_axes(self, slices: Sequence[slice]) -> View:
@@ -364,6 +329,14 @@ def _checked_shape(op: str, shape: Sequence[int]) -> tuple[int, ...]:
     if any(size < 0 for size in shape):
         raise ShapeError(f"{op}: shape {shape} has a negative size; sizes are 0 or more")
     return shape
+
+
+def _shape_of(op: str, rule: Callable[..., Shape], *args: Any) -> Shape:
+    """The shape by the language's rule; the op's name begins the message of an error."""
+    try:
+        return rule(*args)
+    except ShapeError as error:
+        raise type(error)(f"{op}: {error}") from None
 
 
 def _run(start: int, size: int, stride: int) -> Iterable[int]:

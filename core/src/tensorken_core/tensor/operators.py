@@ -8,23 +8,25 @@ from typing import Any, Self, TypeVar
 
 from tensorken_core.errors import DTypeError, TensorkenError
 from tensorken_core.language.dtypes import bool_, float32
-from tensorken_core.language.op import OPS
+from tensorken_core.language.op import OPS, Op
 from tensorken_core.tensor.dispatch import binary, unary, with_operand
 from tensorken_core.tensor.value import V, Value
 
 EXP, LOG, SIN, COS, NEG = (OPS[name] for name in ("exp", "log", "sin", "cos", "neg"))
 ADD, SUB, MUL, DIV, POW, EQ, LT = (OPS[name] for name in ("add", "sub", "mul", "div", "pow", "eq", "lt"))
-INTEGER_POW = OPS["integer_pow"]
+FLOOR_DIVIDE, REMAINDER, INTEGER_POW = OPS["floor_divide"], OPS["remainder"], OPS["integer_pow"]
+SHIFT_LEFT, SHIFT_RIGHT = OPS["shift_left"], OPS["shift_right"]
 
 
 F = TypeVar("F", bound=Callable[[Any, Any], Any])
+O = TypeVar("O", bound="Operators")
 
 
 def or_reflected(name: str) -> Callable[[F], F]:
-    """A decorator of operators: an operand that is no array, and has the reflected operator, is asked first.
+    """A decorator of operators: another operand that is not data is asked for its reflected operator first.
 
-    As in numpy, an operand whose class has `__array_ufunc__ = None` is no array either.  If the reflected operator
-    gives NotImplemented, the operator itself says why the operands do not go together.
+    As in numpy, an operand whose class has `__array_ufunc__ = None` is not data.  If the reflected operator returns
+    NotImplemented, the operator itself raises the error about the operands.
     """
 
     def decorated(method: F) -> F:
@@ -42,12 +44,23 @@ def or_reflected(name: str) -> Callable[[F], F]:
     return decorated
 
 
+def _reflected(op: Op, compute: Callable[[Any, Any], Any]) -> Callable[[V, Any], V]:
+    """A reflected operator: `compute` of the other operand, as a tensor, and the tensor."""
+
+    def operator(self: V, other: Any) -> V:
+        a, b = with_operand(op, self, other)
+        result: V = compute(b, a)
+        return result
+
+    return operator
+
+
 OWN = frozenset({bool, int, float, complex, str, bytes, list, tuple, dict, set, type(None)})
-"""Common types of operands that no tensor has to ask."""
+"""Common types of operands without a reflected operator for tensors."""
 
 
 def _is_data(x: Any) -> bool:
-    """Whether a tensor can be made of it, as of a sequence, a number or another library's array."""
+    """Whether x converts to a tensor: a number, a sequence, a buffer or an array of another library."""
     kind = type(x)
     if getattr(kind, "__array_ufunc__", x) is None:
         return False
@@ -152,10 +165,6 @@ class Operators(Value):
     def __sub__(self, other: Any) -> Self:
         return binary(SUB, self, other)
 
-    def __rsub__(self, other: Any) -> Self:
-        a, b = with_operand(SUB, self, other)
-        return binary(SUB, b, a)
-
     @or_reflected("__rmul__")
     def __mul__(self, other: Any) -> Self:
         return binary(MUL, self, other)
@@ -165,46 +174,21 @@ class Operators(Value):
 
     @or_reflected("__rtruediv__")
     def __truediv__(self, other: Any) -> Self:
-        a, b = (self, other) if isinstance(other, Value) else with_operand(DIV, self, other)
-        result: Self = _divided(a, b)
-        return result
-
-    def __rtruediv__(self, other: Any) -> Self:
-        a, b = with_operand(DIV, self, other)
-        result: Self = _divided(b, a)
-        return result
+        return _divided(*_pair(DIV, self, other))
 
     @or_reflected("__rpow__")
     def __pow__(self, other: Any) -> Self:
-        result: Self
         if type(other) is int and (other == 2 or self.dtype.kind == "int"):
-            result = _integer_power(self, other)
-        else:
-            result = _power(*((self, other) if isinstance(other, Value) else with_operand(POW, self, other)))
-        return result
-
-    def __rpow__(self, other: Any) -> Self:
-        a, b = with_operand(POW, self, other)
-        result: Self = _power(b, a)
-        return result
+            return _integer_power(self, other)
+        return _power(*_pair(POW, self, other))
 
     @or_reflected("__rfloordiv__")
     def __floordiv__(self, other: Any) -> Self:
-        op = OPS["floor_divide"]
-        a, b = (self, other) if isinstance(other, Value) else with_operand(op, self, other)
-        return _floor_of_quotient(a, b) if "float" in (a.dtype.kind, b.dtype.kind) else binary(op, a, b)
-
-    def __rfloordiv__(self, other: Any) -> Self:
-        a, b = with_operand(OPS["floor_divide"], self, other)
-        return b // a
+        return _floor_divided(*_pair(FLOOR_DIVIDE, self, other))
 
     @or_reflected("__rmod__")
     def __mod__(self, other: Any) -> Self:
-        return binary(OPS["remainder"], self, other)
-
-    def __rmod__(self, other: Any) -> Self:
-        a, b = with_operand(OPS["remainder"], self, other)
-        return binary(OPS["remainder"], b, a)
+        return binary(REMAINDER, self, other)
 
     @or_reflected("__rdivmod__")
     def __divmod__(self, other: Any) -> tuple[Self, Self]:
@@ -215,18 +199,15 @@ class Operators(Value):
 
     @or_reflected("__rand__")
     def __and__(self, other: Any) -> Self:
-        result: Self = _logical(self, other, "bitwise_and", lambda a, b: a.where(b, False))
-        return result
+        return _logical(self, other, "bitwise_and", lambda a, b: a.where(b, False))
 
     @or_reflected("__ror__")
     def __or__(self, other: Any) -> Self:
-        result: Self = _logical(self, other, "bitwise_or", lambda a, b: a.where(True, b))
-        return result
+        return _logical(self, other, "bitwise_or", lambda a, b: a.where(True, b))
 
     @or_reflected("__rxor__")
     def __xor__(self, other: Any) -> Self:
-        result: Self = _logical(self, other, "bitwise_xor", lambda a, b: ~a.eq(b))
-        return result
+        return _logical(self, other, "bitwise_xor", lambda a, b: ~a.eq(b))
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
@@ -237,23 +218,19 @@ class Operators(Value):
 
     @or_reflected("__rlshift__")
     def __lshift__(self, other: Any) -> Self:
-        return binary(OPS["shift_left"], self, other)
+        return binary(SHIFT_LEFT, self, other)
 
     @or_reflected("__rrshift__")
     def __rshift__(self, other: Any) -> Self:
-        """The bits moved down, the sign coming in, as in numpy."""
-        negative = self < 0
-        return negative.where(
-            ~binary(OPS["shift_right"], ~self, other), binary(OPS["shift_right"], self, other)
-        )
+        return _shifted_right(self, other)
 
-    def __rlshift__(self, other: Any) -> Self:
-        a, b = with_operand(OPS["shift_left"], self, other)
-        return b << a
-
-    def __rrshift__(self, other: Any) -> Self:
-        a, b = with_operand(OPS["shift_right"], self, other)
-        return b >> a
+    __rsub__ = _reflected(SUB, functools.partial(binary, SUB))
+    __rtruediv__ = _reflected(DIV, lambda a, b: _divided(a, b))
+    __rpow__ = _reflected(POW, lambda a, b: _power(a, b))
+    __rfloordiv__ = _reflected(FLOOR_DIVIDE, lambda a, b: _floor_divided(a, b))
+    __rmod__ = _reflected(REMAINDER, functools.partial(binary, REMAINDER))
+    __rlshift__ = _reflected(SHIFT_LEFT, functools.partial(binary, SHIFT_LEFT))
+    __rrshift__ = _reflected(SHIFT_RIGHT, lambda a, b: _shifted_right(a, b))
 
     def eq(self, other: Any) -> Self:
         """Elementwise equality, as bool.
@@ -278,8 +255,7 @@ class Operators(Value):
 
     @or_reflected("__lt__")
     def __gt__(self, other: Any) -> Self:
-        result: Self = _greater("greater", self, other)
-        return result
+        return _greater("greater", self, other)
 
     @or_reflected("__ge__")
     def __le__(self, other: Any) -> Self:
@@ -290,8 +266,7 @@ class Operators(Value):
 
     @or_reflected("__le__")
     def __ge__(self, other: Any) -> Self:
-        result: Self = _greater("greater_equal", self, other).where(True, self.eq(other))
-        return result
+        return _greater("greater_equal", self, other).where(True, self.eq(other))
 
     def maximum(self, other: Any) -> Self:
         return binary(OPS["maximum"], self, other)
@@ -306,10 +281,15 @@ def renamed(error: TensorkenError, inner: str, name: str) -> TensorkenError:
     return type(error)(name + message.removeprefix(inner)) if message.startswith(f"{inner}:") else error
 
 
-def _greater(name: str, a: Any, b: Any) -> Any:
+def _pair(op: Op, a: O, b: Any) -> tuple[O, O]:
+    """Both operands as tensors."""
+    return (a, b) if isinstance(b, Value) else with_operand(op, a, b)  # type: ignore[return-value]
+
+
+def _greater(name: str, a: O, b: Any) -> O:
     """Whether b is less than a."""
     try:
-        x, y = (a, b) if isinstance(b, Value) else with_operand(LT, a, b)
+        x, y = _pair(LT, a, b)
         return binary(LT, y, x)
     except TensorkenError as error:
         raise renamed(error, LT.name, name) from None
@@ -320,23 +300,29 @@ def floating_of(x: V) -> V:
     return x if x.dtype.kind == "float" else x.astype(float32)
 
 
-def _divided(a: Any, b: Any) -> Any:
+def _divided(a: O, b: O) -> O:
     """a / b; in float32 if neither is a float."""
     if a.dtype.kind != "float" and b.dtype.kind != "float":
         a, b = a.astype(float32), b.astype(float32)
     return binary(DIV, a, b)
 
 
-def _floor_of_quotient(a: Any, b: Any) -> Any:
-    """floor(a / b) of floats: one less where a / b was rounded up to a whole number, which the remainder tells."""
-    quotient = _divided(a, b)
-    rest = binary(OPS["remainder"], a, b)
+def _floor_divided(a: O, b: O) -> O:
+    """floor(a / b); where floats' a / b was rounded up to a whole number, which the remainder shows, one less."""
+    if "float" not in (a.dtype.kind, b.dtype.kind):
+        return binary(FLOOR_DIVIDE, a, b)
+    quotient, rest = _divided(a, b), binary(REMAINDER, a, b)
     whole = quotient.floor()
     rounded_up = whole.eq(quotient) & ((rest / b > 0.5) | rest.eq(b))
     return (rest.eq(rest) | b.eq(0)).where(rounded_up.where(whole - 1.0, whole), float("nan"))
 
 
-def _power(a: Any, b: Any) -> Any:
+def _shifted_right(x: O, count: Any) -> O:
+    """The bits moved down, with copies of the sign bit coming in, as in numpy."""
+    return (x < 0).where(~binary(SHIFT_RIGHT, ~x, count), binary(SHIFT_RIGHT, x, count))
+
+
+def _power(a: O, b: O) -> O:
     """a**b, among integers wrapped as their products are."""
     if "float" in (a.dtype.kind, b.dtype.kind):
         return binary(POW, a, b)
@@ -346,7 +332,7 @@ def _power(a: Any, b: Any) -> Any:
         raise renamed(error, INTEGER_POW.name, POW.name) from None
 
 
-def _integer_power(x: Any, exponent: int) -> Any:
+def _integer_power(x: O, exponent: int) -> O:
     """x multiplied by itself, by repeated squaring."""
     if exponent == 2:
         return x.square()
@@ -354,7 +340,7 @@ def _integer_power(x: Any, exponent: int) -> Any:
         raise DTypeError(
             f"pow: {x.dtype} to the negative power {exponent} is not whole; cast first (x.astype)"
         )
-    result = x.ones_like()
+    result = x.scalar(1)
     factor = x
     while exponent:
         if exponent & 1:
@@ -364,7 +350,7 @@ def _integer_power(x: Any, exponent: int) -> Any:
     return result
 
 
-def _logical(a: V, b: Any, bitwise: str, logical: Callable[[Any, Any], Any]) -> Any:
-    if not isinstance(b, Value):
-        a, b = with_operand(OPS[bitwise], a, b)
+def _logical(a: O, b: Any, bitwise: str, logical: Callable[[Any, Any], Any]) -> O:
+    """The logical op on two bools, else the bitwise op."""
+    a, b = _pair(OPS[bitwise], a, b)
     return logical(a, b) if a.dtype is b.dtype is bool_ else binary(OPS[bitwise], a, b)
