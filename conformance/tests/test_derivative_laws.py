@@ -208,12 +208,12 @@ def test_a_primal_that_jvp_changes_by_one_unit_in_the_last_place_is_found(monkey
 
 @pytest.mark.parametrize(("kind", "name"), [("axis", "cumsum"), ("axes", "sum"), ("axes", "flip")])
 def test_a_batch_along_another_axis_is_found(monkeypatch, kind, name):
-    monkeypatch.setitem(batch.SHIFT, kind, lambda param, size: param)
+    monkeypatch.setitem(batch.SHIFT_PARAM, kind, lambda param, size: param)
     assert found_by("derivatives.vmap", [name])
 
 
 def test_a_batch_rule_that_takes_the_rows_of_the_first_example_is_found(monkeypatch):
-    monkeypatch.setattr(batch.Batch, "_own_rows", lambda self, indices, count: indices)
+    monkeypatch.setattr(batch.Batch, "_offset_indices", lambda self, indices, count: indices)
     assert found_by("derivatives.vmap", ["gather"])
 
 

@@ -43,8 +43,13 @@ if TYPE_CHECKING:
     from tensorken_core.rewriting.fuse import Fuse as Fuse
     from tensorken_core.rewriting.shape_tracker import ShapeTracker as ShapeTracker
     from tensorken_core.rewriting.view import View as View
-    from tensorken_core.tensor.level import Level as Level
-    from tensorken_core.tensor.tensor import Tensor as Tensor
+    from tensorken_core.tensor.level import (
+        Level as Level,
+        current_level as current_level,
+        interpreter_below as interpreter_below,
+        lifted as lifted,
+    )
+    from tensorken_core.tensor.tensor import Tensor as Tensor, result_at as result_at
     from tensorken_core.transforms.checkpoint import checkpoint as checkpoint
     from tensorken_core.transforms.custom_rules import custom_jvp as custom_jvp, custom_vjp as custom_vjp
     from tensorken_core.transforms.grad import (
@@ -76,8 +81,8 @@ _MODULES = {
     "rewriting.fuse": ("Fuse",),
     "rewriting.shape_tracker": ("ShapeTracker",),
     "rewriting.view": ("View",),
-    "tensor.level": ("Level",),
-    "tensor.tensor": ("Tensor",),
+    "tensor.level": ("Level", "current_level", "interpreter_below", "lifted"),
+    "tensor.tensor": ("Tensor", "result_at"),
     "transforms.checkpoint": ("checkpoint",),
     "transforms.custom_rules": ("custom_jvp", "custom_vjp"),
     "transforms.grad": ("grad", "jvp", "value_and_grad", "vjp"),

@@ -178,13 +178,13 @@ def test_what_the_tape_keeps_is_enough(op, sample, monkeypatch):
 
 
 def needs_of(op, active):
-    return reverse._needs(op, active)
+    return reverse._tape_needs(op, active)
 
 
 @pytest.mark.feature(93, 135)
 def test_what_the_tape_keeps_is_little():
     """What each kind of rule keeps: (of the result, of each operand)."""
-    nothing, outline, value = reverse.NOTHING, reverse.OUTLINE, reverse.VALUE
+    nothing, outline, value = reverse.NOTHING, reverse.SHAPE_AND_DTYPE, reverse.VALUE
     expected = {
         ("add", (True, True)): (nothing, nothing, nothing),
         ("sub", (True, True)): (nothing, nothing, nothing),

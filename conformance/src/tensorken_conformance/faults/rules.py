@@ -11,7 +11,7 @@ from tensorken_conformance.faults.changes import attribute, entry, rules
 from tensorken_conformance.faults.fault import Course, fault, fault_in_rule
 from tensorken_core.language.derived.arrangement import share
 from tensorken_core.language.op import OPS
-from tensorken_core.levels.batch import SHIFT
+from tensorken_core.levels.batch import SHIFT_PARAM
 from tensorken_core.levels.forward import Dual, Forward
 from tensorken_core.levels.reverse import Reverse
 from tensorken_core.tensor.tensor import Tensor
@@ -204,12 +204,12 @@ def unshifted_axes() -> Course:
     def shift(axes: Any, size: int) -> Any:
         return tuple(sorted({axis + (axis != axes[-1]) for axis in axes}))
 
-    with entry(SHIFT, "axes", shift):
+    with entry(SHIFT_PARAM, "axes", shift):
         yield None
 
 
 @fault("derivatives.vmap", "cumsum", "running-sum")
 def last_axis_of_batch() -> Course:
     """A batch takes axis 1 of an example for axis 1 of the batch."""
-    with entry(SHIFT, "axis", lambda axis, size: axis if axis == 1 else axis + 1):
+    with entry(SHIFT_PARAM, "axis", lambda axis, size: axis if axis == 1 else axis + 1):
         yield None

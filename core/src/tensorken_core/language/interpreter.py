@@ -1,4 +1,4 @@
-"""Interpreter: what every meaning of the language has, be it a backend or a level above one."""
+"""Interpreter: the base class of everything that gives ops a meaning, backends and levels alike."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ R = TypeVar("R")
 
 
 class Overrides(dict[Op, "Callable[..., Any] | None"]):
-    """For each op the method with which a class of interpreters overrides it, or None; found at first use."""
+    """For each op the method by which a class of interpreters overrides it, or None; looked up at first use."""
 
     def __init__(self, interpreter: type[Any]) -> None:
         self.interpreter = interpreter
 
     def __missing__(self, op: Op) -> Callable[..., Any] | None:
         if not op.method:
-            return None  # not kept: such an op may be made for one call
+            return None  # not cached: such an op may be made for one call
         method = getattr(self.interpreter, op.name, None)
-        # The language's own method carries its op: it is no override, and leads to `interpret`.
+        # The language's own method has an attribute `op`: it is no override, and calls `interpret`.
         self[op] = None if getattr(method, "op", None) is op else method
         return self[op]
 
@@ -36,34 +36,34 @@ def _no_default() -> Interpreter[Any]:
 
 
 class Interpreter(Generic[R]):
-    """A meaning of the language over representations of type R.
+    """Gives the ops of the language a meaning, over representations of type R.
 
-    A subclass overrides the ops that it treats specially; every other op arrives at `interpret`, so an interpreter
-    over *any* op is one method.
+    A subclass overrides the ops that it treats specially, by methods of their names; every other op arrives at
+    `interpret`.  So an interpreter that treats all ops alike defines one method.
     """
 
     overrides: ClassVar[Overrides]
     tensor_type: ClassVar[type[Any]]
-    """`Tensor`, with which rules and bodies compute; tensor.py sets it, so that the language need not import it."""
+    """`Tensor`, which rules and bodies compute with; tensor.py sets it, since the language does not import it."""
 
     coerce: ClassVar[Callable[..., Any]]
-    """`coerce(data, dtype=None, interpreter=None)`: a tensor of data on a backend, the default one if None.
+    """`coerce(data, dtype=None, interpreter=None)`: converts data to a tensor on a backend, by default the default one.
 
     tensor.py sets a function that takes Python numbers and nested sequences of them; `tensorken` replaces it by one
-    that takes more, such as the arrays of other libraries.
+    that also takes arrays of other libraries.
     """
 
     default: ClassVar[Callable[[], Interpreter[Any]]] = staticmethod(_no_default)
-    """`default()`: the backend of data without a tensor beside it; the plugin host sets it."""
+    """`default()`: the backend for data that is combined with no tensor; the plugin host sets it."""
 
     name_of: ClassVar[Callable[[Interpreter[Any]], str]] = staticmethod(repr)
-    """`name_of(interpreter)`: the name of a backend in messages; the plugin host knows more of them."""
+    """`name_of(interpreter)`: the name of a backend in messages; the plugin host sets it to the registered name."""
 
     depth: int = 0
     """The number of levels below this one."""
 
     levels_below: tuple[Interpreter[Any], ...] = ()
-    """The levels below this one, the backend first."""
+    """The interpreters below this level, the backend first."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -71,34 +71,34 @@ class Interpreter(Generic[R]):
 
     @property
     def below(self) -> Interpreter[Any] | None:
-        """The level that this one stands on; None for a backend."""
+        """The interpreter that this level stands on; None for a backend."""
         return None
 
     @property
     def base(self) -> Interpreter[Any]:
-        """The backend at the bottom of the levels; a backend is its own."""
+        """The backend below all levels; of a backend itself."""
         return self
 
     def interpret(self, op: Op, operands: Sequence[R], params: tuple[Any, ...]) -> Any:
-        """Give the op its meaning."""
+        """The result of an op on representations; a tuple if the op has several results."""
         raise MissingOpError(f"{op.name}: {type(self).__name__} does not implement it")
 
     def shape(self, x: R) -> Shape:
-        """The shape of x: free at any time, never runs delayed work."""
+        """The shape of x, which costs next to nothing and never runs delayed work."""
         raise NotImplementedError(f"{type(self).__name__} must define shape(x)")
 
     def dtype(self, x: R) -> DType:
-        """The dtype of x: free at any time, never runs delayed work."""
+        """The dtype of x, which costs next to nothing and never runs delayed work."""
         raise NotImplementedError(f"{type(self).__name__} must define dtype(x)")
 
     def lift(self, x: Any) -> R:
-        """Raise a value of the level below to this level, as a constant."""
-        raise NotImplementedError(f"{type(self).__name__} is no level")
+        """A value of the level below, lifted to this level as a constant."""
+        raise NotImplementedError(f"{type(self).__name__} is not a level")
 
     def lift_from(self, x: Any, start: Interpreter[Any]) -> R:
-        """Raise a value of any level below to this level, as a constant."""
-        raise NotImplementedError(f"{type(self).__name__} is no level")
+        """A value of any level below, lifted to this level as a constant."""
+        raise NotImplementedError(f"{type(self).__name__} is not a level")
 
     def lower(self, x: R) -> Any:
-        """The value at the level below that x stands for; its derivative, if any, is dropped."""
-        raise NotImplementedError(f"{type(self).__name__} is no level")
+        """The value of x at the level below, without its derivative."""
+        raise NotImplementedError(f"{type(self).__name__} is not a level")

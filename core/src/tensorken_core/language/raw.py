@@ -1,4 +1,4 @@
-"""RawTensor: what a device does: the language, how values come and go, and fast paths without derivatives."""
+"""RawTensor: the base class of backends: the language, how values come and go, and fast paths without derivatives."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tensorken_core.language.shapes import Axes, Shape, multiplied
 class RawTensor(Diffable[R]):
     """The base class of backends.
 
-    A backend implements the methods without a body; shapes, dtypes and params arrive validated and normalised, so a
-    method may assume them right, and it never broadcasts or promotes.  It may override any other op: otherwise the
-    op's body runs, in terms of the rest.
+    A backend implements the methods that have no body.  Shapes, dtypes and params arrive validated and normalised, so a
+    method need not check them, and it never broadcasts or promotes.  The backend may override any other op, whose body
+    otherwise runs, in terms of the rest.
     """
 
     broadcasts: bool = False
-    """Whether elementwise methods also take operands of size 1 along an axis where others are longer."""
+    """Whether elementwise methods also broadcast operands of size 1 along an axis."""
 
     capabilities: Capabilities = Capabilities()
-    """What this backend declares that it can do, and how well."""
+    """The dtypes, ops and accuracy that this backend declares."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -81,37 +81,37 @@ class RawTensor(Diffable[R]):
         """
 
     def number(self, x: R) -> bool | int | float | None:
-        """The number that all elements of x are, where that is known without computing anything."""
+        """The value that all elements of x have, if it is known without computing anything."""
         return None
 
     def factors(self, x: R) -> Sequence[R]:
-        """What x is the product of, and sums of such, if it is held back since it may never be needed; else nothing."""
+        """The factors of a product, or sum of products, whose computation is deferred; () for any other x."""
         return ()
 
     def loop(
-        self, turn: Callable[..., Sequence[Any]], xs: Sequence[Any], turns: Sequence[Sequence[Any]]
+        self, step: Callable[..., Sequence[Any]], carry: Sequence[Any], inputs: Sequence[Sequence[Any]]
     ) -> tuple[Sequence[Any], list[Sequence[Any]]]:
-        """A loop in a body, whose turns are the same ops on the same shapes, so that they may be one program.
+        """A loop in a body, whose steps are the same ops on the same shapes, so that one program may serve all.
 
         Args:
-            turn: a function of a module: from the tensors of xs and what a turn has besides to the tensors that take
-                xs' place, and behind these the tensors that it leaves.
-            xs: the tensors that the first turn begins with.
-            turns: what each has besides: tensors and whole numbers.  Where the turns are one program, a number comes as
-                an int32 tensor of shape (1,).
+            step: a function of a module: from the tensors of the carry and the inputs of the step to the next carry,
+                and after it the outputs of the step.
+            carry: the tensors that the first step starts from.
+            inputs: for each step its inputs: tensors and integers.  If one program serves all steps, an integer
+                arrives as an int32 tensor of shape (1,).
 
         Returns:
-            What has taken xs' place in the end, and what each turn has left.
+            The last carry, and the outputs of each step.
         """
-        left = []
-        for besides in turns:
-            ys = turn(*xs, *besides)
-            xs, rest = ys[: len(xs)], ys[len(xs) :]
-            left.append(rest)
-        return xs, left
+        outputs = []
+        for xs in inputs:
+            ys = step(*carry, *xs)
+            carry, rest = ys[: len(carry)], ys[len(carry) :]
+            outputs.append(rest)
+        return carry, outputs
 
     def settle(self, x: R) -> R:
-        """x, with nothing held back to be fused; work that a device delays stays delayed."""
+        """x, with deferred products and sums computed; work that a device delays stays delayed."""
         return x
 
     def realize(self, x: R) -> R:

@@ -1,4 +1,4 @@
-"""Batch: an interpreter whose values stand for one value an example; the batch is the first axis at the level below."""
+"""Batch: a level whose values have one value for each example, stacked along the first axis at the level below."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tensorken_core.language.shapes import Shape
 from tensorken_core.tensor.level import Level, current_level, interpreter_below, lifted, meet, new_levels_on
 from tensorken_core.tensor.tensor import Tensor
 
-SHIFT: dict[str, Callable[[Any, int], Any]] = {
+SHIFT_PARAM: dict[str, Callable[[Any, int], Any]] = {
     "axes": lambda axes, size: tuple([axis + 1 for axis in axes]),
     "axis": lambda axis, size: axis + 1,
     "shape": lambda shape, size: (size, *shape),
@@ -24,21 +24,21 @@ SHIFT: dict[str, Callable[[Any, int], Any]] = {
     "pads": lambda pads, size: ((0, 0), *pads),
     "limits": lambda limits, size: ((0, size), *limits),
 }
-"""What the params of each kind become when the operands have one axis more, of some size, in front."""
+"""For each kind of params the change that makes up for a new first axis of some size."""
 
 
 @dataclass(slots=True)
 class Batched(Generic[R]):
-    """A value of the level below, and whether its first axis runs over the examples; else all share it."""
+    """A value of the level below, and whether its first axis is the batch axis; if not, all examples share it."""
 
     value: R
     batched: bool
 
 
 class Batch(Level[Batched[R]]):
-    """Runs each op once for all examples: on values with one axis more, with the params shifted by their kinds.
+    """Runs each op once for all examples: on values with a batch axis, with params shifted to match.
 
-    An op on values that all examples share runs once, on them alone.
+    An op on values that all examples share runs without the batch axis.
     """
 
     transform = "vmap"
@@ -74,8 +74,8 @@ class Batch(Level[Batched[R]]):
         if self.closed:
             raise self.escaped_error(op_name)
 
-    def whole(self, x: Batched[R]) -> Tensor:
-        """All examples' values, at the level below; what they share is repeated."""
+    def with_batch_axis(self, x: Batched[R]) -> Tensor:
+        """The value at the level below, with the batch axis; a shared value is repeated."""
         value = Tensor(self.inner, x.value)
         if x.batched:
             return value
@@ -90,16 +90,16 @@ class Batch(Level[Batched[R]]):
         elif op.higher_order is not None:
             return self._batch_higher_order(op.higher_order, operands, flags, params)
         elif op.per_example:
-            over = _over_examples(op, self.size, flags)
-            y, batched = run(self.inner, over, [x.value for x in operands], params), True
+            vmapped = _vmapped_op(op, self.size, flags)
+            y, batched = run(self.inner, vmapped, [x.value for x in operands], params), True
         else:
             params = tuple(
                 [
-                    SHIFT[kind](p, self.size) if kind in SHIFT else p
+                    SHIFT_PARAM[kind](p, self.size) if kind in SHIFT_PARAM else p
                     for kind, p in zip(op.params, params, strict=True)
                 ]
             )
-            values = [x.value if x.batched else self.whole(x).representation for x in operands]
+            values = [x.value if x.batched else self.with_batch_axis(x).representation for x in operands]
             y, batched = run(self.inner, op, values, params), True
         if op.results == 1:
             return Batched(y, batched)
@@ -107,54 +107,58 @@ class Batch(Level[Batched[R]]):
 
     def _batch_higher_order(
         self,
-        whole: HigherOrderRules[Op],
+        rules: HigherOrderRules[Op],
         operands: Sequence[Batched[R]],
         flags: tuple[bool, ...],
         params: tuple[Any, ...],
     ) -> tuple[Batched[R], ...]:
-        """An op with programs: one for all examples runs in its place."""
-        op, params, wanted, pattern = whole.batch(self.size, flags, params)
+        """Run, in place of an op with programs, the op for all examples."""
+        op, params, with_axis, results_with_axis = rules.batch(self.size, flags, params)
         values = [
-            self.whole(x).representation if one else x.value for x, one in zip(operands, wanted, strict=True)
+            self.with_batch_axis(x).representation if needed else x.value
+            for x, needed in zip(operands, with_axis, strict=True)
         ]
         ys = run(self.inner, op, values, params)
-        return tuple([Batched(y, batched) for y, batched in zip(ys, pattern, strict=True)])
+        return tuple([Batched(y, batched) for y, batched in zip(ys, results_with_axis, strict=True)])
 
-    # ---- the two ops that the params alone do not carry over ---------------------------------------------------
+    # ---- the two ops for which shifting the params is not enough ------------------------------------------------
 
     def gather(self, x: Batched[R], indices: Batched[R], axis: int) -> Batched[R]:
-        """Where each example has indices of its own, one gather takes the rows of all examples."""
+        """If each example has its own indices, one gather takes the rows of all examples."""
         self.check_open("gather")
         if not indices.batched:
-            return self._by_shared_indices(OPS["gather"], x, indices, (axis + 1,))
+            return self._with_shared_indices(OPS["gather"], x, indices, (axis + 1,))
         wanted = Tensor(self.inner, indices.value)
         size, count = wanted.shape
         rows = Tensor(self.inner, x.value)
         if x.batched:
-            rows, wanted = self._beside(rows, axis), self._own_rows(wanted, rows.shape[axis + 1])
+            rows, wanted = (
+                self._merge_batch_axis(rows, axis),
+                self._offset_indices(wanted, rows.shape[axis + 1]),
+            )
         taken = rows.gather(wanted.reshape((size * count,)), axis)
-        return Batched(self._in_front(taken, axis, count).representation, True)
+        return Batched(self._split_batch_axis(taken, axis, count).representation, True)
 
     def scatter_add(self, x: Batched[R], indices: Batched[R], axis: int, size: int) -> Batched[R]:
-        """Where each example has indices of its own, one scatter adds to the rows of all examples."""
+        """If each example has its own indices, one scatter_add adds to the rows of all examples."""
         self.check_open("scatter_add")
         if not indices.batched:
-            return self._by_shared_indices(OPS["scatter_add"], x, indices, (axis + 1, size))
+            return self._with_shared_indices(OPS["scatter_add"], x, indices, (axis + 1, size))
         places = Tensor(self.inner, indices.value)
-        rows = self._beside(self.whole(x), axis)
-        flat = self._own_rows(places, size).reshape((places.size,))
+        rows = self._merge_batch_axis(self.with_batch_axis(x), axis)
+        flat = self._offset_indices(places, size).reshape((places.size,))
         added = rows.apply(OPS["scatter_add"], flat, axis, self.size * size)
-        return Batched(self._in_front(added, axis, size).representation, True)
+        return Batched(self._split_batch_axis(added, axis, size).representation, True)
 
-    def _by_shared_indices(
+    def _with_shared_indices(
         self, op: Op, x: Batched[R], indices: Batched[R], params: tuple[Any, ...]
     ) -> Batched[R]:
         if not x.batched:
             return self.interpret(op, (x, indices), (params[0] - 1, *params[1:]))  # type: ignore[no-any-return]
         return Batched(run(self.inner, op, (x.value, indices.value), params), True)
 
-    def _own_rows(self, indices: Tensor, count: int) -> Tensor:
-        """Indices into the rows of all examples; one out of range is held within those of its example."""
+    def _offset_indices(self, indices: Tensor, count: int) -> Tensor:
+        """Indices into the merged rows of all examples; one out of range is clipped to the rows of its example."""
         top = max(count - 1, 0)
         indices = (indices < 0).where(0, (indices > top).where(top, indices))
         if indices.dtype is int32 and self.size * count > 2**31 - 1:
@@ -162,57 +166,64 @@ class Batch(Level[Batched[R]]):
         starts = indices.constant(multiples(count, self.size), indices.dtype, (self.size,))
         return indices + starts.reshape((self.size, 1))
 
-    def _beside(self, x: Tensor, axis: int) -> Tensor:
-        """The batch axis merged into an axis of the examples: their rows one after the other."""
+    def _merge_batch_axis(self, x: Tensor, axis: int) -> Tensor:
+        """Merge the batch axis into another axis, so that the rows of the examples follow one another."""
         x = x.permute((*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
         shape = x.shape
         return x.reshape((*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
 
-    def _in_front(self, x: Tensor, axis: int, count: int) -> Tensor:
-        """The inverse of `_beside`: `count` rows an example."""
+    def _split_batch_axis(self, x: Tensor, axis: int, count: int) -> Tensor:
+        """The inverse of `_merge_batch_axis`, for `count` rows an example."""
         x = x.reshape((*x.shape[:axis], self.size, count, *x.shape[axis + 1 :]))
         return x.permute((axis, *range(axis), *range(axis + 1, x.ndim)))
 
 
-# ---- functions of examples ---------------------------------------------------------------------------------
+# ---- functions of one example, and ops with such functions -------------------------------------------------
 
 
 def vmap_flat(
     function: Callable[..., Sequence[Tensor | None]], size: int, flags: Sequence[bool]
 ) -> Callable[..., list[Tensor | None]]:
-    """A function of tensors, each with the axis of the examples in front if its flag says so; so are all results."""
+    """A function of one example, mapped over a batch.
 
-    def over(*xs: Tensor) -> list[Tensor | None]:
-        level, ys = _of_examples(function, size, flags, xs)
-        return [None if y is None else level.whole(y) for y in ys]
+    Args:
+        function: from tensors to a sequence of tensors; None among its results stays None.
+        size: the number of examples.
+        flags: for each argument whether it has the batch axis, which all results have.
+    """
 
-    return over
+    def mapped(*xs: Tensor) -> list[Tensor | None]:
+        level, ys = _at_batch_level(function, size, flags, xs)
+        return [None if y is None else level.with_batch_axis(y) for y in ys]
+
+    return mapped
 
 
 def vmap_flat_with_flags(
     function: Callable[..., Sequence[Tensor]], size: int, flags: Sequence[bool], least: Sequence[bool]
 ) -> Callable[..., tuple[list[Tensor], tuple[bool, ...]]]:
-    """As `vmap_flat`, but what the examples share stays one; and which results have the axis of the examples.
+    """As `vmap_flat`, but results that all examples share lack the batch axis; the result has flags that tell which.
 
     Args:
-        least: which results have it in any case.
+        least: the results that have the batch axis in any case.
     """
 
-    def over(*xs: Tensor) -> tuple[list[Tensor], tuple[bool, ...]]:
-        level, ys = _of_examples(function, size, flags, xs)
-        wanted = tuple([y.batched or one for y, one in zip(ys, least, strict=True)])  # type: ignore[union-attr]
+    def mapped(*xs: Tensor) -> tuple[list[Tensor], tuple[bool, ...]]:
+        level, found = _at_batch_level(function, size, flags, xs)
+        ys = [y for y in found if y is not None]
+        batched = tuple([y.batched or one for y, one in zip(ys, least, strict=True)])
         return [
-            level.whole(y) if one else Tensor(level.inner, y.value)  # type: ignore[arg-type, union-attr]
-            for y, one in zip(ys, wanted, strict=True)
-        ], wanted
+            level.with_batch_axis(y) if one else Tensor(level.inner, y.value)
+            for y, one in zip(ys, batched, strict=True)
+        ], batched
 
-    return over
+    return mapped
 
 
-def _of_examples(
+def _at_batch_level(
     function: Callable[..., Sequence[Tensor | None]], size: int, flags: Sequence[bool], xs: Sequence[Tensor]
 ) -> tuple[Batch[Any], list[Batched[Any] | None]]:
-    """A level for the examples, and what a function gives there."""
+    """Run a function at a new level of a batch; the level, and the results there."""
     inner = interpreter_below([x.interpreter for x in xs], "vmap")
     level: Batch[Any] = Batch(inner, size)
     values = [Tensor(level, Batched(lifted(x, inner), flag)) for x, flag in zip(xs, flags, strict=True)]
@@ -220,24 +231,43 @@ def _of_examples(
         return level, [None if y is None else lifted(y, level) for y in function(*values)]
 
 
-def _over_examples(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
-    """An op whose body and rules are for one example, for a batch of them."""
-    count = len(flags)
+Group = tuple[Sequence["Tensor | None"], Sequence[bool]]
+"""Tensors, some of them None, and for each whether it has the batch axis."""
 
-    def mapped(function: Callable[..., Any], *groups: tuple[Sequence[Tensor | None], Sequence[bool]]) -> Any:
-        """The function of groups of tensors, where None stays None, over the examples."""
+
+def _vmapped_op(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
+    """An op whose body and rules are for one example, as an op for a batch.
+
+    Args:
+        flags: for each operand whether it has the batch axis, which all results have.
+    """
+
+    def mapped(function: Callable[..., Any], *groups: Group) -> Any:
+        """A function of groups of tensors of one example, mapped over the batch."""
         tensors = [x for xs, _ in groups for x in xs if x is not None]
         batched = [flag for xs, own in groups for x, flag in zip(xs, own, strict=True) if x is not None]
 
-        def regrouped(*values: Tensor) -> Any:
+        def flat(*values: Tensor) -> Any:
             rest = iter(values)
             return function(*[[None if x is None else next(rest) for x in xs] for xs, _ in groups])
 
         with new_levels_on(meet([x.interpreter for x in tensors], op.name)):
-            return vmap_flat(regrouped, size, batched)(*tensors)
+            return vmap_flat(flat, size, batched)(*tensors)
+
+    def mapped_pair(function: Callable[..., Any], *groups: Group) -> tuple[Any, Any]:
+        """As `mapped`, for a function that returns two sequences."""
+        counts: list[int] = []
+
+        def joined(*values: Any) -> Any:
+            first, second = function(*values)
+            counts.append(len(first))
+            return [*first, *second]
+
+        results = mapped(joined, *groups)
+        return results[: counts[0]], results[counts[0] :]
 
     def body(*args: Any) -> Any:
-        xs, params = args[:count], args[count:]
+        xs, params = args[: len(flags)], args[len(flags) :]
 
         def one(values: Any) -> Any:
             y = op.body(*values, *params)  # type: ignore[misc]
@@ -246,62 +276,37 @@ def _over_examples(op: Op, size: int, flags: tuple[bool, ...]) -> Op:
         ys = mapped(one, (xs, flags))
         return ys[0] if op.results == 1 else tuple(ys)
 
-    def primal(active: Any, xs: Any, params: Any) -> Any:
-        counts: list[int] = []
+    def primal_rule(active: Any, xs: Any, params: Any) -> Any:
+        return mapped_pair(lambda x: op.primal_rule(active, x, params), (xs, flags))  # type: ignore[misc]
 
-        def one(values: Any) -> Any:
-            ys, kept = op.primal_rule(active, values, params)  # type: ignore[misc]
-            counts.append(len(ys))
-            return [*ys, *kept]
+    def jvp_with_primals(tangents: Any, xs: Any, params: Any) -> Any:
+        rule: Any = op.jvp_with_primals
+        return mapped_pair(lambda t, x: rule(t, x, params), (tangents, flags), (xs, flags))
 
-        results = mapped(one, (xs, flags))
-        return results[: counts[0]], results[counts[0] :]
-
-    def both(tangents: Any, xs: Any, params: Any) -> Any:
-        counts: list[int] = []
-
-        def one(ts: Any, values: Any) -> Any:
-            ys, pushed = op.jvp_with_primals(ts, values, params)  # type: ignore[misc]
-            counts.append(len(ys))
-            return [*ys, *pushed]
-
-        results = mapped(one, (tangents, flags), (xs, flags))
-        return results[: counts[0]], results[counts[0] :]
-
-    def push(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
-        everywhere = [True] * len(ys)
+    def jvp_all(tangents: Any, ys: Any, xs: Any, params: Any) -> Any:
+        rule: Any = op.jvp_all
         return mapped(
-            lambda ts, y, x: op.jvp_all(ts, y, x, params),  # type: ignore[misc]
-            (tangents, flags),
-            (ys, everywhere),
-            (xs, flags),
+            lambda t, y, x: rule(t, y, x, params), (tangents, flags), (ys, [True] * len(ys)), (xs, flags)
         )
 
-    def pull(cotangents: Any, ys: Any, xs: Any, params: Any, *active: Any) -> Any:
+    def vjp_all(cotangents: Any, ys: Any, xs: Any, params: Any, *active: Any) -> Any:
+        rule: Any = op.vjp_all
         pulled = mapped(
-            lambda ts, y, x: op.vjp_all(ts, y, x, params, *active),  # type: ignore[misc]
+            lambda t, y, x: rule(t, y, x, params, *active),
             (cotangents, [True] * len(cotangents)),
-            (ys, [True] * len(ys)),  # what the rule keeps is among them
+            (ys, [True] * len(ys)),  # the residuals are among them
             (xs, flags),
         )
-        return [
-            t if t is None or flag else t.sum(0)  # what the examples share gets a share from each
-            for t, flag in zip(pulled, flags, strict=True)
-        ]
+        # Each example contributes to the cotangent of an operand that they share.
+        return [t if t is None or flag else t.sum(0) for t, flag in zip(pulled, flags, strict=True)]
 
     def shape(*args: Any) -> Any:
-        one = [s[1:] if flag else s for s, flag in zip(args[:count], flags, strict=True)]
-        found = op.shape(*one, *args[count:])
+        one = [s[1:] if flag else s for s, flag in zip(args, flags, strict=False)]
+        found = op.shape(*one, *args[len(flags) :])
         return (size, *found) if op.results == 1 else tuple([(size, *s) for s in found])
 
-    return replace(
-        op,
-        shape=op.shape if op.results is None else shape,
-        body=body,
-        primal_rule=primal if op.primal_rule is not None else None,
-        jvp_with_primals=both if op.jvp_with_primals is not None else None,
-        jvp_all=push if op.jvp_all is not None else None,
-        vjp_all=pull if op.vjp_all is not None else None,
-        tape_needs={},
-        result_dtypes={},
-    )
+    rules: dict[str, Any] = {"primal_rule": primal_rule, "jvp_with_primals": jvp_with_primals}
+    rules |= {"jvp_all": jvp_all, "vjp_all": vjp_all}
+    defined = {name: rule for name, rule in rules.items() if getattr(op, name) is not None}
+    shape_rule = op.shape if op.results is None else shape
+    return replace(op, shape=shape_rule, body=body, **defined, tape_needs={}, result_dtypes={})

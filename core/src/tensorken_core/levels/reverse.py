@@ -1,4 +1,4 @@
-"""Reverse: an interpreter that records a tape (Wengert list) while it computes, and pulls cotangents back along it."""
+"""Reverse: a level that records a tape (Wengert list) while it computes, and pulls cotangents back along it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tensorken_core.tensor.level import Level, lifted, meet
 from tensorken_core.tensor.tensor import Tensor
 
 
-@dataclass(slots=True)  # not frozen: made once an op, and a frozen one takes twice as long to make
+@dataclass(slots=True)  # not frozen: every op makes one, and a frozen one takes twice as long
 class TapeValue(Generic[R]):
-    """A value of the level below, and its place on the tape."""
+    """A value of the level below, and its index on the tape."""
 
     primal: R
     index: int | None  # None is a constant
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ShapeAndDtype:
-    """What the tape keeps of a value whose elements no rule needs."""
+    """A value on the tape whose elements no rule reads."""
 
     shape: Shape
     dtype: DType
@@ -44,30 +44,26 @@ class ShapeAndDtype:
 
 
 TapeEntry = tuple[Op, list[int | None], list[Any], tuple[Any, ...]]
-"""An op on the tape: the places of its operands, what its rules need of result and operands, its params."""
+"""An op, the tape indices of its operands, its results and operands as far as the rules need them, its params."""
 
-NOTHING, OUTLINE, VALUE = 0, 1, 2
+NOTHING, SHAPE_AND_DTYPE, VALUE = 0, 1, 2
 """How much of a value a rule needs."""
 
-_ROLES = {"data": float32, "condition": bool_, "indices": int32}
-
-
 transposing: ContextVar[bool] = ContextVar("tensorken_transposing", default=False)
-"""Whether the op with programs that is being recorded belongs to a linear function, which is transposed."""
+"""Whether the higher-order op that is being recorded belongs to a linear function, which is transposed."""
 
 
 class Reverse(Level[TapeValue[R]]):
-    """Computes at once, and records what the VJP rules will need."""
+    """Computes each op at once, and records what its VJP rule needs."""
 
     transform = "vjp"
     linear = False
-    """Whether it transposes a linear function, as the rule of a custom_jvp."""
+    """Whether it transposes a linear function, such as the rule of a custom_jvp."""
 
     def __init__(self, inner: Interpreter[Any]) -> None:
         super().__init__(inner)
-        self.tape: list[
-            TapeEntry | None
-        ] = []  # None is a variable, or a further result of the record before it
+        self.tape: list[TapeEntry | None] = []
+        """None is a variable, or a further result of the op before it."""
 
     def lift(self, x: R) -> TapeValue[R]:
         return TapeValue(x, None)
@@ -76,132 +72,145 @@ class Reverse(Level[TapeValue[R]]):
         return x.primal
 
     def variable(self, x: R) -> TapeValue[R]:
-        """A value whose cotangent will be asked for."""
+        """A value whose cotangent `pull_back` returns."""
         self.tape.append(None)
         return TapeValue(x, len(self.tape) - 1)
 
     def interpret(self, op: Op, operands: Sequence[TapeValue[R]], params: tuple[Any, ...]) -> Any:
         if self.closed:
             raise self.escaped_error(op.name)
+        primals: list[Any] = []
+        indices: list[int | None] = []
+        for x in operands:  # Python 3.11 calls a comprehension as a function
+            primals.append(x.primal)
+            indices.append(x.index)
         if op.higher_order is not None:
-            return self._record_higher_order(op, op.higher_order, operands, params)
-        inner = self.inner
-        primals = [x.primal for x in operands]
-        if op.primal_rule is not None and any([x.index is not None for x in operands]):
-            return self._record_primals(op, operands, primals, params)
-        y = run(inner, op, primals, params)
-        places = [x.index for x in operands]
-        active = (places[0] is not None,) if len(places) == 1 else tuple([p is not None for p in places])
+            return self._record_higher_order(op, op.higher_order, indices, primals, params)
+        if op.primal_rule is not None and indices.count(None) < len(indices):
+            return self._record_primal_rule(op, operands, indices, primals, params)
+        y = run(self.inner, op, primals, params)
+        active = (indices[0] is not None,) if len(indices) == 1 else _active(indices)
         needs = op.tape_needs.get(active)
         if needs is None:
-            needs = op.tape_needs[active] = _needs(op, active)
+            needs = op.tape_needs[active] = _tape_needs(op, active)
         if op.results != 1:
-            return self._record_results(op, places, needs, primals, y, params)
+            return self._record(op, indices, needs, primals, y, params)
         if not needs:
             return TapeValue(y, None)
-        kept: list[Any] = [y, *primals]
+        kept = [y, *primals]
         for i, need in enumerate(needs):
             if need != VALUE:
                 x = kept[i]
-                kept[i] = None if need == NOTHING else ShapeAndDtype(inner.shape(x), inner.dtype(x))
-        record = (op, places, kept, params)
+                kept[i] = None if need == NOTHING else ShapeAndDtype(self.inner.shape(x), self.inner.dtype(x))
+        entry = (op, indices, kept, params)
         tape = self.tape
-        tape.append(record)
-        place = len(tape) - 1
-        return TapeValue(y, place if tape[place] is record else self._place_of(record))
+        tape.append(entry)
+        index = len(tape) - 1
+        return TapeValue(y, index if tape[index] is entry else self._index_of(entry))
 
-    def _place_of(self, record: TapeEntry) -> int:
-        """Where a new record stands, others of other threads perhaps behind it."""
-        return next(place for place in range(len(self.tape) - 1, -1, -1) if self.tape[place] is record)
+    def _index_of(self, entry: TapeEntry) -> int:
+        """The index of a new entry, behind which other threads may have put theirs."""
+        return next(index for index in range(len(self.tape) - 1, -1, -1) if self.tape[index] is entry)
 
-    def _record_results(
-        self, op: Op, places: list[int | None], needs: tuple[int, ...], primals: list[R], ys: Any, params: Any
+    def _record(
+        self,
+        op: Op,
+        indices: list[int | None],
+        needs: tuple[int, ...],
+        primals: list[R],
+        ys: Any,
+        params: Any,
     ) -> tuple[TapeValue[R], ...]:
-        """An op with several results takes as many places; the record stands at the first."""
+        """Record an op with several results, which takes as many places on the tape, its entry the first."""
         if not needs:
             return tuple([TapeValue(y, None) for y in ys])
-        record = (op, places, [*ys, *primals], params)
-        self.tape.extend([record, *[None] * (len(ys) - 1)])  # in one step, as other threads may record too
-        first = self._place_of(record)
+        entry = (op, indices, [*ys, *primals], params)
+        self.tape.extend([entry, *[None] * (len(ys) - 1)])  # one step, since other threads may record too
+        first = self._index_of(entry)
         return tuple([TapeValue(y, first + i) for i, y in enumerate(ys)])
 
-    def _record_primals(
-        self, op: Op, operands: Sequence[TapeValue[R]], primals: list[R], params: tuple[Any, ...]
+    def _record_primal_rule(
+        self,
+        op: Op,
+        operands: Sequence[TapeValue[R]],
+        indices: list[int | None],
+        primals: list[R],
+        params: tuple[Any, ...],
     ) -> tuple[TapeValue[R], ...]:
-        """An op whose results are others where it is differentiated, with more that its rules get."""
+        """Record an op whose primal rule computes its results and the residuals of its VJP."""
         if self.linear and op.transposes_through_body:
             assert op.body is not None
             results = op.body(*[Tensor(self, x) for x in operands], *params)
             return tuple([lifted(y, self) for y in results])
-        places = [x.index for x in operands]
         assert op.primal_rule is not None
-        active = tuple([place is not None for place in places])
-        ys, kept = op.primal_rule(active, [Tensor(self.inner, p) for p in primals], params)
-        results = [y.representation for y in (*ys, *kept)]
-        return self._record_results(op, places, (VALUE,), primals, results, params)[: len(ys)]
+        ys, residuals = op.primal_rule(_active(indices), [Tensor(self.inner, p) for p in primals], params)
+        results = [y.representation for y in (*ys, *residuals)]
+        return self._record(op, indices, (VALUE,), primals, results, params)[: len(ys)]
 
     def _record_higher_order(
-        self, op: Op, whole: HigherOrderRules[Op], operands: Sequence[TapeValue[R]], params: tuple[Any, ...]
+        self,
+        op: Op,
+        rules: HigherOrderRules[Op],
+        indices: list[int | None],
+        primals: list[R],
+        params: tuple[Any, ...],
     ) -> tuple[TapeValue[R], ...]:
-        """An op with programs: one that gives what the derivative needs as further results runs in its place."""
-        places = [x.index for x in operands]
+        """Record, in place of an op with programs, the op that returns its results and the residuals."""
+        active = _active(indices)
         count: int | None = None
-        needs: tuple[int, ...] = ()
-        if any([place is not None for place in places]):
+        if any(active):
             token = transposing.set(self.linear)
             try:
-                op, params, count = whole.with_residuals(
-                    tuple([place is not None for place in places]), params
-                )
+                op, params, count = rules.with_residuals(active, params)
             finally:
                 transposing.reset(token)
-            needs = (VALUE,)
-        primals = [x.primal for x in operands]
-        return self._record_results(op, places, needs, primals, run(self.inner, op, primals, params), params)[
-            :count
-        ]
+        results = run(self.inner, op, primals, params)
+        needs = (VALUE,) if any(active) else ()
+        return self._record(op, indices, needs, primals, results, params)[:count]
 
     def pull_back(self, cotangents: dict[int, Tensor], *, consume: bool = False) -> dict[int, Tensor]:
-        """The cotangents of the variables, by their place, from those of results.
+        """The cotangents of the variables by tape index, from the cotangents of results.
 
-        Each cotangent is initialised by its first contribution, accumulates the others, is propagated once, after
-        all of them, and then freed.
+        The tape is read backwards.  A cotangent starts as its first contribution and adds up the others; when its op
+        is reached all have arrived, so the op's rule runs once, and the cotangent is freed.
 
         Args:
-            consume: forget each record after use, so that its values can be freed; the tape serves once.
+            consume: whether to forget each entry after use, which frees its values; the tape then serves once.
         """
         tape, inner = self.tape, self.inner
-        for place in range(max(cotangents, default=-1), -1, -1):
-            record = tape[place]
-            if record is None:
+        for index in range(max(cotangents, default=-1), -1, -1):
+            entry = tape[index]
+            if entry is None:
                 continue
-            op, parents, kept, params = record
+            op, parents, kept, params = entry
             if consume:
-                tape[place] = None
+                tape[index] = None
+            contributions: list[Tensor | None] = []
             if op.vjp_all is not None:
-                pulled = self._pull_all(place, record, cotangents)
+                contributions += self._pull_all(index, entry, cotangents)
             else:
-                t = cotangents.pop(place, None)
+                t = cotangents.pop(index, None)
                 if t is None:
                     continue
-                values = [x if x is None or type(x) is ShapeAndDtype else Tensor(inner, x) for x in kept]
-                pulled = [
-                    pull(t, *values, *params) if parent is not None and pull is not None else None
-                    for parent, pull in zip(parents, op.vjp, strict=True)
-                ]
-            for parent, contribution in zip(parents, pulled, strict=True):
+                values: list[Any] = []
+                for x in kept:
+                    values.append(x if x is None or type(x) is ShapeAndDtype else Tensor(inner, x))
+                for parent, rule in zip(parents, op.vjp, strict=True):
+                    needed = parent is not None and rule is not None
+                    contributions.append(rule(t, *values, *params) if needed else None)  # type: ignore[misc]
+            for parent, contribution in zip(parents, contributions, strict=True):
                 if parent is not None and contribution is not None:
                     known = cotangents.get(parent)
                     cotangents[parent] = contribution if known is None else known + contribution
         return cotangents
 
     def _pull_all(
-        self, place: int, record: TapeEntry, cotangents: dict[int, Tensor]
+        self, index: int, entry: TapeEntry, cotangents: dict[int, Tensor]
     ) -> Sequence[Tensor | None]:
-        """An op with one rule for all operands, or with several results."""
-        op, parents, kept, params = record
+        """The cotangents of the operands of an op with one rule for all, or with several results."""
+        op, parents, kept, params = entry
         results = len(kept) - len(parents)
-        given = [cotangents.pop(place + i, None) for i in range(results)]
+        given = [cotangents.pop(index + i, None) for i in range(results)]
         if not any([t is not None for t in given]):
             return [None] * len(parents)
         assert op.vjp_all is not None
@@ -213,28 +222,35 @@ class Reverse(Level[TapeValue[R]]):
         return pulled
 
     def at_inner(self, x: Tensor) -> Tensor:
-        """A tensor at the level below; one above it stays, as a pullback may be differentiated itself."""
+        """A tensor lifted to the level below; one above it stays, since a pullback may be differentiated itself."""
         if x.interpreter is self.inner or meet((x.interpreter, self.inner), self.transform) is not self.inner:
             return x
         return Tensor(self.inner, lifted(x, self.inner), x.shape, x.dtype)
 
 
-# ---- what the tape must keep -------------------------------------------------------------------------------
+def _active(indices: Sequence[int | None]) -> tuple[bool, ...]:
+    """For each operand whether it depends on a variable."""
+    return tuple([index is not None for index in indices])
 
 
-class _Probe(Interpreter[Any]):
+# ---- how much the tape keeps -------------------------------------------------------------------------------
+
+_SAMPLE_DTYPES = {"data": float32, "condition": bool_, "indices": int32}
+
+
+class _Reads(Interpreter[Any]):
     """Runs rules on shapes and dtypes alone, and notes which values they read."""
 
     def __init__(self) -> None:
-        self.used: set[int] = set()
-        self.outlined: set[int] = set()
+        self.values: set[int] = set()
+        self.shapes: set[int] = set()
 
     def shape(self, x: Any) -> Shape:
-        self.outlined.add(id(x))
+        self.shapes.add(id(x))
         return x.shape  # type: ignore[no-any-return]
 
     def dtype(self, x: Any) -> DType:
-        self.outlined.add(id(x))
+        self.shapes.add(id(x))
         return x.dtype  # type: ignore[no-any-return]
 
     def full(self, shape: Shape, value: Any, dtype: DType) -> ShapeAndDtype:
@@ -244,7 +260,7 @@ class _Probe(Interpreter[Any]):
         return ShapeAndDtype(shape, dtype)
 
     def interpret(self, op: Op, operands: Sequence[Any], params: tuple[Any, ...]) -> Any:
-        self.used.update(map(id, operands))
+        self.values.update(map(id, operands))
         shape = op.shape(*[x.shape for x in operands], *params)
         dtype = op.result_dtype(tuple([x.dtype for x in operands]), params)
         if op.results == 1:
@@ -252,38 +268,31 @@ class _Probe(Interpreter[Any]):
         return tuple([ShapeAndDtype(*facts) for facts in zip(shape, dtype, strict=True)])
 
 
-def _needs(op: Op, active: tuple[bool, ...]) -> tuple[int, ...]:
-    """How much of the result and of each operand the VJP needs when these operands are active.
+def _tape_needs(op: Op, active: tuple[bool, ...]) -> tuple[int, ...]:
+    """How much the VJP needs of the result and of each operand, if these operands are active.
 
-    Found by running the rules on the op's samples; () if nothing is to be recorded.
+    Running the rules on the op's samples tells; () if the tape need not record the op.
     """
-    if op.vjp_all is None and not any(
-        is_active and rule is not None for is_active, rule in zip(active, op.vjp, strict=False)
-    ):
-        return ()
-    if op.vjp_all is not None and not any(active):
+    rules = [rule for is_active, rule in zip(active, op.vjp, strict=False) if is_active and rule is not None]
+    if not (rules if op.vjp_all is None else any(active)):
         return ()
     count = (op.results or 1) + len(active)
     if op.vjp_all is not None or not op.samples:
         return (VALUE,) * count
     needs = [NOTHING] * count
-    dtypes = [_ROLES[role] for role in op.operand_kinds] or [float32] * len(active)
+    dtypes = tuple([_SAMPLE_DTYPES[kind] for kind in op.operand_kinds or ("data",) * len(active)])
     for shapes, params in op.samples:
-        probe = _Probe()
-        xs = [ShapeAndDtype(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
-        y = ShapeAndDtype(op.shape(*shapes, *params), op.result_dtype(tuple(dtypes), params))
-        values = [y, *xs]
-        t = ShapeAndDtype(y.shape, y.dtype)
-        for is_active, rule in zip(active, op.vjp, strict=True):
-            if is_active and rule is not None:
-                result = rule(
-                    Tensor(probe, t, t.shape, t.dtype), *[Tensor(probe, v) for v in values], *params
-                )
-                if result is not None:
-                    probe.used.add(id(result.representation))
+        reads = _Reads()
+        y = ShapeAndDtype(op.shape(*shapes, *params), op.result_dtype(dtypes, params))
+        values = [y, *[ShapeAndDtype(*facts) for facts in zip(shapes, dtypes, strict=True)]]
+        t = Tensor(reads, ShapeAndDtype(y.shape, y.dtype), y.shape, y.dtype)
+        for rule in rules:
+            result = rule(t, *[Tensor(reads, v) for v in values], *params)
+            if result is not None:
+                reads.values.add(id(result.representation))
         for i, value in enumerate(values):
-            if id(value) in probe.used:
+            if id(value) in reads.values:
                 needs[i] = VALUE
-            elif id(value) in probe.outlined:
-                needs[i] = max(needs[i], OUTLINE)
+            elif id(value) in reads.shapes:
+                needs[i] = max(needs[i], SHAPE_AND_DTYPE)
     return tuple(needs)

@@ -247,7 +247,10 @@ class Fuse(Wrapper[Deferred[R]]):
         return result
 
     def sum(self, x: Deferred[R], axes: Axes) -> Deferred[R]:
-        shape = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
+        sizes = list(x.shape)
+        for i in axes:
+            sizes[i] = 1
+        shape = tuple(sizes)
         done = shape.count(1) == len(shape)  # no later sum has anything to add, so the operands can go
         pending = x.pending
         if pending is None:
@@ -255,8 +258,12 @@ class Fuse(Wrapper[Deferred[R]]):
             if done or math.prod(self.raw.shape(value)) > SMALL:
                 return Deferred(shape, self._total(value, x.shape, axes))
             pending = SumOfProducts(((True, value, None, {}),), x.shape, _NO_AXES, _ALL_AXES[len(shape)])
-        summed = pending.axes.union([d for d in [pending.shown[i] for i in axes] if d is not None])
-        pending = SumOfProducts(pending.terms, pending.full, summed, pending.shown)
+        summed = set(pending.axes)
+        for i in axes:
+            axis = pending.shown[i]
+            if axis is not None:
+                summed.add(axis)
+        pending = SumOfProducts(pending.terms, pending.full, frozenset(summed), pending.shown)
         return Deferred(shape, self._compute(pending)) if done else Deferred(shape, None, pending)
 
     def fused_multiply_add(self, a: Deferred[R], b: Deferred[R], axes: Axes) -> Deferred[R]:
@@ -270,7 +277,7 @@ class Fuse(Wrapper[Deferred[R]]):
         return Deferred(shape, value) if x.number is None else Uniform(shape, value, x.number)
 
     def permute(self, x: Deferred[R], order: Axes) -> Deferred[R]:
-        shape = tuple([x.shape[i] for i in order])
+        shape = tuple(map(x.shape.__getitem__, order))
         p = x.pending
         if p is None:
             value = x.value if x.value is not None else self.unexpanded(x)
@@ -278,7 +285,7 @@ class Fuse(Wrapper[Deferred[R]]):
                 return Uniform(shape, value, x.number)
             return Deferred(shape, self.raw.permute(value, order))
         return Deferred(
-            shape, None, SumOfProducts(p.terms, p.full, p.axes, tuple([p.shown[i] for i in order]))
+            shape, None, SumOfProducts(p.terms, p.full, p.axes, tuple(map(p.shown.__getitem__, order)))
         )
 
     def reshape(self, x: Deferred[R], shape: Shape) -> Deferred[R]:
@@ -406,10 +413,11 @@ def _factors(count: int, dtype: DType) -> list[int | float]:
 
 def _moved(facts: tuple[Any, ...], old: Shape, new: Shape, blank: Any) -> tuple[Any, ...] | None:
     """One fact for each axis, carried through a reshape that only moves axes of size 1; None if it does more."""
-    real = [n for n in old if n != 1]
-    if real != [n for n in new if n != 1]:
-        return None
-    if not real:
-        return (blank,) * len(new)
-    rest = iter([fact for fact, n in zip(facts, old, strict=True) if n != 1])
-    return tuple([blank if n == 1 else next(rest) for n in new])
+    real = iter([(fact, n) for fact, n in zip(facts, old, strict=True) if n != 1])
+    moved = []
+    for n in new:
+        fact, size = (blank, 1) if n == 1 else next(real, (blank, None))
+        if size != n:
+            return None
+        moved.append(fact)
+    return tuple(moved) if next(real, None) is None else None

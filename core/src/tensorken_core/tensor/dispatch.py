@@ -1,4 +1,4 @@
-"""Where every op passes: operands meet at one level, one dtype and one shape, and their interpreter is called."""
+"""Dispatch: lifts, promotes and broadcasts the operands of an op, and calls their interpreter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tensorken_core.tensor.value import V, Value
 
 
 def apply(op: Op, operands: Sequence[Value], params: tuple[Any, ...] = ()) -> Any:
-    """Run one op on tensors, raising them to one level first: the one place where every op passes.
+    """Run an op on tensors of one dtype and fitting shapes, which are lifted to one level first.
 
     Returns:
         A Tensor; a tuple of them if the op has several results.
@@ -45,13 +45,13 @@ def apply(op: Op, operands: Sequence[Value], params: tuple[Any, ...] = ()) -> An
 
 
 def at_one_level(op: Op, operands: Sequence[Value]) -> tuple[Interpreter[Any], list[Any]]:
-    """The interpreter to which all operands can rise, and their representations there."""
+    """The deepest of the operands' interpreters, and the operands lifted to it."""
     interpreter = meet([x.interpreter for x in operands], op.name)
     return interpreter, [lift(x.representation, x.interpreter, interpreter) for x in operands]
 
 
 def unary(op: Op, x: V, params: tuple[Any, ...] = ()) -> V:
-    """`apply` for one operand: nothing has to meet."""
+    """`apply` for one operand, which needs no lifting."""
     dtype = op.result_dtypes.get((x.dtype,))
     if dtype is None:
         if x.dtype is bool_ and op.bool_version is not None:
@@ -69,7 +69,7 @@ def unary(op: Op, x: V, params: tuple[Any, ...] = ()) -> V:
 
 
 def binary(op: Op, a: V, b: Any) -> V:
-    """`apply` for an elementwise op on two operands, promoted to one dtype and broadcast to one shape first."""
+    """`apply` for an elementwise op on two operands, which are promoted and broadcast first."""
     if not isinstance(b, Value):
         a, b = with_operand(op, a, b)
     dtype = a.dtype
@@ -77,7 +77,7 @@ def binary(op: Op, a: V, b: Any) -> V:
         dtype = promote(dtype, b.dtype)
         try:
             a, b = a.astype(dtype), b.astype(dtype)
-        except DTypeError as error:  # a backend has not this one; which is no matter if they have two
+        except DTypeError as error:  # two backends are the more important error
             meet([a.interpreter, b.interpreter], op.name)
             raise DTypeError(f"{op.name}: {str(error).removeprefix('astype: ')}") from None
     shape = a.shape
@@ -88,7 +88,7 @@ def binary(op: Op, a: V, b: Any) -> V:
             raise ShapeError(f"{op.name}: {error}") from None
         if (
             a.interpreter is not b.interpreter
-        ):  # what is traced shall hold the small value, not the repeated one
+        ):  # lift before broadcasting: a trace then captures the small value
             interpreter, operands = at_one_level(op, (a, b))
             a, b = [
                 type(a)(interpreter, *facts)
@@ -110,14 +110,14 @@ def binary(op: Op, a: V, b: Any) -> V:
 
 
 def _as_floats(op: Op, *operands: Any) -> Sequence[Value]:
-    """Operands of one dtype; integers and bools in float32, as numpy and JAX have it, if the op takes floats alone."""
+    """The operands; integers and bools are cast to float32 if the op takes only floats, as in JAX."""
     if op.dtype is floating and operands[0].dtype.kind != "float":
         return [x.astype(float32) for x in operands]
     return operands
 
 
 def with_operand(op: Op, a: V, b: Any) -> tuple[V, V]:
-    """The tensor and a number or array beside it; a number becomes one `full` of the backend."""
+    """The tensor and another operand as tensors; a number becomes a `full` of the backend."""
     if type(b) in (bool, int, float):
         dtype = a.dtype
         wanted = with_scalar(dtype, b)

@@ -1,9 +1,10 @@
-"""Levels: interpreters that stand on one another, the running one, and how values rise from level to level."""
+"""Level, an interpreter that stands on another; the running level; and how values are lifted from level to level."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextvars import ContextVar
+from operator import attrgetter
 from typing import Any
 
 from tensorken_core.errors import ArgumentError, EscapedTensorError, MixedBackendError
@@ -14,7 +15,7 @@ from tensorken_core.language.shapes import Shape
 
 
 class ClosureError(ArgumentError):
-    """A user's function closes over a tensor of an enclosing transform, where it cannot."""
+    """A user's function closes over a tensor of an enclosing transform where closures are not supported."""
 
     def __init__(self, name: str, what: str = "the function") -> None:
         super().__init__(
@@ -24,10 +25,12 @@ class ClosureError(ArgumentError):
 
 
 class Level(Diffable[R]):
-    """An interpreter that stands on another.
+    """An interpreter that stands on another: it gives ops a meaning in terms of ops of the level below.
 
-    Each call of a transform makes a fresh one, so the object itself tells apart the values of nested calls; it is
-    closed when the function returns, and then refuses new ops.
+    Each call of a transform makes a new level, so that the values of nested calls cannot be confused.  When the
+    function returns, the level is closed: an op on it then raises an EscapedTensorError.
+
+    A subclass defines `lift`, `lower` and `interpret`.
     """
 
     transform: str = "transform"
@@ -37,7 +40,7 @@ class Level(Diffable[R]):
     """How a value leaves the transform, for messages."""
 
     placeholder: str | None = None
-    """What a tensor on it is called where its values cannot be shown."""
+    """The text that is printed in place of values where there are none."""
 
     base: Any = None
     below: Any = None
@@ -46,7 +49,7 @@ class Level(Diffable[R]):
         self.inner = self.below = inner
         self.base = inner.base
         self.depth = inner.depth + 1
-        # All levels below, the backend first. Not this one too: a reference to itself would keep its tape alive.
+        # Without this level: a reference to itself would keep its tape alive until the next garbage collection.
         self.levels_below: tuple[Interpreter[Any], ...] = (*inner.levels_below, inner)
         self.closed = False
 
@@ -61,14 +64,14 @@ class Level(Diffable[R]):
         return self.lift(x if start is inner else inner.lift_from(x, start))
 
     def lower_with_batch_axis(self, x: R) -> Any:
-        """What a representation holds at the level below, be it one value or one an example."""
+        """The value at the level below; in a batch with the axis of the examples, if they differ."""
         return self.lower(x)
 
     def escaped_error(self, op_name: str) -> EscapedTensorError:
-        """The error of an op on a closed level."""
+        """The error for an op on a closed level."""
         return EscapedTensorError(
             f"{op_name}: this tensor was made inside {self.transform}, which has returned; "
-            f"{self.hint} instead of keeping it aside"
+            f"{self.hint} instead of storing it elsewhere"
         )
 
 
@@ -76,12 +79,12 @@ _running: ContextVar[Level[Any] | None] = ContextVar("tensorken_running_level", 
 
 
 def inside_a_transform() -> bool:
-    """Whether a function of a transform is running, so that what is made now may close over its tensors."""
+    """Whether a transform is running, so that a function may close over its tensors."""
     return _running.get() is not None
 
 
 class current_level:
-    """`with running(level):` makes this the running level, and closes it at the end, however the end comes."""
+    """`with current_level(level):` runs a function at the level, which is closed at the end, also after an error."""
 
     __slots__ = ("_level", "_token")
 
@@ -97,7 +100,7 @@ class current_level:
 
 
 class new_levels_on:
-    """`with standing_on(interpreter):` new levels stand on it, whichever level runs outside."""
+    """`with new_levels_on(interpreter):` makes new levels stand on the interpreter instead of the running level."""
 
     __slots__ = ("_level", "_token")
 
@@ -112,30 +115,35 @@ class new_levels_on:
 
 
 def interpreter_below(interpreters: Sequence[Interpreter[Any]], transform: str) -> Interpreter[Any]:
-    """What a new level stands on: the running level if the operands can rise to it, else the deepest of theirs.
+    """The interpreter that a new level stands on: the running level, or else the deepest of the operands' interpreters.
+
+    The running level is taken if all operands can be lifted to it.
 
     Raises:
-        MixedBackendError, EscapedTensorError: if they cannot meet.
+        MixedBackendError, EscapedTensorError: if there is no level to which all operands can be lifted.
     """
     level = _running.get()
     deepest = interpreters[0]
     if len(interpreters) > 1 or isinstance(deepest, Level):
         deepest = meet(interpreters, transform)
-    while level is not None and level.closed:  # in a task or thread that outlives what it was started in
+    while level is not None and level.closed:  # this task or thread outlives the transform that started it
         level = level.inner if isinstance(level.inner, Level) else None
     if level is not None and (deepest is level or deepest in level.levels_below):
         return level
     return deepest
 
 
+_DEPTH = attrgetter("depth")
+
+
 def meet(interpreters: Sequence[Interpreter[Any]], op_name: str) -> Interpreter[Any]:
-    """The deepest of the operands' interpreters, to which all others can rise.
+    """The deepest of the operands' interpreters, if the operands of all others can be lifted to it.
 
     Raises:
         MixedBackendError: if two operands live on different backends.
-        EscapedTensorError: if one escaped the transform that made it.
+        EscapedTensorError: if an operand escaped the transform that made it.
     """
-    deepest = max(interpreters, key=lambda interpreter: interpreter.depth)
+    deepest = max(interpreters, key=_DEPTH)
     if isinstance(deepest, Level) and deepest.closed:
         raise deepest.escaped_error(op_name)
     for interpreter in interpreters:
@@ -156,17 +164,17 @@ def meet(interpreters: Sequence[Interpreter[Any]], op_name: str) -> Interpreter[
 
 
 def lift(representation: Any, start: Interpreter[Any], to: Interpreter[Any]) -> Any:
-    """Raise a representation as a constant from a level to the same or one above it, one step a level."""
+    """Lift a representation as a constant from one level to another above it, one step a level."""
     return representation if start is to else to.lift_from(representation, start)
 
 
 def lifted(x: Any, to: Interpreter[Any]) -> Any:
-    """The representation of a tensor as a constant at a level above its own, or at its own."""
+    """The representation of a tensor, lifted as a constant to a level above its own; unchanged at its own."""
     return lift(x.representation, x.interpreter, to)
 
 
 def lower(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpreter[Any], Any]:
-    """The backend below, and the value there that the representation stands for."""
+    """The backend below all levels, and the value of the representation there."""
     while interpreter.below is not None:
         representation = interpreter.lower(representation)
         interpreter = interpreter.below
@@ -174,7 +182,7 @@ def lower(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpret
 
 
 def lower_with_batch_axes(representation: Any, interpreter: Interpreter[Any]) -> tuple[Interpreter[Any], Any]:
-    """As `lower`, but a value that differs between the examples of a batch comes with all of them."""
+    """As `lower`, but a batch of values that differ keeps the axis of its examples."""
     while isinstance(interpreter, Level):
         representation = interpreter.lower_with_batch_axis(representation)
         interpreter = interpreter.inner

@@ -10,7 +10,7 @@ from typing import Any
 from tensorken_core import tree
 from tensorken_core.language.interpreter import Interpreter, R
 from tensorken_core.language.op import Op, run
-from tensorken_core.levels.forward import pushed_through
+from tensorken_core.levels.forward import jvp_of_op
 from tensorken_core.levels.reverse import TapeValue
 from tensorken_core.tensor.level import Level, lifted
 from tensorken_core.tensor.tensor import Tensor
@@ -91,7 +91,7 @@ class Linearize(Level[TapeValue[R]]):
                 continue
             xs = [Tensor(inner, x) for x in step.primals]
             ys = [Tensor(inner, y) for y in step.results]
-            pushed = pushed_through(step.op, given, ys, xs, step.params)
+            pushed = jvp_of_op(step.op, given, ys, xs, step.params)
             # zip is not strict: step.results may have residuals after the results, which have no tangents
             tangents.update([(i, t) for i, t in zip(step.places, pushed, strict=False) if t is not None])
         return tangents

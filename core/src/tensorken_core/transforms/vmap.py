@@ -158,7 +158,7 @@ def _placed(level: Batch[Any], y: Tensor, axis: int | None) -> Tensor:
                 f"give it an axis"
             )
         return Tensor(level.inner, representation.value, y.shape, y.dtype)
-    whole = level.whole(representation)
+    whole = level.with_batch_axis(representation)
     place = axis_of("vmap", whole.shape, axis)
     order = [*range(1, whole.ndim)]
     order.insert(place, 0)

@@ -203,7 +203,7 @@ def _where() -> tuple[str | None, Origin | None, bool]:
         if frame.f_code is _PULL_BACK:
             known = frame.f_locals
             pulled = pulled or known["op"].name
-            line = _origins.get(known["self"], {}).get(known["place"])
+            line = _origins.get(known["self"], {}).get(known["index"])
             if line is not None:
                 return pulled, line, True
         elif not is_ours(frame):
