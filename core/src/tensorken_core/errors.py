@@ -1,8 +1,8 @@
-"""Every error that Tensorken raises on purpose.
+"""The errors that Tensorken raises.
 
-Each class is also the built-in exception that people expect, so `except ValueError` keeps working.
-A message is one line: the op, what came, what was needed, the way out.  An error about the operands of an op has a note
-that names the user's line, as what the traceback ends in is ours.
+Each class is also the built-in exception that people expect, so `except ValueError` works.
+A message is one line: the op, the operand, the requirement, and a remedy.  An error about the operands of an op has a
+note with the line of the user's code, since the traceback ends in the library.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tensorken_core.source_line import users_line
 
 
 class TensorkenError(Exception):
-    """The base of all errors that Tensorken raises on purpose.
+    """The base class of the errors that Tensorken raises.
 
     >>> import tensorken as tk
     >>> [base.__name__ for base in tk.errors.ShapeError.__bases__]
@@ -22,7 +22,7 @@ class TensorkenError(Exception):
 
 
 class OperandError(TensorkenError):
-    """The operands of an op do not fit it; a note tells at which line of the user's.
+    """The operands of an op do not fit; a note names the line of the user's code.
 
     >>> import tensorken as tk
     >>> try:
@@ -70,7 +70,7 @@ class DTypeError(OperandError, TypeError):
 
 
 class ScalarRangeError(OperandError, OverflowError):
-    """A Python number does not fit the dtype.
+    """A Python number is out of the range of the dtype.
 
     >>> import tensorken as tk
     >>> tk.tensor([1]) + 2**31  # doctest: +ELLIPSIS
@@ -80,7 +80,7 @@ class ScalarRangeError(OperandError, OverflowError):
 
 
 class IndexingError(OperandError, IndexError):
-    """An index is out of range or of a kind that is not supported.
+    """An index is out of range, or of an unsupported kind.
 
     >>> import tensorken as tk
     >>> tk.ones(3)[3]
@@ -90,7 +90,7 @@ class IndexingError(OperandError, IndexError):
 
 
 class ArgumentError(TensorkenError, TypeError):
-    """An argument is of a kind that the function does not take.
+    """A function does not take an argument of this kind.
 
     >>> import tensorken as tk
     >>> tk.sin(None)  # doctest: +ELLIPSIS
@@ -100,7 +100,7 @@ class ArgumentError(TensorkenError, TypeError):
 
 
 class LinearAlgebraError(OperandError, ValueError):
-    """A matrix is singular, not positive definite, or else has not what was asked for.
+    """A matrix is singular, not positive definite, or lacks another required property.
 
     >>> import tensorken as tk
     >>> tk.linalg.inv([[1.0, 2.0], [2.0, 4.0]])  # doctest: +ELLIPSIS
@@ -120,7 +120,7 @@ class StructureError(TensorkenError, ValueError):
 
 
 class GradientError(TensorkenError, TypeError):
-    """This cannot be differentiated: not scalar-valued, not floating point, or unused.
+    """A function cannot be differentiated: its value is no scalar, or an argument is not floating-point or unused.
 
     >>> import tensorken as tk
     >>> tk.grad(tk.sin)(tk.ones(3))  # doctest: +ELLIPSIS
@@ -155,7 +155,7 @@ class ImmutableError(TensorkenError, TypeError):
 
 
 class ConcretizationError(TensorkenError, TypeError):
-    """A value was asked for where only shapes are known.
+    """A value was read where only its shape and dtype are known.
 
     >>> import tensorken as tk
     >>> tk.symbol("x").item()  # doctest: +ELLIPSIS
@@ -164,12 +164,12 @@ class ConcretizationError(TensorkenError, TypeError):
     """
 
     def at(self, name: str) -> ConcretizationError:
-        """The same error, in the words of the function that asked for the value."""
+        """The same error, with the name of the function that read the value in front."""
         return ConcretizationError(f"{name}: {self}")
 
 
 class NonFiniteError(TensorkenError, FloatingPointError):
-    """An op made a NaN, or an infinity, of operands without; raised where `debug_nans` is on.
+    """An op returned a NaN, or an infinity, for operands without any; raised while `debug_nans` is on.
 
     >>> import tensorken as tk
     >>> with tk.debug_nans():
@@ -225,7 +225,7 @@ class MissingOpError(BackendError, NotImplementedError):
 
 
 class ExchangeError(TensorkenError, BufferError, ValueError):
-    """Values cannot pass between this library and another as was asked.
+    """Values cannot be exchanged with another library as requested.
 
     >>> import tensorken as tk
     >>> tk.asarray([1.0, 2.0], copy=False)
@@ -235,7 +235,7 @@ class ExchangeError(TensorkenError, BufferError, ValueError):
 
 
 class ProgramError(TensorkenError, ValueError):
-    """A program cannot be written down, or what was written cannot be read.
+    """A program cannot be saved, or a saved program cannot be loaded.
 
     >>> import tempfile, pathlib
     >>> import tensorken as tk
@@ -249,7 +249,7 @@ class ProgramError(TensorkenError, ValueError):
 
 
 class RetraceWarning(UserWarning):
-    """A function given to `tk.jit` is traced again and again, which costs far more than running it.
+    """A function is traced by `tk.jit` again and again, which costs far more than running it.
 
     >>> import warnings
     >>> import tensorken as tk

@@ -1,4 +1,4 @@
-"""Origin: the line of the user's program that led to where the program is now, for messages."""
+"""Origin: the line of the user's code that called into the library, for messages."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _EXAMPLE = "<doctest "
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A line of a program; `str` gives `FILE:LINE: SOURCE`."""
+    """A line of code; `str` returns `FILE:LINE: SOURCE`."""
 
     file: str
     line: int
 
     @property
     def is_example(self) -> bool:
-        """Whether it stands in a docstring."""
+        """Whether it is an example in a docstring."""
         return self.file.startswith(_EXAMPLE)
 
     def __str__(self) -> str:
@@ -29,19 +29,19 @@ class Origin:
 
 def is_ours(frame: FrameType) -> bool:
     """Whether a frame runs code of Tensorken or of one of its plugins, whose packages are named tensorken_..."""
-    if frame.f_code.co_filename.startswith(_EXAMPLE):  # examples borrow the names of our modules
+    if frame.f_code.co_filename.startswith(_EXAMPLE):  # examples have the `__name__` of the module
         return False
     package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
     return package == "tensorken" or package.startswith("tensorken_")
 
 
 def origin_of(frame: FrameType) -> Origin:
-    """The line that a frame is at."""
+    """The current line of a frame."""
     return Origin(frame.f_code.co_filename, frame.f_lineno)
 
 
 def users_line() -> Origin | None:
-    """The innermost line on the stack that is not ours; None if all are."""
+    """The innermost line on the stack outside the library; None if there is none."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_ours(frame):
         frame = frame.f_back

@@ -1,7 +1,7 @@
 # mypy: disable-error-code="empty-body"
-"""Diffable: THE TABLE of the ops that have derivatives: what Tensor, Forward and Reverse speak.
+"""Diffable: the table of the ops that have derivatives, each with its rules.
 
-Here are the primitives; the ops that also have a body in terms of others are in derived.py.
+The primitives are here; ops that also have a body in terms of others are in the folder derived.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Diffable(Derived[R]):
         operand_kinds=("condition", "data", "data"),
     )
     def where(self, condition: R, a: R, b: R) -> R:
-        """a where the condition holds, else b; the operand not chosen contributes nothing, whatever it is."""
+        """a where the condition is True, else b; the other operand contributes nothing, not even a NaN."""
 
     @primitive(
         shape=lambda x, dtype: x,
@@ -159,17 +159,17 @@ class Diffable(Derived[R]):
         vjp=(lambda t, y, x, dtype: t.astype(x.dtype) if dtype.kind == "float" == x.dtype.kind else None,),
     )
     def cast(self, x: R, dtype: DType) -> R:
-        """x in another dtype: to int truncates, to bool is x != 0; linear from float to float, else constant."""
+        """x in another dtype: truncated to int, x != 0 to bool; linear from float to float, else constant."""
 
     # ---- integers --------------------------------------------------------------------------------------------
 
     @elementwise(scalar.to_bits, None, dtype=bits_of)
     def to_bits(self, x: R) -> R:
-        """The bits of a float as the int of its size, those of a float16 with its sign repeated in front."""
+        """The bits of a float as an int of its size; of a float16 as an int32, with copies of the sign bit in front."""
 
     @elementwise(scalar.from_bits, dtype=float_of_bits)
     def from_bits(self, x: R) -> R:
-        """The float32 that the bits of an int32 are, the float64 that those of an int64 are."""
+        """The float32 with the bits of an int32, or the float64 with the bits of an int64."""
 
     @elementwise(operator.floordiv, dtype=integer)
     def floor_divide(self, a: R, b: R) -> R:
@@ -177,11 +177,11 @@ class Diffable(Derived[R]):
 
     @elementwise(operator.and_, dtype=integer)
     def bitwise_and(self, a: R, b: R) -> R:
-        """The bits that a and b share, in two's complement."""
+        """The bits that are set in a and b, in two's complement."""
 
     @elementwise(operator.or_, dtype=integer)
     def bitwise_or(self, a: R, b: R) -> R:
-        """The bits that a or b has."""
+        """The bits that are set in a or b."""
 
     @elementwise(operator.xor, dtype=integer)
     def bitwise_xor(self, a: R, b: R) -> R:
@@ -193,7 +193,7 @@ class Diffable(Derived[R]):
 
     @elementwise(operator.rshift, dtype=integer)
     def shift_right(self, a: R, b: R) -> R:
-        """The bits of a moved b places down, zeros coming in (a logical shift); 0 where b is not in [0, bits)."""
+        """The bits of a shifted down by b, with zeros coming in (a logical shift); 0 where b is not in [0, bits)."""
 
     # ---- reductions ------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Tracing: a level that computes nothing and writes every op down in a Program."""
+"""Trace: a level that computes nothing and records every op as an equation of a Program."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from tensorken_core.tensor.tensor import Tensor, result_at
 _scope: ContextVar[int] = ContextVar("tensorken_scope_of_equations", default=0)
 _numbers = itertools.count(1)  # gives each scope its own
 _KEEP_THE_NUMBER = frozenset(OPS[name] for name in ("reshape", "expand", "permute", "flip", "crop"))
-"""Ops that make of a tensor of equal elements another one of the same number."""
+"""Ops that map a tensor of equal elements to a tensor of the same number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a traced function came from, for messages.
+    """The origin of a traced function, for messages.
 
     Attributes:
         transform: the function that the user called.
         name: the name of the traced function.
-        labels: what the traced function calls its inputs; fewer than these where that is not known.
-        static: the names of arguments that can be made static.
+        labels: the names of the inputs in the traced function; fewer than the inputs if some are unknown.
+        static: the names of the arguments that can be made static.
     """
 
     transform: str = "trace"
@@ -45,16 +45,16 @@ class Source:
 
 
 class Trace(Level[Variable]):
-    """Writes down ops as equations; of the values it knows shapes and dtypes alone.
+    """Records ops as equations; its values have shapes and dtypes only.
 
-    What an op on captured tensors gives is computed at the level of these, as always, and so is a constant here.
+    An op on captured tensors alone runs at their level, and its result is a constant of the program.
     """
 
     transform = "trace"
     hint = "return it from the function"
     placeholder = "without values"
     in_branch = False
-    """Whether it traces a branch, so that what may take long, or for ever, must not run before the choice."""
+    """Whether it traces a branch of `cond`, in which nothing may run eagerly before the branch is chosen."""
 
     def __init__(
         self, inner: Interpreter[Any], inputs: Sequence[Variable] = (), source: Source | None = None
@@ -62,10 +62,10 @@ class Trace(Level[Variable]):
         super().__init__(inner)
         self.source = source or Source()
         self._inputs = inputs
-        self._behind = {
-            v: 1 << i for i, v in enumerate(inputs)
-        }  # the inputs that a value depends on, a bit each
-        self._looked_at = 0  # how many equations that has been found for
+        self._dependences = {v: 1 << i for i, v in enumerate(inputs)}
+        """The inputs that each value depends on, one bit for each."""
+        self._dependences_known = 0
+        """The number of equations whose results have dependences there."""
         self.equations: list[Equation] = []
         self.constants: dict[Variable, Tensor] = {}
         self._captured: dict[int, Variable] = {}
@@ -77,7 +77,7 @@ class Trace(Level[Variable]):
         return x.dtype
 
     def lift_from(self, x: Any, start: Interpreter[Any]) -> Variable:
-        """Capture a value of any level below, each once."""
+        """Capture a value of any level below as a constant, each once."""
         known = self._captured.get(id(x))
         if known is not None:
             return known
@@ -86,7 +86,9 @@ class Trace(Level[Variable]):
         if number is not None:
             return Literal(shape, dtype, float(number) if dtype.kind == "float" else number)
         variable = Variable(shape, dtype)
-        self.constants[variable] = Tensor(start, x, shape, dtype)  # which keeps x alive, and so its id
+        self.constants[variable] = Tensor(
+            start, x, shape, dtype
+        )  # keeps x alive, so no other value takes its id
         self._captured[id(x)] = variable
         return variable
 
@@ -103,10 +105,10 @@ class Trace(Level[Variable]):
         raise self._unknown_value(x)
 
     def _unknown_value(self, x: Variable) -> ConcretizationError:
-        """The error of who asks for a value: it names the arguments that the value depends on."""
+        """The error for a read of a value; it names the arguments that the value depends on."""
         source, line, depends = self.source, users_line(), ""
         way_out = "choose by tk.where or tk.cond, and loop by tk.scan, tk.fori_loop or tk.while_loop"
-        behind = self._arguments_behind(x)
+        behind = self._arguments_of(x)
         names = [*behind]
         if names:
             shown = names[:3] if len(names) <= 3 else [*names[:2], f"{len(names) - 2} more"]
@@ -120,16 +122,16 @@ class Trace(Level[Variable]):
             f"{depends}{'' if line is None else f' (at {line})'}; {way_out}"
         )
 
-    def _arguments_behind(self, x: Variable) -> dict[str, Variable]:
-        """What the function calls the inputs that a value depends on; none where that is not known."""
-        behind = self._behind
-        for equation in self.equations[self._looked_at :]:
+    def _arguments_of(self, x: Variable) -> dict[str, Variable]:
+        """The inputs that a value depends on, by their names in the function; inputs without a name are missing."""
+        behind = self._dependences
+        for equation in self.equations[self._dependences_known :]:
             found = 0
             for v in equation.operands:
                 found |= behind.get(v, 0)
             if found:
                 behind.update(dict.fromkeys(equation.results, found))
-        self._looked_at = len(self.equations)
+        self._dependences_known = len(self.equations)
         inputs = behind.get(x, 0)
         labels = zip(self.source.labels(), self._inputs, strict=False) if inputs else ()
         return {label: v for i, (label, v) in enumerate(labels) if inputs >> i & 1}
@@ -155,7 +157,7 @@ class Trace(Level[Variable]):
     def _with_program(
         self, op: Op, operands: Sequence[Variable], params: tuple[Any, ...]
     ) -> tuple[Op, tuple[Any, ...]]:
-        """An op with a body and rules of a user's: the program that its body is, beside its rules."""
+        """An op with a user's body and rules, as an op with the program of the body."""
         body: Any = op.body
         source = Source(self.source.transform, op.name)
         inner = traced(lambda *xs: body(*xs, *params), operands, self, op.name, source)
@@ -184,9 +186,9 @@ def traced(
     Args:
         function: called once, with tensors that have no values.
         like: anything with a shape and a dtype, one for each argument.
-        inner: the level that the function stands on: what it uses from there or from below becomes a constant.
-        name: of the program.
-        source: where the function came from, for messages.
+        inner: the level that the trace stands on; values of it, or of levels below, become constants.
+        name: the name of the program.
+        source: the origin of the function, for messages.
     """
     if OBSERVERS:
         return notify(_traced, inner, TRACING, (), (function, like, source, name))  # type: ignore[no-any-return]
@@ -211,10 +213,10 @@ def closure_converted(
     name: str,
     transform: str = "trace",
 ) -> tuple[Program, list[Tensor]]:
-    """The program of a function, with the tensors of enclosing transforms that it closes over as its first inputs.
+    """The program of a function, whose first inputs are the tensors of enclosing transforms that it closes over.
 
     Args:
-        transform: the function that the user called, for messages; within a trace they name what traces.
+        transform: the function that the user called, for messages; within a trace, the outer one is named.
 
     Returns:
         The program, and those tensors.
@@ -235,11 +237,11 @@ TRACING = Op(
     params=("data", "data", "data", "data"),
     results=0,
 )
-"""The tracing of a function, as who watches sees it; no interpreter meets it."""
+"""The op that observers see while a function is traced; no interpreter runs it."""
 
 
 def _numbered(equations: Sequence[Equation]) -> tuple[Equation, ...]:
-    """The equations with the scopes numbered in the order in which they appear."""
+    """The equations, with their scopes renumbered in the order of appearance."""
     numbers = {0: 0}
     return tuple(
         [replace(e, scope=numbers.setdefault(e.scope, len(numbers))) if e.scope else e for e in equations]
@@ -256,5 +258,5 @@ def _in_scope(number: int) -> Iterator[None]:
 
 
 def scope() -> AbstractContextManager[None]:
-    """What is traced within the block has a scope of its own: nothing in it is merged with what is outside."""
+    """Give the equations traced within the block a scope of their own: no pass merges them with others."""
     return _in_scope(next(_numbers))

@@ -1,4 +1,4 @@
-"""Program: the equations that a function of tensors comes down to, in static single assignment form."""
+"""Program: the equations of a traced function, in static single assignment form."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Variable:
-    """A value of a program: known by its identity; what it is called is decided when a program is shown.
+    """A value of a program, compared by identity; it gets a name when the program is printed.
 
     >>> import tensorken as tk
     >>> tk.trace(tk.sin)(tk.ones((2, 3))).outputs
@@ -41,7 +41,7 @@ class Variable:
 
 
 class Literal(Variable):
-    """A value all of whose elements are one number, which stands in the program itself.
+    """A value whose elements are all one number, stored in the program itself.
 
     >>> import tensorken as tk
     >>> tk.trace(lambda x: x * 2.0)(tk.ones(3)).equations[0].operands[1]
@@ -64,11 +64,11 @@ class Equation:
 
     Attributes:
         op: the op.
-        operands: what it takes.
-        params: what it takes besides; a program among them belongs to the op.
-        results: what it defines.
-        origin: the line of the user's that led to it.
-        scope: equations of two scopes are never merged: what a checkpoint computes again has a scope of its own.
+        operands: the values that the op takes.
+        params: the params of the op; a program among them belongs to the op.
+        results: the values that it defines.
+        origin: the line of the user's code.
+        scope: equations of different scopes are never merged; a checkpoint recomputes in a scope of its own.
 
     >>> import tensorken as tk
     >>> equation = tk.trace(lambda x: x.sum(axis=0, keepdims=True))(tk.ones((2, 3))).equations[0]
@@ -89,16 +89,16 @@ class Program:
     """Equations in an order in which they can be run, from inputs to outputs.
 
     Attributes:
-        inputs: what is given, flat.
-        outputs: what results, flat; inputs, constants and literals may be among them.
-        equations: each uses only what is given, or what an equation before it defines.
-        constants: tensors that the function used without being given them.
+        inputs: the leaves of the arguments.
+        outputs: the leaves of the result; inputs, constants and literals may be among them.
+        equations: each uses only inputs, constants, literals and results of earlier equations.
+        constants: the tensors that the function closed over.
         arguments: the structure of (positional arguments, keyword arguments); None if they are the inputs themselves.
         result: the structure of the result; None if it is the tuple of the outputs.
-        parameters: what the function calls its positional arguments; fewer, or none, if it does not tell.
-        name: of the function, for messages and listings.
-        backend: where it was traced; its constants live there, and it runs there if nothing says otherwise.
-        donated: the places of inputs that nobody uses afterwards, so that outputs may take their memory.
+        parameters: the names of the positional arguments in the function, as far as they are known.
+        name: the name of the function, for messages and listings.
+        backend: the backend of the trace: constants live there, and the program runs there by default.
+        donated: the indices of inputs that are not used afterwards, so that outputs may take their memory.
 
     >>> import tensorken as tk
     >>> program = tk.trace(lambda x: tk.sin(x) * x)(2.0)
@@ -119,10 +119,10 @@ class Program:
     backend: Any = None
     donated: frozenset[int] = frozenset()
     derived: dict[Any, Any] = field(default_factory=dict, repr=False)
-    """What has been made of this program once, as its derivatives and what runs it."""
+    """A cache of things made from this program, such as its derivatives and its executable."""
 
     def once(self, key: Any, make: Callable[[], T]) -> T:
-        """What `make` gives, made at the first call with this key."""
+        """The result of `make`, cached by key."""
         found: T = self.derived.get(key, self.derived)
         if found is self.derived:
             found = self.derived[key] = make()
@@ -130,7 +130,7 @@ class Program:
 
     @property
     def ops(self) -> frozenset[Op]:
-        """The ops of the equations.  A pass that is about others need not look at these.
+        """The ops of the equations, by which a pass that changes other ops can skip the program.
 
         >>> import tensorken as tk
         >>> sorted([op.name for op in tk.trace(lambda x: tk.sin(x) + tk.sin(2.0 * x))(1.0).ops])
@@ -139,7 +139,7 @@ class Program:
         return self.once("ops", lambda: frozenset([equation.op for equation in self.equations]))
 
     def changed(self, **facts: Any) -> Program:
-        """A copy with other facts."""
+        """A copy with other attributes."""
         return replace(self, **facts, derived={})
 
     def on(self, xs: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -187,7 +187,7 @@ class Program:
         return lift(x.representation, x.interpreter, interpreter)
 
     def _deaths(self) -> list[list[Variable]]:
-        """For each equation the values that nothing uses after it."""
+        """For each equation the values whose last use it is."""
         last: dict[Variable, int] = {}
         for i, equation in enumerate(self.equations):
             for v in equation.operands:

@@ -1,12 +1,12 @@
-"""Fuse: an interpreter over a backend that holds work back until it is seen what becomes of it.
+"""Fuse: an interpreter over a backend that defers ops until it sees how their results are used.
 
-Three things are held back:
+It defers three kinds of ops:
 
 * an `expand`: the value keeps size 1 along repeated axes, and elementwise ops, reductions, permutes and reshapes that
-  only move axes of size 1 see the small value;
+  only move axes of size 1 act on the small value;
 * a product, or a sum or difference of up to four products;
-* a `sum`, of such or of a small value; a later sum adds its axes, also after a permute or reshape that only moves axes
-  of size 1.
+* a `sum` of these, or of a small value; a later sum adds its axes, also after a permute or reshape that only moves
+  axes of size 1.
 
 So the sum of a product reaches the backend as one `fused_multiply_add` of the small operands, and the product itself
 is never built: not by matmul, nor by its JVP and VJP.
@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Generic
 
 from tensorken_core.language.dtypes import DType, float16, wrap_integer
@@ -27,40 +28,43 @@ from tensorken_core.language.shapes import Axes, Shape, multiplied
 from tensorken_core.rewriting.wrapper import DonatableArgs, Wrapper
 
 LIMIT = 4
-"""How many products one sum may hold back."""
+"""The largest number of products in one deferred sum."""
 
 SMALL = 4096
-"""How many elements a value may have whose sum is held back: it stays alive as long as the sum is not computed."""
+"""The largest size of a value whose sum is deferred; the value stays alive until the sum is computed."""
 
 ProductTerm = tuple[bool, Any, Any, dict[frozenset[int], Any]]
-"""Whether the product is added (or subtracted), its two operands, and its sums over axes that are known already.
+"""Whether the product is added (or subtracted), its two operands, and the sums over axes that were computed already.
 
-The operands are values with size 1 along repeated axes; the second is None for a value that is summed without being
-a product.  All that comes from one product shares what is known, so nothing is multiplied out or summed twice.
+The operands are values with size 1 along repeated axes; the second is None for a value that is no product.  All
+deferred tensors of one product share its computed sums, so nothing is multiplied or summed twice.
 """
 
 
-@dataclass(
-    slots=True
-)  # not frozen: made for every product, and a frozen one takes three times as long to make
+@dataclass(slots=True)  # not frozen: every product makes one, and a frozen one takes three times as long
 class SumOfProducts:
-    """The sum, over `axes`, of a sum of products of shape `full`; and how its axes are shown."""
+    """A deferred sum over axes of a sum of products.
+
+    Attributes:
+        terms: the products.
+        full: their shape.
+        axes: the axes of `full` to sum over.
+        shown: for each axis of the result the axis of `full`; None for a new axis of size 1.
+    """
 
     terms: tuple[ProductTerm, ...]
     full: Shape
     axes: frozenset[int]
-    shown: tuple[
-        int | None, ...
-    ]  # for each axis of the result, the axis of `full` there; None for one of size 1
+    shown: tuple[int | None, ...]
 
 
 class Deferred(Generic[R]):
-    """A tensor whose value may still have size 1 along repeated axes, or not be computed yet."""
+    """A tensor whose value may have size 1 along repeated axes, or be computed later."""
 
     __slots__ = ("pending", "shape", "value")
 
     number: bool | int | float | None = None
-    """What all elements are, if it was made by `full`."""
+    """The value of all elements, if `full` made the tensor."""
 
     def __init__(self, shape: Shape, value: R | None, pending: SumOfProducts | None = None) -> None:
         self.shape = shape
@@ -69,12 +73,14 @@ class Deferred(Generic[R]):
 
 
 class Uniform(Deferred[R]):
-    """A tensor of equal elements, whose value has size 1 along all axes; what merely moves them keeps the number."""
+    """A tensor of equal elements, stored with size 1 along all axes; movement ops keep the number."""
 
     __slots__ = ("number",)
 
     def __init__(self, shape: Shape, value: R, number: bool | int | float) -> None:
-        super().__init__(shape, value)
+        self.shape = shape
+        self.value = value
+        self.pending = None
         self.number = number
 
 
@@ -122,11 +128,11 @@ class Fuse(Wrapper[Deferred[R]]):
         return value if self.raw.shape(value) == x.shape else self._expand(value, x.shape)
 
     def unexpanded(self, x: Deferred[R]) -> R:
-        """The value with size 1 along repeated axes; a pending product is multiplied out, once."""
+        """The value with size 1 along repeated axes; a deferred sum is computed, once."""
         value = x.value
         if value is None:
             pending = x.pending
-            if pending is None:  # another thread has just finished
+            if pending is None:  # another thread has just computed it
                 return x.value  # type: ignore[return-value]
             value = x.value = self._compute(pending)
             x.pending = None
@@ -152,8 +158,7 @@ class Fuse(Wrapper[Deferred[R]]):
 
         return run_held
 
-    def shape(self, x: Deferred[R]) -> Shape:
-        return x.shape
+    shape = staticmethod(attrgetter("shape"))  # type: ignore[assignment]  # read at every op, so without a call
 
     def dtype(self, x: Deferred[R]) -> DType:
         pending = x.pending
@@ -164,7 +169,7 @@ class Fuse(Wrapper[Deferred[R]]):
         return Deferred(shape, self.raw.new(shape, data, dtype))
 
     def full(self, shape: Shape, value: bool | int | float, dtype: DType) -> Deferred[R]:
-        """One element, held back from repetition; the small numbers that programs are made of are kept."""
+        """One element, not yet repeated; the common constants of programs are cached."""
         key = (len(shape), value, dtype)
         constant = self._constants.get(key)
         if constant is None or value == 0:  # 0.0 and -0.0 are one key
@@ -177,7 +182,7 @@ class Fuse(Wrapper[Deferred[R]]):
         return x.number
 
     def factors(self, x: Deferred[R]) -> Sequence[Deferred[R]]:
-        """Of products that are not summed yet; a sum over them is what the products are held back for."""
+        """The operands of products that are not summed yet, and so may be computed or never be needed."""
         if x.pending is None or x.pending.axes:
             return ()
         return [self.wrap(v) for _, a, b, _ in x.pending.terms for v in (a, b) if v is not None]
@@ -198,7 +203,7 @@ class Fuse(Wrapper[Deferred[R]]):
         if method is None and op.body is not None and not raw.has(op):
             return super().interpret(
                 op, operands, params
-            )  # the body, on this interpreter, so that it is fused too
+            )  # the body runs on this interpreter, and is fused too
         if op.elementwise:
             values = [self.unexpanded(x) if x.value is None else x.value for x in operands]
             if len(values) > 1 and not raw.broadcasts:
@@ -313,10 +318,10 @@ class Fuse(Wrapper[Deferred[R]]):
         real = tuple([i for i in axes if sizes[i] != 1])
         return Deferred(x.shape, self.raw.flip(value, real) if real else value)
 
-    # ---- computing what was held back ------------------------------------------------------------------------
+    # ---- computing deferred values ---------------------------------------------------------------------------
 
     def _compute(self, p: SumOfProducts) -> R:
-        """The value of what is pending, with size 1 along repeated axes."""
+        """The value of a deferred sum, with size 1 along repeated axes."""
         raw, total = self.raw, None
         for plus, a, b, known in p.terms:
             part = known.get(p.axes)

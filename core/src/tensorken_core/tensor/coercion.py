@@ -1,4 +1,4 @@
-"""Coercion: data of users as operands beside a tensor, on its backend and in its dtype."""
+"""Coercion: conversion of data to operands on a tensor's backend and in its dtype."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tensorken_core.tensor.value import V, Value
 
 
 def operand_of(op_name: str, data: Any, beside: V) -> V:
-    """Data that is no tensor as one on the backend of the tensor beside it.
+    """Convert data to a tensor on the backend of another operand.
 
     Raises:
-        ArgumentError: if no tensor can be made of it.
+        ArgumentError: if the data cannot be converted.
     """
     try:
         operand: V = Interpreter.coerce(data, None, beside.interpreter.base)
@@ -27,7 +27,7 @@ def operand_of(op_name: str, data: Any, beside: V) -> V:
 
 
 def as_operand(op_name: str, data: Any, beside: V) -> V:
-    """Data as an operand beside a tensor, on its backend; a Python number takes its dtype if the kind allows."""
+    """Convert data to a tensor on the backend of another operand; a Python number takes its dtype if the kind allows."""
     if isinstance(data, Value):
         return data  # type: ignore[return-value]
     if type(data) not in (bool, int, float):
@@ -43,7 +43,7 @@ def as_operand(op_name: str, data: Any, beside: V) -> V:
 
 
 def pair_of_operands(op_name: str, a: Any, b: Any, beside: V) -> tuple[V, V]:
-    """Two operands of one dtype; numbers take the other's dtype, or their own kind's default beside each other."""
+    """Two operands of one dtype; a number takes the dtype of the other, two numbers their kinds' default dtypes."""
     if isinstance(a, Value):
         b = as_operand(op_name, b, a)
     elif isinstance(b, Value):
@@ -55,8 +55,8 @@ def pair_of_operands(op_name: str, a: Any, b: Any, beside: V) -> tuple[V, V]:
 
 
 def check_offered(op_name: str, interpreter: Any, dtype: DType) -> None:
-    """Raise DTypeError if a backend declares its dtypes, and this is none of them."""
-    if not isinstance(interpreter, RawTensor):  # it has no values, so it has all dtypes
+    """Raise DTypeError if a backend declares its dtypes and this is not one of them."""
+    if not isinstance(interpreter, RawTensor):  # it computes nothing, so it supports all dtypes
         return
     declared = interpreter.capabilities.dtypes
     if declared and dtype.name not in declared:

@@ -1,4 +1,4 @@
-"""Tensor: the one class that users meet."""
+"""Tensor: the class of arrays that users work with."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class Tensor(Attached):
 
     Make one with `tk.tensor`, `tk.zeros` and their like, or with `Tensor.from_numbers`, not with this constructor.
 
-    This class has Python's operators and the ops of the language.  A library of functions attaches methods to it that
-    are made of these; for editors and type checkers, their signatures stand here.
+    This class has Python's operators and the ops of the language.  A library of functions attaches further methods,
+    whose signatures are in attached.pyi, for editors and type checkers.
 
     Attributes:
-        interpreter: what gives the ops their meaning for this tensor, a backend or a level of a transform.
-        representation: what that interpreter keeps for the value.
+        interpreter: the interpreter that runs ops on this tensor: a backend, or a level of a transform.
+        representation: the interpreter's representation of the value.
 
     >>> import tensorken as tk
     >>> x = tk.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -71,7 +71,7 @@ class Tensor(Attached):
 
     __slots__ = ()
 
-    # ---- the way in ------------------------------------------------------------------------------------------
+    # ---- from Python -----------------------------------------------------------------------------------------
 
     @staticmethod
     def from_numbers(interpreter: Interpreter[Any], data: Any, dtype: Any = None) -> Tensor:
@@ -97,13 +97,13 @@ class Tensor(Attached):
         check_offered("tensor", interpreter, found)
         return Tensor(interpreter, interpreter.new(shape, flat, found), shape, found)  # type: ignore[attr-defined]
 
-    # ---- the way out -----------------------------------------------------------------------------------------
+    # ---- to Python -------------------------------------------------------------------------------------------
 
     def flat(self) -> Any:
         """The elements in row-major order, as the backend gives them: a buffer of the dtype's format, or a list.
 
         Raises:
-            ConcretizationError: where no value is known.
+            ConcretizationError: if the tensor has no value, as while it is traced.
 
         >>> import tensorken as tk
         >>> [int(value) for value in tk.tensor([[1, 2], [3, 4]]).flat()]
@@ -118,7 +118,7 @@ class Tensor(Attached):
         """The elements as nested Python lists; a Python number if there are no axes.
 
         Raises:
-            ConcretizationError: where no value is known.
+            ConcretizationError: if the tensor has no value, as while it is traced.
 
         >>> import tensorken as tk
         >>> tk.tensor([[1, 2], [3, 4]]).tolist()
@@ -182,7 +182,7 @@ class Tensor(Attached):
         return tuple(place[:0:-1])
 
     def copy(self) -> Tensor:
-        """The tensor itself: as no tensor can change, nobody can tell it from a copy.
+        """The tensor itself, since tensors are immutable.
 
         >>> import tensorken as tk
         >>> x = tk.tensor([1.0, 2.0])
@@ -234,7 +234,7 @@ class Tensor(Attached):
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         return self
 
-    # ---- constants beside it ---------------------------------------------------------------------------------
+    # ---- constants at the level of this tensor ---------------------------------------------------------------
 
     def scalar(self, value: Scalar) -> Tensor:
         """The number in the shape and dtype of this tensor: one `full` of the backend, lifted to this level."""
@@ -326,7 +326,7 @@ class Tensor(Attached):
         return _reduce(OPS["prod"], self.in_sum_dtype(dtype), axis, keepdims)
 
     def in_sum_dtype(self, dtype: Any = None) -> Tensor:
-        """This tensor in the dtype in which sums and products of it are: bool in int32, unless a dtype is given.
+        """This tensor in the dtype of its sums and products: bool in int32, unless a dtype is given.
 
         >>> import tensorken as tk
         >>> tk.tensor([True, True]).in_sum_dtype().tolist()
@@ -490,7 +490,7 @@ class Tensor(Attached):
         return result
 
     def settle(self) -> Tensor:
-        """This tensor, with nothing of it held back to be fused; work that a device delays stays delayed.
+        """This tensor, with deferred products and sums computed; work that a device delays stays delayed.
 
         >>> import tensorken as tk
         >>> x = tk.ones((2, 1)) * tk.ones((1, 2))
@@ -525,7 +525,7 @@ def as_tensor(data: Any) -> Tensor:
 
 
 def result_at(level: Any, y: Any) -> Tensor:
-    """A leaf of f's result at the level; a number becomes a tensor of the level's backend."""
+    """A leaf of a function's result, lifted to the level; a number becomes a tensor of the level's backend."""
     try:
         result = y if isinstance(y, Tensor) else Interpreter.coerce(y, None, level.base)
     except ArgumentError as error:

@@ -1,4 +1,4 @@
-"""Value: an interpreter with its representation of one tensor, and the facts that every op needs."""
+"""Value: the base class of Tensor: an interpreter, its representation, a shape and a dtype."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ tensorken.float32
 
 
 class Value:
-    """What ops act upon: an interpreter, and what that keeps for the value.
+    """An operand of ops: a representation, and the interpreter that runs ops on it.
 
     Attributes:
-        interpreter: what gives the ops their meaning for this value, a backend or a level of a transform.
-        representation: what that interpreter keeps.
+        interpreter: a backend, or a level of a transform.
+        representation: the interpreter's representation of the value.
     """
 
     __slots__ = ("__weakref__", "_dtype", "_shape", "interpreter", "representation")
-    __array_ufunc__ = None  # numpy arrays leave mixed operators to us
+    __array_ufunc__ = None  # numpy arrays leave mixed operators to this class
     __hash__ = object.__hash__
 
     def __init__(
@@ -60,7 +60,7 @@ class Value:
         if dtype is not None:
             self._dtype = dtype
 
-    # ---- what it is ------------------------------------------------------------------------------------------
+    # ---- shape and dtype -------------------------------------------------------------------------------------
 
     if TYPE_CHECKING:
 
@@ -70,12 +70,12 @@ class Value:
         def dtype(self) -> DType: ...
 
     else:
-        # Every op reads these several times: read like this, they need no call of a Python function.
+        # Every op reads these several times; attrgetter reads them without a Python frame.
         shape = property(attrgetter("_shape"), doc=_SHAPE)
         dtype = property(attrgetter("_dtype"), doc=_DTYPE)
 
         def __getattr__(self, name: str) -> Any:
-            """The shape or dtype where it was not given, computed when it is first read; an error for other names."""
+            """Compute a shape or dtype that was not given, at its first read; raise for other names."""
             if name == "_shape":
                 self._shape = shape = self.interpreter.shape(self.representation)
                 return shape
@@ -83,7 +83,7 @@ class Value:
                 self._dtype = dtype = self.interpreter.dtype(self.representation)
                 return dtype
             own = inspect.getattr_static(type(self), name, None)
-            if isinstance(own, property):  # which raised an AttributeError of its own: raise that
+            if isinstance(own, property):  # its getter raised an AttributeError; raise that one
                 return own.fget(self)
             raise self._unknown(name)
 
@@ -111,7 +111,7 @@ class Value:
         """
         return math.prod(self.shape)
 
-    # ---- what dispatch needs of a tensor; tensor.py defines these --------------------------------------------
+    # ---- methods that dispatch calls; tensor.py defines them -------------------------------------------------
 
     if TYPE_CHECKING:
 

@@ -73,7 +73,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
-    """f at the primals, and the function that pulls a cotangent of the result back to them (reverse mode).
+    """f at the primals, and its pullback, which maps a cotangent of the result to cotangents of the primals (reverse mode).
 
     Returns:
         (result, pullback), and the auxiliary value if has_aux. The pullback takes a cotangent of the result's
@@ -201,10 +201,8 @@ def _differentiated(
         if len(arguments) == len(places) == 1 and not keywords:
             partial, chosen = f, arguments
         else:
-            partial, chosen = (
-                partial_of(f, arguments, places, keywords),
-                tuple([arguments[i] for i in places]),
-            )
+            partial = partial_of(f, arguments, places, keywords)
+            chosen = tuple([arguments[i] for i in places])
         leaves, structure = _leaves(chosen)
         values = [
             x if type(x) is Tensor and x.dtype.kind == "float" else as_variable(name, x, i, structure)
@@ -235,7 +233,7 @@ def _differentiated(
 
 
 def _leaves(arguments: tuple[Any, ...]) -> tuple[list[Any], Any]:
-    """The leaves of the arguments and their structure; None if each argument is one tensor, the commonest case."""
+    """The leaves of the arguments and their structure, which is None in the common case that each is one tensor."""
     if all([type(x) is Tensor for x in arguments]):
         return list(arguments), None
     return tree.flatten(arguments)
@@ -330,15 +328,15 @@ def record(
 def pull(
     level: Reverse[Any], outputs: list[Tensor], seeds: list[Tensor], *, consume: bool
 ) -> dict[int, Tensor]:
-    """Pull one cotangent of each output back to the variables; an int or bool output has none."""
+    """The cotangents of the variables by tape index, from one of each output; an int or bool output has none."""
     cotangents: dict[int, Tensor] = {}
     for y, seed in zip(outputs, seeds, strict=True):
-        place = y.representation.index
-        if place is not None and y.dtype.kind == "float":
+        index = y.representation.index
+        if index is not None and y.dtype.kind == "float":
             seed = level.at_inner(seed)
-            cotangents[place] = cotangents[place] + seed if place in cotangents else seed
+            cotangents[index] = cotangents[index] + seed if index in cotangents else seed
     found = level.pull_back(cotangents, consume=consume)
-    return {place: level.at_inner(t) for place, t in found.items()}
+    return {index: level.at_inner(t) for index, t in found.items()}
 
 
 def primals_at(outputs: list[Tensor], inner: Interpreter[Any]) -> list[Tensor]:
@@ -347,7 +345,7 @@ def primals_at(outputs: list[Tensor], inner: Interpreter[Any]) -> list[Tensor]:
 
 
 def _cotangents_of(values: list[Tensor], found: dict[int, Tensor], inner: Interpreter[Any]) -> list[Tensor]:
-    """The cotangent of each variable: zeros where none arrived."""
+    """The cotangent of each variable; zeros for one that the result does not depend on."""
     return [
         found[i] if i in found else Tensor(inner, lifted(x.zeros_like(), inner), x.shape, x.dtype)
         for i, x in enumerate(values)
