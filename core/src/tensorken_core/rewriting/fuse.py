@@ -338,11 +338,14 @@ class Fuse(Wrapper[Deferred[R]]):
         assert total is not None
         if p.shown == _ALL_AXES[len(p.full)]:
             return total
-        sizes = raw.shape(total)
-        kept = [d for d in p.shown if d is not None]
+        sizes, kept, shape = raw.shape(total), [], []
+        for axis in p.shown:
+            shape.append(1 if axis is None else sizes[axis])
+            if axis is not None:
+                kept.append(axis)
         if kept != sorted(kept):  # all other axes have size 1, so a reshape moves them
             total = raw.permute(total, (*kept, *[i for i in range(len(p.full)) if i not in kept]))
-        return raw.reshape(total, tuple([1 if d is None else sizes[d] for d in p.shown]))
+        return raw.reshape(total, tuple(shape))
 
     def _contracted(self, a: R, b: R, full: Shape, axes: frozenset[int]) -> R:
         """sum(a * b, axes): an axis of one operand alone is summed in it first, one of neither multiplies."""

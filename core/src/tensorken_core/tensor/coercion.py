@@ -27,7 +27,7 @@ def operand_of(op_name: str, data: Any, beside: V) -> V:
 
 
 def as_operand(op_name: str, data: Any, beside: V) -> V:
-    """Convert data to a tensor on the backend of another operand; a Python number takes its dtype if the kind allows."""
+    """Convert data to a tensor beside another operand; a Python number takes that dtype if its kind allows."""
     if isinstance(data, Value):
         return data  # type: ignore[return-value]
     if type(data) not in (bool, int, float):

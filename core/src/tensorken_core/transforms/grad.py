@@ -73,7 +73,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
-    """f at the primals, and its pullback, which maps a cotangent of the result to cotangents of the primals (reverse mode).
+    """f at the primals, and its pullback, from a cotangent of the result to those of the primals (reverse mode).
 
     Returns:
         (result, pullback), and the auxiliary value if has_aux. The pullback takes a cotangent of the result's
