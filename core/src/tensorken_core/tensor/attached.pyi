@@ -1,7 +1,4 @@
-"""The methods that a library of functions attaches to `Tensor`, for editors and type checkers.
-
-This file has no counterpart at run time: `tensorken` attaches the methods, and documents them.
-"""
+"""The methods that a library of functions attaches to `Tensor`, for editors and type checkers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol

@@ -12,7 +12,6 @@ from tensorken_core.language.op import OPS, Op
 from tensorken_core.tensor.dispatch import binary, unary, with_operand
 from tensorken_core.tensor.value import V, Value
 
-EXP, LOG, SIN, COS, NEG = (OPS[name] for name in ("exp", "log", "sin", "cos", "neg"))
 ADD, SUB, MUL, DIV, POW, EQ, LT = (OPS[name] for name in ("add", "sub", "mul", "div", "pow", "eq", "lt"))
 FLOOR_DIVIDE, REMAINDER, INTEGER_POW = OPS["floor_divide"], OPS["remainder"], OPS["integer_pow"]
 SHIFT_LEFT, SHIFT_RIGHT = OPS["shift_left"], OPS["shift_right"]
@@ -42,6 +41,17 @@ def or_reflected(name: str) -> Callable[[F], F]:
         return operator  # type: ignore[return-value]
 
     return decorated
+
+
+def _unary(name: str) -> Callable[[V], V]:
+    """The method that runs an elementwise op on one tensor."""
+    op = OPS[name]
+
+    def method(self: V) -> V:
+        return unary(op, self)
+
+    method.__name__, method.__qualname__ = name, f"Operators.{name}"
+    return method
 
 
 def _reflected(op: Op, compute: Callable[[Any, Any], Any]) -> Callable[[V, Any], V]:
@@ -81,26 +91,10 @@ class Operators(Value):
     __slots__ = ()
     __hash__ = object.__hash__  # __eq__ below is elementwise
 
-    def exp(self) -> Self:
-        return unary(EXP, self)
-
-    def log(self) -> Self:
-        return unary(LOG, self)
-
-    def sin(self) -> Self:
-        return unary(SIN, self)
-
-    def cos(self) -> Self:
-        return unary(COS, self)
-
-    def tan(self) -> Self:
-        return unary(OPS["tan"], self)
-
-    def tanh(self) -> Self:
-        return unary(OPS["tanh"], self)
-
-    def sqrt(self) -> Self:
-        return unary(OPS["sqrt"], self)
+    exp, log, sin, cos = _unary("exp"), _unary("log"), _unary("sin"), _unary("cos")
+    tan, tanh, sqrt = _unary("tan"), _unary("tanh"), _unary("sqrt")
+    log1p, expm1, sigmoid, relu = _unary("log1p"), _unary("expm1"), _unary("sigmoid"), _unary("relu")
+    sign, abs, square, reciprocal = _unary("sign"), _unary("abs"), _unary("square"), _unary("reciprocal")
 
     def floor(self) -> Self:
         return unary(OPS["floor"], self) if self.dtype.kind == "float" else self
@@ -122,32 +116,8 @@ class Operators(Value):
     def __round__(self, decimals: int | None = None) -> Self:
         return self.round(decimals or 0)
 
-    def sigmoid(self) -> Self:
-        return unary(OPS["sigmoid"], self)
-
-    def relu(self) -> Self:
-        return unary(OPS["relu"], self)
-
-    def log1p(self) -> Self:
-        return unary(OPS["log1p"], self)
-
-    def expm1(self) -> Self:
-        return unary(OPS["expm1"], self)
-
-    def sign(self) -> Self:
-        return unary(OPS["sign"], self)
-
-    def abs(self) -> Self:
-        return unary(OPS["abs"], self)
-
-    def square(self) -> Self:
-        return unary(OPS["square"], self)
-
-    def reciprocal(self) -> Self:
-        return unary(OPS["reciprocal"], self)
-
     def __neg__(self) -> Self:
-        return unary(NEG, self)
+        return unary(OPS["neg"], self)
 
     def __pos__(self) -> Self:
         return self

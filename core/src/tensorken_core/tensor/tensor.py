@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tensorken_core.errors import (
     ArgumentError,
@@ -18,6 +18,7 @@ from tensorken_core.language.interpreter import Interpreter
 from tensorken_core.language.op import OPS, Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape, broadcast
+from tensorken_core.tensor.attached import Attached
 from tensorken_core.tensor.coercion import check_offered, pair_of_operands
 from tensorken_core.tensor.dispatch import apply, unary
 from tensorken_core.tensor.level import lift, lifted, lower, meet
@@ -32,7 +33,6 @@ from tensorken_core.tensor.normalization import (
     sizes_of,
     with_numpys_names,
 )
-from tensorken_core.tensor.operators import Operators
 
 Scalar = bool | int | float
 
@@ -41,12 +41,6 @@ INTS = frozenset({int})
 
 SUM, MAX, RESHAPE, PERMUTE, EXPAND = (OPS[name] for name in ("sum", "max", "reshape", "permute", "expand"))
 WHERE, CAST = OPS["where"], OPS["cast"]
-
-
-if TYPE_CHECKING:
-    from tensorken_core.tensor.attached import Attached
-else:
-    Attached = Operators
 
 
 class Tensor(Attached):
