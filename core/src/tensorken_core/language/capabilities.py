@@ -1,4 +1,4 @@
-"""Capabilities: what a backend says that it can do, and how well; the conformance kit holds it to that, both ways."""
+"""Capabilities: the dtypes, ops and accuracy that a backend declares; the conformance kit checks them."""
 
 from __future__ import annotations
 
@@ -13,31 +13,29 @@ Place = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a backend declares: `capabilities = Capabilities(dtypes=(...), ...)` in its class or of its instance.
+    """The declaration of a backend: `capabilities = Capabilities(dtypes=(...), ...)` in its class or instance.
 
     A key of `ulp` and `unsupported` is an op (`"exp"`), a dtype (`"*.float16"`), both (`"exp.float32"`) or all
-    (`"*"`); the most particular one counts, and that of an op goes before that of a dtype.
+    (`"*"`); the most specific key counts, and an op takes precedence over a dtype.
 
-    Core keeps users from dtypes that are not declared: creation, `x.astype` and `x.to` raise DTypeError before the
-    backend is called, whose own exception nobody sees, then.  An op that is declared unsupported is the backend's to
-    refuse: before any effect, with a DTypeError, a BackendError (such as MissingOpError) or a NotImplementedError, in
-    one line.
+    For dtypes that are not declared, creation, `x.astype` and `x.to` raise a DTypeError without calling the backend.
+    The backend itself raises the error for an op that it declares unsupported: before any effect, a DTypeError, a
+    BackendError (such as MissingOpError) or a NotImplementedError, in one line.
 
     Args:
-        dtypes: the names of the dtypes that tensors may have.  Nothing declared: core refuses none, and the kit gives
-            no level.
-        unsupported: what ops the backend refuses, and why; an op with a body of its own must be overridden for that.
+        dtypes: the names of the dtypes that tensors may have.  By default core accepts all, and the kit assigns no
+            level.
+        unsupported: the unsupported ops, and the reasons; to be unsupported, an op with a body must be overridden.
         ulp: how far a floating-point result may be from the correctly rounded one, counted in representable
-            numbers: 0 is correctly rounded.  What is not declared must keep to the limits of the kit's levels.
+            numbers: 0 is correctly rounded.  By default the limits of the kit's levels apply.
         flushes_subnormals: the dtypes in which subnormal operands and results may become zero.
         nondeterministic: the ops whose results may differ from call to call, within their errors.
         shares_memory: whether results may be views of operands, as values that never change allow.
-        symbolic: whether there are no values to read, only structure, as with the string backend.
-        delegates: the backends to which this one hands work by design, such as `("numpy",)`; to any other of this
-            project it must hand none.
+        symbolic: whether results have structure but no values, as those of the string backend.
+        delegates: the backends of this project that this one calls by design, such as `("numpy",)`.
 
     Raises:
-        ArgumentError: if there is no field of a name.
+        ArgumentError: for an unknown field.
 
     >>> mine = Capabilities(dtypes=("bool", "int32", "float32"), ulp={"exp": 2, "exp.float32": 1, "*": 4})
     >>> mine.largest_error("exp", "float32"), mine.largest_error("sin", "float32")
@@ -54,7 +52,7 @@ class Capabilities:
     delegates: tuple[str, ...] = ()
 
     def __new__(cls, **declared: Any) -> Capabilities:
-        """Name the field that there is not: whoever reads this has written the backend."""
+        """Raise a clear error for an unknown field."""
         fields = tuple(cls.__annotations__)
         for name in declared:
             if name not in fields:
@@ -66,7 +64,7 @@ class Capabilities:
         return object.__new__(cls)
 
     def largest_error(self, op: str, dtype: str) -> int | None:
-        """The declared error of an op in a dtype, in representable numbers; None if nothing is said of it.
+        """The declared error of an op in a dtype, in representable numbers; None if it is not declared.
 
         >>> Capabilities(ulp={"*.float16": 1}).largest_error("exp", "float16")
         1
@@ -75,7 +73,7 @@ class Capabilities:
         return found[0] if found else None
 
     def why_not(self, op: str, dtype: str) -> str | None:
-        """Why the backend refuses an op in a dtype; None if it takes it.
+        """Why the backend does not support an op in a dtype; None if it does.
 
         >>> Capabilities(dtypes=("float32",)).why_not("exp", "float64")
         'has no float64'

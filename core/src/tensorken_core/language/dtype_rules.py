@@ -26,9 +26,9 @@ def _one_dtype(kinds: tuple[Kind, ...], dtypes: tuple[DType, ...], way_out: str 
 
 
 def of_kinds(*kinds: Kind, params: int = 0, result: DType | None = None, for_bools: str = "") -> DTypeRule:
-    """Operands of one dtype, of these kinds; `params` params follow; the result has that dtype, or `result`.
+    """The rule for operands of one dtype, of these kinds, and then `params` params; the result has it, or `result`.
 
-    Where bools are refused, `for_bools` is the way out that the error names.
+    `for_bools` is the remedy in the error for bools.
     """
 
     def rule(*args: Any) -> DType:
@@ -49,17 +49,17 @@ predicate = of_kinds("bool", "int", "float", result=bool_)
 
 
 def movement(params: int = 1) -> DTypeRule:
-    """One operand of any dtype, which stays."""
+    """One operand of any dtype, which the result has too."""
     return of_kinds("bool", "int", "float", params=params)
 
 
 def numeric_with(params: int = 1) -> DTypeRule:
-    """Numbers, followed by params."""
+    """Numbers, and then params."""
     return of_kinds("int", "float", params=params)
 
 
 def position(params: int = 1) -> DTypeRule:
-    """Any dtype in, int32 positions out."""
+    """Operands of any dtype; the result holds int32 positions."""
     return of_kinds("bool", "int", "float", params=params, result=int32)
 
 
@@ -84,7 +84,7 @@ def indexed_sum(x: DType, indices: DType, *params: Any) -> DType:
 
 
 def cast_to(x: DType, dtype: DType) -> DType:
-    """Cast: the dtype asked for."""
+    """Cast: the dtype param."""
     return dtype
 
 
@@ -94,5 +94,5 @@ def bits_of(x: DType) -> DType:
 
 
 def float_of_bits(x: DType) -> DType:
-    """The float that an int's bits are: the one of its size."""
+    """The float of an int's size."""
     return float64 if _one_dtype(("int",), (x,)) is int64 else float32

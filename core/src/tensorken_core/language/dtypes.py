@@ -1,4 +1,4 @@
-"""DTypes: what they are, how they promote, and the dtype rules of ops."""
+"""DTypes, their promotion, and the ranges of their numbers."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def of_scalar(value: bool | int | float) -> DType:
 
 
 def promote(a: DType, b: DType) -> DType:
-    """The dtype in which two operands meet.
+    """The dtype to which two operands are promoted.
 
     Two of a kind: the wider. int with float: the float's. bool with anything: the other.
 
@@ -111,7 +111,7 @@ def promote(a: DType, b: DType) -> DType:
 
 
 def with_scalar(dtype: DType, value: bool | int | float) -> DType:
-    """The dtype in which a tensor of `dtype` meets a Python number: its own if the number's kind allows.
+    """The dtype to which a tensor of `dtype` and a Python number are promoted: `dtype` if the number's kind allows.
 
     >>> with_scalar(int32, 2.5), with_scalar(float64, 2)
     (tensorken.float32, tensorken.float64)
@@ -121,7 +121,7 @@ def with_scalar(dtype: DType, value: bool | int | float) -> DType:
 
 
 def check_scalar(value: bool | int | float, dtype: DType) -> None:
-    """Raise ScalarRangeError if the Python number does not fit the dtype; the caller puts a name before the message."""
+    """Raise ScalarRangeError if the Python number does not fit the dtype; the caller adds the op's name."""
     if dtype.kind == "int":
         bits = 8 * dtype.itemsize - 1
         if not -(1 << bits) <= value < (1 << bits):
@@ -154,7 +154,7 @@ def round_float(value: float, dtype: DType) -> float:
 
 
 def exact(value: bool | int | float) -> tuple[type, bool | int | bytes]:
-    """A key for a number that no other number has: 1 and 1.0, 0.0 and -0.0, NaNs of other signs are different.
+    """A key for a number that distinguishes 1 and 1.0, 0.0 and -0.0, and NaNs with different bits.
 
     >>> exact(0.0) == exact(-0.0), exact(1) == exact(True), exact(float("nan")) == exact(float("nan"))
     (False, False, True)

@@ -1,6 +1,6 @@
 """Observers: functions that see every call of `run`, in every thread, such as a profiler or a check for NaN.
 
-`run` asks `OBSERVERS` whether there are any; while the list is empty, that is all they cost.
+While `OBSERVERS` is empty, the only cost is that `run` tests it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from contextvars import ContextVar
 from typing import Any
 
 Observer = Callable[[Callable[..., Any], Any, Any, Sequence[Any], tuple[Any, ...]], Any]
-"""`(proceed, interpreter, op, operands, params) -> result`: `proceed` runs the op; what is returned is its result."""
+"""`(proceed, interpreter, op, operands, params) -> result`: `proceed` runs the op; the observer returns the result."""
 
 OBSERVERS: list[Observer] = []
-"""The present observers, the outermost first."""
+"""The observers, the outermost first."""
 
 _unobserved: ContextVar[bool] = ContextVar("tensorken_unobserved", default=False)
 _lock = threading.Lock()
@@ -36,7 +36,7 @@ def unobserve(observer: Observer) -> None:
 
 @contextmanager
 def unobserved() -> Iterator[None]:
-    """Hide the ops that run within the block from all observers: they work on programs and are not the user's."""
+    """Hide the ops that run within the block from all observers, as passes do, whose ops are not the user's."""
     token = _unobserved.set(True)
     try:
         yield

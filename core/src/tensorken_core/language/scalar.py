@@ -1,4 +1,4 @@
-"""The meaning of elementwise ops on single Python floats: math functions that follow IEEE and never raise."""
+"""Elementwise ops on Python floats: math functions that follow IEEE 754 and never raise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Number = TypeVar("Number", int, float)
 
 
 def _total(function: Callable[[float], float], beyond: Callable[[float], float]) -> Callable[[float], float]:
-    """`function`, with the value that IEEE gives where the math module raises."""
+    """`function`, but with the value of IEEE 754 where the math module raises."""
 
     def call(x: float) -> float:
         try:

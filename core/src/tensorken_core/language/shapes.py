@@ -20,7 +20,7 @@ MOST_AXES = 64
 """The largest number of axes of a numpy array; other backends may have more."""
 
 MOST_ELEMENTS = 2**60
-"""More elements of eight bytes than 64-bit addresses reach, with room to spare."""
+"""A limit above the number of eight-byte elements that 64-bit addresses can reach."""
 
 
 def same(first: Shape, *rest: Shape) -> Shape:
@@ -38,7 +38,7 @@ def reduced(x: Shape, axes: Axes) -> Shape:
 
 
 def reduced_nonempty(x: Shape, axes: Axes) -> Shape:
-    """Reductions without an identity refuse to reduce zero elements."""
+    """Reductions without an identity: the axes stay, with size 1, and must not be empty."""
     shape = reduced(x, axes)
     if any(x[i] == 0 for i in axes):
         raise ShapeError(f"no elements to reduce: shape {x} has size 0 along axes {axes}; reduce other axes")
@@ -165,7 +165,7 @@ def along_axis(x: Shape, axis: int) -> Shape:
 
 
 def check_axes(x: Shape, axes: Sequence[int]) -> None:
-    """Raise AxisError unless the axes are those of a tensor of shape x, each once."""
+    """Raise AxisError if an axis is out of range for shape x, or occurs twice."""
     for axis in axes:
         if not 0 <= axis < len(x):
             raise AxisError(f"axis {axis} is out of range for shape {x}")
@@ -177,7 +177,7 @@ def broadcast(a: Shape, b: Shape) -> Shape:
     """The shape to which two shapes broadcast by numpy's rules.
 
     Raises:
-        ShapeError: if they do not, naming the axis.
+        ShapeError: if they do not broadcast; the message names the axis.
 
     >>> broadcast((3, 1), (4,))
     (3, 4)
@@ -196,7 +196,7 @@ def broadcast(a: Shape, b: Shape) -> Shape:
 
 
 def short_repr(value: object) -> str:
-    """A value that was given in place of another, on one line for a message."""
+    """The repr of an argument for a one-line message; the type's name if the repr is long."""
     text = repr(value)
     return text if len(text) <= 60 and "\n" not in text else f"<{type(value).__name__}>"
 

@@ -1,4 +1,4 @@
-"""ShapeTracker: an interpreter over a backend that knows shapes and dtypes by itself, without asking the backend."""
+"""ShapeTracker: an interpreter over a backend that computes shapes and dtypes itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tensorken_core.rewriting.wrapper import Wrapper
 
 @dataclass(frozen=True, slots=True)
 class Tracked(Generic[R]):
-    """A value, with what is known of it."""
+    """A value of the backend, with its shape and dtype."""
 
     value: R
     shape: Shape
@@ -24,9 +24,9 @@ class Tracked(Generic[R]):
 
 
 class ShapeTracker(Wrapper[Tracked[R]]):
-    """Puts the shape and dtype rules of the language beside a backend, which is never asked for a shape.
+    """Computes shapes and dtypes by the rules of the language, and calls a backend for values only.
 
-    With a backend that delays work, shapes then cost nothing; with one that has no values, they are all there is.
+    Shapes then never trigger the work of a backend that delays it.
 
     >>> import tensorken as tk
     >>> from tensorken_string.backend import String

@@ -1,7 +1,7 @@
-"""The shape strider: how a tensor's index becomes a place in a flat buffer, and back.
+"""View: a shape with strides and an offset, which maps an index to a position in a flat buffer, and back.
 
-With a `View` (shape, strides, offset), the operations permute, expand, flip, crop, slicing with a step and
-most reshapes leave the elements where they are. `pad` is not here: it has new elements to store, and copies.
+With a view, permute, expand, flip, crop, slicing with a step and most reshapes copy no elements. There is no `pad`,
+since it adds elements.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tensorken_core.language.shapes import Shape, cropped, expanded, flipped, pe
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A tensor of some shape, laid over a flat buffer: element `t` lies at `offset + sum(strides * t)`.
+    """A tensor of some shape in a flat buffer: the element at index `t` is at `offset + sum(strides * t)`.
 
-    Strides and offset count elements, not bytes. A stride may be zero (the axis repeats what it shows) or
+    Strides and offset count elements, not bytes. A stride may be zero (the axis repeats its elements) or
     negative (it runs backwards). The movement methods return new views and never touch a buffer. The
-    constructor checks nothing: `contiguous` and `as_strided` are the checked ways in.
+    constructor checks nothing; `contiguous` and `as_strided` do.
 
     >>> View.contiguous((6, 2)).permute((1, 0))
     View(shape=(2, 6), strides=(1, 2), offset=0)
@@ -87,7 +87,7 @@ class View:
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether the elements in row-major order lie side by side in the buffer, wherever they begin."""
+        """Whether the elements in row-major order are adjacent in the buffer, at any offset."""
         if 0 in self.shape:
             return True
         stride = 1
@@ -100,7 +100,7 @@ class View:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The lowest and the highest place in the buffer that the view shows.
+        """The lowest and the highest position in the buffer of an element of the view.
 
         Raises:
             ShapeError: if the view has no elements.
@@ -116,7 +116,7 @@ class View:
     # From index to buffer and back.
 
     def buffer_index(self, index: Sequence[int]) -> int:
-        """Where the element at `index` lies in the buffer: `offset + sum(strides * index)`.
+        """The position in the buffer of the element at `index`: `offset + sum(strides * index)`.
 
         Raises:
             IndexingError: if the index has the wrong length or leaves the shape.
@@ -131,7 +131,7 @@ class View:
         return self.offset + sum(s * i for s, i in zip(self.strides, index, strict=True))
 
     def indices(self) -> Iterable[int]:
-        """The places of all elements in the buffer, in row-major order: a range, where that is possible.
+        """The positions of all elements in the buffer, in row-major order; a range if possible.
 
         >>> View.contiguous((2, 3)).indices()
         range(0, 6)
@@ -147,17 +147,17 @@ class View:
         return places
 
     def tensor_indices(self, element: int) -> Iterator[tuple[int, ...]]:
-        """Every index at which the view shows this element of the buffer, in row-major order.
+        """Every index of this element of the buffer, in row-major order.
 
-        None if the view leaves it out (a crop), one as a rule, several if a stride is zero (an expand) or if
-        elements overlap (`as_strided`).
+        Usually there is one; none if the view leaves the element out (a crop), several if a stride is zero (an expand)
+        or if elements overlap (`as_strided`).
 
         >>> list(View.contiguous((1, 3)).expand((2, 3)).tensor_indices(1))
         [(0, 1), (1, 1)]
         """
         if not self.size:
             return iter(())
-        # Only axes with a stride decide about the element; along all others, any index will do.
+        # Only axes with a stride other than 0 determine the element; along all others, any index fits.
         order = sorted(
             (axis for axis, (n, s) in enumerate(zip(self.shape, self.strides, strict=True)) if n > 1 and s),
             key=lambda axis: -abs(self.strides[axis]),
@@ -171,25 +171,25 @@ class View:
         return heapq.merge(*every)
 
     def tensor_index(self, element: int) -> tuple[int, ...]:
-        """The first index, in row-major order, at which the view shows this element of the buffer.
+        """The first index, in row-major order, of this element of the buffer.
 
         Raises:
-            IndexingError: if the view does not show it.
+            IndexingError: if the view does not have the element.
 
         >>> View(shape=(2, 2), strides=(3, 1), offset=1).tensor_index(5)
         (1, 1)
         """
         for index in self.tensor_indices(element):
             return index
-        raise IndexingError(f"tensor_index: {self} does not show element {element} of the buffer")
+        raise IndexingError(f"tensor_index: {self} has no element {element} of the buffer")
 
     # Movement.
 
     def reshape(self, shape: Sequence[int]) -> View | None:
         """The view of the same elements, in the same row-major order, with another shape.
 
-        None if there is no such view: then the elements must be copied, and the copy's view is
-        `View.contiguous(shape)`. That is so exactly where numpy has to copy.
+        None if there is no such view: numpy then copies the elements, and the view of the copy is
+        `View.contiguous(shape)`.
 
         Raises:
             ShapeError: if the number of elements would change.
@@ -203,8 +203,8 @@ class View:
         shape = _shape_of("reshape", reshaped, self.shape, tuple(shape))
         if not self.size:
             return View.contiguous(shape, self.offset)
-        # A block of axes that walks the buffer in even steps can be split at will. Two blocks never share a
-        # new axis, so the new axes, taken from the right, must fill block after block exactly.
+        # A block of axes with evenly spaced elements can be split in any way, but no new axis can span two
+        # blocks, so the new axes, taken from the right, must fill block after block exactly.
         blocks = self._blocks()
         remaining, stride = blocks.pop() if blocks else (1, 1)
         strides: list[int] = []
@@ -254,7 +254,7 @@ class View:
         return self.slice_axes([backwards if axis in axes else forwards for axis in range(len(self.shape))])
 
     def crop(self, limits: Sequence[tuple[int, int]]) -> View:
-        """Of each axis, the part from `start` up to and without `end`; it may be empty.
+        """The elements from `start` to `end` (exclusive) along each axis; there may be none.
 
         Raises:
             ShapeError: if there is not one pair for each axis, or not `0 <= start <= end <= size`.
@@ -267,7 +267,7 @@ class View:
         return self.slice_axes([slice(start, end) for start, end in limits])
 
     def slice_axes(self, slices: Sequence[slice]) -> View:
-        """Python's slices, one an axis from the left, with steps of any sign; axes without one stay whole.
+        """Python's slices, one for each axis from the left, with steps of any sign; other axes stay as they are.
 
         Raises:
             ShapeError: if there are more slices than axes, or a step is zero.
@@ -287,14 +287,14 @@ class View:
                 )
             part = range(shape[axis])[wanted]
             shape[axis] = len(part)
-            offset += part.start * strides[axis]  # of an empty part anything: there is nothing to find
+            offset += part.start * strides[axis]  # for an empty part any offset is right
             strides[axis] *= part.step
         return View(tuple(shape), tuple(strides), offset)
 
-    # What the methods above have in common.
+    # Shared by the methods above.
 
     def _blocks(self) -> list[tuple[int, int]]:
-        """Size and stride of the fewest axes that visit the same places in the same order. Needs elements."""
+        """Size and stride of the fewest axes that visit the same positions in the same order; the view has elements."""
         blocks: list[tuple[int, int]] = []
         for size, stride in zip(self.shape, self.strides, strict=True):
             if size == 1:
@@ -305,7 +305,7 @@ class View:
         return blocks
 
     def _solutions(self, axes: Sequence[int], distance: int) -> Iterator[tuple[int, ...]]:
-        """The indices along `axes`, of decreasing |stride|, whose steps add up to `distance`."""
+        """The indices along `axes`, sorted by decreasing |stride|, that are `distance` from the offset."""
         if not axes:
             if distance == 0:
                 yield ()
@@ -340,5 +340,5 @@ def _shape_of(op: str, rule: Callable[..., Shape], *args: Any) -> Shape:
 
 
 def _run(start: int, size: int, stride: int) -> Iterable[int]:
-    """`size` places from `start`, `stride` apart."""
+    """`size` positions from `start`, `stride` apart."""
     return range(start, start + size * stride, stride) if stride else repeat(start, size)

@@ -1,4 +1,4 @@
-"""Python numbers and nested sequences of them, as a shape, flat row-major values and a dtype."""
+"""Conversion of nested sequences of Python numbers to a shape, flat row-major values and a dtype."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def collect(data: Any, values: list[Any], read: Reader, path: tuple[int, ...] = 
     Args:
         data: a number, or a sequence of such data.
         values: takes the numbers in row-major order.
-        read: gives the shape, the values and the dtype of an element that is neither.
+        read: returns the shape, the values and the dtype of an element that is neither.
         path: the indices that lead to the data, for messages.
 
     Returns:
@@ -56,7 +56,7 @@ def collect(data: Any, values: list[Any], read: Reader, path: tuple[int, ...] = 
         shape, flat, _ = read(data, None)
         values.extend(flat if isinstance(flat, list) else flat.tolist())
         return shape
-    if set(map(type, data)) <= NUMBERS and data:  # the innermost sequence, nearly always
+    if set(map(type, data)) <= NUMBERS and data:  # the common case: an innermost sequence
         values.extend(data)
         return (len(data),)
     shapes = [collect(item, values, read, (*path, i)) for i, item in enumerate(data)]
@@ -72,7 +72,7 @@ def collect(data: Any, values: list[Any], read: Reader, path: tuple[int, ...] = 
 
 
 def typed(name: str, values: list[Any], dtype: DType | None) -> tuple[list[Any], DType]:
-    """Numbers as bool, int or float, as their dtype demands; without one it follows from their types."""
+    """Numbers converted for a dtype, and the dtype, which by default follows from their types."""
     kinds = set(map(type, values))
     if dtype is None:
         whole_kinds = [issubclass(kind, int) for kind in kinds]

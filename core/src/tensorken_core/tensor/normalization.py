@@ -1,4 +1,4 @@
-"""What users may write for axes, shapes and pairs, in the one form that the language takes; errors name the call."""
+"""Normalization of axes, shapes and pairs to the one form that the language takes; errors name the function."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Axis = int | Sequence[int] | None
 F = TypeVar("F", bound=Callable[..., Any])
 
 OTHER_NAMES = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "out": None}
-"""What other libraries call arguments, and what these are called here; None for what nothing here takes."""
+"""Names of arguments in other libraries, and their names here; None for an argument that does not exist here."""
 
 
 def with_numpys_names(f: F) -> F:
-    """A decorator: an argument under the name that it has in another library is an error that says the name here."""
+    """A decorator: an argument named as in another library raises an error with its name here."""
 
     @functools.wraps(f)
     def call(*arguments: Any, **keywords: Any) -> Any:
         try:
             return f(*arguments, **keywords)
         except TypeError as error:
-            if error.__traceback__ is None or error.__traceback__.tb_next is not None:  # raised within f
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:  # f itself raised it
                 raise
             known = inspect.signature(f).parameters
             for name in keywords:
@@ -71,7 +71,7 @@ def ordered_axes_of(name: str, shape: Shape, axes: int | Sequence[int]) -> Axes:
 
 
 def integer_of(name: str, what: str, value: Any) -> int:
-    """An int; `what` says in an error for what it stands."""
+    """An int; `what` describes it in an error."""
     try:
         return operator.index(value)
     except ConcretizationError as error:
@@ -91,7 +91,7 @@ def pairs_of(name: str, pairs: Sequence[Sequence[int]]) -> tuple[tuple[int, int]
 
 
 def sizes_of(name: str, shape: tuple[Any, ...]) -> Shape:
-    """Sizes, given one by one or in one sequence."""
+    """Sizes, given as several arguments or as one sequence."""
     sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
     try:
         return tuple(map(operator.index, sizes))
@@ -102,7 +102,7 @@ def sizes_of(name: str, shape: tuple[Any, ...]) -> Shape:
 
 
 def filled_in(shape: Shape, new: Shape) -> Shape:
-    """The shape with its one -1 replaced by what the number of elements demands."""
+    """The shape with its -1 replaced by the size that the number of elements leaves."""
     known = math.prod([n for n in new if n != -1])
     if new.count(-1) > 1:
         raise ShapeError(f"reshape: only one size may be -1, got {new}; give the others")
