@@ -59,7 +59,7 @@ def permuted(x: Shape, order: Axes) -> Shape:
         raise AxisError(
             f"the order {order} is not a permutation of the axes of shape {x}; name each of 0..{len(x) - 1} once"
         )
-    return tuple([x[i] for i in order])
+    return tuple(map(x.__getitem__, order))
 
 
 def expanded(x: Shape, new: Shape) -> Shape:

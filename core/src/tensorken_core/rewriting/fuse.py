@@ -348,7 +348,7 @@ class Fuse(Wrapper[Deferred[R]]):
         return raw.reshape(total, tuple(shape))
 
     def _contracted(self, a: R, b: R, full: Shape, axes: frozenset[int]) -> R:
-        """sum(a * b, axes): an axis of one operand alone is summed in it first, one of neither multiplies."""
+        """sum(a * b, axes): an axis of one operand alone is summed in it first; an axis of neither is a factor."""
         raw = self.raw
         sizes_a, sizes_b = raw.shape(a), raw.shape(b)
         if sizes_a == sizes_b == full:
@@ -392,7 +392,7 @@ class Fuse(Wrapper[Deferred[R]]):
         return value
 
     def _apply(self, method: Callable[[R, R], R], a: R, b: R) -> R:
-        """An elementwise method of the backend on values that may have size 1 where the other does not."""
+        """An elementwise method of the backend on values that broadcast."""
         return method(a, b) if self.raw.broadcasts else method(*self._matched((a, b)))
 
     def _matched(self, values: Sequence[R]) -> list[R]:
@@ -408,7 +408,7 @@ class Fuse(Wrapper[Deferred[R]]):
 
 
 def _factors(count: int, dtype: DType) -> list[int | float]:
-    """Numbers of the dtype whose product is the count, which itself may be beyond it."""
+    """Numbers of the dtype whose product is the count, which itself may be out of its range."""
     if dtype.kind == "int":
         return [wrap_integer(count, dtype)]
     factors: list[int | float] = []
@@ -420,7 +420,14 @@ def _factors(count: int, dtype: DType) -> list[int | float]:
 
 
 def _moved(facts: tuple[Any, ...], old: Shape, new: Shape, blank: Any) -> tuple[Any, ...] | None:
-    """One fact for each axis, carried through a reshape that only moves axes of size 1; None if it does more."""
+    """The facts of the axes after a reshape that only moves axes of size 1; None after any other reshape.
+
+    Args:
+        facts: one for each axis of the old shape.
+        old: the old shape.
+        new: the new shape.
+        blank: the fact of an axis of size 1.
+    """
     real = iter([(fact, n) for fact, n in zip(facts, old, strict=True) if n != 1])
     moved = []
     for n in new:

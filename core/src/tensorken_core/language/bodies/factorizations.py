@@ -1,7 +1,7 @@
 """Bodies that eliminate or reflect, one column of all matrices of a batch at a time.
 
 Rows and columns stay where they are, and masks say which of them a step changes, so that every step is the same few ops
-on whole matrices, and the steps are the turns of a loop.
+on whole matrices, and the steps are those of a loop.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def triangular_solve(a: Tensor, b: Tensor, lower: bool) -> Tensor:
     if n == 0:
         return b
     row = row_numbers(a, n)
-    turn, order = (_substitute_below, range(n - 1)) if lower else (_substitute_above, range(n - 1, 0, -1))
-    (b,), _ = a.interpreter.loop(turn, (b,), [(a, row, k) for k in order])
+    step, order = (_substitute_below, range(n - 1)) if lower else (_substitute_above, range(n - 1, 0, -1))
+    (b,), _ = a.interpreter.loop(step, (b,), [(a, row, k) for k in order])
     pivots = as_column(diagonal(a))
     return pivots.abs().min(-2, keepdims=True).eq(0.0).where(NAN, b / pivots)
 

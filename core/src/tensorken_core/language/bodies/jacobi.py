@@ -3,7 +3,7 @@
 A sweep rotates every pair of columns once, in rounds of n / 2 pairs without a common column, so that a round is a few
 ops on whole matrices.  The number of sweeps is fixed, since the values that would tell when to stop may not be known;
 convergence is quadratic, so a few sweeps more than are usually needed cost little and settle all cases.  All rounds are
-the same ops on the same shapes, with other columns for partners, so they are the turns of a loop.
+the same ops on the same shapes, with other columns for partners, so they are the steps of a loop.
 
 G. H. Golub, C. F. Van Loan, "Matrix Computations", 4th edition, 2013, sections 8.5 and 8.6.3.
 """
