@@ -54,7 +54,7 @@ def together(count: int, run: Callable[[int], None]) -> None:
 
 def test_threads_trace_one_function_for_more_kinds_than_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
     """The programs that a function keeps stay few, and each call gets its own, while several threads trace it."""
-    monkeypatch.setattr(compilation, "KEPT", 4)
+    monkeypatch.setattr(compilation, "MAX_PROGRAMS", 4)
     double = tk.jit(lambda x: (x * 2.0).sum())
     kept: dict[Any, Any] = {}
 

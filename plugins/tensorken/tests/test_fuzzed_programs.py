@@ -19,8 +19,8 @@ from core.tests.known_programs import REAL, bits
 from core.tests.support import FUSED
 from plugins.tensorken.tests.fuzzing import TooLongError, at_most, damaged_bytes, damaged_json, outcomes
 from tensorken.programs.execution import prepared
-from tensorken.programs.forms.files import checksum, written
-from tensorken.programs.forms.loading import read
+from tensorken.programs.forms.files import checksum, serialize
+from tensorken.programs.forms.loading import deserialize
 from tensorken.programs.names import within
 from tensorken_core.errors import ProgramError, TensorkenError
 from tensorken_core.language.op import OPS
@@ -30,7 +30,7 @@ from tensorken_core.tensor.tensor import Tensor
 DEEP = int(os.environ.get("FUZZED_FILES", 1_000_000))
 """How many files the deep test damages."""
 
-SAVED = {name: written(program) for name, (program, _, _) in REAL.items()}
+SAVED = {name: serialize(program) for name, (program, _, _) in REAL.items()}
 LARGE = 200_000  # elements of all values, times the steps of loops: what is larger is not run
 
 
@@ -213,7 +213,7 @@ def attempt(rng: random.Random) -> str:
         except (ValueError, UnicodeError):  # JSON that Python does not write
             return "unwritten"
     try:
-        program = read(data, "program.tk", FUSED, _make)
+        program = deserialize(data, "program.tk", FUSED, _make)
     except ProgramError as error:
         told = str(error)
     else:
@@ -227,8 +227,8 @@ def outcome_of(program: Program, expected: Any, rng: random.Random) -> str:
     """What happens when everything is done with a program that can be done with one."""
     for shown in (str(program), repr(program), program._repr_html_(), program.to_mermaid(), program.to_dot()):
         assert isinstance(shown, str)
-    again = written(program)
-    assert written(read(again.encode(), "again", FUSED, _make)) == again
+    again = serialize(program)
+    assert serialize(deserialize(again.encode(), "again", FUSED, _make)) == again
     try:
         source = program.to_python()
     except ProgramError:

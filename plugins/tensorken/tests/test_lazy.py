@@ -242,7 +242,7 @@ def test_other_shapes_or_params_are_other_programs_and_zeros_keep_their_signs():
 
 
 def test_only_so_many_programs_are_kept(monkeypatch):
-    monkeypatch.setattr("tensorken.lazy.interpreter.PROGRAMS", 8)
+    monkeypatch.setattr("tensorken.lazy.interpreter.MAX_PROGRAMS", 8)
     lazy = Lazy(Numpy())
     for n in range(1, 30):
         assert tk.ones((n,), backend=lazy).exp().sum().item() == pytest.approx(n * np.e, rel=1e-5)
@@ -250,7 +250,7 @@ def test_only_so_many_programs_are_kept(monkeypatch):
 
 
 def test_programs_that_were_used_last_are_those_that_are_kept(monkeypatch):
-    monkeypatch.setattr("tensorken.lazy.interpreter.PROGRAMS", 3)
+    monkeypatch.setattr("tensorken.lazy.interpreter.MAX_PROGRAMS", 3)
     raw = Compiling()
     lazy = Lazy(raw)
 
@@ -366,7 +366,7 @@ def test_memory_stays_the_same_over_1000_steps_that_never_read(wrapped):
 
 
 def test_waiting_ops_keep_so_many_bytes_alive_and_no_more(monkeypatch):
-    monkeypatch.setattr("tensorken.lazy.interpreter.BYTES", 1_000_000)
+    monkeypatch.setattr("tensorken.lazy.interpreter.MAX_PENDING_BYTES", 1_000_000)
     lazy = Lazy(Numpy())
     total = tk.zeros((1000,), "float64", backend=lazy)
     tracemalloc.start()

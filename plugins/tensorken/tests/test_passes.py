@@ -18,12 +18,12 @@ from tensorken.programs.passes.common_subexpressions import without_common_subex
 from tensorken.programs.passes.concatenations import joined
 from tensorken.programs.passes.constants import with_constants_folded
 from tensorken.programs.passes.contractions import contracted
-from tensorken.programs.passes.control_flow_arguments import with_narrow_borders
+from tensorken.programs.passes.control_flow_arguments import with_necessary_arguments
 from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken.programs.passes.factors import with_factors_out
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.inner_programs import inner_programs, with_inner_programs
-from tensorken.programs.passes.invariants import with_invariants_before
+from tensorken.programs.passes.loop_invariants import with_loop_invariants_hoisted
 from tensorken.programs.passes.lowering import lowered
 from tensorken.programs.passes.movement import with_movement_merged
 from tensorken.programs.passes.pipeline import optimised
@@ -47,9 +47,9 @@ SAME_BITS: dict[str, Pass] = {
     "constants": with_constants_folded,
     "algebra": simplified,
     "movement": with_movement_merged,
-    "borders": lambda program, backend: with_narrow_borders(program),
+    "borders": lambda program, backend: with_necessary_arguments(program),
     "inner programs": lambda program, backend: with_inner_programs(program, without_dead_code),
-    "invariants": lambda program, backend: with_invariants_before(program),
+    "invariants": lambda program, backend: with_loop_invariants_hoisted(program),
 }
 SAME_NUMBERS: dict[str, Pass] = {
     "factors": with_factors_out,

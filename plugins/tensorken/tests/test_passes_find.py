@@ -17,12 +17,12 @@ from tensorken.programs.passes.common_subexpressions import without_common_subex
 from tensorken.programs.passes.concatenations import joined
 from tensorken.programs.passes.constants import with_constants_folded
 from tensorken.programs.passes.contractions import contracted
+from tensorken.programs.passes.equation_writer import EquationWriter
 from tensorken.programs.passes.factors import with_factors_out
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.lowering import lowered
 from tensorken.programs.passes.movement import with_movement_merged
 from tensorken.programs.passes.pipeline import optimised, steps
-from tensorken.programs.passes.writing import Writer
 from tensorken_core.errors import BackendError
 from tensorken_core.language.dtypes import float32
 from tensorken_core.language.op import OPS
@@ -471,7 +471,7 @@ def test_a_turn_of_a_loop_is_asked_for_what_it_writes_once_unless_numbers_go_int
         turns.append(y)
         return tk.tanh(x) * y + x.constant([1.0, 2.0, 4.0], float32, (3,)), x + y
 
-    writer = Writer(NUMPY)
+    writer = EquationWriter(NUMPY)
     inputs = (Variable((3,), float32), Variable((3,), float32))
     x, y = [tk.Tensor(writer, v, v.shape, v.dtype) for v in inputs]
     (z,), left = writer.loop(turn, (x,), besides(y))

@@ -13,7 +13,7 @@ from core.tests.plain import bits, elements_of, on
 from core.tests.random_programs.draft import Draft
 from core.tests.random_programs.strategies import for_passes, programs, traced
 from core.tests.support import FUSED
-from tensorken.programs.passes.groups import Group, groups, is_elementwise
+from tensorken.programs.passes.fusion_groups import FusionGroup, fusion_groups, is_elementwise
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.program.program import Literal, Program
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("on_numpy")
 NUMPY = Numpy()
 
 
-def check(program: Program, found: tuple[Group, ...]) -> None:
+def check(program: Program, found: tuple[FusionGroup, ...]) -> None:
     """Each equation in one group; in each what it uses is there; its inputs and outputs are what they should be."""
     assert sorted([id(e) for g in found for e in g.equations]) == sorted([id(e) for e in program.equations])
     known = {*program.inputs, *program.constants}
@@ -54,17 +54,19 @@ def test_groups_in_their_order_are_the_program(draft: Draft) -> None:
     program, xs = traced(draft, FUSED)
     elements = elements_of(xs)
     for one in (inline(program), optimised(program, NUMPY)):
-        found = groups(one)
+        found = fusion_groups(one)
         assert all([len(g.equations) == 1 or all([is_elementwise(e) for e in g.equations]) for g in found])
         check(one, found)
-        check(one, groups(one, reductions=True))
+        check(one, fusion_groups(one, reductions=True))
         in_order = tuple([e for g in found for e in g.equations])
         assert bits(on(one.changed(equations=in_order), NUMPY, elements)) == bits(on(one, NUMPY, elements))
 
 
 def names(f: Any, *xs: Any) -> list[list[str]]:
     program = optimised(tk.trace(f)(*xs), NUMPY)
-    return [[e.op.name for e in g.equations] for g in groups(program) if is_elementwise(g.equations[0])]
+    return [
+        [e.op.name for e in g.equations] for g in fusion_groups(program) if is_elementwise(g.equations[0])
+    ]
 
 
 @pytest.mark.feature(58)
@@ -87,7 +89,7 @@ def test_what_needs_a_sum_of_a_group_is_another_group() -> None:
 
     assert names(f, tk.ones((2, 3))) == [["exp"], ["div"]]
     program = optimised(tk.trace(f)(tk.ones((2, 3))), NUMPY)
-    runs = [[e.op.name for e in g.equations] for g in groups(program, reductions=True)]
+    runs = [[e.op.name for e in g.equations] for g in fusion_groups(program, reductions=True)]
     assert runs == [["exp", "sum"], ["expand"], ["div"]]
 
 
@@ -96,6 +98,6 @@ def test_groups_do_not_cross_the_border_of_a_checkpoint() -> None:
     program = optimised(
         tk.trace(tk.value_and_grad(lambda x: tk.sin(block(x * 2.0)).sum()))(tk.ones(3)), NUMPY
     )
-    for g in groups(program):
+    for g in fusion_groups(program):
         assert len({e.scope for e in g.equations}) == 1
     assert len({e.scope for e in program.equations}) > 1

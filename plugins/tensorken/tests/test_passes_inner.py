@@ -11,9 +11,9 @@ import pytest
 
 import tensorken as tk
 from core.tests.support import array
-from tensorken.programs.passes.control_flow_arguments import with_narrow_borders
+from tensorken.programs.passes.control_flow_arguments import with_necessary_arguments
 from tensorken.programs.passes.inner_programs import inner_programs, with_inner_programs
-from tensorken.programs.passes.invariants import with_invariants_before
+from tensorken.programs.passes.loop_invariants import with_loop_invariants_hoisted
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.program.program import Program
 from tensorken_numpy.backend import Numpy
@@ -165,7 +165,7 @@ def test_an_op_keeps_an_operand_to_know_where_to_run() -> None:
     def f() -> Any:
         return tk.scan(lambda c, x: (c, x * 2.0), 0.0, tk.ones(3))[1]
 
-    program = with_narrow_borders(tk.trace(f)())
+    program = with_necessary_arguments(tk.trace(f)())
     assert [len(e.operands) for e in program.equations if e.op.name == "scan"] in ([], [1])
     assert tk.jit(f)().tolist() == program().tolist() == [2.0, 2.0, 2.0]
 
@@ -212,10 +212,10 @@ def test_what_is_the_same_in_a_condition_is_computed_before_the_loop() -> None:
 
 
 def test_what_has_a_scope_of_its_own_stays() -> None:
-    program = with_narrow_borders(tk.trace(counted)(matrix(2, 3), matrix(4)))
+    program = with_necessary_arguments(tk.trace(counted)(matrix(2, 3), matrix(4)))
     (body,) = inner_programs(program)
     scoped = body.changed(equations=tuple([replace(e, scope=1) for e in body.equations]))
-    moved = with_invariants_before(program)
-    stays = with_invariants_before(with_inner_programs(program, lambda p: scoped))
+    moved = with_loop_invariants_hoisted(program)
+    stays = with_loop_invariants_hoisted(with_inner_programs(program, lambda p: scoped))
     assert "exp" in ops(moved)
     assert "exp" not in ops(stays)

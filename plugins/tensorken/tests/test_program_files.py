@@ -24,8 +24,8 @@ from core.tests.examples import examples
 from core.tests.known_programs import REAL, Layer, Pair, X, bits, block, same, softplus
 from core.tests.random_programs.strategies import of_the_table, programs, traced
 from core.tests.support import FUSED
-from tensorken.programs.forms.files import checksum, written
-from tensorken.programs.forms.loading import read
+from tensorken.programs.forms.files import checksum, serialize
+from tensorken.programs.forms.loading import deserialize
 from tensorken.programs.names import within
 from tensorken_core.errors import ProgramError
 from tensorken_core.language.op import OPS, Op
@@ -55,16 +55,16 @@ def test_a_file_keeps_the_program_and_its_bits(name, tmp_path):
     assert bits(again(*arguments, **keywords)) == bits(program(*arguments, **keywords))
     result = again(*arguments, **keywords)
     assert tk.tree.structure(result) == tk.tree.structure(program(*arguments, **keywords))
-    assert written(again) == written(program)
+    assert serialize(again) == serialize(program)
 
 
 @settings(deadline=None, max_examples=examples(40))
 @given(draft=programs())
 def test_files_of_random_programs(draft):
     program, leaves = traced(draft, FUSED)
-    text = written(program, drop_rules=True)  # users' rules are Python
-    again = read(text.encode(), "text", FUSED, _make)
-    assert written(again) == text
+    text = serialize(program, drop_rules=True)  # users' rules are Python
+    again = deserialize(text.encode(), "text", FUSED, _make)
+    assert serialize(again) == text
     if of_the_table(program):
         assert same(program, again)
         assert bits(again(*leaves)) == bits(program(*leaves))
@@ -201,13 +201,13 @@ def test_scopes_names_and_lines_are_kept(tmp_path):
 
 
 def test_an_op_that_is_not_there_is_named(tmp_path):
-    content = json.loads(written(REAL["softmax"][0]))
+    content = json.loads(serialize(REAL["softmax"][0]))
     content["programs"][-1]["equations"][0]["op"] = "sinc"
     assert "needs the op 'sinc', which is not in the op table" in refusal(with_checksum(content))
 
 
 def test_a_newer_version_is_refused_as_such():
-    content = json.loads(written(REAL["softmax"][0]))
+    content = json.loads(serialize(REAL["softmax"][0]))
     content["version"] = 2
     assert "the format has version 2, and this Tensorken reads up to 1; use a newer one" in refusal(
         with_checksum(content)
@@ -215,7 +215,7 @@ def test_a_newer_version_is_refused_as_such():
 
 
 def test_a_class_that_is_not_imported_is_named():
-    content = json.loads(written(REAL["named"][0]))
+    content = json.loads(serialize(REAL["named"][0]))
     text = json.dumps(content).replace(f"{known_programs.__name__}:Pair", "elsewhere.models:Pair")
     message = refusal(with_checksum(json.loads(text)))
     assert "needs the class Pair of elsewhere.models" in message
@@ -228,14 +228,16 @@ def with_checksum(content: dict[str, Any]) -> bytes:
 
 def refusal(data: bytes) -> str:
     with pytest.raises(ProgramError) as error:
-        read(data, "program.tk", FUSED, _make)
+        deserialize(data, "program.tk", FUSED, _make)
     message = str(error.value)
     assert message.startswith("load: program.tk: ")
     assert "\n" not in message
     return message
 
 
-SAVED = {name: written(REAL[name][0]) for name in ("gradient", "jitted", "indices", "named", "many results")}
+SAVED = {
+    name: serialize(REAL[name][0]) for name in ("gradient", "jitted", "indices", "named", "many results")
+}
 
 
 @pytest.mark.parametrize("name", SAVED)
@@ -259,7 +261,7 @@ def test_damage_is_always_noticed(name):
         except ValueError:
             unharmed = False
         if unharmed:
-            read(damaged, "program.tk", FUSED, _make)
+            deserialize(damaged, "program.tk", FUSED, _make)
         else:
             refusal(damaged)
 
@@ -306,7 +308,7 @@ def test_what_contradicts_itself_is_an_error_even_with_a_right_checksum(name):
         else:
             holder[place[-1]] = chance.choice(STRANGE)
         try:
-            kept = read(with_checksum(content), "program.tk", FUSED, _make)
+            kept = deserialize(with_checksum(content), "program.tk", FUSED, _make)
             assert str(kept)
             assert kept._repr_html_()
         except ProgramError as error:
@@ -317,7 +319,7 @@ def test_what_contradicts_itself_is_an_error_even_with_a_right_checksum(name):
 
 def loops_of(path: tuple[Any, ...], value: Any, name: str = "loops") -> dict[str, Any]:
     """The file of loops, with another entry at a place."""
-    content: dict[str, Any] = json.loads(written(REAL[name][0]))
+    content: dict[str, Any] = json.loads(serialize(REAL[name][0]))
     holder: Any = content
     for key in path[:-1]:
         holder = holder[key]
@@ -326,7 +328,7 @@ def loops_of(path: tuple[Any, ...], value: Any, name: str = "loops") -> dict[str
 
 
 def _equation_of(op: str) -> tuple[Any, ...]:
-    content = json.loads(written(REAL["loops"][0]))
+    content = json.loads(serialize(REAL["loops"][0]))
     found = [
         (("programs", i, "equations", j), equation)
         for i, program in enumerate(content["programs"])
@@ -394,7 +396,7 @@ def test_inputs_are_given_away_by_the_last_program_alone() -> None:
     """The passes change the inputs of the others."""
     content = loops_of(("programs", 5, "donated"), [1, 2])
     content["programs"][-1]["donated"] = [0]
-    program = read(with_checksum(content), "program.tk", FUSED, _make)
+    program = deserialize(with_checksum(content), "program.tk", FUSED, _make)
     assert [one.donated for one in within(program)][:1] == [{0}]
     assert not any([one.donated for one in within(program)[1:]])
     _, arguments, keywords = REAL["loops"]
@@ -407,7 +409,7 @@ def test_no_text_of_a_file_becomes_code() -> None:
     content = loops_of(("files",), [code, code, code])
     for program in content["programs"]:
         program["name"] = "f():\n    raise SystemExit(3)\ndef g"
-    program = read(with_checksum(content), "program.tk", FUSED, _make)
+    program = deserialize(with_checksum(content), "program.tk", FUSED, _make)
     source = program.to_python()
     module = ast.parse(source)
     assert {type(node) for node in module.body} <= {
@@ -430,7 +432,7 @@ def test_a_class_is_looked_up_without_asking_its_module() -> None:
     """A module may import what it is asked for and lacks."""
     module = ModuleType("asks")
     module.__getattr__ = lambda name: pytest.fail(f"asked for {name}")  # type: ignore[method-assign]
-    text = json.dumps(json.loads(written(REAL["named"][0]))).replace(
+    text = json.dumps(json.loads(serialize(REAL["named"][0]))).replace(
         f"{known_programs.__name__}:Pair", "asks:Pair"
     )
     sys.modules["asks"] = module
@@ -441,19 +443,19 @@ def test_a_class_is_looked_up_without_asking_its_module() -> None:
 
 
 def test_a_file_without_a_checksum_may_be_changed_by_hand():
-    content = json.loads(written(tk.trace(lambda x: x * 2.0)(1.0)))
+    content = json.loads(serialize(tk.trace(lambda x: x * 2.0)(1.0)))
     del content["checksum"]
     values = content["programs"][0]["values"]
     (place,) = [i for i, row in enumerate(values) if len(row) == 3]
     values[place][2] = (5.0).hex()
-    program = read(json.dumps(content).encode(), "text", FUSED, _make)
+    program = deserialize(json.dumps(content).encode(), "text", FUSED, _make)
     assert program(3.0).item() == 15.0
 
 
 def test_large_constants_take_a_third_more_than_their_bytes_and_are_kept_once():
     held = tk.tensor(np.arange(5000, dtype="float32"))
     program = tk.trace(lambda x: tk.jit(lambda a: a * held)(x) + held)(tk.ones(5000))
-    text = written(program)
+    text = serialize(program)
     assert len(json.loads(text)["constants"]) == 1
     assert len(text) < 1.4 * 20_000 + 3000
     assert (

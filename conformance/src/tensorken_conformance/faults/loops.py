@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorken.control_flow import carries as roles, cond_op as branches, scan_op as scans, while_op as whiles
+from tensorken.control_flow import carries, cond_op as branches, scan_op as scans, while_op as whiles
 from tensorken_conformance.faults.changes import attribute
 from tensorken_conformance.faults.fault import Course, fault
 from tensorken_core.tensor.tensor import Tensor
@@ -16,82 +16,82 @@ LAW = "programs.loops"
 @fault(LAW)
 def carries_reached_later_have_no_derivative() -> Course:
     """Reverse mode finds the carries that a scan's operands reach in one step or two, and no later ones."""
-    right = roles.spread
+    right = carries.carry_fixpoint
 
-    def spread(make: Callable[..., Any], flags: Any, inputs: Any, outputs: Any) -> Any:
+    def carry_fixpoint(make: Callable[..., Any], flags: Any, inputs: Any, outputs: Any) -> Any:
         def made(flags: Any) -> Any:
             return make(
-                flags, roles.with_carries([False] * len(outputs), outputs, roles.carries(flags, inputs))
+                flags, carries.with_carries([False] * len(outputs), outputs, carries.carries(flags, inputs))
             )
 
         program, pattern = made(flags)
-        wider = roles.with_carries(flags, inputs, roles.carries(pattern, outputs))
+        wider = carries.with_carries(flags, inputs, carries.carries(pattern, outputs))
         same, pattern = made(wider)
         if same is not program:  # the flags are part of a program that is made for them
             return right(make, flags, inputs, outputs)
-        return program, wider, roles.with_carries(pattern, outputs, roles.carries(wider, inputs))
+        return program, wider, carries.with_carries(pattern, outputs, carries.carries(wider, inputs))
 
-    with attribute(scans, "spread", spread):
+    with attribute(scans, "carry_fixpoint", carry_fixpoint):
         yield None
 
 
 @fault(LAW)
 def first_carry_is_constant() -> Course:
     """What a step of a scan computes of its first carry alone is computed once, before the loop."""
-    right = roles.fixed_among
+    right = carries.constant_flags
 
-    def fixed_among(inputs: Any) -> Any:
+    def constant_flags(inputs: Any) -> Any:
         flags = list(right(inputs))
-        if roles.CARRY in inputs:
-            flags[inputs.index(roles.CARRY)] = True
+        if carries.CARRY in inputs:
+            flags[inputs.index(carries.CARRY)] = True
         return tuple(flags)
 
-    with attribute(scans, "fixed_among", fixed_among):
+    with attribute(scans, "constant_flags", constant_flags):
         yield None
 
 
 @fault(LAW)
 def carries_change_places() -> Course:
     """The carries of a scan of three or more are taken to come out of a step in the reverse order."""
-    right = roles.pairs
+    right = carries.carry_pairs
 
-    def pairs(inputs: Any, outputs: Any) -> Any:
+    def carry_pairs(inputs: Any, outputs: Any) -> Any:
         found = right(inputs, outputs)
         going_in, coming_out = zip(*found, strict=True) if found else ((), ())
         return tuple(zip(going_in, coming_out[::-1], strict=True)) if len(found) > 2 else found
 
-    with attribute(scans, "pairs", pairs):
+    with attribute(scans, "carry_pairs", carry_pairs):
         yield None
 
 
 @fault(LAW)
 def exchanged_is_handed_through() -> Course:
     """An input that a branch gives back in another place counts as handed through in that place, in a batch."""
-    right = roles.passed_through
+    right = carries.forwarded_inputs
 
-    def passed_through(program: Any) -> Any:
+    def forwarded_inputs(program: Any) -> Any:
         return tuple([None if place is None else k for k, place in enumerate(right(program))])
 
-    with attribute(branches, "passed_through", passed_through):
+    with attribute(branches, "forwarded_inputs", forwarded_inputs):
         yield None
 
 
 @fault(LAW)
 def first_example_chooses() -> Course:
     """All examples of a batch take the branch of the first."""
-    right = roles.selected
+    right = carries.select_examples
 
-    def selected(each: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    def select_examples(each: Tensor, a: Tensor, b: Tensor) -> Tensor:
         return right(each[:1].broadcast_to(each.shape), a, b)
 
-    with attribute(branches, "selected", selected):
+    with attribute(branches, "select_examples", select_examples):
         yield None
 
 
 @fault(LAW)
 def ended_examples_go_on() -> Course:
     """An example whose while_loop has ended takes steps while another one does."""
-    with attribute(whiles, "selected", lambda each, a, b: a):
+    with attribute(whiles, "select_examples", lambda each, a, b: a):
         yield None
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 import tensorken as tk
 from tensorken.programs.passes import algebra
+from tensorken.programs.passes.equation_writer import EquationWriter
 from tensorken.programs.passes.rewriting import Rewriting
-from tensorken.programs.passes.writing import Writer
 from tensorken_conformance.faults.changes import attribute, entry, replaced
 from tensorken_conformance.faults.fault import Course, Right, fault
 from tensorken_conformance.subject import Array
@@ -81,12 +81,12 @@ def times_zero_is_zero() -> Course:
 @fault(LAW)
 def literals_lose_their_sign() -> Course:
     """Passes that write a number write 0.0 in place of -0.0."""
-    right = Writer.full
+    right = EquationWriter.full
 
-    def full(self: Writer, shape: Any, value: Any, dtype: Any) -> Variable:
+    def full(self: EquationWriter, shape: Any, value: Any, dtype: Any) -> Variable:
         return right(self, shape, value + 0.0 if dtype.kind == "float" else value, dtype)
 
-    with attribute(Writer, "full", full):
+    with attribute(EquationWriter, "full", full):
         yield None
 
 

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from tensorken.compilation.donation import Donated, give_away
-from tensorken.compilation.static_arguments import Fixed
+from tensorken.compilation.static_arguments import StaticArguments
 from tensorken_core.host.loading import Run
 from tensorken_core.rewriting.wrapper import DonatableArgs
 from tensorken_core.transforms.arguments import Static
@@ -18,7 +18,7 @@ _representation = attrgetter("representation")
 
 
 @dataclass(frozen=True, slots=True)
-class Recent:
+class RecentCall:
     """A call on a backend.
 
     Attributes:
@@ -32,7 +32,7 @@ class Recent:
     """
 
     unpack: Callable[[Any], list[Any] | None]
-    static: Fixed
+    static: StaticArguments
     facts: list[tuple[Any, ...]]
     donated: Sequence[int]
     gone: Donated | None

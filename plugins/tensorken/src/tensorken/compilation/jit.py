@@ -16,9 +16,9 @@ from tensorken.arrays.creation import tensor
 from tensorken.compilation.call_op import call
 from tensorken.compilation.donation import Donated, give_away
 from tensorken.compilation.eager import jit_is_disabled
-from tensorken.compilation.fast_path import Recent
+from tensorken.compilation.fast_path import RecentCall
 from tensorken.compilation.packing import packing, unpacking
-from tensorken.compilation.static_arguments import Fixed, Statics
+from tensorken.compilation.static_arguments import StaticArguments, StaticParameters
 from tensorken.programs.execution import prepared
 from tensorken.programs.names import labels_of, parameters_of
 from tensorken_core import tree
@@ -39,13 +39,13 @@ from tensorken_core.transforms.grad import TRANSFORMED
 
 __all__ = ["jit"]
 
-KEPT = 256
+MAX_PROGRAMS = 256
 """How many programs one function keeps; the oldest goes first."""
 
-MANY = 16
+WARN_AFTER_TRACES = 16
 """How many tracings by one `jit` of a function, and each doubling of that, are worth a warning."""
 
-ANEW = 8
+NEW_JIT_FACTOR = 8
 """How many times as many tracings are, if each is the first of a new `jit`, as of models that are made one by one."""
 
 _tracings: WeakKeyDictionary[CodeType, int] = WeakKeyDictionary()
@@ -56,7 +56,7 @@ class CacheKey:
     """What arguments must have in common to be served by one program."""
 
     structure: tree.Structure
-    fixed: Fixed
+    fixed: StaticArguments
     base: Any
     types: tuple[tuple[Shape, DType], ...]
 
@@ -92,7 +92,7 @@ class TraceCache:
     name: str
     code: CodeType | None
     programs: dict[Any, Executable] = field(default_factory=dict)
-    recent: Recent | None = None
+    recent: RecentCall | None = None
     last: CacheKey | None = None
     count: int = 0
 
@@ -100,10 +100,10 @@ class TraceCache:
         """Count a tracing, and warn of many."""
         cause = _cause(self.last, kind, found)
         self.count += 1
-        count, many = self.count, MANY
+        count, many = self.count, WARN_AFTER_TRACES
         if self.last is None and self.code is not None:
             count = _tracings[self.code] = _tracings.get(self.code, 0) + 1
-            many *= ANEW
+            many *= NEW_JIT_FACTOR
         self.last = kind
         if count >= many and count & (count - 1) == 0:
             warnings.warn(
@@ -151,7 +151,7 @@ def jit(
     (8.0, 8.0)
     """
     check_function("jit", f)
-    statics = Statics.of(f, static_argnums, static_argnames)
+    statics = StaticParameters.of(f, static_argnums, static_argnames)
     name = getattr(f, "__name__", "function")
     tracings = TraceCache(name, getattr(inspect.unwrap(f), "__code__", None))
     programs = tracings.programs
@@ -191,7 +191,7 @@ def jit(
 def _call(
     f: Function,
     tracings: TraceCache,
-    statics: Statics,
+    statics: StaticParameters,
     donate_argnums: Argnums,
     arguments: tuple[Any, ...],
     keywords: dict[str, Any],
@@ -243,8 +243,8 @@ def _call(
 
 
 def _divided(
-    statics: Statics, arguments: tuple[Any, ...], keywords: dict[str, Any]
-) -> tuple[Fixed, list[Any], tree.Structure]:
+    statics: StaticParameters, arguments: tuple[Any, ...], keywords: dict[str, Any]
+) -> tuple[StaticArguments, list[Any], tree.Structure]:
     """The static arguments by place or name, and the leaves of the others with their structure."""
     if not statics.argnums and not statics.names:
         return (), *tree.flatten((arguments, keywords))
@@ -253,7 +253,7 @@ def _divided(
     given = argnums[0] if len(argnums) == 1 else tuple(argnums)
     static = set(_places("static_argnums", given, count) if argnums else ())
     named = sorted(statics.names.intersection(keywords))
-    fixed: Fixed = (
+    fixed: StaticArguments = (
         *[(i, Static(arguments[i])) for i in sorted(static)],
         *[(n, Static(keywords[n])) for n in named],
     )
@@ -262,7 +262,7 @@ def _divided(
     return fixed, *tree.flatten((varying, rest))
 
 
-def _joined(fixed: Fixed, varying: Any) -> tuple[list[Any], dict[str, Any]]:
+def _joined(fixed: StaticArguments, varying: Any) -> tuple[list[Any], dict[str, Any]]:
     """The arguments of a call: the static ones among the others."""
     positional, named = list(varying[0]), dict(varying[1])
     for i, one in fixed:
@@ -274,7 +274,7 @@ def _joined(fixed: Fixed, varying: Any) -> tuple[list[Any], dict[str, Any]]:
 
 
 def _in_python(
-    f: Function, name: str, statics: Statics, arguments: tuple[Any, ...], keywords: dict[str, Any]
+    f: Function, name: str, statics: StaticParameters, arguments: tuple[Any, ...], keywords: dict[str, Any]
 ) -> Any:
     """What the call gives where jit is disabled: numbers become tensors all the same, and so do those of the result."""
     fixed, leaves, structure = _divided(statics, arguments, keywords)
@@ -286,14 +286,14 @@ def _in_python(
     )
 
 
-def _recent(name: str, kind: CacheKey, xs: Sequence[Tensor], found: Executable) -> Recent:
+def _recent(name: str, kind: CacheKey, xs: Sequence[Tensor], found: Executable) -> RecentCall:
     """How a call like this one, whose leaves are all tensors of a backend, is recognised."""
     assert found.run is not None
     if found.unpack is None:
         found.unpack = unpacking(kind.structure)
     gone = Donated(kind.base, name) if found.donated else None
     facts = [(x.interpreter, x.shape, x.dtype) for x in xs]
-    return Recent(found.unpack, kind.fixed, facts, found.donated, gone, found.run, found.of)
+    return RecentCall(found.unpack, kind.fixed, facts, found.donated, gone, found.run, found.of)
 
 
 def _key(xs: Sequence[Tensor]) -> tuple[Any, ...]:
@@ -386,9 +386,9 @@ def _names_of(f: Function) -> frozenset[str]:
 
 
 def _keep(programs: dict[Any, Executable], key: Any, found: Executable) -> None:
-    if len(programs) >= KEPT and key not in programs:
+    if len(programs) >= MAX_PROGRAMS and key not in programs:
         keys = [*programs]  # at once: while an iterator goes on, other threads may keep programs
-        for oldest in keys[: len(keys) - KEPT + 1]:
+        for oldest in keys[: len(keys) - MAX_PROGRAMS + 1]:
             programs.pop(oldest, None)
     programs[key] = found
 

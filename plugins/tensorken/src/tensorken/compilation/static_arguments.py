@@ -14,12 +14,12 @@ from tensorken_core.transforms.arguments import Static
 POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
-Fixed = tuple[tuple[int | str, Static], ...]
+StaticArguments = tuple[tuple[int | str, Static], ...]
 """The static arguments of a call: their places or names, and what they were."""
 
 
 @dataclass(frozen=True, slots=True)
-class Statics:
+class StaticParameters:
     """Which arguments of a function are static, by place and by name.
 
     Attributes:
@@ -33,7 +33,7 @@ class Statics:
     optional: bool
 
     @classmethod
-    def of(cls, f: Callable[..., Any], argnums: Any, argnames: Any) -> Statics:
+    def of(cls, f: Callable[..., Any], argnums: Any, argnames: Any) -> StaticParameters:
         """The static arguments of f; of places and names, those that are not given follow from its signature.
 
         Raises:

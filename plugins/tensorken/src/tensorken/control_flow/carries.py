@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any
 
 from tensorken.compilation.call_op import check_alike
@@ -12,31 +13,31 @@ from tensorken_core.tensor.tensor import Tensor
 
 CONSTANT, CARRY = "constant", "carry"
 
-Role = str | int
+ArgSpec = str | int
 """What an operand is to a loop: the same at each step, a value carried from step to step, or the axis along which a
 step takes its slice; and so of a result: a carry, or the axis along which the steps' values are stacked."""
 
-Roles = tuple[Role, ...]
+ArgSpecs = tuple[ArgSpec, ...]
 Flags = tuple[bool, ...]
 
 
-def carries(values: Sequence[Any], roles: Roles) -> list[Any]:
+def carries(values: Sequence[Any], roles: ArgSpecs) -> list[Any]:
     """Those whose role is to be carried."""
     return [value for value, role in zip(values, roles, strict=True) if role == CARRY]
 
 
-def with_carries(values: Sequence[Any], roles: Roles, carried: Sequence[Any]) -> tuple[Any, ...]:
+def with_carries(values: Sequence[Any], roles: ArgSpecs, carried: Sequence[Any]) -> tuple[Any, ...]:
     """The values, with others in the place of the carried ones."""
     rest = iter(carried)
     return tuple([next(rest) if role == CARRY else x for x, role in zip(values, roles, strict=True)])
 
 
-def fixed_among(inputs: Roles) -> Flags:
+def constant_flags(inputs: ArgSpecs) -> Flags:
     """Which inputs are the same at each step."""
     return tuple([role == CONSTANT for role in inputs])
 
 
-def pairs(inputs: Roles, outputs: Roles) -> tuple[tuple[int, int], ...]:
+def carry_pairs(inputs: ArgSpecs, outputs: ArgSpecs) -> tuple[tuple[int, int], ...]:
     """For each carry its places among the inputs and outputs of a step."""
     return tuple(zip(carries(range(len(inputs)), inputs), carries(range(len(outputs)), outputs), strict=True))
 
@@ -44,9 +45,9 @@ def pairs(inputs: Roles, outputs: Roles) -> tuple[tuple[int, int], ...]:
 def check_loop(
     name: str,
     operands: Sequence[Any],
-    inputs: Roles,
+    inputs: ArgSpecs,
     program: Program,
-    outputs: Roles,
+    outputs: ArgSpecs,
     length: int | None = None,
 ) -> None:
     """Raise a ProgramError unless a step of a loop takes what the roles make of the operands.
@@ -84,13 +85,13 @@ def check_loop(
             raise ProgramError(f"{name}: values of shape {v.shape} cannot be stacked along axis {role}")
 
 
-def roles_at(places: Sequence[int | None], roles: Roles) -> Roles:
+def specs_at(places: Sequence[int | None], roles: ArgSpecs) -> ArgSpecs:
     """The roles of values that had these places before; what had none is the same at each step."""
     return tuple([CONSTANT if place is None else roles[place] for place in places])
 
 
-def spread(
-    make: Callable[[Flags, Flags], tuple[Program, Flags]], flags: Flags, inputs: Roles, outputs: Roles
+def carry_fixpoint(
+    make: Callable[[Flags, Flags], tuple[Program, Flags]], flags: Flags, inputs: ArgSpecs, outputs: ArgSpecs
 ) -> tuple[Program, Flags, Flags]:
     """Flags of the operands, widened until those of the carries are alike going into a step and coming out.
 
@@ -109,14 +110,9 @@ def spread(
         flags = with_carries(flags, inputs, coming_out)
 
 
-def chosen_by(values: Sequence[Any], flags: Sequence[bool]) -> tuple[Any, ...]:
-    """Those whose flag is set."""
-    return tuple([value for value, one in zip(values, flags, strict=True) if one])
-
-
-def reached(program: Program, active: Flags, least: Flags) -> Flags:
+def active_outputs(program: Program, active: Flags, least: Flags) -> Flags:
     """Which outputs may have a derivative with respect to the active inputs."""
-    found = {v for v in chosen_by(program.inputs, active) if v.dtype.kind == "float"}
+    found = {v for v in compress(program.inputs, active) if v.dtype.kind == "float"}
     for equation in program.equations:
         if equation.op.differentiable and not found.isdisjoint(
             equation.operands[: equation.op.depends_on_first]
@@ -125,7 +121,7 @@ def reached(program: Program, active: Flags, least: Flags) -> Flags:
     return tuple([v in found or one for v, one in zip(program.outputs, least, strict=True)])
 
 
-def passed_through(program: Program) -> tuple[int | None, ...]:
+def forwarded_inputs(program: Program) -> tuple[int | None, ...]:
     """For each output the place of the input that it is in any case; None where it may be another value."""
     return program.once("passed through", lambda: _passed_through(program))
 
@@ -137,7 +133,7 @@ def _passed_through(program: Program) -> tuple[int | None, ...]:
             continue
         parts = equation.op.higher_order.layout(equation.params)
         operands = equation.operands[1:] if parts.selects_branch else equation.operands
-        inner = [passed_through(one) for one in parts.programs[parts.predicates :]]
+        inner = [forwarded_inputs(one) for one in parts.programs[parts.predicates :]]
         for k, v in enumerate(equation.results):
             place, *others = {found[k] for found in inner}
             if others or place is None or operands[place] not in places:
@@ -147,7 +143,7 @@ def _passed_through(program: Program) -> tuple[int | None, ...]:
     return tuple([places.get(v) for v in program.outputs])
 
 
-def selected(each: Tensor, a: Tensor, b: Tensor) -> Tensor:
+def select_examples(each: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """For each example a or b."""
     condition = each.reshape((*each.shape, *[1] * (a.ndim - 1))).broadcast_to(a.shape)
     return condition.where(a, b)

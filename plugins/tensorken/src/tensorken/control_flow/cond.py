@@ -8,7 +8,12 @@ from tensorken.compilation.call_op import applied
 from tensorken.compilation.eager import jit_is_disabled
 from tensorken.control_flow.cond_op import COND
 from tensorken.control_flow.in_python import cond_in_python
-from tensorken.control_flow.tracing_bodies import Body, LoopArguments, check_alike, with_inputs_of_all
+from tensorken.control_flow.traced_function import (
+    LoopArguments,
+    TracedFunction,
+    check_alike,
+    with_common_inputs,
+)
 from tensorken_core import tree
 from tensorken_core.errors import ShapeError
 from tensorken_core.language.dtypes import bool_
@@ -56,18 +61,20 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
         found = cond_in_python(predicate, branches, given, structure)
         if found is not None:
             return found[0]
-    bodies = [Body.of("cond", f, structure, xs, given.inner, (), chosen=True) for f in branches]
+    bodies = [TracedFunction.of("cond", f, structure, xs, given.inner, (), chosen=True) for f in branches]
     tree.check_same(bodies[0].result, bodies[1].result, "cond: the result of false_fun, beside true_fun's")
     wanted = [
         v if i not in bodies[0].numbers else w
         for i, (v, w) in enumerate(zip(bodies[0].outputs, bodies[1].outputs, strict=True))
     ]
     bodies = [
-        Body.of("cond", f, structure, xs, given.inner, wanted, chosen=True) if body.numbers else body
+        TracedFunction.of("cond", f, structure, xs, given.inner, wanted, chosen=True)
+        if body.numbers
+        else body
         for f, body in zip(branches, bodies, strict=True)
     ]
     check_alike("cond: the result of false_fun, beside true_fun's", bodies[0], bodies[1].outputs)
     captured = [*bodies[0].captured, *bodies[1].captured]
-    programs = with_inputs_of_all(bodies)
+    programs = with_common_inputs(bodies)
     ys = applied(COND, [predicate, *captured, *xs], tuple(programs))
     return tree.unflatten(bodies[0].result, ys)

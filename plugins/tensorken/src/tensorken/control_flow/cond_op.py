@@ -15,7 +15,7 @@ from tensorken.compilation.call_op import (
     forward_backward_of,
     pushed_program,
 )
-from tensorken.control_flow.carries import passed_through, selected
+from tensorken.control_flow.carries import forwarded_inputs, select_examples
 from tensorken.programs.execution import prepared
 from tensorken_core.language.dtypes import DType, bool_
 from tensorken_core.language.higher_order import SubprogramLayout
@@ -88,14 +88,14 @@ def _selection(branches: Branches, size: int, batched: Flags) -> tuple[Program, 
         The program, and which of its results are batched: all but operands without examples that both branches return.
     """
     same = [
-        a if a == b else None for a, b in zip(*[passed_through(branch) for branch in branches], strict=True)
+        a if a == b else None for a, b in zip(*[forwarded_inputs(branch) for branch in branches], strict=True)
     ]
     pattern = tuple([place is None or batched[place] for place in same])
     over = [batched_program(branch, size, batched, pattern)[0] for branch in branches]
 
     def both(predicate: Tensor, *xs: Tensor) -> list[Tensor]:
         pairs = zip(same, *[branch.on(xs) for branch in over], strict=True)
-        return [selected(predicate, a, b) if place is None else xs[place] for place, a, b in pairs]
+        return [select_examples(predicate, a, b) if place is None else xs[place] for place, a, b in pairs]
 
     like = [Variable((size,), bool_), *over[0].inputs]
     name = f"{branches[0].name} or {branches[1].name}"

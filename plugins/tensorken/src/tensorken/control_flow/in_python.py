@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorken.arrays.functions.joining import stack
-from tensorken.control_flow.tracing_bodies import (
+from tensorken.control_flow.traced_function import (
     NUMBERS,
-    Body,
     Loop,
     LoopArguments,
+    TracedFunction,
+    adopt_dtypes,
+    as_constant,
+    check_carry,
     check_condition,
-    check_kinds,
     check_structure,
-    made,
-    numbers_as,
 )
 from tensorken_core import tree
 from tensorken_core.errors import ConcretizationError
@@ -48,9 +48,9 @@ def scan_in_python(
         carry = tree.unflatten(init, carried)
         after, y = step(carry, tree.unflatten(rows, [x[k] for x in slices]))
         found = _carried(loop, init, carried, after)
-        if place == 0 and numbers_as(values, found, numbers):
+        if place == 0 and adopt_dtypes(values, found, numbers):
             continue  # the first step again, from numbers of the right dtype
-        check_kinds(loop, init, carried, found)
+        check_carry(loop, init, carried, found)
         leaves, structure = tree.flatten(y)
         if stacked:
             tree.check_same(stacked[0][1], structure, f"{loop.name}: the results that are stacked")
@@ -75,9 +75,9 @@ def while_in_python(
             if not bool(holds[0]):
                 break
             found = _carried(loop, structure, carried, body_fun(tree.unflatten(structure, carried)))
-            if steps == 0 and numbers_as(values, found, numbers):
+            if steps == 0 and adopt_dtypes(values, found, numbers):
                 continue
-            check_kinds(loop, structure, carried, found)
+            check_carry(loop, structure, carried, found)
             carried = found
             steps += 1
     except ConcretizationError:
@@ -100,7 +100,7 @@ def cond_in_python(
         [type(leaf) in NUMBERS for leaf in leaves]
     ):  # which take the dtype that the other function returns
         try:
-            body = Body.of("cond", other, structure, operands, given.inner, (), chosen=True)
+            body = TracedFunction.of("cond", other, structure, operands, given.inner, (), chosen=True)
         except ConcretizationError:
             pass
         else:
@@ -128,4 +128,4 @@ def _tensor(leaf: Any, wanted: Any, beside: Sequence[Tensor]) -> Tensor:
         return leaf
     base = beside[0].interpreter.base if beside else None
     dtype = with_scalar(wanted.dtype, leaf) if type(leaf) in NUMBERS and wanted is not None else None
-    return made(leaf, dtype, base)
+    return as_constant(leaf, dtype, base)

@@ -12,15 +12,15 @@ from tensorken.compilation.eager import jit_is_disabled
 from tensorken.control_flow.carries import CARRY, CONSTANT
 from tensorken.control_flow.in_python import scan_in_python, while_in_python
 from tensorken.control_flow.scan_op import SCAN
-from tensorken.control_flow.tracing_bodies import (
-    Body,
+from tensorken.control_flow.traced_function import (
     Loop,
     LoopArguments,
+    TracedFunction,
+    as_constant,
     base_of,
     check_condition,
-    loop_body,
-    made,
-    with_inputs_of_all,
+    traced_step,
+    with_common_inputs,
 )
 from tensorken.control_flow.while_op import WHILE
 from tensorken_core import tree
@@ -99,7 +99,7 @@ def _scan(loop: Loop, f: Function, init: Any, xs: Any, length: int | None, rever
     if steps and jit_is_disabled():
         first = tree.structure(init), tree.structure(xs)
         return scan_in_python(loop, step, given, *first, steps, bool(reverse))
-    body = loop_body(loop, step, structure, given, values, rows, tree.structure(init))
+    body = traced_step(loop, step, structure, given, values, rows, tree.structure(init))
     captured, program = body.captured, body.program
     if not program.inputs:  # an op needs an operand, to know where to run
         captured = [as_tensor(0.0)]
@@ -166,13 +166,15 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
             i, value = carry
             return (i + 1, body_fun(i, value)), None
 
-        start = made(first, _counter(first, last), base_of(init_val))
+        start = as_constant(first, _counter(first, last), base_of(init_val))
         loop = Loop("fori_loop", counters=1, stacks=True)
         return _scan(loop, step, (start, init_val), None, max(last - first, 0), False)[0][1]
     dtypes = [x.dtype for x in (first, last) if isinstance(x, Tensor)]
     dtype = int64 if int64 in dtypes else int32
     base = base_of((lower, upper, init_val))
-    i, end = [x.astype(dtype) if isinstance(x, Tensor) else made(x, dtype, base) for x in (first, last)]
+    i, end = [
+        x.astype(dtype) if isinstance(x, Tensor) else as_constant(x, dtype, base) for x in (first, last)
+    ]
     leaves, structure = tree.flatten((i, end, init_val))
 
     @functools.wraps(body_fun)
@@ -196,11 +198,11 @@ def _while(loop: Loop, cond_fun: Function, body_fun: Function, leaves: list[Any]
             return tree.unflatten(structure, found)
     values = given.tensors
     alone = tree.structure((tree.unflatten(structure, leaves),))
-    body = loop_body(loop, body_fun, alone, given, values, [], structure)
-    condition = Body.of(name, cond_fun, alone, values, given.inner, ())
+    body = traced_step(loop, body_fun, alone, given, values, [], structure)
+    condition = TracedFunction.of(name, cond_fun, alone, values, given.inner, ())
     check_condition(name, condition.outputs)
     captured = [*condition.captured, *body.captured]
-    programs = with_inputs_of_all([condition, body])
+    programs = with_common_inputs([condition, body])
     roles = (*[CONSTANT] * len(captured), *[CARRY] * len(values))
     ys = applied(WHILE, [*captured, *values], (*programs, roles))
     return tree.unflatten(body.result, ys)

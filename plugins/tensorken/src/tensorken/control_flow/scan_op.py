@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 from tensorken.compilation.call_op import applied, batched_program, forward_backward_of, pushed_program
 from tensorken.control_flow.carries import (
     CARRY,
     CONSTANT,
+    ArgSpec,
+    ArgSpecs,
     Flags,
-    Role,
-    Roles,
+    active_outputs,
     carries,
+    carry_fixpoint,
+    carry_pairs,
     check_loop,
-    chosen_by,
-    fixed_among,
-    pairs,
-    reached,
-    roles_at,
-    spread,
+    constant_flags,
+    specs_at,
 )
 from tensorken.programs.execution import prepared
 from tensorken_core.errors import ProgramError
@@ -153,10 +153,10 @@ class _Scans:
 
     def jvp(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         program, inputs, outputs, length, reverse = params
-        pushed, wanted, pattern = spread(
+        pushed, wanted, pattern = carry_fixpoint(
             lambda flags, least: pushed_program(program, flags, least), active, inputs, outputs
         )
-        roles = (*inputs, *chosen_by(inputs, wanted)), (*outputs, *chosen_by(outputs, pattern))
+        roles = (*inputs, *compress(inputs, wanted)), (*outputs, *compress(outputs, pattern))
         return SCAN, (pushed, *roles, length, reverse), wanted, pattern
 
     def with_residuals(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, int]:
@@ -166,7 +166,7 @@ class _Scans:
 
     def batch(self, size: int, batched: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         program, inputs, outputs, length, reverse = params
-        over, wanted, pattern = spread(
+        over, wanted, pattern = carry_fixpoint(
             lambda flags, least: batched_program(program, size, flags, least), batched, inputs, outputs
         )
         roles = _behind_examples(inputs, wanted), _behind_examples(outputs, pattern)
@@ -180,16 +180,18 @@ class _Scans:
 
     def layout(self, params: tuple[Any, ...]) -> SubprogramLayout:
         program, inputs, outputs, _, _ = params
-        return SubprogramLayout((program,), fixed_among(inputs), carries=pairs(inputs, outputs), is_loop=True)
+        return SubprogramLayout(
+            (program,), constant_flags(inputs), carries=carry_pairs(inputs, outputs), is_loop=True
+        )
 
     def with_programs(
         self, params: Any, programs: Any, inputs: Sequence[int | None], outputs: Sequence[int]
     ) -> tuple[Any, ...]:
         _, going_in, coming_out, *steps = params
-        return (*programs, roles_at(inputs, going_in), roles_at(outputs, coming_out), *steps)
+        return (*programs, specs_at(inputs, going_in), specs_at(outputs, coming_out), *steps)
 
 
-def _behind_examples(roles: Roles, batched: Flags) -> Roles:
+def _behind_examples(roles: ArgSpecs, batched: Flags) -> ArgSpecs:
     """The roles of values that have an axis of examples in front."""
     return tuple(
         [
@@ -202,8 +204,8 @@ def _behind_examples(roles: Roles, batched: Flags) -> Roles:
 def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[Any, ...]]:
     """A scan that also stacks what each step's derivative needs; its derivative is a scan the other way round."""
     program, inputs, outputs, length, reverse = params
-    _, flags, pattern = spread(
-        lambda flags, least: (program, reached(program, flags, least)), active, inputs, outputs
+    _, flags, pattern = carry_fixpoint(
+        lambda flags, least: (program, active_outputs(program, flags, least)), active, inputs, outputs
     )
     seeds = [i for i, v in enumerate(program.outputs) if pattern[i] and v.dtype.kind == "float"]
     fixed = [i for i, role in enumerate(inputs) if role == CONSTANT]
@@ -212,7 +214,7 @@ def _recorded_scan(params: tuple[Any, ...], active: Flags) -> tuple[Op, tuple[An
 
     extra: list[Variable] = []
     sources: list[
-        tuple[int, Role]
+        tuple[int, ArgSpec]
     ] = []  # where the backward half's operands stand among operands and results
     for place in halves.kept:
         role = (*inputs, *outputs, *[CARRY] * len(all_outputs))[place]

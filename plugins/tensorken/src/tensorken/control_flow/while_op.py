@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 from tensorken.compilation.call_op import batched_program, check_alike, pushed_program
 from tensorken.control_flow.carries import (
     CARRY,
+    ArgSpecs,
     Flags,
-    Roles,
+    active_outputs,
     carries,
+    carry_fixpoint,
+    carry_pairs,
     check_loop,
-    chosen_by,
-    fixed_among,
-    pairs,
-    passed_through,
-    reached,
-    roles_at,
-    selected,
-    spread,
+    constant_flags,
+    forwarded_inputs,
+    select_examples,
+    specs_at,
     with_carries,
 )
 from tensorken.programs.execution import prepared
@@ -51,19 +51,22 @@ class _Whiles:
 
     def jvp(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         condition, body, inputs = params
-        pushed, wanted, pattern = spread(
+        pushed, wanted, pattern = carry_fixpoint(
             lambda flags, least: pushed_program(body, flags, least), active, inputs, _all_carries(body)
         )
-        tangents = [Variable(v.shape, v.dtype) for v in chosen_by(body.inputs, wanted)]
+        tangents = [Variable(v.shape, v.dtype) for v in compress(body.inputs, wanted)]
         beside = condition.once(
             ("beside", wanted), lambda: condition.changed(inputs=(*condition.inputs, *tangents))
         )
-        return WHILE, (beside, pushed, (*inputs, *chosen_by(inputs, wanted))), wanted, pattern
+        return WHILE, (beside, pushed, (*inputs, *compress(inputs, wanted))), wanted, pattern
 
     def with_residuals(self, active: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, int]:
         _, body, inputs = params
-        _, _, pattern = spread(
-            lambda flags, least: (body, reached(body, flags, least)), active, inputs, _all_carries(body)
+        _, _, pattern = carry_fixpoint(
+            lambda flags, least: (body, active_outputs(body, flags, least)),
+            active,
+            inputs,
+            _all_carries(body),
         )
 
         def pull_back(cotangents: Any, ys: Any, xs: Any, params: Any) -> list[Tensor | None]:
@@ -80,7 +83,7 @@ class _Whiles:
 
     def batch(self, size: int, batched: Flags, params: tuple[Any, ...]) -> tuple[Op, Any, Flags, Flags]:
         condition, body, inputs = params
-        over, wanted, pattern = spread(
+        over, wanted, pattern = carry_fixpoint(
             lambda flags, least: batched_program(body, size, flags, least),
             batched,
             inputs,
@@ -92,7 +95,7 @@ class _Whiles:
             pattern = tuple(
                 [
                     one or place != own
-                    for one, place, own in zip(pattern, passed_through(body), going_in, strict=True)
+                    for one, place, own in zip(pattern, forwarded_inputs(body), going_in, strict=True)
                 ]
             )
             wanted = with_carries(wanted, inputs, pattern)
@@ -112,23 +115,23 @@ class _Whiles:
 
     def layout(self, params: tuple[Any, ...]) -> SubprogramLayout:
         *programs, inputs = params
-        carried = pairs(inputs, _all_carries(programs[1]))
+        carried = carry_pairs(inputs, _all_carries(programs[1]))
         return SubprogramLayout(
-            tuple(programs), fixed_among(inputs), predicates=1, carries=carried, is_loop=True
+            tuple(programs), constant_flags(inputs), predicates=1, carries=carried, is_loop=True
         )
 
     def with_programs(
         self, params: Any, programs: Any, inputs: Sequence[int | None], outputs: Sequence[int]
     ) -> tuple[Any, ...]:
-        return (*programs, roles_at(inputs, params[-1]))
+        return (*programs, specs_at(inputs, params[-1]))
 
 
-def _all_carries(body: Program) -> Roles:
+def _all_carries(body: Program) -> ArgSpecs:
     return (CARRY,) * len(body.outputs)
 
 
 def _while_any(
-    condition: Program, body: Program, inputs: Roles, size: int, batched: Flags
+    condition: Program, body: Program, inputs: ArgSpecs, size: int, batched: Flags
 ) -> tuple[Program, Program]:
     """Condition and body of a loop that runs while it does for some example; what has ended stays as it is.
 
@@ -146,7 +149,7 @@ def _while_any(
         (each,) = holds.on(values)
         old = carries(values, inputs)
         return [
-            selected(each, y, x) if one else x
+            select_examples(each, y, x) if one else x
             for y, x, one in zip(step.on(values), old, pattern, strict=True)
         ]
 

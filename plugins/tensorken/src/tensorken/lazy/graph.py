@@ -83,7 +83,7 @@ class Number(Node[R]):
         self.told = exact(number)
 
 
-def waiting_for(wanted: Iterable[Node[R]]) -> list[Node[R]]:
+def pending_nodes(wanted: Iterable[Node[R]]) -> list[Node[R]]:
     """The nodes that must be computed, each after its operands; of one with several results all that are held."""
     found = {node for node in wanted if node.op is not None}
     todo = list(found)

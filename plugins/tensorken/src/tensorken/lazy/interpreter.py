@@ -10,11 +10,11 @@ from itertools import chain
 from math import prod
 from typing import Any
 
-from tensorken.lazy.graph import ITEM, Graph, Node, Number, serials, waiting_for
-from tensorken.lazy.programs import Programs, SpecializedProgram
+from tensorken.lazy.graph import ITEM, Graph, Node, Number, pending_nodes, serials
+from tensorken.lazy.programs import SpecializedProgram, SpecializedPrograms
 from tensorken.programs.execution import prepared
 from tensorken.programs.passes.common_subexpressions import exactly
-from tensorken.programs.passes.writing import program_of
+from tensorken.programs.passes.equation_writer import program_of
 from tensorken_core.errors import DTypeError
 from tensorken_core.language.dtypes import DTYPES, DType, as_dtype, exact, int32
 from tensorken_core.language.interpreter import R
@@ -25,25 +25,25 @@ from tensorken_core.program.program import Program, Variable
 from tensorken_core.rewriting.wrapper import Wrapper
 from tensorken_core.tensor.tensor import Tensor
 
-BUDGET = 2048
+MAX_PENDING_OPS = 2048
 """How many ops may wait before they run, though nobody has read anything."""
 
-BYTES = 2**28
+MAX_PENDING_BYTES = 2**28
 """How many bytes waiting ops may keep alive before they run."""
 
-PART = 1 / 16
+SETTLE_FRACTION = 1 / 16
 """Where a transform ends, this part of what may wait is run, so that a step of a training is one program."""
 
-PROGRAMS = 512
+MAX_PROGRAMS = 512
 """Of how many structures the programs are kept at most, the last used ones."""
 
-TURNS = 256
+MAX_LOOP_PROGRAMS = 256
 """Of how many loops in bodies the programs are kept, those made last."""
 
-FEW = 6
+MAX_DEFERRED_STEPS = 6
 """Loops of so many turns in all leave an op what others are: it waits, and its turns are parts of one program."""
 
-CROWD = 16
+MIN_CLEANUP_SIZE = 16
 """How many nodes that are gone are remembered, beside as many as there are: few, as memory that grows at first and is
 given back in the end looks like a leak to whoever measures meanwhile."""
 
@@ -73,12 +73,14 @@ class Lazy(Wrapper[Node[R]]):
 
     raw: RawTensor[R]
 
-    def __init__(self, raw: RawTensor[R], budget: int = BUDGET) -> None:
+    def __init__(self, raw: RawTensor[R], budget: int = MAX_PENDING_OPS) -> None:
         super().__init__(raw)
         self.budget = budget
         self._nodes: dict[Any, weakref.ref[Node[R]]] = {}
-        self._crowd = CROWD  # how many of them there may be before those that are gone are taken out
-        self._programs: dict[Any, Programs[R]] = {}
+        self._crowd = (
+            MIN_CLEANUP_SIZE  # how many of them there may be before those that are gone are taken out
+        )
+        self._programs: dict[Any, SpecializedPrograms[R]] = {}
         self._turns: dict[Any, Program] = {}
         self._lock = threading.RLock()
         self._recorded = 0  # ops since everything was run, and the bytes that they keep alive
@@ -90,7 +92,7 @@ class Lazy(Wrapper[Node[R]]):
     @property
     def waiting(self) -> int:
         """How many ops have been asked for, by values that somebody still holds, and have not run."""
-        return len(waiting_for(self._held()))
+        return len(pending_nodes(self._held()))
 
     # ---- values ----------------------------------------------------------------------------------------------
 
@@ -144,9 +146,9 @@ class Lazy(Wrapper[Node[R]]):
 
     def settle(self, x: Node[R]) -> Node[R]:
         """x; as this is where a transform ends, it is also a good time to run what waits, if that is much."""
-        if self._too_much(PART):
+        if self._too_much(SETTLE_FRACTION):
             self._recount(self._held())
-            if self._too_much(PART):
+            if self._too_much(SETTLE_FRACTION):
                 self.flush()
         return x
 
@@ -164,7 +166,7 @@ class Lazy(Wrapper[Node[R]]):
         if program is None:
             program = program_of(turn, facts, self.raw)
             with self._lock:
-                if len(self._turns) >= TURNS:
+                if len(self._turns) >= MAX_LOOP_PROGRAMS:
                     del self._turns[next(iter(self._turns))]
                 self._turns[turn, *facts] = program
         run, carried = prepared(program, self.raw), len(xs)
@@ -201,7 +203,7 @@ class Lazy(Wrapper[Node[R]]):
     def interpret(self, op: Op, operands: Sequence[Node[R]], params: tuple[Any, ...]) -> Any:
         if (
             op.min_loop_steps
-            and op.min_loop_steps * min(operands[0].shape[-2:]) > FEW
+            and op.min_loop_steps * min(operands[0].shape[-2:]) > MAX_DEFERRED_STEPS
             and not self.raw.has(op)
         ):
             return super().interpret(op, operands, params)
@@ -227,7 +229,7 @@ class Lazy(Wrapper[Node[R]]):
             node = self._node(op, operands, params)
             self._know(key, node)
             self._count(operands)
-            if self._recorded > self.budget or self._bytes > BYTES:
+            if self._recorded > self.budget or self._bytes > MAX_PENDING_BYTES:
                 self.flush()
         return node
 
@@ -271,7 +273,7 @@ class Lazy(Wrapper[Node[R]]):
                         ref = nodes.pop(known)
                         if ref() is not None:  # another thread has made it anew
                             nodes.setdefault(known, ref)
-                self._crowd = max(CROWD, 2 * len(nodes))
+                self._crowd = max(MIN_CLEANUP_SIZE, 2 * len(nodes))
 
     def _check(self, op: str, dtype: DType) -> None:
         """Refuse what the backend below would refuse, as it is asked for and not when it is read."""
@@ -312,7 +314,7 @@ class Lazy(Wrapper[Node[R]]):
 
     def _too_much(self, part: float = 1.0) -> bool:
         """Whether more waits than may, or than a part of that."""
-        return self._recorded > part * self.budget or self._bytes > part * BYTES
+        return self._recorded > part * self.budget or self._bytes > part * MAX_PENDING_BYTES
 
     # ---- running ---------------------------------------------------------------------------------------------
 
@@ -336,7 +338,7 @@ class Lazy(Wrapper[Node[R]]):
 
     def _run(self, wanted: list[Node[R]]) -> None:
         """Compute nodes, and all that they follow from and that somebody else holds."""
-        nodes = waiting_for(wanted)
+        nodes = pending_nodes(wanted)
         if not nodes:
             return
         self._last_run = next(serials)
@@ -361,11 +363,11 @@ class Lazy(Wrapper[Node[R]]):
         key = (graph.key, outputs)
         programs = self._programs.get(key)
         if programs is None:
-            if len(self._programs) >= PROGRAMS:
-                some = max(PROGRAMS // 16, 1)  # looking for the oldest takes longer than to let it go
+            if len(self._programs) >= MAX_PROGRAMS:
+                some = max(MAX_PROGRAMS // 16, 1)  # looking for the oldest takes longer than to let it go
                 for oldest, _ in nsmallest(some, self._programs.items(), key=lambda kept: kept[1].used):
                     del self._programs[oldest]
-            programs = self._programs[key] = Programs(outputs, self.raw)
+            programs = self._programs[key] = SpecializedPrograms(outputs, self.raw)
         programs.used = self._last_run
         return programs.serving(graph)
 

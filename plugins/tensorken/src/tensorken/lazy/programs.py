@@ -52,7 +52,7 @@ class SpecializedProgram:
         ]
 
 
-class Programs(Generic[R]):
+class SpecializedPrograms(Generic[R]):
     """The programs of one structure: that of the first graph, and the one that serves all others so far.
 
     The numbers of the first graph stand in its program.  Those that another graph has changed are inputs of the next

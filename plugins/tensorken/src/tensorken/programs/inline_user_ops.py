@@ -12,7 +12,7 @@ from tensorken_core.levels.trace import traced
 from tensorken_core.program.program import Equation, Program
 
 
-def with_bodies(program: Program) -> Program:
+def with_user_ops_inlined(program: Program) -> Program:
     """The program in which every op is in the table or holds programs; what has no rules in it loses its own."""
     changed: dict[Program, Program] = {}
     for inner in reversed(called_last(program)):
@@ -34,11 +34,11 @@ def _with_body(program: Program, equation: Equation, changed: dict[Program, Prog
         results = body(*xs, *params)
         return [results] if op.results == 1 else results
 
-    inner = with_bodies(traced(function, equation.operands, program.backend, op.name))
-    return replace(equation, op=running(op.name), params=(inner,))
+    inner = with_user_ops_inlined(traced(function, equation.operands, program.backend, op.name))
+    return replace(equation, op=op_of_program(op.name), params=(inner,))
 
 
-def running(name: str) -> Op:
+def op_of_program(name: str) -> Op:
     """An op of a user's that does what its program does, and has no rules."""
     return Op(
         name,

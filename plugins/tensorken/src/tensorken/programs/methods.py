@@ -9,10 +9,10 @@ from typing import Any
 from tensorken.arrays.creation import as_operand, as_tensor, new
 from tensorken.programs.adjoints import adjoints
 from tensorken.programs.forms.dot import dot
-from tensorken.programs.forms.files import written
-from tensorken.programs.forms.loading import read
+from tensorken.programs.forms.files import serialize
+from tensorken.programs.forms.html import html
+from tensorken.programs.forms.loading import deserialize
 from tensorken.programs.forms.mermaid import mermaid
-from tensorken.programs.forms.page import page
 from tensorken.programs.forms.python import source
 from tensorken.programs.forms.text import summary, text
 from tensorken.programs.passes.explanation import explanation
@@ -110,7 +110,7 @@ def save(self: Program, path: str | PathLike[str], *, drop_rules: bool = False) 
     ...     tk.Program.load(path)(0.0)["y"].item()
     0.0
     """
-    text = written(self, drop_rules)  # all of it, before the file is touched
+    text = serialize(self, drop_rules)  # all of it, before the file is touched
     Path(path).write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -129,7 +129,7 @@ def load(path: str | PathLike[str], *, backend: Any = None) -> Program:
     <Program sin: 1 input, 1 equation, 1 output>
     """
     interpreter = resolve(backend, None)
-    return read(
+    return deserialize(
         Path(path).read_bytes(),
         str(path),
         interpreter,
@@ -169,7 +169,7 @@ METHODS = {
     "__call__": call,
     "__repr__": summary,
     "__str__": lambda self: text(self),
-    "_repr_html_": page,
+    "_repr_html_": html,
     "adjoints": adjoints,
     "explain": explain,
     "load": staticmethod(load),

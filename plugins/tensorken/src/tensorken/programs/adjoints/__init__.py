@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tensorken.programs.adjoints.backward_pass import BackwardPass, Strategy
 from tensorken.programs.adjoints.record import Adjoint, Adjoints, Step
-from tensorken.programs.adjoints.walk import Strategy, Walk
 from tensorken.programs.names import labels
 from tensorken_core import tree
 from tensorken_core.errors import ArgumentError, GradientError
@@ -82,7 +82,7 @@ def adjoints(
     y = _output(program, output, cotangent)
     alone = isinstance(inputs, int | str | Variable)
     wanted = _wanted(program, inputs)
-    walk = Walk(program, y, wanted, strategy)
+    walk = BackwardPass(program, y, wanted, strategy)
     seed: Variable = Variable(y.shape, y.dtype) if cotangent else Literal(y.shape, y.dtype, 1.0)
     found = walk.run(seed)
     outputs = [found.get(v) or Literal(v.shape, v.dtype, 0.0) for v in wanted]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorken.programs.forms.graph import pictures
+from tensorken.programs.forms.diagram import diagrams
 from tensorken_core.program.program import Program
 
 STYLES = {
@@ -15,7 +15,7 @@ STYLES = {
 
 def dot(program: Program) -> str:
     """The text of a directed graph; each program that an op runs is a frame of its own, with a dotted arrow to it."""
-    drawn = pictures(program)
+    drawn = diagrams(program)
     lines = [f"digraph {_quoted(program.name)} {{", "    compound=true;", '    node [fontname="monospace"];']
     for picture in drawn:
         lines.append(f"    subgraph cluster_{picture.name} {{")

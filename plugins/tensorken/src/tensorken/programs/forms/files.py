@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tensorken.programs.forms.plain import float_text, plain, plain_structure
-from tensorken.programs.inline_user_ops import with_bodies
+from tensorken.programs.forms.json_values import format_float, structure_to_json, to_json
+from tensorken.programs.inline_user_ops import with_user_ops_inlined
 from tensorken.programs.names import called_last
 from tensorken_core.errors import ProgramError, TensorkenError
 from tensorken_core.language.dtypes import DType
@@ -24,7 +24,7 @@ FORMAT = "tensorken program"
 VERSION = 1
 
 
-def written(program: Program, drop_rules: bool = False) -> str:
+def serialize(program: Program, drop_rules: bool = False) -> str:
     """The text of a program.
 
     Raises:
@@ -32,7 +32,9 @@ def written(program: Program, drop_rules: bool = False) -> str:
     """
     writer = _Writer()
     try:
-        programs = [writer.program(p, drop_rules) for p in reversed(called_last(with_bodies(program)))]
+        programs = [
+            writer.program(p, drop_rules) for p in reversed(called_last(with_user_ops_inlined(program)))
+        ]
     except ProgramError as error:
         raise ProgramError(f"save: {program.name}: {error}") from None
     content = {
@@ -85,7 +87,7 @@ class _Writer:
         for key in ("arguments", "result"):
             structure = getattr(program, key)
             if structure is not None:
-                found[key] = plain_structure(structure, self.places.__getitem__)
+                found[key] = structure_to_json(structure, self.places.__getitem__)
         if program.donated:
             found["donated"] = sorted(program.donated)
         self.places[program] = len(self.places)
@@ -97,7 +99,7 @@ class _Writer:
         found: dict[str, Any] = {"op": self._op(equation.op, drop_rules)}
         found["operands"] = [place(v) for v in equation.operands]
         if equation.params:
-            found["params"] = [plain(p, self.places.__getitem__) for p in equation.params]
+            found["params"] = [to_json(p, self.places.__getitem__) for p in equation.params]
         found["results"] = [place(v) for v in equation.results]
         if equation.origin is not None:
             file = self.files.setdefault(equation.origin.file, len(self.files))
@@ -126,7 +128,7 @@ class _Writer:
         return "call"
 
     def _number(self, value: bool | int | float) -> Any:
-        return float_text(value) if isinstance(value, float) else value
+        return format_float(value) if isinstance(value, float) else value
 
     def _constant(self, x: Tensor) -> int:
         key = id(x.representation)

@@ -13,7 +13,7 @@ from typing import Any
 
 from tensorken.programs.forms.checks import check_equation
 from tensorken.programs.forms.files import FORMAT, VERSION, checksum, little_endian
-from tensorken.programs.forms.plain import float_of, structure_of, value_of
+from tensorken.programs.forms.json_values import from_json, parse_float, structure_from_json
 from tensorken.programs.names import printable
 from tensorken_core import tree
 from tensorken_core.errors import ProgramError
@@ -28,7 +28,7 @@ Make = Callable[[tuple[int, ...], Any, DType], Tensor]
 """From shape, elements and dtype to a tensor."""
 
 
-def read(data: bytes, where: str, backend: Any, make: Make) -> Program:
+def deserialize(data: bytes, where: str, backend: Any, make: Make) -> Program:
     """The program of a text.
 
     Args:
@@ -141,7 +141,7 @@ class _Reader:
         kinds: dict[str, type] = {"bool": bool, "int": int, "float": str}
         if type(value) is not kinds[dtype.kind]:
             raise ProgramError(f"the file is damaged: {value!r:.40} is no {dtype.name}")
-        number: Any = float_of(str(value)) if dtype.kind == "float" else value
+        number: Any = parse_float(str(value)) if dtype.kind == "float" else value
         check_scalar(number, dtype)
         return Literal(shape, dtype, number)
 
@@ -186,7 +186,7 @@ class _Reader:
         equations = tuple([self._equation(e, define, use) for e in row["equations"]])
         outputs = use(row["outputs"])
         structures = {
-            key: structure_of(row[key], self._at) if row.get(key) is not None else None
+            key: structure_from_json(row[key], self._at) if row.get(key) is not None else None
             for key in ("arguments", "result")
         }
         for structure, ends in ((structures["arguments"], inputs), (structures["result"], outputs)):
@@ -224,7 +224,7 @@ class _Reader:
                 f"it needs the op {row['op']!r:.60}, which is not in the op table; install and import what brings it"
             )
         operands = use(row["operands"])
-        params = tuple([value_of(p, self._at) for p in row.get("params", ())])
+        params = tuple([from_json(p, self._at) for p in row.get("params", ())])
         check_equation(op, operands, params)
         shapes = op.shape(*[v.shape for v in operands], *params)
         dtypes = op.dtype(*[v.dtype for v in operands], *params)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorken.programs.forms.graph import pictures
+from tensorken.programs.forms.diagram import diagrams
 from tensorken_core.program.program import Program
 
 SHAPES = {"input": '(["{}"])', "constant": '[("{}")]', "equation": '["{}"]', "result": '[["{}"]]'}
@@ -13,7 +13,7 @@ _ENTITIES = {c: f"#{ord(c)};" for c in '#"&<>`\\;'}
 
 def mermaid(program: Program) -> str:
     """The text of a flowchart; each program that an op runs is a frame of its own, with a dotted arrow to it."""
-    drawn = pictures(program)
+    drawn = diagrams(program)
     lines = ["flowchart TD"]
     for picture in drawn:
         lines.append(f'    subgraph {picture.name}["{_label(picture.title)}"]')

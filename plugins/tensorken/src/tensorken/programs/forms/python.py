@@ -15,7 +15,7 @@ from typing import Any
 
 from tensorken.programs.forms.files import elements_of
 from tensorken.programs.forms.text import INDENT, place_of
-from tensorken.programs.inline_user_ops import with_bodies
+from tensorken.programs.inline_user_ops import with_user_ops_inlined
 from tensorken.programs.names import Names, folded, labels, parameters, root, titles, within
 from tensorken_core import tree
 from tensorken_core.errors import ProgramError
@@ -81,7 +81,7 @@ def source(program: Program) -> str:
     Raises:
         ProgramError: if a constant belongs to a transform, or an op runs programs as a loop does.
     """
-    program = with_bodies(program)
+    program = with_user_ops_inlined(program)
     program = _flat_where_needed(program)
     programs = [program, *[p for p in within(program) if p is not program]]
     avoid = {*IMPORTED, *RESERVED, *[root(label) for label in labels(program)]}

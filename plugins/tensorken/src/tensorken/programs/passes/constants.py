@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tensorken.programs.passes.dead_code import without_dead_code
-from tensorken.programs.passes.elements import computed, elements_of, elements_of_number, know
+from tensorken.programs.passes.elements import computed, elements_of, elements_of_number, remember_elements
 from tensorken.programs.passes.rewriting import substituted
 from tensorken_core.language.dtypes import exact
 from tensorken_core.language.op import OPS, run
@@ -17,16 +17,16 @@ from tensorken_core.language.shapes import Shape
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_core.tensor.tensor import Tensor
 
-SMALL = 4096
+MAX_FOLDED_SIZE = 4096
 """How many elements a constant may have that takes the place of the equation that computes it."""
 
-READ = 1 << 20
+MAX_SEARCHED_SIZE = 1 << 20
 """How many elements a constant may have to be searched for whether they are all equal."""
 
 _different: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
 """By identity the constants that are known to have unequal elements; to look at one means to wait for a device."""
 
-REMEMBERED = 4096
+MAX_REMEMBERED = 4096
 """How many numbers are remembered for a backend."""
 
 _numbers: weakref.WeakKeyDictionary[RawTensor[Any], dict[Any, bool | int | float]] = (
@@ -37,7 +37,7 @@ _KEEP_THE_ELEMENTS = frozenset(OPS[name] for name in ("reshape", "permute", "fli
 _KEEP_THE_NUMBER = frozenset(OPS[name] for name in ("reshape", "expand", "permute", "flip", "crop"))
 
 
-def know_different(x: Tensor) -> None:
+def remember_unequal(x: Tensor) -> None:
     """Remember that not all elements of a constant are equal."""
     _different[id(x)] = x
 
@@ -53,7 +53,7 @@ def with_constants_folded(program: Program, backend: RawTensor[Any]) -> Program:
     known: dict[Variable, Variable] = {}
     constants: dict[Variable, Tensor] = {}
     for v, x in program.constants.items():
-        literal = _uniform(x, v) if math.prod(v.shape) <= READ else None
+        literal = _uniform(x, v) if math.prod(v.shape) <= MAX_SEARCHED_SIZE else None
         if literal is None:
             constants[v] = x
         else:
@@ -97,7 +97,9 @@ class _Values:
 
     def __init__(self, constants: Mapping[Variable, Tensor], backend: RawTensor[Any]) -> None:
         small = {
-            v: x for v, x in constants.items() if math.prod(v.shape) <= SMALL and x.interpreter.below is None
+            v: x
+            for v, x in constants.items()
+            if math.prod(v.shape) <= MAX_FOLDED_SIZE and x.interpreter.below is None
         }
         self.fixed = set(small)
         self._backend = backend
@@ -128,9 +130,9 @@ class _Values:
         """A value as a constant, with what is known of it."""
         x, here = Tensor(self._backend, self._value(v), v.shape, v.dtype), self._elements[v]
         if here is not None:
-            know(x, here)
+            remember_elements(x, here)
         elif v in self._different:
-            know_different(x)
+            remember_unequal(x)
         return x
 
     def _value(self, v: Variable) -> Any:
@@ -161,8 +163,8 @@ def _foldable(equation: Equation, fixed: set[Variable]) -> bool:
     literals = all([isinstance(v, Literal) for v in equation.operands])
     if literals and (equation.op.elementwise or equation.op in _KEEP_THE_NUMBER):
         return True
-    return math.prod(equation.results[0].shape) <= SMALL and all(
-        [math.prod(v.shape) <= SMALL for v in equation.operands]
+    return math.prod(equation.results[0].shape) <= MAX_FOLDED_SIZE and all(
+        [math.prod(v.shape) <= MAX_FOLDED_SIZE for v in equation.operands]
     )
 
 
@@ -176,7 +178,7 @@ def _of_numbers(equation: Equation, backend: RawTensor[Any]) -> Literal:
     if number is None:
         operands: list[Any] = [backend.full((), v.value, v.dtype) for v in literals]
         (value,) = backend.ravel(run(backend, equation.op, operands, equation.params))
-        if len(known) >= REMEMBERED:
+        if len(known) >= MAX_REMEMBERED:
             known.clear()  # also what another thread has just found, so nothing is read from there afterwards
         number = known[key] = _number(value)
     return Literal(result.shape, result.dtype, number)
@@ -198,13 +200,15 @@ def _uniform(x: Tensor, v: Variable) -> Literal | None:
     elements = backend.ravel(x.representation)
     first = elements[0]
     if isinstance(elements, list):
-        same = len(elements) <= SMALL and all([repr(element) == repr(first) for element in elements])
+        same = len(elements) <= MAX_FOLDED_SIZE and all(
+            [repr(element) == repr(first) for element in elements]
+        )
     else:
         data = memoryview(elements).tobytes()
         same = data == data[: v.dtype.itemsize] * math.prod(v.shape)
     if same:
         return Literal(v.shape, v.dtype, _number(first))
-    know_different(x)
+    remember_unequal(x)
     return None
 
 

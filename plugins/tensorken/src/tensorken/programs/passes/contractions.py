@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorken.programs.passes.writing import Writer
+from tensorken.programs.passes.equation_writer import EquationWriter
 from tensorken_core.language.op import OPS, run
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Equation, Literal, Program, Variable
@@ -33,7 +33,7 @@ def contracted(program: Program, backend: RawTensor[Any]) -> Program:
     Sums are taken in another order, so results differ by their rounding: by no more than n units in the last place of
     the sum of the absolute values of n terms.
     """
-    writer = Writer(backend)
+    writer = EquationWriter(backend)
     fuse = _Contracting(writer)
     values: dict[Variable, Deferred[Variable]] = {}  # what is held back, or has size 1 where it is repeated
     known: dict[Variable, Variable] = {}  # what is there as it is, but under another name
@@ -112,9 +112,9 @@ def _met(program: Program) -> set[Variable]:
 class _Contracting(Fuse[Variable]):
     """Fuse, which remembers where in the program what is pending was asked for."""
 
-    raw: Writer
+    raw: EquationWriter
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: EquationWriter) -> None:
         super().__init__(writer)
         self.asked: dict[int, tuple[SumOfProducts, Equation, int]] = {}
 

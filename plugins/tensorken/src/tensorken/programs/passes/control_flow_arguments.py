@@ -16,7 +16,7 @@ Known = Mapping[int, Literal | int]
 """Inputs of which something is known: the number that they are, or an earlier input that they are."""
 
 
-def with_narrow_borders(program: Program) -> Program:
+def with_necessary_arguments(program: Program) -> Program:
     """What crosses the border of a choice or a loop is what must: the rest stands within, or outside, or nowhere.
 
     A number that goes in stands within, if it is the same at each step or what a loop goes along; an operand that is

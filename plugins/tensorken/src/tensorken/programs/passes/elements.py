@@ -33,7 +33,7 @@ _known: dict[int, tuple[weakref.ref[Tensor], Elements]] = {}
 """By identity of the constants."""
 
 
-def know(x: Tensor, elements: Elements) -> None:
+def remember_elements(x: Tensor, elements: Elements) -> None:
     """Remember the elements of a constant as long as it is there."""
     key = id(x)
     _known[key] = (weakref.ref(x, lambda _: _known.pop(key, None)), elements)

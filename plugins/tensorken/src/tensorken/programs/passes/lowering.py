@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorken.programs.passes.writing import Writer
+from tensorken.programs.passes.equation_writer import EquationWriter
 from tensorken_core.language.op import run
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Program, Variable
@@ -15,7 +15,7 @@ def lowered(program: Program, backend: RawTensor[Any]) -> Program:
 
     An op that holds programs stays.  Bit for bit the same: it is what the backend runs for such an op anyway.
     """
-    writer = Writer(backend)
+    writer = EquationWriter(backend)
     if not any([writer.lacks[op] for op in program.ops]):
         return program
     known: dict[Variable, Variable] = {}

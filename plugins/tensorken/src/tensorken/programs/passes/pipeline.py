@@ -10,12 +10,12 @@ from tensorken.programs.passes.common_subexpressions import without_common_subex
 from tensorken.programs.passes.concatenations import joined
 from tensorken.programs.passes.constants import with_constants_folded
 from tensorken.programs.passes.contractions import contracted
-from tensorken.programs.passes.control_flow_arguments import with_narrow_borders
+from tensorken.programs.passes.control_flow_arguments import with_necessary_arguments
 from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken.programs.passes.factors import with_factors_out
 from tensorken.programs.passes.inlining import inline
 from tensorken.programs.passes.inner_programs import inner_programs, with_inner_programs
-from tensorken.programs.passes.invariants import with_invariants_before
+from tensorken.programs.passes.loop_invariants import with_loop_invariants_hoisted
 from tensorken.programs.passes.lowering import lowered
 from tensorken.programs.passes.movement import with_movement_merged
 from tensorken.programs.passes.scatters import with_scatters_summed
@@ -40,7 +40,7 @@ def _merged(program: Program, backend: RawTensor[Any]) -> Program:
 
 
 def _narrow(program: Program, backend: RawTensor[Any]) -> Program:
-    return with_narrow_borders(inline(program))  # by now more choices are known
+    return with_necessary_arguments(inline(program))  # by now more choices are known
 
 
 def _with_inner(program: Program, backend: RawTensor[Any]) -> Program:
@@ -48,7 +48,7 @@ def _with_inner(program: Program, backend: RawTensor[Any]) -> Program:
 
 
 def _with_invariants(program: Program, backend: RawTensor[Any]) -> Program:
-    program = with_invariants_before(program)
+    program = with_loop_invariants_hoisted(program)
     for inner in inner_programs(program):  # when they are prepared, there is nothing left to do
         inner.derived[("optimised", backend)] = inner
     return program

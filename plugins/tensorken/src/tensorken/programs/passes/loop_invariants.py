@@ -28,7 +28,7 @@ class _Divided(NamedTuple):
     step: Program
 
 
-def with_invariants_before(program: Program) -> Program:
+def with_loop_invariants_hoisted(program: Program) -> Program:
     """What loops compute of fixed inputs alone is computed before them, and is a further input.
 
     Not what has a scope of its own, as it is computed again lest it be kept, nor what runs programs, as it might never

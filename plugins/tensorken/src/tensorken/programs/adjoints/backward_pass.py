@@ -15,11 +15,11 @@ from tensorken_core.tensor.tensor import Tensor, result_at
 
 Strategy = OneOf["accumulate", "pass on"]
 
-FEW = 2
+MAX_PASSED_ON = 2
 """So many increments may go straight on through a rule that costs nothing; more would meet more of them below."""
 
 
-class Walk:
+class BackwardPass:
     """The equations of a program from last to first, each giving its operands what it has to."""
 
     def __init__(
@@ -78,7 +78,7 @@ class Walk:
             return False
         if self.strategy == "pass on":
             return True
-        return arrivals == 1 or (arrivals <= FEW and self._is_free(equation))
+        return arrivals == 1 or (arrivals <= MAX_PASSED_ON and self._is_free(equation))
 
     def _is_free(self, equation: Equation) -> bool:
         """Whether the rule hands increments on as they are."""

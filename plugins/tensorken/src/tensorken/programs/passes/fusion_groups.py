@@ -15,7 +15,7 @@ _REDUCTIONS = frozenset(OPS[name] for name in ("sum", "max", "min"))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Group:
+class FusionGroup:
     """Equations to be run together, one after another.
 
     Attributes:
@@ -34,7 +34,7 @@ def is_elementwise(equation: Equation) -> bool:
     return equation.op.elementwise or equation.op is _CAST
 
 
-def groups(program: Program, reductions: bool = False) -> tuple[Group, ...]:
+def fusion_groups(program: Program, reductions: bool = False) -> tuple[FusionGroup, ...]:
     """The equations of a program, each in one group, in an order in which the groups can be run.
 
     An elementwise equation joins the group of its operands if all else that it needs can be there before that group
@@ -55,7 +55,7 @@ def groups(program: Program, reductions: bool = False) -> tuple[Group, ...]:
     """
     equations = program.equations
     member = _joined(equations, reductions)
-    kinds = {g: _kind(e) for g, e in zip(member, equations, strict=True) if e.op not in _REDUCTIONS}
+    kinds = {g: _fusion_key(e) for g, e in zip(member, equations, strict=True) if e.op not in _REDUCTIONS}
     consumers: dict[Variable, set[int]] = {}
     for v in program.outputs:
         consumers.setdefault(v, set()).add(-1)
@@ -66,7 +66,7 @@ def groups(program: Program, reductions: bool = False) -> tuple[Group, ...]:
     return tuple([_group(run, member[run[0]], equations, consumers) for run in _in_order(equations, member)])
 
 
-def _kind(equation: Equation) -> Any:
+def _fusion_key(equation: Equation) -> Any:
     """What the equations of a group share; None if it joins none."""
     return (equation.results[0].shape, equation.scope) if is_elementwise(equation) else None
 
@@ -100,7 +100,7 @@ def _joined(equations: tuple[Equation, ...], reductions: bool) -> list[int]:
                     above.add(g)
                     highest = max(highest, level[g])
         trails = reductions and equation.op in _REDUCTIONS
-        mine = (equation.operands[0].shape, equation.scope) if trails else _kind(equation)
+        mine = (equation.operands[0].shape, equation.scope) if trails else _fusion_key(equation)
         top = [g for g in above if level[g] == highest]
         if mine is not None and top and highest >= lowest and all([kind[g] == mine for g in top]):
             joined = top[0]
@@ -132,7 +132,7 @@ def _sink(
     if len(used) != 1 or len({v for v in equation.operands if not isinstance(v, Literal)}) > 1:
         return
     (g,) = used
-    if kinds.get(g) is not None and kinds[g] == _kind(equation):
+    if kinds.get(g) is not None and kinds[g] == _fusion_key(equation):
         member[i] = g
 
 
@@ -165,11 +165,11 @@ def _in_order(equations: tuple[Equation, ...], member: list[int]) -> Iterable[li
 
 def _group(
     run: list[int], number: int, equations: tuple[Equation, ...], consumers: dict[Variable, set[int]]
-) -> Group:
+) -> FusionGroup:
     members = tuple([equations[i] for i in run])
     defined = {v for e in members for v in e.results}
     inputs = dict.fromkeys(
         [v for e in members for v in e.operands if v not in defined and not isinstance(v, Literal)]
     )
     outputs = [v for e in members for v in e.results if consumers.get(v, set()) - {number}]
-    return Group(members, tuple(inputs), tuple(outputs))
+    return FusionGroup(members, tuple(inputs), tuple(outputs))

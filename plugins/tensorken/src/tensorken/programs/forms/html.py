@@ -34,7 +34,7 @@ _STYLE = """
 """
 
 
-def page(program: Program) -> str:
+def html(program: Program) -> str:
     """HTML with its own style and nothing from elsewhere: each name leads to the line that defines it."""
     programs = within(program)
     called = titles(programs)

@@ -11,7 +11,7 @@ from tensorken_core.program.program import Equation, Literal, Program, Variable
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class DiagramNode:
     """A box.
 
     Attributes:
@@ -26,17 +26,17 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class Diagram:
     """One program: its nodes, the arrows between them by name, and the arrows to the programs that its ops run."""
 
     name: str
     title: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[DiagramNode, ...]
     arrows: tuple[tuple[str, str], ...]
     runs: tuple[tuple[str, str], ...]
 
 
-def pictures(program: Program) -> list[Picture]:
+def diagrams(program: Program) -> list[Diagram]:
     """The program and those within it."""
     programs = within(program)
     titled = titles(programs)
@@ -46,15 +46,15 @@ def pictures(program: Program) -> list[Picture]:
 
 def _picture(
     program: Program, place: str, called: Mapping[Program, str], places: Mapping[Program, str]
-) -> Picture:
+) -> Diagram:
     names = Names(program)
-    nodes: list[Node] = []
+    nodes: list[DiagramNode] = []
     arrows: list[tuple[str, str]] = []
     runs: list[tuple[str, str]] = []
     source: dict[Variable, str] = {}
 
     def node(kind: str, *lines: str) -> str:
-        nodes.append(Node(f"{place}n{len(nodes)}", kind, lines))
+        nodes.append(DiagramNode(f"{place}n{len(nodes)}", kind, lines))
         return nodes[-1].name
 
     for v in program.inputs:
@@ -70,7 +70,7 @@ def _picture(
         source.update(dict.fromkeys(equation.results, here))
     end = node("result", f"return {returned(program, names)}")
     arrows += [(source[v], end) for v in dict.fromkeys(program.outputs) if v in source]
-    return Picture(place, called[program], tuple(nodes), tuple(arrows), tuple(runs))
+    return Diagram(place, called[program], tuple(nodes), tuple(arrows), tuple(runs))
 
 
 def _written(equation: Equation, names: Names, called: Mapping[Program, str]) -> str:

@@ -35,14 +35,14 @@ class LoopArguments:
         tensors = []
         for i, leaf in enumerate(leaves):
             try:
-                tensors.append(leaf if isinstance(leaf, Tensor) else made(leaf, None, base))
+                tensors.append(leaf if isinstance(leaf, Tensor) else as_constant(leaf, None, base))
             except ArgumentError as error:
                 raise ArgumentError(f"{name}: argument leaf {i}: {error}") from None
         inner = interpreter_below([x.interpreter for x in tensors] or [as_tensor(0.0).interpreter], name)
         return cls(tensors, {i: x for i, x in enumerate(leaves) if type(x) in NUMBERS}, inner)
 
 
-def made(data: Any, dtype: DType | None, base: Any) -> Tensor:
+def as_constant(data: Any, dtype: DType | None, base: Any) -> Tensor:
     """A tensor on a backend; of a number one that is known to be that number, which then stands in the program."""
     x = tensor(data, dtype, backend=base)
     return x.scalar(data) if type(data) in NUMBERS else x
@@ -54,7 +54,7 @@ def base_of(value: Any) -> Any:
 
 
 @dataclass(slots=True)
-class Body:
+class TracedFunction:
     """A function that has been traced.
 
     Attributes:
@@ -85,7 +85,7 @@ class Body:
         *,
         chosen: bool = False,
         counters: int = 0,
-    ) -> Body:
+    ) -> TracedFunction:
         """Trace a function; its results that are Python numbers take the dtypes wanted, if their kind allows.
 
         Args:
@@ -105,7 +105,7 @@ class Body:
                 if type(leaf) in NUMBERS:
                     numbers.add(i)
                     dtype = with_scalar(wanted[i].dtype, leaf) if i < len(wanted) else None
-                    leaves[i] = made(leaf, dtype, inner.base)
+                    leaves[i] = as_constant(leaf, dtype, inner.base)
             return leaves
 
         own = getattr(function, "__name__", name)
@@ -147,7 +147,7 @@ class Loop:
     stacks: bool = False
 
 
-def loop_body(
+def traced_step(
     loop: Loop,
     function: Function,
     arguments: Any,
@@ -155,7 +155,7 @@ def loop_body(
     values: list[Tensor],
     rows: Sequence[Variable],
     carry: Any,
-) -> Body:
+) -> TracedFunction:
     """The function of one step, whose first results must be as the carry.
 
     What came as a Python number takes the dtype that the function returns for it, if its kind allows; `values` then
@@ -164,12 +164,14 @@ def loop_body(
     numbers = dict(given.numbers)
     while True:
         like = [*values, *rows]
-        body = Body.of(loop.name, function, arguments, like, given.inner, values, counters=loop.counters)
+        body = TracedFunction.of(
+            loop.name, function, arguments, like, given.inner, values, counters=loop.counters
+        )
         after = tree.unflatten(body.result, range(body.result.size))
         check_structure(loop, carry, tree.structure(after[0] if loop.stacks else after))
-        if not numbers_as(values, body.outputs, numbers):
+        if not adopt_dtypes(values, body.outputs, numbers):
             break
-    check_kinds(loop, carry, values, body.outputs)
+    check_carry(loop, carry, values, body.outputs)
     return body
 
 
@@ -183,7 +185,7 @@ def check_structure(loop: Loop, carry: Any, found: Any) -> None:
     tree.check_same(tree.structure(before), tree.structure(after), what)
 
 
-def numbers_as(values: list[Tensor], found: Sequence[Any], numbers: dict[int, Any]) -> bool:
+def adopt_dtypes(values: list[Tensor], found: Sequence[Any], numbers: dict[int, Any]) -> bool:
     """Give values that came as Python numbers the dtypes that a step returns, if their kind allows; whether any has.
 
     Args:
@@ -194,12 +196,12 @@ def numbers_as(values: list[Tensor], found: Sequence[Any], numbers: dict[int, An
     changed = False
     for i, (x, v) in enumerate(zip(values, found, strict=False)):
         if i in numbers and x.dtype is not v.dtype and with_scalar(v.dtype, numbers[i]) is v.dtype:
-            values[i] = made(numbers.pop(i), v.dtype, x.interpreter.base)
+            values[i] = as_constant(numbers.pop(i), v.dtype, x.interpreter.base)
             changed = True
     return changed
 
 
-def check_kinds(loop: Loop, carry: Any, values: Sequence[Tensor], found: Sequence[Any]) -> None:
+def check_carry(loop: Loop, carry: Any, values: Sequence[Tensor], found: Sequence[Any]) -> None:
     """Raise a ShapeError or DTypeError if a step returns a carry of other shapes or dtypes."""
     skipped = loop.counters
     paths = [path for path, _ in tree.flatten_with_path(tree.unflatten(carry, values))[0]]
@@ -229,7 +231,7 @@ def _check_kind(what: str, expected: Any, got: Any) -> None:
         )
 
 
-def check_alike(what: str, first: Body, outputs: Sequence[Variable]) -> None:
+def check_alike(what: str, first: TracedFunction, outputs: Sequence[Variable]) -> None:
     """Raise a ShapeError or DTypeError if a function's results are not those of another."""
     places = tree.unflatten(first.result, range(first.result.size))
     for path, i in tree.flatten_with_path(places)[0]:
@@ -242,7 +244,7 @@ def check_alike(what: str, first: Body, outputs: Sequence[Variable]) -> None:
             )
 
 
-def with_inputs_of_all(bodies: Sequence[Body]) -> list[Program]:
+def with_common_inputs(bodies: Sequence[TracedFunction]) -> list[Program]:
     """The programs of functions of the same arguments, each of which then takes what any of them captured."""
     captured = [body.program.inputs[: len(body.captured)] for body in bodies]
     programs = []

@@ -33,7 +33,7 @@ _FACTORIES: dict[str, type] = {
 # ---- values ------------------------------------------------------------------------------------------------
 
 
-def plain(value: Any, place_of: Callable[[Program], int], depth: int = 0) -> Any:
+def to_json(value: Any, place_of: Callable[[Program], int], depth: int = 0) -> Any:
     """A value as JSON has it: a tuple is an array, what else JSON lacks an object with one entry.
 
     Raises:
@@ -44,11 +44,11 @@ def plain(value: Any, place_of: Callable[[Program], int], depth: int = 0) -> Any
     if depth < DEEPEST:
 
         def inner(values: Any) -> list[Any]:
-            return [plain(v, place_of, depth + 1) for v in values]
+            return [to_json(v, place_of, depth + 1) for v in values]
 
         match value:
             case float():
-                return {"float": float_text(value)}
+                return {"float": format_float(value)}
             case tuple() if type(value) is tuple:
                 return inner(value)
             case list() if type(value) is list:
@@ -70,8 +70,8 @@ def plain(value: Any, place_of: Callable[[Program], int], depth: int = 0) -> Any
     raise ProgramError(f"a value of the kind {type(value).__name__} has no form in the file: {value!r:.60}")
 
 
-def value_of(data: Any, program_at: Callable[[Any], Program], depth: int = 0) -> Any:
-    """The inverse of `plain`.
+def from_json(data: Any, program_at: Callable[[Any], Program], depth: int = 0) -> Any:
+    """The inverse of `to_json`.
 
     Raises:
         ProgramError: if there is no such value.
@@ -81,13 +81,13 @@ def value_of(data: Any, program_at: Callable[[Any], Program], depth: int = 0) ->
     if depth < DEEPEST:
 
         def inner(values: Any) -> tuple[Any, ...]:
-            return tuple([value_of(v, program_at, depth + 1) for v in values])
+            return tuple([from_json(v, program_at, depth + 1) for v in values])
 
         match data:
             case list():
                 return inner(data)
             case {"float": str(text), **rest} if not rest:
-                return float_of(text)
+                return parse_float(text)
             case {"list": list(values), **rest} if not rest:
                 return list(inner(values))
             case {"dict": list(pairs), **rest} if not rest:
@@ -107,13 +107,13 @@ def value_of(data: Any, program_at: Callable[[Any], Program], depth: int = 0) ->
     raise ProgramError(f"no value is written {data!r:.60}")
 
 
-def float_text(value: float) -> str:
+def format_float(value: float) -> str:
     """A float with all its bits: hexadecimal, and a NaN as the bits of its double."""
     return f"nan:{struct.pack('>d', value).hex()}" if math.isnan(value) else value.hex()
 
 
-def float_of(text: str) -> float:
-    """The inverse of `float_text`."""
+def parse_float(text: str) -> float:
+    """The inverse of `format_float`."""
     if text.startswith("nan:"):
         (value,) = struct.unpack(">d", bytes.fromhex(text.removeprefix("nan:")))
         return float(value)
@@ -123,20 +123,20 @@ def float_of(text: str) -> float:
 # ---- structures --------------------------------------------------------------------------------------------
 
 
-def plain_structure(structure: tree.Structure, place_of: Callable[[Program], int]) -> list[Any]:
+def structure_to_json(structure: tree.Structure, place_of: Callable[[Program], int]) -> list[Any]:
     """The nodes in the order of a walk from the root: None for a leaf, else kind, metadata and number of children.
 
     Raises:
         ProgramError: if a container, or what belongs to it, has no form in the file.
     """
     return [
-        None if node is None else [_name_of(node[0].kind), plain(node[1], place_of), node[2]]
+        None if node is None else [_name_of(node[0].kind), to_json(node[1], place_of), node[2]]
         for node in structure.nodes
     ]
 
 
-def structure_of(data: Any, program_at: Callable[[Any], Program]) -> tree.Structure:
-    """The inverse of `plain_structure`.
+def structure_from_json(data: Any, program_at: Callable[[Any], Program]) -> tree.Structure:
+    """The inverse of `structure_to_json`.
 
     Raises:
         ProgramError: if that is no structure, or a class in it is not there.
@@ -149,7 +149,7 @@ def structure_of(data: Any, program_at: Callable[[Any], Program]) -> tree.Struct
             nodes.append(None)
             continue
         name, metadata, count = row
-        nodes.append((_container(name), value_of(metadata, program_at), count))
+        nodes.append((_container(name), from_json(metadata, program_at), count))
         if missing < 0 or type(count) is not int or count < 0:
             break
         missing += count

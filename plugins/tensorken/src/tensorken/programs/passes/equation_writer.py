@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 from tensorken.programs.passes.common_subexpressions import exactly, same
-from tensorken.programs.passes.constants import SMALL, know_different
-from tensorken.programs.passes.elements import know
+from tensorken.programs.passes.constants import MAX_FOLDED_SIZE, remember_unequal
+from tensorken.programs.passes.elements import remember_elements
 from tensorken.programs.passes.rewriting import substituted
 from tensorken_core.errors import ConcretizationError
 from tensorken_core.language.dtypes import DType
@@ -29,7 +29,7 @@ _KEEP_THE_NUMBER = frozenset(OPS[name] for name in ("reshape", "expand", "permut
 class _Lacks(dict[Op, bool]):
     """For each op whether a writer writes its body in its place; found at first use."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: EquationWriter) -> None:
         self.writer = writer
 
     def __missing__(self, op: Op) -> bool:
@@ -37,7 +37,7 @@ class _Lacks(dict[Op, bool]):
         return self[op]
 
 
-class Writer(RawTensor[Variable]):
+class EquationWriter(RawTensor[Variable]):
     """Writes equations of the ops that a backend has, and the bodies of others.
 
     Attributes:
@@ -89,15 +89,17 @@ class Writer(RawTensor[Variable]):
         return Literal(shape, dtype, float(value) if dtype.kind == "float" else value)
 
     def new(self, shape: Shape, data: Any, dtype: DType) -> Variable:
-        numbers = isinstance(data, list | range) and len(data) <= SMALL
+        numbers = isinstance(data, list | range) and len(data) <= MAX_FOLDED_SIZE
         if numbers and len({repr(number) for number in data}) == 1:  # repr keeps 0.0 from -0.0
             return self.full(shape, data[0], dtype)
         v = Variable(shape, dtype)
         x = self.constants[v] = Tensor(self.backend, self.backend.new(shape, data, dtype), shape, dtype)
         if numbers and dtype.kind == "float":
-            know_different(x)
+            remember_unequal(x)
         elif numbers:
-            know(x, data if isinstance(data, range) else [*map(int if dtype.kind == "int" else bool, data)])
+            remember_elements(
+                x, data if isinstance(data, range) else [*map(int if dtype.kind == "int" else bool, data)]
+            )
         return v
 
     def interpret(self, op: Op, operands: Sequence[Variable], params: tuple[Any, ...]) -> Any:
@@ -213,7 +215,7 @@ def program_of(
     function: Callable[..., Sequence[Tensor]], facts: Sequence[tuple[Shape, DType]], backend: RawTensor[Any]
 ) -> Program:
     """The program of a function of tensors of these shapes and dtypes, in ops that the backend has."""
-    writer = Writer(backend)
+    writer = EquationWriter(backend)
     inputs = tuple([Variable(*each) for each in facts])
     results = function(*[Tensor(writer, v, v.shape, v.dtype) for v in inputs])
     nothing = Program(inputs, (), (), name=function.__name__, backend=backend)
