@@ -11,7 +11,7 @@ import importlib as _importlib
 import os as _os
 import typing as _typing
 
-from tensorken.arrays import methods as _methods  # noqa: F401 -- it attaches the methods of Tensor
+from tensorken.arrays import methods as _methods  # noqa: F401 -- it attaches methods to Tensor
 from tensorken.arrays.creation import *
 from tensorken.arrays.functions.arithmetic import *
 from tensorken.arrays.functions.broadcasting import *
@@ -85,7 +85,7 @@ if _typing.TYPE_CHECKING:
 bool = bool_
 
 if _os.environ.get("TENSORKEN_DEBUG_NANS"):
-    _importlib.import_module("tensorken.debugging")  # which switches the check on
+    _importlib.import_module("tensorken.debugging")  # which enables the check
 
 _LATER = {
     "tensorken.control_flow": ("cond", "fori_loop", "scan", "while_loop"),
@@ -102,15 +102,20 @@ _LATER = {
     "tensorken_core.transforms.custom_rules": ("custom_jvp", "custom_vjp"),
     "tensorken_core.transforms.linearize": ("linearize",),
 }
-"""For each module that is imported when one of its names is first used, these names."""
+"""The lazy names: each module is imported when one of its names is first used.  The imports under TYPE_CHECKING repeat
+them, since type checkers cannot read this table; tests/test_imports.py compares the two."""
 
 _MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
 _SUBMODULES = ("linalg", "programs", "random", "testing")
-_PUBLIC = frozenset(name for name in globals() if not name.startswith("_")) - {"annotations", "arrays"}
+_PUBLIC = frozenset(name for name in globals() if not name.startswith("_")) - {
+    "annotations",
+    "arrays",
+    "interchange",
+}
 
 
 def _missing(name: str) -> AttributeError:
-    """The error for a name that is not here; it says what is used here instead, if that is known."""
+    """The error for an unknown name; for a name of numpy or JAX, it says what to use here instead."""
     from tensorken.arrays.names_elsewhere import MODULE, missing
 
     known = missing("module 'tensorken'", name, MODULE)
@@ -121,7 +126,7 @@ def _missing(name: str) -> AttributeError:
 if not _typing.TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Load what is not loaded yet: names of `_LATER`, submodules, the version, and names that plugins add."""
+        """Load a lazy name on first use: a name of `_LATER`, a submodule, the version, or a name that a plugin adds."""
         from tensorken.plugin_names import load_name
         from tensorken_core.host.discovery import core_version
 
@@ -143,7 +148,7 @@ if not _typing.TYPE_CHECKING:
             raise AttributeError(f"tensorken.{name}: {error}") from error
 
     def __dir__() -> list[str]:
-        """The public names, those that are not loaded yet and those of plugins among them."""
+        """The public names, including lazy names that are not loaded yet and names that plugins add."""
         from tensorken.plugin_names import plugin_names
 
         dunder = {name for name in globals() if name.startswith("__")}
