@@ -195,10 +195,10 @@ def test_one_finalise_a_value_after_all_its_increments(strategy):
     t = program.equations[0].results[0]
     if strategy == "accumulate":
         assert found.record[t].increments == 3
-    assert found.record[t].kept == (strategy != "pass on")
+    assert found.record[t].accumulated == (strategy != "pass on")
     text = str(found)
     assert text.count("initialise by") == sum(step.kind == "initialise" for step in found.steps)
-    assert text.count("finalise, the adjoint is") == sum(entry.kept for entry in found.record.values())
+    assert text.count("finalise, the adjoint is") == sum(entry.accumulated for entry in found.record.values())
 
 
 @pytest.mark.feature(127)
@@ -215,7 +215,7 @@ def test_accumulating_multiplies_once_where_passing_on_multiplies_for_each_incre
         by_t = [
             e for e in found.added if e.op.name == "mul" and not set(program.inputs).isdisjoint(e.operands)
         ]
-        counted[strategy] = (len(by_t), found.record[t].kept)
+        counted[strategy] = (len(by_t), found.record[t].accumulated)
         assert values(found(0.5, 2.0)) == pytest.approx(values(program.adjoints()(0.5, 2.0)), rel=1e-6)
     assert counted == {"accumulate": (2, True), "pass on": (4, False), None: (2, True)}
 
@@ -229,12 +229,12 @@ def test_a_sum_passes_two_increments_on_and_a_value_used_once_keeps_nothing():
     program = tk.trace(f)(0.5, 2.0)
     total, sine, cosine, product = [equation.results[0] for equation in program.equations]
     found = program.adjoints()
-    assert [found.record[v].kept for v in (total, sine, cosine, product)] == [False] * 4
+    assert [found.record[v].accumulated for v in (total, sine, cosine, product)] == [False] * 4
     assert [found.record[v].increments for v in (total, *program.inputs)] == [2, 2, 2]
-    assert found.most_kept == 0
+    assert found.max_live == 0
     accumulated = program.adjoints(strategy="accumulate")
     assert [accumulated.record[v].increments for v in (total, *program.inputs)] == [2, 1, 1]
-    assert accumulated.most_kept > 0
+    assert accumulated.max_live > 0
     # The count of the source: two increments through a sum are four below and no storage; or two below, and storage.
     assert [sum(a.record[v].increments for v in program.inputs) for a in (found, accumulated)] == [4, 2]
 
@@ -259,7 +259,7 @@ def test_the_adjoints_of_a_chain_are_freed_as_it_goes():
 
     found = tk.trace(chain)(tk.ones(3)).adjoints(inputs="x", strategy="accumulate")
     assert len(found.record) > 200
-    assert found.most_kept <= 3
+    assert found.max_live <= 3
     # Replaying drops each value after its last use: of what was added, a few live at one time.
     added = {v for equation in found.added for v in equation.results}
     alive = most = 0

@@ -47,9 +47,9 @@ SAME_BITS: dict[str, Pass] = {
     "constants": with_constants_folded,
     "algebra": simplified,
     "movement": with_movement_merged,
-    "borders": lambda program, backend: with_necessary_arguments(program),
+    "control flow arguments": lambda program, backend: with_necessary_arguments(program),
     "inner programs": lambda program, backend: with_inner_programs(program, without_dead_code),
-    "invariants": lambda program, backend: with_loop_invariants_hoisted(program),
+    "loop invariants": lambda program, backend: with_loop_invariants_hoisted(program),
 }
 SAME_NUMBERS: dict[str, Pass] = {
     "factors": with_factors_out,

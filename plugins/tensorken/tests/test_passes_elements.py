@@ -10,7 +10,7 @@ import pytest
 
 import tensorken as tk
 from core.tests.support import Required
-from tensorken.programs.passes.elements import EXACT, computed, elements_of
+from tensorken.programs.passes.elements import EXACT_OPS, computed_elements, elements_of
 from tensorken.programs.passes.pipeline import optimised
 from tensorken_core.language.dtypes import DType, bool_, float16, float32, float64, int32, int64
 from tensorken_core.language.op import OPS, Op, run
@@ -29,7 +29,7 @@ def check(op: Op, operands: list[tuple[Variable, list[Any]]], params: tuple[Any,
     """That what is computed here, if anything, is what the reference computes, elements and their types."""
     shape = op.shape(*[v.shape for v, _ in operands], *params)
     result = Variable(shape, op.result_dtype(tuple([v.dtype for v, _ in operands]), params))
-    here = computed(
+    here = computed_elements(
         Equation(op, tuple([v for v, _ in operands]), params, (result,)), [xs for _, xs in operands]
     )
     assert here is not None
@@ -45,7 +45,7 @@ TRUTH = ("eq", "lt", "where")
     ("name", "dtype"),
     [
         (name, dtype)
-        for name in sorted(op.name for op in EXACT)  # a set has another order in each worker
+        for name in sorted(op.name for op in EXACT_OPS)  # a set has another order in each worker
         for dtype in NUMBERS
         if dtype is not bool_ or name in TRUTH
     ],
@@ -100,7 +100,7 @@ def test_the_rest_is_for_the_backend(
     op, v = OPS[name], Variable((2,), dtype)
     operands = (v,) * (op.arity or 1)
     result = Variable((2,), op.result_dtype(tuple([dtype] * len(operands)), params))
-    assert computed(Equation(op, operands, params, (result,)), [elements] * len(operands)) is None
+    assert computed_elements(Equation(op, operands, params, (result,)), [elements] * len(operands)) is None
 
 
 def test_a_mask_of_places_is_made_without_asking_the_backend() -> None:

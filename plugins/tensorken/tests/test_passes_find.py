@@ -447,7 +447,7 @@ def test_each_pass_says_what_it_did() -> None:
     text = tk.trace(tk.value_and_grad(lambda a, b: (a @ b).sum()))(product((4, 5)), product((5, 6))).explain()
     first, heads, *rows = text.splitlines()
     assert first.startswith("<lambda>: ")
-    assert heads.split() == ["pass", "equations", "less", "more", "lines"]
+    assert heads.split() == ["pass", "equations", "removed", "added", "lines"]
     contractions = next(row for row in rows if row.startswith("contractions"))
     assert "fused_multiply_add" in contractions
     assert "test_passes_find.py:" in contractions

@@ -68,7 +68,7 @@ def test_explain_shows_what_passes_do_within() -> None:
     whole, step = program.explain().split("\n\n")
     assert whole.splitlines()[0] == "recurrent: 10 equations, 7 after all passes"
     rows = {line.split("  ")[0]: line for line in whole.splitlines()[2:]}
-    assert "exp" in rows["borders"]
+    assert "exp" in rows["control flow arguments"]
     assert "fused_multiply_add" in rows["inner programs"]
     assert step.splitlines()[0] == "step: 7 equations, 5 after all passes"
     assert step.splitlines()[2].startswith("contractions")
@@ -105,7 +105,7 @@ def test_what_a_backend_then_prepares_has_been_optimised() -> None:
             assert optimised(inner, NUMPY) is inner
 
 
-# ---- borders -----------------------------------------------------------------------------------------------
+# ---- control flow arguments --------------------------------------------------------------------------------
 
 
 def test_numbers_stand_in_the_branches() -> None:

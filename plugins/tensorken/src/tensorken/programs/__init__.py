@@ -1,4 +1,4 @@
-"""Programs: traced functions as small typed data, which can be read, rewritten, kept and run."""
+"""Programs: traced functions as typed equations, which can be printed, rewritten, saved and run."""
 
 from tensorken.programs import methods
 from tensorken_core.program.program import Equation, Literal, Program, Variable

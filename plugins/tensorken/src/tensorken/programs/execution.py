@@ -1,4 +1,4 @@
-"""Execution: how a backend runs a program: compiled by itself or by a plugin, else op by op."""
+"""Execution: run a program on a backend, compiled by a plugin or by the backend, else op by op."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 def prepared(program: Program, backend: RawTensor[Any]) -> Run:
-    """What runs the program on a backend; made once.  Who watches the ops sees each run as one, of PROGRAM."""
+    """A function that runs the program on a backend; made once.  Observers see each run as one op, PROGRAM."""
     if OBSERVERS:
         return lambda xs: notify(_run, backend, PROGRAM, xs, (program,))
     return runner(program, backend)
 
 
 def runner(program: Program, backend: RawTensor[Any]) -> Run:
-    """The same, unseen."""
+    """The same function, unobserved."""
     return program.once(("run", backend), lambda: _prepare(program, backend))
 
 
@@ -41,7 +41,7 @@ PROGRAM = Op(
     params=("program",),
     results=None,
 )
-"""A run of what has been prepared, as who watches sees it; no interpreter meets it."""
+"""A run of a prepared program, as observers see it; no interpreter runs this op."""
 
 
 def _prepare(program: Program, backend: RawTensor[Any]) -> Run:
@@ -54,7 +54,7 @@ def _prepare(program: Program, backend: RawTensor[Any]) -> Run:
 
 
 def compiled(program: Program, backend: RawTensor[Any]) -> Run | None:
-    """What a plugin's compiler, or else the backend, makes of the program; None if none compiles it."""
+    """The program compiled by a plugin's compiler, or else by the backend; None if neither compiles it."""
     if isinstance(backend, Wrapper):
         below = compiled(_unwrapped(program, backend), backend.raw)
         if below is None:

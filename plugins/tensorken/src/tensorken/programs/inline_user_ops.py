@@ -1,4 +1,6 @@
-"""Bodies: ops that stand in no table, as those of `tk.elementwise`, become what runs the programs of their bodies."""
+"""Inline user ops: replace ops that are not in the op table, such as those of `tk.elementwise`, by programs of their
+bodies.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +15,18 @@ from tensorken_core.program.program import Equation, Program
 
 
 def with_user_ops_inlined(program: Program) -> Program:
-    """The program in which every op is in the table or holds programs; what has no rules in it loses its own."""
-    changed: dict[Program, Program] = {}
+    """The program with only ops of the op table and ops that run a program; ops with rules of their own lose these."""
+    done: dict[Program, Program] = {}
     for inner in reversed(called_last(program)):
-        equations = tuple([_with_body(inner, e, changed) for e in inner.equations])
+        equations = tuple([_with_body(inner, e, done) for e in inner.equations])
         same = all([a is b for a, b in zip(equations, inner.equations, strict=True)])
-        changed[inner] = inner if same else inner.changed(equations=equations)
-    return changed[program]
+        done[inner] = inner if same else inner.changed(equations=equations)
+    return done[program]
 
 
-def _with_body(program: Program, equation: Equation, changed: dict[Program, Program]) -> Equation:
+def _with_body(program: Program, equation: Equation, done: dict[Program, Program]) -> Equation:
     op = equation.op
-    params = tuple([changed.get(p, p) if isinstance(p, Program) else p for p in equation.params])
+    params = tuple([done.get(p, p) if isinstance(p, Program) else p for p in equation.params])
     if OPS.get(op.name) is op or any([isinstance(p, Program) for p in params]):
         same = all([a is b for a, b in zip(params, equation.params, strict=True)])
         return equation if same else replace(equation, params=params)
@@ -39,7 +41,7 @@ def _with_body(program: Program, equation: Equation, changed: dict[Program, Prog
 
 
 def op_of_program(name: str) -> Op:
-    """An op of a user's that does what its program does, and has no rules."""
+    """An op that runs its program and has no derivative rules of its own."""
     return Op(
         name,
         None,

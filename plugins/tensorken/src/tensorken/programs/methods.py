@@ -1,4 +1,4 @@
-"""Methods of `Program` that need more than its data: calling it, its forms, files, adjoints; `attach` adds them."""
+"""Methods of `Program` that need more than its data: calls, text forms, files and adjoints; `attach` adds them."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ from tensorken_core.tensor.tensor import Tensor
 def call(self: Program, *arguments: Any, **keywords: Any) -> Any:
     """Run the equations one by one, on the backend and at the level of the arguments.
 
-    Python numbers become tensors on the backend of the other arguments, with the dtypes that were traced.
+    Python numbers become tensors on the backend of the other arguments, with the dtypes of the traced arguments.
 
     Raises:
-        StructureError, ShapeError, ArgumentError: if the arguments are not like those that it was traced with.
+        StructureError, ShapeError, ArgumentError: if the arguments differ from the traced ones in structure, shape or
+            dtype.
     """
     leaves, structure = tree.flatten((arguments, keywords))
     if self.arguments is not None:
         tree.check_same(self.arguments, structure, f"{self.name}: arguments")
     elif len(leaves) != len(self.inputs):
         raise ArgumentError(f"{self.name}: {len(leaves)} arguments; need {len(self.inputs)}")
-    beside = next((x for x in leaves if isinstance(x, Tensor)), None)
+    first_tensor = next((x for x in leaves if isinstance(x, Tensor)), None)
     xs: list[Tensor] = []
     for i, (leaf, variable) in enumerate(zip(leaves, self.inputs, strict=True)):
-        if isinstance(leaf, bool | int | float) and beside is not None:
-            leaf = as_operand(self.name, leaf, beside).astype(variable.dtype)
+        if isinstance(leaf, bool | int | float) and first_tensor is not None:
+            leaf = as_operand(self.name, leaf, first_tensor).astype(variable.dtype)
         x = as_tensor(leaf)
         if x.shape != variable.shape or x.dtype is not variable.dtype:
             raise ShapeError(
@@ -53,10 +54,10 @@ def call(self: Program, *arguments: Any, **keywords: Any) -> Any:
 
 
 def explain(self: Program, backend: Any = None) -> str:
-    """What each pass does to this program before it runs: a table, a row for each that changes something.
+    """A table of the passes that change this program, with the ops that each pass removes and adds.
 
     Args:
-        backend: where it is to run, a name or an interpreter; None for where it was traced.
+        backend: the backend that the passes optimize for, a name or an interpreter; by default the one of the trace.
 
     >>> import tensorken as tk
     >>> print(tk.trace(tk.grad(lambda a, b: (a @ b).sum()))(tk.ones((2, 3)), tk.ones((3, 4))).explain())
@@ -68,13 +69,13 @@ def explain(self: Program, backend: Any = None) -> str:
 
 
 def to_python(self: Program) -> str:
-    '''The source of a module with a function of this program's name: the same bits on one backend of one machine.
+    '''The source of a Python module with a function that computes the same bits on the same backend and machine.
 
-    Small constants stand in it as numbers, large ones below the functions in base64.  Functions with derivative
-    rules of their own are written without these.
+    Small constants are written as numbers, large ones in base64 below the functions.  Functions with derivative
+    rules of their own are written without these rules.
 
     Raises:
-        ProgramError: if a constant has no value, or an op runs programs as Python has no words for.
+        ProgramError: if a constant has no value, or Python has no form for an op that runs programs.
 
     >>> import tensorken as tk
     >>> print(tk.trace(lambda x: 2.0 * tk.sin(x))(1.0).to_python())  # doctest: +ELLIPSIS
@@ -93,14 +94,14 @@ def to_python(self: Program) -> str:
 
 
 def save(self: Program, path: str | PathLike[str], *, drop_rules: bool = False) -> None:
-    """Write the program to a file of text, from which `Program.load` makes it again: see docs/programs.md.
+    """Write the program to a text file, from which `Program.load` restores it; see docs/programs.md for the format.
 
     Args:
         path: of the file.
-        drop_rules: whether functions with derivative rules of their own may be written without these.
+        drop_rules: whether to write functions with derivative rules of their own without these rules.
 
     Raises:
-        ProgramError: if something in it has no form in text; nothing is written then.
+        ProgramError: if the program has a value without a text form; nothing is written then.
 
     >>> import tempfile, pathlib
     >>> import tensorken as tk
@@ -110,15 +111,17 @@ def save(self: Program, path: str | PathLike[str], *, drop_rules: bool = False) 
     ...     tk.Program.load(path)(0.0)["y"].item()
     0.0
     """
-    text = serialize(self, drop_rules)  # all of it, before the file is touched
+    text = serialize(
+        self, drop_rules
+    )  # before the file is opened, so that an error leaves the file as it was
     Path(path).write_text(text, encoding="utf-8", newline="\n")
 
 
 def load(path: str | PathLike[str], *, backend: Any = None) -> Program:
-    """The program that `save` wrote; its constants are on a backend, the one in use by default.
+    """Load a program from a file that `save` wrote; its constants go to `backend`, by default the one in use.
 
     Raises:
-        ProgramError: if the file is damaged, is newer than this version knows, or has an op that is not there.
+        ProgramError: if the file is damaged, has a newer format, or needs an op that is not registered.
 
     >>> import tempfile, pathlib
     >>> import tensorken as tk
@@ -138,7 +141,7 @@ def load(path: str | PathLike[str], *, backend: Any = None) -> Program:
 
 
 def to_mermaid(self: Program) -> str:
-    """A flowchart in the language of Mermaid, which many viewers of Markdown draw.
+    """A Mermaid flowchart of the program, which many Markdown viewers draw.
 
     >>> import tensorken as tk
     >>> print(tk.trace(tk.sin)(1.0).to_mermaid())
@@ -156,7 +159,7 @@ def to_mermaid(self: Program) -> str:
 
 
 def to_dot(self: Program) -> str:
-    """A graph in the language of Graphviz: `dot -Tsvg` draws it.
+    """A Graphviz graph of the program; `dot -Tsvg` draws it.
 
     >>> import tensorken as tk
     >>> print(tk.trace(tk.sin)(1.0).to_dot().splitlines()[0])
@@ -178,7 +181,7 @@ METHODS = {
     "to_mermaid": to_mermaid,
     "to_python": to_python,
 }
-"""By their names; `Program` declares the same signatures for type checkers."""
+"""The methods by name; `Program` declares the same signatures for type checkers."""
 
 
 def attach() -> None:

@@ -1,4 +1,4 @@
-"""tk.trace: the program of a function of users."""
+"""tk.trace: the program of a Python function."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ def _as_argument(i: int, leaf: Any) -> Tensor:
         return as_tensor(leaf)
     except ArgumentError:
         raise ArgumentError(
-            f"trace: argument leaf {i} is a {type(leaf).__name__}, need a tensor, number or array; bind what is "
-            f"none of these to the function before, as by functools.partial"
+            f"trace: argument leaf {i} is a {type(leaf).__name__}, need a tensor, number or array; bind other "
+            f"values to the function first, for example by functools.partial"
         ) from None
 
 
 def trace(f: Function) -> Callable[..., Program]:
-    """The function that makes a program of f, for arguments like those it is given: f is called once, and nothing runs.
+    """Return a function that traces f: it takes example arguments, calls f once without computing anything, and
+    returns a program.
 
-    Derivatives and vmap inside f are taken while it is traced; the program shows what they come down to.
+    Derivatives and vmap inside f are applied while tracing; the program has only the ops that result.
 
     Args:
         f: a function of pytrees of tensors.
 
     Raises:
-        ConcretizationError: when called, where f asks for a value, as by `if x > 0`.
+        ConcretizationError: when called, if f needs a value of a tensor, for example for `if x > 0`.
 
     >>> import tensorken as tk
     >>> print(tk.trace(tk.grad(lambda x: x**3))(2.0))  # doctest: +ELLIPSIS

@@ -1,12 +1,13 @@
-"""Adjoints: the op-graph view of reverse mode: the ops that compute derivatives are added to the graph of a program.
+"""Adjoints: reverse mode on a program's graph; the ops that compute derivatives are added to the equations.
 
-Every value of the program supports three steps.  Its adjoint, the derivative of the output by the value, is
-*initialised* by the first contribution of a value that was computed from it, *incremented* by the others, and
-*finalised* once, when all who use the value have been: then it goes through the rule of the op that made the value, to
-the operands of this.  A value whose increments go *straight on* through the rule keeps nothing.  The rules are those of
-the op table, run while a `Trace` writes down what they do; what is here is the order, and who keeps what.
+Each value of the program has an adjoint, the derivative of the output with respect to the value, which is computed in
+three steps.  The adjoint is *initialised* by the first contribution, *incremented* by each further one, and
+*finalised* once, when every equation that uses the value has contributed: the rule of the op that made the value then
+takes the adjoint to the op's operands.  An increment that is *passed on* goes through the rule at once, and no adjoint
+is accumulated.  The rules are those of the op table, run at a `Trace` level that records them; this package decides
+the order and which adjoints are accumulated.
 
-Source: "Autodiff" in the documentation of Intel's nGraph, whose `generate_adjoints` is an op's `vjp` here.
+Source: "Autodiff" in the documentation of Intel's nGraph; nGraph's `generate_adjoints` is an op's `vjp` here.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from tensorken_core.program.program import Literal, Program, Variable
 
 __all__ = ["Adjoint", "Adjoints", "Step", "adjoints", "levels"]
 
-Choice = int | str | Variable
-"""A value of a program: the place of an input or its name, or the value itself."""
+Selector = int | str | Variable
+"""A value of a program: the index or the name of an input, or the variable itself."""
 
 
 def levels(program: Program) -> dict[Variable, int]:
-    """For each value how many ops stand between it and what is given, at most: 0 for what is given.
+    """The depth of each value: the largest number of ops between it and an input or constant, whose depth is 0.
 
     >>> import tensorken as tk
     >>> program = tk.trace(lambda a, b: a * (a + b))(1.0, 2.0)
@@ -45,26 +46,27 @@ def levels(program: Program) -> dict[Variable, int]:
 def adjoints(
     program: Program,
     output: int = 0,
-    inputs: Choice | Sequence[Choice] | None = None,
+    inputs: Selector | Sequence[Selector] | None = None,
     *,
     strategy: Strategy | None = None,
     cotangent: bool = False,
 ) -> Adjoints:
-    """Add to a program the ops that compute the derivatives of one output by inputs, or by inner values.
+    """Add to a program the ops that compute derivatives of one output with respect to inputs or intermediate values.
 
     Args:
         program: the program.
-        output: the place of the output, which has one element unless a cotangent is given.
-        inputs: what to differentiate by: the place or the name of an input, or any value of the program; then the
-            result is one tensor.  Several of them give a tuple, None those inputs that are floating-point.
-        strategy: whether adjoints are accumulated and go on at the end (`"accumulate"`), or each increment goes
-            straight on (`"pass on"`, which can cost very much where values are used often).  None chooses for each
-            value: one increment, or two through a rule that is free, as that of `add` is, go straight on; the rest
-            accumulates.
+        output: the index of the output, which must have one element unless a cotangent is given.
+        inputs: the values to differentiate with respect to: the index or the name of an input, or any variable of the
+            program, which gives one tensor; a sequence of these, which gives a tuple; None for all floating-point
+            inputs.
+        strategy: `"accumulate"` sums the increments of each adjoint before its rule runs; `"pass on"` runs the rule
+            for each increment, which can be very expensive for values with many uses.  None chooses for each value: a
+            single increment is passed on, and so are two through a rule that adds no ops, such as that of `add`; all
+            others are accumulated.
         cotangent: whether the adjoint of the output is a further positional argument, instead of 1.
 
     Raises:
-        GradientError: if what is to be differentiated is not floating-point, or the output has several elements.
+        GradientError: if the output or an input is not floating-point, or the output has several elements.
         ArgumentError: if there is no such output or input.
 
     >>> import tensorken as tk
@@ -80,27 +82,27 @@ def adjoints(
             f"adjoints: strategy {strategy!r} is unknown; use 'accumulate', 'pass on' or None"
         )
     y = _output(program, output, cotangent)
-    alone = isinstance(inputs, int | str | Variable)
+    single = isinstance(inputs, int | str | Variable)
     wanted = _wanted(program, inputs)
-    walk = BackwardPass(program, y, wanted, strategy)
+    backward = BackwardPass(program, y, wanted, strategy)
     seed: Variable = Variable(y.shape, y.dtype) if cotangent else Literal(y.shape, y.dtype, 1.0)
-    found = walk.run(seed)
+    found = backward.run(seed)
     outputs = [found.get(v) or Literal(v.shape, v.dtype, 0.0) for v in wanted]
-    used = {v for e in walk.level.equations for v in e.operands} | set(outputs)
+    used = {v for e in backward.level.equations for v in e.operands} | set(outputs)
     facts: dict[str, Any] = _with_cotangent(program, seed) if cotangent else {}
     added = program.changed(
         outputs=tuple(outputs),
-        equations=tuple(walk.level.equations),
-        constants={v: x for v, x in walk.level.constants.items() if v in used},
-        result=tree.structure(0) if alone else None,
+        equations=tuple(backward.level.equations),
+        constants={v: x for v, x in backward.level.constants.items() if v in used},
+        result=tree.structure(0) if single else None,
         name=f"adjoints of {program.name}",
         donated=frozenset(),
         **facts,
     )
-    return Adjoints(program, added, tuple(walk.steps), tuple(wanted))
+    return Adjoints(program, added, tuple(backward.steps), tuple(wanted))
 
 
-# ---- what is asked for -------------------------------------------------------------------------------------
+# ---- the output and the inputs -------------------------------------------------------------------------------------
 
 
 def _output(program: Program, output: int, cotangent: bool) -> Variable:
@@ -118,7 +120,7 @@ def _output(program: Program, output: int, cotangent: bool) -> Variable:
     return y
 
 
-def _wanted(program: Program, inputs: Choice | Sequence[Choice] | None) -> list[Variable]:
+def _wanted(program: Program, inputs: Selector | Sequence[Selector] | None) -> list[Variable]:
     if inputs is None:
         return [v for v in program.inputs if v.dtype.kind == "float"]
     if isinstance(inputs, int | str | Variable):
@@ -126,25 +128,25 @@ def _wanted(program: Program, inputs: Choice | Sequence[Choice] | None) -> list[
     names = labels(program)
     known = {*program.inputs, *program.constants, *[v for e in program.equations for v in e.results]}
     found: list[Variable] = []
-    for choice in inputs:
+    for selector in inputs:
         v: Variable | None = None
-        if isinstance(choice, str):
-            v = program.inputs[names.index(choice)] if choice in names else None
-        elif isinstance(choice, Variable):
-            v = choice if choice in known else None
-        elif type(choice) is int and -len(program.inputs) <= choice < len(program.inputs):
-            v = program.inputs[choice]
+        if isinstance(selector, str):
+            v = program.inputs[names.index(selector)] if selector in names else None
+        elif isinstance(selector, Variable):
+            v = selector if selector in known else None
+        elif type(selector) is int and -len(program.inputs) <= selector < len(program.inputs):
+            v = program.inputs[selector]
         if v is None:
             has = ", ".join(names) or f"{len(program.inputs)} without names"
-            raise ArgumentError(f"adjoints: {program.name} has no input {choice!r}; it has {has}")
+            raise ArgumentError(f"adjoints: {program.name} has no input {selector!r}; it has {has}")
         if v.dtype.kind != "float":
-            raise GradientError(f"adjoints: {choice!r} is {v.dtype.name}, which has no derivative")
+            raise GradientError(f"adjoints: {selector!r} is {v.dtype.name}, which has no derivative")
         found.append(v)
     return found
 
 
 def _with_cotangent(program: Program, seed: Variable) -> dict[str, Any]:
-    """The facts of a program with one more positional argument."""
+    """The fields of the program with one more positional argument, the cotangent."""
     if program.arguments is None:
         return {"inputs": (*program.inputs, seed)}
     positional, named = tree.unflatten(program.arguments, program.inputs)

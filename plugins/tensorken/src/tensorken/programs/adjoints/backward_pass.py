@@ -1,4 +1,6 @@
-"""Walk: the equations of a program from last to first, each sending its operands what their adjoints get from it."""
+"""Backward pass: run the rules of a program's equations from last to first, and sum the contributions to each
+adjoint.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,12 @@ from tensorken_core.tensor.tensor import Tensor, result_at
 Strategy = OneOf["accumulate", "pass on"]
 
 MAX_PASSED_ON = 2
-"""So many increments may go straight on through a rule that costs nothing; more would meet more of them below."""
+"""The most increments that are passed on through a rule that adds no ops; more would multiply along a chain of such
+rules."""
 
 
 class BackwardPass:
-    """The equations of a program from last to first, each giving its operands what it has to."""
+    """The state of one backward pass over a program."""
 
     def __init__(
         self, program: Program, output: Variable, wanted: Iterable[Variable], strategy: Strategy | None
@@ -33,47 +36,47 @@ class BackwardPass:
         self.wanted = tuple(dict.fromkeys(wanted))
         self.strategy = strategy
         self.steps: list[Step] = []
-        self.kept: dict[Variable, Tensor] = {}
+        self.accumulated: dict[Variable, Tensor] = {}
         self.finished: dict[Variable, Variable] = {}
         self.active = _dependent(program, self.wanted) & _needed(program, output)
-        self.forward = [self._recording(equation) for equation in program.equations]
+        self.forward = [self._with_residuals(equation) for equation in program.equations]
         self.made_by = {v: e for e in self.forward for v in e.results}
         self.level.equations[:] = self.forward
-        self.passing, self.arrived = self._plan(), Counter[Variable]()
+        self.passed_on, self.contributions_to = self._plan(), Counter[Variable]()
 
     def run(self, seed: Variable) -> dict[Variable, Variable]:
-        """The adjoint of each value that is wanted and that the output depends on."""
+        """The adjoint of each wanted value that the output depends on."""
         if self.output not in self.active:
             return {}
         self.level.closed = False
         with current_level(self.level):
             self._increment([(self.output, self._tensor(seed))])
             for equation in reversed(self.forward):
-                if any([v in self.arrived for v in equation.results]):
+                if any([v in self.contributions_to for v in equation.results]):
                     self._finalise(equation)
             for v in self.wanted:
-                if v in self.kept:
-                    self._step("finalise", v, self._taken(v))
+                if v in self.accumulated:
+                    self._step("finalise", v, self._pop_adjoint(v))
         return self.finished
 
-    # ---- who keeps what ------------------------------------------------------------------------------------
+    # ---- pass on or accumulate ------------------------------------------------------------------------------------
 
     def _plan(self) -> set[Variable]:
-        """The values whose increments go straight on."""
+        """The values whose increments are passed on."""
         arrivals = Counter({self.output: 1})
-        passing: set[Variable] = set()
+        passed_on: set[Variable] = set()
         for equation in reversed(self.forward):
             for v in equation.results:
-                if arrivals[v] and self._passes_on(v, equation, arrivals[v]):
-                    passing.add(v)
+                if arrivals[v] and self._is_passed_on(v, equation, arrivals[v]):
+                    passed_on.add(v)
             if any([arrivals[v] for v in equation.results]):
-                sent = max([arrivals[v] if v in passing else 1 for v in equation.results])
+                sent = max([arrivals[v] if v in passed_on else 1 for v in equation.results])
                 for v in equation.operands:
                     if v in self.active:
                         arrivals[v] += sent
-        return passing
+        return passed_on
 
-    def _passes_on(self, v: Variable, equation: Equation, arrivals: int) -> bool:
+    def _is_passed_on(self, v: Variable, equation: Equation, arrivals: int) -> bool:
         if v in self.wanted or len(equation.results) > 1 or self.strategy == "accumulate":
             return False
         if self.strategy == "pass on":
@@ -81,12 +84,12 @@ class BackwardPass:
         return arrivals == 1 or (arrivals <= MAX_PASSED_ON and self._is_free(equation))
 
     def _is_free(self, equation: Equation) -> bool:
-        """Whether the rule hands increments on as they are."""
+        """Whether the rule adds no ops, so that it returns increments unchanged."""
         before = len(self.level.equations)
         (y,) = equation.results
         self.level.closed = False
         with current_level(self.level):
-            self._pulled(equation, [self._tensor(Variable(y.shape, y.dtype))])
+            self._apply_rule(equation, [self._tensor(Variable(y.shape, y.dtype))])
         count = len(self.level.equations) - before
         del self.level.equations[before:]
         return count == 0
@@ -94,36 +97,36 @@ class BackwardPass:
     # ---- the three steps -----------------------------------------------------------------------------------
 
     def _increment(self, contributions: list[tuple[Variable, Tensor]]) -> None:
-        """Bring contributions to values, and further where they go straight on."""
+        """Add contributions to the adjoints of values, and pass them on where the plan says so."""
         pending = contributions[::-1]
         while pending:
             v, t = pending.pop()
-            self.arrived[v] += 1
-            if v in self.passing:
+            self.contributions_to[v] += 1
+            if v in self.passed_on:
                 self._step("pass on", v, t)
                 pending += self._contributions(self.made_by[v], [t])[::-1]
-            elif v in self.kept:
-                self.kept[v] = self.kept[v] + t
+            elif v in self.accumulated:
+                self.accumulated[v] = self.accumulated[v] + t
                 made_by = self.made_by.get(v)
                 origin = None if made_by is None else made_by.origin
                 self.level.equations[-1] = replace(self.level.equations[-1], origin=origin)
                 self._step("increment", v, t)
             else:
                 self._step("initialise", v, t)
-                self.kept[v] = t
+                self.accumulated[v] = t
 
     def _finalise(self, equation: Equation) -> None:
-        """All that uses the results has been: what they have kept goes on, and is freed."""
-        given: list[Tensor | None] = []
+        """Apply the rule of an equation to the accumulated adjoints of its results, and free these."""
+        cotangents: list[Tensor | None] = []
         for v in equation.results:
-            given.append(self._taken(v) if v in self.kept else None)
-            if v in self.arrived:
-                self._step("finalise", v, given[-1])
-        if any([t is not None for t in given]) and any([v in self.active for v in equation.operands]):
-            self._increment(self._contributions(equation, given))
+            cotangents.append(self._pop_adjoint(v) if v in self.accumulated else None)
+            if v in self.contributions_to:
+                self._step("finalise", v, cotangents[-1])
+        if any([t is not None for t in cotangents]) and any([v in self.active for v in equation.operands]):
+            self._increment(self._contributions(equation, cotangents))
 
-    def _taken(self, v: Variable) -> Tensor:
-        t = self.kept.pop(v)
+    def _pop_adjoint(self, v: Variable) -> Tensor:
+        t = self.accumulated.pop(v)
         if v in self.wanted:
             self.finished[v] = t.representation
         return t
@@ -135,34 +138,38 @@ class BackwardPass:
     # ---- rules ---------------------------------------------------------------------------------------------
 
     def _contributions(
-        self, equation: Equation, given: Sequence[Tensor | None]
+        self, equation: Equation, cotangents: Sequence[Tensor | None]
     ) -> list[tuple[Variable, Tensor]]:
-        """What a rule gives to the operands that need it; the equations of what they do not need go again."""
+        """The cotangents that a rule returns for active operands; equations that only the other operands need are
+        removed again.
+        """
         equations = self.level.equations
         before = len(equations)
-        found = self._pulled(equation, given)
+        found = self._apply_rule(equation, cotangents)
         needed: set[Variable] = {t.representation for _, t in found}
-        kept: list[Equation] = []
+        needed_equations: list[Equation] = []
         for added in reversed(equations[before:]):
             if not needed.isdisjoint(added.results):
                 needed.update(added.operands)
-                kept.append(replace(added, origin=equation.origin))
-        equations[before:] = kept[::-1]
+                needed_equations.append(replace(added, origin=equation.origin))
+        equations[before:] = needed_equations[::-1]
         return found
 
-    def _pulled(self, equation: Equation, given: Sequence[Tensor | None]) -> list[tuple[Variable, Tensor]]:
+    def _apply_rule(
+        self, equation: Equation, cotangents: Sequence[Tensor | None]
+    ) -> list[tuple[Variable, Tensor]]:
         op, params = equation.op, equation.params
         ys = [self._tensor(v) for v in equation.results]
         xs = [self._tensor(v) for v in equation.operands]
         if op.vjp_all is not None:
             active = tuple([v in self.active for v in equation.operands])
             if op.primal_rule is not None:
-                primals, kept = op.primal_rule(active, xs, params)
-                ys = [*primals, *kept]
-            pulled = op.vjp_all(given, ys, xs, params, *((active,) if op.vjp_needs_active else ()))
+                primals, residuals = op.primal_rule(active, xs, params)
+                ys = [*primals, *residuals]
+            pulled = op.vjp_all(cotangents, ys, xs, params, *((active,) if op.vjp_needs_active else ()))
         else:
             pulled = [
-                rule(given[0], *ys, *xs, *params) if rule is not None and v in self.active else None
+                rule(cotangents[0], *ys, *xs, *params) if rule is not None and v in self.active else None
                 for v, rule in zip(equation.operands, op.vjp, strict=False)
             ]
         return [
@@ -174,8 +181,8 @@ class BackwardPass:
     def _tensor(self, v: Variable) -> Tensor:
         return Tensor(self.level, v, v.shape, v.dtype)
 
-    def _recording(self, equation: Equation) -> Equation:
-        """The equation; one that runs programs gives besides what its derivative needs."""
+    def _with_residuals(self, equation: Equation) -> Equation:
+        """The equation; one that runs programs also returns the residuals that its derivative needs."""
         op = equation.op
         active = tuple([v in self.active for v in equation.operands])
         if op.higher_order is None or not any(active) or self.active.isdisjoint(equation.results):
@@ -187,9 +194,9 @@ class BackwardPass:
         return replace(equation, op=op, params=params, results=(*equation.results, *more))
 
 
-def _dependent(program: Program, given: Iterable[Variable]) -> set[Variable]:
-    """What depends on given values by rules that have derivatives."""
-    found = set(given)
+def _dependent(program: Program, sources: Iterable[Variable]) -> set[Variable]:
+    """The values that depend on the given ones by differentiable rules."""
+    found = set(sources)
     for equation in program.equations:
         op = equation.op
         if op.higher_order is None and op.vjp_all is None:
@@ -202,7 +209,7 @@ def _dependent(program: Program, given: Iterable[Variable]) -> set[Variable]:
 
 
 def _needed(program: Program, output: Variable) -> set[Variable]:
-    """What an output is computed from, and itself."""
+    """The output and all values that it is computed from."""
     found = {output}
     for equation in reversed(program.equations):
         if not found.isdisjoint(equation.results):

@@ -1,4 +1,4 @@
-"""Record: the program with the adjoints, each step that led to one, and how that reads."""
+"""Record: the program with the adjoints, the steps that computed each adjoint, and their text form."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from tensorken_core.program.program import Equation, Program, Variable
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One step of one adjoint.
+    """One step in the computation of one adjoint.
 
     Attributes:
-        kind: initialise, increment, pass on (an increment that goes straight on) or finalise.
-        value: whose adjoint.
-        place: how many equations of the program of the adjoints stand before it.
-        term: the contribution; for finalise the whole adjoint, None if nothing was kept.
+        kind: initialise, increment, pass on or finalise.
+        value: the value whose adjoint it is.
+        position: the number of equations before the step, in the program of the adjoints.
+        term: the contribution; for finalise the adjoint itself, or None if it was not accumulated.
     """
 
     kind: str
     value: Variable
-    place: int
+    position: int
     term: Variable | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjoint:
-    """What became of the adjoint of one value; places count equations of the program of the adjoints.
+    """How the adjoint of one value was computed; positions count equations of the program of the adjoints.
 
     Attributes:
-        kept: whether it was accumulated; if not, each increment went straight on.
-        initialised: where the first contribution arrived.
-        increments: how many contributions arrived, the first among them.
-        finalised: where it was complete, and its storage could be freed.
+        accumulated: whether increments were summed; if not, each was passed on.
+        initialised: the position of the first contribution.
+        increments: the number of contributions.
+        finalised: the position where it was complete, and its storage could be freed.
     """
 
-    kept: bool
+    accumulated: bool
     initialised: int
     increments: int
     finalised: int
@@ -47,19 +47,19 @@ class Adjoint:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjoints:
-    """A program with the ops that compute the adjoints, and how each adjoint came about.
+    """A program with the ops that compute adjoints, and a record of how each adjoint was computed.
 
     Attributes:
-        forward: the program whose derivatives these are.
-        program: from the same arguments to the adjoints that were asked for; the forward equations stand first.
-        steps: all steps, in their order.
-        asked: the values whose adjoints the program gives.
+        forward: the program that is differentiated.
+        program: from the same arguments to the requested adjoints; the forward equations come first.
+        steps: all steps, in order.
+        requested: the values whose adjoints the program returns.
     """
 
     forward: Program
     program: Program
     steps: tuple[Step, ...]
-    asked: tuple[Variable, ...]
+    requested: tuple[Variable, ...]
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the program."""
@@ -67,14 +67,14 @@ class Adjoints:
 
     @property
     def record(self) -> Mapping[Variable, Adjoint]:
-        """For each value of the forward program that the output depends on, and that depends on an input asked for."""
+        """For each value between the requested ones and the output, how its adjoint was computed."""
         found: dict[Variable, Adjoint] = {}
         for step in self.steps:
             known = found.get(step.value)
             if known is None:
-                found[step.value] = Adjoint(step.kind != "pass on", step.place, 1, step.place)
+                found[step.value] = Adjoint(step.kind != "pass on", step.position, 1, step.position)
             elif step.kind == "finalise":
-                found[step.value] = replace(known, finalised=step.place)
+                found[step.value] = replace(known, finalised=step.position)
             else:
                 found[step.value] = replace(known, increments=known.increments + 1)
         return found
@@ -85,29 +85,29 @@ class Adjoints:
         return self.program.equations[len(self.forward.equations) :]
 
     @property
-    def most_kept(self) -> int:
-        """How many adjoints of inner values are kept at most at one time."""
-        kept = most = 0
+    def max_live(self) -> int:
+        """The largest number of adjoints of intermediate values that are stored at the same time."""
+        live = most = 0
         for step in self.steps:
-            if step.value not in self.asked and step.term is not None:
-                kept += {"initialise": 1, "finalise": -1}.get(step.kind, 0)
-                most = max(most, kept)
+            if step.value not in self.requested and step.term is not None:
+                live += {"initialise": 1, "finalise": -1}.get(step.kind, 0)
+                most = max(most, live)
         return most
 
     def __str__(self) -> str:
-        """The program, with each step between its equations."""
+        """The program's text, with a comment for each step between the equations."""
         at: dict[int, list[Step]] = {}
         for step in self.steps:
             if step.kind != "finalise" or step.term is not None:
-                at.setdefault(step.place, []).append(step)
+                at.setdefault(step.position, []).append(step)
 
-        def remarks(place: int, names: Names) -> list[str]:
-            return [_told(step, names) for step in at.get(place, ())]
+        def remarks(position: int, names: Names) -> list[str]:
+            return [_remark(step, names) for step in at.get(position, ())]
 
         return text(self.program, remarks)
 
 
-def _told(step: Step, names: Names) -> str:
+def _remark(step: Step, names: Names) -> str:
     assert step.term is not None
     value, term = names[step.value], names[step.term]
     if step.kind == "finalise":

@@ -1,1 +1,1 @@
-"""Passes: each makes of a program another of the same meaning; a file each."""
+"""Passes: each rewrites a program to an equivalent one; one file per pass."""

@@ -1,10 +1,10 @@
-"""Algebra: equations that a simpler one, or a value that is there already, stands in for.
+"""Algebra: replace equations by simpler ones, or by values that exist already.
 
-Every rule of `EXACT` gives the same bits, also for signed zeros, infinities and NaN (but for the sign and payload of a
-NaN) and for integers that wrap; what it rests on stands beside it.  What is true of real numbers alone is not here:
-x + 0.0 turns -0.0 into 0.0, x * 0.0 keeps NaN, -(a - b) has the other zero than b - a, x / x is NaN at 0.
+Every rule of `EXACT` gives the same bits, also for signed zeros, infinities and NaN (except the sign and payload of a
+NaN) and for integers that wrap; each rule states its reason.  Identities of real numbers alone are excluded: x + 0.0
+turns -0.0 into 0.0, x * 0.0 keeps NaN, -(a - b) has the other zero than b - a, x / x is NaN at 0.
 
-Small whole powers are computed by multiplication, where that is no less accurate than the backend declares `pow`.
+Small integer powers become multiplications where these are no less accurate than the `pow` that the backend declares.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ MUL, NEG, OR, POW, RELU, SQUARE, SUB = (
 )
 LEFT, RIGHT, WHERE, XOR = (OPS[n] for n in ("shift_left", "shift_right", "where", "bitwise_xor"))
 
-NEGATIONS = 2
-"""How often a negated value may be used for its sign to be moved beyond products: each use then negates by itself."""
+MAX_NEGATED_USES = 2
+"""The most uses of a negated value for which its sign is moved outside products; each use then needs its own
+negation."""
 
 
 def simplified(program: Program, backend: RawTensor[Any]) -> Program:
-    """Equations replaced by the rules.
+    """Apply the rules to a program.
 
-    Bit for bit the same, but for powers, which are within what the backend declares for `pow`.
+    Bit for bit the same, except powers, which stay within the error that the backend declares for `pow`.
     """
     return rewritten(program, backend, _RULES)
 
@@ -43,7 +44,7 @@ def simplified(program: Program, backend: RawTensor[Any]) -> Program:
 
 
 def _is(v: Variable, value: float) -> bool:
-    """Whether a value is this number, its sign included."""
+    """Whether a value is this number, with the same sign."""
     if not isinstance(v, Literal) or v.value != value:
         return False
     return math.copysign(1.0, v.value) == math.copysign(1.0, value)
@@ -56,7 +57,7 @@ def _integer(equation: Equation) -> bool:
 def _right(value: float) -> Rule:
     """x op value is x."""
 
-    def rule(sweep: Rewriting, e: Equation) -> Variable | None:
+    def rule(rewriting: Rewriting, e: Equation) -> Variable | None:
         return e.operands[0] if _is(e.operands[1], value) else None
 
     return rule
@@ -65,7 +66,7 @@ def _right(value: float) -> Rule:
 def _neutral(value: float, ints: bool = False) -> Rule:
     """x op value is x, and so is value op x."""
 
-    def rule(sweep: Rewriting, e: Equation) -> Variable | None:
+    def rule(rewriting: Rewriting, e: Equation) -> Variable | None:
         a, b = e.operands
         if _is(b, value) and not (ints and not _integer(e)):
             return a
@@ -77,7 +78,7 @@ def _neutral(value: float, ints: bool = False) -> Rule:
 def _zero_if_either_is(value: int) -> Rule:
     """For integers: the result is 0 if one operand is this number."""
 
-    def rule(sweep: Rewriting, e: Equation) -> Variable | None:
+    def rule(rewriting: Rewriting, e: Equation) -> Variable | None:
         if _integer(e) and (_is(e.operands[0], value) or _is(e.operands[1], value)):
             return zeros(e.results[0].shape, e.results[0])
         return None
@@ -88,20 +89,20 @@ def _zero_if_either_is(value: int) -> Rule:
 # ---- one operand twice -------------------------------------------------------------------------------------
 
 
-def _either(sweep: Rewriting, e: Equation) -> Variable | None:
+def _same_operands(rewriting: Rewriting, e: Equation) -> Variable | None:
     """x op x is x."""
     return e.operands[-1] if same(e.operands[-1], e.operands[-2]) else None
 
 
-def _nothing(sweep: Rewriting, e: Equation) -> Variable | None:
-    """x op x is 0 or False; for floats only that NaN and all else are not less than themselves."""
+def _zero_of_same_operands(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """x op x is 0 or False; for floats only x < x, which is False also for NaN."""
     if same(*e.operands) and (_integer(e) or e.op is LT):
         return zeros(e.results[0].shape, e.results[0])
     return None
 
 
-def _equal(sweep: Rewriting, e: Equation) -> Variable | None:
-    """x == x, where there is no NaN."""
+def _equal(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """x == x is True, except for floats, which may be NaN."""
     a, b = e.operands
     return Literal(a.shape, bool_, True) if a.dtype.kind != "float" and same(a, b) else None
 
@@ -109,111 +110,111 @@ def _equal(sweep: Rewriting, e: Equation) -> Variable | None:
 # ---- signs -------------------------------------------------------------------------------------------------
 
 
-def _unnegated(sweep: Rewriting, e: Equation) -> Variable | None:
+def _unnegated(rewriting: Rewriting, e: Equation) -> Variable | None:
     """-(-x) is x."""
-    inner = sweep.operands_if(e.operands[0], NEG)
+    inner = rewriting.operands_if(e.operands[0], NEG)
     return inner[0] if inner else None
 
 
-def _even(sweep: Rewriting, e: Equation) -> Variable | None:
-    """The absolute value and the square of -x and of abs(x) are those of x."""
-    inner = sweep.operands_if(e.operands[0], NEG) or sweep.operands_if(e.operands[0], ABS)
-    return sweep.write(e.op, inner) if inner else None
+def _even(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """abs(-x) is abs(x), and square(-x) and square(abs(x)) are square(x)."""
+    inner = rewriting.operands_if(e.operands[0], NEG) or rewriting.operands_if(e.operands[0], ABS)
+    return rewriting.write(e.op, inner) if inner else None
 
 
-def _add_of_negated(sweep: Rewriting, e: Equation) -> Variable | None:
-    """a + -b is a - b: subtraction is defined so (IEEE 754, section 5.4.1), and integers wrap."""
+def _add_of_negated(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """a + -b is a - b: IEEE 754 defines subtraction so (section 5.4.1), and integers wrap."""
     a, b = e.operands
-    inner = sweep.operands_if(b, NEG)
+    inner = rewriting.operands_if(b, NEG)
     if inner:
-        return sweep.write(SUB, (a, inner[0]))
-    inner = sweep.operands_if(a, NEG)
-    return sweep.write(SUB, (b, inner[0])) if inner else None
+        return rewriting.write(SUB, (a, inner[0]))
+    inner = rewriting.operands_if(a, NEG)
+    return rewriting.write(SUB, (b, inner[0])) if inner else None
 
 
-def _add_to_itself(sweep: Rewriting, e: Equation) -> Variable | None:
+def _add_to_itself(rewriting: Rewriting, e: Equation) -> Variable | None:
     """x + x is x * 2."""
     a, b = e.operands
     return (
-        sweep.write(MUL, (a, Literal(a.shape, a.dtype, 2.0 if a.dtype.kind == "float" else 2)))
+        rewriting.write(MUL, (a, Literal(a.shape, a.dtype, 2.0 if a.dtype.kind == "float" else 2)))
         if a is b
         else None
     )
 
 
-def _sub_from_negated_self(sweep: Rewriting, e: Equation) -> Variable | None:
+def _sub_from_negated_self(rewriting: Rewriting, e: Equation) -> Variable | None:
     """-x - x is x * -2."""
     a, b = e.operands
-    inner = sweep.operands_if(a, NEG)
+    inner = rewriting.operands_if(a, NEG)
     if inner is None or inner[0] is not b:
         return None
-    return sweep.write(MUL, (b, Literal(b.shape, b.dtype, -2.0 if b.dtype.kind == "float" else -2)))
+    return rewriting.write(MUL, (b, Literal(b.shape, b.dtype, -2.0 if b.dtype.kind == "float" else -2)))
 
 
-def _sub_of_negated(sweep: Rewriting, e: Equation) -> Variable | None:
+def _sub_of_negated(rewriting: Rewriting, e: Equation) -> Variable | None:
     """a - -b is a + b."""
-    inner = sweep.operands_if(e.operands[1], NEG)
-    return sweep.write(ADD, (e.operands[0], inner[0])) if inner else None
+    inner = rewriting.operands_if(e.operands[1], NEG)
+    return rewriting.write(ADD, (e.operands[0], inner[0])) if inner else None
 
 
-def _sub_from_negative_zero(sweep: Rewriting, e: Equation) -> Variable | None:
-    """-0.0 - x is -x, also for zeros; for integers 0 - x."""
+def _sub_from_negative_zero(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """-0.0 - x is -x, also for zeros; for integers 0 - x is -x."""
     zero = 0 if _integer(e) else -0.0
-    if _is(e.operands[0], zero) and sweep.backend.has(NEG):
-        return sweep.write(NEG, (e.operands[1],))
+    if _is(e.operands[0], zero) and rewriting.backend.has(NEG):
+        return rewriting.write(NEG, (e.operands[1],))
     return None
 
 
-def _signs_out(sweep: Rewriting, e: Equation) -> Variable | None:
-    """-a * b and -a / b are -(a * b) and -(a / b): signs and magnitudes do not see each other.
+def _signs_outside_products(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """-a * b and -a / b are -(a * b) and -(a / b), since a product's sign and magnitude are independent.
 
-    So that products of the same factors meet, and sums take the sign in.
+    Products of the same factors then become common subexpressions, and sums absorb the sign.
     """
     a, b = e.operands
-    negated_a, negated_b = sweep.operands_if(a, NEG), sweep.operands_if(b, NEG)
+    negated_a, negated_b = rewriting.operands_if(a, NEG), rewriting.operands_if(b, NEG)
     if not negated_a and not negated_b:
         return None
     if negated_a and negated_b:
-        return sweep.write(e.op, (negated_a[0], negated_b[0]))
+        return rewriting.write(e.op, (negated_a[0], negated_b[0]))
     value = _negated(b)
     if negated_a and value is not None:
-        return sweep.write(e.op, (negated_a[0], value))
+        return rewriting.write(e.op, (negated_a[0], value))
     value = _negated(a)
     if negated_b and value is not None:
-        return sweep.write(e.op, (value, negated_b[0]))
-    if negated_a and sweep.uses.get(a, 0) <= NEGATIONS:
-        return sweep.write(NEG, (sweep.write(e.op, (negated_a[0], b)),))
-    if negated_b and sweep.uses.get(b, 0) <= NEGATIONS:
-        return sweep.write(NEG, (sweep.write(e.op, (a, negated_b[0])),))
+        return rewriting.write(e.op, (value, negated_b[0]))
+    if negated_a and rewriting.uses.get(a, 0) <= MAX_NEGATED_USES:
+        return rewriting.write(NEG, (rewriting.write(e.op, (negated_a[0], b)),))
+    if negated_b and rewriting.uses.get(b, 0) <= MAX_NEGATED_USES:
+        return rewriting.write(NEG, (rewriting.write(e.op, (a, negated_b[0])),))
     return None
 
 
 def _negated(v: Variable) -> Literal | None:
-    """The literal of the other sign; of an integer only if there is one."""
+    """The literal with the other sign; None if the dtype cannot hold it."""
     value = number(v)
     if value is None or v.dtype.kind == "bool" or (v.dtype.kind == "int" and value <= -(2**31)):
         return None
     return Literal(v.shape, v.dtype, -value)
 
 
-def _times_minus_one(sweep: Rewriting, e: Equation) -> Variable | None:
-    """x * -1 is -x, also for zeros; and x / -1."""
+def _times_minus_one(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """x * -1 and x / -1 are -x, also for zeros."""
     a, b = e.operands
     x = a if _is(b, -1) else b if e.op is MUL and _is(a, -1) else None
-    return sweep.write(NEG, (x,)) if x is not None and sweep.backend.has(NEG) else None
+    return rewriting.write(NEG, (x,)) if x is not None and rewriting.backend.has(NEG) else None
 
 
-def _into_literal(sweep: Rewriting, e: Equation) -> Variable | None:
-    """-(x * c) is x * -c, where the product is used for nothing else; and so for quotients."""
-    product = sweep.definition(e.operands[0])
-    if product is None or product.op not in (MUL, DIV) or sweep.uses.get(e.operands[0], 0) > 1:
+def _into_literal(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """-(x * c) is x * -c, and -(x / c) is x / -c, if the product or quotient has no other use."""
+    product = rewriting.definition(e.operands[0])
+    if product is None or product.op not in (MUL, DIV) or rewriting.uses.get(e.operands[0], 0) > 1:
         return None
     a, b = product.operands
     value = _negated(b)
     if value is not None:
-        return sweep.write(product.op, (a, value))
+        return rewriting.write(product.op, (a, value))
     value = _negated(a)
-    return sweep.write(product.op, (value, b)) if value is not None else None
+    return rewriting.write(product.op, (value, b)) if value is not None else None
 
 
 # ---- quotients and products --------------------------------------------------------------------------------
@@ -221,8 +222,8 @@ def _into_literal(sweep: Rewriting, e: Equation) -> Variable | None:
 _SMALLEST_EXPONENT = {"float16": -14, "float32": -126, "float64": -1022}
 
 
-def _by_power_of_two(sweep: Rewriting, e: Equation) -> Variable | None:
-    """x / 2**k is x * 2**-k, if that is a normal number: both round the same real number."""
+def _by_power_of_two(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """x / 2**k is x * 2**-k if 2**-k is a normal number: both round the same real number."""
     value = number(e.operands[1])
     if value is None or not math.isfinite(value) or abs(math.frexp(value)[0]) != 0.5:
         return None
@@ -230,38 +231,38 @@ def _by_power_of_two(sweep: Rewriting, e: Equation) -> Variable | None:
     if not limit < math.frexp(value)[1] - 1 <= -limit:
         return None
     b = e.operands[1]
-    return sweep.write(MUL, (e.operands[0], Literal(b.shape, b.dtype, 1.0 / value)))
+    return rewriting.write(MUL, (e.operands[0], Literal(b.shape, b.dtype, 1.0 / value)))
 
 
-def _product_with_itself(sweep: Rewriting, e: Equation) -> Variable | None:
-    """The square as a product, which contractions know; `square` is defined as that."""
+def _product_with_itself(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """The square as a product, which the contraction pass handles; `square` is defined as that product."""
     x = e.operands[0]
-    return sweep.write(MUL, (x, x))
+    return rewriting.write(MUL, (x, x))
 
 
 # ---- selecting, comparing, casting -------------------------------------------------------------------------
 
 
-def _chosen(sweep: Rewriting, e: Equation) -> Variable | None:
-    """The side that a condition always takes; the condition itself; the other sides of an inverted one."""
+def _constant_condition(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """Simplify `where` with a literal condition, with sides True and False, or with an inverted condition."""
     condition, a, b = e.operands
     value = number(condition)
     if value is not None:
         return a if value else b
     if e.results[0].dtype is bool_ and number(a) is True and number(b) is False:
         return condition
-    inner = sweep.operands_if(condition, WHERE)
+    inner = rewriting.operands_if(condition, WHERE)
     if inner and number(inner[1]) is False and number(inner[2]) is True:
-        return sweep.write(WHERE, (inner[0], b, a))
+        return rewriting.write(WHERE, (inner[0], b, a))
     return None
 
 
-def _cast(sweep: Rewriting, e: Equation) -> Variable | None:
-    """To its own dtype; back from a wider float."""
+def _cast(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """Drop a cast to the same dtype, and a cast to a wider float and back."""
     x, dtype = e.operands[0], e.results[0].dtype
     if x.dtype is dtype:
         return x
-    inner = sweep.operands_if(x, CAST)
+    inner = rewriting.operands_if(x, CAST)
     if inner and inner[0].dtype is dtype and _holds(x.dtype, dtype):
         return inner[0]
     return None
@@ -274,22 +275,22 @@ def _holds(wide: DType, narrow: DType) -> bool:
 # ---- powers ------------------------------------------------------------------------------------------------
 
 POWERS: dict[float, int] = {2.0: 1, 3.0: 2, 4.0: 2}
-"""Exponents, and by how many units in the last place multiplication may miss the correctly rounded power."""
+"""For each exponent the error of repeated multiplication, in units in the last place."""
 
 
-def _power(sweep: Rewriting, e: Equation) -> Variable | None:
-    """x**1 is x (exactly); a small power is a product of few factors, if `pow` is declared no better than that."""
+def _power(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """x**1 is x exactly; a small power is a product if the backend declares no smaller error for `pow`."""
     x, exponent = e.operands
     n = number(exponent)
     if n == 1.0:
         return x
     if n not in POWERS:
         return None
-    declared = sweep.backend.capabilities.largest_error("pow", x.dtype.name)
+    declared = rewriting.backend.capabilities.largest_error("pow", x.dtype.name)
     if n != 2.0 and (declared is None or declared < POWERS[n]):
         return None
-    squared = sweep.write(MUL, (x, x))
-    return squared if n == 2.0 else sweep.write(MUL, (squared, x if n == 3.0 else squared))
+    squared = rewriting.write(MUL, (x, x))
+    return squared if n == 2.0 else rewriting.write(MUL, (squared, x if n == 3.0 else squared))
 
 
 # ---- the table ---------------------------------------------------------------------------------------------
@@ -301,23 +302,29 @@ EXACT: dict[Op, tuple[Rule, ...]] = {
         _add_to_itself,
         _add_of_negated,
     ),
-    SUB: (_right(0.0), _nothing, _sub_from_negative_zero, _sub_from_negated_self, _sub_of_negated),
-    MUL: (_neutral(1), _zero_if_either_is(0), _times_minus_one, _signs_out),
-    DIV: (_right(1), _times_minus_one, _signs_out, _by_power_of_two),
+    SUB: (
+        _right(0.0),
+        _zero_of_same_operands,
+        _sub_from_negative_zero,
+        _sub_from_negated_self,
+        _sub_of_negated,
+    ),
+    MUL: (_neutral(1), _zero_if_either_is(0), _times_minus_one, _signs_outside_products),
+    DIV: (_right(1), _times_minus_one, _signs_outside_products, _by_power_of_two),
     NEG: (_unnegated, _into_literal),
     ABS: (_even,),
     SQUARE: (_even, _product_with_itself),
     FLOOR_DIVIDE: (_right(1),),
-    AND: (_neutral(-1), _zero_if_either_is(0), _either),
-    OR: (_neutral(0), _either),
-    XOR: (_neutral(0), _nothing),
+    AND: (_neutral(-1), _zero_if_either_is(0), _same_operands),
+    OR: (_neutral(0), _same_operands),
+    XOR: (_neutral(0), _zero_of_same_operands),
     LEFT: (_right(0),),
     RIGHT: (_right(0),),
-    MAXIMUM: (_either,),
-    MINIMUM: (_either,),
+    MAXIMUM: (_same_operands,),
+    MINIMUM: (_same_operands,),
     EQ: (_equal,),
-    LT: (_nothing,),
-    WHERE: (_either, _chosen),
+    LT: (_zero_of_same_operands,),
+    WHERE: (_same_operands, _constant_condition),
     CAST: (_cast,),
 }
 

@@ -1,4 +1,4 @@
-"""Common subexpressions: what is computed twice is computed once."""
+"""Common subexpressions: compute equal expressions once."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _COMMUTE = frozenset(
     OPS[name]
     for name in ("add", "mul", "maximum", "minimum", "eq", "bitwise_and", "bitwise_or", "bitwise_xor")
 )
-"""Ops that give the same bits whichever operand comes first, but for the bits of a NaN."""
+"""Ops whose result does not depend on the order of the operands, except for the bits of a NaN."""
 
-_DIFFER = frozenset(OPS[name] for name in ("maximum", "minimum"))
-"""Of two zeros of unlike signs these may give the first or the second: they commute for integers alone."""
+_ORDER_ZEROS = frozenset(OPS[name] for name in ("maximum", "minimum"))
+"""Of 0.0 and -0.0 these ops may return the first or the second: they commute for integers alone."""
 
 
 def without_common_subexpressions(program: Program) -> Program:
-    """Equations with the same op, operands, params and scope become one.
+    """Merge equations with the same op, operands, params and scope.
 
-    Never across scopes: what a checkpoint computes again must not be kept instead.  Bit for bit the same.
+    Scopes are kept apart: what a checkpoint recomputes must not be stored instead.  Bit for bit the same.
     """
     if len(program.equations) < 2:
         return program
@@ -34,7 +34,7 @@ def without_common_subexpressions(program: Program) -> Program:
         key = _key(equation)
         try:
             first = found.setdefault(key, equation)
-        except TypeError:  # params that do not hash: whether they are the same cannot be told
+        except TypeError:  # unhashable params cannot be compared
             first = equation
         if first is equation:
             written.append(equation)
@@ -48,24 +48,26 @@ def without_common_subexpressions(program: Program) -> Program:
 
 
 def _key(equation: Equation) -> Any:
-    """Equal for two equations that compute the same."""
+    """A key that is equal for two equations that compute the same."""
     op, params = equation.op, equation.params
-    operands: Any = tuple([_told(v) if isinstance(v, Literal) else v for v in equation.operands])
-    if op in _COMMUTE and (op not in _DIFFER or equation.results[0].dtype.kind != "float"):
+    operands: Any = tuple([_literal_key(v) if isinstance(v, Literal) else v for v in equation.operands])
+    if op in _COMMUTE and (op not in _ORDER_ZEROS or equation.results[0].dtype.kind != "float"):
         operands = frozenset(operands)
     return op, operands, exactly(op, params) if params else params, equation.scope
 
 
 def exactly(op: Op, params: tuple[Any, ...]) -> Any:
-    """Params as a part of a key; numbers that are equal and not the same, as 0.0 and -0.0, stay apart."""
+    """Params as part of a key that tells equal but different numbers apart, such as 0.0 and -0.0."""
     return repr(params) if "data" in op.params and "program" not in op.params else params
 
 
 def same(v: Variable, w: Variable) -> bool:
-    """Whether two are one value, or literals of one shape, dtype and number."""
-    return v is w or (isinstance(v, Literal) and isinstance(w, Literal) and _told(v) == _told(w))
+    """Whether two variables are identical, or literals with the same shape, dtype and number."""
+    return v is w or (
+        isinstance(v, Literal) and isinstance(w, Literal) and _literal_key(v) == _literal_key(w)
+    )
 
 
-def _told(v: Literal) -> Any:
-    """What tells a literal from others: 0.0 and -0.0, or 1 and True, are not the same."""
+def _literal_key(v: Literal) -> Any:
+    """A key of a literal that tells 0.0 from -0.0, and 1 from True."""
     return v.shape, v.dtype, exact(v.value)

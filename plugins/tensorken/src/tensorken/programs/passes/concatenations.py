@@ -1,6 +1,6 @@
-"""Concatenations: a sum of what stands side by side, each padded to the whole, is these joined.
+"""Concatenations: replace a sum of padded, adjacent values by a concatenation.
 
-Such sums are what the derivative of a split is: of queries, keys and values that one product gives, for example.
+The derivative of a split is such a sum: for example that of the queries, keys and values that one product computes.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from tensorken_core.program.program import Equation, Program, Variable
 
 ADD, CONCATENATE, PAD = OPS["add"], OPS["concatenate"], OPS["pad"]
 
-_Span = tuple[Variable, int, int, int]
-"""A value, the axis along which it is padded, where it starts there, and what follows it."""
+_PaddedPart = tuple[Variable, int, int, int]
+"""A value, the axis along which it is padded, and the numbers of zeros before and after it."""
 
 
 def joined(program: Program, backend: RawTensor[Any]) -> Program:
-    """Padded values that are added, and do not overlap, joined by one `concatenate`.
+    """Replace sums of padded values that do not overlap by one `concatenate`.
 
-    The same numbers; a -0.0 stays one, where the sum with a padding of 0.0 is 0.0.
+    The same numbers, except that a -0.0 stays -0.0, where its sum with a padding of 0.0 is 0.0.
     """
     return rewritten(
         program,
@@ -30,26 +30,26 @@ def joined(program: Program, backend: RawTensor[Any]) -> Program:
     )
 
 
-def _side_by_side(sweep: Rewriting, e: Equation) -> Variable | None:
-    """The sum of two that touch."""
-    spans = [_span(sweep, v) for v in e.operands]
-    if spans[0] is None or spans[1] is None or spans[0][1] != spans[1][1]:
+def _side_by_side(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """The sum of two adjacent parts."""
+    parts = [_padded_part(rewriting, v) for v in e.operands]
+    if parts[0] is None or parts[1] is None or parts[0][1] != parts[1][1]:
         return None
-    (a, axis, start, _), (b, _, second, after) = sorted([spans[0], spans[1]], key=lambda span: span[2])
+    (a, axis, start, _), (b, _, second, after) = sorted([parts[0], parts[1]], key=lambda part: part[2])
     if start + a.shape[axis] != second:
         return None
-    both = sweep.write(CONCATENATE, (a, b), (axis,))
+    both = rewriting.write(CONCATENATE, (a, b), (axis,))
     if start == 0 and after == 0:
         return both
     pads = [(0, 0)] * len(both.shape)
     pads[axis] = (start, after)
-    return sweep.write(PAD, (both,), (tuple(pads),))
+    return rewriting.write(PAD, (both,), (tuple(pads),))
 
 
-def _span(sweep: Rewriting, v: Variable) -> _Span | None:
-    """What a value is a padding of, along one axis; None if it is used elsewhere too, as nothing would be saved."""
-    found = sweep.definition(v)
-    if found is None or found.op is not PAD or sweep.uses.get(v, 0) > 1:
+def _padded_part(rewriting: Rewriting, v: Variable) -> _PaddedPart | None:
+    """The value that is padded along one axis to give v; None if v has other uses, since nothing would be saved."""
+    found = rewriting.definition(v)
+    if found is None or found.op is not PAD or rewriting.uses.get(v, 0) > 1:
         return None
     padded = [i for i, pad in enumerate(found.params[0]) if pad != (0, 0)]
     if len(padded) != 1:
@@ -59,11 +59,11 @@ def _span(sweep: Rewriting, v: Variable) -> _Span | None:
     return found.operands[0], axis, before, after
 
 
-def _flattened(sweep: Rewriting, e: Equation) -> Variable | None:
-    """What is joined from joined values that serve for nothing else."""
+def _flattened(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """A concatenation of concatenations that have no other use, as one."""
     operands: list[Variable] = []
     for v in e.operands:
-        found = sweep.definition(v)
+        found = rewriting.definition(v)
         nested = found is not None and found.op is CONCATENATE and found.params == e.params
-        operands += found.operands if found is not None and nested and sweep.uses.get(v, 0) <= 1 else [v]
-    return sweep.write(CONCATENATE, operands, e.params) if len(operands) > len(e.operands) else None
+        operands += found.operands if found is not None and nested and rewriting.uses.get(v, 0) <= 1 else [v]
+    return rewriting.write(CONCATENATE, operands, e.params) if len(operands) > len(e.operands) else None

@@ -1,4 +1,4 @@
-"""Constants: what does not depend on the inputs is computed once, while the program is prepared."""
+"""Constants: compute values that do not depend on the inputs once, when the program is prepared."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from tensorken.programs.passes.dead_code import without_dead_code
-from tensorken.programs.passes.elements import computed, elements_of, elements_of_number, remember_elements
+from tensorken.programs.passes.elements import (
+    computed_elements,
+    elements_of,
+    elements_of_number,
+    remember_elements,
+)
 from tensorken.programs.passes.rewriting import substituted
 from tensorken_core.language.dtypes import exact
 from tensorken_core.language.op import OPS, run
@@ -18,16 +23,18 @@ from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_core.tensor.tensor import Tensor
 
 MAX_FOLDED_SIZE = 4096
-"""How many elements a constant may have that takes the place of the equation that computes it."""
+"""The largest number of elements of a constant that replaces the equation that computes it."""
 
 MAX_SEARCHED_SIZE = 1 << 20
-"""How many elements a constant may have to be searched for whether they are all equal."""
+"""The largest number of elements of a constant that is checked for being uniform."""
 
-_different: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
-"""By identity the constants that are known to have unequal elements; to look at one means to wait for a device."""
+_unequal: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
+"""The constants that are known to have unequal elements, by identity; reading one from a device would wait for the
+device.
+"""
 
 MAX_REMEMBERED = 4096
-"""How many numbers are remembered for a backend."""
+"""The largest number of folded numbers that are remembered for each backend."""
 
 _numbers: weakref.WeakKeyDictionary[RawTensor[Any], dict[Any, bool | int | float]] = (
     weakref.WeakKeyDictionary()
@@ -39,14 +46,14 @@ _KEEP_THE_NUMBER = frozenset(OPS[name] for name in ("reshape", "expand", "permut
 
 def remember_unequal(x: Tensor) -> None:
     """Remember that not all elements of a constant are equal."""
-    _different[id(x)] = x
+    _unequal[id(x)] = x
 
 
 def with_constants_folded(program: Program, backend: RawTensor[Any]) -> Program:
-    """Equations of literals and small constants alone give way to what they give.
+    """Replace equations whose operands are all literals or small constants by their results.
 
-    Constants whose elements are all equal become literals.  Bit for bit the same: the backend computes it either way,
-    but for what all backends compute alike.
+    Constants whose elements are all equal become literals.  Bit for bit the same: the backend computes the results,
+    except those on which all backends agree.
     """
     if backend.capabilities.symbolic:
         return program
@@ -63,7 +70,7 @@ def with_constants_folded(program: Program, backend: RawTensor[Any]) -> Program:
     written: list[Equation] = []
     for equation in program.equations:
         equation = substituted(equation, known)
-        if not _foldable(equation, values.fixed):
+        if not _foldable(equation, values.known_values):
             written.append(equation)
             continue
         result = equation.results[0]
@@ -74,7 +81,7 @@ def with_constants_folded(program: Program, backend: RawTensor[Any]) -> Program:
             known[result] = _of_numbers(equation, backend)
             continue
         values.compute(equation)
-        if equation.op is _EXPAND:  # stays, for contractions to see it; what uses it may be folded
+        if equation.op is _EXPAND:  # stays for the contraction pass; its uses may be folded
             written.append(equation)
         elif math.prod(result.shape) == 1:
             known[result] = Literal(result.shape, result.dtype, values.number(result))
@@ -89,10 +96,10 @@ def with_constants_folded(program: Program, backend: RawTensor[Any]) -> Program:
 
 
 class _Values:
-    """What constants are, and what follows from them.
+    """The values of constants, and of equations of constants.
 
     Attributes:
-        fixed: the values that are known, literals aside.
+        known_values: the variables whose values are known, besides literals.
     """
 
     def __init__(self, constants: Mapping[Variable, Tensor], backend: RawTensor[Any]) -> None:
@@ -101,25 +108,27 @@ class _Values:
             for v, x in constants.items()
             if math.prod(v.shape) <= MAX_FOLDED_SIZE and x.interpreter.below is None
         }
-        self.fixed = set(small)
+        self.known_values = set(small)
         self._backend = backend
         self._constants = small
         self._elements = {v: elements_of(x) for v, x in small.items()}
-        self._different = {v for v, x in small.items() if _different.get(id(x)) is x}
-        self._values: dict[Variable, Any] = {}  # on the backend, where it has been asked
+        self._unequal = {v for v, x in small.items() if _unequal.get(id(x)) is x}
+        self._values: dict[Variable, Any] = {}  # on the backend, as far as they were needed
 
     def compute(self, equation: Equation) -> None:
-        """Here, if all operands are known here and all backends compute it alike; else by the backend."""
+        """Compute a result: in Python if all operands are known there and all backends agree on it, else on the
+        backend.
+        """
         op, operands, result = equation.op, equation.operands, equation.results[0]
         given = [elements_of_number(v) if isinstance(v, Literal) else self._elements[v] for v in operands]
-        told = [each for each in given if each is not None]
-        here = computed(equation, told) if len(told) == len(given) else None
+        elements = [each for each in given if each is not None]
+        here = computed_elements(equation, elements) if len(elements) == len(given) else None
         if here is None:
             self._values[result] = run(self._backend, op, [self._value(v) for v in operands], equation.params)
-        if op in _KEEP_THE_ELEMENTS and operands[0] in self._different:
-            self._different.add(result)
+        if op in _KEEP_THE_ELEMENTS and operands[0] in self._unequal:
+            self._unequal.add(result)
         self._elements[result] = here
-        self.fixed.add(result)
+        self.known_values.add(result)
 
     def number(self, v: Variable) -> bool | int | float:
         """The only element of a value."""
@@ -127,11 +136,11 @@ class _Values:
         return here[0] if here is not None else _number(self._backend.ravel(self._value(v))[0])
 
     def constant(self, v: Variable) -> Tensor:
-        """A value as a constant, with what is known of it."""
+        """A value as a constant; what is known of its elements is remembered."""
         x, here = Tensor(self._backend, self._value(v), v.shape, v.dtype), self._elements[v]
         if here is not None:
             remember_elements(x, here)
-        elif v in self._different:
+        elif v in self._unequal:
             remember_unequal(x)
         return x
 
@@ -153,10 +162,10 @@ class _Values:
         )
 
 
-def _foldable(equation: Equation, fixed: set[Variable]) -> bool:
-    """Whether all operands are known, and the result is one value that is no larger than a constant may be."""
+def _foldable(equation: Equation, known_values: set[Variable]) -> bool:
+    """Whether all operands are known, and the only result is small enough to be a constant."""
     for v in equation.operands:
-        if not isinstance(v, Literal) and v not in fixed:
+        if not isinstance(v, Literal) and v not in known_values:
             return False
     if equation.op.results != 1 or "program" in equation.op.params or not equation.operands:
         return False
@@ -169,7 +178,9 @@ def _foldable(equation: Equation, fixed: set[Variable]) -> bool:
 
 
 def _of_numbers(equation: Equation, backend: RawTensor[Any]) -> Literal:
-    """An elementwise op on literals: computed for one element, and remembered, as to ask a device means to wait."""
+    """Compute an elementwise op on literals for one element; the result is remembered, since reading a device means
+    waiting.
+    """
     result = equation.results[0]
     literals = [v for v in equation.operands if isinstance(v, Literal)]
     known = _numbers.setdefault(backend, {})
@@ -179,23 +190,18 @@ def _of_numbers(equation: Equation, backend: RawTensor[Any]) -> Literal:
         operands: list[Any] = [backend.full((), v.value, v.dtype) for v in literals]
         (value,) = backend.ravel(run(backend, equation.op, operands, equation.params))
         if len(known) >= MAX_REMEMBERED:
-            known.clear()  # also what another thread has just found, so nothing is read from there afterwards
+            known.clear()  # another thread's entries too, so none is read after this
         number = known[key] = _number(value)
     return Literal(result.shape, result.dtype, number)
 
 
 def _uniform(x: Tensor, v: Variable) -> Literal | None:
-    """The literal that a constant is if all its elements have the same bits."""
+    """A constant as a literal, if all its elements have the same bits."""
     here = elements_of(x)
     if here:
         return Literal(v.shape, v.dtype, here[0]) if here.count(here[0]) == len(here) else None
     backend: Any = x.interpreter
-    if (
-        backend.below is not None
-        or backend.capabilities.symbolic
-        or 0 in v.shape
-        or _different.get(id(x)) is x
-    ):
+    if backend.below is not None or backend.capabilities.symbolic or 0 in v.shape or _unequal.get(id(x)) is x:
         return None
     elements = backend.ravel(x.representation)
     first = elements[0]

@@ -1,11 +1,11 @@
-"""Contractions: sums of products without the products, and repeated values computed before they are repeated.
+"""Contractions: compute sums of products without the products, and repeated values before they are repeated.
 
-The pass is the interpreter `Fuse`, which eager code runs on: the program runs once on it, over a backend that writes.
-So `sum(mul(a, b))` becomes one `fused_multiply_add` of operands that keep size 1 along repeated axes, and a sum over
-axes that no operand has becomes a factor: the derivative of `sum(a @ b)` needs no matrix product.
+The pass runs the program once on the interpreter `Fuse`, which eager code uses too, over a backend that writes
+equations.  So `sum(mul(a, b))` becomes one `fused_multiply_add` whose operands keep size 1 along repeated axes, and a
+sum over axes that no operand has becomes a factor: the derivative of `sum(a @ b)` needs no matrix product.
 
-What is held back is written where its last equation stood, not where it is first used: so a program that ran in
-little memory still does.
+A deferred value is written at the place of its last equation, not at its first use, so that the program's peak memory
+does not grow.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_core.rewriting.fuse import Deferred, Fuse, SumOfProducts
 
 CONTRACT, MUL, SUM = OPS["fused_multiply_add"], OPS["mul"], OPS["sum"]
-_HELD_BACK = frozenset((SUM, *[OPS[name] for name in ("add", "sub", "reshape", "permute")]))
-"""What may be done to values that are held back without computing them."""
+_DEFERRABLE = frozenset((SUM, *[OPS[name] for name in ("add", "sub", "reshape", "permute")]))
+"""Ops on deferred values that need not compute them."""
 
-_SMALLER = frozenset((CONTRACT, SUM, *[OPS[name] for name in ("expand", "flip", "max", "min")]))
-"""Ops that, beside `mul`, Fuse may hold back or make smaller though their operands are there as they are."""
+_SHRINKABLE = frozenset((CONTRACT, SUM, *[OPS[name] for name in ("expand", "flip", "max", "min")]))
+"""Ops besides `mul` that Fuse may defer or make smaller although their operands are computed."""
 
 
 def contracted(program: Program, backend: RawTensor[Any]) -> Program:
     """Products that are summed become contractions, and each elementwise equation is as small as its operands.
 
-    Sums are taken in another order, so results differ by their rounding: by no more than n units in the last place of
-    the sum of the absolute values of n terms.
+    Sums are taken in another order, so results differ by rounding: by at most n units in the last place of the sum of
+    the absolute values of n terms.
     """
     writer = EquationWriter(backend)
     fuse = _Contracting(writer)
-    values: dict[Variable, Deferred[Variable]] = {}  # what is held back, or has size 1 where it is repeated
-    known: dict[Variable, Variable] = {}  # what is there as it is, but under another name
+    values: dict[Variable, Deferred[Variable]] = {}  # deferred, or with size 1 along repeated axes
+    known: dict[Variable, Variable] = {}  # computed, but by another variable
 
     def held(v: Variable) -> Deferred[Variable]:
         found = values.get(v)
@@ -44,28 +44,28 @@ def contracted(program: Program, backend: RawTensor[Any]) -> Program:
             found = fuse.full(v.shape, v.value, v.dtype) if isinstance(v, Literal) else fuse.wrap(v)
         return found
 
-    built = _built(program)
-    met = _met(program)
-    simple = {op for op in program.ops if op not in _SMALLER and not writer.lacks[op]}
+    materialized = _materialized(program)
+    held_operands = _held_operands(program)
+    simple = {op for op in program.ops if op not in _SHRINKABLE and not writer.lacks[op]}
     for place, e in enumerate(writer.following(program, known)):
         if (
             e.op in simple
-            and not (e.op is MUL and e.results[0] in met)
+            and not (e.op is MUL and e.results[0] in held_operands)
             and values.keys().isdisjoint(e.operands)
-            and _has_all(e)
+            and _is_full_size(e)
         ):
-            writer.keep(e)  # as Fuse would; but most equations of most programs are such, and this is quick
+            writer.keep(e)  # the same as through Fuse, but faster; most equations are of this kind
             continue
         operands = [held(v) for v in e.operands]
-        if e.op is SUM and program.equations[place].operands[0] in built:
+        if e.op is SUM and program.equations[place].operands[0] in materialized:
             fuse.build(operands[0])
         ys = run(fuse, e.op, operands, e.params)
         if e.op.results == 1:
             ys = (ys,)
         if ys[0].pending is not None:
-            fuse.asked[id(ys[0].pending)] = (ys[0].pending, e, place)
+            fuse.sources[id(ys[0].pending)] = (ys[0].pending, e, place)
         values.update(zip(e.results, ys, strict=True))
-        for v in (*e.operands, *e.results):  # of the operands some may have been computed just now
+        for v in (*e.operands, *e.results):  # some operands may have been computed just now
             y = values.get(v)
             if y is not None and y.value is not None and y.number is None and y.value.shape == v.shape:
                 del values[v]
@@ -74,10 +74,10 @@ def contracted(program: Program, backend: RawTensor[Any]) -> Program:
     return writer.finished(program, [fuse.value(held(known.get(v, v))) for v in program.outputs])
 
 
-def _has_all(e: Equation) -> bool:
-    """Whether no operand need be repeated: numbers stand beside others, of which an elementwise op has all elements.
+def _is_full_size(e: Equation) -> bool:
+    """Whether no operand must be repeated: all operands have all elements, besides numbers in an elementwise op.
 
-    An int among floats is none of these numbers, since what Fuse writes for it is a float.
+    An int literal among floats does not count, because Fuse writes it as a float.
     """
     numbers = [v for v in e.operands if isinstance(v, Literal)]
     return not numbers or (
@@ -87,39 +87,39 @@ def _has_all(e: Equation) -> bool:
     )
 
 
-def _built(program: Program) -> set[Variable]:
-    """The values that something needs as they are, so that no contraction can spare them."""
-    built = set(program.outputs)
+def _materialized(program: Program) -> set[Variable]:
+    """The values that must be computed as they are, so that no contraction can avoid them."""
+    materialized = set(program.outputs)
     for e in reversed(program.equations):
-        if e.op not in _HELD_BACK or (e.op is not SUM and not built.isdisjoint(e.results)):
-            built.update(e.operands)
-    return built
+        if e.op not in _DEFERRABLE or (e.op is not SUM and not materialized.isdisjoint(e.results)):
+            materialized.update(e.operands)
+    return materialized
 
 
-def _met(program: Program) -> set[Variable]:
-    """The values that may still be held back where something sums, moves or adds them: all others can be computed."""
+def _held_operands(program: Program) -> set[Variable]:
+    """The values that may still be deferred when an op sums, moves or adds them; all others can be computed."""
     pending: set[Variable] = set()
-    met: set[Variable] = set()
+    held_operands: set[Variable] = set()
     for e in program.equations:
-        if e.op in _HELD_BACK and pending.issuperset(e.operands):
-            met.update(e.operands)
+        if e.op in _DEFERRABLE and pending.issuperset(e.operands):
+            held_operands.update(e.operands)
             pending.update(e.results)
         elif e.op in (MUL, SUM, CONTRACT):
             pending.update(e.results)
-    return met
+    return held_operands
 
 
 class _Contracting(Fuse[Variable]):
-    """Fuse, which remembers where in the program what is pending was asked for."""
+    """Fuse that remembers which equation of the program each deferred value comes from."""
 
     raw: EquationWriter
 
     def __init__(self, writer: EquationWriter) -> None:
         super().__init__(writer)
-        self.asked: dict[int, tuple[SumOfProducts, Equation, int]] = {}
+        self.sources: dict[int, tuple[SumOfProducts, Equation, int]] = {}
 
     def build(self, x: Deferred[Variable]) -> None:
-        """Compute what is to be computed anyway, if it is smaller than all that it is made of."""
+        """Compute a deferred value that must be computed anyway, if it is smaller than all its operands."""
         p = x.pending
         if p is not None:
             made_of = sum([math.prod(v.shape) for _, a, b, _ in p.terms for v in (a, b) if v is not None])
@@ -127,7 +127,7 @@ class _Contracting(Fuse[Variable]):
                 self.unexpanded(x)
 
     def _compute(self, p: SumOfProducts) -> Variable:
-        writer, found = self.raw, self.asked.get(id(p))
+        writer, found = self.raw, self.sources.get(id(p))
         if found is None:
             return super()._compute(p)
         at, place = writer.at, writer.place

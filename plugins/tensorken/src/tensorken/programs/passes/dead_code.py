@@ -1,4 +1,4 @@
-"""Dead code: what no output needs goes."""
+"""Dead code: drop equations that no output needs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from tensorken_core.program.program import Equation, Program, Variable
 
 
 def without_dead_code(program: Program) -> Program:
-    """Only the equations and constants that some output needs; all inputs stay.  Itself if all are needed."""
+    """Keep only the equations and constants that some output needs; all inputs stay.  The same program if all are
+    needed.
+    """
     needed: set[Variable] = set(program.outputs)
     kept: list[Equation] = []
     for equation in reversed(program.equations):

@@ -1,4 +1,6 @@
-"""Elements: what small constants of ints and truth values hold, computed here: to ask a device means to wait for it."""
+"""Elements: evaluate ops on small constants of ints and bools in Python, because reading a device means waiting for
+it.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +15,28 @@ from tensorken_core.rewriting.view import View
 from tensorken_core.tensor.tensor import Tensor
 
 Elements = Sequence[bool | int | float]
-"""In row-major order; floats only if they are whole and small, so that every dtype has them."""
+"""Elements in row-major order; floats only if they are small integers, so that every dtype can represent them."""
 
-WHOLE = 2**11
-"""Up to here all ints are floats of each dtype."""
+MAX_EXACT_INT = 2**11
+"""Every float dtype represents all ints up to this one."""
 
 CAST, PAD, RESHAPE = OPS["cast"], OPS["pad"], OPS["reshape"]
-MOVES = frozenset(OPS[name] for name in ("permute", "expand", "flip", "crop"))
-EXACT = frozenset(
+MOVEMENT_OPS = frozenset(OPS[name] for name in ("permute", "expand", "flip", "crop"))
+EXACT_OPS = frozenset(
     OPS[name]
     for name in (
         *("add", "sub", "mul", "eq", "lt", "maximum", "minimum", "where"),
         *("bitwise_and", "bitwise_or", "bitwise_xor"),
     )
 )
-"""Elementwise ops that are of Python's ints and truth values what they are of a tensor's, but for wrapping."""
+"""Elementwise ops that give the same for Python's ints and bools as for tensors, except that ints wrap."""
 
 _known: dict[int, tuple[weakref.ref[Tensor], Elements]] = {}
-"""By identity of the constants."""
+"""The known elements of constants, by identity."""
 
 
 def remember_elements(x: Tensor, elements: Elements) -> None:
-    """Remember the elements of a constant as long as it is there."""
+    """Remember the elements of a constant as long as it exists."""
     key = id(x)
     _known[key] = (weakref.ref(x, lambda _: _known.pop(key, None)), elements)
 
@@ -46,24 +48,24 @@ def elements_of(x: Tensor) -> Elements | None:
 
 
 def elements_of_number(v: Literal) -> Elements | None:
-    """The elements of a literal, unless it is of floats."""
+    """The elements of a literal, unless its dtype is a float."""
     return None if v.dtype.kind == "float" else [v.value] * math.prod(v.shape)
 
 
-def computed(equation: Equation, operands: Sequence[Elements]) -> Elements | None:
-    """The elements of the result of an equation, None if that is for the backend to say.
+def computed_elements(equation: Equation, operands: Sequence[Elements]) -> Elements | None:
+    """The elements of the result of an equation; None if the backend must compute them.
 
-    Bit for bit what any backend gives.
+    Bit for bit the same on every backend.
     """
     op, result, x = equation.op, equation.results[0], equation.operands[0]
-    if op in EXACT:
+    if op in EXACT_OPS:
         if any([v.dtype.kind == "float" for v in equation.operands]) or op.scalar is None:
             return None
         ys = map(op.scalar, *operands)
         return [wrap_integer(y, result.dtype) for y in ys] if result.dtype.kind == "int" else [*map(bool, ys)]
     if op is RESHAPE:
         return operands[0]
-    if op in MOVES:
+    if op in MOVEMENT_OPS:
         view: View = getattr(View.contiguous(x.shape), op.name)(*equation.params)
         return [operands[0][i] for i in view.indices()]
     if op is PAD:
@@ -81,11 +83,15 @@ def _padded(x: Variable, result: Variable, pads: Sequence[tuple[int, int]], elem
 
 
 def _cast(elements: Elements, old: DType, new: DType) -> Elements | None:
-    """The elements in another dtype, if that has them all; None of floats."""
+    """The elements in another dtype; None if they are floats, or the dtype cannot represent them."""
     if old.kind == "float":
         return None
     if new.kind == "bool":
         return [x != 0 for x in elements]
     if new.kind == "int":
         return [int(x) for x in elements] if old.itemsize <= new.itemsize else None
-    return [float(x) for x in elements] if all([-WHOLE <= x <= WHOLE for x in elements]) else None
+    return (
+        [float(x) for x in elements]
+        if all([-MAX_EXACT_INT <= x <= MAX_EXACT_INT for x in elements])
+        else None
+    )

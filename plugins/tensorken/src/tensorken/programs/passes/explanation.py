@@ -1,4 +1,4 @@
-"""Explanation: what each pass does to a program, and to the programs that its choices and loops run, as tables."""
+"""Explanation: tables of what each pass changes in a program and in the programs of its branches and loops."""
 
 from __future__ import annotations
 
@@ -13,64 +13,70 @@ from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Program
 
 _LINES = 4
-"""How many lines of the user's a row names."""
+"""The most lines of user code that a row names."""
 
 _Counts = Counter[tuple[str, str]]
 
 
 def explanation(program: Program, backend: RawTensor[Any]) -> str:
-    """A table for the program, then one for each that its choices and loops run, as it is when its turn comes.
+    """A table for the program, and one for each program of its branches and loops, as it is before its own passes.
 
-    A row is a pass that changes something: equations before and after, with those of inner programs; ops that go and
-    come; and their lines.
+    A row is a pass that changes something: the numbers of equations before and after, inner programs included; the ops
+    that the pass removes and adds; and the lines of user code that these come from.
     """
     tables: dict[Program, list[str]] = {}
     _explain(program, backend, tables)
     names = titles(list(tables))
-    whole = [(one, rows) for one, rows in tables.items() if one is program or len(rows) > 2]
-    return "\n\n".join(["\n".join([f"{names[one]}: {rows[0]}", *rows[1:]]) for one, rows in whole])
+    shown = [
+        (inner_program, rows)
+        for inner_program, rows in tables.items()
+        if inner_program is program or len(rows) > 2
+    ]
+    return "\n\n".join(
+        ["\n".join([f"{names[inner_program]}: {rows[0]}", *rows[1:]]) for inner_program, rows in shown]
+    )
 
 
 def _explain(program: Program, backend: RawTensor[Any], tables: dict[Program, list[str]]) -> None:
     if program in tables:
         return
-    told = tables[program] = []  # in its place among them
-    rows = [("pass", "equations", "less", "more", "lines")]
+    rows_of_program = tables[program] = []  # inserted here, so that it comes before its inner programs
+    rows = [("pass", "equations", "removed", "added", "lines")]
     first = last = _counts(program)
     inner: list[Program] = []
     for name, after in steps(program, backend):
         if name == "inner programs":
             inner = inner_programs(program)
         now = _counts(after)
-        gone, come = last - now, now - last
-        if not gone and not come:  # but some may have moved from one program to another
-            before, beyond = _counts(program, alone=True), _counts(after, alone=True)
-            gone, come = before - beyond, beyond - before
-        if gone or come:
+        removed, added = last - now, now - last
+        if not removed and not added:  # but equations may have moved between programs
+            before_alone, after_alone = _counts(program, alone=True), _counts(after, alone=True)
+            removed, added = before_alone - after_alone, after_alone - before_alone
+        if removed or added:
             sizes = f"{last.total()} -> {now.total()}"
-            rows.append((name, sizes, _ops(gone), _ops(come), _lines(gone + come)))
+            rows.append((name, sizes, _ops(removed), _ops(added), _lines(removed + added)))
         program, last = after, now
     widths = [max([len(row[i]) for row in rows]) for i in range(4)]
     table = [
         "  ".join([*[cell.ljust(n) for cell, n in zip(row, widths, strict=False)], row[4]]).rstrip()
         for row in rows
     ]
-    told += [f"{first.total()} equations, {last.total()} after all passes", *table]
-    for one in inner:
-        _explain(one, backend, tables)
+    rows_of_program += [f"{first.total()} equations, {last.total()} after all passes", *table]
+    for inner_program in inner:
+        _explain(inner_program, backend, tables)
 
 
 def _counts(program: Program, alone: bool = False) -> _Counts:
-    """How many equations of each op came from each line, in the program and, unless it is alone, those within it."""
+    """How many equations of each op come from each line, in the program and, unless `alone`, in its inner programs."""
     found: _Counts = Counter()
-    for one in [program] if alone else within(program):
-        for e in one.equations:
+    for inner_program in [program] if alone else within(program):
+        for e in inner_program.equations:
             found[e.op.name, "" if e.origin is None else f"{Path(e.origin.file).name}:{e.origin.line}"] += 1
     return found
 
 
 def _ops(counts: _Counts) -> str:
-    """Such as `3 mul, sum`: what there is more of in all, the most first."""
+    """The ops by their total counts, the most frequent first, such as `3 mul, sum`."""
     total: Counter[str] = Counter()
     for (op, _), n in counts.items():
         total[op] += n
@@ -78,6 +84,6 @@ def _ops(counts: _Counts) -> str:
 
 
 def _lines(counts: _Counts) -> str:
-    """Such as `model.py:12, model.py:15`: the first few."""
+    """The first few lines, such as `model.py:12, model.py:15`."""
     names = list(dict.fromkeys([line for _, line in counts if line]))
     return ", ".join(names[:_LINES]) + (", ..." if len(names) > _LINES else "")

@@ -1,8 +1,8 @@
-"""Factors: what all terms of a sum share is taken out of it, reciprocals become divisors, and numbers are multiplied.
+"""Factors: move common factors out of sums, turn reciprocals into divisions, and multiply numbers together.
 
-These are no identities of floating-point numbers, as sums and quotients are rounded, but each does with fewer
-roundings: results differ by units in the last place, of sums by those of the sum of the absolute values; by the sign of
-a zero; and where only one of the two ways overflows or underflows.
+These are not identities of floating-point numbers, since sums and quotients are rounded, but each form has fewer
+roundings.  Results differ by units in the last place, for sums relative to the sum of the absolute values; by the sign
+of a zero; and where only one of the two forms overflows or underflows.
 """
 
 from __future__ import annotations
@@ -19,87 +19,95 @@ from tensorken_core.program.program import Equation, Literal, Program, Variable
 
 DIV, EXPAND, MUL, NEG, SUM = (OPS[name] for name in ("div", "expand", "mul", "neg", "sum"))
 
-_MODERATE = 12
-"""Numbers are multiplied by one another if this is more than the exponent of the product, so that no range matters."""
+_MAX_EXPONENT = 12
+"""Numbers are multiplied together if the exponent of the product is below this, so that no product overflows or
+underflows."""
 
 
 def with_factors_out(program: Program, backend: RawTensor[Any]) -> Program:
-    """Signs and divisors out of sums, so that these see the products in them; reciprocals and numbers where they meet.
+    """Move signs and divisors out of sums, so that sums of products become contractions; merge reciprocals and
+    numbers.
 
-    Only of values that are used for nothing else, so that nothing is computed twice.  Not bit for bit the same: results
-    are rounded less often, and a zero may have another sign, as -(1 - 1) has, and (-1 + 1) has not.
+    Only values with a single use change, so nothing is computed twice.  Not bit for bit the same: results have fewer
+    roundings, and a zero may have another sign: -(1 - 1) is -0.0, and (-1 + 1) is 0.0.
     """
     return rewritten(program, backend, _RULES)
 
 
-def _sign_of_sum(sweep: Rewriting, e: Equation) -> Variable | None:
+def _sign_of_sum(rewriting: Rewriting, e: Equation) -> Variable | None:
     """sum(-x) is -sum(x)."""
     x = e.operands[0]
-    inner = sweep.operands_if(x, NEG)
-    if inner is None or sweep.uses.get(x, 0) > 1:
+    inner = rewriting.operands_if(x, NEG)
+    if inner is None or rewriting.uses.get(x, 0) > 1:
         return None
-    return sweep.write(NEG, (sweep.write(SUM, inner, e.params),))
+    return rewriting.write(NEG, (rewriting.write(SUM, inner, e.params),))
 
 
-def _divisor_of_sum(sweep: Rewriting, e: Equation) -> Variable | None:
-    """sum(x / c) is sum(x) / c, for a c that is the same along the axes."""
+def _divisor_of_sum(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """sum(x / c) is sum(x) / c, if c is constant along the axes."""
     x, (axes,) = e.operands[0], e.params
-    inner = sweep.operands_if(x, DIV)
-    if inner is None or sweep.uses.get(x, 0) > 1:
+    inner = rewriting.operands_if(x, DIV)
+    if inner is None or rewriting.uses.get(x, 0) > 1:
         return None
-    divisor = _along(sweep, inner[1], axes)
+    divisor = _unrepeated(rewriting, inner[1], axes)
     if divisor is None:
         return None
-    total = sweep.write(SUM, (inner[0],), e.params)
+    total = rewriting.write(SUM, (inner[0],), e.params)
     if isinstance(divisor, Literal):
         divisor = Literal(total.shape, divisor.dtype, divisor.value)
     elif divisor.shape != total.shape:
-        divisor = sweep.write(EXPAND, (divisor,), (total.shape,))
-    return sweep.write(DIV, (total, divisor))
+        divisor = rewriting.write(EXPAND, (divisor,), (total.shape,))
+    return rewriting.write(DIV, (total, divisor))
 
 
-def _along(sweep: Rewriting, v: Variable, axes: Axes) -> Variable | None:
-    """What is repeated along the axes to give a value; None if there is no such thing."""
+def _unrepeated(rewriting: Rewriting, v: Variable, axes: Axes) -> Variable | None:
+    """The value whose repetition along the axes gives v; None if v is not constant along them."""
     if isinstance(v, Literal):
         return v
-    inner = sweep.operands_if(v, EXPAND)
+    inner = rewriting.operands_if(v, EXPAND)
     return inner[0] if inner and all([inner[0].shape[i] == 1 for i in axes]) else None
 
 
-def _reciprocal(sweep: Rewriting, e: Equation) -> Variable | None:
+def _reciprocal(rewriting: Rewriting, e: Equation) -> Variable | None:
     """a * (1 / b) is a / b, with one rounding instead of two."""
     for a, b in (e.operands, e.operands[::-1]):
-        inner = sweep.operands_if(b, DIV)
-        if inner and number(inner[0]) == 1.0 and sweep.uses.get(b, 0) == 1:
-            return sweep.write(DIV, (a, inner[1]))
+        inner = rewriting.operands_if(b, DIV)
+        if inner and number(inner[0]) == 1.0 and rewriting.uses.get(b, 0) == 1:
+            return rewriting.write(DIV, (a, inner[1]))
     return None
 
 
-def _numbers_meet(sweep: Rewriting, e: Equation) -> Variable | None:
-    """(x * c) * d is x * (c * d), for numbers c and d; (x * c) * (y * d) is (x * y) * (c * d); and so for quotients."""
+def _merge_numbers(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """(x * c) * d is x * (c * d), and (x * c) * (y * d) is (x * y) * (c * d), for numbers c and d; likewise for
+    quotients.
+    """
     if e.results[0].dtype.kind != "float":
         return None
     a, b = e.operands
-    x, c = _factored(sweep, a)
+    x, c = _factored(rewriting, a)
     if c is None:
         return None
-    y, d = _factored(sweep, b)
+    y, d = _factored(rewriting, b)
     if d is None or (e.op is DIV and y is not None) or (x is None and y is None):
         return None
     factor = c * d if e.op is MUL else c / d if d else math.inf
-    if not 2.0**-_MODERATE < abs(factor) < 2.0**_MODERATE:
+    if not 2.0**-_MAX_EXPONENT < abs(factor) < 2.0**_MAX_EXPONENT:
         return None
-    both = x if y is None else y if x is None else sweep.write(MUL, (x, y))
-    return sweep.write(MUL, (both, Literal(e.results[0].shape, e.results[0].dtype, factor))) if both else None
+    both = x if y is None else y if x is None else rewriting.write(MUL, (x, y))
+    return (
+        rewriting.write(MUL, (both, Literal(e.results[0].shape, e.results[0].dtype, factor)))
+        if both
+        else None
+    )
 
 
-def _factored(sweep: Rewriting, v: Variable) -> tuple[Variable | None, float | None]:
-    """A value as a variable and a number that it is multiplied by; one is None if there is none."""
+def _factored(rewriting: Rewriting, v: Variable) -> tuple[Variable | None, float | None]:
+    """A value as a variable times a number; either is None if there is none."""
     value = number(v)
     if value is not None:
         return None, value
-    found = sweep.definition(v)
-    if found is not None and found.op in (MUL, DIV) and sweep.uses.get(v, 0) <= 1:
+    found = rewriting.definition(v)
+    if found is not None and found.op in (MUL, DIV) and rewriting.uses.get(v, 0) <= 1:
         a, b = found.operands
         right, left = number(b), number(a)
         if right:
@@ -111,6 +119,6 @@ def _factored(sweep: Rewriting, v: Variable) -> tuple[Variable | None, float | N
 
 _RULES = {
     SUM: (reduces_nothing, _sign_of_sum, _divisor_of_sum),
-    MUL: (_reciprocal, _numbers_meet),
-    DIV: (_numbers_meet,),
+    MUL: (_reciprocal, _merge_numbers),
+    DIV: (_merge_numbers,),
 }

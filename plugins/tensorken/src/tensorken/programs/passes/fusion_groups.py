@@ -1,4 +1,6 @@
-"""Groups: runs of elementwise equations of one shape, which a compiler may compute block by block, in the cache."""
+"""Fusion groups: runs of elementwise equations of one shape, which a compiler can compute block by block, in the
+cache.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,13 @@ _REDUCTIONS = frozenset(OPS[name] for name in ("sum", "max", "min"))
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FusionGroup:
-    """Equations to be run together, one after another.
+    """Equations that run together, one after another.
 
     Attributes:
-        equations: elementwise ones of one shape and scope, and reductions of these if asked for; or a single other one.
-        inputs: what they use that is defined outside, each once; no literals.
-        outputs: what they define that is used outside, or that the program returns.
+        equations: elementwise equations of one shape and scope, and their reductions if requested; or one other
+            equation.
+        inputs: the variables that they use and other groups define, each once; no literals.
+        outputs: the variables that they define and other groups use, or that the program returns.
     """
 
     equations: tuple[Equation, ...]
@@ -30,57 +33,65 @@ class FusionGroup:
 
 
 def is_elementwise(equation: Equation) -> bool:
-    """Whether each element of the result follows from the elements of the operands at its place."""
+    """Whether each element of the result depends only on the operands' elements at the same index."""
     return equation.op.elementwise or equation.op is _CAST
 
 
 def fusion_groups(program: Program, reductions: bool = False) -> tuple[FusionGroup, ...]:
-    """The equations of a program, each in one group, in an order in which the groups can be run.
+    """Partition the equations of a program into groups, in an order in which the groups can run.
 
-    An elementwise equation joins the group of its operands if all else that it needs can be there before that group
-    runs.  One that is made of a single value and used in a single other group moves there: its value need not be kept
-    until then.  Otherwise the order is that of the program.
+    An elementwise equation joins the group of its operands if all its other operands can be computed before that group
+    runs.  An equation of one operand that only one other group uses moves to that group, so that its value need not be
+    stored.  Otherwise the order is that of the program.
 
     Args:
         program: after all passes.
-        reductions: whether sums, maxima and minima of what a group computes belong to it as well; nothing in the group
-            uses their results.
+        reductions: whether a group also includes sums, maxima and minima of its values; nothing in the group uses
+            their results.
 
     >>> import tensorken as tk
     >>> program = tk.trace(lambda x: (tk.exp(x) * 2 + x).sum())(tk.ones(3))
-    >>> [[e.op.name for e in group.equations] for group in groups(program)]
+    >>> [[e.op.name for e in group.equations] for group in fusion_groups(program)]
     [['exp', 'mul', 'add'], ['sum'], ['reshape']]
-    >>> [[e.op.name for e in group.equations] for group in groups(program, reductions=True)]
+    >>> [[e.op.name for e in group.equations] for group in fusion_groups(program, reductions=True)]
     [['exp', 'mul', 'add', 'sum'], ['reshape']]
     """
     equations = program.equations
-    member = _joined(equations, reductions)
-    kinds = {g: _fusion_key(e) for g, e in zip(member, equations, strict=True) if e.op not in _REDUCTIONS}
+    member = _assign_groups(equations, reductions)
+    keys = {g: _fusion_key(e) for g, e in zip(member, equations, strict=True) if e.op not in _REDUCTIONS}
     consumers: dict[Variable, set[int]] = {}
     for v in program.outputs:
         consumers.setdefault(v, set()).add(-1)
     for i in range(len(equations) - 1, -1, -1):
-        _sink(i, equations, member, kinds, consumers)
+        _sink(i, equations, member, keys, consumers)
         for v in equations[i].operands:
             consumers.setdefault(v, set()).add(member[i])
-    return tuple([_group(run, member[run[0]], equations, consumers) for run in _in_order(equations, member)])
+    return tuple(
+        [
+            _group(members, member[members[0]], equations, consumers)
+            for members in _in_order(equations, member)
+        ]
+    )
 
 
 def _fusion_key(equation: Equation) -> Any:
-    """What the equations of a group share; None if it joins none."""
+    """What all equations of a group have in common, their shape and scope; None if the equation is a group of its
+    own.
+    """
     return (equation.results[0].shape, equation.scope) if is_elementwise(equation) else None
 
 
-def _joined(equations: tuple[Equation, ...], reductions: bool) -> list[int]:
+def _assign_groups(equations: tuple[Equation, ...], reductions: bool) -> list[int]:
     """For each equation the number of its group.
 
-    Groups have levels: what a group uses is of lower levels, so groups can always be run in the order of these.
+    Groups have levels: a group uses only groups of lower levels, so groups can always run in the order of their
+    levels.
     """
     member: list[int] = []
     level: list[int] = []  # of each group
     parent: list[int] = []  # groups that have been merged lead to one
-    kind: list[Any] = []  # of each group: what its equations share, None if nothing can join it
-    maker: dict[Variable, int] = {}
+    key_of: list[Any] = []  # of each group: what its equations share, None if nothing can join it
+    producer: dict[Variable, int] = {}
     reduced: set[Variable] = set()  # what is there when its group is done, and no sooner
 
     def root(g: int) -> int:
@@ -90,32 +101,32 @@ def _joined(equations: tuple[Equation, ...], reductions: bool) -> list[int]:
         return g
 
     for equation in equations:
-        above, highest, lowest = set(), -1, 0
+        producers, highest, lowest = set(), -1, 0
         for v in equation.operands:
-            if v in maker:
-                g = root(maker[v])
+            if v in producer:
+                g = root(producer[v])
                 if v in reduced:
                     lowest = max(lowest, level[g] + 1)
                 else:
-                    above.add(g)
+                    producers.add(g)
                     highest = max(highest, level[g])
-        trails = reductions and equation.op in _REDUCTIONS
-        mine = (equation.operands[0].shape, equation.scope) if trails else _fusion_key(equation)
-        top = [g for g in above if level[g] == highest]
-        if mine is not None and top and highest >= lowest and all([kind[g] == mine for g in top]):
+        is_reduction = reductions and equation.op in _REDUCTIONS
+        own_key = (equation.operands[0].shape, equation.scope) if is_reduction else _fusion_key(equation)
+        top = [g for g in producers if level[g] == highest]
+        if own_key is not None and top and highest >= lowest and all([key_of[g] == own_key for g in top]):
             joined = top[0]
             for other in top[1:]:
                 parent[other] = joined
-            if trails:
+            if is_reduction:
                 reduced.update(equation.results)
         else:
             joined = len(level)
             level.append(max(highest + 1, lowest))
             parent.append(joined)
-            kind.append(None if trails else mine)
+            key_of.append(None if is_reduction else own_key)
         member.append(joined)
         for v in equation.results:
-            maker[v] = joined
+            producer[v] = joined
     return [root(g) for g in member]
 
 
@@ -123,53 +134,57 @@ def _sink(
     i: int,
     equations: tuple[Equation, ...],
     member: list[int],
-    kinds: dict[int, Any],
+    keys: dict[int, Any],
     consumers: dict[Variable, set[int]],
 ) -> None:
-    """Move an equation of one operand to the group of its consumers, if they are in one, of its shape and scope."""
+    """Move an equation of one operand to the group that uses its result, if it is one group, with the same shape and
+    scope.
+    """
     equation = equations[i]
     used = consumers.get(equation.results[0], set())
     if len(used) != 1 or len({v for v in equation.operands if not isinstance(v, Literal)}) > 1:
         return
     (g,) = used
-    if kinds.get(g) is not None and kinds[g] == _fusion_key(equation):
+    if keys.get(g) is not None and keys[g] == _fusion_key(equation):
         member[i] = g
 
 
 def _in_order(equations: tuple[Equation, ...], member: list[int]) -> Iterable[list[int]]:
-    """The places of the equations of each group; of the groups that can be run the one that ends first goes first."""
+    """The indices of the equations of each group; among the groups that can run, the one whose last equation comes
+    first.
+    """
     places: dict[int, list[int]] = {}
-    maker: dict[Variable, int] = {}
+    producer: dict[Variable, int] = {}
     for i, equation in enumerate(equations):
         places.setdefault(member[i], []).append(i)
         for v in equation.results:
-            maker[v] = member[i]
+            producer[v] = member[i]
     needs: dict[int, set[int]] = {
-        g: {maker[v] for i in run for v in equations[i].operands if v in maker} - {g}
-        for g, run in places.items()
+        g: {producer[v] for i in members for v in equations[i].operands if v in producer} - {g}
+        for g, members in places.items()
     }
-    waiting: dict[int, list[int]] = {}
+    dependents: dict[int, list[int]] = {}
     for g, needed in needs.items():
         for other in needed:
-            waiting.setdefault(other, []).append(g)
+            dependents.setdefault(other, []).append(g)
     ready = [(places[g][-1], g) for g, needed in needs.items() if not needed]
     heapq.heapify(ready)
     while ready:
         _, g = heapq.heappop(ready)
         yield places[g]
-        for other in waiting.get(g, ()):
+        for other in dependents.get(g, ()):
             needs[other].discard(g)
             if not needs[other]:
                 heapq.heappush(ready, (places[other][-1], other))
 
 
 def _group(
-    run: list[int], number: int, equations: tuple[Equation, ...], consumers: dict[Variable, set[int]]
+    members: list[int], number: int, equations: tuple[Equation, ...], consumers: dict[Variable, set[int]]
 ) -> FusionGroup:
-    members = tuple([equations[i] for i in run])
-    defined = {v for e in members for v in e.results}
+    group = tuple([equations[i] for i in members])
+    defined = {v for e in group for v in e.results}
     inputs = dict.fromkeys(
-        [v for e in members for v in e.operands if v not in defined and not isinstance(v, Literal)]
+        [v for e in group for v in e.operands if v not in defined and not isinstance(v, Literal)]
     )
-    outputs = [v for e in members for v in e.results if consumers.get(v, set()) - {number}]
-    return FusionGroup(members, tuple(inputs), tuple(outputs))
+    outputs = [v for e in group for v in e.results if consumers.get(v, set()) - {number}]
+    return FusionGroup(group, tuple(inputs), tuple(outputs))

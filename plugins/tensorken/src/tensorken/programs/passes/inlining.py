@@ -1,4 +1,6 @@
-"""Inlining: the programs that equations call, in place of the calls; and the branch that is known to be taken."""
+"""Inlining: replace calls by the equations of the called programs, and conds with a known predicate by the branch
+taken.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ from tensorken_core.tensor.tensor import Tensor
 
 
 def inline(program: Program) -> Program:
-    """Put the equations of a called program where the call stands, in its scope.
+    """Replace each call by the equations of the called program, in the scope of the call.
 
-    A choice by a number that stands in the program is a call of one of its programs.  Other scopes of a called program
-    stay apart, from one another and from those that there are.  Another op with programs, as a loop, stays.
+    A cond whose predicate is a literal is a call of one of its branches.  Other scopes of a called program stay
+    distinct from one another and from all others.  Other ops that run programs, such as loops, stay.
     """
     if not any([_may_call(op) for op in program.ops]):
         return program
@@ -35,7 +37,7 @@ def inline(program: Program) -> Program:
         equations += _renamed(body, inner, equation.scope, scopes)
         constants.update(body.constants)
         known.update(zip(equation.results, [inner.get(v, v) for v in body.outputs], strict=True))
-    if not known:  # nothing was called, or what was called gives nothing
+    if not known:  # there was no call, or none with results
         return program
     return program.changed(
         equations=tuple(equations),
@@ -49,7 +51,7 @@ def _may_call(op: Op) -> bool:
 
 
 def _called(equation: Equation) -> Program | None:
-    """The program that an equation runs once, on its last operands."""
+    """The program that an equation runs exactly once, on its last operands; None if there is none."""
     op, operands, params = equation.op, equation.operands, equation.params
     if op.higher_order is not None and op.higher_order.layout(params).selects_branch:
         return params[0 if operands[0].value else 1] if isinstance(operands[0], Literal) else None
@@ -59,9 +61,9 @@ def _called(equation: Equation) -> Program | None:
 def _renamed(
     body: Program, inner: dict[Variable, Variable], scope: int, scopes: Iterator[int]
 ) -> Iterator[Equation]:
-    """The equations with fresh results, as a program may be called twice; `inner` learns what they are.
+    """The equations with fresh result variables, since a program may be called twice; they are added to `inner`.
 
-    Those of the program's own scope come into the given one, those of each other scope into a fresh one.
+    Equations of the program's own scope get the given scope, those of other scopes a fresh one each.
     """
     own = {0: scope}
     for e in body.equations:

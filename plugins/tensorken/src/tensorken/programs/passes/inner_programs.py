@@ -1,4 +1,4 @@
-"""Inner programs: those that choices and loops run, which passes change as they change the program around them."""
+"""Inner programs: the programs of branches and loops, which passes rewrite along with the program around them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tensorken_core.program.program import Program
 
 
 def runs_programs(program: Program) -> bool:
-    """Whether there are choices or loops in a program."""
+    """Whether a program has branches or loops."""
     return any([op.higher_order is not None for op in program.ops])
 
 
 def inner_programs(program: Program) -> list[Program]:
-    """The programs that choices and loops run, each once, in the order of their equations."""
+    """The programs that branches and loops run, each once, in the order of their equations."""
     if not runs_programs(program):
         return []
     runs = [
@@ -26,7 +26,7 @@ def inner_programs(program: Program) -> list[Program]:
 
 
 def with_inner_programs(program: Program, change: Callable[[Program], Program]) -> Program:
-    """Choices and loops run what `change` makes of their programs, which takes and gives the same."""
+    """Replace each inner program p by `change(p)`, which must have the same inputs and outputs."""
     changed = {p: change(p) for p in inner_programs(program)}
     if all([p is q for p, q in changed.items()]):
         return program

@@ -1,4 +1,4 @@
-"""Lowering: ops that a backend does not have, in terms of those that it has."""
+"""Lowering: replace ops that a backend lacks by ops that it has."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tensorken_core.program.program import Program, Variable
 
 
 def lowered(program: Program, backend: RawTensor[Any]) -> Program:
-    """The equations of ops that the backend lacks replaced by those of their bodies, and so on for these.
+    """Replace each equation whose op the backend lacks by the equations of the op's body, recursively.
 
-    An op that holds programs stays.  Bit for bit the same: it is what the backend runs for such an op anyway.
+    An op that runs programs stays.  Bit for bit the same: the backend would run the same body.
     """
     writer = EquationWriter(backend)
     if not any([writer.lacks[op] for op in program.ops]):

@@ -1,6 +1,6 @@
-"""Movement: reshapes, permutations, expansions, flips, pads and crops merged with what they move, or dropped.
+"""Movement: merge reshapes, permutations, expansions, flips, pads and crops, and drop those that change nothing.
 
-All rules give the same elements in the same places.
+All rules give the same elements at the same indices.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ MAX, MIN = (OPS[name] for name in ("max", "min"))
 
 
 def with_movement_merged(program: Program, backend: RawTensor[Any]) -> Program:
-    """At most one equation where several moved the same elements one after the other, none where they stay.
+    """Leave at most one equation where several moved the same elements in a row, and none where nothing moves.
 
     Bit for bit the same.
     """
     return rewritten(program, backend, RULES)
 
 
-def _stays(sweep: Rewriting, e: Equation) -> Variable | None:
-    """What gives its operand: to its own shape, in its own order, cut to all of it."""
+def _identity(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """A movement op that returns its operand unchanged: the same shape, the same order, a crop of everything."""
     x = e.operands[0]
     if e.results[0].shape != x.shape:
         return None
@@ -40,46 +40,46 @@ def _stays(sweep: Rewriting, e: Equation) -> Variable | None:
     return x
 
 
-def reduces_nothing(sweep: Rewriting, e: Equation) -> Variable | None:
-    """A reduction of axes of size 1; of a sum that is not exact, as it may turn -0.0 into 0.0."""
+def reduces_nothing(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """A reduction over axes of size 1.  A sum needs a rule of its own, because it may turn -0.0 into 0.0."""
     x = e.operands[0]
     return x if all([x.shape[i] == 1 for i in e.params[0]]) else None
 
 
-def _arranged(sweep: Rewriting, e: Equation) -> Variable | None:
-    """Reshapes and permutations in a row.
+def _arranged(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """Merge reshapes and permutations in a row.
 
-    Of what only orders axes and moves those of size 1, at most one permutation and one reshape are left; a reshape that
-    does more takes in the reshapes before it.
+    Where they only permute axes and move axes of size 1, at most one permutation and one reshape remain; any other
+    reshape absorbs the reshapes before it.
     """
     x, shape = e.operands[0], e.results[0].shape
     moves_ones = [n for n in x.shape if n != 1] == [n for n in shape if n != 1]
     if e.op is RESHAPE and not moves_ones:
-        inner = sweep.operands_if(x, RESHAPE)
-        return _reshaped(sweep, inner[0], shape) if inner else None
-    source, order = arrangement(sweep, x)
+        inner = rewriting.operands_if(x, RESHAPE)
+        return _reshaped(rewriting, inner[0], shape) if inner else None
+    source, order = arrangement(rewriting, x)
     real = _real(x.shape)
     if e.op is PERMUTE:
         places = dict(zip(real, order, strict=True))
         order = tuple([places[i] for i in e.params[0] if i in places])
     if order == _real(source.shape):
         if source is x and e.op is RESHAPE:
-            inner = sweep.operands_if(x, RESHAPE)
-            return _reshaped(sweep, inner[0], shape) if inner else None
-        return _reshaped(sweep, source, shape)
-    whole = _whole_order(source.shape, order, shape)
-    if whole is not None:
-        return None if source is x else sweep.write(PERMUTE, (source,), (whole,))
-    if e.op is RESHAPE and sweep.operands_if(x, PERMUTE) == (source,):
+            inner = rewriting.operands_if(x, RESHAPE)
+            return _reshaped(rewriting, inner[0], shape) if inner else None
+        return _reshaped(rewriting, source, shape)
+    full_order = _full_order(source.shape, order, shape)
+    if full_order is not None:
+        return None if source is x else rewriting.write(PERMUTE, (source,), (full_order,))
+    if e.op is RESHAPE and rewriting.operands_if(x, PERMUTE) == (source,):
         return None
     ones = tuple([i for i, n in enumerate(source.shape) if n == 1])
-    return _reshaped(sweep, sweep.write(PERMUTE, (source,), (ones + order,)), shape)
+    return _reshaped(rewriting, rewriting.write(PERMUTE, (source,), (ones + order,)), shape)
 
 
-def arrangement(sweep: Rewriting, v: Variable) -> tuple[Variable, Axes]:
-    """What a value is, but for the order of its axes and those of size 1; and which axis of that each other one is."""
+def arrangement(rewriting: Rewriting, v: Variable) -> tuple[Variable, Axes]:
+    """The value that v arranges by permutations and axes of size 1, and for each other axis of v its axis there."""
     real = order = _real(v.shape)
-    while (found := sweep.definition(v)) is not None and found.op in (PERMUTE, RESHAPE):
+    while (found := rewriting.definition(v)) is not None and found.op in (PERMUTE, RESHAPE):
         inner = found.operands[0]
         before = _real(inner.shape)
         if found.op is PERMUTE:
@@ -91,9 +91,9 @@ def arrangement(sweep: Rewriting, v: Variable) -> tuple[Variable, Axes]:
     return v, order
 
 
-def _reshaped(sweep: Rewriting, x: Variable, shape: Shape) -> Variable:
-    """x in another shape, without an equation if it has that."""
-    return x if x.shape == shape else sweep.write(RESHAPE, (x,), (shape,))
+def _reshaped(rewriting: Rewriting, x: Variable, shape: Shape) -> Variable:
+    """x in another shape; without an equation if x has that shape."""
+    return x if x.shape == shape else rewriting.write(RESHAPE, (x,), (shape,))
 
 
 def _real(shape: Shape) -> Axes:
@@ -101,8 +101,8 @@ def _real(shape: Shape) -> Axes:
     return tuple([i for i, n in enumerate(shape) if n != 1])
 
 
-def _whole_order(shape: Shape, order: Axes, wanted: Shape) -> Axes | None:
-    """The order of all axes that gives the wanted shape, with those not of size 1 in `order`; None if none does."""
+def _full_order(shape: Shape, order: Axes, wanted: Shape) -> Axes | None:
+    """The permutation to the wanted shape that has the axes of size other than 1 in `order`; None if there is none."""
     if len(shape) != len(wanted):
         return None
     ones = iter([i for i, n in enumerate(shape) if n == 1])
@@ -110,39 +110,39 @@ def _whole_order(shape: Shape, order: Axes, wanted: Shape) -> Axes | None:
     return tuple([next(ones) if n == 1 else next(rest) for n in wanted])
 
 
-def _expanded_twice(sweep: Rewriting, e: Equation) -> Variable | None:
-    inner = sweep.operands_if(e.operands[0], EXPAND)
-    return sweep.write(EXPAND, inner, e.params) if inner else None
+def _expanded_twice(rewriting: Rewriting, e: Equation) -> Variable | None:
+    inner = rewriting.operands_if(e.operands[0], EXPAND)
+    return rewriting.write(EXPAND, inner, e.params) if inner else None
 
 
-def _flipped_twice(sweep: Rewriting, e: Equation) -> Variable | None:
-    """Axes that are flipped twice stay as they were."""
-    found = sweep.definition(e.operands[0])
+def _flipped_twice(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """Axes that are flipped twice are unchanged."""
+    found = rewriting.definition(e.operands[0])
     if found is None or found.op is not FLIP:
         return None
     axes = tuple(sorted(set(e.params[0]) ^ set(found.params[0])))
-    return sweep.write(FLIP, found.operands, (axes,)) if axes else found.operands[0]
+    return rewriting.write(FLIP, found.operands, (axes,)) if axes else found.operands[0]
 
 
-def _padded_twice(sweep: Rewriting, e: Equation) -> Variable | None:
-    found = sweep.definition(e.operands[0])
+def _padded_twice(rewriting: Rewriting, e: Equation) -> Variable | None:
+    found = rewriting.definition(e.operands[0])
     if found is None or found.op is not PAD:
         return None
     pads = zip(found.params[0], e.params[0], strict=True)
-    return sweep.write(PAD, found.operands, (tuple([(a + c, b + d) for (a, b), (c, d) in pads]),))
+    return rewriting.write(PAD, found.operands, (tuple([(a + c, b + d) for (a, b), (c, d) in pads]),))
 
 
-def _cropped_twice(sweep: Rewriting, e: Equation) -> Variable | None:
-    found = sweep.definition(e.operands[0])
+def _cropped_twice(rewriting: Rewriting, e: Equation) -> Variable | None:
+    found = rewriting.definition(e.operands[0])
     if found is None or found.op is not CROP:
         return None
     limits = zip(found.params[0], e.params[0], strict=True)
-    return sweep.write(CROP, found.operands, (tuple([(a + c, a + d) for (a, _), (c, d) in limits]),))
+    return rewriting.write(CROP, found.operands, (tuple([(a + c, a + d) for (a, _), (c, d) in limits]),))
 
 
-def _crop_of_padded(sweep: Rewriting, e: Equation) -> Variable | None:
-    """What is cut from what was padded: a crop of the elements, and a pad, of what is left of each."""
-    found = sweep.definition(e.operands[0])
+def _crop_of_padded(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """A crop of a padded value: a crop of the value, then a pad by the rest of the padding."""
+    found = rewriting.definition(e.operands[0])
     if found is None or found.op is not PAD:
         return None
     x = found.operands[0]
@@ -155,22 +155,22 @@ def _crop_of_padded(sweep: Rewriting, e: Equation) -> Variable | None:
         pads.append((first - start, end - last))
     cuts = any([limit != (0, n) for limit, n in zip(limits, x.shape, strict=True)])
     fills = any([pad != (0, 0) for pad in pads])
-    if cuts and fills and sweep.uses.get(e.operands[0], 0) > 1:
+    if cuts and fills and rewriting.uses.get(e.operands[0], 0) > 1:
         return None
     if cuts:
-        x = sweep.write(CROP, (x,), (tuple(limits),))
+        x = rewriting.write(CROP, (x,), (tuple(limits),))
     if fills:
-        x = sweep.write(PAD, (x,), (tuple(pads),))
+        x = rewriting.write(PAD, (x,), (tuple(pads),))
     return x
 
 
 RULES = {
-    RESHAPE: (_stays, _arranged),
-    PERMUTE: (_stays, _arranged),
-    EXPAND: (_stays, _expanded_twice),
-    FLIP: (_stays, _flipped_twice),
-    PAD: (_stays, _padded_twice),
-    CROP: (_stays, _cropped_twice, _crop_of_padded),
+    RESHAPE: (_identity, _arranged),
+    PERMUTE: (_identity, _arranged),
+    EXPAND: (_identity, _expanded_twice),
+    FLIP: (_identity, _flipped_twice),
+    PAD: (_identity, _padded_twice),
+    CROP: (_identity, _cropped_twice, _crop_of_padded),
     MAX: (reduces_nothing,),
     MIN: (reduces_nothing,),
 }

@@ -1,4 +1,4 @@
-"""Pipeline: which passes a program goes through before it is run on a backend, and in what order."""
+"""Pipeline: the passes that a program goes through before it runs on a backend, in order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _inlined(program: Program, backend: RawTensor[Any]) -> Program:
     return inline(program)
 
 
-def _alive(program: Program, backend: RawTensor[Any]) -> Program:
+def _without_dead_code(program: Program, backend: RawTensor[Any]) -> Program:
     return without_dead_code(program)
 
 
@@ -39,8 +39,8 @@ def _merged(program: Program, backend: RawTensor[Any]) -> Program:
     return without_common_subexpressions(program)
 
 
-def _narrow(program: Program, backend: RawTensor[Any]) -> Program:
-    return with_necessary_arguments(inline(program))  # by now more choices are known
+def _necessary_arguments(program: Program, backend: RawTensor[Any]) -> Program:
+    return with_necessary_arguments(inline(program))  # after constant folding more predicates are literals
 
 
 def _with_inner(program: Program, backend: RawTensor[Any]) -> Program:
@@ -49,7 +49,7 @@ def _with_inner(program: Program, backend: RawTensor[Any]) -> Program:
 
 def _with_invariants(program: Program, backend: RawTensor[Any]) -> Program:
     program = with_loop_invariants_hoisted(program)
-    for inner in inner_programs(program):  # when they are prepared, there is nothing left to do
+    for inner in inner_programs(program):  # when they are prepared, there is nothing unchanged to do
         inner.derived[("optimised", backend)] = inner
     return program
 
@@ -65,47 +65,48 @@ CLEANING: tuple[tuple[str, Pass], ...] = (
     ("movement", with_movement_merged),
     ("common subexpressions", _merged),
 )
-"""What makes a program smaller; what one pass does may give another something to do, so the first one comes twice."""
+"""Passes that make a program smaller; each may enable others, so the first one runs twice."""
 
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("inline", _inlined),
-    ("dead code", _alive),
+    ("dead code", _without_dead_code),
     ("lower", lowered),
     *CLEANING,
-    ("borders", _narrow),
+    ("control flow arguments", _necessary_arguments),
     ("factors", with_factors_out),
     ("concatenations", joined),
     ("scatters", with_scatters_summed),
     ("contractions", contracted),
-    ("dead code", _alive),
+    ("dead code", _without_dead_code),
     ("transposes", with_transposes_folded),
     ("inner programs", _with_inner),
-    ("invariants", _with_invariants),
+    ("loop invariants", _with_invariants),
     *CLEANING,
 )
-"""All passes by name, in order.  Contractions come after what they must see through is gone, as factors of 1."""
+"""All passes by name, in order.  Contractions come after the passes that remove what hides products, such as factors
+of 1."""
 
 
 def steps(program: Program, backend: RawTensor[Any]) -> Iterator[tuple[str, Program]]:
-    """The name of each pass, and the program after it.
+    """The name of each pass, and the program after the pass.
 
-    A pass that left a program as it was is not asked again about the same one.
+    A pass that returned a program unchanged does not run again on the same program.
     """
     raw = _below(backend)
-    left: dict[Pass, Program] = {}
+    unchanged: dict[Pass, Program] = {}
     for name, one in PASSES:
-        if left.get(one) is not program:
+        if unchanged.get(one) is not program:
             before, program = program, one(program, raw)
             if program is before:
-                left[one] = program
+                unchanged[one] = program
         yield name, program
 
 
 def optimised(program: Program, backend: RawTensor[Any]) -> Program:
-    """The program after all passes for a backend; a wrapper's is the one for the backend below it.
+    """The program after all passes for a backend; for a wrapper, the passes are for the backend below.
 
-    A copy, if no pass changes anything: a program keeps what runs it, which keeps the optimised one, so that it would
-    keep itself.
+    The result is a copy if no pass changes anything: a program caches its executable, which refers to the optimised
+    program, so a program would refer to itself.
     """
     done: Program | None = program.derived.get(("optimised", _below(backend)))
     if done is not None:

@@ -1,4 +1,4 @@
-"""Rewriting: one sweep over a program that puts values it has, or simpler equations, in place of equations."""
+"""Rewriting: one traversal of a program that replaces equations by simpler ones or by values that exist already."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 
 Rule = Callable[["Rewriting", Equation], "Variable | None"]
-"""The value that the equation's result is, or None if the rule has nothing to say."""
+"""The value that replaces the equation's result, or None if the rule does not apply."""
 
 
 class Rewriting:
-    """A sweep, as rules see it: what has been written so far, and how to write more.
+    """The state of one traversal, for rules: the equations written so far, and methods that write more.
 
     Attributes:
-        equation: the one being rewritten; what is written comes from its line, in its scope.
-        uses: how many equations and outputs of the program use a value.
-        backend: which ops may be written.
+        equation: the equation that is rewritten; written equations get its line and scope.
+        uses: how many equations and outputs of the program use each value.
+        backend: the backend, which decides which ops may be written.
     """
 
     def __init__(self, program: Program, backend: RawTensor[Any], rules: Mapping[Op, Sequence[Rule]]) -> None:
@@ -36,21 +36,23 @@ class Rewriting:
 
     @cached_property
     def uses(self) -> dict[Variable, int]:
-        """Counted when a rule first asks or gives a value: in most sweeps none does."""
+        """Counted on first use, since most traversals never need the counts."""
         return uses(self._program)
 
     def definition(self, v: Variable) -> Equation | None:
-        """The equation of the same scope that defines a value; what another scope does is nobody else's business."""
+        """The equation that defines a value, if it is in the same scope; equations of other scopes must stay as they
+        are.
+        """
         found = self._definitions.get(v)
         return found if found is not None and found.scope == self.equation.scope else None
 
     def operands_if(self, v: Variable, op: Op) -> tuple[Variable, ...] | None:
-        """The operands of the op that defines a value, if it is this one."""
+        """The operands of the equation that defines a value, if its op is this one."""
         found = self.definition(v)
         return found.operands if found is not None and found.op is op else None
 
     def write(self, op: Op, operands: Sequence[Variable], params: tuple[Any, ...] = ()) -> Variable:
-        """The result of a new equation, or what the rules put in its place."""
+        """Write a new equation and return its result, or the value by which the rules replace it."""
         shape = op.shape(*[v.shape for v in operands], *params)
         dtype = op.result_dtype(tuple([v.dtype for v in operands]), params)
         at = self.equation
@@ -59,7 +61,7 @@ class Rewriting:
         )
 
     def rewrite(self, equation: Equation) -> Variable:
-        """What the first rule makes of an equation that makes anything of it; else it is written as it is."""
+        """Apply the first rule that replaces the equation; if none does, write the equation as it is."""
         for rule in self.rules.get(equation.op, ()):
             value = rule(self, equation)
             if value is not None:
@@ -75,42 +77,42 @@ class Rewriting:
 
 
 def uses(program: Program) -> dict[Variable, int]:
-    """How many equations and outputs use each value; an equation that uses it twice counts twice."""
+    """How many equations and outputs use each value; an equation that uses a value twice counts twice."""
     return Counter(chain(*[equation.operands for equation in program.equations], program.outputs))
 
 
 def rewritten(program: Program, backend: RawTensor[Any], rules: Mapping[Op, Sequence[Rule]]) -> Program:
-    """The program after one sweep, without the equations that nothing needs any more.
+    """The program after one traversal, without dead code.
 
     Args:
-        program: what to rewrite.
-        backend: which ops may be written.
-        rules: for an op of one result, tried in turn until one gives a value; also for the equations that rules write,
-            so they must lead to simpler ones.
+        program: the program.
+        backend: the backend, which decides which ops may be written.
+        rules: for each op of one result, rules that are tried in turn until one applies.  They also apply to equations
+            that rules write, so each must lead to a simpler equation.
     """
     if program.ops.isdisjoint(rules):
         return program
-    sweep = Rewriting(program, backend, rules)
+    rewriting = Rewriting(program, backend, rules)
     known: dict[Variable, Variable] = {}
     for equation in program.equations:
         equation = substituted(equation, known)
         if equation.op not in rules:
-            sweep.keep(equation)
+            rewriting.keep(equation)
             continue
-        sweep.equation = equation
-        value = sweep.rewrite(equation)
+        rewriting.equation = equation
+        value = rewriting.rewrite(equation)
         if value is not equation.results[0]:
             result = equation.results[0]
             known[result] = value
-            sweep.uses[value] = sweep.uses.get(value, 0) + sweep.uses.get(result, 0)
+            rewriting.uses[value] = rewriting.uses.get(value, 0) + rewriting.uses.get(result, 0)
     if not known:
         return program
     outputs = tuple([known.get(v, v) for v in program.outputs])
-    return without_dead_code(program.changed(equations=tuple(sweep.written), outputs=outputs))
+    return without_dead_code(program.changed(equations=tuple(rewriting.written), outputs=outputs))
 
 
 def substituted(equation: Equation, known: Mapping[Variable, Variable]) -> Equation:
-    """The equation with other values for some of its operands; itself if none is among them."""
+    """The equation with some operands replaced; the same object if none is."""
     if not known or known.keys().isdisjoint(equation.operands):
         return equation
     operands = tuple([known.get(v, v) for v in equation.operands])
@@ -118,5 +120,5 @@ def substituted(equation: Equation, known: Mapping[Variable, Variable]) -> Equat
 
 
 def number(v: Variable) -> bool | int | float | None:
-    """The number that all elements of a value are, if it stands in the program."""
+    """The value of a literal; None for any other variable."""
     return v.value if isinstance(v, Literal) else None

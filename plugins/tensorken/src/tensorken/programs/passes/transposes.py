@@ -1,7 +1,7 @@
-"""Transposes: those around a reduction or contraction taken into it, so that its result comes in the order wanted.
+"""Transposes: move permutations through reductions and contractions, so that the result has the wanted order of axes.
 
-An axis that is summed may stand anywhere, and a matrix product gives its result in either order: so a permutation of
-the result becomes one of the operands, where it is merged with what is there, or a mere reshape.
+A summed axis may be anywhere, and a matrix product can compute its result in either order.  So a permutation of the
+result becomes a permutation of an operand, where it merges with others or becomes a reshape.
 """
 
 from __future__ import annotations
@@ -20,84 +20,86 @@ REDUCTIONS = tuple(OPS[name] for name in ("sum", "max", "min"))
 
 
 def with_transposes_folded(program: Program, backend: RawTensor[Any]) -> Program:
-    """Contractions whose result is permuted get permuted operands; what was moved is reduced before it moves.
+    """Permute the operands of a contraction instead of its result, and reduce values before they are moved.
 
-    The same sums, in an order that the backend may choose otherwise: they differ by their rounding, as in `contracted`.
+    The same sums, which the backend may compute in another order: results differ by rounding, as in `contracted`.
     """
     return rewritten(program, backend, _RULES)
 
 
-def _of_contraction(sweep: Rewriting, e: Equation) -> Variable | None:
-    """A permutation of a contraction that is used for nothing else."""
+def _permuted_result(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """A permutation of a contraction that has no other use."""
     x, (order,) = e.operands[0], e.params
-    found = sweep.definition(x)
-    if found is None or found.op is not CONTRACT or sweep.uses.get(x, 0) > 1:
+    found = rewriting.definition(x)
+    if found is None or found.op is not CONTRACT or rewriting.uses.get(x, 0) > 1:
         return None
-    real = [i for i, n in enumerate(x.shape) if n != 1]
+    nontrivial = [i for i, n in enumerate(x.shape) if n != 1]
     wanted = iter([i for i in order if x.shape[i] != 1])
-    places = tuple([next(wanted) if i in real else i for i in range(len(x.shape))])
-    operands = [sweep.write(PERMUTE, (v,), (places,)) for v in found.operands]
-    return sweep.write(RESHAPE, (sweep.write(CONTRACT, operands, found.params),), (e.results[0].shape,))
+    places = tuple([next(wanted) if i in nontrivial else i for i in range(len(x.shape))])
+    operands = [rewriting.write(PERMUTE, (v,), (places,)) for v in found.operands]
+    return rewriting.write(
+        RESHAPE, (rewriting.write(CONTRACT, operands, found.params),), (e.results[0].shape,)
+    )
 
 
-def _of_operands(sweep: Rewriting, e: Equation) -> Variable | None:
-    """A contraction of permuted operands, if its summed axes can stand where its operands need not be permuted."""
+def _permuted_operands(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """A contraction of permuted operands, if some order of its summed axes leaves operands unpermuted."""
     axes = e.params[0]
     orders = []
     for v in e.operands:
-        source, order = arrangement(sweep, v)
+        source, order = arrangement(rewriting, v)
         orders.append((source, dict(zip([i for i, n in enumerate(v.shape) if n != 1], order, strict=True))))
     permuted = [list(order.values()) != sorted(order.values()) for _, order in orders]
     if not any(permuted):
         return None
-    real = sorted({i for _, order in orders for i in order})
+    nontrivial = sorted({i for _, order in orders for i in order})
     chains = [sorted(order, key=order.__getitem__) for _, order in orders]
-    result = [i for i in real if i not in axes]
+    result = [i for i in nontrivial if i not in axes]
     first, second = (0, 1) if permuted[0] else (1, 0)
-    wanted = _in_one_order([result, *chains])
+    wanted = _merged_order([result, *chains])
     if wanted is None and all(permuted):
-        wanted = _in_one_order([result, chains[first]]) or _in_one_order([result, chains[second]])
-    if wanted is None or wanted == real:
+        wanted = _merged_order([result, chains[first]]) or _merged_order([result, chains[second]])
+    if wanted is None or wanted == nontrivial:
         return None
-    places = (*wanted, *[i for i in range(len(e.results[0].shape)) if i not in real])
-    operands = [sweep.write(PERMUTE, (v,), (places,)) for v in e.operands]
+    places = (*wanted, *[i for i in range(len(e.results[0].shape)) if i not in nontrivial])
+    operands = [rewriting.write(PERMUTE, (v,), (places,)) for v in e.operands]
     summed = tuple(sorted([places.index(i) for i in axes]))
-    return sweep.write(RESHAPE, (sweep.write(CONTRACT, operands, (summed,)),), (e.results[0].shape,))
+    return rewriting.write(RESHAPE, (rewriting.write(CONTRACT, operands, (summed,)),), (e.results[0].shape,))
 
 
-def _in_one_order(chains: list[list[int]]) -> list[int] | None:
-    """An order in which each chain is in order; None if there is none."""
+def _merged_order(chains: list[list[int]]) -> list[int] | None:
+    """An order that contains each chain in order; None if there is none."""
     wanted: list[int] = []
-    left = [list(chain) for chain in chains if chain]
-    while left:
-        free = [chain[0] for chain in left if not any([chain[0] in other[1:] for other in left])]
+    remaining = [list(chain) for chain in chains if chain]
+    while remaining:
+        free = [chain[0] for chain in remaining if not any([chain[0] in other[1:] for other in remaining])]
         if not free:
             return None
         wanted.append(min(free))
-        left = [rest for chain in left if (rest := [i for i in chain if i != wanted[-1]])]
+        remaining = [rest for chain in remaining if (rest := [i for i in chain if i != wanted[-1]])]
     return wanted
 
 
-def _of_moved(sweep: Rewriting, e: Equation) -> Variable | None:
-    """The reduction of something permuted, or whose axes of size 1 were moved."""
+def _reduction_of_moved(rewriting: Rewriting, e: Equation) -> Variable | None:
+    """A reduction of a permuted value, or of one whose axes of size 1 were moved."""
     moved, (axes,) = e.operands[0], e.params
-    x, order = arrangement(sweep, moved)
+    x, order = arrangement(rewriting, moved)
     if x is moved:
         return None
     source = dict(zip([i for i, n in enumerate(moved.shape) if n != 1], order, strict=True))
     inner: Axes = tuple(sorted([source[i] for i in axes if i in source]))
-    y = sweep.write(e.op, (x,), (inner,))
-    left = [axis for i, axis in source.items() if i not in axes]
-    ascending = sorted(left)
-    if left != ascending:
-        places = dict(zip(ascending, left, strict=True))
-        y = sweep.write(PERMUTE, (y,), (tuple([places.get(i, i) for i in range(len(x.shape))]),))
-    return sweep.write(RESHAPE, (y,), (e.results[0].shape,))
+    y = rewriting.write(e.op, (x,), (inner,))
+    remaining = [axis for i, axis in source.items() if i not in axes]
+    ascending = sorted(remaining)
+    if remaining != ascending:
+        places = dict(zip(ascending, remaining, strict=True))
+        y = rewriting.write(PERMUTE, (y,), (tuple([places.get(i, i) for i in range(len(x.shape))]),))
+    return rewriting.write(RESHAPE, (y,), (e.results[0].shape,))
 
 
 _RULES = {
     **RULES,
-    CONTRACT: (_of_operands,),
-    PERMUTE: (*RULES[PERMUTE], _of_contraction),
-    **{op: (*RULES.get(op, ()), _of_moved) for op in REDUCTIONS},
+    CONTRACT: (_permuted_operands,),
+    PERMUTE: (*RULES[PERMUTE], _permuted_result),
+    **{op: (*RULES.get(op, ()), _reduction_of_moved) for op in REDUCTIONS},
 }
