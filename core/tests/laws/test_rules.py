@@ -12,7 +12,7 @@ import pytest
 import tensorken as tk
 from core.tests.laws.operands import SAMPLES, draw, dtypes_of, over, role_of, takes
 from core.tests.support import FUSED, STACKS, Counting, Strict, array
-from tensorken.programs.forms.checks import KINDS
+from tensorken.programs.forms.checks import PARAM_CHECKS
 from tensorken_core.errors import DTypeError, ShapeError
 from tensorken_core.language.dtypes import DTYPES, bool_, int32, int64
 from tensorken_core.language.op import OPS, Op, register, run
@@ -252,7 +252,7 @@ def test_what_the_rules_accept_an_op_computes():
     accepted: Counter[str] = Counter()
     for op, sample in SAMPLES * 12:
         shapes, params = _changed(sample, rng)
-        if not all([KINDS[kind](param) for kind, param in zip(op.params, params, strict=True)]):
+        if not all([PARAM_CHECKS[kind](param) for kind, param in zip(op.params, params, strict=True)]):
             continue
         dtype = next(d for d in dtypes_of(op) if d.kind != "float" or d.itemsize > 2)
         dtypes = [bool_ if role_of(op, i) == "condition" else dtype for i in range(len(shapes))]

@@ -160,7 +160,7 @@ def test_what_has_no_form_is_one_clear_error_and_leaves_no_file(tmp_path):
 
     assert "the class" in refused(lambda p: p.x, Local(1.0))
     assert "define it at the top of a module" in refused(lambda p: p.x, Local(1.0))
-    assert "kind object has no form" in refused(lambda p: p, {object(): 1.0})
+    assert "type object cannot be saved" in refused(lambda p: p, {object(): 1.0})
     message = refused(lambda x: softplus(x), 1.0)
     assert "rules of its own" in message
     assert "drop_rules=True" in message
@@ -345,8 +345,8 @@ CODE = "True) or __import__('sys').exit(3) or (0"
     ("op", "place", "value", "message"),
     [
         ("scan", ("params", 4), CODE, "reverse|comes first|kind"),
-        ("scan", ("params", 3), CODE, "kind size"),
-        ("scan", ("params", 3), True, "kind size"),
+        ("scan", ("params", 3), CODE, "valid size"),
+        ("scan", ("params", 3), True, "valid size"),
         ("scan", ("params", 3), 7, "there are no 7 slices along axis 0"),
         ("scan", ("params", 1, 0), CODE, "has the role"),
         ("scan", ("params", 1, 0), 5, "along axis 5"),
@@ -362,11 +362,11 @@ CODE = "True) or __import__('sys').exit(3) or (0"
         ("while_loop", ("params", 0), {"program": 0}, "condition|differ"),
         ("cond", ("params", 0), {"program": 2}, "differ"),
         ("cond", ("operands",), [0], "differ|bool"),
-        ("sum", ("params", 0), ["0); import os; (0"], "kind axes"),
-        ("sum", ("params", 0), [1, 0], "kind axes"),
-        ("sum", ("params", 0), [True], "kind axes"),
-        ("crop", ("params", 0), [[0, 1, 2]], "kind limits"),
-        ("reshape", ("params", 0), [{"float": "0x1p+0"}], "kind shape"),
+        ("sum", ("params", 0), ["0); import os; (0"], "valid axes"),
+        ("sum", ("params", 0), [1, 0], "valid axes"),
+        ("sum", ("params", 0), [True], "valid axes"),
+        ("crop", ("params", 0), [[0, 1, 2]], "valid limits"),
+        ("reshape", ("params", 0), [{"float": "0x1p+0"}], "valid shape"),
     ],
 )
 def test_params_of_another_kind_are_refused(op: str, place: Any, value: Any, message: str) -> None:
@@ -466,9 +466,9 @@ def test_large_constants_take_a_third_more_than_their_bytes_and_are_kept_once():
 def test_no_file_and_no_text(tmp_path):
     with pytest.raises(FileNotFoundError):
         Program.load(tmp_path / "nowhere.tk")
-    assert "this is no JSON" in refusal(b"\xff\xfe\x00")
-    assert "this is no JSON" in refusal(b"[" * 100_000)
-    assert "this is no program" in refusal(b"[1, 2]")
+    assert "it is not JSON" in refusal(b"\xff\xfe\x00")
+    assert "it is not JSON" in refusal(b"[" * 100_000)
+    assert "this is not a program" in refusal(b"[1, 2]")
 
 
 def test_an_op_of_a_plugin_is_kept_by_its_name(tmp_path):

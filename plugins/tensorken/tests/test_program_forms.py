@@ -403,5 +403,5 @@ def test_the_page_escapes_names_and_shortens_long_programs():
         return x
 
     page = _Page(tk.trace(chain)(1.0)._repr_html_())
-    assert "700 more: print(program) has all" in page.text
+    assert "700 more: print(program) shows all" in page.text
     assert page.text.count("neg") == 300

@@ -14,11 +14,12 @@ from tensorken.lazy.graph import ITEM, Graph, Node, Number, pending_nodes, seria
 from tensorken.lazy.programs import SpecializedProgram, SpecializedPrograms
 from tensorken.programs.execution import prepared
 from tensorken.programs.passes.common_subexpressions import exactly
+from tensorken.programs.passes.elements import MOVEMENT_OPS
 from tensorken.programs.passes.equation_writer import program_of
 from tensorken_core.errors import DTypeError
 from tensorken_core.language.dtypes import DTYPES, DType, as_dtype, exact, int32
 from tensorken_core.language.interpreter import R
-from tensorken_core.language.op import OPS, Op
+from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_core.program.program import Program, Variable
@@ -46,9 +47,6 @@ MAX_DEFERRED_STEPS = 6
 MIN_CLEANUP_SIZE = 16
 """How many nodes that are gone are remembered, beside as many as there are: few, as memory that grows at first and is
 given back in the end looks like a leak to whoever measures meanwhile."""
-
-_KEEP_THE_NUMBER = frozenset(OPS[name] for name in ("reshape", "expand", "permute", "flip", "crop"))
-"""Ops that make of a tensor of equal elements another one of the same number."""
 
 
 class Lazy(Wrapper[Node[R]]):
@@ -217,7 +215,7 @@ class Lazy(Wrapper[Node[R]]):
         told = exactly(op, params) if params else ()
         key: tuple[Any, ...]
         if len(operands) == 1:  # as are nearly all, like two; comprehensions take longer than all the rest
-            if params and first.number is not None and op in _KEEP_THE_NUMBER:
+            if params and first.number is not None and op in MOVEMENT_OPS:
                 return self.full(op.shape(first.shape, *params), first.number, first.dtype)
             key = (op, first.serial, told)
         elif len(operands) == 2:

@@ -1,1 +1,1 @@
-"""Forms of a program: text, Python source, a page, diagrams, and a file that another process loads."""
+"""Forms of a program: text, Python source, HTML, diagrams, and a file that another process can load."""

@@ -1,4 +1,4 @@
-"""Checks: whether the params of an equation that was read from a file are of the kinds that its op takes."""
+"""Checks: whether the operands and params of an equation that was read from a file fit its op."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _are_pairs(value: Any) -> bool:
     return type(value) is tuple and all([_are_sizes(pair) and len(pair) == 2 for pair in value])
 
 
-KINDS: dict[str, Callable[[Any], bool]] = {
+PARAM_CHECKS: dict[str, Callable[[Any], bool]] = {
     "axis": _is_size,
     "axes": _are_axes,
     "order": _are_sizes,
@@ -40,23 +40,24 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "program": lambda value: isinstance(value, Program),
     "data": lambda value: not isinstance(value, Program),
 }
-"""By the kind of a param: whether a value is one in the form that the language takes."""
+"""For each kind of param a check of a value, in the normalised form that ops take."""
 
 
 def check_equation(op: Op, operands: Sequence[Variable], params: Sequence[Any]) -> None:
     """Raise unless an op takes these operands and params.
 
-    The shape and dtype rules of the op may still refuse them.
+    The op's shape and dtype rules may still refuse them.
 
     Raises:
-        ProgramError: if their number is wrong, a param is of another kind, or programs do not fit the operands.
+        ProgramError: if their number is wrong, a param is invalid, or programs do not fit the operands.
     """
     if op.arity not in (None, len(operands)) or len(params) != len(op.params):
+        arity = "any number" if op.arity is None else op.arity
         raise ProgramError(
-            f"{op.name} has {len(operands)} operands and {len(params)} params, which are too many or too few"
+            f"{op.name} has {len(operands)} operands and {len(params)} params, need {arity} and {len(op.params)}"
         )
     for kind, param in zip(op.params, params, strict=True):
-        if kind in KINDS and not KINDS[kind](param):
-            raise ProgramError(f"{op.name} has the param {param!r:.40}, need one of the kind {kind}")
+        if kind in PARAM_CHECKS and not PARAM_CHECKS[kind](param):
+            raise ProgramError(f"{op.name} has the param {param!r:.40}, need a valid {kind}")
     if op.higher_order is not None:
         op.higher_order.check(operands, tuple(params))

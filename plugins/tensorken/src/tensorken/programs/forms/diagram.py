@@ -1,4 +1,4 @@
-"""Graphs: what `to_mermaid` and `to_dot` draw: a node for each input, constant, equation and result, and the arrows."""
+"""Diagrams: the nodes and arrows that `to_mermaid` and `to_dot` draw: inputs, constants, equations and results."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tensorken_core.program.program import Equation, Literal, Program, Variable
 
 @dataclass(frozen=True, slots=True)
 class DiagramNode:
-    """A box.
+    """A node of a diagram.
 
     Attributes:
-        name: unique in the graph: a letter and a number.
+        name: unique in the diagram: a letter and a number.
         kind: input, constant, equation or result.
-        lines: what stands in it.
+        lines: the lines of its label.
     """
 
     name: str
@@ -27,7 +27,9 @@ class DiagramNode:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """One program: its nodes, the arrows between them by name, and the arrows to the programs that its ops run."""
+    """One program: its nodes, arrows between nodes by name, and arrows from nodes to the programs that their ops
+    run.
+    """
 
     name: str
     title: str
@@ -37,15 +39,15 @@ class Diagram:
 
 
 def diagrams(program: Program) -> list[Diagram]:
-    """The program and those within it."""
+    """The diagrams of a program and of its inner programs."""
     programs = within(program)
-    titled = titles(programs)
-    places = {p: f"p{i}" for i, p in enumerate(programs)}
-    return [_picture(p, place, titled, places) for p, place in places.items()]
+    titles_of = titles(programs)
+    prefixes = {p: f"p{i}" for i, p in enumerate(programs)}
+    return [_diagram(p, prefix, titles_of, prefixes) for p, prefix in prefixes.items()]
 
 
-def _picture(
-    program: Program, place: str, called: Mapping[Program, str], places: Mapping[Program, str]
+def _diagram(
+    program: Program, prefix: str, titles_of: Mapping[Program, str], prefixes: Mapping[Program, str]
 ) -> Diagram:
     names = Names(program)
     nodes: list[DiagramNode] = []
@@ -54,7 +56,7 @@ def _picture(
     source: dict[Variable, str] = {}
 
     def node(kind: str, *lines: str) -> str:
-        nodes.append(DiagramNode(f"{place}n{len(nodes)}", kind, lines))
+        nodes.append(DiagramNode(f"{prefix}n{len(nodes)}", kind, lines))
         return nodes[-1].name
 
     for v in program.inputs:
@@ -62,21 +64,21 @@ def _picture(
     for v, x in program.constants.items():
         source[v] = node("constant", f"{names[v]} = {constant(x)}", type_of(v))
     for equation in program.equations:
-        here = node(
-            "equation", _written(equation, names, called), ", ".join([type_of(v) for v in equation.results])
+        box = node(
+            "equation", _label(equation, names, titles_of), ", ".join([type_of(v) for v in equation.results])
         )
-        arrows += [(source[v], here) for v in dict.fromkeys(equation.operands) if v in source]
-        runs += [(here, places[p]) for p in equation.params if isinstance(p, Program)]
-        source.update(dict.fromkeys(equation.results, here))
-    end = node("result", f"return {returned(program, names)}")
-    arrows += [(source[v], end) for v in dict.fromkeys(program.outputs) if v in source]
-    return Diagram(place, called[program], tuple(nodes), tuple(arrows), tuple(runs))
+        arrows += [(source[v], box) for v in dict.fromkeys(equation.operands) if v in source]
+        runs += [(box, prefixes[p]) for p in equation.params if isinstance(p, Program)]
+        source.update(dict.fromkeys(equation.results, box))
+    result_box = node("result", f"return {returned(program, names)}")
+    arrows += [(source[v], result_box) for v in dict.fromkeys(program.outputs) if v in source]
+    return Diagram(prefix, titles_of[program], tuple(nodes), tuple(arrows), tuple(runs))
 
 
-def _written(equation: Equation, names: Names, called: Mapping[Program, str]) -> str:
-    """`d = mul(c, 2.0)`; of many operands only the literals, as arrows show the others."""
-    given = [names[v] for v in equation.operands]
-    if len(given) > 4:
-        given = [repr(v.value) for v in equation.operands if isinstance(v, Literal)] + ["..."]
+def _label(equation: Equation, names: Names, titles_of: Mapping[Program, str]) -> str:
+    """Such as `d = mul(c, 2.0)`; of many operands only the literals are listed, since arrows show the others."""
+    arguments = [names[v] for v in equation.operands]
+    if len(arguments) > 4:
+        arguments = [repr(v.value) for v in equation.operands if isinstance(v, Literal)] + ["..."]
     results = ", ".join([names[v] for v in equation.results])
-    return f"{results} = {equation.op.name}({', '.join([*given, *params(equation, called)])})"
+    return f"{results} = {equation.op.name}({', '.join([*arguments, *params(equation, titles_of)])})"

@@ -1,4 +1,4 @@
-"""Dot: a program as a graph in the language of Graphviz."""
+"""Dot: a program as a Graphviz graph."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ STYLES = {
 
 
 def dot(program: Program) -> str:
-    """The text of a directed graph; each program that an op runs is a frame of its own, with a dotted arrow to it."""
-    drawn = diagrams(program)
+    """The text of a directed graph; each program that an op runs is a cluster, and a dotted arrow leads to it."""
+    all_diagrams = diagrams(program)
     lines = [f"digraph {_quoted(program.name)} {{", "    compound=true;", '    node [fontname="monospace"];']
-    for picture in drawn:
-        lines.append(f"    subgraph cluster_{picture.name} {{")
-        lines.append(f"        label={_quoted(picture.title)};")
-        lines += [f"        {n.name} [{STYLES[n.kind]}, label={_quoted(*n.lines)}];" for n in picture.nodes]
-        lines += [f"        {start} -> {end};" for start, end in picture.arrows]
+    for diagram in all_diagrams:
+        lines.append(f"    subgraph cluster_{diagram.name} {{")
+        lines.append(f"        label={_quoted(diagram.title)};")
+        lines += [f"        {n.name} [{STYLES[n.kind]}, label={_quoted(*n.lines)}];" for n in diagram.nodes]
+        lines += [f"        {start} -> {end};" for start, end in diagram.arrows]
         lines.append("    }")
-    first = {picture.name: picture.nodes[0].name for picture in drawn}
+    first = {diagram.name: diagram.nodes[0].name for diagram in all_diagrams}
     lines += [
         f"    {start} -> {first[end]} [style=dotted, lhead=cluster_{end}];"
-        for picture in drawn
-        for start, end in picture.runs
+        for diagram in all_diagrams
+        for start, end in diagram.runs
     ]
     return "\n".join([*lines, "}"]) + "\n"
 
 
 def _quoted(*lines: str) -> str:
-    r"""A string of dot, in which a backslash and a quotation mark are escaped, and lines are joined by `\n`."""
+    r"""A dot string: backslashes and quotation marks are escaped, and lines are joined by `\n`."""
     escaped = [line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for line in lines]
     return '"' + "\\n".join(escaped) + '"'

@@ -1,4 +1,4 @@
-"""Files: the text of a program, which another process or a later version reads; docs/programs.md describes it."""
+"""Files: the text form of a program, which other processes and later versions can read; see docs/programs.md."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ VERSION = 1
 
 
 def serialize(program: Program, drop_rules: bool = False) -> str:
-    """The text of a program.
+    """The text of a program's file.
 
     Raises:
-        ProgramError: if something in it has no form in text.
+        ProgramError: if the program has a value without a text form.
     """
     writer = _Writer()
     try:
@@ -40,16 +40,16 @@ def serialize(program: Program, drop_rules: bool = False) -> str:
     content = {
         "format": FORMAT,
         "version": VERSION,
-        "files": list(writer.files),
+        "files": list(writer.file_indices),
         "constants": writer.constants,
         "programs": programs,
     }
     content = {**content, "checksum": checksum(content)}
-    return "\n".join(_laid_out(content, 4)) + "\n"
+    return "\n".join(_json_lines(content, 4)) + "\n"
 
 
 def checksum(content: Mapping[str, Any]) -> str:
-    """Of all but the checksum itself, however it is laid out."""
+    """The checksum of all entries but the checksum itself; it does not depend on the layout."""
     rest = {key: value for key, value in content.items() if key != "checksum"}
     data = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return f"sha256:{hashlib.sha256(data.encode()).hexdigest()}"
@@ -57,18 +57,18 @@ def checksum(content: Mapping[str, Any]) -> str:
 
 class _Writer:
     def __init__(self) -> None:
-        self.places: dict[Program, int] = {}
-        self.files: dict[str, int] = {}
+        self.program_indices: dict[Program, int] = {}
+        self.file_indices: dict[str, int] = {}
         self.constants: list[Any] = []
-        self.known: dict[
+        self.constant_indices: dict[
             int, int
-        ] = {}  # by the identity of a representation, as programs may share constants
+        ] = {}  # by the id of the representation, as programs may share constants
 
     def program(self, program: Program, drop_rules: bool) -> dict[str, Any]:
         values: dict[Variable, int] = {}
         rows: list[Any] = []
 
-        def place(v: Variable) -> int:
+        def index_of(v: Variable) -> int:
             if v not in values:
                 values[v] = len(rows)
                 row = [v.dtype.name, list(v.shape)]
@@ -79,50 +79,52 @@ class _Writer:
             "name": program.name,
             "parameters": list(program.parameters),
             "values": rows,
-            "inputs": [place(v) for v in program.inputs],
-            "constants": [[place(v), self._constant(x)] for v, x in program.constants.items()],
-            "equations": [self._equation(e, place, drop_rules) for e in program.equations],
-            "outputs": [place(v) for v in program.outputs],
+            "inputs": [index_of(v) for v in program.inputs],
+            "constants": [[index_of(v), self._constant(x)] for v, x in program.constants.items()],
+            "equations": [self._equation(e, index_of, drop_rules) for e in program.equations],
+            "outputs": [index_of(v) for v in program.outputs],
         }
         for key in ("arguments", "result"):
             structure = getattr(program, key)
             if structure is not None:
-                found[key] = structure_to_json(structure, self.places.__getitem__)
+                found[key] = structure_to_json(structure, self.program_indices.__getitem__)
         if program.donated:
             found["donated"] = sorted(program.donated)
-        self.places[program] = len(self.places)
+        self.program_indices[program] = len(self.program_indices)
         return found
 
     def _equation(
-        self, equation: Equation, place: Callable[[Variable], int], drop_rules: bool
+        self, equation: Equation, index_of: Callable[[Variable], int], drop_rules: bool
     ) -> dict[str, Any]:
         found: dict[str, Any] = {"op": self._op(equation.op, drop_rules)}
-        found["operands"] = [place(v) for v in equation.operands]
+        found["operands"] = [index_of(v) for v in equation.operands]
         if equation.params:
-            found["params"] = [to_json(p, self.places.__getitem__) for p in equation.params]
-        found["results"] = [place(v) for v in equation.results]
+            found["params"] = [to_json(p, self.program_indices.__getitem__) for p in equation.params]
+        found["results"] = [index_of(v) for v in equation.results]
         if equation.origin is not None:
-            file = self.files.setdefault(equation.origin.file, len(self.files))
+            file = self.file_indices.setdefault(equation.origin.file, len(self.file_indices))
             found["origin"] = [file, equation.origin.line]
         if equation.scope:
             found["scope"] = equation.scope
         return found
 
     def _op(self, op: Op, drop_rules: bool) -> str:
-        known = OPS.get(op.name)
-        if known is op:
+        registered = OPS.get(op.name)
+        if registered is op:
             return op.name
         if op.higher_order is not None:
             if (
-                known is None or known.higher_order is not op.higher_order
-            ):  # which those with derivatives of their own share
+                registered is None or registered.higher_order is not op.higher_order
+            ):  # an op with rules of its own shares these
                 names = [other.name for other in OPS.values() if other.higher_order is not None]
-                raise ProgramError(f"the op {op.name!r} runs programs and is none of {', '.join(names)}")
+                raise ProgramError(
+                    f"the op {op.name!r} runs programs, and a file can only hold {', '.join(names)}"
+                )
             return op.name
         if not drop_rules:
             raise ProgramError(
-                f"{op.name!r} has derivative rules of its own, which are Python and no data; pass drop_rules=True to "
-                f"keep what it computes, differentiated as that is, or give it a place in the op table "
+                f"{op.name!r} has derivative rules of its own, which are Python code; pass drop_rules=True to "
+                f"save it without these rules, or add the op to the op table "
                 f"(tensorken_core.language.op.register)"
             )
         return "call"
@@ -132,15 +134,15 @@ class _Writer:
 
     def _constant(self, x: Tensor) -> int:
         key = id(x.representation)
-        if key not in self.known:
-            self.known[key] = len(self.constants)
+        if key not in self.constant_indices:
+            self.constant_indices[key] = len(self.constants)
             data = base64.b64encode(elements_of(x)).decode()
             self.constants.append({"dtype": x.dtype.name, "shape": list(x.shape), "data": data})
-        return self.known[key]
+        return self.constant_indices[key]
 
 
 def elements_of(x: Tensor) -> bytes:
-    """The elements, row-major and little-endian."""
+    """The elements as bytes, row-major and little-endian."""
     if not isinstance(x.interpreter, RawTensor):
         transform = getattr(x.interpreter, "transform", "a transform")
         raise ProgramError(
@@ -156,15 +158,15 @@ def elements_of(x: Tensor) -> bytes:
 
 
 def little_endian(data: bytes, dtype: DType) -> bytes:
-    """From, or to, the order of this machine."""
+    """Bytes with the byte order swapped on big-endian machines; its own inverse."""
     if sys.byteorder == "little":
         return data
     size = dtype.itemsize
     return b"".join([data[i : i + size][::-1] for i in range(0, len(data), size)])
 
 
-def _laid_out(value: Any, depth: int, before: str = "", after: str = "") -> Iterator[str]:
-    """JSON with a line for each of the values down to a depth."""
+def _json_lines(value: Any, depth: int, before: str = "", after: str = "") -> Iterator[str]:
+    """JSON with each value down to a depth on a line of its own."""
     if depth == 0 or not isinstance(value, list | dict) or not value:
         yield f"{before}{json.dumps(value, ensure_ascii=True)}{after}"
         return
@@ -174,5 +176,5 @@ def _laid_out(value: Any, depth: int, before: str = "", after: str = "") -> Iter
     items = value.items() if isinstance(value, dict) else [(None, v) for v in value]
     for i, (key, item) in enumerate(items):
         name = "" if key is None else f"{json.dumps(key)}: "
-        yield from _laid_out(item, depth - 1, f"{indent} {name}", "," if i < len(value) - 1 else "")
+        yield from _json_lines(item, depth - 1, f"{indent} {name}", "," if i < len(value) - 1 else "")
     yield f"{indent}{closing}{after}"

@@ -1,4 +1,4 @@
-"""Page: a program as notebooks show it: a table of its equations, in the colours of the page around it."""
+"""HTML: a program as notebooks show it: a table of its equations, in the colours of the page around it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tensorken.programs.forms.text import constant, params, place_of, returned, 
 from tensorken.programs.names import Names, titles, within
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 
-MOST = 300
-"""So many equations of a program are shown, half of them its first and half its last."""
+MAX_ROWS = 300
+"""The most equations that are shown; of a longer program, the first half and the last half of this number."""
 
 _STYLE = """
 .tk-program { color-scheme: light dark; font: 13px/1.5 ui-monospace, Menlo, Consolas, monospace;
@@ -35,39 +35,39 @@ _STYLE = """
 
 
 def html(program: Program) -> str:
-    """HTML with its own style and nothing from elsewhere: each name leads to the line that defines it."""
+    """HTML with its own style and no external resources; each name links to the row that defines it."""
     programs = within(program)
-    called = titles(programs)
-    key = f"tk{zlib.crc32(str(program).encode()):x}"  # pages of several programs may stand in one document
+    titles_of = titles(programs)
+    key = f"tk{zlib.crc32(str(program).encode()):x}"  # one document may show several programs
     parts = [
-        f"<details{' open' if p is program else ''}><summary><b>{escape(called[p])}</b>"
+        f"<details{' open' if p is program else ''}><summary><b>{escape(titles_of[p])}</b>"
         f' <span class="tk-faint">{escape(summary(p).partition(": ")[2].rstrip(">"))}</span></summary>'
-        f"{_table(p, called, f'{key}-{i}')}</details>"
+        f"{_table(p, titles_of, f'{key}-{i}')}</details>"
         for i, p in enumerate(programs)
     ]
     return f'<div class="tk-program"><style>{_STYLE}</style>{"".join(parts)}</div>'
 
 
-def _table(program: Program, called: Mapping[Program, str], key: str) -> str:
+def _table(program: Program, titles_of: Mapping[Program, str], key: str) -> str:
     names = Names(program)
-    rows = ["".join(_rows(program, called, names, key))]
+    rows = ["".join(_rows(program, titles_of, names, key))]
     head = "".join([f"<th>{title}</th>" for title in ("value", "type", "is", "from")])
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _rows(program: Program, called: Mapping[Program, str], names: Names, key: str) -> Iterator[str]:
+def _rows(program: Program, titles_of: Mapping[Program, str], names: Names, key: str) -> Iterator[str]:
     places: dict[Variable, int] = {}
 
-    def defined(variables: Sequence[Variable], what: str, where: str = "") -> str:
+    def defined(variables: Sequence[Variable], definition: str, line: str = "") -> str:
         for v in variables:
             places.setdefault(v, len(places))
         anchors = "".join([f'<a id="{key}-{places[v]}"></a>' for v in variables[1:]])
-        own = f' id="{key}-{places[variables[0]]}"' if variables else ""
+        row_id = f' id="{key}-{places[variables[0]]}"' if variables else ""
         titles_ = ", ".join([f"<b>{escape(names[v])}</b>" for v in variables])
         types = "\n".join([type_of(v) for v in variables])
         return (
-            f"<tr{own}><td>{anchors}{titles_}</td><td class='tk-faint'>{types}</td>"
-            f"<td class='tk-wide'>{what}</td><td class='tk-faint'>{escape(where)}</td></tr>"
+            f"<tr{row_id}><td>{anchors}{titles_}</td><td class='tk-faint'>{types}</td>"
+            f"<td class='tk-wide'>{definition}</td><td class='tk-faint'>{escape(line)}</td></tr>"
         )
 
     def used(v: Variable) -> str:
@@ -76,23 +76,23 @@ def _rows(program: Program, called: Mapping[Program, str], names: Names, key: st
         return f'<a href="#{key}-{places[v]}">{escape(names[v])}</a>'
 
     def written(equation: Equation) -> str:
-        given = [*map(used, equation.operands), *map(escape, params(equation, called))]
-        return f"<i>{escape(equation.op.name)}</i>({', '.join(given)})"
+        arguments = [*map(used, equation.operands), *map(escape, params(equation, titles_of))]
+        return f"<i>{escape(equation.op.name)}</i>({', '.join(arguments)})"
 
     for v in program.inputs:
         yield defined([v], '<span class="tk-faint">input</span>')
     for v, x in program.constants.items():
         yield defined([v], f'<span class="tk-faint">{escape(constant(x))}</span>')
     count = len(program.equations)
-    before = ""
+    previous_line = ""
     for i, equation in enumerate(program.equations):
-        if count > MOST and MOST // 2 <= i < count - MOST // 2:
-            if i == MOST // 2:
-                yield f"<tr><td colspan=4 class='tk-faint'>{count - MOST} more: print(program) has all</td></tr>"
+        if count > MAX_ROWS and MAX_ROWS // 2 <= i < count - MAX_ROWS // 2:
+            if i == MAX_ROWS // 2:
+                yield f"<tr><td colspan=4 class='tk-faint'>{count - MAX_ROWS} more: print(program) shows all</td></tr>"
             for v in equation.results:
-                names[v]  # so that those that follow are called as in the text
+                names[v]  # so that later names are those of the text form
             continue
-        where = place_of(equation)
-        yield defined(equation.results, written(equation), where if where != before else "")
-        before = where
+        line = place_of(equation)
+        yield defined(equation.results, written(equation), line if line != previous_line else "")
+        previous_line = line
     yield f'<tr><td><i>return</i></td><td colspan=3 class="tk-wide">{escape(returned(program, names))}</td></tr>'

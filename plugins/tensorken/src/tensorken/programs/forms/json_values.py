@@ -1,4 +1,4 @@
-"""Plain: Python values and structures of trees as what JSON has, with nothing lost, and back."""
+"""JSON values: Python values and tree structures as JSON without loss, and back."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from tensorken_core.errors import ProgramError
 from tensorken_core.language.dtypes import DTYPES, DType
 from tensorken_core.program.program import Program
 
-DEEPEST = 50  # levels of params and keys
+MAX_DEPTH = 50  # of nested params and keys
 
 CONTAINERS: dict[str, type] = {
     **{kind.__name__: kind for kind in (dict, list, tuple, OrderedDict, defaultdict)},
     "None": type(None),
 }
-"""The kinds of containers that have short names; others go by `module:name`."""
+"""Containers with short names; others are named `module:name`."""
 
 _FACTORIES: dict[str, type] = {
     kind.__name__: kind for kind in (list, dict, tuple, int, float, str, set, bool)
 }
-"""What a defaultdict may make of a missing key."""
+"""Possible default factories of a defaultdict."""
 
 
 # ---- values ------------------------------------------------------------------------------------------------
 
 
-def to_json(value: Any, place_of: Callable[[Program], int], depth: int = 0) -> Any:
-    """A value as JSON has it: a tuple is an array, what else JSON lacks an object with one entry.
+def to_json(value: Any, index_of: Callable[[Program], int], depth: int = 0) -> Any:
+    """A value as JSON: a tuple is an array, and a value that JSON lacks an object with one entry.
 
     Raises:
-        ProgramError: if it is of another kind.
+        ProgramError: if the value has an unsupported type.
     """
     if value is None or type(value) in (bool, int, str):
         return value
-    if depth < DEEPEST:
+    if depth < MAX_DEPTH:
 
         def inner(values: Any) -> list[Any]:
-            return [to_json(v, place_of, depth + 1) for v in values]
+            return [to_json(v, index_of, depth + 1) for v in values]
 
         match value:
             case float():
@@ -58,7 +58,7 @@ def to_json(value: Any, place_of: Callable[[Program], int], depth: int = 0) -> A
             case DType():
                 return {"dtype": value.name}
             case Program():
-                return {"program": place_of(value)}
+                return {"program": index_of(value)}
             case slice():
                 return {"slice": inner((value.start, value.stop, value.step))}
             case range():
@@ -67,18 +67,18 @@ def to_json(value: Any, place_of: Callable[[Program], int], depth: int = 0) -> A
                 return {"bytes": base64.b64encode(value).decode()}
             case type() if _FACTORIES.get(value.__name__) is value:
                 return {"type": value.__name__}
-    raise ProgramError(f"a value of the kind {type(value).__name__} has no form in the file: {value!r:.60}")
+    raise ProgramError(f"a value of type {type(value).__name__} cannot be saved: {value!r:.60}")
 
 
 def from_json(data: Any, program_at: Callable[[Any], Program], depth: int = 0) -> Any:
     """The inverse of `to_json`.
 
     Raises:
-        ProgramError: if there is no such value.
+        ProgramError: if the data is not the form of any value.
     """
     if data is None or type(data) in (bool, int, str):
         return data
-    if depth < DEEPEST:
+    if depth < MAX_DEPTH:
 
         def inner(values: Any) -> tuple[Any, ...]:
             return tuple([from_json(v, program_at, depth + 1) for v in values])
@@ -91,11 +91,11 @@ def from_json(data: Any, program_at: Callable[[Any], Program], depth: int = 0) -
             case {"list": list(values), **rest} if not rest:
                 return list(inner(values))
             case {"dict": list(pairs), **rest} if not rest:
-                return {key: value for key, value in map(inner, pairs)}  # noqa: C416 - pairs that are none are refused
+                return {key: value for key, value in map(inner, pairs)}  # noqa: C416 - a row that is not a pair must fail
             case {"dtype": str(name), **rest} if not rest and name in DTYPES:
                 return DTYPES[name]
-            case {"program": int(place), **rest} if not rest:
-                return program_at(place)
+            case {"program": int(index), **rest} if not rest:
+                return program_at(index)
             case {"slice": [_, _, _] as parts, **rest} if not rest:
                 return slice(*inner(parts))
             case {"range": [int(start), int(stop), int(step)], **rest} if not rest:
@@ -104,11 +104,11 @@ def from_json(data: Any, program_at: Callable[[Any], Program], depth: int = 0) -
                 return base64.b64decode(text, validate=True)
             case {"type": str(name), **rest} if not rest and name in _FACTORIES:
                 return _FACTORIES[name]
-    raise ProgramError(f"no value is written {data!r:.60}")
+    raise ProgramError(f"{data!r:.60} is not the form of any value")
 
 
 def format_float(value: float) -> str:
-    """A float with all its bits: hexadecimal, and a NaN as the bits of its double."""
+    """A float without loss: in hexadecimal, or for a NaN the bits of the double."""
     return f"nan:{struct.pack('>d', value).hex()}" if math.isnan(value) else value.hex()
 
 
@@ -123,14 +123,14 @@ def parse_float(text: str) -> float:
 # ---- structures --------------------------------------------------------------------------------------------
 
 
-def structure_to_json(structure: tree.Structure, place_of: Callable[[Program], int]) -> list[Any]:
-    """The nodes in the order of a walk from the root: None for a leaf, else kind, metadata and number of children.
+def structure_to_json(structure: tree.Structure, index_of: Callable[[Program], int]) -> list[Any]:
+    """The nodes in preorder: None for a leaf, else container, metadata and number of children.
 
     Raises:
-        ProgramError: if a container, or what belongs to it, has no form in the file.
+        ProgramError: if a container, or its metadata, cannot be saved.
     """
     return [
-        None if node is None else [_name_of(node[0].kind), to_json(node[1], place_of), node[2]]
+        None if node is None else [_name_of(node[0].kind), to_json(node[1], index_of), node[2]]
         for node in structure.nodes
     ]
 
@@ -139,7 +139,7 @@ def structure_from_json(data: Any, program_at: Callable[[Any], Program]) -> tree
     """The inverse of `structure_to_json`.
 
     Raises:
-        ProgramError: if that is no structure, or a class in it is not there.
+        ProgramError: if the data is not a structure, or a class in it does not exist.
     """
     nodes: list[Any] = []
     missing = 1
@@ -158,7 +158,7 @@ def structure_from_json(data: Any, program_at: Callable[[Any], Program]) -> tree
     found = tree.Structure(tuple(nodes), sum([node is None for node in nodes]))
     if tree.structure(tree.unflatten(found, range(found.size))) != found:
         raise ProgramError(f"the structure {found!s:.60} contradicts itself")
-    hash(found)  # as a function that is compiled will ask
+    hash(found)  # jit needs structures that can be hashed
     return found
 
 
@@ -186,11 +186,11 @@ def _container(name: str) -> tree.Container:
 
 
 def _class_at(name: str) -> type | None:
-    """A class by module and name; nothing is imported for that, as a file could then run what it likes."""
+    """A class by module and name; no module is imported, since a file could then run any code."""
     module, _, path = name.partition(":")
     found: Any = sys.modules.get(module)
     for part in path.split("."):
         if not isinstance(found, ModuleType | type):
             return None
-        found = vars(found).get(part)  # getattr would ask the module, which may import what it lacks
+        found = vars(found).get(part)  # getattr could run a module's __getattr__, which may import
     return found if isinstance(found, type) else None

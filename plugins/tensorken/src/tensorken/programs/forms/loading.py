@@ -1,4 +1,4 @@
-"""Loading: from the text of a program to the program, with all that may be wrong with it said in one line."""
+"""Loading: read a program from its file; every possible fault of the file is reported in one line."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_core.source_line import Origin
 from tensorken_core.tensor.tensor import Tensor
 
-Make = Callable[[tuple[int, ...], Any, DType], Tensor]
-"""From shape, elements and dtype to a tensor."""
+MakeTensor = Callable[[tuple[int, ...], Any, DType], Tensor]
+"""A function from shape, elements and dtype to a tensor."""
 
 
-def deserialize(data: bytes, where: str, backend: Any, make: Make) -> Program:
-    """The program of a text.
+def deserialize(data: bytes, where: str, backend: Any, make_tensor: MakeTensor) -> Program:
+    """Read a program from the bytes of a file.
 
     Args:
         data: the text in UTF-8.
-        where: it comes from, for messages.
-        backend: on which the program runs if nothing says otherwise.
-        make: makes its constants.
+        where: the file's name, for messages.
+        backend: the backend of programs without constants.
+        make_tensor: makes the constants.
 
     Raises:
-        ProgramError: if that is no text of a program, or not one for this version.
+        ProgramError: if the text is not a program, or not one of a version that this library reads.
     """
     try:
-        return _Reader(_content(data), backend, make).last()
+        return _Reader(_content(data), backend, make_tensor).last()
     except ProgramError as error:
         raise ProgramError(f"load: {where}: {printable(str(error)):.300}") from None
     except RecursionError:
         raise ProgramError(f"load: {where}: the file is damaged: it is nested too deep") from None
-    except Exception as error:  # noqa: BLE001 - whatever a rule makes of facts that contradict one another
-        told = printable(" ".join(str(error).split()))
+    except Exception as error:  # noqa: BLE001 - rules may raise anything on contradictory values
+        text = printable(" ".join(str(error).split()))
         raise ProgramError(
-            f"load: {where}: the file is damaged: {type(error).__name__}: {told:.120}"
+            f"load: {where}: the file is damaged: {type(error).__name__}: {text:.120}"
         ) from None
 
 
@@ -57,10 +57,10 @@ def _content(data: bytes) -> dict[str, Any]:
     try:
         content = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        told = " ".join(str(error).split())
-        raise ProgramError(f"this is no JSON, so no program, or a damaged one: {told:.120}") from None
+        text = " ".join(str(error).split())
+        raise ProgramError(f"this is not a program, or a damaged one: it is not JSON: {text:.120}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ProgramError(f"this is no program: it lacks the entry 'format': {FORMAT!r}")
+        raise ProgramError(f"this is not a program: it lacks the entry 'format': {FORMAT!r}")
     version = content.get("version")
     if type(version) is not int or version > VERSION or version < 1:
         raise ProgramError(
@@ -74,25 +74,25 @@ def _content(data: bytes) -> dict[str, Any]:
 
 
 def _entries(what: str, data: Any, needed: Sequence[str], known: Sequence[str] = ()) -> dict[str, Any]:
-    """An object that has these entries, and no others than the known ones."""
+    """The object, if it has all needed entries and no unknown ones."""
     if not isinstance(data, dict):
         raise ProgramError(f"{what} is {data!r:.40}, need an object")
-    lacking = [key for key in needed if key not in data]
-    more = [key for key in data if key not in needed and key not in known]
-    if lacking or more:
-        told = f"lacks {lacking[0]!r}" if lacking else f"has an unknown entry {more[0]!r:.40}"
-        raise ProgramError(f"the file is damaged: {what} {told}")
+    missing = [key for key in needed if key not in data]
+    unknown = [key for key in data if key not in needed and key not in known]
+    if missing or unknown:
+        text = f"lacks {missing[0]!r}" if missing else f"has an unknown entry {unknown[0]!r:.40}"
+        raise ProgramError(f"the file is damaged: {what} {text}")
     return data
 
 
 class _Reader:
-    def __init__(self, content: dict[str, Any], backend: Any, make: Make) -> None:
+    def __init__(self, content: dict[str, Any], backend: Any, make_tensor: MakeTensor) -> None:
         self.content = _entries(
             "the file", content, ("format", "version", "files", "constants", "programs"), ("checksum",)
         )
         self.backend = backend
         self.files = [_text(file) for file in content["files"]]
-        self.constants = [self._constant(row, make) for row in content["constants"]]
+        self.constants = [self._constant(row, make_tensor) for row in content["constants"]]
         self.programs: list[Program] = []
 
     def last(self) -> Program:
@@ -100,14 +100,14 @@ class _Reader:
         for i, row in enumerate(rows):
             program = self._program(row)
             if program.donated and i < len(rows) - 1:
-                # Which memory may be taken matters to the caller of the last one; passes change the others' inputs.
+                # Donation matters to callers of the last program alone; passes change the inputs of the others.
                 program = program.changed(donated=frozenset())
             self.programs.append(program)
         if not self.programs:
             raise ProgramError("the file has no program")
         return self.programs[-1]
 
-    def _constant(self, row: Any, make: Make) -> Tensor:
+    def _constant(self, row: Any, make_tensor: MakeTensor) -> Tensor:
         row = _entries("a constant", row, ("dtype", "shape", "data"))
         variable = self._variable([row["dtype"], row["shape"]])
         dtype = variable.dtype
@@ -123,10 +123,10 @@ class _Reader:
         if (
             dtype.format in "e?"
         ):  # which memoryview has not before Python 3.12, and whose bytes may be others than 0, 1
-            return make(
+            return make_tensor(
                 variable.shape, list(struct.unpack(f"{count // dtype.itemsize}{dtype.format}", data)), dtype
             )
-        return make(variable.shape, memoryview(data).cast(dtype.format), dtype)  # type: ignore[call-overload]
+        return make_tensor(variable.shape, memoryview(data).cast(dtype.format), dtype)  # type: ignore[call-overload]
 
     def _variable(self, row: Any) -> Variable:
         name, sizes, *literal = row
@@ -249,7 +249,7 @@ def _text(value: Any) -> str:
 
 
 def _parameter(value: Any) -> str:
-    """What a function calls an argument."""
+    """The name of a function's parameter."""
     if not _text(value).isidentifier() or keyword.iskeyword(value):
         raise ProgramError(f"the file is damaged: {value!r:.40} is no name of a parameter")
     return str(value)

@@ -1,4 +1,4 @@
-"""Mermaid: a program as a flowchart in the language that Markdown viewers draw."""
+"""Mermaid: a program as a flowchart in the language that many Markdown viewers draw."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from tensorken_core.program.program import Program
 SHAPES = {"input": '(["{}"])', "constant": '[("{}")]', "equation": '["{}"]', "result": '[["{}"]]'}
 
 _ENTITIES = {c: f"#{ord(c)};" for c in '#"&<>`\\;'}
-"""What would end a label, or be read as Markdown or HTML in it."""
+"""Escapes for characters that would end a label, or that Markdown or HTML would interpret."""
 
 
 def mermaid(program: Program) -> str:
-    """The text of a flowchart; each program that an op runs is a frame of its own, with a dotted arrow to it."""
-    drawn = diagrams(program)
+    """The text of a flowchart; each program that an op runs is a subgraph, and a dotted arrow leads to it."""
+    all_diagrams = diagrams(program)
     lines = ["flowchart TD"]
-    for picture in drawn:
-        lines.append(f'    subgraph {picture.name}["{_label(picture.title)}"]')
-        lines += [f"        {n.name}{SHAPES[n.kind].format(_label(*n.lines))}" for n in picture.nodes]
-        lines += [f"        {start} --> {end}" for start, end in picture.arrows]
+    for diagram in all_diagrams:
+        lines.append(f'    subgraph {diagram.name}["{_label(diagram.title)}"]')
+        lines += [f"        {n.name}{SHAPES[n.kind].format(_label(*n.lines))}" for n in diagram.nodes]
+        lines += [f"        {start} --> {end}" for start, end in diagram.arrows]
         lines.append("    end")
-    lines += [f"    {start} -.-> {end}" for picture in drawn for start, end in picture.runs]
+    lines += [f"    {start} -.-> {end}" for diagram in all_diagrams for start, end in diagram.runs]
     return "\n".join(lines) + "\n"
 
 

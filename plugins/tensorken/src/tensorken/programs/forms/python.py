@@ -1,4 +1,4 @@
-"""Python: the source of a function that does what a program does, op by op, and runs by itself."""
+"""Python: the source of a function that runs a program op by op, without the program."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any
 
+from tensorken.programs.forms.expressions import COMPARISONS, Expression, expression_of
 from tensorken.programs.forms.files import elements_of
 from tensorken.programs.forms.text import INDENT, place_of
 from tensorken.programs.inline_user_ops import with_user_ops_inlined
@@ -20,51 +21,21 @@ from tensorken.programs.names import Names, folded, labels, parameters, root, ti
 from tensorken_core import tree
 from tensorken_core.errors import ProgramError
 from tensorken_core.language.dtypes import DType
+from tensorken_core.language.raw import RawTensor
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_core.tensor.tensor import Tensor
 
-SMALL = 24
-"""Constants of so many elements stand where they are used; larger ones below the functions, in base64."""
+MAX_INLINE_SIZE = 24
+"""The largest number of elements of a constant that is written where it is used; larger ones are written in base64."""
 
-BUILT_IN = (dict, list, tuple, type(None))
-"""Containers that are written as they are."""
-
-OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "lt": "<"}
-
-WRITTEN = {
-    "neg": "-{}",
-    "where": "tk.where({}, {}, {})",
-    "cast": "{}.astype({})",
-    "reshape": "{}.reshape({})",
-    "permute": "{}.permute({})",
-    "expand": "{}.expand({})",
-    "pad": "{}.pad({})",
-    "crop": "{}.crop({})",
-    "flip": "{}.flip({})",
-    "sum": "{}.sum({}, keepdims=True)",
-    "max": "{}.max({}, keepdims=True)",
-    "min": "{}.min({}, keepdims=True)",
-    "prod": "{}.prod({}, keepdims=True)",
-    "maximum": "tk.maximum({}, {})",
-    "minimum": "tk.minimum({}, {})",
-    **{
-        name: f"tk.{name}({{}})"
-        for name in (
-            *("exp", "log", "sin", "cos", "tan", "sqrt", "tanh", "sigmoid", "relu", "square", "abs", "sign"),
-            *("reciprocal", "log1p", "expm1", "erf", "softplus", "floor", "sinh", "cosh", "exp2", "log2"),
-        )
-    },
-}
-"""How ops are written that have a name of their own for users; the others are looked up in the op table."""
-
-OVER_AXES = ("sum", "max", "min", "prod", "flip")
-"""Over no axes these are no ops for users."""
+BUILT_IN_CONTAINERS = (dict, list, tuple, type(None))
+"""Containers that are written as displays."""
 
 IMPORTED = ("tk", "OPS")
-"""Names that an argument of the function must not have."""
+"""Names that the module imports; an argument of the function must not shadow them."""
 
 RESERVED = ("base64", "functools", "struct", "CONSTANTS", "elements_of", "carry", "both", "ys", "slice")
-"""Names that the module uses besides, for itself or within an expression."""
+"""Other names that the module uses."""
 
 _VALUES = f'''
 @functools.cache
@@ -76,21 +47,22 @@ def elements_of(name):
 
 
 def source(program: Program) -> str:
-    """A module with a function of the program's name; see `Program.to_python`.
+    """The source of a module with a function of the program's name; see `Program.to_python`.
 
     Raises:
-        ProgramError: if a constant belongs to a transform, or an op runs programs as a loop does.
+        ProgramError: if a constant belongs to a transform, or an op that runs programs has no form in Python.
     """
     program = with_user_ops_inlined(program)
     program = _flat_where_needed(program)
     programs = [program, *[p for p in within(program) if p is not program]]
     avoid = {*IMPORTED, *RESERVED, *[root(label) for label in labels(program)]}
-    functions = _Functions(titles(programs, identifier, avoid))
+    functions = _Functions(titles(programs, identifier, avoid), program.backend)
     flat = [p if p is program else p.changed(arguments=None, result=None) for p in programs]
-    called = dict(zip(flat, [functions.called[p] for p in programs], strict=True))
-    runs = _kinds(programs)
+    function_names = dict(zip(flat, [functions.function_names[p] for p in programs], strict=True))
+    runs = _line_above(programs)
     written = [
-        "\n".join(functions.lines(f, called[f], runs.get(p, ""))) for p, f in zip(programs, flat, strict=True)
+        "\n".join(functions.lines(f, function_names[f], runs.get(p, "")))
+        for p, f in zip(programs, flat, strict=True)
     ]
     body = "\n\n\n".join(reversed(written)) + "\n"
     imports = ["import tensorken as tk"]
@@ -100,19 +72,19 @@ def source(program: Program) -> str:
         imports = ["import base64", "import functools", "import struct", "", *imports]
         rows = [f'{INDENT}"{name}": ("{form}", """\n{data}"""),' for name, form, data in functions.large]
         body += "\n".join([f"\n{_VALUES}", "", "CONSTANTS = {", *rows, "}", ""])
-    return "\n".join([f'"""{called[program]}, op by op."""', "", *imports, "", "", body])
+    return "\n".join([f'"""{function_names[program]}, op by op."""', "", *imports, "", "", body])
 
 
 def identifier(name: str) -> str:
-    """A name that a function can have: `jvp_of_f` for `jvp of f`."""
+    """A valid function name: `jvp_of_f` for `jvp of f`."""
     found = re.sub(r"\W+", "_", name.strip("<>"), flags=re.ASCII).strip("_")
     if found in ("", "lambda"):
         return "function"
     return f"f{found}" if found[0].isdigit() else f"{found}_" if keyword.iskeyword(found) else found
 
 
-def _kinds(programs: Sequence[Program]) -> dict[Program, str]:
-    """What stands above the function of a program that an op runs."""
+def _line_above(programs: Sequence[Program]) -> dict[Program, str]:
+    """The line above the function of a program that an op runs."""
     found: dict[Program, str] = {}
     for program in programs:
         for equation in program.equations:
@@ -123,14 +95,14 @@ def _kinds(programs: Sequence[Program]) -> dict[Program, str]:
                 found.update(dict.fromkeys(inner, "@tk.jit"))
             elif equation.op.name not in WITH_PROGRAMS:
                 raise ProgramError(
-                    f"to_python: {program.name} has the op {equation.op.name!r}, which runs programs as Python has no "
-                    f"words for; keep it by program.save(path)"
+                    f"to_python: {program.name} has the op {equation.op.name!r}, which runs programs and has no form "
+                    f"in Python; use program.save(path) instead"
                 )
     return found
 
 
 def _flat_where_needed(program: Program) -> Program:
-    """The program, its arguments or its result flat if they cannot be written as Python has them."""
+    """The program with flat arguments or a flat result where Python has no form for their structure."""
     arguments, result = program.arguments, program.result
     avoided = (*IMPORTED, *RESERVED)
     known = all([_is_path(label) and root(label) not in avoided for label in labels(program)])
@@ -139,13 +111,14 @@ def _flat_where_needed(program: Program) -> Program:
         known = known and all([_is_name(name) for name in (*parameters(program), *named)])
     for node in arguments.nodes if arguments is not None else ():
         kind = None if node is None else node[0].kind
-        if not (kind in (None, *BUILT_IN) or hasattr(kind, "_fields") or is_dataclass(kind)):
+        if not (kind in (None, *BUILT_IN_CONTAINERS) or hasattr(kind, "_fields") or is_dataclass(kind)):
             known = False
     if not known:
         arguments = None
     for node in result.nodes if result is not None else ():
         if node is not None and not (
-            node[0].kind in BUILT_IN and (node[1] is None or all([_is_literal(key) for key in node[1]]))
+            node[0].kind in BUILT_IN_CONTAINERS
+            and (node[1] is None or all([_is_literal(key) for key in node[1]]))
         ):
             result = None
     same = arguments is program.arguments and result is program.result
@@ -164,10 +137,12 @@ def _is_name(text: str) -> bool:
 
 
 def _is_path(label: str) -> bool:
-    """Whether a path reads as an expression: names, attributes, and subscripts that are literals."""
+    """Whether a path is an expression of names, attributes and literal subscripts."""
     try:
         node: ast.AST = ast.parse(label, mode="eval").body
-        if ast.get_source_segment(label, node) != label:  # there are blanks, brackets or a comment around it
+        if (
+            ast.get_source_segment(label, node) != label
+        ):  # blanks, brackets or a comment surround the expression
             return False
         while not isinstance(node, ast.Name):
             if isinstance(node, ast.Subscript):
@@ -183,15 +158,17 @@ def _is_path(label: str) -> bool:
 class _Functions:
     """The functions of a module, and the large constants that they share."""
 
-    def __init__(self, called: Mapping[Program, str]) -> None:
-        self.called = called
+    def __init__(self, function_names: Mapping[Program, str], backend: RawTensor[Any]) -> None:
+        self.function_names = function_names
+        self.backend = backend
+        self.expressions: dict[Any, Expression | None] = {}
         self.large: list[tuple[str, str, str]] = []
 
-    def lines(self, program: Program, title: str, above: str) -> Iterator[str]:
-        names = Names(program, {*RESERVED, *self.called.values()})
+    def lines(self, program: Program, title: str, line_above: str) -> Iterator[str]:
+        names = Names(program, {*RESERVED, *self.function_names.values()})
         anchor = names[program.inputs[0]] if program.inputs else None
-        if above:
-            yield above
+        if line_above:
+            yield line_above
         yield f"def {title}({', '.join(_signature(program, names))}):"
         for v, x in program.constants.items():
             yield f"{INDENT}{names[v]} = {self._constant(v, x, anchor, f'{title}.{names[v]}')}"
@@ -204,32 +181,39 @@ class _Functions:
             where = place_of(equation)
             yield f"{INDENT}{left} = {written}" + (f"  # {where}" if where not in ("", before) else "")
             before = where
-        yield f"{INDENT}return {self._returned(program, names, anchor)}"
+        yield f"{INDENT}return {self._return_value(program, names, anchor)}"
 
     def _application(self, equation: Equation, names: Names, anchor: str | None) -> str:
         op, operands = equation.op, list(equation.operands)
         programs = [p for p in equation.params if isinstance(p, Program)]
         if programs:
-            given = self._given(operands, names, anchor)
+            arguments = self._given(operands, names, anchor)
             write = WITH_PROGRAMS.get(op.name, _call) if op.higher_order is not None else _call
-            return write([self.called[p] for p in programs], given, equation.params)
+            return write([self.function_names[p] for p in programs], arguments, equation.params)
         params = [_param(p) for p in equation.params]
-        if op.name in OPERATORS and operands[0].dtype.kind != "bool":
-            sides = [names[v] for v in operands]  # of a literal its number
-            if not all([not isinstance(v, Literal) or _is_plain(v) for v in operands]):
-                sides = self._given(operands, names, anchor)
-            elif op.name in ("eq", "lt") or all([isinstance(v, Literal) for v in operands]):
-                sides[0] = self._given(operands[:1], names, anchor)[0]
-            if op.name == "lt" and _is_plain(operands[0]) and not isinstance(operands[1], Literal):
-                return f"{names[operands[1]]} > {names[operands[0]]}"
-            return f"{sides[0]} {OPERATORS[op.name]} {sides[1]}"
-        given = self._given(operands, names, anchor)
-        if op.name == "concatenate":
-            return f"tk.concatenate([{', '.join(given)}], {params[0]})"
-        if op.name in WRITTEN and (params != ["()"] or op.name not in OVER_AXES):
-            return WRITTEN[op.name].format(*given, *params)
-        rest = ", ".join([f'OPS["{op.name}"]', *given[1:], *params])
-        return f"{given[0]}.apply({rest})"
+        expression = self._expression(equation)
+        arguments = self._given(operands, names, anchor)
+        if expression is None:
+            rest = ", ".join([f'OPS["{op.name}"]', *arguments[1:], *params])
+            return f"{arguments[0]}.apply({rest})"
+        if expression.operator is None:
+            return expression.template.format(*arguments, *params)
+        sides = [names[v] for v in operands]  # of a literal its number
+        if not all([not isinstance(v, Literal) or _is_plain(v) for v in operands]):
+            sides = arguments
+        elif expression.operator in COMPARISONS or all([isinstance(v, Literal) for v in operands]):
+            sides[0] = arguments[0]
+        if expression.operator == "<" and _is_plain(operands[0]) and not isinstance(operands[1], Literal):
+            return f"{names[operands[1]]} > {names[operands[0]]}"
+        return expression.template.format(*sides)
+
+    def _expression(self, equation: Equation) -> Expression | None:
+        """How users write the op; found once for each op, params, shapes and dtypes."""
+        facts = [(v.shape, v.dtype, isinstance(v, Literal) and repr(v.value)) for v in equation.operands]
+        key = (equation.op, repr(equation.params), *facts)
+        if key not in self.expressions:
+            self.expressions[key] = expression_of(equation, self.backend)
+        return self.expressions[key]
 
     def _given(self, operands: Sequence[Variable], names: Names, anchor: str | None) -> list[str]:
         return [_filled(v, anchor) if isinstance(v, Literal) else names[v] for v in operands]
@@ -239,7 +223,7 @@ class _Functions:
             data = elements_of(x)
         except ProgramError as error:
             raise ProgramError(f"to_python: {error}") from None
-        if x.size <= SMALL:
+        if x.size <= MAX_INLINE_SIZE:
             elements = struct.unpack(f"<{x.size}{v.dtype.format}", data)
             shown = f"[{', '.join([_number(e) for e in elements])}]"
         else:
@@ -251,7 +235,7 @@ class _Functions:
             return f"tk.new({v.shape}, {shown}, tk.{_attribute(v.dtype)})"
         return f"{anchor}.constant({shown}, tk.{_attribute(v.dtype)}, {v.shape})"
 
-    def _returned(self, program: Program, names: Names, anchor: str | None) -> str:
+    def _return_value(self, program: Program, names: Names, anchor: str | None) -> str:
         outputs = self._given(program.outputs, names, anchor)
         if program.result is None:
             return _tuple(outputs)
@@ -259,49 +243,49 @@ class _Functions:
         return str(shown)
 
 
-# ---- ops that run programs: what they are given is flat, and so is what they give ------------------------------
+# ---- ops that run programs: their arguments and results are flat ---------------------------------------
 
 
-def _call(programs: Sequence[str], given: Sequence[str], params: Sequence[Any]) -> str:
-    return f"{programs[0]}({', '.join(given)})"
+def _call(programs: Sequence[str], arguments: Sequence[str], params: Sequence[Any]) -> str:
+    return f"{programs[0]}({', '.join(arguments)})"
 
 
-def _cond(programs: Sequence[str], given: Sequence[str], params: Sequence[Any]) -> str:
-    return f"tk.cond({', '.join([given[0], *programs, *given[1:]])})"
+def _cond(programs: Sequence[str], arguments: Sequence[str], params: Sequence[Any]) -> str:
+    return f"tk.cond({', '.join([arguments[0], *programs, *arguments[1:]])})"
 
 
-def _scan(programs: Sequence[str], given: Sequence[str], params: Sequence[Any]) -> str:
-    """A scan over tuples, from which a step takes its operands, and what it gives goes back into two tuples."""
+def _scan(programs: Sequence[str], arguments: Sequence[str], params: Sequence[Any]) -> str:
+    """A scan over tuples, which are unpacked to the operands of a step, and into which its results are packed."""
     _, inputs, outputs, length, reverse = params
     initial, slices, operands = list[str](), list[str](), list[str]()
-    for x, role in zip(given, inputs, strict=True):
-        if role == "constant":
+    for x, spec in zip(arguments, inputs, strict=True):
+        if spec == "constant":
             operands.append(x)
-        elif role == "carry":
+        elif spec == "carry":
             operands.append(f"carry[{len(initial)}]")
             initial.append(x)
         else:
             operands.append(f"x[{len(slices)}]")
-            slices.append(x if role == 0 else f"tk.moveaxis({x}, {_param(role)}, 0)")
-    carried = [f"ys[{i}]" for i, role in enumerate(outputs) if role == "carry"]
-    stacked = [f"ys[{i}]" for i, role in enumerate(outputs) if role != "carry"]
+            slices.append(x if spec == 0 else f"tk.moveaxis({x}, {_param(spec)}, 0)")
+    carried = [f"ys[{i}]" for i, spec in enumerate(outputs) if spec == "carry"]
+    stacked = [f"ys[{i}]" for i, spec in enumerate(outputs) if spec != "carry"]
     grouped = f"({_tuple(carried)}, {_tuple(stacked)})"
     step = f"lambda carry, x: (lambda ys: {grouped})({programs[0]}({', '.join(operands)}))"
     rest = f"{_tuple(initial)}, {_tuple(slices)}, length={_param(length)}, reverse={_param(reverse)}"
     places = {"carry": iter(range(len(outputs))), "stack": iter(range(len(outputs)))}
     results: list[str] = []
-    for role in outputs:
-        place = next(places["carry" if role == "carry" else "stack"])
-        found = f"both[{0 if role == 'carry' else 1}][{place}]"
-        results.append(found if role in ("carry", 0) else f"tk.moveaxis({found}, 0, {_param(role)})")
+    for spec in outputs:
+        place = next(places["carry" if spec == "carry" else "stack"])
+        found = f"both[{0 if spec == 'carry' else 1}][{place}]"
+        results.append(found if spec in ("carry", 0) else f"tk.moveaxis({found}, 0, {_param(spec)})")
     return f"(lambda both: {_tuple(results)})(tk.scan({step}, {rest}))"
 
 
-def _while(programs: Sequence[str], given: Sequence[str], params: Sequence[Any]) -> str:
-    carried = [i for i, role in enumerate(params[2]) if role == "carry"]
-    operands = [f"carry[{carried.index(i)}]" if i in carried else x for i, x in enumerate(given)]
+def _while(programs: Sequence[str], arguments: Sequence[str], params: Sequence[Any]) -> str:
+    carried = [i for i, spec in enumerate(params[2]) if spec == "carry"]
+    operands = [f"carry[{carried.index(i)}]" if i in carried else x for i, x in enumerate(arguments)]
     condition, body = (f"{program}({', '.join(operands)})" for program in programs)
-    initial = _tuple([given[i] for i in carried])
+    initial = _tuple([arguments[i] for i in carried])
     return f"tk.while_loop(lambda carry: {condition}[0], lambda carry: {body}, {initial})"
 
 
@@ -310,7 +294,8 @@ def _tuple(parts: Sequence[str]) -> str:
 
 
 WITH_PROGRAMS = {"call": _call, "cond": _cond, "scan": _scan, "while_loop": _while}
-"""How ops that run programs are written."""
+"""How ops that run programs are written.  This cannot be derived from the op table: each op has another syntax in
+Python."""
 
 
 def _signature(program: Program, names: Names) -> list[str]:
@@ -330,7 +315,7 @@ def _filled(v: Literal, anchor: str | None) -> str:
 
 
 def _is_plain(v: Variable) -> bool:
-    """Whether a number that stands beside a tensor becomes this literal."""
+    """Whether a Python number beside a tensor becomes this literal."""
     return isinstance(v, Literal) and v.dtype.kind != "bool" and math.isfinite(v.value)
 
 
@@ -341,10 +326,10 @@ def _number(value: bool | int | float) -> str:
 
 
 def _param(value: Any) -> str:
-    """A param as Python has it.
+    """The Python expression of a param.
 
     Raises:
-        ProgramError: if it is of a kind that has no form.
+        ProgramError: if its type has none.
     """
     match value:
         case DType():
@@ -369,7 +354,7 @@ def _param(value: Any) -> str:
     if isinstance(value, type) and getattr(builtins, name, None) is value:
         return name
     raise ProgramError(
-        f"to_python: a param of the kind {type(value).__name__} has no form in Python: {value!r:.60}"
+        f"to_python: a param of type {type(value).__name__} has no form in Python: {value!r:.60}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Text: a program as one reads it: an equation a line, with shapes, dtypes, and where it came from."""
+"""Text: a program as text, an equation a line, with shapes, dtypes and lines of user code."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tensorken_core.program.program import Equation, Program, Variable
 from tensorken_core.tensor.tensor import Tensor
 
 INDENT = "    "
-WIDTH = 100  # where a line goes on below
-COLUMN = 40  # what is wider does not push the column behind it further
-SMALL = 6  # constants of so many elements are shown by value
+WIDTH = 100  # longer lines are continued on the next
+MAX_COLUMN_WIDTH = 40  # wider cells do not move the next column
+MAX_SHOWN_ELEMENTS = 6  # larger constants are shown without their elements
 
 
 def type_of(v: Variable) -> str:
@@ -26,25 +26,25 @@ def type_of(v: Variable) -> str:
 
 
 Remarks = Callable[[int, Names], Sequence[str]]
-"""From the place of an equation, and what values are called, to lines that stand before it."""
+"""From the index of an equation and the names of variables to comment lines before the equation."""
 
 
 def text(program: Program, remarks: Remarks | None = None) -> str:
-    """The whole program, then those that its equations hold, an equation a line.
+    """The program, then its inner programs, an equation a line.
 
-    Behind an equation stands the line of the user's that led to it, where that is another than the line before's.
+    Each equation is followed by the line of user code that it comes from, if this differs from the line before.
 
     Args:
         program: the program.
-        remarks: what to write between the program's own equations.
+        remarks: gives comment lines between the program's own equations.
     """
     programs = within(program)
-    called = titles(programs)
-    return "\n\n".join(["\n".join(_lines(p, called, remarks if p is program else None)) for p in programs])
+    titles_of = titles(programs)
+    return "\n\n".join(["\n".join(_lines(p, titles_of, remarks if p is program else None)) for p in programs])
 
 
 def summary(program: Program) -> str:
-    """One line: the name, and how much there is."""
+    """One line: the name and the numbers of inputs, constants, equations and outputs."""
     counts = {
         "input": len(program.inputs),
         "constant": len(program.constants),
@@ -55,27 +55,27 @@ def summary(program: Program) -> str:
     return f"<Program {printable(program.name)}: {', '.join(shown)}>"
 
 
-def _lines(program: Program, called: Mapping[Program, str], remarks: Remarks | None) -> Iterator[str]:
+def _lines(program: Program, titles_of: Mapping[Program, str], remarks: Remarks | None) -> Iterator[str]:
     names = Names(program)
-    given = [f"{names[v]}: {type_of(v)}" for v in program.inputs]
-    head = f"{called[program]}({', '.join(given)}):"
+    arguments = [f"{names[v]}: {type_of(v)}" for v in program.inputs]
+    head = f"{titles_of[program]}({', '.join(arguments)}):"
     if len(head) <= WIDTH:
         yield head
     else:
-        yield f"{called[program]}("
+        yield f"{titles_of[program]}("
         yield from textwrap.wrap(
-            ", ".join(given), WIDTH, initial_indent=INDENT * 2, subsequent_indent=INDENT * 2
+            ", ".join(arguments), WIDTH, initial_indent=INDENT * 2, subsequent_indent=INDENT * 2
         )
         yield "):"
     rows: list[Row] = [(f"{names[v]}: {type_of(v)}", constant(x), "") for v, x in program.constants.items()]
-    before = ""
+    previous_line = ""
     for i, equation in enumerate(program.equations):
         if remarks is not None:
             rows += remarks(i, names)
         left = ", ".join([f"{names[v]}: {type_of(v)}" for v in equation.results])
-        where = place_of(equation)
-        rows.append((left, application(equation, names, called), where if where != before else ""))
-        before = where
+        line = place_of(equation)
+        rows.append((left, application(equation, names, titles_of), line if line != previous_line else ""))
+        previous_line = line
     if remarks is not None:
         rows += remarks(len(program.equations), names)
     yield from _columns(rows)
@@ -83,54 +83,59 @@ def _lines(program: Program, called: Mapping[Program, str], remarks: Remarks | N
 
 
 Row = tuple[str, str, str] | str
-"""`left = right  # where`, or a remark."""
+"""`left = right  # line`, or a comment."""
 
 
 def _columns(rows: Sequence[Row]) -> Iterator[str]:
-    """Lines, with what fits in columns below one another."""
+    """Lines with aligned columns."""
     equations = [row for row in rows if not isinstance(row, str)]
-    first = max([len(left) for left, _, _ in equations if len(left) <= COLUMN], default=0)
-    second = max([len(right) for _, right, where in equations if where and len(right) <= COLUMN], default=0)
+    first = max([len(left) for left, _, _ in equations if len(left) <= MAX_COLUMN_WIDTH], default=0)
+    second = max(
+        [len(right) for _, right, source_line in equations if source_line and len(right) <= MAX_COLUMN_WIDTH],
+        default=0,
+    )
     for row in rows:
         if isinstance(row, str):
             yield f"{INDENT}# {row}"
             continue
-        left, right, where = row
+        left, right, source_line = row
         line = f"{INDENT}{left:{first}} = {right}"
         if len(line) > WIDTH:
             line = textwrap.fill(
                 line, WIDTH, subsequent_indent=INDENT * 3, break_long_words=False, break_on_hyphens=False
             )
-        elif where:
+        elif source_line:
             line = f"{INDENT}{left:{first}} = {right:{second}}"
-        yield f"{line}  # {where}" if where else line
+        yield f"{line}  # {source_line}" if source_line else line
 
 
 def place_of(equation: Equation) -> str:
-    """`model.py:12`, the line that led to an equation, and its scope if that is not the program's own."""
+    """Such as `model.py:12`: the line of user code that an equation comes from, and its scope if it has one of its
+    own.
+    """
     origin = equation.origin
-    where = "" if origin is None else f"{printable(PurePath(origin.file).name)}:{origin.line}"
+    line = "" if origin is None else f"{printable(PurePath(origin.file).name)}:{origin.line}"
     if equation.scope:
-        where = f"{where}, scope {equation.scope}" if where else f"scope {equation.scope}"
-    return where
+        line = f"{line}, scope {equation.scope}" if line else f"scope {equation.scope}"
+    return line
 
 
-def application(equation: Equation, names: Names, called: Mapping[Program, str]) -> str:
-    """`sum(x, axes=(0,))`."""
-    given = [names[v] for v in equation.operands]
-    return f"{equation.op.name}({', '.join([*given, *params(equation, called)])})"
+def application(equation: Equation, names: Names, titles_of: Mapping[Program, str]) -> str:
+    """Such as `sum(x, axes=(0,))`."""
+    arguments = [names[v] for v in equation.operands]
+    return f"{equation.op.name}({', '.join([*arguments, *params(equation, titles_of)])})"
 
 
-def params(equation: Equation, called: Mapping[Program, str]) -> list[str]:
-    """The params by their names, as `axes=(0,)`; of a program its title."""
+def params(equation: Equation, titles_of: Mapping[Program, str]) -> list[str]:
+    """The params by name, such as `axes=(0,)`; a program by its title."""
     op = equation.op
     names = op.names if len(op.names) == len(op.params) else op.params
     pairs = zip(names, equation.params, strict=True)
-    return [f"{name}={called[p] if isinstance(p, Program) else param_text(p)}" for name, p in pairs]
+    return [f"{name}={titles_of[p] if isinstance(p, Program) else param_text(p)}" for name, p in pairs]
 
 
 def param_text(param: Any) -> str:
-    """A param in short."""
+    """A param, shortened."""
     if isinstance(param, DType):
         return param.name
     shown = repr(param)
@@ -147,10 +152,10 @@ def returned(program: Program, names: Names) -> str:
 
 
 def constant(x: Tensor) -> str:
-    """`constant [1.0, 2.0]`: what a constant holds if that is little."""
-    if isinstance(x.interpreter, RawTensor) and x.size <= SMALL:
+    """Such as `constant [1.0, 2.0]`: the elements are shown if there are few."""
+    if isinstance(x.interpreter, RawTensor) and x.size <= MAX_SHOWN_ELEMENTS:
         try:
             return f"constant {x.tolist()}"
-        except (TensorkenError, AttributeError):  # where only expressions are known
+        except (TensorkenError, AttributeError):  # a symbolic backend has no elements
             return "constant"
     return "constant"

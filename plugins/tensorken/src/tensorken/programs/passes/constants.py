@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorken.programs.passes.dead_code import without_dead_code
 from tensorken.programs.passes.elements import (
+    MOVEMENT_OPS,
     computed_elements,
     elements_of,
     elements_of_number,
@@ -39,9 +40,9 @@ MAX_REMEMBERED = 4096
 _numbers: weakref.WeakKeyDictionary[RawTensor[Any], dict[Any, bool | int | float]] = (
     weakref.WeakKeyDictionary()
 )
-_EXPAND = OPS["expand"]
-_KEEP_THE_ELEMENTS = frozenset(OPS[name] for name in ("reshape", "permute", "flip"))
-_KEEP_THE_NUMBER = frozenset(OPS[name] for name in ("reshape", "expand", "permute", "flip", "crop"))
+_CROP, _EXPAND = OPS["crop"], OPS["expand"]
+_KEEP_THE_ELEMENTS = MOVEMENT_OPS - {_CROP, _EXPAND}
+"""Movement ops that neither drop nor repeat elements."""
 
 
 def remember_unequal(x: Tensor) -> None:
@@ -74,7 +75,7 @@ def with_constants_folded(program: Program, backend: RawTensor[Any]) -> Program:
             written.append(equation)
             continue
         result = equation.results[0]
-        if equation.op in _KEEP_THE_NUMBER and isinstance(equation.operands[0], Literal):
+        if equation.op in MOVEMENT_OPS and isinstance(equation.operands[0], Literal):
             known[result] = Literal(result.shape, result.dtype, equation.operands[0].value)
             continue
         if equation.op.elementwise and all([isinstance(v, Literal) for v in equation.operands]):
@@ -170,7 +171,7 @@ def _foldable(equation: Equation, known_values: set[Variable]) -> bool:
     if equation.op.results != 1 or "program" in equation.op.params or not equation.operands:
         return False
     literals = all([isinstance(v, Literal) for v in equation.operands])
-    if literals and (equation.op.elementwise or equation.op in _KEEP_THE_NUMBER):
+    if literals and (equation.op.elementwise or equation.op in MOVEMENT_OPS):
         return True
     return math.prod(equation.results[0].shape) <= MAX_FOLDED_SIZE and all(
         [math.prod(v.shape) <= MAX_FOLDED_SIZE for v in equation.operands]

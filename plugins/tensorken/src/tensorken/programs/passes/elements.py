@@ -20,8 +20,10 @@ Elements = Sequence[bool | int | float]
 MAX_EXACT_INT = 2**11
 """Every float dtype represents all ints up to this one."""
 
-CAST, PAD, RESHAPE = OPS["cast"], OPS["pad"], OPS["reshape"]
-MOVEMENT_OPS = frozenset(OPS[name] for name in ("permute", "expand", "flip", "crop"))
+CAST, PAD = OPS["cast"], OPS["pad"]
+MOVEMENT_OPS = frozenset(op for op in OPS.values() if op.method and op.arity == 1 and hasattr(View, op.name))
+"""Ops that only move, repeat or drop elements of one operand: those that a `View` performs without a copy."""
+
 EXACT_OPS = frozenset(
     OPS[name]
     for name in (
@@ -29,7 +31,8 @@ EXACT_OPS = frozenset(
         *("bitwise_and", "bitwise_or", "bitwise_xor"),
     )
 )
-"""Elementwise ops that give the same for Python's ints and bools as for tensors, except that ints wrap."""
+"""Elementwise ops whose `scalar` gives the same for Python's ints and bools as the op does for tensors, except that
+ints wrap.  This cannot be derived: `scalar` is the op in real arithmetic."""
 
 _known: dict[int, tuple[weakref.ref[Tensor], Elements]] = {}
 """The known elements of constants, by identity."""
@@ -63,8 +66,6 @@ def computed_elements(equation: Equation, operands: Sequence[Elements]) -> Eleme
             return None
         ys = map(op.scalar, *operands)
         return [wrap_integer(y, result.dtype) for y in ys] if result.dtype.kind == "int" else [*map(bool, ys)]
-    if op is RESHAPE:
-        return operands[0]
     if op in MOVEMENT_OPS:
         view: View = getattr(View.contiguous(x.shape), op.name)(*equation.params)
         return [operands[0][i] for i in view.indices()]

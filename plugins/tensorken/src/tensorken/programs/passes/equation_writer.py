@@ -13,17 +13,15 @@ from typing import Any
 
 from tensorken.programs.passes.common_subexpressions import exactly, same
 from tensorken.programs.passes.constants import MAX_FOLDED_SIZE, remember_unequal
-from tensorken.programs.passes.elements import remember_elements
+from tensorken.programs.passes.elements import MOVEMENT_OPS, remember_elements
 from tensorken.programs.passes.rewriting import substituted
 from tensorken_core.errors import ConcretizationError
 from tensorken_core.language.dtypes import DType
-from tensorken_core.language.op import OPS, Op
+from tensorken_core.language.op import Op
 from tensorken_core.language.raw import RawTensor
 from tensorken_core.language.shapes import Shape
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 from tensorken_core.tensor.tensor import Tensor
-
-_KEEP_THE_NUMBER = frozenset(OPS[name] for name in ("reshape", "expand", "permute", "flip", "crop"))
 
 
 class _Lacks(dict[Op, bool]):
@@ -103,7 +101,7 @@ class EquationWriter(RawTensor[Variable]):
         return v
 
     def interpret(self, op: Op, operands: Sequence[Variable], params: tuple[Any, ...]) -> Any:
-        if op in _KEEP_THE_NUMBER and isinstance(operands[0], Literal):
+        if op in MOVEMENT_OPS and isinstance(operands[0], Literal):
             return Literal(op.shape(operands[0].shape, *params), operands[0].dtype, operands[0].value)
         if self.lacks[op]:
             return super().interpret(op, operands, params)

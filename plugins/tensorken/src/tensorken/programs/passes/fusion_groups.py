@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from tensorken.programs.passes.transposes import REDUCTIONS
 from tensorken_core.language.op import OPS
 from tensorken_core.program.program import Equation, Literal, Program, Variable
 
 _CAST = OPS["cast"]
-_REDUCTIONS = frozenset(OPS[name] for name in ("sum", "max", "min"))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -58,7 +58,7 @@ def fusion_groups(program: Program, reductions: bool = False) -> tuple[FusionGro
     """
     equations = program.equations
     member = _assign_groups(equations, reductions)
-    keys = {g: _fusion_key(e) for g, e in zip(member, equations, strict=True) if e.op not in _REDUCTIONS}
+    keys = {g: _fusion_key(e) for g, e in zip(member, equations, strict=True) if e.op not in REDUCTIONS}
     consumers: dict[Variable, set[int]] = {}
     for v in program.outputs:
         consumers.setdefault(v, set()).add(-1)
@@ -110,7 +110,7 @@ def _assign_groups(equations: tuple[Equation, ...], reductions: bool) -> list[in
                 else:
                     producers.add(g)
                     highest = max(highest, level[g])
-        is_reduction = reductions and equation.op in _REDUCTIONS
+        is_reduction = reductions and equation.op in REDUCTIONS
         own_key = (equation.operands[0].shape, equation.scope) if is_reduction else _fusion_key(equation)
         top = [g for g in producers if level[g] == highest]
         if own_key is not None and top and highest >= lowest and all([key_of[g] == own_key for g in top]):
